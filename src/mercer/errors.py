@@ -1,0 +1,34 @@
+"""Errors a person can act on: what was got, what is required, what to do."""
+
+from __future__ import annotations
+
+
+class InvalidInput(ValueError):
+    """Input that cannot be used, in three parts.
+
+    >>> raise InvalidInput("`sigma` must be > 0", got="-1.0", advice="Pass a positive width.")
+    Traceback (most recent call last):
+    mercer.errors.InvalidInput: `sigma` must be > 0, got -1.0. Pass a positive width.
+    """
+
+    def __init__(self, required: str, *, got: object, advice: str) -> None:
+        self.required, self.got, self.advice = required, str(got), advice
+        super().__init__(f"{required}, got {self.got}. {advice}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.required, self.got, self.advice)
+
+
+class RuleBroken(InvalidInput):
+    """A construction rule whose condition does not hold, so that the result would not be a kernel.
+
+    >>> import mercer as mc
+    >>> -1.0 * mc.Gaussian(1.0)
+    Traceback (most recent call last):
+    mercer.errors.RuleBroken: Rule c·k: the factor must be > 0, got -1.0. A negative multiple of a kernel is not \
+a kernel; to see why, try mc.refute on it as a FromFunction.
+    """
+
+
+def _rebuild(cls: type[InvalidInput], required: str, got: str, advice: str) -> InvalidInput:
+    return cls(required, got=got, advice=advice)
