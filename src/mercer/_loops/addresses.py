@@ -1,0 +1,51 @@
+"""How an array reaches a compiled loop: as a number for the dtype, an address, and bytes from row to row.
+
+Passed as arrays, a tile and a view of one, a writeable array and a read-only one would each be a version to compile,
+and rows of a view would not be known to be contiguous. Integers have one version. The caller keeps the array alive.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+def like(a: Array) -> Any:
+    """The number 0 in a's dtype: it chooses the compiled version."""
+    return a.dtype.type(0)
+
+
+def address(a: Array) -> int:
+    """The address of a's first element."""
+    return a.__array_interface__["data"][0]
+
+
+def rows(a: Array) -> tuple[int, int]:
+    """The address of the first element, and bytes from one row to the next."""
+    if a.ndim != 2 or (a.shape[1] > 1 and a.strides[1] != a.itemsize):
+        raise ValueError(f"a tile is 2-D with contiguous rows, got shape {a.shape} and strides {a.strides}")
+    return a.__array_interface__["data"][0], a.strides[0]
+
+
+def target(a: Array) -> tuple[int, int]:
+    """The same of a tile that is to be written."""
+    if not a.flags.writeable:
+        raise ValueError("the tile to be filled is read-only")
+    if a.dtype != np.float32 and a.dtype != np.float64:
+        raise TypeError(f"a tile is float32 or float64, got {a.dtype}")
+    return rows(a)
+
+
+def readable(a: Array, dtype: Any) -> Array:
+    """a itself, or a copy if the dtype differs or the rows are not contiguous."""
+    a = np.asarray(a, dtype=dtype)
+    return a if a.shape[1] <= 1 or a.strides[1] == a.itemsize else np.ascontiguousarray(a)
+
+
+def extent(a: Array) -> tuple[int, int]:
+    """Rows and columns of an elementwise loop: a contiguous tile is one long row."""
+    return (1, a.size) if a.flags.c_contiguous else (a.shape[0], a.shape[1])

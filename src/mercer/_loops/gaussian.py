@@ -1,0 +1,289 @@
+"""The fused Gaussian: distances, the exponential and what follows, in registers.
+
+With x' = x sqrt(log2(e) / 2) / sigma,
+
+    exp(-|x - z|^2 / 2 sigma^2) = 4^(-|x' - z'|^2 / 2) = 4^(x'.z' - |x'|^2 / 2 - |z'|^2 / 2),
+
+one product per coordinate and one power for a pair. Where the norms are so large that their difference would lose
+digits, the same loop sums (x'_k - z'_k)^2 instead, at two operations per coordinate: this is decided by itself.
+
+A register tile is four rows by one `Lanes` of columns. `Packed` points lie in panels of as many points as there are
+lanes, coordinate by coordinate; the same panels serve as rows and as columns. Both sides are scaled alike, and sums run
+in the same order for (x, z) and (z, x), so the result is exactly symmetric. Computing both triangles is as
+fast as copying one into the other (float32), or nearly so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from .addresses import Array, address, like, target
+from .vectors import (
+    BYTES, count, exp4_negative, fill, fma, get, load, load_some, put, splat, store, store_some, total,
+)  # fmt: skip
+
+NEAR = 24 * 1024
+"""Bytes of columns that are met by many rows before the next columns: they stay in the first-level cache."""
+ROWS = 32
+"""Rows that meet these columns before the next ones: few, so that a page just faulted in is written at once."""
+SPREAD = {4: 64.0, 8: 512.0}
+"""By bytes of the dtype: up to this |x'|^2 + |z'|^2, norms and product lose no more than 5 or 13 digits leave."""
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """Points ready for the fused Gaussian."""
+
+    panels: Array
+    """(p, 1 + d, lanes): point i is [i // lanes, :, i % lanes] = (-|x'|^2 / 2, x'); padding is (-inf, 0)."""
+    n: int
+    """The number of points."""
+    spread: float
+    """The largest |x'|^2."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.panels.dtype
+
+    @property
+    def d(self) -> int:
+        """The number of coordinates."""
+        return self.panels.shape[1] - 1
+
+
+def pack_gaussian(X: Array, sigma: Any, dtype: Any) -> Packed:
+    """Pack the rows of X (n, d) for exp(-|(x - z) / sigma|^2 / 2), sigma a number or one per column.
+
+    Centre X before (both sides by the same vector): smaller norms keep more digits and the faster of the two sums.
+    """
+    n, d = X.shape
+    dtype = np.dtype(dtype)
+    lanes = BYTES // dtype.itemsize
+    panels = np.zeros((-(-n // lanes), 1 + d, lanes), dtype=dtype)
+    panels[:, 0] = -np.inf
+    scale = np.sqrt(0.5 * np.log2(np.e)) / np.asarray(sigma, dtype=np.float64)
+    spread = 0.0
+    step = 64 * lanes
+    for start in range(0, n, step):
+        # norms of the rounded coordinates, in float64: the kernel of the points as they are stored
+        points = (X[start : start + step] * scale).astype(dtype)
+        norms = np.einsum("ij,ij->i", points, points, dtype=np.float64)
+        spread = max(spread, float(norms.max()))
+        first, whole = start // lanes, len(points) // lanes
+        panels[first : first + whole, 0] = -0.5 * norms[: whole * lanes].reshape(whole, lanes)
+        panels[first : first + whole, 1:] = points[: whole * lanes].reshape(whole, lanes, d).transpose(0, 2, 1)
+        rest = len(points) - whole * lanes
+        if rest:
+            panels[first + whole, 0, :rest] = -0.5 * norms[whole * lanes :]
+            panels[first + whole, 1:, :rest] = points[whole * lanes :].T
+    return Packed(panels, n, spread)
+
+
+def _together(x: Packed, z: Packed) -> tuple[int, int, int, int]:
+    """Both addresses, the number of coordinates, and whether to sum differences instead of products."""
+    if x.dtype != z.dtype or x.d != z.d:
+        raise ValueError(f"the points do not match: {x.d} coordinates {x.dtype} and {z.d} coordinates {z.dtype}")
+    direct = not x.spread + z.spread <= SPREAD[x.dtype.itemsize]
+    return address(x.panels), address(z.panels), x.d, int(direct)
+
+
+def _inside(start: int, stop: int, n: int) -> None:
+    if not 0 <= start <= stop <= n:
+        raise IndexError(f"points {start}:{stop} of {n}")
+
+
+# --- four rows by one panel -------------------------------------------------------------------------------------------
+
+
+@njit(forceinline=True)
+def _point(like, x, i, d):
+    """The address of point i."""
+    lanes = count(like)
+    return x + (i // lanes * (d + 1) * lanes + i % lanes) * (BYTES // lanes)
+
+
+@njit(forceinline=True)
+def _values(like, x0, x1, x2, x3, z, d, direct):
+    """k(x, z) for four points and one panel z."""
+    lanes = count(like)
+    if direct:
+        a0 = a1 = a2 = a3 = fill(like, 0)
+        for k in range(lanes, (d + 1) * lanes, lanes):
+            zk = load(like, z, k)
+            u0, u1, u2, u3 = zk - get(like, x0, k), zk - get(like, x1, k), zk - get(like, x2, k), zk - get(like, x3, k)
+            a0, a1, a2, a3 = fma(u0, u0, a0), fma(u1, u1, a1), fma(u2, u2, a2), fma(u3, u3, a3)
+        half = fill(like, -0.5)
+        a0, a1, a2, a3 = a0 * half, a1 * half, a2 * half, a3 * half
+    else:
+        norms = load(like, z, 0)
+        a0, a1 = norms + get(like, x0, 0), norms + get(like, x1, 0)
+        a2, a3 = norms + get(like, x2, 0), norms + get(like, x3, 0)
+        for k in range(lanes, (d + 1) * lanes, lanes):
+            zk = load(like, z, k)
+            a0 = fma(zk, splat(get(like, x0, k)), a0)
+            a1 = fma(zk, splat(get(like, x1, k)), a1)
+            a2 = fma(zk, splat(get(like, x2, k)), a2)
+            a3 = fma(zk, splat(get(like, x3, k)), a3)
+    return exp4_negative(a0), exp4_negative(a1), exp4_negative(a2), exp4_negative(a3)
+
+
+@njit(forceinline=True)
+def _near(like, d):
+    """How many columns stay in the first-level cache."""
+    lanes = count(like)
+    return max(NEAR // ((d + 1) * BYTES), 1) * lanes
+
+
+# --- the matrix -------------------------------------------------------------------------------------------------------
+
+
+def gaussian_tile(x: Packed, z: Packed, i0: int, i1: int, j0: int, j1: int, out: Array) -> None:
+    """out = k(x_i, z_j) for i0 <= i < i1 and j0 <= j < j1; out is (i1 - i0, j1 - j0) in the packed dtype.
+
+    The loop is blocked inside: one call for many rows and all columns is the fastest.
+    """
+    if out.shape != (i1 - i0, j1 - j0) or out.dtype != x.dtype:
+        raise ValueError(f"out must be ({i1 - i0}, {j1 - j0}) {x.dtype}, got {out.shape} {out.dtype}")
+    _inside(i0, i1, x.n)
+    _inside(j0, j1, z.n)
+    _tile(like(out), *_together(x, z), i0, i1, j0, j1, *target(out))
+
+
+@njit(cache=True, nogil=True)
+def _tile(like, x, z, d, direct, i0, i1, j0, j1, out, stride):
+    lanes = count(like)
+    size = BYTES // lanes
+    width = _near(like, d)
+    out -= i0 * stride + j0 * size
+    for top in range(i0, i1, ROWS):
+        bottom = min(top + ROWS, i1)
+        for left in range(j0 // lanes * lanes, j1, width):
+            right = min(left + width, j1)
+            for i in range(top, bottom, 4):
+                # rows beyond the end repeat the last one
+                i_1, i_2, i_3 = min(i + 1, i1 - 1), min(i + 2, i1 - 1), min(i + 3, i1 - 1)
+                x0, x1, x2, x3 = _point(like, x, i, d), _point(like, x, i_1, d), _point(like, x, i_2, d), _point(like, x, i_3, d)
+                for j in range(left, right, lanes):
+                    k0, k1, k2, k3 = _values(like, x0, x1, x2, x3, _point(like, z, j, d), d, direct)
+                    if j >= j0 and j + lanes <= j1:
+                        store(out + i * stride, j, k0)
+                        store(out + i_1 * stride, j, k1)
+                        store(out + i_2 * stride, j, k2)
+                        store(out + i_3 * stride, j, k3)
+                    else:
+                        store_some(out + i * stride, j, k0, j0 - j, j1 - j)
+                        store_some(out + i_1 * stride, j, k1, j0 - j, j1 - j)
+                        store_some(out + i_2 * stride, j, k2, j0 - j, j1 - j)
+                        store_some(out + i_3 * stride, j, k3, j0 - j, j1 - j)
+
+
+# --- products ---------------------------------------------------------------------------------------------------------
+
+
+def gaussian_product(x: Packed, z: Packed, V: Array, i0: int, i1: int, out: Array) -> None:
+    """out[i0:i1] += K[i0:i1] @ V, K never stored; V is (m,) or (m, t), out float64 of shape (n,) or (n, t)."""
+    if V.shape[0] != z.n or out.dtype != np.float64 or out.shape != (x.n, *V.shape[1:]):
+        raise ValueError(f"V {V.shape}, out {out.shape} {out.dtype} do not fit {x.n} x {z.n} points")
+    _inside(i0, i1, x.n)
+    if V.ndim == 2 and V.shape[1] > 1:
+        _matrix_product(x, z, np.ascontiguousarray(V, dtype=x.dtype), i0, i1, out)
+        return
+    v = np.ascontiguousarray(V.reshape(-1), dtype=x.dtype)
+    _product(like(v), *_together(x, z), i0, i1, 0, z.n, address(v), *target(out.reshape(-1, 1)))
+
+
+def _matrix_product(x: Packed, z: Packed, V: Array, i0: int, i1: int, out: Array) -> None:
+    """Several columns: tiles that fit the second-level cache, and matrix products."""
+    rows, columns = 256, 1024
+    tile = np.empty((rows, columns), dtype=x.dtype)
+    for i in range(i0, i1, rows):
+        for j in range(0, z.n, columns):
+            part = tile[: min(rows, i1 - i), : min(columns, z.n - j)]
+            gaussian_tile(x, z, i, i + part.shape[0], j, j + part.shape[1], part)
+            out[i : i + part.shape[0]] += part @ V[j : j + part.shape[1]]
+
+
+@njit(cache=True, nogil=True)
+def _product(like, x, z, d, direct, i0, i1, j0, j1, v, out, stride):
+    lanes = count(like)
+    width = _near(like, d)
+    for left in range(j0 // lanes * lanes, j1, width):
+        right = min(left + width, j1)
+        for i in range(i0, i1, 4):
+            i_1, i_2, i_3 = min(i + 1, i1 - 1), min(i + 2, i1 - 1), min(i + 3, i1 - 1)
+            x0, x1, x2, x3 = _point(like, x, i, d), _point(like, x, i_1, d), _point(like, x, i_2, d), _point(like, x, i_3, d)
+            s0 = s1 = s2 = s3 = fill(like, 0)
+            for j in range(left, right, lanes):
+                k0, k1, k2, k3 = _values(like, x0, x1, x2, x3, _point(like, z, j, d), d, direct)
+                w = load_some(like, v, j, j0 - j, j1 - j)
+                s0, s1, s2, s3 = fma(k0, w, s0), fma(k1, w, s1), fma(k2, w, s2), fma(k3, w, s3)
+            # a few terms per lane were summed in the points' own precision; from here on float64
+            _add(out, i * stride, total(s0))
+            if i + 1 < i1:
+                _add(out, i_1 * stride, total(s1))
+            if i + 2 < i1:
+                _add(out, i_2 * stride, total(s2))
+            if i + 3 < i1:
+                _add(out, i_3 * stride, total(s3))
+
+
+@njit(forceinline=True)
+def _add(base, offset, value):
+    put(base + offset, 0, get(value, base + offset, 0) + value)
+
+
+def gaussian_product_symmetric(x: Packed, v: Array, i0: int, i1: int, out: Array) -> None:
+    """The part of out += K(X, X) @ v that the rows i0:i1 of the lower triangle give, each pair computed once:
+
+        out_i += sum_{j <= i} k_ij v_j,    out_j += k_ij v_i for j < i;    i0 <= i < i1.
+
+    v and out (float64) are (n,). Over ranges that cover 0:n this sums to K @ v in half the time of
+    `gaussian_product`. Rows of out before i0 are written too: every thread needs an `out` of its own.
+    """
+    if v.shape != (x.n,) or out.shape != (x.n,) or out.dtype != np.float64:
+        raise ValueError(f"v {v.shape} and out {out.shape} {out.dtype} do not fit {x.n} points")
+    _inside(i0, i1, x.n)
+    v = np.ascontiguousarray(v, dtype=x.dtype)
+    both, (start, stride) = _together(x, x), target(out.reshape(-1, 1))
+    partial = np.zeros(max(NEAR // x.dtype.itemsize, BYTES), dtype=x.dtype)
+    _product_twice(like(v), *both, i0, i1, i0, address(v), start, stride, address(partial))
+    _product(like(v), *both, i0, i1, i0, i1, address(v), start, stride)
+
+
+@njit(cache=True, nogil=True)
+def _product_twice(like, x, z, d, direct, i0, i1, j1, v, out, stride, partial):
+    """Pairs i0 <= i < i1, j < j1: K v into out_i and K^T v into out_j."""
+    lanes = count(like)
+    width = _near(like, d)
+    for left in range(0, j1, width):
+        right = min(left + width, j1)
+        for j in range(left, right, lanes):
+            store(partial, j - left, fill(like, 0))
+        for i in range(i0, i1, 4):
+            i_1, i_2, i_3 = min(i + 1, i1 - 1), min(i + 2, i1 - 1), min(i + 3, i1 - 1)
+            x0, x1, x2, x3 = _point(like, x, i, d), _point(like, x, i_1, d), _point(like, x, i_2, d), _point(like, x, i_3, d)
+            v0 = get(like, v, i)
+            v1 = get(like, v, i + 1) if i + 1 < i1 else like
+            v2 = get(like, v, i + 2) if i + 2 < i1 else like
+            v3 = get(like, v, i + 3) if i + 3 < i1 else like
+            s0 = s1 = s2 = s3 = fill(like, 0)
+            for j in range(left, right, lanes):
+                k0, k1, k2, k3 = _values(like, x0, x1, x2, x3, _point(like, z, j, d), d, direct)
+                w = load_some(like, v, j, 0, j1 - j)
+                s0, s1, s2, s3 = fma(k0, w, s0), fma(k1, w, s1), fma(k2, w, s2), fma(k3, w, s3)
+                c = load(like, partial, j - left)
+                c = fma(k1, splat(v1), fma(k0, splat(v0), c))
+                store(partial, j - left, fma(k3, splat(v3), fma(k2, splat(v2), c)))
+            _add(out, i * stride, total(s0))
+            if i + 1 < i1:
+                _add(out, i_1 * stride, total(s1))
+            if i + 2 < i1:
+                _add(out, i_2 * stride, total(s2))
+            if i + 3 < i1:
+                _add(out, i_3 * stride, total(s3))
+        for j in range(left, right):
+            _add(out, j * stride, np.float64(get(like, partial, j - left)))

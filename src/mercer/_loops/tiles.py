@@ -1,0 +1,251 @@
+"""What happens to one tile of a Gram matrix.
+
+A tile is a 2-D float32 or float64 array whose rows are contiguous; the rows may lie apart (a view of a larger matrix),
+and inputs may be read-only. A name that ends in an underscore works in place. Nothing here starts a thread; every
+loop runs without the interpreter lock.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from .addresses import Array, address, extent, like, readable, rows, target
+from .gaussian import Packed, gaussian_product, gaussian_product_symmetric, gaussian_tile, pack_gaussian
+from .vectors import (
+    BYTES, SQUARE_BYTES, absolute, count, equal, exp, fill, fma, get, least, load, load_some, put, put_as, side,
+    splat, sqrt, store, store_as, store_some, transpose, where_less,
+)  # fmt: skip
+
+__all__ = [
+    "Packed", "exp_", "gaussian_from_sqdist_", "gaussian_product", "gaussian_product_symmetric", "gaussian_tile",
+    "l1_tile", "match_tile", "matern_", "mirror", "pack_gaussian", "sqdist_", "sqdist_tile",
+]  # fmt: skip
+
+
+# --- elementwise -----------------------------------------------------------------------------------------------------
+
+
+def exp_(a: Array) -> None:
+    """a = exp(a) in place; 0 below the smallest normal number, inf above the largest, NaN for NaN."""
+    _exp(like(a), *target(a), *extent(a))
+
+
+@njit(cache=True, nogil=True)
+def _exp(like, a, stride, rows, columns):
+    lanes = count(like)
+    whole = columns - columns % lanes
+    for i in range(rows):
+        row = a + i * stride
+        for j in range(0, whole, lanes):
+            store(row, j, exp(load(like, row, j)))
+        if whole < columns:
+            store_some(row, whole, exp(load_some(like, row, whole, 0, columns - whole)), 0, columns - whole)
+
+
+def gaussian_from_sqdist_(a: Array, s: float) -> None:
+    """a = exp(-s a) in place."""
+    _exp_scaled(a.dtype.type(-s), *target(a), *extent(a))
+
+
+@njit(cache=True, nogil=True)
+def _exp_scaled(s, a, stride, rows, columns):
+    lanes = count(s)
+    whole = columns - columns % lanes
+    for i in range(rows):
+        row = a + i * stride
+        for j in range(0, whole, lanes):
+            store(row, j, exp(load(s, row, j) * s))
+        if whole < columns:
+            store_some(row, whole, exp(load_some(s, row, whole, 0, columns - whole) * s), 0, columns - whole)
+
+
+def matern_(a: Array, twice_nu: int, s: float) -> None:
+    """The Matern kernel of squared distances a, in place: with r = s sqrt(2 nu a), s = 1/sigma,
+
+    exp(-r) for 2 nu = 1, (1 + r) exp(-r) for 2 nu = 3, (1 + r + r^2/3) exp(-r) for 2 nu = 5.
+    """
+    polynomial = {1: (0.0, 0.0), 3: (1.0, 0.0), 5: (1.0, 1.0 / 3.0)}.get(twice_nu)
+    if polynomial is None:
+        raise ValueError(f"twice_nu must be 1, 3 or 5, got {twice_nu}")
+    number = a.dtype.type
+    first, second = polynomial
+    _matern(number(first), number(second), number(twice_nu * s * s), *target(a), *extent(a))
+
+
+@njit(cache=True, nogil=True)
+def _matern(first, second, scale, a, stride, rows, columns):
+    lanes = count(scale)
+    one, nothing = fill(scale, 1), fill(scale, 0)
+    for i in range(rows):
+        row = a + i * stride
+        for j in range(0, columns, lanes):
+            x = load_some(scale, row, j, 0, columns - j) * scale
+            r = sqrt(where_less(x, nothing, nothing, x))
+            e = exp(nothing - r)
+            p = fma(fma(splat(second), r, splat(first)), r, one)
+            # infinitely far points: e = 0, p = inf
+            store_some(row, j, where_less(nothing, e, p * e, e), 0, columns - j)
+
+
+def sqdist_(
+    g: Array, nx: Array, nz: Array, X: Array, Z: Array, tol: float
+) -> None:
+    """Squared distances from inner products, in place.
+
+    On entry g = X Z^T, nx and nz the squared norms of the rows of X (r, d) and Z (c, d). On exit
+
+        g_ij = max(nx_i + nz_j - 2 g_ij, 0),
+
+    and where that is below tol (nx_i + nz_j), so that the difference has cancelled, sum_k (X_ik - Z_jk)^2 in float64.
+    """
+    _fits(X, Z, g)
+    if nx.shape != g.shape[:1] or nz.shape != g.shape[1:]:
+        raise ValueError(f"one norm per row is required: g {g.shape}, nx {nx.shape}, nz {nz.shape}")
+    nx, nz = np.ascontiguousarray(nx, dtype=g.dtype), np.ascontiguousarray(nz, dtype=g.dtype)
+    dtype = np.result_type(X, Z, np.float32)
+    X, Z = readable(X, dtype), readable(Z, dtype)
+    _sqdist(
+        g.dtype.type(tol), like(X), *target(g), address(nx), address(nz), *rows(X), *rows(Z), *g.shape, X.shape[1]
+    )
+
+
+@njit(cache=True, nogil=True)
+def _sqdist(tol, like, g, stride, nx, nz, x, x_stride, z, z_stride, rows, columns, d):
+    lanes = count(tol)
+    nothing = fill(tol, 0)
+    for i in range(rows):
+        row = g + i * stride
+        own = get(tol, nx, i)
+        worst = nothing
+        for j in range(0, columns, lanes):
+            n = load_some(tol, nz, j, 0, columns - j) + own
+            product = load_some(tol, row, j, 0, columns - j)
+            distance = n - (product + product)
+            slack = distance - n * tol
+            worst = where_less(slack, worst, slack, worst)
+            store_some(row, j, where_less(distance, nothing, nothing, distance), 0, columns - j)
+        if least(worst) < 0:
+            for j in range(columns):
+                if get(tol, row, j) < tol * (own + get(tol, nz, j)):
+                    squares = 0.0
+                    for k in range(d):
+                        difference = np.float64(get(like, x + i * x_stride, k)) - np.float64(get(like, z + j * z_stride, k))
+                        squares += difference * difference
+                    put_as(tol, row, j, squares)
+
+
+# --- pairs of rows ---------------------------------------------------------------------------------------------------
+
+
+def l1_tile(X: Array, Z: Array, out: Array) -> None:
+    """out_ij = sum_k |X_ik - Z_jk| for the rows of X (r, d) and Z (c, d), in out's dtype."""
+    _pairs(X, Z, out, 0)
+
+
+def sqdist_tile(X: Array, Z: Array, out: Array) -> None:
+    """out_ij = sum_k (X_ik - Z_jk)^2 for the rows of X (r, d) and Z (c, d), in out's dtype. No cancellation."""
+    _pairs(X, Z, out, 1)
+
+
+def _pairs(X: Array, Z: Array, out: Array, squared: int) -> None:
+    _fits(X, Z, out)
+    X, panels = readable(X, out.dtype), _panels(Z, out.dtype)
+    _differences(like(out), squared, *rows(X), address(panels), *target(out), *out.shape, X.shape[1])
+
+
+def match_tile(A: Array, B: Array, out: Array) -> None:
+    """out_ij = the number of k with A_ik = B_jk, for integer codes A (r, d) and B (c, d)."""
+    _fits(A, B, out)
+    A, panels = readable(A, np.int64), _panels(B, np.int64)
+    _matches(like(A), like(out), *rows(A), address(panels), *target(out), *out.shape, A.shape[1])
+
+
+def _fits(X: Array, Z: Array, out: Array) -> None:
+    if out.shape != (X.shape[0], Z.shape[0]) or X.shape[1] != Z.shape[1]:
+        raise ValueError(f"shapes do not fit: X {X.shape}, Z {Z.shape}, out {out.shape}")
+
+
+def _panels(Z: Array, dtype: type | np.dtype) -> Array:
+    """The rows of Z in panels (p, d, lanes), so that one coordinate of many points is contiguous."""
+    lanes = BYTES // np.dtype(dtype).itemsize
+    n, d = Z.shape
+    panels = np.zeros((-(-n // lanes), d, lanes), dtype=dtype)
+    whole = n // lanes
+    panels[:whole] = Z[: whole * lanes].reshape(whole, lanes, d).transpose(0, 2, 1)
+    if whole < len(panels):
+        panels[whole, :, : n - whole * lanes] = Z[whole * lanes :].T
+    return panels
+
+
+@njit(cache=True, nogil=True)
+def _differences(like, squared, x, x_stride, z, out, stride, rows, columns, d):
+    lanes = count(like)
+    for i in range(0, rows, 4):
+        # rows beyond the end repeat the last one
+        i1, i2, i3 = min(i + 1, rows - 1), min(i + 2, rows - 1), min(i + 3, rows - 1)
+        x0, x1, x2, x3 = x + i * x_stride, x + i1 * x_stride, x + i2 * x_stride, x + i3 * x_stride
+        for j in range(0, columns, lanes):
+            panel = z + j // lanes * d * BYTES
+            a0 = a1 = a2 = a3 = fill(like, 0)
+            if squared:
+                for k in range(d):
+                    zk = load(like, panel, k * lanes)
+                    u0, u1, u2, u3 = zk - get(like, x0, k), zk - get(like, x1, k), zk - get(like, x2, k), zk - get(like, x3, k)
+                    a0, a1, a2, a3 = fma(u0, u0, a0), fma(u1, u1, a1), fma(u2, u2, a2), fma(u3, u3, a3)
+            else:
+                for k in range(d):
+                    zk = load(like, panel, k * lanes)
+                    a0 += absolute(zk - get(like, x0, k))
+                    a1 += absolute(zk - get(like, x1, k))
+                    a2 += absolute(zk - get(like, x2, k))
+                    a3 += absolute(zk - get(like, x3, k))
+            store_some(out + i * stride, j, a0, 0, columns - j)
+            store_some(out + i1 * stride, j, a1, 0, columns - j)
+            store_some(out + i2 * stride, j, a2, 0, columns - j)
+            store_some(out + i3 * stride, j, a3, 0, columns - j)
+
+
+@njit(cache=True, nogil=True)
+def _matches(code, like, a, a_stride, b, out, stride, rows, columns, d):
+    lanes = count(code)
+    for i in range(0, rows, 4):
+        i1, i2, i3 = min(i + 1, rows - 1), min(i + 2, rows - 1), min(i + 3, rows - 1)
+        a0, a1, a2, a3 = a + i * a_stride, a + i1 * a_stride, a + i2 * a_stride, a + i3 * a_stride
+        for j in range(0, columns, lanes):
+            panel = b + j // lanes * d * BYTES
+            m0 = m1 = m2 = m3 = splat(code)
+            for k in range(d):
+                bk = load(code, panel, k * lanes)
+                m0 += equal(bk, splat(get(code, a0, k)))
+                m1 += equal(bk, splat(get(code, a1, k)))
+                m2 += equal(bk, splat(get(code, a2, k)))
+                m3 += equal(bk, splat(get(code, a3, k)))
+            store_as(like, out + i * stride, j, m0, 0, columns - j)
+            store_as(like, out + i1 * stride, j, m1, 0, columns - j)
+            store_as(like, out + i2 * stride, j, m2, 0, columns - j)
+            store_as(like, out + i3 * stride, j, m3, 0, columns - j)
+
+
+# --- the other half of a symmetric matrix ----------------------------------------------------------------------------
+
+
+def mirror(src: Array, dst: Array) -> None:
+    """dst = src^T, for src (r, c) and dst (c, r) that do not overlap; both may be views of one matrix."""
+    if src.shape != dst.shape[::-1] or src.dtype != dst.dtype:
+        raise ValueError(f"dst must be the transpose of src, got {dst.shape} {dst.dtype} and {src.shape} {src.dtype}")
+    _mirror(like(src), *rows(src), *target(dst), *src.shape)
+
+
+@njit(cache=True, nogil=True)
+def _mirror(like, src, stride, dst, dst_stride, rows, columns):
+    n = side(like)
+    size = SQUARE_BYTES // n
+    whole_rows, whole_columns = rows - rows % n, columns - columns % n
+    for j in range(0, whole_columns, n):
+        # down the rows of src, hence along n rows of dst: the writes, which are the dear ones, are consecutive
+        for i in range(0, whole_rows, n):
+            transpose(like, src + i * stride + j * size, stride, dst + j * dst_stride + i * size, dst_stride)
+    for j in range(columns):
+        for i in range(whole_rows if j < whole_columns else 0, rows):
+            put(dst + j * dst_stride, i, get(like, src + i * stride, j))
