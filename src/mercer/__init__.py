@@ -1,0 +1,56 @@
+"""Mercer: kernel methods with proofs.
+
+A kernel says what *similar* means. Everything else (the Gram matrix, the dual problem, the solver, the fitted
+function) is the same for vectors, sets, strings, graphs and tables.
+
+Every public name is on this page. Names load when they are first used, so that `import mercer` costs nothing.
+"""
+
+from importlib import import_module as _import_module
+from typing import Any as _Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "mercer.kernels.base": "Kernel Similarity Tags Weight",
+    "mercer.kernels.parameters": "Fixed nonnegative positive real",
+    "mercer.kernels.algebra": "exp",
+    "mercer.kernels.nodes": "Constant Product Scaled Sum WeightProduct",
+    "mercer.kernels.entrywise": "Exp Poly Power",
+    "mercer.kernels.rescaling": "Normalized Rescaled",
+    "mercer.kernels.views": "After On WeightOn",
+    "mercer.kernels.dot": "ArcCosine Bilinear Linear Polynomial Tanh",
+    "mercer.kernels.radial": "Gaussian Matern RationalQuadratic",
+    "mercer.kernels.stationary": "Laplacian Periodic",
+    "mercer.kernels.weights": "Biweight Epanechnikov Triangular Tricube Uniform",
+    "mercer.kernels.discrete": "Delta Hamming",
+    "mercer.kernels.sets": "Intersection",
+    "mercer.kernels.custom": "FromFeatures FromFunction Precomputed",
+    "mercer.kernels.proof": "Axiom Proof Unproven",
+    "mercer.kernels.validity": "check repair",
+    "mercer.kernels.refute": "refute",
+    "mercer.features": "fourier_features taylor_features",
+    "mercer.rkhs.expansion": "Expansion",
+    "mercer.rkhs.geometry": "centre distance distance_to_mean mean_coordinates nearest",
+    "mercer.rkhs.embedding": "hsic mean_embedding mmd",
+    "mercer.errors": "InvalidInput RuleBroken",
+}
+_MODULES = ("features", "gram", "kernels", "models", "rkhs", "testing")
+_NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
+
+__all__ = [*sorted(_NAMES), *_MODULES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _NAMES:
+        value = getattr(_import_module(_NAMES[name]), name)
+    elif name in _MODULES:
+        value = _import_module(f"mercer.{name}")
+    else:
+        raise AttributeError(f"module 'mercer' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,443 @@
+"""Similarity, the one abstraction, and its two branches: Kernel (positive semidefinite) and Weight (smoothing only).
+
+A leaf says how to fill one tile of a Gram matrix; everything else follows from that.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput
+from mercer.kernels import tiling
+from mercer.kernels.block import Block, Pair
+from mercer.kernels.points import Array, Points, as_vectors, concatenate
+from mercer.kernels.proof import Proof, Unproven
+from mercer.kernels.values import Value
+
+if TYPE_CHECKING:
+    from mercer.features.base import FeatureMap
+    from mercer.kernels.interval import Interval
+
+
+# How tightly the operator of an expression binds, for its repr.
+PLUS, TIMES, POWER, ATOM = 1, 2, 3, 4
+
+
+@dataclass(frozen=True)
+class Tags:
+    """What is known about a similarity without evaluating it.
+
+    stationary: depends on x − z only. radial: on ‖x − z‖ only. normalised: k(x, x) = 1. nonnegative: k ≥ 0.
+    finite_rank: has a finite feature map on every finite-dimensional space, so that models are parametric.
+    universal: its functions approximate every continuous function on a compact set (lecture 002).
+    cpd_order: conditionally positive definite of this order; 0 is positive semidefinite, None is not known.
+    """
+
+    stationary: bool = False
+    radial: bool = False
+    normalised: bool = False
+    nonnegative: bool = False
+    finite_rank: bool = False
+    universal: bool = False
+    cpd_order: int | None = 0
+
+
+class Similarity(Value, ABC):
+    """A symmetric function k(x, z) of two objects.
+
+    A leaf defines `tile`, and may define what is cheaper to know directly: `diagonal`, `log_tile`, `tile_gradient`,
+    `tile_input_gradient`, `encode`, `proof`, `features`, `enclose`.
+    """
+
+    space: ClassVar[str] = "vectors"
+    tags: ClassVar[Tags] = Tags()
+    precedence: ClassVar[int] = ATOM
+
+    # -- what a leaf says -----------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def tile(self, block: Block, out: Array) -> None:
+        """Fill `out` with k(x, z) for every pair of the block."""
+
+    def log_tile(self, block: Block, out: Array) -> None:
+        """Fill `out` with log k(x, z). Override where the logarithm is known directly, and set `exact_log`."""
+        self.tile(block, out)
+        with np.errstate(divide="ignore"):
+            np.log(out, out=out)
+
+    @property
+    def exact_log(self) -> bool:
+        """Whether `log_tile` is computed without evaluating k, so that it neither over- nor underflows."""
+        return False
+
+    def encode(self, X: Any) -> Any:
+        """Raw objects → what `tile` reads, row by row. By default a validated float matrix."""
+        return as_vectors(X)
+
+    @property
+    def encoding(self) -> Any:
+        """Leaves with equal encodings share the encoded points."""
+        return "vectors" if type(self).encode is Similarity.encode else self
+
+    def align(self, x: Any, z: Any) -> tuple[Any, Any]:
+        """Make two encoded data sets comparable (the same object where both are the same data)."""
+        return x, z
+
+    def diagonal(self, points: Points) -> NDArray[np.float64]:
+        """k(x, x) for every point, without the matrix."""
+        out = np.empty(points.n)
+        for span in tiling.spans(points.n, 32):
+            sub = Pair(points.take(span), None, self.dtype_of(points))
+            whole = slice(0, sub.shape[0])
+            tile = np.empty(sub.shape, sub.dtype)
+            self.tile(sub.block(whole, whole), tile)
+            out[span] = np.diagonal(tile)
+        return out
+
+    def log_diagonal(self, points: Points) -> NDArray[np.float64]:
+        """log k(x, x) for every point."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.diagonal(points))
+
+    def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
+        """Σᵢⱼ Gᵢⱼ ∂kᵢⱼ/∂theta over the block. By default by central differences."""
+        theta = self.theta
+        gradient = np.empty(len(theta))
+        upper, lower = np.empty(block.shape, block.dtype), np.empty(block.shape, block.dtype)
+        for p in range(len(theta)):
+            step = np.zeros(len(theta))
+            step[p] = float(np.finfo(block.dtype).eps) ** (1 / 3)
+            self.with_theta(theta + step).tile(block, upper)
+            self.with_theta(theta - step).tile(block, lower)
+            gradient[p] = np.vdot(G, upper.astype(np.float64) - lower) / (2 * step[p])
+        return gradient
+
+    def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
+        """Σⱼ Gᵢⱼ ∂k(xᵢ, zⱼ)/∂xᵢ for the rows of the block, shape (rows, d). By default by central differences."""
+        x, z = block.vectors()
+        if not isinstance(x, np.ndarray):
+            raise InvalidInput(
+                "Derivatives at points need dense data", got="a sparse matrix", advice="Pass X.toarray()."
+            )
+        x, z = x.astype(np.float64), Points(z.astype(np.float64))
+        gradient = np.empty(x.shape)
+        rows, cols = slice(0, len(x)), slice(0, z.n)
+        upper, lower = np.empty(block.shape), np.empty(block.shape)
+        for k in range(x.shape[1]):
+            step = np.finfo(np.float64).eps ** (1 / 3) * np.maximum(np.abs(x[:, k]), 1.0)
+            for sign, tile in ((1, upper), (-1, lower)):
+                moved = x.copy()
+                moved[:, k] += sign * step
+                self.tile(Pair(Points(moved), z, np.float64).block(rows, cols), tile)
+            gradient[:, k] = np.einsum("ij,ij->i", G, upper - lower) / (2 * step)
+        return gradient
+
+    def enclose(self, x: Any, z: Any) -> Interval:
+        """An interval that surely holds k(x, z), x and z being exact (vectors of rationals).
+
+        By default the computed value, widened by 2⁻⁴⁰ of its size.
+        """
+        from mercer.kernels.interval import around
+
+        pair = [np.asarray([v], dtype=np.float64) if isinstance(v, tuple) else [v] for v in (x, z)]
+        return around(float(self(pair[0], pair[1])[0, 0]))
+
+    def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
+        """The explicit feature map phi with k(x, z) = phi(x)ᵀphi(z), where it is finite.
+
+        Parameters
+        ----------
+        d : number of columns of the points, or the ground set for kernels on sets.
+        index : "monomials" (each monomial once) or "tuples" (lecture 002: one feature per tuple of factors).
+        """
+        raise InvalidInput(
+            "An explicit feature map must be finite",
+            got=f"{self!r}, whose map is infinite-dimensional or not known",
+            advice="Work with Gram matrices, or approximate: mc.taylor_features or mc.fourier_features.",
+        )
+
+    # -- what follows ---------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def proof(self, dim: int | None = None) -> Proof:
+        """Why this is a kernel: a tree of rules. `dim` is the dimension of the points, where validity depends on it."""
+
+    def prepare(self, X: Any) -> Points:
+        """Raw objects → points, validated once and usable in every later call."""
+        points = X if isinstance(X, Points) else Points(X)
+        self.touch(points)
+        return points
+
+    def touch(self, points: Points) -> None:
+        """Encode the points for every leaf now, so that bad input is found before any work starts."""
+        points.encoded(self)
+
+    def dtype_of(self, points: Points) -> np.dtype[Any]:
+        """The dtype of the Gram matrix of these points."""
+        dtype = getattr(points.encoded(self), "dtype", None)
+        return np.dtype(dtype) if dtype in (np.float32, np.float64) else np.dtype(np.float64)
+
+    def pair(self, X: Any, Z: Any = None, dtype: Any = None) -> Pair:
+        """Both data sets, prepared, with the dtype of their Gram matrix."""
+        x = self.prepare(X)
+        z = None if Z is None else self.prepare(Z)
+        if dtype is None:
+            dtype = np.result_type(self.dtype_of(x), self.dtype_of(x if z is None else z))
+        elif np.dtype(dtype) not in (np.float32, np.float64):
+            raise InvalidInput("`dtype` must be float32 or float64", got=dtype, advice="Choose one of them.")
+        return Pair(x, z, dtype, shared=len(self.leaves) > 1)
+
+    def __call__(self, X: Any, Z: Any = None, *, dtype: Any = None) -> Array:
+        """The matrix of k(x, z): n × n (exactly symmetric) or n × m.
+
+        >>> import mercer as mc
+        >>> mc.Linear()([[1.0, 2.0], [3.0, 4.0]])
+        array([[ 5., 11.],
+               [11., 25.]])
+        """
+        pair = self.pair(X, Z, dtype)
+        return tiling.fill(self, pair, np.empty(pair.shape, pair.dtype))
+
+    def diag(self, X: Any) -> Array:
+        """k(x, x) for every point, without the matrix.
+
+        >>> import mercer as mc
+        >>> mc.Polynomial(2, c=1.0).diag([[1.0], [2.0]])
+        array([ 4., 25.])
+        """
+        points = self.prepare(X)
+        with np.errstate(over="ignore"):
+            diagonal = self.diagonal(points)
+        require_finite(diagonal, self)
+        return diagonal.astype(self.dtype_of(points), copy=False)
+
+    def gradient(self, X: Any, G: Any, Z: Any = None) -> NDArray[np.float64]:
+        """Σᵢⱼ Gᵢⱼ ∂k(xᵢ, zⱼ)/∂theta: the adjoint derivative by every free parameter, in log space.
+
+        No n × n × p tensor is formed. `G` has the shape of the Gram matrix.
+
+        >>> import mercer as mc
+        >>> k = mc.Gaussian(2.0)
+        >>> X = np.array([[0.0], [1.0]])
+        >>> bool(np.allclose(k.gradient(X, np.eye(2)), 0.0))
+        True
+        """
+        pair = self.pair(X, Z)
+        G = self._adjoint(G, pair)
+        total = np.zeros(len(self.theta))
+        for rows in tiling.spans(pair.shape[0], tiling.TILE_ROWS):
+            for cols in tiling.spans(pair.shape[1], tiling.TILE_COLS):
+                total += self.tile_gradient(pair.block(rows, cols), G[rows, cols])
+        return total
+
+    def input_gradient(self, X: Any, G: Any, Z: Any = None) -> NDArray[np.float64]:
+        """Σⱼ Gᵢⱼ ∂k(xᵢ, zⱼ)/∂xᵢ: the derivative by the points, shape (n, d); the second argument is held still.
+
+        With G = 1 cᵀ this is the gradient of f = Σ cⱼ k(·, zⱼ) at every point of X.
+
+        >>> import mercer as mc
+        >>> mc.Linear().input_gradient([[1.0, 2.0]], [[1.0, 1.0]], [[3.0, 4.0], [5.0, 6.0]])
+        array([[ 8., 10.]])
+        """
+        pair = self.pair(X, X if Z is None else Z)
+        G = self._adjoint(G, pair)
+        spans = tiling.spans
+        return np.concatenate(
+            [
+                sum(
+                    self.tile_input_gradient(pair.block(rows, cols), G[rows, cols])
+                    for cols in spans(pair.shape[1], tiling.TILE_COLS)
+                )
+                for rows in spans(pair.shape[0], tiling.TILE_ROWS)
+            ]
+        )
+
+    @staticmethod
+    def _adjoint(G: Any, pair: Pair) -> Array:
+        G = np.asarray(G, dtype=np.float64)
+        if G.shape != pair.shape:
+            raise InvalidInput(
+                f"`G` must have the Gram's shape {pair.shape}", got=G.shape, advice="One entry per pair of points."
+            )
+        return G
+
+
+def require_finite(values: Array, kernel: Similarity) -> None:
+    """Raise if an evaluation overflowed."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum(dtype=np.float64)) or np.isfinite(values).all():
+            return
+    raise InvalidInput(
+        f"Kernel values must fit {values.dtype}",
+        got=f"an overflow in {kernel!r}",
+        advice="Rescale the points, or normalise the kernel: k.normalize() works in the log domain where it can.",
+    )
+
+
+class Kernel(Similarity):
+    """A similarity that is positive semidefinite, by proof or by claim: `proof()` says which.
+
+    Kernels form an algebra: `c * k`, `k1 + k2`, `k1 * k2`, `k ** n`, `k.poly(coefficients)`, `k.exp()`,
+    `k.rescale(f)`, `k.after(phi)`, `k.on(columns)` and `k.normalize()` are kernels again. Each operation checks its
+    own condition.
+
+    >>> import mercer as mc
+    >>> k = 0.5 * mc.Gaussian(1.0) + mc.Polynomial(3, c=1.0) * mc.Linear()
+    >>> k
+    0.5 * Gaussian(sigma=1.0) + Polynomial(degree=3, c=1.0) * Linear()
+    """
+
+    # Left multiplication by a NumPy scalar must reach __rmul__, not broadcast over the kernel as an object.
+    __array_ufunc__ = None
+
+    def proof(self, dim: int | None = None) -> Proof:
+        """Why this is a kernel: a tree of rules that prints as a derivation."""
+        return Unproven(self, "no proof was given for this leaf")
+
+    def __add__(self, other: Any) -> Kernel:
+        from mercer.kernels import algebra
+
+        return algebra.add(self, other)
+
+    def __radd__(self, other: Any) -> Kernel:
+        from mercer.kernels import algebra
+
+        return algebra.add(other, self)
+
+    def __mul__(self, other: Any) -> Kernel:
+        from mercer.kernels import algebra
+
+        return algebra.multiply(self, other)
+
+    def __rmul__(self, other: Any) -> Kernel:
+        from mercer.kernels import algebra
+
+        return algebra.multiply(other, self)
+
+    def __truediv__(self, other: Any) -> Kernel:
+        from mercer.kernels import algebra
+
+        return algebra.divide(self, other)
+
+    def __pow__(self, exponent: Any) -> Kernel:
+        from mercer.kernels import algebra
+
+        return algebra.Power(self, exponent)
+
+    def __sub__(self, other: Any) -> Kernel:
+        from mercer.kernels import algebra
+
+        raise algebra.no_rule("k₁ − k₂", "a difference of kernels is in general not a kernel")
+
+    def __neg__(self) -> Kernel:
+        from mercer.kernels import algebra
+
+        raise algebra.no_rule("−k", "only k = 0 would be a kernel with k and −k both valid")
+
+    def exp(self) -> Kernel:
+        """exp(k(x, z)), a kernel by the exponential rule.
+
+        >>> import mercer as mc
+        >>> mc.Linear().exp()
+        exp(Linear())
+        """
+        from mercer.kernels import algebra
+
+        return algebra.Exp(self)
+
+    def poly(self, coefficients: Any) -> Kernel:
+        """q(k) = Σₙ coefficients[n]·kⁿ with non-negative coefficients.
+
+        >>> import mercer as mc
+        >>> mc.Linear().poly([1.0, 0.0, 2.0])([[2.0]])
+        array([[33.]])
+        """
+        from mercer.kernels import algebra
+
+        return algebra.Poly(self, coefficients)
+
+    def rescale(self, f: Any) -> Kernel:
+        """f(x) k(x, z) f(z) for any function f that maps a data set to one number per point.
+
+        >>> import mercer as mc
+        >>> mc.Linear().rescale(lambda X: 1.0 / np.linalg.norm(X, axis=1)).diag([[3.0, 4.0]])
+        array([1.])
+        """
+        from mercer.kernels import algebra
+
+        return algebra.Rescaled(self, f)
+
+    def after(self, phi: Any) -> Kernel:
+        """k(phi(x), phi(z)) for any map phi of data sets: a function X → Φ, or an object with `transform`.
+
+        >>> import mercer as mc
+        >>> mc.Linear().after(np.square)([[1.0, 2.0]])
+        array([[17.]])
+        """
+        from mercer.kernels import algebra
+
+        return algebra.After(self, phi)
+
+    def on(self, *columns: Any) -> Kernel:
+        """The kernel on some columns of a table, by position or name.
+
+        >>> import mercer as mc
+        >>> (mc.Gaussian(1.0).on(0) * mc.Linear().on(1, 2)).diag([[1.0, 2.0, 3.0]])
+        array([13.])
+        """
+        from mercer.kernels import algebra
+
+        return algebra.On(self, columns)
+
+    def normalize(self) -> Kernel:
+        """k(x, z)/√(k(x, x) k(z, z)): the cosine in feature space, 0 where k(x, x) = 0.
+
+        >>> import mercer as mc
+        >>> mc.Linear().normalize()([[1.0, 0.0], [1.0, 1.0]]).round(3)
+        array([[1.   , 0.707],
+               [0.707, 1.   ]])
+        """
+        from mercer.kernels import algebra
+
+        return algebra.Normalized(self)
+
+
+class Weight(Similarity):
+    """A smoothing weight: non-negative and local, but not positive semidefinite (in every dimension).
+
+    It serves Nadaraya-Watson, local regression and densities; no Hilbert space belongs to it, so the kernel algebra
+    does not take it.
+    """
+
+    __array_ufunc__ = None
+    tags: ClassVar[Tags] = Tags(nonnegative=True, cpd_order=None)
+
+    def proof(self, dim: int | None = None) -> Proof:
+        return Unproven(self, "a smoothing weight, not a kernel")
+
+    def __mul__(self, other: Any) -> Weight:
+        from mercer.kernels import algebra
+
+        return algebra.multiply_weights(self, other)
+
+    def on(self, *columns: Any) -> Weight:
+        """The weight on some columns of a table; products of these are product weights.
+
+        >>> import mercer as mc
+        >>> (mc.Epanechnikov(1.0).on(0) * mc.Uniform(2.0).on(1)).diag([[0.0, 0.0]])
+        array([1.])
+        """
+        from mercer.kernels import algebra
+
+        return algebra.WeightOn(self, columns)
+
+
+def join(X: Any, Z: Any) -> Any:
+    """Two raw data sets or point sets as one raw data set."""
+    raw = [p.raw if isinstance(p, Points) else p for p in (X, Z)]
+    return concatenate(raw[0], raw[1])

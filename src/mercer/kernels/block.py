@@ -1,0 +1,288 @@
+"""Pairs of data sets and the tiles of their Gram matrix: what leaves share is computed here, once.
+
+A `Pair` holds both data sets in the Gram's dtype: centred with a common centre for distances, so that offsets do not
+cancel digits. A `Block` is one tile of it: it owns the products and squared distances that several leaves use.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mercer import _loops
+from mercer.errors import InvalidInput
+from mercer.kernels.points import Array, Points, View
+
+if TYPE_CHECKING:
+    from mercer.kernels.base import Similarity
+
+T = TypeVar("T")
+
+# Squared distances below this share of ‖x‖² + ‖z‖² are recomputed from the differences: the relative error of the
+# rest is then at most a hundred roundings.
+CANCELLATION = 1e-2
+# Up to this many columns the differences themselves are as cheap as a matrix product.
+DIRECT_COLUMNS = 0
+
+
+class Centred(NamedTuple):
+    """Both sides minus a common centre, with squared row norms in float64."""
+
+    x: Any
+    z: Any
+    x_norms: NDArray[np.float64]
+    z_norms: NDArray[np.float64]
+
+
+class Pair:
+    """Two data sets (or one with itself) and the dtype of their Gram matrix."""
+
+    def __init__(
+        self,
+        x: Points,
+        z: Points | None,
+        dtype: Any,
+        *,
+        shared: bool = True,
+        scale: tuple[float, ...] | None = None,
+    ) -> None:
+        self.x = x
+        self.z = x if z is None else z
+        self.same = z is None or z is x
+        self.dtype = np.dtype(dtype)
+        self.shared = shared
+        self.scale = scale
+        self.shape = (self.x.n, self.z.n)
+        self._cache: dict[Hashable, Any] = {}
+        self._lock = threading.RLock()
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        with self._lock:
+            if key not in self._cache:
+                self._cache[key] = make()
+            value: T = self._cache[key]
+            return value
+
+    def view(self, view: View) -> Pair:
+        def make() -> Pair:
+            z = None if self.same else self.z.view(view)
+            return Pair(self.x.view(view), z, self.dtype, shared=self.shared)
+
+        return self.once(("view", view), make)
+
+    def rescaled(self, scale: tuple[float, ...]) -> Pair:
+        """The same pair, whose distances divide every column by its own scale (after centring, to keep digits)."""
+        z = None if self.same else self.z
+        return self.once(("rescaled", scale), lambda: Pair(self.x, z, self.dtype, shared=self.shared, scale=scale))
+
+    def block(self, rows: slice, cols: slice, workspace: Workspace | None = None) -> Block:
+        return Block(self, rows, cols, workspace or Workspace())
+
+    def encoded(self, kernel: Similarity) -> tuple[Any, Any]:
+        """Both sides as `kernel.align` makes them comparable (joint category codes, a common vocabulary)."""
+
+        def make() -> tuple[Any, Any]:
+            x = self.x.encoded(kernel)
+            return kernel.align(x, x if self.same else self.z.encoded(kernel))
+
+        return self.once(("encoded", kernel.encoding), make)
+
+    def vectors(self) -> tuple[Any, Any]:
+        """Both sides as float matrices in the Gram's dtype."""
+
+        def make() -> tuple[Any, Any]:
+            x, z = self.x.vectors(), self.z.vectors()
+            if x.shape[1] != z.shape[1]:
+                raise InvalidInput(
+                    "Both data sets must have the same columns",
+                    got=f"{x.shape[1]} and {z.shape[1]}",
+                    advice="Check that the same features were selected for both.",
+                )
+            x = x.astype(self.dtype, copy=False)
+            z = x if self.same else z.astype(self.dtype, copy=False)
+            if sp.issparse(x) != sp.issparse(z):
+                x, z = sp.csr_array(x), sp.csr_array(z)
+            return x, z
+
+        return self.once("vectors", make)
+
+    def centred(self) -> Centred:
+        """Both sides minus the second side's mean, over the scale. Sparse data is not centred."""
+        return self.once("centred", self._centre)
+
+    def _centre(self) -> Centred:
+        x, z = self.vectors()
+        if not sp.issparse(x):
+            centre = self.z.mean()
+            x = _minus(self.x.vectors(), centre, self.dtype)
+            z = x if self.same else _minus(self.z.vectors(), centre, self.dtype)
+        if self.scale is not None:
+            x = self._rescale(x)
+            z = x if self.same else self._rescale(z)
+        x_norms = squared_norms(x)
+        z_norms = x_norms if self.same else squared_norms(z)
+        largest = max(x_norms.max(), z_norms.max())
+        if not largest < float(np.finfo(self.dtype).max) / 8:
+            raise InvalidInput(
+                f"Squared distances must fit {self.dtype}",
+                got=f"centred points of norm {np.sqrt(largest):.3g} (squared: overflow)",
+                advice="Rescale the columns (for example to unit variance)"
+                + (", or use float64." if self.dtype == np.float32 else "."),
+            )
+        return Centred(x, z, x_norms, z_norms)
+
+    def _rescale(self, X: Any) -> Any:
+        scale = np.asarray(self.scale)
+        if X.shape[1] != len(scale):
+            raise InvalidInput(
+                f"`sigma` has {len(scale)} entries, so points must have as many columns",
+                got=X.shape[1],
+                advice="Give one sigma per column, or a single number for all.",
+            )
+        if sp.issparse(X):
+            return sp.csr_array(X @ sp.diags_array(1.0 / scale)).astype(self.dtype)
+        return np.divide(X, scale, out=np.empty_like(X), casting="same_kind")
+
+
+def _minus(X: Array, centre: NDArray[np.float64], dtype: np.dtype[Any]) -> Array:
+    """X − centre, subtracted in float64 and stored in `dtype`."""
+    out = np.empty(X.shape, dtype)
+    with np.errstate(over="ignore"):
+        np.subtract(X, centre, out=out, casting="same_kind")
+    return out
+
+
+def squared_norms(X: Any) -> NDArray[np.float64]:
+    """‖x‖² for every row, accumulated in float64."""
+    with np.errstate(over="ignore"):
+        if sp.issparse(X):
+            return np.asarray(X.multiply(X).sum(axis=1, dtype=np.float64)).ravel()
+        return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+
+
+class Workspace:
+    """Scratch buffers of one worker thread: taken during a tile, given back at its end."""
+
+    def __init__(self) -> None:
+        self._buffers: list[Array] = []
+        self.used = 0
+
+    def take(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> Array:
+        size = shape[0] * shape[1] * dtype.itemsize
+        if self.used == len(self._buffers):
+            self._buffers.append(np.empty(size, np.uint8))
+        elif self._buffers[self.used].size < size:
+            self._buffers[self.used] = np.empty(size, np.uint8)
+        buffer = self._buffers[self.used]
+        self.used += 1
+        return buffer[:size].view(dtype).reshape(shape)
+
+    def release(self, mark: int = 0) -> None:
+        """Give back every buffer taken since `used` was `mark`."""
+        self.used = mark
+
+
+class Block:
+    """One tile of a pair: row and column slices, and what the leaves of an expression share about them."""
+
+    def __init__(self, pair: Pair, rows: slice, cols: slice, workspace: Workspace) -> None:
+        self.pair, self.rows, self.cols, self.workspace = pair, rows, cols, workspace
+        self.shape = (rows.stop - rows.start, cols.stop - cols.start)
+        self.dtype = pair.dtype
+        self._views: dict[Hashable, Block] = {}
+        self._tiles: dict[str, Array] = {}
+
+    @property
+    def diagonal(self) -> bool:
+        """Whether this tile lies on the diagonal of a symmetric Gram."""
+        return self.pair.same and self.rows == self.cols
+
+    def view(self, view: View) -> Block:
+        """The same tile of the data seen through `view`."""
+        if view not in self._views:
+            self._views[view] = Block(self.pair.view(view), self.rows, self.cols, self.workspace)
+        return self._views[view]
+
+    def rescaled(self, scale: tuple[float, ...]) -> Block:
+        """The same tile with every column's distances divided by its own scale."""
+        if scale not in self._views:
+            self._views[scale] = Block(self.pair.rescaled(scale), self.rows, self.cols, self.workspace)
+        return self._views[scale]
+
+    def scratch(self) -> Array:
+        """An uninitialised tile, valid until this block is done."""
+        return self.workspace.take(self.shape, self.dtype)
+
+    def encoded(self, kernel: Similarity) -> tuple[Any, Any]:
+        x, z = self.pair.encoded(kernel)
+        return x[self.rows], z[self.cols]
+
+    def vectors(self) -> tuple[Any, Any]:
+        x, z = self.pair.vectors()
+        return x[self.rows], z[self.cols]
+
+    def dot(self, out: Array | None = None) -> Array:
+        """⟨x, z⟩ for every pair. Without `out`, the shared tile: read it, do not write to it."""
+        return self._tile("dot", self._fill_dot, out)
+
+    def sqdist(self, out: Array | None = None) -> Array:
+        """‖x − z‖² for every pair, without cancellation. Without `out`, the shared tile: do not write to it."""
+        return self._tile("sqdist", self._fill_sqdist, out)
+
+    def l1(self, out: Array | None = None) -> Array:
+        """‖x − z‖₁ for every pair. Without `out`, the shared tile: do not write to it."""
+        return self._tile("l1", self._fill_l1, out)
+
+    def _tile(self, name: str, fill: Callable[[Array], None], out: Array | None) -> Array:
+        if out is not None and not self.pair.shared:
+            fill(out)
+            return out
+        if name not in self._tiles:
+            tile = self.scratch()
+            fill(tile)
+            self._tiles[name] = tile
+        if out is None:
+            return self._tiles[name]
+        np.copyto(out, self._tiles[name])
+        return out
+
+    def _fill_dot(self, out: Array) -> None:
+        product(*self.vectors(), out)
+
+    def _fill_sqdist(self, out: Array) -> None:
+        x, z, x_norms, z_norms = self.pair.centred()
+        x, z, x_norms, z_norms = x[self.rows], z[self.cols], x_norms[self.rows], z_norms[self.cols]
+        if sp.issparse(x):
+            product(x, z, out)
+            out *= -2
+            out += x_norms[:, None].astype(self.dtype)
+            out += z_norms.astype(self.dtype)
+            np.maximum(out, 0, out=out)
+        elif x.shape[1] <= DIRECT_COLUMNS:
+            _loops.tiles.sqdist_tile(x, z, out)
+        else:
+            product(x, z, out)
+            _loops.tiles.sqdist_(out, x_norms, z_norms, x, z, CANCELLATION)
+        if self.diagonal:
+            np.fill_diagonal(out, 0.0)
+
+    def _fill_l1(self, out: Array) -> None:
+        x, z, _, _ = self.pair.centred()
+        if sp.issparse(x):
+            raise InvalidInput(
+                "L1 distances need dense data", got="a sparse matrix", advice="Pass X.toarray() if it fits."
+            )
+        _loops.tiles.l1_tile(x[self.rows], z[self.cols], out)
+
+
+def product(x: Any, z: Any, out: Array) -> None:
+    """out = x zᵀ for dense or sparse rows."""
+    if sp.issparse(x):
+        out[...] = (x @ z.T).toarray()
+    else:
+        np.matmul(x, z.T, out=out)

@@ -1,0 +1,279 @@
+"""Your own similarity: a Python function of two objects, an explicit feature map, or a matrix computed elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput
+from mercer.kernels.base import Kernel, Tags, require_finite
+from mercer.kernels.block import Block, squared_norms
+from mercer.kernels.parameters import positive, show
+from mercer.kernels.points import Array, Points, is_frame
+from mercer.kernels.proof import Axiom, Proof, Unproven
+from mercer.kernels.views import Mapped
+
+if TYPE_CHECKING:
+    from mercer.features.base import FeatureMap
+    from mercer.kernels.interval import Interval
+
+
+class FromFunction(Kernel):
+    """Any Python function f(x, z) of two objects, claimed to be symmetric and positive semidefinite.
+
+    Nobody has proven that it is: `mc.check` tests it on data, `mc.refute` searches for a counterexample.
+
+    Parameters
+    ----------
+    f : function of two objects (rows, where the data set is a matrix) that returns a number.
+    error : the relative evaluation error of f that a refutation has to exceed.
+
+    >>> import mercer as mc
+    >>> k = mc.FromFunction(lambda s, t: float(len(set(s) & set(t))))
+    >>> k(["ab", "bc", "cd"])
+    array([[2., 1., 0.],
+           [1., 2., 1.],
+           [0., 1., 2.]])
+    """
+
+    f: Callable[[Any, Any], Any]
+    error: float = positive(1e-12, free=False)
+    space: ClassVar[str] = "any"
+    tags: ClassVar[Tags] = Tags(cpd_order=None)
+
+    def check(self) -> None:
+        if not callable(self.f):
+            raise InvalidInput("f must be a function of two objects", got=repr(self.f), advice="lambda x, z: ...")
+
+    @property
+    def encoding(self) -> Any:
+        return "objects"
+
+    def encode(self, X: Any) -> Any:
+        if is_frame(X):
+            X = np.asarray(X)
+        if sp.issparse(X):
+            X = sp.csr_array(X).toarray()
+        if isinstance(X, np.ndarray):
+            return X
+        if isinstance(X, (list, tuple)) and X and isinstance(X[0], (list, tuple)):
+            rows = np.asarray(X)
+            return rows if rows.dtype.kind in "iufb" else list(X)
+        return list(X)
+
+    def dtype_of(self, points: Points) -> np.dtype[Any]:
+        return np.dtype(np.float64)
+
+    def tile(self, block: Block, out: Array) -> None:
+        x, z = block.encoded(self)
+        for i, a in enumerate(x):
+            for j in range(i + 1 if block.diagonal else len(z)):
+                out[i, j] = self.value(a, z[j])
+        if block.diagonal:
+            upper = np.triu_indices(len(out), 1)
+            out[upper] = out.T[upper]
+
+    def value(self, x: Any, z: Any) -> float:
+        """f(x, z), checked to be a finite number."""
+        value = self.f(x, z)
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            raise InvalidInput(
+                "f must return a number",
+                got=f"{type(value).__name__} for x = {x!r}, z = {z!r}",
+                advice="Return a float.",
+            ) from None
+        if not np.isfinite(number):
+            raise InvalidInput(
+                "f must return a finite number",
+                got=f"{number} for x = {x!r}, z = {z!r}",
+                advice="Restrict f to points where it is defined.",
+            )
+        return number
+
+    def diagonal(self, points: Points) -> NDArray[np.float64]:
+        return np.array([self.value(x, x) for x in points.encoded(self)])
+
+    def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
+        return np.empty(0)
+
+    def enclose(self, x: Any, z: Any) -> Interval:
+        from mercer.kernels.interval import around
+
+        rows = [np.array([float(c) for c in p]) if isinstance(p, tuple) and _numeric(p) else p for p in (x, z)]
+        return around(self.value(rows[0], rows[1]), self.error)
+
+    def proof(self, dim: int | None = None) -> Proof:
+        return Unproven(self, "a Python function; mc.check(k, X) tests it on data, mc.refute(k) searches")
+
+    def __repr__(self) -> str:
+        more = "" if self.error == 1e-12 else f", error={self.error!r}"
+        return f"FromFunction({show(self.f)}{more})"
+
+
+def _numeric(point: tuple[Any, ...]) -> bool:
+    return all(hasattr(c, "__float__") for c in point)
+
+
+class FromFeatures(Kernel):
+    """⟨phi(x), phi(z)⟩ for an explicit feature map phi of data sets (a function X → Φ, or with `transform`).
+
+    >>> import numpy as np, mercer as mc
+    >>> rings = mc.FromFeatures(lambda X: np.column_stack([X, (X ** 2).sum(axis=1)]))     # lecture 000
+    >>> rings([[1.0, 2.0]])
+    array([[30.]])
+    """
+
+    phi: Any
+    space: ClassVar[str] = "any"
+    tags: ClassVar[Tags] = Tags(finite_rank=True)
+
+    def check(self) -> None:
+        if not callable(self.phi) and not hasattr(self.phi, "transform"):
+            raise InvalidInput(
+                "phi must be a function X → Φ or have a `transform` method", got=repr(self.phi), advice="Pass one."
+            )
+
+    def touch(self, points: Points) -> None:
+        points.view(Mapped(self.phi)).vectors()
+
+    def dtype_of(self, points: Points) -> np.dtype[Any]:
+        return np.dtype(points.view(Mapped(self.phi)).vectors().dtype)
+
+    def tile(self, block: Block, out: Array) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            block.view(Mapped(self.phi)).dot(out)
+        require_finite(out, self)
+
+    def diagonal(self, points: Points) -> NDArray[np.float64]:
+        return squared_norms(points.view(Mapped(self.phi)).vectors())
+
+    def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
+        return np.empty(0)
+
+    def proof(self, dim: int | None = None) -> Proof:
+        statement = "inner product of an explicit feature map"
+        return Axiom(self, statement, condition=f"phi = {show(self.phi)}", reference="lecture 000, method 1")
+
+    def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
+        from mercer.features import FunctionMap
+
+        return FunctionMap(self.phi, d=d)
+
+    def __repr__(self) -> str:
+        return f"FromFeatures({show(self.phi)})"
+
+
+class Precomputed(Kernel):
+    """A Gram matrix computed elsewhere.
+
+    `Precomputed(K)` is a kernel on whole numbers, the positions in K: it splits, composes and restricts like any
+    other. Bare `Precomputed()` takes scikit-learn's pairwise convention: the data set is the matrix itself, one row
+    per point and one column per training point.
+
+    >>> import mercer as mc
+    >>> k = mc.Precomputed([[2.0, 1.0], [1.0, 2.0]])
+    >>> k([1, 0]), k([0], [1])
+    (array([[2., 1.],
+           [1., 2.]]), array([[1.]]))
+    """
+
+    K: Any = None
+    space: ClassVar[str] = "indices"
+    tags: ClassVar[Tags] = Tags(cpd_order=None)
+
+    def check(self) -> None:
+        if self.K is None:
+            return
+        narrow = getattr(self.K, "dtype", None) == np.float32
+        K: NDArray[Any] = np.array(self.K, dtype=np.float32 if narrow else np.float64)
+        if K.ndim != 2 or K.shape[0] != K.shape[1] or K.size == 0:
+            raise InvalidInput("K must be a square matrix", got=f"shape {K.shape}", advice="One row per point.")
+        if not np.isfinite(K).all():
+            raise InvalidInput("K must be finite", got="NaN or infinity", advice="Check how it was computed.")
+        scale = np.abs(K).max()
+        if np.abs(K - K.T).max() > 1e3 * float(np.finfo(K.dtype).eps) * scale:
+            raise InvalidInput("K must be symmetric", got="an asymmetric matrix", advice="(K + K.T)/2 is symmetric.")
+        K.flags.writeable = False
+        self._set(K=K)
+
+    @property
+    def encoding(self) -> Any:
+        return "rows" if self.K is None else self
+
+    def encode(self, X: Any) -> Any:
+        if self.K is None:
+            from mercer.kernels.points import as_vectors
+
+            return as_vectors(X)
+        positions = np.asarray(X)
+        if positions.ndim == 2 and positions.shape[1] == 1:
+            positions = positions[:, 0]
+        whole = (
+            positions.ndim == 1 and positions.dtype.kind in "iuf" and bool((positions == positions.astype(int)).all())
+        )
+        if not whole or positions.min() < 0 or positions.max() >= len(self.K):
+            raise InvalidInput(
+                f"Points of Precomputed(K) must be positions 0 … {len(self.K) - 1} in K",
+                got=f"{positions.dtype} array of shape {positions.shape}",
+                advice="Pass np.arange(n) for the whole matrix; bare Precomputed() takes the matrix itself.",
+            )
+        return positions.astype(np.int64)
+
+    def dtype_of(self, points: Points) -> np.dtype[Any]:
+        return np.dtype(points.encoded(self).dtype if self.K is None else self.K.dtype)
+
+    def tile(self, block: Block, out: Array) -> None:
+        x, z = block.encoded(self)
+        if self.K is not None:
+            out[...] = self.K[np.ix_(x, z)]
+            return
+        out[...] = x[:, self._columns(x.shape[1], block.pair.z)[block.cols]]
+
+    @staticmethod
+    def _columns(width: int, z: Points) -> NDArray[np.int64]:
+        """The columns of a pairwise matrix that belong to the points z."""
+        if width == z.n:
+            return np.arange(z.n)
+        if z.index is not None and width > z.index.max():
+            return np.asarray(z.index)
+        raise InvalidInput(
+            f"A precomputed matrix must have one column per training point, {z.n} here",
+            got=f"{width} columns",
+            advice="Pass k(X_test, X_train), rows for test points and columns for training points.",
+        )
+
+    def diagonal(self, points: Points) -> NDArray[np.float64]:
+        x = points.encoded(self)
+        if self.K is not None:
+            return self.K[x, x].astype(np.float64)
+        return x[np.arange(points.n), self._columns(x.shape[1], points)].astype(np.float64)
+
+    def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
+        return np.empty(0)
+
+    def enclose(self, x: Any, z: Any) -> Interval:
+        from mercer.kernels.interval import exactly
+
+        if self.K is None:
+            return super().enclose(x, z)
+        positions = [int(p[0]) if isinstance(p, (tuple, list)) else int(p) for p in (x, z)]
+        return exactly(float(self.K[positions[0], positions[1]]))
+
+    def proof(self, dim: int | None = None) -> Proof:
+        if self.K is None:
+            return Unproven(self, "a matrix that comes with the data; mc.check(K) tests it")
+        values = np.linalg.eigvalsh(self.K.astype(np.float64))
+        tolerance = len(values) * np.finfo(self.K.dtype).eps * np.abs(values).max()
+        if values[0] < -tolerance:
+            return Unproven(self, f"not a kernel: K has the eigenvalue {values[0]:.6g} < 0; mc.repair(K) mends it")
+        condition = f"smallest eigenvalue {values[0]:.3g} ≥ −{tolerance:.1g}"
+        return Axiom(self, "every symmetric matrix without negative eigenvalues is a Gram matrix", condition=condition)
+
+    def __repr__(self) -> str:
+        return "Precomputed()" if self.K is None else f"Precomputed({show(self.K)})"

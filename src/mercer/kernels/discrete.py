@@ -1,0 +1,153 @@
+"""Kernels on categories: equal or not, and in how many columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput
+from mercer.kernels.base import Kernel, Tags
+from mercer.kernels.block import Block
+from mercer.kernels.points import Array, Points, column_names, is_frame
+from mercer.kernels.proof import Axiom, Proof
+
+if TYPE_CHECKING:
+    from mercer.kernels.interval import Interval
+
+
+class _Categories(Kernel):
+    """What only asks whether two values are equal. Values are compared as Python does: 1 == 1.0, "1" != 1."""
+
+    space: ClassVar[str] = "categories"
+
+    @property
+    def encoding(self) -> Any:
+        return "categories"
+
+    def encode(self, X: Any) -> Any:
+        names = column_names(X)
+        columns = [np.asarray(X[name]) for name in X.columns] if is_frame(X) else _columns(X)
+        for j, column in enumerate(columns):
+            missing = [i for i, v in enumerate(column.tolist()) if v is None or v != v]
+            if missing:
+                raise InvalidInput(
+                    f"Column {names[j] if names else j!r} must have no missing values",
+                    got=f"{len(missing)}, the first in row {missing[0]}",
+                    advice="Fill them with a category of their own.",
+                )
+        return columns
+
+    def align(self, x: Any, z: Any) -> tuple[Any, Any]:
+        if len(x) != len(z):
+            raise InvalidInput(
+                "Both data sets must have the same columns", got=f"{len(x)} and {len(z)}", advice="Check both."
+            )
+        pairs = [_codes(a, b, same=x is z) for a, b in zip(x, z)]
+        left = np.stack([p[0] for p in pairs], axis=1)
+        return left, left if x is z else np.stack([p[1] for p in pairs], axis=1)
+
+    def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
+        return np.empty(0)
+
+    def diagonal(self, points: Points) -> NDArray[np.float64]:
+        return np.ones(points.n)
+
+    def _matches(self, block: Block) -> Array:
+        x, z = block.encoded(self)
+        total = np.zeros(block.shape, np.int64)
+        for k in range(x.shape[1]):
+            total += x[:, k, None] == z[:, k]
+        return total
+
+
+def _columns(X: Any) -> list[Array]:
+    if not isinstance(X, np.ndarray):
+        rows = list(X)
+        if rows and isinstance(rows[0], (list, tuple, np.ndarray)):
+            return _columns(_object_matrix(rows))
+        X = np.empty(len(rows), dtype=object)
+        X[:] = rows
+    if X.ndim == 1:
+        return [X]
+    if X.ndim != 2 or X.shape[1] == 0:
+        raise InvalidInput(
+            "Categories must come as one value or one row of values per point",
+            got=f"an array of shape {X.shape}",
+            advice="Pass a list of values, or a table.",
+        )
+    return list(X.T)
+
+
+def _object_matrix(rows: list[Any]) -> Array:
+    widths = {len(row) for row in rows}
+    if len(widths) != 1:
+        raise InvalidInput("Rows must have the same length", got=f"lengths {sorted(widths)}", advice="Pad them.")
+    table = np.empty((len(rows), widths.pop()), dtype=object)
+    for i, row in enumerate(rows):
+        table[i, :] = row
+    return table
+
+
+def _codes(a: Array, b: Array, *, same: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Whole numbers that are equal exactly where the values are."""
+    known: dict[Any, int] = {}
+    try:
+        left, right = (
+            np.fromiter((known.setdefault(v, len(known)) for v in side.tolist()), np.int64, len(side))
+            for side in ((a,) * 2 if same else (a, b))
+        )
+    except TypeError as error:
+        raise InvalidInput("Categories must be hashable", got=str(error), advice="Use strings or numbers.") from None
+    return left, right
+
+
+class Delta(_Categories):
+    """1 if x = z (in every column), else 0.
+
+    >>> import mercer as mc
+    >>> mc.Delta()(["red", "blue", "red"])
+    array([[1., 0., 1.],
+           [0., 1., 0.],
+           [1., 0., 1.]])
+    """
+
+    tags: ClassVar[Tags] = Tags(normalised=True, nonnegative=True)
+
+    def tile(self, block: Block, out: Array) -> None:
+        x, _ = block.encoded(self)
+        out[...] = self._matches(block) == x.shape[1]
+
+    def enclose(self, x: Any, z: Any) -> Interval:
+        from mercer.kernels.interval import exactly
+
+        return exactly(int(x == z))
+
+    def proof(self, dim: int | None = None) -> Proof:
+        return Axiom(self, "inner product of one-hot vectors: phi(x) = e_x")
+
+
+class Hamming(_Categories):
+    """The share of columns in which x and z are equal.
+
+    >>> import mercer as mc
+    >>> mc.Hamming()([["a", 1], ["a", 2]])
+    array([[1. , 0.5],
+           [0.5, 1. ]])
+    """
+
+    tags: ClassVar[Tags] = Tags(normalised=True, nonnegative=True)
+
+    def tile(self, block: Block, out: Array) -> None:
+        x, _ = block.encoded(self)
+        np.divide(self._matches(block), x.shape[1], out=out, casting="same_kind")
+
+    def enclose(self, x: Any, z: Any) -> Interval:
+        from mercer.kernels.interval import exactly
+
+        pairs = list(zip(x, z)) if isinstance(x, (tuple, list)) else [(x, z)]
+        return exactly(sum(a == b for a, b in pairs)) / len(pairs)
+
+    def proof(self, dim: int | None = None) -> Proof:
+        return Proof(repr(self), "sum of kernels", "the mean of one Delta per column", (Delta().proof(dim),))

@@ -1,0 +1,364 @@
+"""Kernels of the inner product ⟨x, z⟩: linear, polynomial, xᵀAz, arc-cosine, and tanh, which is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput, RuleBroken
+from mercer.kernels.base import Kernel, Tags, require_finite
+from mercer.kernels.block import Block, squared_norms
+from mercer.kernels.elementwise import whole_power
+from mercer.kernels.parameters import nonnegative, positive, real, show
+from mercer.kernels.points import Array, Points
+from mercer.kernels.proof import Axiom, Proof, Unproven
+
+if TYPE_CHECKING:
+    from mercer.features.base import FeatureMap
+    from mercer.kernels.interval import Interval
+
+
+class _Dot(Kernel):
+    """h(⟨x, z⟩) for a scalar function h."""
+
+    def _apply(self, s: Array) -> None:
+        """Replace ⟨x, z⟩ by h(⟨x, z⟩), in place."""
+
+    def _slope(self, s: Array) -> Array:
+        """h'(⟨x, z⟩)."""
+        return np.ones_like(s)
+
+    def tile(self, block: Block, out: Array) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            block.dot(out)
+            self._apply(out)
+        require_finite(out, self)
+
+    def diagonal(self, points: Points) -> NDArray[np.float64]:
+        diagonal = squared_norms(points.vectors())
+        with np.errstate(over="ignore"):
+            self._apply(diagonal)
+        return diagonal
+
+    def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
+        _, z = block.vectors()
+        return np.asarray((G * self._slope(block.dot().astype(np.float64))) @ z)
+
+
+class Linear(_Dot):
+    """⟨x, z⟩ = xᵀz.
+
+    >>> import mercer as mc
+    >>> mc.Linear()([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[11.]])
+    """
+
+    tags: ClassVar[Tags] = Tags(finite_rank=True)
+
+    def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
+        return np.empty(0)
+
+    def enclose(self, x: Any, z: Any) -> Interval:
+        from mercer.kernels.interval import dot
+
+        return dot(x, z)
+
+    def proof(self, dim: int | None = None) -> Proof:
+        return Axiom(self, "inner product: phi(x) = x", reference="lecture 001, rule 1")
+
+    def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
+        from mercer.features import IdentityMap
+
+        return IdentityMap(d)
+
+
+class Polynomial(_Dot):
+    """(⟨x, z⟩ + c)ᵖ with a whole degree p ≥ 1 and c ≥ 0; homogeneous for c = 0.
+
+    Its features are all monomials of degree p (c = 0) or at most p (c > 0), with multinomial weights.
+
+    >>> import mercer as mc
+    >>> mc.Polynomial(2, c=1.0)([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[144.]])
+    >>> mc.Polynomial(4, c=1.0).features(784).dimension
+    15943435565
+    """
+
+    degree: int
+    c: float = nonnegative(0.0)
+    tags: ClassVar[Tags] = Tags(finite_rank=True)
+
+    def __post_init__(self) -> None:
+        value = getattr(self.c, "value", self.c)
+        if isinstance(value, (int, float, np.integer, np.floating)) and value < 0:
+            raise RuleBroken(
+                "Rule q(k): the offset `c` of a polynomial kernel must be ≥ 0",
+                got=value,
+                advice="(⟨x,z⟩ − 1)² is refuted by mc.refute; choose c ≥ 0.",
+            )
+        super().__post_init__()
+
+    def check(self) -> None:
+        p = self.degree
+        if isinstance(p, bool) or not isinstance(p, (int, np.integer, float)) or p != int(p) or p < 1:
+            raise RuleBroken(
+                "Rule q(k): the `degree` of a polynomial kernel must be a whole number ≥ 1",
+                got=show(p),
+                advice="(⟨x,z⟩ + 1)^0.5 is refuted by mc.refute; choose a whole degree.",
+            )
+        self._set(degree=int(p))
+
+    def _apply(self, s: Array) -> None:
+        s += s.dtype.type(self.c)
+        whole_power(s, self.degree)
+
+    def _slope(self, s: Array) -> Array:
+        base = s + s.dtype.type(self.c)
+        whole_power(base, self.degree - 1)
+        return np.asarray(self.degree * base)
+
+    def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
+        if not len(self.theta):
+            return np.empty(0)
+        return np.array([self.c * np.vdot(G, self._slope(block.dot().astype(np.float64)))])
+
+    def enclose(self, x: Any, z: Any) -> Interval:
+        from mercer.kernels.interval import dot
+
+        return (dot(x, z) + self.c) ** self.degree
+
+    def proof(self, dim: int | None = None) -> Proof:
+        return Proof(
+            repr(self),
+            "polynomial with non-negative coefficients, (s + c)ᵖ = Σₖ C(p,k) cᵖ⁻ᵏ sᵏ",
+            f"p = {self.degree} is a whole number ≥ 1, c = {self.c:g} ≥ 0",
+            (Linear().proof(dim),),
+        )
+
+    def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
+        from mercer.features import MonomialMap
+
+        return MonomialMap(d, self.degree, self.c, index=index)
+
+
+@dataclass(frozen=True)
+class Transformed:
+    """The data set times a matrix, X F."""
+
+    key: bytes
+    shape: tuple[int, int]
+    transient: ClassVar[bool] = False
+
+    def apply(self, points: Points) -> Any:
+        X = points.vectors()
+        F = np.frombuffer(self.key).reshape(self.shape)
+        if X.shape[1] != F.shape[0]:
+            raise InvalidInput(
+                f"Points must have {F.shape[0]} columns, as A has", got=X.shape[1], advice="Check the columns of X."
+            )
+        return np.asarray(X @ F.astype(X.dtype))
+
+
+class Bilinear(Kernel):
+    """xᵀ A z with A symmetric positive semidefinite.
+
+    >>> import mercer as mc
+    >>> mc.Bilinear([[2.0, 0.0], [0.0, 1.0]])([[1.0, 2.0]], [[3.0, 4.0]]).round(12)
+    array([[14.]])
+    """
+
+    A: Any
+    tags: ClassVar[Tags] = Tags(finite_rank=True)
+
+    def check(self) -> None:
+        rule = "Rule xᵀAz: A must be a symmetric positive semidefinite matrix"
+        try:
+            A = np.array(self.A.toarray() if sp.issparse(self.A) else self.A, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise RuleBroken(rule, got=repr(self.A), advice="Pass a matrix of numbers.") from None
+        if A.ndim != 2 or A.shape[0] != A.shape[1] or A.size == 0 or not np.isfinite(A).all():
+            raise RuleBroken(rule, got=f"an array of shape {A.shape}", advice="Pass a finite square matrix.")
+        if not np.allclose(A, A.T, rtol=1e-12, atol=1e-12 * np.abs(A).max()):
+            raise RuleBroken(rule, got="an asymmetric matrix", advice="(A + A.T)/2 gives the same quadratic form.")
+        values, vectors = np.linalg.eigh((A + A.T) / 2)
+        tolerance = len(A) * np.finfo(np.float64).eps * max(abs(values[0]), abs(values[-1]))
+        if values[0] < -tolerance:
+            raise RuleBroken(
+                rule, got=f"smallest eigenvalue {values[0]:.6g}", advice="mc.repair(A).K is the nearest valid matrix."
+            )
+        A.flags.writeable = False
+        factor = np.ascontiguousarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
+        self._set(A=A, _smallest=float(values[0]), _factor=factor)
+
+    @property
+    def _view(self) -> Transformed:
+        factor: NDArray[np.float64] = self._factor  # type: ignore[attr-defined]
+        return Transformed(factor.tobytes(), factor.shape)
+
+    def touch(self, points: Points) -> None:
+        points.view(self._view)
+
+    def tile(self, block: Block, out: Array) -> None:
+        block.view(self._view).dot(out)
+        require_finite(out, self)
+
+    def diagonal(self, points: Points) -> NDArray[np.float64]:
+        return squared_norms(points.view(self._view).vectors())
+
+    def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
+        return np.empty(0)
+
+    def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
+        _, z = block.vectors()
+        return np.asarray(G @ (z @ self.A))
+
+    def enclose(self, x: Any, z: Any) -> Interval:
+        from mercer.kernels.interval import exactly
+
+        terms = (Fraction(x[i]) * Fraction(a) * Fraction(z[j]) for (i, j), a in np.ndenumerate(self.A))
+        return exactly(sum(terms, Fraction(0)))
+
+    def proof(self, dim: int | None = None) -> Proof:
+        condition = f"A is symmetric, smallest eigenvalue {self._smallest:.3g} ≥ 0 to rounding"  # type: ignore[attr-defined]
+        return Proof(
+            repr(self), "xᵀAz with A ⪰ 0: phi(x) = A^½ x", condition, (Linear().proof(dim),), "lecture 004, (19)"
+        )
+
+    def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
+        from mercer.features import LinearMap
+
+        return LinearMap(self._factor)  # type: ignore[attr-defined]
+
+    def __repr__(self) -> str:
+        return f"Bilinear({show(self.A)})"
+
+
+@dataclass(frozen=True)
+class Directions:
+    """Every point divided by its length; the origin stays."""
+
+    transient: ClassVar[bool] = False
+
+    def apply(self, points: Points) -> Any:
+        X = points.vectors()
+        norms = np.sqrt(squared_norms(X))
+        scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+        if sp.issparse(X):
+            return sp.csr_array(sp.diags_array(scale) @ X).astype(X.dtype)
+        return (X * scale[:, None]).astype(X.dtype)
+
+
+class ArcCosine(Kernel):
+    """(1/π) ‖x‖ⁿ ‖z‖ⁿ Jₙ(θ), θ the angle between x and z: an infinitely wide layer of step (n = 0), rectified linear
+    (n = 1) or rectified quadratic (n = 2) units with Gaussian weights.
+
+    J₀ = π − θ, J₁ = sin θ + (π − θ) cos θ, J₂ = 3 sin θ cos θ + (π − θ)(1 + 2 cos² θ). The origin counts as
+    perpendicular to everything, as a step unit with step(0) = ½ sees it.
+
+    >>> import mercer as mc
+    >>> mc.ArcCosine(1)([[1.0, 0.0], [0.0, 1.0]]).round(4)
+    array([[1.    , 0.3183],
+           [0.3183, 1.    ]])
+
+    References
+    ----------
+    Cho and Saul, Kernel methods for deep learning, NeurIPS 2009.
+    """
+
+    order: int = 1
+    tags: ClassVar[Tags] = Tags(nonnegative=True)
+
+    def check(self) -> None:
+        if isinstance(self.order, bool) or self.order not in (0, 1, 2):
+            raise InvalidInput("`order` of ArcCosine must be 0, 1 or 2", got=show(self.order), advice="Choose one.")
+        self._set(order=int(self.order))
+
+    def tile(self, block: Block, out: Array) -> None:
+        # sin(θ/2) = ‖u − v‖/2 for unit vectors keeps the digits that arccos of the cosine loses near θ = 0.
+        block.view(Directions()).sqdist(out)
+        zero_x, zero_z = (squared_norms(v) == 0 for v in block.vectors())
+        out[zero_x] = 2.0
+        out[:, zero_z] = 2.0
+        theta = 2.0 * np.arcsin(np.minimum(np.sqrt(out) / 2, 1.0))
+        out[...] = self._angular(theta)
+        if self.order:
+            norms = [np.sqrt(squared_norms(v)) ** self.order for v in block.vectors()]
+            with np.errstate(over="ignore"):
+                out *= norms[0][:, None].astype(out.dtype)
+                out *= norms[1].astype(out.dtype)
+        require_finite(out, self)
+
+    def _angular(self, theta: Array) -> Array:
+        if self.order == 0:
+            return np.asarray(1.0 - theta / np.pi)
+        sin, cos = np.sin(theta), np.cos(theta)
+        if self.order == 1:
+            return np.asarray((sin + (np.pi - theta) * cos) / np.pi)
+        return np.asarray((3 * sin * cos + (np.pi - theta) * (1 + 2 * cos * cos)) / np.pi)
+
+    def diagonal(self, points: Points) -> NDArray[np.float64]:
+        norms = squared_norms(points.vectors())
+        if self.order == 0:
+            return np.where(norms > 0, 1.0, 0.5)
+        return np.asarray((1.0 if self.order == 1 else 3.0) * norms**self.order)
+
+    def enclose(self, x: Any, z: Any) -> Interval:
+        from mercer.kernels.interval import dot, exactly, pi
+
+        xx, zz = dot(x, x), dot(z, z)
+        norm = (xx * zz).sqrt()
+        if xx.upper <= 0 or zz.upper <= 0:
+            return exactly(0.5) if self.order == 0 else exactly(0.0)
+        cos = dot(x, z) / norm
+        theta = cos.arccos()
+        rest = pi() - theta
+        if self.order == 0:
+            return rest / pi()
+        sin = (exactly(1) - cos * cos).sqrt()
+        if self.order == 1:
+            return (sin + rest * cos) * norm / pi()
+        return (sin * cos * 3 + rest * (cos * cos * 2 + 1)) * norm * norm / pi()
+
+    def proof(self, dim: int | None = None) -> Proof:
+        statement = "an expectation of φ(wᵀx)φ(wᵀz) over Gaussian w"
+        return Axiom(self, statement, condition=f"order {self.order}", reference="Cho & Saul 2009")
+
+
+class Tanh(_Dot):
+    """tanh(scale·⟨x, z⟩ + offset): often called the sigmoid kernel, though it is not one.
+
+    Its Taylor coefficients are not all ≥ 0, so it is not positive semidefinite; `mc.refute` finds points that show it.
+
+    >>> import mercer as mc
+    >>> mc.refute(mc.Tanh(1.0, -1.0), dim=2).refuted
+    True
+    """
+
+    scale: float = positive(1.0)
+    offset: float = real(-1.0)
+    tags: ClassVar[Tags] = Tags(cpd_order=None)
+
+    def _apply(self, s: Array) -> None:
+        s *= s.dtype.type(self.scale)
+        s += s.dtype.type(self.offset)
+        np.tanh(s, out=s)
+
+    def _slope(self, s: Array) -> Array:
+        return np.asarray(self.scale * (1.0 - np.tanh(self.scale * s + self.offset) ** 2))
+
+    def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
+        s = block.dot().astype(np.float64)
+        return np.full(len(self.theta), np.vdot(G, self._slope(s) * s))
+
+    def enclose(self, x: Any, z: Any) -> Interval:
+        from mercer.kernels.interval import dot
+
+        return (dot(x, z) * self.scale + self.offset).tanh()
+
+    def proof(self, dim: int | None = None) -> Proof:
+        return Unproven(self, "not a kernel: the Taylor coefficients of tanh are not all ≥ 0")

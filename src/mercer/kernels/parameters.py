@@ -1,0 +1,109 @@
+"""Parameters of kernels: checked on construction, free ones searched in log space.
+
+A field made by `positive` or `nonnegative` is a parameter. It is free (part of `theta`) unless its value is wrapped
+in `Fixed`; zeros and integers are never free.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput
+
+
+class Fixed(NamedTuple):
+    """A parameter value that tuning leaves alone.
+
+    >>> import mercer as mc
+    >>> k = 2.0 * mc.Gaussian(mc.Fixed(1.5))
+    >>> k.theta.size, k
+    (1, 2.0 * Gaussian(sigma=Fixed(1.5)))
+    """
+
+    value: Any
+
+    def __repr__(self) -> str:
+        return f"Fixed({show(self.value)})"
+
+
+class Rule(NamedTuple):
+    """What a parameter's values must be, and whether a search may move them."""
+
+    lowest: float
+    strict: bool
+    vector: bool
+    free: bool
+    bounds: tuple[float, float]
+
+
+def positive(
+    default: Any = dataclasses.MISSING,
+    *,
+    vector: bool = False,
+    free: bool = True,
+    bounds: tuple[float, float] = (1e-5, 1e5),
+) -> Any:
+    """A parameter > 0: a number or, with `vector`, one number per column."""
+    return dataclasses.field(default=default, metadata={"rule": Rule(0.0, True, vector, free, bounds)})
+
+
+def nonnegative(
+    default: Any = dataclasses.MISSING,
+    *,
+    vector: bool = False,
+    free: bool = True,
+    bounds: tuple[float, float] = (1e-5, 1e5),
+) -> Any:
+    """A parameter ≥ 0: its zeros are not free (their logarithm does not exist)."""
+    return dataclasses.field(default=default, metadata={"rule": Rule(0.0, False, vector, free, bounds)})
+
+
+def real(default: Any = dataclasses.MISSING) -> Any:
+    """A real parameter of any sign, which is never free."""
+    return dataclasses.field(default=default, metadata={"rule": Rule(-np.inf, True, False, False, (0.0, 0.0))})
+
+
+def checked(owner: str, name: str, value: Any, rule: Rule) -> float | NDArray[np.float64]:
+    """The value as a float or a read-only float64 vector, or an error that says what it must be."""
+    must = "" if rule.lowest == -np.inf else (" > 0" if rule.strict else " ≥ 0")
+    kind = "a finite number or one number per column" if rule.vector else "a finite number"
+    required = f"`{name}` of {owner} must be {kind}{must}"
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(required, got=repr(value), advice="Pass a float.") from None
+    if array.ndim > (1 if rule.vector else 0) or array.size == 0:
+        raise InvalidInput(required, got=f"an array of shape {array.shape}", advice="Check its shape.")
+    bad = ~np.isfinite(array) | (array <= rule.lowest if rule.strict else array < rule.lowest)
+    if bad.any():
+        raise InvalidInput(required, got=show(value), advice=f"Choose `{name}`{must or ' finite'}.")
+    if array.ndim == 0:
+        return float(array)
+    array.flags.writeable = False
+    return array
+
+
+def show(value: Any) -> str:
+    """A parameter as Python source that rebuilds it, where that is possible."""
+    if isinstance(value, np.ndarray):
+        if value.size > 1000:
+            return f"<{'×'.join(map(str, value.shape))} array>"
+        return repr(value.tolist())
+    if isinstance(value, (np.floating, np.integer)):
+        return repr(value.item())
+    if callable(value) and hasattr(value, "__name__"):
+        return str(value.__name__)
+    return repr(value)
+
+
+def key(value: Any) -> Any:
+    """A hashable stand-in for a parameter value: equal values, equal keys."""
+    if isinstance(value, np.ndarray):
+        return value.shape, value.dtype.str, value.tobytes()
+    if isinstance(value, (list, tuple)):
+        return tuple(key(v) for v in value)
+    return value

@@ -1,0 +1,276 @@
+"""Data sets as kernels see them: raw objects, validated once, and the views that composite kernels take of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from mercer.kernels.base import Similarity
+
+Array = NDArray[Any]
+T = TypeVar("T")
+
+
+class View(Protocol):
+    """A way to look at a data set: some columns, a feature map, a change of units. Hashable, so it is taken once."""
+
+    @property
+    def transient(self) -> bool:
+        """Whether it depends on free parameters, so that keeping it would fill memory during a search."""
+        ...
+
+    def __hash__(self) -> int: ...
+    def apply(self, points: Points) -> Any:
+        """The raw objects seen through this view."""
+        ...
+
+
+class Points:
+    """One data set: the raw objects, and every encoding and view of them that was asked for, computed once."""
+
+    def __init__(self, raw: Any, index: Array | None = None) -> None:
+        self.raw = raw
+        self.index = index
+        self.n = length(raw)
+        self._cache: dict[Hashable, Any] = {}
+        self._lock = threading.RLock()
+        if self.n == 0:
+            raise InvalidInput(
+                "A data set must hold at least one point", got="0 points", advice="Check how X was selected."
+            )
+
+    def __len__(self) -> int:
+        return self.n
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The value made for `key`, made at the first call."""
+        with self._lock:
+            if key not in self._cache:
+                self._cache[key] = make()
+            value: T = self._cache[key]
+            return value
+
+    def encoded(self, kernel: Similarity) -> Any:
+        """What `kernel.encode` makes of the raw objects; leaves with the same encoding share it."""
+        return self.once(("encoded", kernel.encoding), lambda: kernel.encode(self.raw))
+
+    def view(self, view: View) -> Points:
+        """These points seen through `view`; views by free parameters are not kept, for a search tries many."""
+        if view.transient:
+            return Points(view.apply(self), self.index)
+        return self.once(("view", view), lambda: Points(view.apply(self), self.index))
+
+    def vectors(self) -> Any:
+        """The points as a validated float matrix, dense or CSR."""
+        return self.once(("encoded", "vectors"), lambda: as_vectors(self.raw))
+
+    def mean(self) -> NDArray[np.float64]:
+        """The float64 column mean: the common centre of distance computations."""
+        return self.once("mean", lambda: np.asarray(self.vectors().mean(axis=0, dtype=np.float64)).ravel())
+
+    def take(self, index: Any) -> Points:
+        """The points at these positions, which stay known as `index`."""
+        positions = np.arange(self.n) if self.index is None else self.index
+        return Points(take(self.raw, index), positions[index])
+
+
+def length(X: Any) -> int:
+    """Number of objects in X."""
+    if hasattr(X, "shape"):
+        if len(X.shape) == 0:
+            raise _not_a_data_set(X)
+        return int(X.shape[0])
+    if isinstance(X, (str, bytes, set, frozenset, dict)) or not hasattr(X, "__len__"):
+        raise _not_a_data_set(X)
+    return len(X)
+
+
+def _not_a_data_set(X: Any) -> InvalidInput:
+    return InvalidInput(
+        "A data set must be a sequence of points (array, data frame, sparse matrix or list of objects)",
+        got=f"a single {type(X).__name__}",
+        advice="Wrap it in a list: a data set of one point is [x].",
+    )
+
+
+def is_frame(X: Any) -> bool:
+    """A pandas or Polars data frame, recognised without importing either."""
+    return hasattr(X, "columns") and hasattr(X, "to_numpy") and hasattr(X, "shape")
+
+
+def take(X: Any, index: Any) -> Any:
+    """Rows of any kind of data set."""
+    if hasattr(X, "iloc"):
+        return X.iloc[index]
+    if is_frame(X) or hasattr(X, "shape"):
+        return X[index]
+    if isinstance(index, slice):
+        return X[index]
+    positions = np.arange(len(X))[np.asarray(index)]
+    return [X[i] for i in positions]
+
+
+def concatenate(X: Any, Z: Any) -> Any:
+    """Two data sets of the same kind, one after the other."""
+    if sp.issparse(X) or sp.issparse(Z):
+        return sp.vstack([sp.csr_array(X), sp.csr_array(Z)], format="csr")
+    if isinstance(X, np.ndarray) and isinstance(Z, np.ndarray):
+        return np.concatenate([X, Z])
+    if is_frame(X) or is_frame(Z):
+        return np.concatenate([np.asarray(X, dtype=object), np.asarray(Z, dtype=object)])
+    return [*X, *Z]
+
+
+def column_names(X: Any) -> list[str]:
+    return [str(c) for c in X.columns] if is_frame(X) else []
+
+
+def select_columns(X: Any, columns: tuple[int | str, ...]) -> Any:
+    """Columns of an array, sparse matrix, data frame or list of records, by position or name."""
+    if is_frame(X):
+        names = list(X.columns)
+        chosen = []
+        for column in columns:
+            if isinstance(column, str) and column not in names:
+                raise InvalidInput(
+                    f"Column {column!r} must exist in the data frame", got=f"columns {names}", advice="Check its name."
+                )
+            if isinstance(column, int) and not -len(names) <= column < len(names):
+                raise _no_such_column(column, len(names))
+            chosen.append(names[column] if isinstance(column, int) else column)
+        return X[chosen]
+    named = [c for c in columns if isinstance(c, str)]
+    if named:
+        raise InvalidInput(
+            f"Column names such as {named[0]!r} need a data frame",
+            got=f"a {type(X).__name__}",
+            advice="Pass a pandas or Polars frame, or select columns by position.",
+        )
+    if not hasattr(X, "shape"):
+        records = list(X)
+        X = np.empty((len(records), len(records[0])), dtype=object)
+        for i, record in enumerate(records):
+            X[i, :] = record
+    if len(X.shape) != 2:
+        raise _not_two_dimensional(X.shape)
+    for column in columns:
+        if not -X.shape[1] <= int(column) < X.shape[1]:
+            raise _no_such_column(column, X.shape[1])
+    return sp.csr_array(X)[:, list(columns)] if sp.issparse(X) else X[:, list(columns)]
+
+
+def _no_such_column(column: object, n_columns: int) -> InvalidInput:
+    return InvalidInput(
+        f"Column {column} must exist", got=f"a data set with {n_columns} columns", advice="Columns count from 0."
+    )
+
+
+def _not_two_dimensional(shape: tuple[int, ...]) -> InvalidInput:
+    advice = "Reshape it to one row per point."
+    if len(shape) == 1:
+        advice = "Use X[:, None] for n points with one column, X[None, :] for one point with n columns."
+    return InvalidInput("X must be 2-D, one row per point", got=f"shape {shape}", advice=advice)
+
+
+def as_vectors(X: Any) -> Any:
+    """X as a C-contiguous float32/float64 matrix or CSR array: checked, never silently altered.
+
+    Integers and booleans become float64, float16 becomes float32, wider floats float64.
+    """
+    if sp.issparse(X):
+        S = sp.csr_array(X)
+        if S.ndim != 2:
+            raise _not_two_dimensional(S.shape)
+        S.sum_duplicates()
+        values = _as_real(S.data)
+        if values is not S.data:
+            S = sp.csr_array((values, S.indices, S.indptr), shape=S.shape)
+        _check_columns(S.shape[1])
+        _check_finite(S.data[None, :], [])
+        return S
+    names = column_names(X)
+    if is_frame(X):
+        X = _frame_to_array(X)
+    elif isinstance(X, np.ma.MaskedArray):
+        if np.ma.is_masked(X):
+            raise InvalidInput("X must have no missing values", got="a masked array", advice="Fill or drop them.")
+        X = X.data
+    try:
+        A = np.asarray(X)
+    except ValueError as error:
+        raise InvalidInput(
+            "X must be a matrix of numbers, one row per point",
+            got=f"rows of different lengths ({error})",
+            advice="Pad the rows, or use a kernel on sets or sequences.",
+        ) from None
+    if A.ndim != 2:
+        raise _not_two_dimensional(A.shape)
+    _check_columns(A.shape[1])
+    A = np.ascontiguousarray(_as_real(A, names))
+    _check_finite(A, names)
+    return A
+
+
+def _frame_to_array(X: Any) -> Array:
+    columns = [np.asarray(X[name]) for name in X.columns] if len(set(X.columns)) == X.shape[1] else None
+    if columns is None:
+        raise InvalidInput("Column names must be unique", got=list(X.columns), advice="Rename the repeated columns.")
+    return np.column_stack([_as_real(c, [str(name)]) for name, c in zip(X.columns, columns)])
+
+
+def _check_columns(d: int) -> None:
+    if d == 0:
+        raise InvalidInput("X must have at least one column", got="0 columns", advice="Check how X was selected.")
+
+
+def _as_real(A: Array, names: Sequence[str] = ()) -> Array:
+    if A.dtype in (np.float32, np.float64):
+        return A
+    if A.dtype == np.float16:
+        return A.astype(np.float32)
+    if A.dtype.kind in "iubf":
+        return A.astype(np.float64)
+    if A.dtype.kind == "c":
+        raise InvalidInput("X must be real. Complex data not supported", got=f"dtype {A.dtype}",
+                           advice="Stack real and imaginary parts as columns.")  # fmt: skip
+    if A.dtype.kind in "mM":
+        raise InvalidInput(
+            f"{_column(names)} must be numeric", got=f"dtype {A.dtype}", advice="Convert dates to a number first."
+        )
+    try:
+        return A.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"{_column(names)} must be numeric (argument must be a string or a number)",
+            got=f"dtype {A.dtype} ({error})",
+            advice="Use Delta() or Hamming() on categories, Intersection() on sets, FromFunction(f) on other objects.",
+        ) from None
+
+
+def _column(names: Sequence[str]) -> str:
+    return f"Column {names[0]!r}" if len(names) == 1 else "X"
+
+
+def _check_finite(A: Array, names: Sequence[str]) -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(A.sum(dtype=np.float64)):
+            return
+    bad = ~np.isfinite(A)
+    if not bad.any():
+        return
+    i, j = np.argwhere(bad)[0]
+    column = repr(names[j]) if len(names) > j else j
+    what = "NaN" if np.isnan(A[i, j]) else "infinity"
+    raise InvalidInput(
+        "X must be finite, without NaN or infinity",
+        got=f"{int(bad.sum())} such entries, the first ({what}) in row {i}, column {column}",
+        advice="Drop or impute missing values first.",
+    )

@@ -1,0 +1,348 @@
+"""Kernels of the distance: Gaussian, Matérn, rational quadratic.
+
+A radial leaf is a profile φ(u) of u = ‖x − z‖²/σ². With one σ per column, u is taken of the rescaled points.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mercer import _loops
+from mercer.errors import InvalidInput
+from mercer.kernels.base import Kernel, Similarity, Tags
+from mercer.kernels.block import Block, Pair
+from mercer.kernels.parameters import checked, positive, show
+from mercer.kernels.points import Array, Points
+from mercer.kernels.proof import Axiom, Proof
+
+if TYPE_CHECKING:
+    from mercer.kernels.interval import Interval
+
+STATIONARY = Tags(stationary=True, radial=True, normalised=True, nonnegative=True, universal=True)
+# From this many columns on a BLAS product per tile beats the fused loop.
+FUSED_COLUMNS = 60
+
+
+class ByWidth(Similarity):
+    """What depends on the points through (x − z)/σ only."""
+
+    sigma: Any = positive(1.0, vector=True)
+
+    def check(self) -> None:
+        extreme = np.abs(np.log10(self.sigma)).max() > 150
+        if extreme:
+            raise InvalidInput(
+                "`sigma` must lie within 1e-150 and 1e150, so that its square is a float",
+                got=show(self.sigma),
+                advice="Rescale the columns of X instead.",
+            )
+
+    def _own(self, block: Block) -> tuple[Block, float]:
+        """The block whose distances count, and the σ still to divide them by."""
+        if np.ndim(self.sigma) == 0:
+            return block, float(self.sigma)
+        return block.rescaled(tuple(self.sigma.tolist())), 1.0
+
+    def diagonal(self, points: Points) -> NDArray[np.float64]:
+        return np.ones(points.n)
+
+    def _sigmas(self, d: int) -> list[Fraction]:
+        return [Fraction(float(s)) for s in np.broadcast_to(self.sigma, (d,))]
+
+
+class Radial(ByWidth):
+    """φ(u), u = ‖x − z‖²/σ² (with one σ per column: Σₖ (xₖ − zₖ)²/σₖ²). Abstract: a leaf gives φ and φ'."""
+
+    sigma: Any = positive(1.0, vector=True)
+
+    def _profile(self, sqdist: Array, sigma: float) -> None:
+        """Replace ‖x − z‖² by φ(‖x − z‖²/sigma²), in place."""
+        raise NotImplementedError
+
+    def _slope(self, u: Array) -> Array:
+        """φ'(u), and any finite number where it is infinite at u = 0."""
+        raise NotImplementedError
+
+    def tile(self, block: Block, out: Array) -> None:
+        own, sigma = self._own(block)
+        own.sqdist(out)
+        self._profile(out, sigma)
+
+    def _inner_adjoint(self, block: Block, G: Array) -> tuple[Block, float, Array]:
+        own, sigma = self._own(block)
+        u = own.sqdist().astype(np.float64) / sigma**2
+        return own, sigma, G * self._slope(u)
+
+    def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
+        own, sigma, M = self._inner_adjoint(block, G)
+        if np.ndim(self.sigma) == 0:
+            u = own.sqdist().astype(np.float64) / sigma**2
+            width = np.array([-2.0 * np.vdot(M, u)])
+        else:
+            x, z = centred(own)
+            squares = M.sum(axis=1) @ x**2 + M.sum(axis=0) @ z**2
+            width = -2.0 * (squares - 2.0 * np.einsum("ik,ik->k", x, M @ z))
+        width = width if "sigma" not in self.fixed else width[:0]
+        return np.concatenate([width, self._more_gradients(block, G)])
+
+    def _more_gradients(self, block: Block, G: Array) -> NDArray[np.float64]:
+        """Derivatives by the parameters other than sigma."""
+        return np.empty(0)
+
+    def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
+        own, sigma, M = self._inner_adjoint(block, G)
+        x, z = centred(own)
+        moved = 2.0 * (M.sum(axis=1)[:, None] * x - M @ z) / sigma**2
+        return np.asarray(moved / self.sigma if np.ndim(self.sigma) else moved)
+
+    def _squared(self, x: Any, z: Any) -> Interval:
+        """u as an exact interval."""
+        from mercer.kernels.interval import exactly
+
+        sigmas = self._sigmas(len(x))
+        return exactly(sum(((Fraction(a) - Fraction(b)) / s) ** 2 for a, b, s in zip(x, z, sigmas)))
+
+
+def centred(block: Block) -> tuple[Array, Array]:
+    x, z, _, _ = block.pair.centred()
+    rows = [side.toarray() if sp.issparse(side) else side for side in (x[block.rows], z[block.cols])]
+    return rows[0].astype(np.float64), rows[1].astype(np.float64)
+
+
+class Gaussian(Radial, Kernel):
+    """exp(−‖x − z‖²/2σ²), with one σ or one per column (automatic relevance).
+
+    `Gaussian.from_gamma(g)` is exp(−g‖x − z‖²); `Gaussian.from_variance(v)` is lecture 002's exp(−‖x − z‖²/2v).
+
+    >>> import mercer as mc
+    >>> mc.Gaussian(1.0)([[0.0], [1.0]]).round(4)
+    array([[1.    , 0.6065],
+           [0.6065, 1.    ]])
+    """
+
+    sigma: Any = positive(1.0, vector=True)
+    tags: ClassVar[Tags] = STATIONARY
+
+    @classmethod
+    def from_gamma(cls, gamma: Any) -> Self:
+        """exp(−gamma·‖x − z‖²), scikit-learn's convention.
+
+        >>> import mercer as mc
+        >>> mc.Gaussian.from_gamma(0.5)
+        Gaussian(sigma=1.0)
+        """
+        rule = cls.__dataclass_fields__["sigma"].metadata["rule"]
+        return cls(1.0 / np.sqrt(2.0 * checked("Gaussian", "gamma", gamma, rule)))
+
+    @classmethod
+    def from_variance(cls, variance: Any) -> Self:
+        """exp(−‖x − z‖²/(2·variance)), lecture 002's γ.
+
+        >>> import mercer as mc
+        >>> mc.Gaussian.from_variance(4.0)
+        Gaussian(sigma=2.0)
+        """
+        rule = cls.__dataclass_fields__["sigma"].metadata["rule"]
+        return cls(np.sqrt(checked("Gaussian", "variance", variance, rule)))
+
+    def tile(self, block: Block, out: Array) -> None:
+        packed = None if block.pair.shared else self.packed(block.pair)
+        if packed is None:
+            super().tile(block, out)
+        else:
+            r, c = block.rows, block.cols
+            _loops.tiles.gaussian_tile(*packed, r.start, r.stop, c.start, c.stop, out)
+        if block.diagonal:
+            np.fill_diagonal(out, 1.0)
+
+    def packed(self, pair: Pair) -> tuple[Any, Any] | None:
+        """Both sides laid out for the fused loop, or None where it would be slower or lose digits."""
+
+        def make() -> tuple[Any, Any] | None:
+            own, sigma = pair, float(np.max(self.sigma))
+            if np.ndim(self.sigma):
+                own, sigma = pair.rescaled(tuple(self.sigma.tolist())), 1.0
+            x, z, x_norms, z_norms = own.centred()
+            if sp.issparse(x) or x.shape[1] > FUSED_COLUMNS or min(pair.shape) < 8:
+                return None
+            # The exponent is the sum of two norms and a product: it keeps u·(norms)/σ² of absolute error.
+            digits = {4: 3e-6, 8: 3e-14}[pair.dtype.itemsize]
+            if (x_norms.max() + z_norms.max()) / sigma**2 * np.finfo(pair.dtype).eps > digits:
+                return None
+            packed = _loops.tiles.pack_gaussian(x, sigma, pair.dtype)
+            return packed, packed if pair.same else _loops.tiles.pack_gaussian(z, sigma, pair.dtype)
+
+        return pair.once(("packed", self), make)
+
+    def _profile(self, sqdist: Array, sigma: float) -> None:
+        _loops.tiles.gaussian_from_sqdist_(sqdist, 0.5 / sigma**2)
+
+    def _slope(self, u: Array) -> Array:
+        return np.asarray(-0.5 * np.exp(-0.5 * u))
+
+    def log_tile(self, block: Block, out: Array) -> None:
+        own, sigma = self._own(block)
+        own.sqdist(out)
+        out *= out.dtype.type(-0.5 / sigma**2)
+
+    @property
+    def exact_log(self) -> bool:
+        return True
+
+    def log_diagonal(self, points: Points) -> NDArray[np.float64]:
+        return np.zeros(points.n)
+
+    def enclose(self, x: Any, z: Any) -> Interval:
+        return (self._squared(x, z) / -2).exp()
+
+    def proof(self, dim: int | None = None) -> Proof:
+        return Proof(
+            repr(self),
+            "f(x)·k(x,z)·f(z) for any f",
+            "f(x) = exp(−½‖x/σ‖²), k = exp(⟨x/σ, z/σ⟩)",
+            (
+                Proof(
+                    "exp(⟨x/σ, z/σ⟩)",
+                    "exponential of a kernel",
+                    premises=(
+                        Proof(
+                            "⟨x/σ, z/σ⟩",
+                            "k(phi(x), phi(z)) for any phi",
+                            f"phi divides by σ = {show(self.sigma)} > 0",
+                            (Axiom("Linear()", "inner product: phi(x) = x", reference="lecture 001, rule 1"),),
+                        ),
+                    ),
+                ),
+            ),
+            reference="lectures 000 and 002",
+        )
+
+
+class Matern(Radial, Kernel):
+    """2^(1−ν)/Γ(ν) tᵛ K_ν(t), t = √(2ν)‖x − z‖/σ: functions that are ⌈ν⌉ − 1 times differentiable.
+
+    ν = ½ is exp(−r), 3/2 is (1 + t)e⁻ᵗ, 5/2 is (1 + t + t²/3)e⁻ᵗ; ν → ∞ is the Gaussian.
+
+    >>> import mercer as mc
+    >>> mc.Matern(1.0, nu=1.5)([[0.0]], [[1.0]]).round(4)
+    array([[0.4834]])
+
+    References
+    ----------
+    Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, section 4.2.
+    """
+
+    sigma: Any = positive(1.0, vector=True)
+    nu: float = positive(1.5, free=False)
+    tags: ClassVar[Tags] = STATIONARY
+
+    def check(self) -> None:
+        super().check()
+        if self.nu > 100:
+            raise InvalidInput("`nu` of Matern must be ≤ 100", got=self.nu, advice="Use Gaussian(sigma), its limit.")
+
+    @property
+    def _half_integer(self) -> bool:
+        return self.nu in (0.5, 1.5, 2.5)
+
+    def _profile(self, sqdist: Array, sigma: float) -> None:
+        if self._half_integer:
+            _loops.tiles.matern_(sqdist, int(2 * self.nu), 1.0 / sigma)
+        else:
+            t = np.sqrt(2 * self.nu * sqdist.astype(np.float64)) / sigma
+            sqdist[...] = _bessel_profile(t, self.nu)
+
+    def _slope(self, u: Array) -> Array:
+        t = np.sqrt(2 * self.nu * u)
+        if self.nu == 0.5:
+            return np.asarray(-0.5 * np.exp(-t) / np.where(t > 0, t, 1.0))
+        if self.nu == 1.5:
+            return np.asarray(-1.5 * np.exp(-t))
+        if self.nu == 2.5:
+            return np.asarray(-5 / 6 * (1 + t) * np.exp(-t))
+        return _bessel_slope(t, self.nu)
+
+    def enclose(self, x: Any, z: Any) -> Interval:
+        if not self._half_integer:
+            return super().enclose(x, z)
+        t = (self._squared(x, z) * int(2 * self.nu)).sqrt()
+        decay = (-t).exp()
+        if self.nu == 0.5:
+            return decay
+        return (t + 1) * decay if self.nu == 1.5 else (t + 1 + t * t / 3) * decay
+
+    def proof(self, dim: int | None = None) -> Proof:
+        return Axiom(
+            self,
+            "Bochner: its spectral density is a multivariate t, which is ≥ 0",
+            condition=f"nu = {self.nu:g} > 0",
+            reference="Rasmussen & Williams 2006, (4.15)",
+        )
+
+
+def _bessel_profile(t: NDArray[np.float64], nu: float) -> NDArray[np.float64]:
+    """2^(1−ν)/Γ(ν) tᵛ K_ν(t) through logarithms, 1 at t = 0."""
+    from scipy.special import gammaln, kve
+
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        log = (1 - nu) * np.log(2.0) - gammaln(nu) + nu * np.log(t) + np.log(kve(nu, t)) - t
+        value = np.exp(log)
+    # Where K_ν overflows, t is so small that the profile is 1 to rounding.
+    return np.where(np.isfinite(value) & (t > 0), np.minimum(value, 1.0), 1.0)
+
+
+def _bessel_slope(t: NDArray[np.float64], nu: float) -> NDArray[np.float64]:
+    """dφ/du = −ν 2^(1−ν)/Γ(ν) t^(ν−1) K_{ν−1}(t), its limit −ν/(2(ν−1)) at 0 where ν > 1."""
+    from scipy.special import gammaln, kve
+
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        log = (1 - nu) * np.log(2.0) - gammaln(nu) + (nu - 1) * np.log(t) + np.log(kve(nu - 1, t)) - t
+        slope = -nu * np.exp(log)
+    limit = -nu / (2 * (nu - 1)) if nu > 1 else 0.0
+    return np.where(np.isfinite(slope) & (t > 0), slope, limit)
+
+
+class RationalQuadratic(Radial, Kernel):
+    """(1 + ‖x − z‖²/(2ασ²))^(−α): a mixture of Gaussians over all widths; α → ∞ is the Gaussian.
+
+    >>> import mercer as mc
+    >>> mc.RationalQuadratic(1.0, alpha=1.0)([[0.0]], [[1.0]]).round(4)
+    array([[0.6667]])
+    """
+
+    sigma: Any = positive(1.0, vector=True)
+    alpha: float = positive(1.0)
+    tags: ClassVar[Tags] = STATIONARY
+
+    def _profile(self, sqdist: Array, sigma: float) -> None:
+        sqdist *= sqdist.dtype.type(0.5 / (self.alpha * sigma**2))
+        np.log1p(sqdist, out=sqdist)
+        sqdist *= sqdist.dtype.type(-self.alpha)
+        _loops.tiles.exp_(sqdist)
+
+    def _slope(self, u: Array) -> Array:
+        return np.asarray(-0.5 * np.exp(-(self.alpha + 1) * np.log1p(u / (2 * self.alpha))))
+
+    def _more_gradients(self, block: Block, G: Array) -> NDArray[np.float64]:
+        if "alpha" in self.fixed:
+            return np.empty(0)
+        own, sigma = self._own(block)
+        v = own.sqdist().astype(np.float64) / (2 * self.alpha * sigma**2)
+        log = np.log1p(v)
+        return np.array([np.vdot(G, np.exp(-self.alpha * log) * self.alpha * (v / (1 + v) - log))])
+
+    def enclose(self, x: Any, z: Any) -> Interval:
+        return ((self._squared(x, z) / (2 * Fraction(self.alpha)) + 1).log() * -Fraction(self.alpha)).exp()
+
+    def proof(self, dim: int | None = None) -> Proof:
+        return Axiom(
+            self,
+            "Schoenberg: a mixture of Gaussians with Gamma-distributed precision",
+            condition=f"alpha = {self.alpha:g} > 0",
+            reference="Rasmussen & Williams 2006, (4.20)",
+        )

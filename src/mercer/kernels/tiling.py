@@ -1,0 +1,214 @@
+"""Tiles over threads: the one loop that fills Gram matrices and multiplies by them.
+
+Every worker thread takes its own tiles; BLAS is held to one thread meanwhile, because two thread pools on the same
+cores cost more than either gains. A symmetric matrix computes the tiles on and below the diagonal and mirrors them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer import _loops
+from mercer.kernels.block import Block, Pair, Workspace
+from mercer.kernels.points import Array
+
+if TYPE_CHECKING:
+    from mercer.kernels.base import Similarity
+
+TILE_ROWS, TILE_COLS = 256, 1024
+# Below this many entries the whole job is one tile in the calling thread: nothing to set up.
+INLINE = 128 * 128
+
+_lock = threading.Lock()
+_pool: ThreadPoolExecutor | None = None
+_local = threading.local()
+_blas_users = 0
+_blas_limit: Any = None
+_controller: Any = None
+
+
+def n_threads() -> int:
+    """Worker threads: MERCER_NUM_THREADS, else the cores this process may use."""
+    wanted = os.environ.get("MERCER_NUM_THREADS", "")
+    if wanted.isdigit() and int(wanted) > 0:
+        return int(wanted)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _forget_threads() -> None:
+    """A forked child has none of its parent's threads."""
+    global _pool, _lock, _blas_users, _blas_limit
+    _pool, _lock, _blas_users, _blas_limit = None, threading.Lock(), 0, None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)
+
+
+@contextlib.contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Hold BLAS to one thread while any caller is inside; the last one out restores it."""
+    global _blas_users, _blas_limit, _controller
+    with _lock:
+        if _blas_users == 0:
+            if _controller is None:
+                from threadpoolctl import ThreadpoolController
+
+                _controller = ThreadpoolController()
+            _blas_limit = _controller.limit(limits=1, user_api="blas")
+            _blas_limit.__enter__()
+        _blas_users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _blas_users -= 1
+            if _blas_users == 0:
+                _blas_limit.__exit__(None, None, None)
+                _blas_limit = None
+
+
+def run(jobs: list[Callable[[], None]]) -> None:
+    """Run the jobs on the worker threads and raise the first error. Called from a worker, run them right there."""
+    global _pool
+    workers = n_threads()
+    if workers == 1 or len(jobs) == 1 or getattr(_local, "busy", False):
+        for job in jobs:
+            job()
+        return
+    with _lock:
+        if _pool is None or _pool._max_workers < workers:
+            _pool = ThreadPoolExecutor(workers, thread_name_prefix="mercer")
+        pool = _pool
+    with single_threaded_blas():
+        futures = [pool.submit(_as_worker, job) for job in jobs]
+        try:
+            for future in futures:
+                future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+            for future in futures:
+                if not future.cancelled():
+                    future.exception()
+
+
+def _as_worker(job: Callable[[], None]) -> None:
+    _local.busy = True
+    try:
+        job()
+    finally:
+        _local.busy = False
+
+
+def workspace() -> Workspace:
+    """This thread's scratch buffers."""
+    if not hasattr(_local, "workspace"):
+        _local.workspace = Workspace()
+    space: Workspace = _local.workspace
+    return space
+
+
+def spans(n: int, step: int) -> list[slice]:
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+def blocks(pair: Pair, rows: int = TILE_ROWS, cols: int = TILE_COLS) -> list[tuple[slice, slice]]:
+    """The tiles of a pair; of a symmetric one, those that meet the lower triangle, square ones on the diagonal."""
+    n, m = pair.shape
+    if not pair.same:
+        return [(r, c) for r in spans(n, rows) for c in spans(m, cols)]
+    return [(r, c) for r in spans(n, rows) for c in [*spans(r.start, cols), r]]
+
+
+def each(pair: Pair, work: Callable[[Block, int], None]) -> int:
+    """Call `work(block, share)` on every tile of the pair, over the threads; returns the number of shares.
+
+    The tiles of one share run in a fixed order in one thread, so that sums per share are reproducible.
+    """
+    n, m = pair.shape
+    if n * m <= INLINE:
+        _work_through(pair, [(slice(0, n), slice(0, m))], work, 0)
+        return 1
+    tile_list = blocks(pair)
+    shares = min(n_threads(), len(tile_list))
+    run([_job(pair, tile_list[i::shares], work, i) for i in range(shares)])
+    return shares
+
+
+def _job(
+    pair: Pair, tile_list: list[tuple[slice, slice]], work: Callable[[Block, int], None], share: int
+) -> Callable[[], None]:
+    return lambda: _work_through(pair, tile_list, work, share)
+
+
+def _work_through(
+    pair: Pair, tile_list: list[tuple[slice, slice]], work: Callable[[Block, int], None], share: int
+) -> None:
+    space = workspace()
+    mark = space.used
+    for rows, cols in tile_list:
+        try:
+            work(pair.block(rows, cols, space), share)
+        finally:
+            space.release(mark)
+
+
+def fill(kernel: Similarity, pair: Pair, out: Array) -> Array:
+    """out = K for the pair, exactly symmetric where both sides are the same."""
+
+    def work(block: Block, share: int) -> None:
+        tile = out[block.rows, block.cols]
+        kernel.tile(block, tile)
+        if block.diagonal:
+            symmetrise(tile)
+        elif pair.same:
+            _loops.tiles.mirror(tile, out[block.cols, block.rows])
+
+    each(pair, work)
+    return out
+
+
+def symmetrise(tile: Array) -> None:
+    """Copy the lower triangle of a square tile onto its upper one."""
+    n = len(tile)
+    if n <= 64:
+        upper = np.triu_indices(n, 1)
+        tile[upper] = tile.T[upper]
+        return
+    half = n // 2
+    symmetrise(tile[:half, :half])
+    symmetrise(tile[half:, half:])
+    tile[:half, half:] = tile[half:, :half].T
+
+
+def multiply(kernel: Similarity, pair: Pair, V: Array) -> Array:
+    """K V without storing K: each tile is computed, used (twice where K is symmetric) and forgotten.
+
+    V has shape (m, t) in the pair's dtype; sums accumulate in float64.
+    """
+    totals: dict[int, NDArray[np.float64]] = {}
+
+    def work(block: Block, share: int) -> None:
+        if share not in totals:
+            totals[share] = np.zeros((pair.shape[0], V.shape[1]))
+        total = totals[share]
+        tile = block.scratch()
+        kernel.tile(block, tile)
+        total[block.rows] += tile @ V[block.cols]
+        if pair.same and not block.diagonal:
+            total[block.cols] += tile.T @ V[block.rows]
+
+    shares = each(pair, work)
+    total = totals[0]
+    for share in range(1, shares):
+        total += totals[share]
+    return total.astype(pair.dtype, copy=False)

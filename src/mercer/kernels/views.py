@@ -1,0 +1,223 @@
+"""k(phi(x), phi(z)): a kernel of the data seen through a map, or of some of its columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput
+from mercer.kernels.base import ATOM, Kernel, Similarity, Tags, Weight
+from mercer.kernels.block import Block
+from mercer.kernels.nodes import Node, inside, operand
+from mercer.kernels.parameters import show
+from mercer.kernels.points import Array, Points, select_columns
+from mercer.kernels.proof import Proof
+
+if TYPE_CHECKING:
+    from mercer.features.base import FeatureMap
+    from mercer.kernels.interval import Interval
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Some columns of a table."""
+
+    columns: tuple[int | str, ...]
+    transient: ClassVar[bool] = False
+
+    def apply(self, points: Points) -> Any:
+        return select_columns(points.raw, self.columns)
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """The image of a data set under a feature map."""
+
+    phi: Any
+    transient: ClassVar[bool] = False
+
+    def apply(self, points: Points) -> Any:
+        image = apply_map(self.phi, points.raw)
+        if len(image) != points.n if not hasattr(image, "shape") else image.shape[0] != points.n:
+            raise InvalidInput(
+                f"phi must return one row per point, {points.n} here",
+                got=f"{image.shape[0] if hasattr(image, 'shape') else len(image)} rows",
+                advice="phi receives the whole data set, as a scikit-learn transformer does.",
+            )
+        return image
+
+
+def apply_map(phi: Any, X: Any) -> Any:
+    """phi(X) for a function of data sets, or phi.transform(X)."""
+    if not isinstance(X, (list, tuple)) or (X and isinstance(X[0], (list, tuple, int, float))):
+        X = np.asarray(X) if isinstance(X, (list, tuple)) else X
+    return phi.transform(X) if hasattr(phi, "transform") else phi(X)
+
+
+class _Viewed(Node):
+    """A similarity of the data seen through a view."""
+
+    kernel: Any
+
+    @property
+    def _view(self) -> Any:
+        raise NotImplementedError
+
+    @property
+    def inner(self) -> Similarity:
+        kernel: Similarity = self.kernel
+        return kernel
+
+    def touch(self, points: Points) -> None:
+        self.inner.touch(points.view(self._view))
+
+    def dtype_of(self, points: Points) -> np.dtype[Any]:
+        return self.inner.dtype_of(points.view(self._view))
+
+    def tile(self, block: Block, out: Array) -> None:
+        self.inner.tile(block.view(self._view), out)
+
+    def log_tile(self, block: Block, out: Array) -> None:
+        self.inner.log_tile(block.view(self._view), out)
+
+    @property
+    def exact_log(self) -> bool:
+        return self.inner.exact_log
+
+    def diagonal(self, points: Points) -> NDArray[np.float64]:
+        return self.inner.diagonal(points.view(self._view))
+
+    def log_diagonal(self, points: Points) -> NDArray[np.float64]:
+        return self.inner.log_diagonal(points.view(self._view))
+
+    def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
+        return self.inner.tile_gradient(block.view(self._view), G)
+
+
+class _On(_Viewed):
+    kernel: Any
+    columns: Any
+
+    def check(self) -> None:
+        flat: list[int | str] = []
+        columns = self.columns if isinstance(self.columns, (tuple, list)) else (self.columns,)
+        for column in columns:
+            if isinstance(column, (list, tuple, range, np.ndarray)):
+                flat += [int(c) if not isinstance(c, str) else c for c in column]
+            elif isinstance(column, (str, int, np.integer)) and not isinstance(column, bool):
+                flat.append(column if isinstance(column, str) else int(column))
+            else:
+                raise InvalidInput("Columns must be positions or names", got=repr(column), advice="k.on(0, 'age').")
+        if not flat:
+            raise InvalidInput("`on` needs at least one column", got="none", advice="k.on(0) or k.on('age').")
+        self._set(columns=tuple(flat))
+
+    @property
+    def _view(self) -> Columns:
+        return Columns(self.columns)
+
+    @property
+    def space(self) -> str:  # type: ignore[override]
+        return "table"
+
+    def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
+        inner = self.inner.tile_input_gradient(block.view(self._view), G)
+        gradient = np.zeros((block.shape[0], block.vectors()[0].shape[1]))
+        for k, column in enumerate(self.columns):
+            gradient[:, column] += inner[:, k]
+        return gradient
+
+    def enclose(self, x: Any, z: Any) -> Interval:
+        return self.inner.enclose(tuple(x[c] for c in self.columns), tuple(z[c] for c in self.columns))
+
+    def __repr__(self) -> str:
+        return f"{inside(self.inner, ATOM)}.on({', '.join(map(repr, self.columns))})"
+
+
+class On(_On, Kernel):
+    """k(x[columns], z[columns]).
+
+    >>> import mercer as mc
+    >>> mc.Linear().on(1)([[1.0, 2.0], [3.0, 4.0]])
+    array([[ 4.,  8.],
+           [ 8., 16.]])
+    """
+
+    kernel: Any
+    columns: Any
+
+    def check(self) -> None:
+        self._set(kernel=operand(self.kernel, "Rule k(phi(x), phi(z))"))
+        super().check()
+
+    @property
+    def tags(self) -> Tags:  # type: ignore[override]
+        return replace(self.inner.tags, radial=False, universal=False)
+
+    def proof(self, dim: int | None = None) -> Proof:
+        condition = f"phi selects columns {', '.join(map(repr, self.columns))}"
+        return Proof(repr(self), "k(phi(x), phi(z)) for any phi", condition, (self.inner.proof(len(self.columns)),))
+
+    def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
+        from mercer.features import ColumnsMap
+
+        return ColumnsMap(self.inner.features(len(self.columns), index=index), self.columns, d)
+
+
+class WeightOn(_On, Weight):
+    """A weight on some columns.
+
+    >>> import mercer as mc
+    >>> mc.Uniform(1.0).on(1)([[5.0, 0.0]], [[0.0, 0.5]])
+    array([[1.]])
+    """
+
+    kernel: Any
+    columns: Any
+
+
+class After(_Viewed, Kernel):
+    """k(phi(x), phi(z)) for a map phi of data sets.
+
+    >>> import mercer as mc
+    >>> mc.After(mc.Linear(), lambda X: X ** 2)([[3.0]])
+    array([[81.]])
+    """
+
+    kernel: Any
+    phi: Any
+
+    def check(self) -> None:
+        self._set(kernel=operand(self.kernel, "Rule k(phi(x), phi(z))"))
+        if not callable(self.phi) and not hasattr(self.phi, "transform"):
+            raise InvalidInput(
+                "phi must be a function X → Φ or have a `transform` method", got=repr(self.phi), advice="Pass one."
+            )
+
+    @property
+    def _view(self) -> Mapped:
+        return Mapped(self.phi)
+
+    @property
+    def space(self) -> str:  # type: ignore[override]
+        return "any"
+
+    @property
+    def tags(self) -> Tags:  # type: ignore[override]
+        inner = self.inner.tags
+        return Tags(normalised=inner.normalised, nonnegative=inner.nonnegative, finite_rank=inner.finite_rank)
+
+    def proof(self, dim: int | None = None) -> Proof:
+        return Proof(repr(self), "k(phi(x), phi(z)) for any phi", f"phi = {show(self.phi)}", (self.inner.proof(None),))
+
+    def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
+        from mercer.features import ComposedMap
+
+        width = np.asarray(apply_map(self.phi, np.zeros((1, d)))).shape[1]
+        return ComposedMap(self.inner.features(width, index=index), self.phi, d)
+
+    def __repr__(self) -> str:
+        return f"{inside(self.inner, ATOM)}.after({show(self.phi)})"
