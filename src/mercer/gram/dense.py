@@ -1,0 +1,45 @@
+"""The whole matrix in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer.gram.base import Gram, positions
+from mercer.kernels import tiling
+from mercer.kernels.base import Similarity
+from mercer.kernels.block import Pair
+from mercer.kernels.points import Array
+
+
+class DenseGram(Gram):
+    """K as an array, computed once, at the first use of an entry."""
+
+    def __init__(self, kernel: Similarity, pair: Pair, K: Array | None = None) -> None:
+        super().__init__(kernel, pair)
+        self._K = K
+
+    def dense(self) -> Array:
+        if self._K is None:
+            self._K = tiling.fill(self.kernel, self.pair, np.empty(self.shape, self.dtype))
+            self._K.flags.writeable = False
+        return self._K
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.dense(), dtype=dtype, copy=copy)
+
+    def block(self, rows: Any, cols: Any) -> Array:
+        return self.dense()[np.ix_(positions(rows, self.shape[0]), positions(cols, self.shape[1]))]
+
+    def __matmul__(self, V: Any) -> Array:
+        V, single = self._vectors(V)
+        product = self.dense() @ V
+        return product[:, 0] if single else product
+
+    def restrict(self, index: Any) -> DenseGram:
+        self._require_symmetric("restrict")
+        chosen = positions(index, self.shape[0])
+        pair = self.kernel.pair(self.x.take(chosen), dtype=self.dtype)
+        K = None if self._K is None else np.ascontiguousarray(self._K[np.ix_(chosen, chosen)])
+        return DenseGram(self.kernel, pair, K)

@@ -1,0 +1,45 @@
+"""The matrix that is never stored: tiles are recomputed whenever they are needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mercer.gram.base import Gram, positions
+from mercer.kernels import tiling
+from mercer.kernels.base import Similarity
+from mercer.kernels.block import Pair
+from mercer.kernels.points import Array
+from mercer.memory import show_bytes, within
+
+
+class TiledGram(Gram):
+    """K by tiles within a memory budget: `K @ V` computes, uses and forgets each of them."""
+
+    def __init__(self, kernel: Similarity, pair: Pair, budget: int) -> None:
+        super().__init__(kernel, pair)
+        self.budget = budget
+
+    def dense(self) -> Array:
+        within(
+            self.nbytes,
+            self.budget,
+            f"The dense {self.shape[0]}×{self.shape[1]} Gram",
+            f"Use K @ V and blocks of K, or allow it: gram.of(..., budget={show_bytes(self.nbytes)!r}).",
+        )
+        return self.kernel(self.x, None if self.symmetric else self.z, dtype=self.dtype)
+
+    def block(self, rows: Any, cols: Any) -> Array:
+        i, j = positions(rows, self.shape[0]), positions(cols, self.shape[1])
+        advice = "Take fewer rows or columns at a time."
+        within(len(i) * len(j) * self.dtype.itemsize, self.budget, f"A {len(i)}×{len(j)} block", advice)
+        return self.kernel(self.x.take(i), self.z.take(j), dtype=self.dtype)
+
+    def __matmul__(self, V: Any) -> Array:
+        V, single = self._vectors(V)
+        product = tiling.multiply(self.kernel, self.pair, V)
+        return product[:, 0] if single else product
+
+    def restrict(self, index: Any) -> TiledGram:
+        self._require_symmetric("restrict")
+        points = self.x.take(positions(index, self.shape[0]))
+        return TiledGram(self.kernel, self.kernel.pair(points, dtype=self.dtype), self.budget)
