@@ -1,0 +1,201 @@
+"""The law suite: on every class of the library, on random expressions, and on planted bugs that it must find."""
+
+from __future__ import annotations
+
+import inspect
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import mercer as mc
+from expressions import set_kernels, vector_kernels
+from mercer.testing import LawBroken, check_laws, sample
+
+K5 = np.array([[2.0, 1.0, 0.5], [1.0, 2.0, 0.25], [0.5, 0.25, 1.0]])
+
+
+def _square(X):
+    return np.column_stack([X, (np.asarray(X) ** 2).sum(axis=1)])
+
+
+def _first_plus_two(X):
+    return np.asarray(X)[:, 0] + 2.0
+
+
+def _cauchy(x, z):
+    return 1.0 / (1.0 + float(np.sum((np.asarray(x) - np.asarray(z)) ** 2)))
+
+
+CASES = [
+    mc.Polynomial(1),
+    mc.Polynomial(2),
+    mc.Polynomial(3, c=0.7),
+    mc.Polynomial(2, c=mc.Fixed(1.0)),
+    mc.Bilinear(np.diag([1.0, 2.0, 0.0]) + 1.0),
+    mc.Gaussian([0.5, 1.0, 2.0]),
+    mc.Gaussian(mc.Fixed(1.5)),
+    mc.Laplacian([0.5, 1.0, 2.0]),
+    *(mc.Matern(1.3, nu) for nu in (0.5, 1.5, 2.5, 0.7, 4.2)),
+    mc.Matern([0.5, 1.0, 2.0], 2.5),
+    mc.RationalQuadratic([0.5, 1.0, 2.0], 0.6),
+    mc.Periodic(0.8, 3.0),
+    mc.ArcCosine(0),
+    mc.ArcCosine(2),
+    mc.FromFunction(_cauchy),
+    mc.FromFeatures(_square),
+    mc.Precomputed(K5),
+    mc.Linear() + mc.Gaussian(1.0) + 2.0,
+    mc.Linear() * mc.Gaussian(2.0) * mc.Matern(1.0),
+    0.3 * mc.Gaussian(1.0),
+    mc.Scaled(mc.Fixed(2.0), mc.Linear()),
+    mc.Linear() ** 3,
+    mc.Poly(mc.Linear(), [0.5, 0.0, 2.0]),
+    mc.exp(0.2 * mc.Linear()),
+    mc.exp(mc.Gaussian(1.0)).normalize(),
+    mc.Polynomial(2, c=1.0).normalize(),
+    mc.Linear().rescale(_first_plus_two),
+    mc.Gaussian(1.0).after(_square),
+    mc.Gaussian(1.0).on(0, 2) * mc.Linear().on(1) + mc.Matern(1.0).on(2),
+    mc.Epanechnikov(2.0).on(0) * mc.Tricube(3.0).on(1, 2),
+    mc.exp(np.log(2) * mc.Intersection()),
+    mc.exp(mc.Intersection()).normalize(),
+    mc.Intersection().poly([1.0, 2.0]),
+    mc.Delta() + 0.5 * mc.Hamming(),
+    mc.Sum((mc.Sum((mc.Linear(), mc.Gaussian(1.0))), mc.Constant(2.0))),
+    mc.Product((mc.Product((mc.Linear(), mc.Gaussian(1.0))), mc.Constant(2.0))),
+]
+
+
+def concrete_classes(root=mc.Similarity):
+    for cls in root.__subclasses__():
+        yield from concrete_classes(cls)
+        if not inspect.isabstract(cls) and not cls.__name__.startswith("_") and cls.__module__.startswith("mercer."):
+            yield cls
+
+
+ABSTRACT = {"Kernel", "Weight", "Node", "Unary", "Radial"}
+CLASSES = sorted({cls for cls in concrete_classes() if cls.__name__ not in ABSTRACT}, key=lambda c: c.__name__)
+
+
+def nodes(kernel):
+    return [kernel, *(n for child in kernel.children.values() for n in nodes(child))]
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda c: c.__name__)
+def test_every_class_has_a_case(cls):
+    """A new leaf is tested because it exists: by its defaults, or by a case above."""
+    try:
+        kernel = cls()
+    except TypeError:
+        assert cls in {type(n) for case in CASES for n in nodes(case)}
+    else:
+        if cls is not mc.Precomputed:
+            check_laws(kernel)
+
+
+@pytest.mark.parametrize("kernel", CASES, ids=repr)
+def test_laws_on_cases(kernel):
+    assert "symmetry" in check_laws(kernel)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(vector_kernels)
+def test_laws_on_random_expressions(kernel):
+    check_laws(kernel, sample(kernel, 7, seed=1), sample(kernel, 4, seed=2))
+
+
+@settings(max_examples=40, deadline=None)
+@given(set_kernels)
+def test_laws_on_random_expressions_of_sets(kernel):
+    check_laws(kernel, sample(kernel, 7, seed=1), sample(kernel, 4, seed=2))
+
+
+def test_laws_hold_beyond_one_tile():
+    X = np.random.default_rng(0).normal(size=(700, 5))
+    for kernel in (mc.Gaussian(2.0), mc.Gaussian(2.0) + mc.Matern(1.0) * mc.Linear()):
+        K = kernel(X)
+        assert (K == K.T).all()
+        D = ((X[:, None] - X) ** 2).sum(axis=-1)
+        r = np.sqrt(3 * D)
+        expected = np.exp(-D / 8)
+        if kernel != mc.Gaussian(2.0):
+            expected = expected + (1 + r) * np.exp(-r) * (X @ X.T)
+        assert np.abs(K - expected).max() < 1e-12
+        v = np.linspace(-1, 1, 700)
+        assert np.abs(mc.gram.of(kernel, X, budget=1000) @ v - expected @ v).max() < 1e-10
+
+
+# -- every law must have been seen to fail ---------------------------------------------------------------------------
+
+
+class PlantedBug(mc.Kernel):
+    """A Gaussian with a switchable bug."""
+
+    sigma: float = mc.positive(1.0)
+    bug: str = ""
+    tags: ClassVar[mc.Tags] = mc.Tags(finite_rank=True)
+
+    def tile(self, block, out):
+        out[...] = np.exp(-0.5 * block.sqdist() / self.sigma**2)
+        if self.bug == "asymmetric":
+            x, _ = block.vectors()
+            out *= 1 + 0.01 * x[:, :1] ** 2
+        if self.bug == "position":
+            out *= 1 + 0.01 * block.rows.stop
+        if self.bug == "indefinite":
+            out -= 0.5
+        if self.bug == "schwarz":
+            out += (out < 1) * 1.0
+
+    def diagonal(self, points):
+        return np.full(points.n, 1.1 if self.bug == "diagonal" else 0.5 if self.bug == "indefinite" else 1.0)
+
+    def log_tile(self, block, out):
+        out[...] = -0.5 * block.sqdist() / self.sigma**2 + 0.1
+
+    @property
+    def exact_log(self):
+        return self.bug == "logarithm"
+
+    def tile_gradient(self, block, G):
+        return (2.0 if self.bug == "gradient" else 1.0) * super().tile_gradient(block, G)
+
+    def tile_input_gradient(self, block, G):
+        return (2.0 if self.bug == "point gradient" else 1.0) * super().tile_input_gradient(block, G)
+
+    def enclose(self, x, z):
+        return super().enclose(x, z) + (0.1 if self.bug == "enclosure" else 0)
+
+    def features(self, d, *, index="monomials"):
+        return mc.Linear().features(d)
+
+    def proof(self, dim=None):
+        return mc.Axiom(self, "said so")
+
+    def __eq__(self, other):
+        return self.bug != "values" and super().__eq__(other)
+
+    __hash__ = mc.Kernel.__hash__
+
+
+@pytest.mark.parametrize(
+    ("bug", "law"),
+    [
+        ("asymmetric", "symmetry"),
+        ("position", "symmetry|tiles"),
+        ("diagonal", "diagonal"),
+        ("indefinite", "positive semidefinite"),
+        ("schwarz", "positive semidefinite|Cauchy"),
+        ("logarithm", "logarithm"),
+        ("gradient", "gradient by sigma"),
+        ("point gradient", "point gradient"),
+        ("enclosure", "enclosure"),
+        ("values", "values"),
+        ("", "feature map"),
+    ],
+)
+def test_planted_bugs_are_found(bug, law):
+    with pytest.raises(LawBroken, match=law):
+        check_laws(PlantedBug(1.3, bug))
