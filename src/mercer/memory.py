@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from mercer.errors import InvalidInput
@@ -12,18 +14,39 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "
 
 
 def available() -> int:
-    """Bytes this machine can give right now."""
+    """Bytes that can be allocated now: the system's estimate, or less where a container limits the process."""
+    limits = [_meminfo(), _container()]
+    found = [limit for limit in limits if limit is not None]
+    return max(0, min(found)) if found else _half_of_physical()
+
+
+def _meminfo() -> int | None:
     try:
-        with open("/proc/meminfo") as meminfo:
-            for line in meminfo:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
     except OSError:
         pass
+    return None
+
+
+def _container() -> int | None:
+    """Room under a cgroup's limit; file cache that can be dropped counts as room."""
+    group = Path("/sys/fs/cgroup")
+    try:
+        limit = (group / "memory.max").read_text().strip()
+        used = int((group / "memory.current").read_text())
+        stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        return None if limit == "max" else int(limit) - used + int(stat.get("inactive_file", 0))
+    except (OSError, ValueError):
+        return None
+
+
+def _half_of_physical() -> int:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    except (AttributeError, OSError, ValueError):
-        return 4 * 2**30
+    except (AttributeError, OSError, ValueError):  # no sysconf, as on Windows
+        return 4 * 1024**3
 
 
 def budget(wanted: Any = None) -> int:
@@ -46,16 +69,20 @@ def budget(wanted: Any = None) -> int:
     return int(wanted)
 
 
-def show_bytes(n: int) -> str:
-    """A size a person reads.
+def show_count(n: int) -> str:
+    """A whole number, however large: 15,943,435,565 or 1.27e+30."""
+    return f"{n:,}" if n < 10**15 else format(Decimal(n), ".3g").lower()
 
-    >>> show_bytes(80_000_000_000)
-    '80 GB'
+
+def show_bytes(size: int) -> str:
+    """A number of bytes with its unit.
+
+    >>> show_bytes(127_547_484_520)
+    '128 GB'
     """
-    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if n >= size:
-            return f"{n / size:.3g} {unit}"
-    return f"{n} B"
+    units = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+    exponent = next((e for e in range(len(units)) if size < 10 ** (3 * e + 3)), len(units) - 1)
+    return f"{format(Decimal(size) / 10 ** (3 * exponent), '.3g').lower()} {units[exponent]}"
 
 
 def within(nbytes: int, limit: int, what: str, advice: str) -> None:

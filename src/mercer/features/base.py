@@ -1,0 +1,199 @@
+"""FeatureMap, the one abstraction of explicit maps: a size, a name for every feature, and a way to fill an array."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mercer import memory
+from mercer.errors import InvalidInput
+from mercer.features.terms import Names, Term, Variables, atom, variable
+
+Array = NDArray[Any]
+
+
+class FeatureMap(ABC):
+    """phi with k(x, z) = phi(x)ᵀphi(z): an explicit, finite map of a kernel.
+
+    A map is a frozen value. `dimension` is exact and `names` are made one by one, so both work for maps that no
+    memory could hold; only `transform` builds features.
+
+    >>> from mercer.features import MonomialMap
+    >>> phi = MonomialMap(2, degree=2)                              # (x0, x1) → (x0², √2·x0·x1, x1²)
+    >>> phi.dimension, phi.names
+    (3, ['x0²', '√2·x0·x1', 'x1²'])
+    >>> (phi([[1.0, 2.0]]) @ phi([[3.0, 4.0]]).T).round(12)         # (1·3 + 2·4)² = 121
+    array([[121.]])
+    """
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """The exact number of features, without building any."""
+
+    @property
+    def inputs(self) -> int | None:
+        """The number of columns of the points, or None for maps of other objects."""
+        return None
+
+    @abstractmethod
+    def _fill(self, X: Any, out: Array) -> None:
+        """Write phi(x) into the rows of `out`, an n × dimension array whose rows are contiguous."""
+
+    @abstractmethod
+    def _term(self, j: int, x: Variables) -> Term:
+        """The name of feature j, given the names of the columns."""
+
+    @property
+    def names(self) -> Names:
+        """The names of the features: a sequence that makes each name when it is asked for.
+
+        >>> from mercer.features import MonomialMap
+        >>> MonomialMap(784, degree=4, c=1.0).names[-1]
+        'x783⁴'
+        """
+        return Names(lambda j: str(self._term(j, variable)), range(self.dimension))
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """The names as an array, as scikit-learn's transformers give them, with the given names of the columns.
+
+        >>> from mercer.features import MonomialMap
+        >>> MonomialMap(2, degree=2).get_feature_names_out(["age", "dose"])
+        array(['age²', '√2·age·dose', 'dose²'], dtype=object)
+        """
+        if input_features is None:
+            return np.array(list(self.names), dtype=object)
+        given = [str(name) for name in input_features]
+        if self.inputs is not None and len(given) != self.inputs:
+            raise InvalidInput(
+                f"`input_features` must name the {self.inputs} columns", got=f"{len(given)} names", advice="Name each."
+            )
+        names = Names(lambda j: str(self._term(j, lambda i: atom(given[i]))), range(self.dimension))
+        return np.array(list(names), dtype=object)
+
+    def transform(self, X: Any) -> Array:
+        """phi(x) for every point, shape (n, dimension), in the precision of X.
+
+        >>> from mercer.features import IdentityMap
+        >>> IdentityMap(2).transform([[1.0, 2.0]])
+        array([[1., 2.]])
+        """
+        n, dtype = length(X), dtype_of(X)
+        memory.within(
+            n * self.dimension * dtype.itemsize,
+            int(0.9 * memory.available()),
+            f"The features of these points ({n:,} points × {memory.show_count(self.dimension)} features)",
+            "Transform fewer points at a time, or work with the kernel's Gram matrix, which needs no features.",
+        )
+        out = np.empty((n, self.dimension), dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._fill(X, out)
+            finite = np.isfinite(out.sum(dtype=np.float64)) or np.isfinite(out).all()
+        if not finite:
+            raise InvalidInput(
+                f"Feature values must fit {dtype}",
+                got=f"an overflow in {type(self).__name__}",
+                advice="Rescale the points, or use float64." if dtype == np.float32 else "Rescale the points.",
+            )
+        return out
+
+    def __call__(self, X: Any) -> Array:
+        """The same as `transform`."""
+        return self.transform(X)
+
+    def __str__(self) -> str:
+        return f"{memory.show_count(self.dimension)} features: {self.names!r}"
+
+
+def filled(phi: FeatureMap, X: Any, like: Array) -> Array:
+    """phi(X) as a new array, with the rows and the dtype of another one."""
+    out = np.empty((len(like), phi.dimension), like.dtype)
+    phi._fill(X, out)
+    return out
+
+
+def length(X: Any) -> int:
+    """The number of points of a data set."""
+    if hasattr(X, "shape"):
+        if len(X.shape):
+            return int(X.shape[0])
+    elif hasattr(X, "__len__") and not isinstance(X, (str, bytes, set, frozenset, dict)):
+        return len(X)
+    raise InvalidInput(
+        "A data set must be a sequence of points (array, data frame, sparse matrix or list of objects)",
+        got=f"a single {type(X).__name__}",
+        advice="Wrap it in a list: a data set of one point is [x].",
+    )
+
+
+def dtype_of(X: Any) -> np.dtype[Any]:
+    """float32 for data in single precision (or half), float64 for all else."""
+    kinds = [X.dtype] if hasattr(X, "dtype") else list(getattr(X, "dtypes", []))
+    single = bool(kinds) and all(str(kind).lower() in ("float32", "float16") for kind in kinds)
+    return np.dtype(np.float32 if single else np.float64)
+
+
+def as_data(X: Any) -> Any:
+    """What a function of data sets receives: lists of numbers become arrays, everything else stays."""
+    numbers = (list, tuple, int, float, np.ndarray)
+    return np.asarray(X) if isinstance(X, (list, tuple)) and X and isinstance(X[0], numbers) else X
+
+
+def vectors(X: Any, d: int | None) -> Any:
+    """X as a matrix of finite numbers with d columns: an array, or a CSR array where X is sparse."""
+    sparse = bool(sp.issparse(X))
+    try:
+        A: Any = sp.csr_array(X) if sparse else np.asarray(X)
+        if A.dtype.kind not in "fiub":
+            A = _numeric(A)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            "X must be a matrix of numbers, one row per point", got=f"{error}", advice="Encode categories first."
+        ) from None
+    if A.ndim != 2:
+        raise InvalidInput(
+            "X must be 2-D, one row per point",
+            got=f"shape {A.shape}",
+            advice="Use X[:, None] for n points with one column, X[None, :] for one point with n columns.",
+        )
+    if d is not None and A.shape[1] != d:
+        raise InvalidInput(
+            f"X must have {d} columns, as the map was made for",
+            got=f"{A.shape[1]} columns",
+            advice=f"Make the map for this data: k.features({A.shape[1]}).",
+        )
+    if not np.isfinite(A.data if sparse else A).all():
+        raise InvalidInput("X must be finite, without NaN or infinity", got="such entries", advice="Impute them first.")
+    return A.astype(dtype_of(A), copy=False)
+
+
+def dense(X: Any, d: int | None) -> Array:
+    """X as a checked dense matrix with d columns."""
+    A = vectors(X, d)
+    return np.asarray(A.toarray() if sp.issparse(A) else A)
+
+
+def _numeric(A: Any) -> Any:
+    if A.dtype.kind == "c":
+        raise TypeError("complex numbers")
+    return A.astype(np.float64)
+
+
+def whole(value: Any, name: str, owner: str, lowest: int = 1) -> int:
+    """A whole number ≥ lowest, or an error that says so."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= lowest:
+        return int(value)
+    raise InvalidInput(
+        f"`{name}` of {owner} must be a whole number ≥ {lowest}",
+        got=repr(value),
+        advice=f"Pass {name}={lowest} or more.",
+    )
+
+
+def one_of(value: Any, name: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise InvalidInput(f"`{name}` must be one of {allowed}", got=repr(value), advice="Choose one of them.")
