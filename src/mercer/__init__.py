@@ -38,7 +38,7 @@ _HOME = {
 _MODULES = ("features", "gram", "kernels", "models", "rkhs", "testing")
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
 
-__all__ = [*sorted(_NAMES), *_MODULES]  # noqa: PLE0604
+__all__ = [*sorted(_NAMES), *_MODULES]
 
 
 def __getattr__(name: str) -> _Any:

@@ -64,7 +64,7 @@ def dimension(kernel: Similarity, default: int = 3) -> int:
     """The number of columns that the parameters of an expression ask for."""
     if hasattr(kernel, "columns"):
         return max([default, *(int(c) + 1 for c in kernel.columns if not isinstance(c, str))])
-    sizes = [len(size) for name in ("sigma", "A") if np.ndim(size := getattr(kernel, name, 0.0))]
+    sizes = [np.asarray(size).shape[0] for name in ("sigma", "A") if np.ndim(size := getattr(kernel, name, 0.0))]
     sizes += [dimension(child, 0) for child in kernel.children.values()]  # type: ignore[arg-type]
     return max(sizes, default=0) or default
 
@@ -209,7 +209,11 @@ def point_gradient(kernel: Similarity, X: Any, Z: Any) -> bool:
     for k in range(X.shape[1]):
         move = np.zeros(X.shape[1])
         move[k] = 1.0
-        slope = _slope(lambda h, move=move: (G * kernel(X + h * move, Z)).sum(axis=1), 1e-4)
+
+        def along(h: float, move: Any = move) -> Any:
+            return (G * kernel(X + h * move, Z)).sum(axis=1)
+
+        slope = _slope(along, 1e-4)
         size = np.abs(slope).max() + np.abs(G).max() * np.abs(kernel(X, Z)).max()
         _require("point gradient", kernel, np.abs(found[:, k] - slope), 1e-6 * size)
     return True

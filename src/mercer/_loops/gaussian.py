@@ -13,25 +13,42 @@ in the same order for (x, z) and (z, x), so the result is exactly symmetric. Com
 fast as copying one into the other (float32), or nearly so.
 """
 
+# Numba infers the types of the loops; only what Python calls is annotated.
+# mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False, disallow-untyped-calls=False
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from .addresses import Array, address, like, target
+from .exponential import exp4_negative
 from .vectors import (
-    BYTES, count, exp4_negative, fill, fma, get, load, load_some, put, splat, store, store_some, total,
-)  # fmt: skip
+    BYTES,
+    count,
+    fill,
+    fma,
+    get,
+    inline,
+    load,
+    loop,
+    put,
+    splat,
+    store,
+    store_some,
+    total,
+)
 
+VECTORS = "3fc53aa63559697e"  # digest of vectors.py and exponential.py, see there
 NEAR = 24 * 1024
 """Bytes of columns that are met by many rows before the next columns: they stay in the first-level cache."""
+TALL = 256
+"""Rows whose contributions to one column are summed in the points' own precision."""
 ROWS = 32
 """Rows that meet these columns before the next ones: few, so that a page just faulted in is written at once."""
 SPREAD = {4: 64.0, 8: 512.0}
-"""By bytes of the dtype: up to this |x'|^2 + |z'|^2, norms and product lose no more than 5 or 13 digits leave."""
+"""By bytes of the dtype: up to this |x'|^2 + |z'|^2 norms and product are subtracted, above it coordinates are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,14 +116,14 @@ def _inside(start: int, stop: int, n: int) -> None:
 # --- four rows by one panel -------------------------------------------------------------------------------------------
 
 
-@njit(forceinline=True)
+@inline
 def _point(like, x, i, d):
     """The address of point i."""
     lanes = count(like)
     return x + (i // lanes * (d + 1) * lanes + i % lanes) * (BYTES // lanes)
 
 
-@njit(forceinline=True)
+@inline
 def _values(like, x0, x1, x2, x3, z, d, direct):
     """k(x, z) for four points and one panel z."""
     lanes = count(like)
@@ -114,7 +131,8 @@ def _values(like, x0, x1, x2, x3, z, d, direct):
         a0 = a1 = a2 = a3 = fill(like, 0)
         for k in range(lanes, (d + 1) * lanes, lanes):
             zk = load(like, z, k)
-            u0, u1, u2, u3 = zk - get(like, x0, k), zk - get(like, x1, k), zk - get(like, x2, k), zk - get(like, x3, k)
+            u0, u1 = zk - get(like, x0, k), zk - get(like, x1, k)
+            u2, u3 = zk - get(like, x2, k), zk - get(like, x3, k)
             a0, a1, a2, a3 = fma(u0, u0, a0), fma(u1, u1, a1), fma(u2, u2, a2), fma(u3, u3, a3)
         half = fill(like, -0.5)
         a0, a1, a2, a3 = a0 * half, a1 * half, a2 * half, a3 * half
@@ -131,11 +149,10 @@ def _values(like, x0, x1, x2, x3, z, d, direct):
     return exp4_negative(a0), exp4_negative(a1), exp4_negative(a2), exp4_negative(a3)
 
 
-@njit(forceinline=True)
-def _near(like, d):
-    """How many columns stay in the first-level cache."""
-    lanes = count(like)
-    return max(NEAR // ((d + 1) * BYTES), 1) * lanes
+def _near(z: Packed) -> int:
+    """How many columns stay in the first-level cache; never so few that the ends of short sums cost more than they."""
+    _, coordinates, lanes = z.panels.shape
+    return max(NEAR // (coordinates * BYTES), 4) * lanes
 
 
 # --- the matrix -------------------------------------------------------------------------------------------------------
@@ -150,14 +167,13 @@ def gaussian_tile(x: Packed, z: Packed, i0: int, i1: int, j0: int, j1: int, out:
         raise ValueError(f"out must be ({i1 - i0}, {j1 - j0}) {x.dtype}, got {out.shape} {out.dtype}")
     _inside(i0, i1, x.n)
     _inside(j0, j1, z.n)
-    _tile(like(out), *_together(x, z), i0, i1, j0, j1, *target(out))
+    _tile(like(out), *_together(x, z), i0, i1, j0, j1, *target(out), _near(z))
 
 
-@njit(cache=True, nogil=True)
-def _tile(like, x, z, d, direct, i0, i1, j0, j1, out, stride):
+@loop
+def _tile(like, x, z, d, direct, i0, i1, j0, j1, out, stride, width):
     lanes = count(like)
     size = BYTES // lanes
-    width = _near(like, d)
     out -= i0 * stride + j0 * size
     for top in range(i0, i1, ROWS):
         bottom = min(top + ROWS, i1)
@@ -166,7 +182,8 @@ def _tile(like, x, z, d, direct, i0, i1, j0, j1, out, stride):
             for i in range(top, bottom, 4):
                 # rows beyond the end repeat the last one
                 i_1, i_2, i_3 = min(i + 1, i1 - 1), min(i + 2, i1 - 1), min(i + 3, i1 - 1)
-                x0, x1, x2, x3 = _point(like, x, i, d), _point(like, x, i_1, d), _point(like, x, i_2, d), _point(like, x, i_3, d)
+                x0, x1 = _point(like, x, i, d), _point(like, x, i_1, d)
+                x2, x3 = _point(like, x, i_2, d), _point(like, x, i_3, d)
                 for j in range(left, right, lanes):
                     k0, k1, k2, k3 = _values(like, x0, x1, x2, x3, _point(like, z, j, d), d, direct)
                     if j >= j0 and j + lanes <= j1:
@@ -186,104 +203,121 @@ def _tile(like, x, z, d, direct, i0, i1, j0, j1, out, stride):
 
 def gaussian_product(x: Packed, z: Packed, V: Array, i0: int, i1: int, out: Array) -> None:
     """out[i0:i1] += K[i0:i1] @ V, K never stored; V is (m,) or (m, t), out float64 of shape (n,) or (n, t)."""
+    _inside(i0, i1, x.n)
+    _multiply(x, z, _columns(x, z, V, out), out, (i0, i1), (0, z.n), both=False)
+
+
+def gaussian_product_symmetric(x: Packed, V: Array, i0: int, i1: int, out: Array) -> None:
+    """The part of out += K(X, X) @ V that the rows i0:i1 of the lower triangle give, each pair computed once:
+
+        out_i += sum_{j <= i} k_ij V_j,    out_j += k_ij V_i for j < i;    i0 <= i < i1.
+
+    V is (n,) or (n, t), out float64 of the same shape. Over ranges that cover 0:n this sums to K @ V in about half the
+    time of `gaussian_product`. Rows of out before i0 are written too: every thread needs an `out` of its own.
+    """
+    _inside(i0, i1, x.n)
+    columns = _columns(x, x, V, out)
+    _multiply(x, x, columns, out, (i0, i1), (0, i0), both=True)
+    _multiply(x, x, columns, out, (i0, i1), (i0, i1), both=False)
+
+
+def _columns(x: Packed, z: Packed, V: Array, out: Array) -> Array:
+    """The columns of V as rows (t, m), filled up with zeros to whole panels."""
     if V.shape[0] != z.n or out.dtype != np.float64 or out.shape != (x.n, *V.shape[1:]):
         raise ValueError(f"V {V.shape}, out {out.shape} {out.dtype} do not fit {x.n} x {z.n} points")
-    _inside(i0, i1, x.n)
-    if V.ndim == 2 and V.shape[1] > 1:
-        _matrix_product(x, z, np.ascontiguousarray(V, dtype=x.dtype), i0, i1, out)
-        return
-    v = np.ascontiguousarray(V.reshape(-1), dtype=x.dtype)
-    _product(like(v), *_together(x, z), i0, i1, 0, z.n, address(v), *target(out.reshape(-1, 1)))
+    columns = np.zeros((V.size // max(z.n, 1), z.panels.shape[0] * z.panels.shape[2]), dtype=x.dtype)
+    columns[:, : z.n] = V.T
+    return columns
 
 
-def _matrix_product(x: Packed, z: Packed, V: Array, i0: int, i1: int, out: Array) -> None:
-    """Several columns: tiles that fit the second-level cache, and matrix products."""
-    rows, columns = 256, 1024
-    tile = np.empty((rows, columns), dtype=x.dtype)
-    for i in range(i0, i1, rows):
-        for j in range(0, z.n, columns):
-            part = tile[: min(rows, i1 - i), : min(columns, z.n - j)]
-            gaussian_tile(x, z, i, i + part.shape[0], j, j + part.shape[1], part)
-            out[i : i + part.shape[0]] += part @ V[j : j + part.shape[1]]
+def _multiply(
+    x: Packed, z: Packed, V: Array, out: Array, rows: tuple[int, int], columns: tuple[int, int], both: bool
+) -> None:
+    start, stride = target(out.reshape(x.n, len(V)))
+    width = _near(z)
+    scratch = np.empty((4 + len(V), width), dtype=x.dtype)
+    _product(
+        like(V), *_together(x, z), *rows, *columns, address(V), V.strides[0], len(V), start, stride,
+        address(scratch), width, int(both),
+    )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
-def _product(like, x, z, d, direct, i0, i1, j0, j1, v, out, stride):
-    lanes = count(like)
-    width = _near(like, d)
-    for left in range(j0 // lanes * lanes, j1, width):
-        right = min(left + width, j1)
-        for i in range(i0, i1, 4):
-            i_1, i_2, i_3 = min(i + 1, i1 - 1), min(i + 2, i1 - 1), min(i + 3, i1 - 1)
-            x0, x1, x2, x3 = _point(like, x, i, d), _point(like, x, i_1, d), _point(like, x, i_2, d), _point(like, x, i_3, d)
-            s0 = s1 = s2 = s3 = fill(like, 0)
-            for j in range(left, right, lanes):
-                k0, k1, k2, k3 = _values(like, x0, x1, x2, x3, _point(like, z, j, d), d, direct)
-                w = load_some(like, v, j, j0 - j, j1 - j)
-                s0, s1, s2, s3 = fma(k0, w, s0), fma(k1, w, s1), fma(k2, w, s2), fma(k3, w, s3)
-            # a few terms per lane were summed in the points' own precision; from here on float64
-            _add(out, i * stride, total(s0))
-            if i + 1 < i1:
-                _add(out, i_1 * stride, total(s1))
-            if i + 2 < i1:
-                _add(out, i_2 * stride, total(s2))
-            if i + 3 < i1:
-                _add(out, i_3 * stride, total(s3))
+@loop
+def _product(like, x, z, d, direct, i0, i1, j0, j1, v, v_stride, t, out, stride, scratch, width, both):
+    """out_i += sum_j k_ij v_j, and if `both` out_j += sum_i k_ij v_i.
 
-
-@njit(forceinline=True)
-def _add(base, offset, value):
-    put(base + offset, 0, get(value, base + offset, 0) + value)
-
-
-def gaussian_product_symmetric(x: Packed, v: Array, i0: int, i1: int, out: Array) -> None:
-    """The part of out += K(X, X) @ v that the rows i0:i1 of the lower triangle give, each pair computed once:
-
-        out_i += sum_{j <= i} k_ij v_j,    out_j += k_ij v_i for j < i;    i0 <= i < i1.
-
-    v and out (float64) are (n,). Over ranges that cover 0:n this sums to K @ v in half the time of
-    `gaussian_product`. Rows of out before i0 are written too: every thread needs an `out` of its own.
+    Four rows of K, as wide as the first-level cache allows, then all columns of V. Sums run in the points' precision
+    over `width` columns (or TALL rows), and in float64 from there on.
     """
-    if v.shape != (x.n,) or out.shape != (x.n,) or out.dtype != np.float64:
-        raise ValueError(f"v {v.shape} and out {out.shape} {out.dtype} do not fit {x.n} points")
-    _inside(i0, i1, x.n)
-    v = np.ascontiguousarray(v, dtype=x.dtype)
-    both, (start, stride) = _together(x, x), target(out.reshape(-1, 1))
-    partial = np.zeros(max(NEAR // x.dtype.itemsize, BYTES), dtype=x.dtype)
-    _product_twice(like(v), *both, i0, i1, i0, address(v), start, stride, address(partial))
-    _product(like(v), *both, i0, i1, i0, i1, address(v), start, stride)
-
-
-@njit(cache=True, nogil=True)
-def _product_twice(like, x, z, d, direct, i0, i1, j1, v, out, stride, partial):
-    """Pairs i0 <= i < i1, j < j1: K v into out_i and K^T v into out_j."""
     lanes = count(like)
-    width = _near(like, d)
-    for left in range(0, j1, width):
-        right = min(left + width, j1)
-        for j in range(left, right, lanes):
-            store(partial, j - left, fill(like, 0))
-        for i in range(i0, i1, 4):
-            i_1, i_2, i_3 = min(i + 1, i1 - 1), min(i + 2, i1 - 1), min(i + 3, i1 - 1)
-            x0, x1, x2, x3 = _point(like, x, i, d), _point(like, x, i_1, d), _point(like, x, i_2, d), _point(like, x, i_3, d)
-            v0 = get(like, v, i)
-            v1 = get(like, v, i + 1) if i + 1 < i1 else like
-            v2 = get(like, v, i + 2) if i + 2 < i1 else like
-            v3 = get(like, v, i + 3) if i + 3 < i1 else like
-            s0 = s1 = s2 = s3 = fill(like, 0)
-            for j in range(left, right, lanes):
-                k0, k1, k2, k3 = _values(like, x0, x1, x2, x3, _point(like, z, j, d), d, direct)
-                w = load_some(like, v, j, 0, j1 - j)
-                s0, s1, s2, s3 = fma(k0, w, s0), fma(k1, w, s1), fma(k2, w, s2), fma(k3, w, s3)
-                c = load(like, partial, j - left)
-                c = fma(k1, splat(v1), fma(k0, splat(v0), c))
-                store(partial, j - left, fma(k3, splat(v3), fma(k2, splat(v2), c)))
-            _add(out, i * stride, total(s0))
-            if i + 1 < i1:
-                _add(out, i_1 * stride, total(s1))
-            if i + 2 < i1:
-                _add(out, i_2 * stride, total(s2))
-            if i + 3 < i1:
-                _add(out, i_3 * stride, total(s3))
-        for j in range(left, right):
-            _add(out, j * stride, np.float64(get(like, partial, j - left)))
+    size = BYTES // lanes
+    row = width * size
+    partial = scratch + 4 * row
+    for top in range(i0, i1, TALL):
+        bottom = min(top + TALL, i1)
+        for left in range(j0 // lanes * lanes, j1, width):
+            right = min(left + width, j1)
+            if both:
+                for j in range(0, t * width, lanes):
+                    store(partial, j, fill(like, 0))
+            for i in range(top, bottom, 4):
+                i_1, i_2, i_3 = min(i + 1, i1 - 1), min(i + 2, i1 - 1), min(i + 3, i1 - 1)
+                x0, x1 = _point(like, x, i, d), _point(like, x, i_1, d)
+                x2, x3 = _point(like, x, i_2, d), _point(like, x, i_3, d)
+                for j in range(left, right, lanes):
+                    k0, k1, k2, k3 = _values(like, x0, x1, x2, x3, _point(like, z, j, d), d, direct)
+                    store(scratch, j - left, k0)
+                    store(scratch + row, j - left, k1)
+                    store(scratch + 2 * row, j - left, k2)
+                    store(scratch + 3 * row, j - left, k3)
+                    # columns before the first and after the last count nothing
+                    for outside in range(j, j0):
+                        _clear(like, scratch, row, outside - left)
+                    for outside in range(j1, j + lanes):
+                        _clear(like, scratch, row, outside - left)
+                for c in range(t):
+                    vc = v + c * v_stride
+                    s0 = s1 = s2 = s3 = fill(like, 0)
+                    if both:
+                        v0, v1 = get(like, vc, i), get(like, vc, i + 1) if i + 1 < i1 else like
+                        v2, v3 = (
+                            get(like, vc, i + 2) if i + 2 < i1 else like,
+                            get(like, vc, i + 3) if i + 3 < i1 else like,
+                        )
+                        for j in range(left, right, lanes):
+                            k0, k1 = load(like, scratch, j - left), load(like, scratch + row, j - left)
+                            k2, k3 = load(like, scratch + 2 * row, j - left), load(like, scratch + 3 * row, j - left)
+                            w = load(like, vc, j)
+                            s0, s1, s2, s3 = fma(k0, w, s0), fma(k1, w, s1), fma(k2, w, s2), fma(k3, w, s3)
+                            u = load(like, partial + c * row, j - left)
+                            u = fma(k1, splat(v1), fma(k0, splat(v0), u))
+                            store(partial + c * row, j - left, fma(k3, splat(v3), fma(k2, splat(v2), u)))
+                    else:
+                        for j in range(left, right, lanes):
+                            w = load(like, vc, j)
+                            s0 = fma(load(like, scratch, j - left), w, s0)
+                            s1 = fma(load(like, scratch + row, j - left), w, s1)
+                            s2 = fma(load(like, scratch + 2 * row, j - left), w, s2)
+                            s3 = fma(load(like, scratch + 3 * row, j - left), w, s3)
+                    _add(out + i * stride, c, total(s0))
+                    if i + 1 < i1:
+                        _add(out + i_1 * stride, c, total(s1))
+                    if i + 2 < i1:
+                        _add(out + i_2 * stride, c, total(s2))
+                    if i + 3 < i1:
+                        _add(out + i_3 * stride, c, total(s3))
+            if both:
+                for j in range(left, right):
+                    for c in range(t):
+                        _add(out + j * stride, c, np.float64(get(like, partial + c * row, j - left)))
+
+
+@inline
+def _add(address, index, value):
+    put(address, index, get(value, address, index) + value)
+
+
+@inline
+def _clear(like, scratch, row, j):
+    for r in range(4):
+        put(scratch + r * row, j, like)

@@ -5,22 +5,47 @@ and inputs may be read-only. A name that ends in an underscore works in place. N
 loop runs without the interpreter lock.
 """
 
+# Numba infers the types of the loops; only what Python calls is annotated.
+# mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False, disallow-untyped-calls=False
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from .addresses import Array, address, extent, like, readable, rows, target
+from .exponential import exp
 from .gaussian import Packed, gaussian_product, gaussian_product_symmetric, gaussian_tile, pack_gaussian
 from .vectors import (
-    BYTES, SQUARE_BYTES, absolute, count, equal, exp, fill, fma, get, least, load, load_some, put, put_as, side,
-    splat, sqrt, store, store_as, store_some, transpose, where_less,
-)  # fmt: skip
+    BYTES,
+    SQUARE_BYTES,
+    absolute,
+    count,
+    equal,
+    fill,
+    fma,
+    get,
+    inline,
+    least,
+    load,
+    load_some,
+    loop,
+    put,
+    put_as,
+    side,
+    splat,
+    sqrt,
+    store,
+    store_as,
+    store_some,
+    transpose,
+    where_less,
+)
 
 __all__ = [
     "Packed", "exp_", "gaussian_from_sqdist_", "gaussian_product", "gaussian_product_symmetric", "gaussian_tile",
     "l1_tile", "match_tile", "matern_", "mirror", "pack_gaussian", "sqdist_", "sqdist_tile",
 ]  # fmt: skip
+
+VECTORS = "3fc53aa63559697e"  # digest of vectors.py and exponential.py, see there
 
 
 # --- elementwise -----------------------------------------------------------------------------------------------------
@@ -28,36 +53,25 @@ __all__ = [
 
 def exp_(a: Array) -> None:
     """a = exp(a) in place; 0 below the smallest normal number, inf above the largest, NaN for NaN."""
-    _exp(like(a), *target(a), *extent(a))
-
-
-@njit(cache=True, nogil=True)
-def _exp(like, a, stride, rows, columns):
-    lanes = count(like)
-    whole = columns - columns % lanes
-    for i in range(rows):
-        row = a + i * stride
-        for j in range(0, whole, lanes):
-            store(row, j, exp(load(like, row, j)))
-        if whole < columns:
-            store_some(row, whole, exp(load_some(like, row, whole, 0, columns - whole)), 0, columns - whole)
+    _exp(a.dtype.type(1), *target(a), *extent(a))
 
 
 def gaussian_from_sqdist_(a: Array, s: float) -> None:
     """a = exp(-s a) in place."""
-    _exp_scaled(a.dtype.type(-s), *target(a), *extent(a))
+    _exp(a.dtype.type(-s), *target(a), *extent(a))
 
 
-@njit(cache=True, nogil=True)
-def _exp_scaled(s, a, stride, rows, columns):
-    lanes = count(s)
+@loop
+def _exp(scale, a, stride, rows, columns):
+    lanes = count(scale)
     whole = columns - columns % lanes
     for i in range(rows):
         row = a + i * stride
         for j in range(0, whole, lanes):
-            store(row, j, exp(load(s, row, j) * s))
-        if whole < columns:
-            store_some(row, whole, exp(load_some(s, row, whole, 0, columns - whole) * s), 0, columns - whole)
+            store(row, j, exp(load(scale, row, j) * scale))
+        rest = columns - whole
+        if rest:
+            store_some(row, whole, exp(load_some(scale, row, whole, 0, rest) * scale), 0, rest)
 
 
 def matern_(a: Array, twice_nu: int, s: float) -> None:
@@ -65,32 +79,39 @@ def matern_(a: Array, twice_nu: int, s: float) -> None:
 
     exp(-r) for 2 nu = 1, (1 + r) exp(-r) for 2 nu = 3, (1 + r + r^2/3) exp(-r) for 2 nu = 5.
     """
-    polynomial = {1: (0.0, 0.0), 3: (1.0, 0.0), 5: (1.0, 1.0 / 3.0)}.get(twice_nu)
-    if polynomial is None:
+    coefficients = {1: (0.0, 0.0), 3: (1.0, 0.0), 5: (1.0, 1.0 / 3.0)}.get(twice_nu)
+    if coefficients is None:
         raise ValueError(f"twice_nu must be 1, 3 or 5, got {twice_nu}")
-    number = a.dtype.type
-    first, second = polynomial
-    _matern(number(first), number(second), number(twice_nu * s * s), *target(a), *extent(a))
+    first, second = map(a.dtype.type, coefficients)
+    # sqrt before the scale: a s^2 may underflow where a and s do not
+    _matern(a.dtype.type(np.sqrt(twice_nu) * s), first, second, *target(a), *extent(a))
 
 
-@njit(cache=True, nogil=True)
-def _matern(first, second, scale, a, stride, rows, columns):
+@loop
+def _matern(scale, first, second, a, stride, rows, columns):
     lanes = count(scale)
-    one, nothing = fill(scale, 1), fill(scale, 0)
+    whole = columns - columns % lanes
     for i in range(rows):
         row = a + i * stride
-        for j in range(0, columns, lanes):
-            x = load_some(scale, row, j, 0, columns - j) * scale
-            r = sqrt(where_less(x, nothing, nothing, x))
-            e = exp(nothing - r)
-            p = fma(fma(splat(second), r, splat(first)), r, one)
-            # infinitely far points: e = 0, p = inf
-            store_some(row, j, where_less(nothing, e, p * e, e), 0, columns - j)
+        for j in range(0, whole, lanes):
+            store(row, j, _matern_of(load(scale, row, j), scale, first, second))
+        rest = columns - whole
+        if rest:
+            x = load_some(scale, row, whole, 0, rest)
+            store_some(row, whole, _matern_of(x, scale, first, second), 0, rest)
 
 
-def sqdist_(
-    g: Array, nx: Array, nz: Array, X: Array, Z: Array, tol: float
-) -> None:
+@inline
+def _matern_of(x, scale, first, second):
+    nothing = fill(scale, 0)
+    r = sqrt(where_less(x, nothing, nothing, x)) * scale
+    e = exp(nothing - r)
+    polynomial = fma(fma(r, splat(second), splat(first)), r, fill(scale, 1))
+    # where e = 0 the polynomial may be infinite
+    return where_less(nothing, e, polynomial * e, e)
+
+
+def sqdist_(g: Array, nx: Array, nz: Array, X: Array, Z: Array, tol: float) -> None:
     """Squared distances from inner products, in place.
 
     On entry g = X Z^T, nx and nz the squared norms of the rows of X (r, d) and Z (c, d). On exit
@@ -105,34 +126,44 @@ def sqdist_(
     nx, nz = np.ascontiguousarray(nx, dtype=g.dtype), np.ascontiguousarray(nz, dtype=g.dtype)
     dtype = np.result_type(X, Z, np.float32)
     X, Z = readable(X, dtype), readable(Z, dtype)
-    _sqdist(
-        g.dtype.type(tol), like(X), *target(g), address(nx), address(nz), *rows(X), *rows(Z), *g.shape, X.shape[1]
-    )
+    _sqdist(g.dtype.type(tol), like(X), *target(g), address(nx), address(nz), *rows(X), *rows(Z), *g.shape, X.shape[1])
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _sqdist(tol, like, g, stride, nx, nz, x, x_stride, z, z_stride, rows, columns, d):
     lanes = count(tol)
+    whole = columns - columns % lanes
+    rest = columns - whole
     nothing = fill(tol, 0)
     for i in range(rows):
         row = g + i * stride
         own = get(tol, nx, i)
-        worst = nothing
-        for j in range(0, columns, lanes):
-            n = load_some(tol, nz, j, 0, columns - j) + own
-            product = load_some(tol, row, j, 0, columns - j)
+        # The search for cancelled entries does not vectorise, their smallest margin does: most rows need no search.
+        margin = nothing
+        for j in range(0, whole, lanes):
+            n, product = load(tol, nz, j) + own, load(tol, row, j)
             distance = n - (product + product)
-            slack = distance - n * tol
-            worst = where_less(slack, worst, slack, worst)
-            store_some(row, j, where_less(distance, nothing, nothing, distance), 0, columns - j)
-        if least(worst) < 0:
+            margin = _smaller(distance - n * tol, margin)
+            store(row, j, where_less(distance, nothing, nothing, distance))
+        if rest:
+            n, product = load_some(tol, nz, whole, 0, rest) + own, load_some(tol, row, whole, 0, rest)
+            distance = n - (product + product)
+            margin = _smaller(distance - n * tol, margin)
+            store_some(row, whole, where_less(distance, nothing, nothing, distance), 0, rest)
+        if least(margin) < 0:
             for j in range(columns):
                 if get(tol, row, j) < tol * (own + get(tol, nz, j)):
                     squares = 0.0
                     for k in range(d):
-                        difference = np.float64(get(like, x + i * x_stride, k)) - np.float64(get(like, z + j * z_stride, k))
+                        xk, zk = get(like, x + i * x_stride, k), get(like, z + j * z_stride, k)
+                        difference = np.float64(xk) - np.float64(zk)
                         squares += difference * difference
                     put_as(tol, row, j, squares)
+
+
+@inline
+def _smaller(x, y):
+    return where_less(x, y, x, y)
 
 
 # --- pairs of rows ---------------------------------------------------------------------------------------------------
@@ -178,7 +209,7 @@ def _panels(Z: Array, dtype: type | np.dtype) -> Array:
     return panels
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _differences(like, squared, x, x_stride, z, out, stride, rows, columns, d):
     lanes = count(like)
     for i in range(0, rows, 4):
@@ -191,7 +222,8 @@ def _differences(like, squared, x, x_stride, z, out, stride, rows, columns, d):
             if squared:
                 for k in range(d):
                     zk = load(like, panel, k * lanes)
-                    u0, u1, u2, u3 = zk - get(like, x0, k), zk - get(like, x1, k), zk - get(like, x2, k), zk - get(like, x3, k)
+                    u0, u1 = zk - get(like, x0, k), zk - get(like, x1, k)
+                    u2, u3 = zk - get(like, x2, k), zk - get(like, x3, k)
                     a0, a1, a2, a3 = fma(u0, u0, a0), fma(u1, u1, a1), fma(u2, u2, a2), fma(u3, u3, a3)
             else:
                 for k in range(d):
@@ -206,7 +238,7 @@ def _differences(like, squared, x, x_stride, z, out, stride, rows, columns, d):
             store_some(out + i3 * stride, j, a3, 0, columns - j)
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _matches(code, like, a, a_stride, b, out, stride, rows, columns, d):
     lanes = count(code)
     for i in range(0, rows, 4):
@@ -237,7 +269,7 @@ def mirror(src: Array, dst: Array) -> None:
     _mirror(like(src), *rows(src), *target(dst), *src.shape)
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _mirror(like, src, stride, dst, dst_stride, rows, columns):
     n = side(like)
     size = SQUARE_BYTES // n

@@ -9,22 +9,45 @@ Memory is addressed by integers (the address of the first element, strides in by
 and read-only arrays, or between contiguous arrays and row-strided views, ever reaches Numba, and each loop is
 compiled once per dtype. `like` is a scalar whose type is the dtype wanted.
 
-Numba's disk cache watches the file of the compiled function only: after an edit here, touch the files that use it.
+Numba's disk cache knows a function by the file it stands in, and would miss a change made here. So the files with loops
+hold the digest of this file and `exponential.py` (`VECTORS`); a test tells when it is to be renewed.
 """
 
+# Numba infers the types of the loops; only what Python calls is annotated.
+# mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False, disallow-untyped-calls=False
 from __future__ import annotations
 
 import operator
+from typing import Any
 
 import llvmlite.binding as llvm
+import numba
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba import extending
+from numba.core import cgutils, config, types
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import intrinsic, lower_builtin, models, register_model
+from numba.extending import lower_builtin, models, register_model
 
-WIDE = bool(llvm.get_host_cpu_features().get("avx512f"))
+intrinsic: Any = extending.intrinsic
+loop: Any = numba.njit(cache=True, nogil=True)
+"""A loop that Python calls."""
+inline: Any = numba.njit(forceinline=True)
+"""A part of one."""
+
+
+def _wide() -> bool:
+    """Whether Numba compiles for a processor with 512-bit registers. Its cache is kept per processor, too."""
+    settings: Any = config
+    if settings.CPU_FEATURES is not None:
+        return "+avx512f" in settings.CPU_FEATURES
+    return settings.CPU_NAME is None and bool(llvm.get_host_cpu_features().get("avx512f"))
+
+
+WIDE = _wide()
 BYTES = 256 if WIDE else 64
 """Size of one Lanes value: four rows of it are the accumulators of a register tile (16 of 32 or 8 of 16 registers)."""
+SQUARE_BYTES = 64 if WIDE else 32
+"""Side of the square that `transpose` keeps in registers."""
 
 I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 
@@ -32,7 +55,7 @@ I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 class Lanes(types.Type):
     """The Numba type of `count` numbers of `dtype` that are worked on at once."""
 
-    def __init__(self, dtype: types.Type, count: int = 0) -> None:
+    def __init__(self, dtype: Any, count: int = 0) -> None:
         self.dtype, self.count = dtype, count or BYTES * 8 // dtype.bitwidth
         super().__init__(name=f"Lanes({dtype} x {self.count})")
 
@@ -47,13 +70,13 @@ def _scalar(dtype: types.Type) -> ir.Type:
     return {types.float32: ir.FloatType(), types.float64: ir.DoubleType(), types.int64: I64}[dtype]
 
 
-def _suffix(lanes: Lanes) -> str:
+def suffix(lanes: Lanes) -> str:
     """The name LLVM gives to a vector type inside an intrinsic's name: v64f32."""
     letter = "f" if isinstance(lanes.dtype, types.Float) else "i"
     return f"v{lanes.count}{letter}{lanes.dtype.bitwidth}"
 
 
-def _call(builder, name: str, result: ir.Type, *arguments):
+def call(builder, name: str, result: ir.Type, *arguments):
     """Call the LLVM intrinsic `name`."""
     function = cgutils.get_or_insert_function(
         builder.module, ir.FunctionType(result, [a.type for a in arguments]), name
@@ -61,7 +84,7 @@ def _call(builder, name: str, result: ir.Type, *arguments):
     return builder.call(function, arguments)
 
 
-def _constant(lanes: Lanes, value) -> ir.Constant:
+def constant(lanes: Lanes, value) -> ir.Constant:
     vector = ir.VectorType(_scalar(lanes.dtype), lanes.count)
     return ir.Constant(vector, [ir.Constant(vector.element, value)] * lanes.count)
 
@@ -74,10 +97,15 @@ def _splat(builder, lanes: Lanes, scalar):
 
 def _between(builder, lanes: Lanes, low, high):
     """The mask low <= lane < high."""
-    vector = ir.VectorType(I64, lanes.count)
-    lane = ir.Constant(vector, list(range(lanes.count)))
-    above = builder.icmp_signed(">=", lane, _splat(builder, lanes, low))
-    return builder.and_(above, builder.icmp_signed("<", lane, _splat(builder, lanes, high)))
+    narrow = ir.VectorType(I32, lanes.count)
+    mask = ir.Constant(ir.VectorType(I1, lanes.count), [1] * lanes.count)
+    for sign, bound in ((">=", low), ("<", high)):
+        # clamped to 0 ... count, so that 32 bits hold it
+        bound = builder.select(builder.icmp_signed("<", bound, I64(0)), I64(0), bound)
+        bound = builder.select(builder.icmp_signed(">", bound, I64(lanes.count)), I64(lanes.count), bound)
+        bound = _splat(builder, lanes, builder.trunc(bound, I32))
+        mask = builder.and_(mask, builder.icmp_signed(sign, ir.Constant(narrow, list(range(lanes.count))), bound))
+    return mask
 
 
 def _pointer(builder, address, index, element: ir.Type, target: ir.Type):
@@ -187,9 +215,9 @@ def load_some(typingctx, like, address, index, low, high):
         _, address, index, low, high = args
         vector = ir.VectorType(_scalar(like), lanes.count)
         pointer = _pointer(builder, address, index, vector.element, vector)
-        return _call(
-            builder, f"llvm.masked.load.{_suffix(lanes)}.p0", vector,
-            pointer, I32(like.bitwidth // 8), _between(builder, lanes, low, high), _constant(lanes, 0),
+        return call(
+            builder, f"llvm.masked.load.{suffix(lanes)}.p0", vector,
+            pointer, I32(like.bitwidth // 8), _between(builder, lanes, low, high), constant(lanes, 0),
         )  # fmt: skip
 
     return lanes(like, types.int64, types.int64, types.int64, types.int64), generate
@@ -202,8 +230,8 @@ def store_some(typingctx, address, index, x, low, high):
     def generate(context, builder, sig, args):
         address, index, value, low, high = args
         pointer = _pointer(builder, address, index, value.type.element, value.type)
-        _call(
-            builder, f"llvm.masked.store.{_suffix(x)}.p0", ir.VoidType(),
+        call(
+            builder, f"llvm.masked.store.{suffix(x)}.p0", ir.VoidType(),
             value, pointer, I32(x.dtype.bitwidth // 8), _between(builder, x, low, high),
         )  # fmt: skip
         return context.get_dummy_value()
@@ -216,7 +244,7 @@ def fma(typingctx, x, y, z):
     """x y + z, rounded once where the processor can."""
 
     def generate(context, builder, sig, args):
-        return _call(builder, f"llvm.fmuladd.{_suffix(x)}", args[0].type, *args)
+        return call(builder, f"llvm.fmuladd.{suffix(x)}", args[0].type, *args)
 
     return x(x, x, x), generate
 
@@ -226,7 +254,7 @@ def sqrt(typingctx, x):
     """The square root of every lane."""
 
     def generate(context, builder, sig, args):
-        return _call(builder, f"llvm.sqrt.{_suffix(x)}", args[0].type, *args)
+        return call(builder, f"llvm.sqrt.{suffix(x)}", args[0].type, *args)
 
     return x(x), generate
 
@@ -236,7 +264,7 @@ def absolute(typingctx, x):
     """The absolute value of every lane."""
 
     def generate(context, builder, sig, args):
-        return _call(builder, f"llvm.fabs.{_suffix(x)}", args[0].type, *args)
+        return call(builder, f"llvm.fabs.{suffix(x)}", args[0].type, *args)
 
     return x(x), generate
 
@@ -270,8 +298,8 @@ def store_as(typingctx, like, address, index, x, low, high):
         lanes = Lanes(like, x.count)
         vector = ir.VectorType(_scalar(like), x.count)
         pointer = _pointer(builder, address, index, vector.element, vector)
-        _call(
-            builder, f"llvm.masked.store.{_suffix(lanes)}.p0", ir.VoidType(),
+        call(
+            builder, f"llvm.masked.store.{suffix(lanes)}.p0", ir.VoidType(),
             builder.sitofp(value, vector), pointer, I32(like.bitwidth // 8), _between(builder, lanes, low, high),
         )  # fmt: skip
         return context.get_dummy_value()
@@ -284,7 +312,7 @@ def least(typingctx, x):
     """The smallest lane, as a scalar."""
 
     def generate(context, builder, sig, args):
-        return _call(builder, f"llvm.vector.reduce.fmin.{_suffix(x)}", args[0].type.element, args[0])
+        return call(builder, f"llvm.vector.reduce.fmin.{suffix(x)}", args[0].type.element, args[0])
 
     return x.dtype(x), generate
 
@@ -308,10 +336,6 @@ def total(typingctx, x):
         return builder.extract_element(value, I32(0))
 
     return types.float64(x), generate
-
-
-SQUARE_BYTES = 64 if WIDE else 32
-"""Side of the square that `transpose` keeps in registers, in bytes."""
 
 
 @intrinsic
@@ -377,84 +401,3 @@ _arithmetic(operator.add, "fadd")
 _arithmetic(operator.iadd, "fadd")
 _arithmetic(operator.sub, "fsub")
 _arithmetic(operator.mul, "fmul")
-
-
-# exp(x) = 2^k e^r with k = round(x / ln 2) and r = x - k ln 2, |r| <= ln(2)/2; there e^r = 1 + r q(r).
-# q interpolates (e^r - 1)/r in Chebyshev points: relative error 5e-9 (degree 6 in all) and 9e-18 (degree 11), and
-# exp(0) = 1 exactly. Adding 1.5 * 2^23 (2^52) rounds to an integer and leaves k in the low bits of the sum, from where
-# a shift takes it to the exponent: no conversion, hence no instruction that older processors lack. No fast-math flag
-# is used: `reassoc` would cancel the addition.
-_EXP = {
-    32: (1.00000001077804, 0.500000001346581, 0.1666650519575811, 0.041666464925285904,
-         0.008369155667697397, 0.0013933649996309251),
-    64: (1.0, 0.5000000000000006, 0.1666666666666667, 0.041666666666573066, 0.008333333333326136,
-         0.001388888893251478, 0.00019841269874820627, 2.480150431378554e-05, 2.7557255400206422e-06,
-         2.7626371065696354e-07, 2.5105217004720745e-08),
-}  # fmt: skip
-_EXP2 = {
-    32: (0.6931471880307134, 0.24022650760606956, 0.0555035709268903, 0.009618082538636961,
-         0.0013390874847810528, 0.00015453172887040158),
-    64: (0.6931471805599453, 0.24022650695910097, 0.0555041086648216, 0.009618129107606871,
-         0.0013333558146416927, 0.00015403530441765088, 1.5252733829851596e-05, 1.321544257022465e-06,
-         1.0178062436412765e-07, 7.072589488396345e-09, 4.4549624846332125e-10),
-}  # fmt: skip
-_MAGIC = {32: 1.5 * 2.0**23, 64: 1.5 * 2.0**52}
-_MANTISSA = {32: 23, 64: 52}
-_LN2 = {32: (0.693145751953125, 1.428606765330187e-06), 64: (0.6931471803691238, 1.9082149292705877e-10)}
-_LOG2E = 1.4426950408889634
-# exp is 0 below the first and inf above the second: the smallest normal number and the largest number.
-_RANGE = {32: (-87.33654475, 88.72283935546875), 64: (-708.3964185322641, 709.782712893384)}
-_SMALLEST_EXPONENT = {32: -126.0, 64: -1022.0}
-
-
-def _power(builder, lanes: Lanes, t, r, coefficients):
-    """(1 + r q(r)) 2^k, where k sits in the low bits of t."""
-    bits = lanes.dtype.bitwidth
-    fmuladd, vector = f"llvm.fmuladd.{_suffix(lanes)}", t.type
-    q = _constant(lanes, coefficients[-1])
-    for c in reversed((1.0, *coefficients[:-1])):
-        q = _call(builder, fmuladd, vector, q, r, _constant(lanes, c))
-    integers = ir.VectorType(ir.IntType(bits), lanes.count)
-    places = ir.Constant(integers, [ir.Constant(integers.element, _MANTISSA[bits])] * lanes.count)
-    exponent = builder.shl(builder.bitcast(t, integers), places)
-    return builder.bitcast(builder.add(builder.bitcast(q, integers), exponent), vector)
-
-
-@intrinsic
-def exp(typingctx, x):
-    """exp of every lane: 0 below the smallest normal number, inf above the largest, NaN for NaN."""
-
-    def generate(context, builder, sig, args):
-        (value,), bits = args, x.dtype.bitwidth
-        constant = lambda v: _constant(x, v)  # noqa: E731
-        fmuladd, vector = f"llvm.fmuladd.{_suffix(x)}", value.type
-        t = _call(builder, fmuladd, vector, value, constant(_LOG2E), constant(_MAGIC[bits]))
-        k = builder.fsub(t, constant(_MAGIC[bits]))
-        high, low = _LN2[bits]
-        r = _call(builder, fmuladd, vector, k, constant(-high), value)
-        r = _call(builder, fmuladd, vector, k, constant(-low), r)
-        result = _power(builder, x, t, r, _EXP[bits])
-        smallest, largest = _RANGE[bits]
-        under = builder.fcmp_ordered("<", value, constant(smallest))
-        over = builder.fcmp_ordered(">", value, constant(largest))
-        return builder.select(under, constant(0.0), builder.select(over, constant(float("inf")), result))
-
-    return x(x), generate
-
-
-@intrinsic
-def exp4_negative(typingctx, x):
-    """min(4^x, 1) of every lane: 0 below the smallest normal number, NaN for NaN."""
-
-    def generate(context, builder, sig, args):
-        bits = x.dtype.bitwidth
-        zero, two, magic = (_constant(x, v) for v in (0.0, 2.0, _MAGIC[bits]))
-        fmuladd, vector = f"llvm.fmuladd.{_suffix(x)}", args[0].type
-        value = builder.select(builder.fcmp_ordered(">", args[0], zero), zero, args[0])
-        t = _call(builder, fmuladd, vector, value, two, magic)
-        r = _call(builder, fmuladd, vector, value, two, builder.fsub(magic, t))
-        result = _power(builder, x, t, r, _EXP2[bits])
-        smallest = _constant(x, 0.5 * _SMALLEST_EXPONENT[bits])
-        return builder.select(builder.fcmp_ordered("<", value, smallest), zero, result)
-
-    return x(x), generate

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from mercer.gram.base import Gram, positions
-from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
 from mercer.kernels.block import Pair
 from mercer.kernels.points import Array
@@ -22,7 +21,7 @@ class DenseGram(Gram):
 
     def dense(self) -> Array:
         if self._K is None:
-            self._K = tiling.fill(self.kernel, self.pair, np.empty(self.shape, self.dtype))
+            self._K = self.kernel.fill(self.pair, np.empty(self.shape, self.dtype))
             self._K.flags.writeable = False
         return self._K
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from mercer.gram.base import Gram, positions
-from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
 from mercer.kernels.block import Pair
 from mercer.kernels.points import Array
@@ -36,7 +35,7 @@ class TiledGram(Gram):
 
     def __matmul__(self, V: Any) -> Array:
         V, single = self._vectors(V)
-        product = tiling.multiply(self.kernel, self.pair, V)
+        product = self.kernel.multiply(self.pair, V).astype(self.dtype, copy=False)
         return product[:, 0] if single else product
 
     def restrict(self, index: Any) -> TiledGram:

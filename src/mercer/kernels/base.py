@@ -161,6 +161,14 @@ class Similarity(Value, ABC):
             advice="Work with Gram matrices, or approximate: mc.taylor_features or mc.fourier_features.",
         )
 
+    def fill(self, pair: Pair, out: Array) -> Array:
+        """out = K over the threads. Override where whole rows are faster than tiles."""
+        return tiling.fill(self, pair, out)
+
+    def multiply(self, pair: Pair, V: Array) -> NDArray[np.float64]:
+        """K V for V of shape (m, t), without storing K. Override where values need not leave the registers."""
+        return tiling.multiply(self, pair, V)
+
     # -- what follows ---------------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -201,7 +209,7 @@ class Similarity(Value, ABC):
                [11., 25.]])
         """
         pair = self.pair(X, Z, dtype)
-        return tiling.fill(self, pair, np.empty(pair.shape, pair.dtype))
+        return self.fill(pair, np.empty(pair.shape, pair.dtype))
 
     def diag(self, X: Any) -> Array:
         """k(x, x) for every point, without the matrix.

@@ -27,16 +27,22 @@ T = TypeVar("T")
 # rest is then at most a hundred roundings.
 CANCELLATION = 1e-2
 # Up to this many columns the differences themselves are as cheap as a matrix product.
-DIRECT_COLUMNS = 0
+DIRECT_COLUMNS = 4
 
 
 class Centred(NamedTuple):
-    """Both sides minus a common centre, with squared row norms in float64."""
+    """Both sides minus a common centre, with squared row norms in float64.
+
+    Centring rounds what is far from the centre (two distant clusters), so where distances cancel they are taken of
+    `x_rows` and `z_rows`: the data as it came, or centred and rescaled in float64.
+    """
 
     x: Any
     z: Any
     x_norms: NDArray[np.float64]
     z_norms: NDArray[np.float64]
+    x_rows: Any
+    z_rows: Any
 
 
 class Pair:
@@ -116,14 +122,9 @@ class Pair:
         return self.once("centred", self._centre)
 
     def _centre(self) -> Centred:
-        x, z = self.vectors()
-        if not sp.issparse(x):
-            centre = self.z.mean()
-            x = _minus(self.x.vectors(), centre, self.dtype)
-            z = x if self.same else _minus(self.z.vectors(), centre, self.dtype)
-        if self.scale is not None:
-            x = self._rescale(x)
-            z = x if self.same else self._rescale(z)
+        self.vectors()
+        x, x_rows = self._centred_side(self.x)
+        z, z_rows = (x, x_rows) if self.same else self._centred_side(self.z)
         x_norms = squared_norms(x)
         z_norms = x_norms if self.same else squared_norms(z)
         largest = max(x_norms.max(), z_norms.max())
@@ -134,7 +135,19 @@ class Pair:
                 advice="Rescale the columns (for example to unit variance)"
                 + (", or use float64." if self.dtype == np.float32 else "."),
             )
-        return Centred(x, z, x_norms, z_norms)
+        return Centred(x, z, x_norms, z_norms, x_rows, z_rows)
+
+    def _centred_side(self, side: Points) -> tuple[Any, Any]:
+        """The centred points in the Gram's dtype, and the rows that differences are taken of."""
+        X = side.vectors()
+        if sp.issparse(self.vectors()[0]):
+            X = sp.csr_array(X).astype(self.dtype)
+            return (X, X) if self.scale is None else (self._rescale(X),) * 2
+        centre = self.z.mean()
+        if self.scale is None:
+            return _minus(X, centre, self.dtype), X
+        rows = self._rescale(_minus(X, centre, np.dtype(np.float64)))
+        return rows.astype(self.dtype, copy=False), rows
 
     def _rescale(self, X: Any) -> Any:
         scale = np.asarray(self.scale)
@@ -146,7 +159,8 @@ class Pair:
             )
         if sp.issparse(X):
             return sp.csr_array(X @ sp.diags_array(1.0 / scale)).astype(self.dtype)
-        return np.divide(X, scale, out=np.empty_like(X), casting="same_kind")
+        X /= scale
+        return X
 
 
 def _minus(X: Array, centre: NDArray[np.float64], dtype: np.dtype[Any]) -> Array:
@@ -255,8 +269,8 @@ class Block:
         product(*self.vectors(), out)
 
     def _fill_sqdist(self, out: Array) -> None:
-        x, z, x_norms, z_norms = self.pair.centred()
-        x, z, x_norms, z_norms = x[self.rows], z[self.cols], x_norms[self.rows], z_norms[self.cols]
+        c = self.pair.centred()
+        x, z, x_norms, z_norms = c.x[self.rows], c.z[self.cols], c.x_norms[self.rows], c.z_norms[self.cols]
         if sp.issparse(x):
             product(x, z, out)
             out *= -2
@@ -264,20 +278,32 @@ class Block:
             out += z_norms.astype(self.dtype)
             np.maximum(out, 0, out=out)
         elif x.shape[1] <= DIRECT_COLUMNS:
-            _loops.tiles.sqdist_tile(x, z, out)
+            self._differences(_loops.tiles.sqdist_tile, out)
         else:
             product(x, z, out)
-            _loops.tiles.sqdist_(out, x_norms, z_norms, x, z, CANCELLATION)
+            rows = c.x_rows[self.rows], c.z_rows[self.cols]
+            _loops.tiles.sqdist_(out, x_norms, z_norms, *rows, CANCELLATION)
         if self.diagonal:
             np.fill_diagonal(out, 0.0)
 
     def _fill_l1(self, out: Array) -> None:
-        x, z, _, _ = self.pair.centred()
-        if sp.issparse(x):
+        if sp.issparse(self.pair.vectors()[0]):
             raise InvalidInput(
                 "L1 distances need dense data", got="a sparse matrix", advice="Pass X.toarray() if it fits."
             )
-        _loops.tiles.l1_tile(x[self.rows], z[self.cols], out)
+        self._differences(_loops.tiles.l1_tile, out)
+
+    def _differences(self, fill: Callable[[Array, Array, Array], None], out: Array) -> None:
+        """Fill `out` from the differences of rows, taken in the rows' own precision."""
+        c = self.pair.centred()
+        rows = c.x_rows[self.rows], c.z_rows[self.cols]
+        wide = np.result_type(*rows)
+        if wide == self.dtype:
+            fill(*rows, out)
+        else:
+            tile = self.workspace.take(self.shape, wide)
+            fill(*rows, tile)
+            out[...] = tile
 
 
 def product(x: Any, z: Any, out: Array) -> None:

@@ -13,7 +13,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel, Tags, require_finite
 from mercer.kernels.block import Block, squared_norms
 from mercer.kernels.parameters import positive, show
-from mercer.kernels.points import Array, Points, is_frame
+from mercer.kernels.points import Array, Points, as_argument, is_frame
 from mercer.kernels.proof import Axiom, Proof, Unproven
 from mercer.kernels.views import Mapped
 
@@ -58,12 +58,8 @@ class FromFunction(Kernel):
             X = np.asarray(X)
         if sp.issparse(X):
             X = sp.csr_array(X).toarray()
-        if isinstance(X, np.ndarray):
-            return X
-        if isinstance(X, (list, tuple)) and X and isinstance(X[0], (list, tuple)):
-            rows = np.asarray(X)
-            return rows if rows.dtype.kind in "iufb" else list(X)
-        return list(X)
+        X = as_argument(X)
+        return X if isinstance(X, np.ndarray) else list(X)
 
     def dtype_of(self, points: Points) -> np.dtype[Any]:
         return np.dtype(np.float64)

@@ -232,6 +232,8 @@ class Bilinear(Kernel):
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import LinearMap
 
+        if d != len(self.A):
+            raise InvalidInput(f"A has {len(self.A)} columns, so d must be {len(self.A)}", got=d, advice="Match them.")
         return LinearMap(self._factor)  # type: ignore[attr-defined]
 
     def __repr__(self) -> str:
@@ -288,7 +290,7 @@ class ArcCosine(Kernel):
         out[...] = self._angular(theta)
         if self.order:
             norms = [np.sqrt(squared_norms(v)) ** self.order for v in block.vectors()]
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", invalid="ignore"):
                 out *= norms[0][:, None].astype(out.dtype)
                 out *= norms[1].astype(out.dtype)
         require_finite(out, self)

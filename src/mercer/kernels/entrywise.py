@@ -105,7 +105,8 @@ class Exp(_Entrywise):
 
         core, c = (self.inner.kernel, self.inner.scale) if isinstance(self.inner, Scaled) else (self.inner, 1.0)
         if isinstance(core, Intersection):
-            return SubsetMap(d, weight=float(np.expm1(c)))
+            with np.errstate(over="ignore"):
+                return SubsetMap(d, weight=float(np.expm1(c)))
         return super().features(d, index=index)
 
     def __repr__(self) -> str:

@@ -200,13 +200,19 @@ def around(value: Number, relative: Number = Fraction(1, 2**40)) -> Interval:
     return Interval(q - error, q + error)
 
 
-def dot(x: Iterable[Number], z: Iterable[Number]) -> Interval:
-    """⟨x, z⟩ of two vectors of rationals.
+def dot(x: Iterable[Interval | Number], z: Iterable[Interval | Number]) -> Interval:
+    """⟨x, z⟩ of two vectors of rationals or intervals.
 
     >>> dot((1, 0.5), (2, 3))
     Interval(3.5, 3.5)
     """
-    return exactly(sum((rational(a) * rational(b) for a, b in zip(x, z, strict=True)), Fraction(0)))
+    exact, total = Fraction(0), exactly(0)
+    for a, b in zip(x, z, strict=True):
+        if isinstance(a, Interval) or isinstance(b, Interval):
+            total = total + _interval(a) * _interval(b)
+        else:
+            exact += rational(a) * rational(b)
+    return total + exact
 
 
 def sqdist(x: Iterable[Number], z: Iterable[Number]) -> Interval:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput, RuleBroken
 from mercer.kernels.base import PLUS, POWER, TIMES, Kernel, Similarity, Tags, Weight
-from mercer.kernels.block import Block
+from mercer.kernels.block import Block, Pair
 from mercer.kernels.parameters import positive, show
 from mercer.kernels.points import Array, Points
 from mercer.kernels.proof import Axiom, Proof
@@ -316,6 +316,9 @@ class Scaled(Node, Kernel):
         self.kernel.tile(block, out)
         out *= block.dtype.type(self.scale)
 
+    def multiply(self, pair: Pair, V: Array) -> NDArray[np.float64]:
+        return self.scale * self.kernel.multiply(pair, V)
+
     def log_tile(self, block: Block, out: Array) -> None:
         self.kernel.log_tile(block, out)
         out += block.dtype.type(np.log(self.scale))
@@ -408,4 +411,4 @@ class Constant(Kernel):
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import ConstantMap, IdentityMap, ScaledMap
 
-        return ScaledMap(ConstantMap(IdentityMap(d)), self.c)
+        return ScaledMap(ConstantMap(IdentityMap(d) if isinstance(d, int) else None), self.c)

@@ -129,6 +129,17 @@ def concatenate(X: Any, Z: Any) -> Any:
     return [*X, *Z]
 
 
+def as_argument(X: Any) -> Any:
+    """A raw data set as a user's function expects it: rows of numbers as an array, anything else as it is."""
+    if isinstance(X, (list, tuple)) and X and isinstance(X[0], (list, tuple)):
+        try:
+            A = np.asarray(X)
+        except ValueError:
+            return X
+        return A if A.dtype.kind in "iufb" else X
+    return X
+
+
 def column_names(X: Any) -> list[str]:
     return [str(c) for c in X.columns] if is_frame(X) else []
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from mercer import _loops
 from mercer.errors import InvalidInput, RuleBroken
 from mercer.kernels.base import ATOM, Similarity, Tags, require_finite
-from mercer.kernels.block import Block
+from mercer.kernels.block import Block, Pair
 from mercer.kernels.nodes import Unary, inside, premises
 from mercer.kernels.parameters import show
-from mercer.kernels.points import Array, Points
+from mercer.kernels.points import Array, Points, as_argument
 from mercer.kernels.proof import Proof
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Rescaled(Unary):
 
     def _factors(self, points: Points) -> NDArray[np.float64]:
         def make() -> NDArray[np.float64]:
-            values = np.asarray(self.f(points.raw), dtype=np.float64)
+            values = np.asarray(self.f(as_argument(points.raw)), dtype=np.float64)
             if values.shape != (points.n,):
                 raise InvalidInput(
                     f"f must return one number per point, shape ({points.n},)",
@@ -98,39 +98,43 @@ class Normalized(Unary):
     kernel: Any
 
     def _factors(self, points: Points) -> NDArray[np.float64]:
-        """½ log k(x, x) in the log domain, else 1/√k(x, x)."""
+        """½ log k(x, x) in the log domain, else 1/√k(x, x), and 0 where that is no normal number of the dtype."""
+        if self.inner.exact_log:
+            return 0.5 * self.inner.log_diagonal(points)
+        diagonal = self.inner.diagonal(points)
+        if (diagonal < 0).any():
+            raise RuleBroken(
+                "Rule k/√(k(x,x)k(z,z)): k(x, x) must be ≥ 0",
+                got=f"{diagonal.min():.3g}",
+                advice="A function with a negative diagonal is no kernel.",
+            )
+        require_finite(diagonal, self.inner)
+        normal = diagonal >= float(np.finfo(self.dtype_of(points)).tiny)
+        return np.divide(1.0, np.sqrt(diagonal), out=np.zeros(points.n), where=normal)
 
-        def make() -> NDArray[np.float64]:
-            if self.inner.exact_log:
-                return 0.5 * self.inner.log_diagonal(points)
-            diagonal = self.inner.diagonal(points)
-            if (diagonal < 0).any():
-                raise RuleBroken(
-                    "Rule k/√(k(x,x)k(z,z)): k(x, x) must be ≥ 0",
-                    got=f"{diagonal.min():.3g}",
-                    advice="A function with a negative diagonal is no kernel.",
-                )
-            require_finite(diagonal, self.inner)
-            return np.divide(1.0, np.sqrt(diagonal), out=np.zeros(points.n), where=diagonal > 0)
+    def _sides(self, pair: Pair) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        def make() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            x = self._factors(pair.x)
+            return x, x if pair.same else self._factors(pair.z)
 
-        return points.once(("norms", self.inner), make)
+        return pair.once(("norms", self.inner), make)
 
     def tile(self, block: Block, out: Array) -> None:
-        x, z = self._factors(block.pair.x)[block.rows, None], self._factors(block.pair.z)[block.cols]
+        x, z = self._sides(block.pair)
+        rows, columns = x[block.rows, None], z[block.cols]
         if self.inner.exact_log:
             self.inner.log_tile(block, out)
-            out -= (x + z).astype(out.dtype)
+            out -= (rows + columns).astype(out.dtype)
             _loops.tiles.exp_(out)
         else:
             self.inner.tile(block, out)
-            out *= x.astype(out.dtype)
-            out *= z.astype(out.dtype)
+            out *= rows.astype(out.dtype)
+            out *= columns.astype(out.dtype)
         if block.diagonal:
-            np.fill_diagonal(out, self.diagonal(block.pair.x)[block.rows])
+            np.fill_diagonal(out, 1.0 if self.inner.exact_log else x[block.rows] > 0)
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
-        factors = self._factors(points)
-        return np.ones(points.n) if self.inner.exact_log else (factors > 0).astype(np.float64)
+        return np.ones(points.n) if self.inner.exact_log else (self._factors(points) > 0).astype(np.float64)
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         # The diagonal moves with theta too; central differences on both at once.
@@ -154,8 +158,8 @@ class Normalized(Unary):
         from mercer.features import RescaledMap
 
         def one_over_norm(X: Any) -> NDArray[np.float64]:
-            diagonal = self.inner.diagonal(self.inner.prepare(X))
-            return np.divide(1.0, np.sqrt(diagonal), out=np.zeros(len(diagonal)), where=diagonal > 0)
+            factors = self._factors(self.prepare(X))
+            return np.exp(-factors) if self.inner.exact_log else factors
 
         return RescaledMap(self.inner.features(d, index=index), one_over_norm, "1/‖phi‖")
 

@@ -83,7 +83,7 @@ def _objects(X: Any) -> list[Any]:
             raise InvalidInput(
                 "Sets must be one column of a table", got=f"{X.shape[1]} columns", advice="Use k.on('tokens')."
             )
-        return list(X[X.columns[0]])
+        return X[X.columns[0]].to_list()
     if isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 2 and X.shape[1] == 1:
         return list(X[:, 0])
     return list(X)

@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -129,25 +130,18 @@ def blocks(pair: Pair, rows: int = TILE_ROWS, cols: int = TILE_COLS) -> list[tup
     return [(r, c) for r in spans(n, rows) for c in [*spans(r.start, cols), r]]
 
 
-def each(pair: Pair, work: Callable[[Block, int], None]) -> int:
-    """Call `work(block, share)` on every tile of the pair, over the threads; returns the number of shares.
+def each(pair: Pair, work: Callable[[Block, int], None]) -> None:
+    """Call `work(block, share)` on every tile of the pair, over the threads.
 
     The tiles of one share run in a fixed order in one thread, so that sums per share are reproducible.
     """
     n, m = pair.shape
     if n * m <= INLINE:
         _work_through(pair, [(slice(0, n), slice(0, m))], work, 0)
-        return 1
+        return
     tile_list = blocks(pair)
     shares = min(n_threads(), len(tile_list))
-    run([_job(pair, tile_list[i::shares], work, i) for i in range(shares)])
-    return shares
-
-
-def _job(
-    pair: Pair, tile_list: list[tuple[slice, slice]], work: Callable[[Block, int], None], share: int
-) -> Callable[[], None]:
-    return lambda: _work_through(pair, tile_list, work, share)
+    run([partial(_work_through, pair, tile_list[i::shares], work, i) for i in range(shares)])
 
 
 def _work_through(
@@ -190,16 +184,14 @@ def symmetrise(tile: Array) -> None:
     tile[:half, half:] = tile[half:, :half].T
 
 
-def multiply(kernel: Similarity, pair: Pair, V: Array) -> Array:
+def multiply(kernel: Similarity, pair: Pair, V: Array) -> NDArray[np.float64]:
     """K V without storing K: each tile is computed, used (twice where K is symmetric) and forgotten.
 
     V has shape (m, t) in the pair's dtype; sums accumulate in float64.
     """
-    totals: dict[int, NDArray[np.float64]] = {}
+    totals = Totals((pair.shape[0], V.shape[1]))
 
     def work(block: Block, share: int) -> None:
-        if share not in totals:
-            totals[share] = np.zeros((pair.shape[0], V.shape[1]))
         total = totals[share]
         tile = block.scratch()
         kernel.tile(block, tile)
@@ -207,8 +199,34 @@ def multiply(kernel: Similarity, pair: Pair, V: Array) -> Array:
         if pair.same and not block.diagonal:
             total[block.cols] += tile.T @ V[block.rows]
 
-    shares = each(pair, work)
-    total = totals[0]
-    for share in range(1, shares):
-        total += totals[share]
-    return total.astype(pair.dtype, copy=False)
+    each(pair, work)
+    return totals.sum()
+
+
+class Totals(dict[int, NDArray[np.float64]]):
+    """One float64 sum per share, added up in a fixed order."""
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        self.shape = shape
+
+    def __missing__(self, share: int) -> NDArray[np.float64]:
+        self[share] = np.zeros(self.shape)
+        return self[share]
+
+    def sum(self) -> NDArray[np.float64]:
+        total = self[0]
+        for share in sorted(self)[1:]:
+            total += self[share]
+        return total
+
+
+def stripes(n: int, work: Callable[[slice, int], None], *, rows: int = 128) -> None:
+    """Call `work(span, share)` on stripes of whole rows, over the threads, each share in a fixed order."""
+    parts = spans(n, rows)
+    shares = min(n_threads(), len(parts))
+
+    def job(share: int) -> None:
+        for span in parts[share::shares]:
+            work(span, share)
+
+    run([partial(job, share) for share in range(shares)])

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
 from mercer.kernels.base import ATOM, Kernel, Similarity, Tags, Weight
-from mercer.kernels.block import Block
+from mercer.kernels.block import Block, Pair
 from mercer.kernels.nodes import Node, inside, operand
 from mercer.kernels.parameters import show
-from mercer.kernels.points import Array, Points, select_columns
+from mercer.kernels.points import Array, Points, as_argument, length, select_columns
 from mercer.kernels.proof import Proof
 
 if TYPE_CHECKING:
@@ -41,10 +41,10 @@ class Mapped:
 
     def apply(self, points: Points) -> Any:
         image = apply_map(self.phi, points.raw)
-        if len(image) != points.n if not hasattr(image, "shape") else image.shape[0] != points.n:
+        if length(image) != points.n:
             raise InvalidInput(
                 f"phi must return one row per point, {points.n} here",
-                got=f"{image.shape[0] if hasattr(image, 'shape') else len(image)} rows",
+                got=f"{length(image)} rows",
                 advice="phi receives the whole data set, as a scikit-learn transformer does.",
             )
         return image
@@ -52,8 +52,7 @@ class Mapped:
 
 def apply_map(phi: Any, X: Any) -> Any:
     """phi(X) for a function of data sets, or phi.transform(X)."""
-    if not isinstance(X, (list, tuple)) or (X and isinstance(X[0], (list, tuple, int, float))):
-        X = np.asarray(X) if isinstance(X, (list, tuple)) else X
+    X = as_argument(X)
     return phi.transform(X) if hasattr(phi, "transform") else phi(X)
 
 
@@ -79,6 +78,12 @@ class _Viewed(Node):
 
     def tile(self, block: Block, out: Array) -> None:
         self.inner.tile(block.view(self._view), out)
+
+    def fill(self, pair: Pair, out: Array) -> Array:
+        return self.inner.fill(pair.view(self._view), out)
+
+    def multiply(self, pair: Pair, V: Array) -> NDArray[np.float64]:
+        return self.inner.multiply(pair.view(self._view), V)
 
     def log_tile(self, block: Block, out: Array) -> None:
         self.inner.log_tile(block.view(self._view), out)
@@ -164,7 +169,9 @@ class On(_On, Kernel):
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import ColumnsMap
 
-        return ColumnsMap(self.inner.features(len(self.columns), index=index), self.columns, d)
+        if self.inner.space in ("vectors", "table", "any"):
+            return ColumnsMap(self.inner.features(len(self.columns), index=index), self.columns, d)
+        return ColumnsMap(self.inner.features(d, index=index), self.columns)
 
 
 class WeightOn(_On, Weight):
@@ -216,8 +223,12 @@ class After(_Viewed, Kernel):
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import ComposedMap
 
+        if not isinstance(d, (int, np.integer)):
+            raise InvalidInput(
+                "The map of k(phi(x), phi(z)) needs the number of columns of x", got=repr(d), advice="features(3)."
+            )
         width = np.asarray(apply_map(self.phi, np.zeros((1, d)))).shape[1]
-        return ComposedMap(self.inner.features(width, index=index), self.phi, d)
+        return ComposedMap(self.inner.features(width, index=index), self.phi, int(d))
 
     def __repr__(self) -> str:
         return f"{inside(self.inner, ATOM)}.after({show(self.phi)})"

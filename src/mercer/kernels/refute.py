@@ -1,0 +1,187 @@
+"""The search for a counterexample to Mercer's condition: points and a vector a with aᵀKa < 0.
+
+A function is not a kernel as soon as one such pair is shown. The search tries points in which violations hide
+(`candidates.py`), then random ones that walk downhill on the smallest eigenvalue. What it finds is made small (no
+point can be left out) and round, and confirmed in interval arithmetic; nothing unconfirmed is reported. Finding
+nothing proves nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput
+from mercer.kernels.base import Similarity
+from mercer.kernels.candidates import SPACES, Matrix
+from mercer.kernels.search import Found, Search, show
+from mercer.kernels.tiling import single_threaded_blas
+
+# Larger Gram matrices are not printed.
+READABLE = 8
+
+
+@dataclass(frozen=True)
+class Refutation:
+    """What `refute` found.
+
+    Attributes
+    ----------
+    refuted : whether there is a confirmed counterexample.
+    points : its points, an array of vectors or a list of objects; none can be left out.
+    vector : a, one number per point. Empty where k(x, z) ≠ k(z, x) is the counterexample.
+    value : an upper bound of aᵀKa that is surely < 0 (for an asymmetry: a lower bound of |k(x, z) − k(z, x)|).
+    gram : K on the points.
+    trials : configurations of points examined.
+    skipped : evaluations that failed or gave no number.
+    seconds : time spent.
+    kernel, confirmation : what was refuted and how, in words.
+    """
+
+    refuted: bool
+    points: Any
+    vector: NDArray[Any]
+    value: float
+    gram: Matrix
+    trials: int
+    skipped: int
+    seconds: float
+    kernel: str
+    confirmation: str
+
+    def __str__(self) -> str:
+        effort = f"{self.trials} trial{'s' * (self.trials != 1)} in {self.seconds:.2f} s"
+        if self.skipped:
+            effort += f" ({self.skipped} evaluations gave no number)"
+        if not self.refuted:
+            return f"{self.kernel}: not refuted after {effort}. That proves nothing."
+        lines = [f"  x{i + 1} = {show(x)}" for i, x in enumerate(self.points)]
+        if len(self.vector):
+            width = max(map(len, lines)) + 3
+            lines = [f"{line:<{width}}a{i + 1} = {show(a)}" for i, (line, a) in enumerate(zip(lines, self.vector))]
+        if len(self.gram) <= READABLE:
+            lines.append("  K = " + np.array2string(self.gram, precision=6, prefix="  K = ", max_line_width=110))
+        end = f"{self.confirmation}. Found after {effort}."
+        return "\n".join([f"{self.kernel} is not a kernel: {self._claim()}", *lines, end])
+
+    def _claim(self) -> str:
+        K = self.gram
+        if not len(self.vector):
+            return f"k(x1, x2) = {K[0, 1]:.10g} but k(x2, x1) = {K[1, 0]:.10g}"
+        claim = f"aᵀKa ≤ {self.value:.6g} < 0"
+        if len(K) == 1:
+            return f"{claim}, for k(x1, x1) = {K[0, 0]:.6g}"
+        if len(K) == 2:
+            return f"{claim}, for k(x1, x2)² = {K[0, 1] ** 2:.6g} > k(x1, x1)·k(x2, x2) = {K[0, 0] * K[1, 1]:.6g}"
+        return claim
+
+
+def refute(
+    kernel: Similarity,
+    dim: int | None = None,
+    *,
+    points: Any = None,
+    space: str | None = None,
+    alphabet: str = "01",
+    length: int = 4,
+    seconds: float = 5.0,
+    trials: int | None = None,
+    random_state: int | np.random.Generator | None = 0,
+) -> Refutation:
+    """Search for points and a vector a with aᵀKa < 0: a proof that `kernel` is none.
+
+    Asymmetry, a negative k(x, x) and k(x, z)² > k(x, x)·k(z, z) are the smallest counterexamples. One counts if the
+    upper end of aᵀKa is < 0 in interval arithmetic: exact points, exact a, and `kernel.enclose` for the values (for a
+    Python function: what it returns, widened by its stated `error`), and if it also exceeds 64 roundings of every
+    value, so that a kernel that is valid up to rounding of its own parameters stays unrefuted.
+
+    Parameters
+    ----------
+    kernel : the similarity to refute.
+    dim : dimension of the points; by default up to three that the kernel accepts.
+    points : candidates to choose from, instead of points made up by the search.
+    space : "vectors", "sets", "strings" or "categories"; by default what the kernel says.
+    alphabet : the letters of made-up strings.
+    length : the first made-up strings have up to this many letters, the first sets up to this many elements.
+    seconds, trials : when to give up: after so much time, or so many configurations of points.
+    random_state : seed of the search.
+
+    Returns
+    -------
+    Refutation, which prints the counterexample, or "not refuted after N trials", which proves nothing.
+
+    Examples
+    --------
+    >>> import numpy as np, mercer as mc
+    >>> r = mc.refute(mc.FromFunction(lambda x, z: np.sum((x - z) ** 2)), dim=1)
+    >>> r.refuted, r.points.tolist(), r.vector.tolist(), r.gram.tolist()
+    (True, [[-0.5], [0.5]], [1, -1], [[0.0, 1.0], [1.0, 0.0]])
+    >>> mc.refute(mc.Gaussian(1.0), dim=2, trials=20).refuted
+    False
+    """
+    if not isinstance(kernel, Similarity):
+        raise InvalidInput(
+            "`kernel` must be a kernel", got=type(kernel).__name__, advice="Wrap a function as mc.FromFunction(f)."
+        )
+    rng = np.random.default_rng(random_state)
+    search = Search(kernel, seconds, trials, rng)
+    space = space or {"any": "vectors", "table": "vectors"}.get(kernel.space, kernel.space)
+    if points is None and space == "indices":
+        matrices = [K for leaf in kernel.leaves if (K := getattr(leaf, "K", None)) is not None]
+        points = range(len(matrices[0])) if matrices else None
+    with warnings.catch_warnings(), np.errstate(all="ignore"), single_threaded_blas():
+        warnings.simplefilter("ignore")
+        if points is not None:
+            found = search.among(_pool(points, space))
+        elif space == "vectors":
+            found = search.vectors(dim)
+        elif space in SPACES:
+            make, mutate = SPACES[space]
+            found = search.among(make(alphabet, length), lambda x: mutate(x, alphabet, rng))
+        else:
+            raise InvalidInput(
+                f"`space` must be one of {', '.join(map(repr, ['vectors', *SPACES]))}",
+                got=repr(space),
+                advice="For other objects pass some to choose from: refute(k, points=[...]).",
+            )
+    return _report(search, found)
+
+
+def _report(search: Search, found: Found | None) -> Refutation:
+    how = "Confirmed in interval arithmetic"
+    if search.errors:
+        how = f"Confirmed in rational arithmetic, beyond a relative error of {max(search.errors):g} of its values"
+    best = found or Found([], np.empty((0, 0)), np.empty(0), math.nan)
+    return Refutation(
+        refuted=found is not None,
+        points=best.points,
+        vector=best.vector,
+        value=best.value,
+        gram=best.gram,
+        trials=search.trials,
+        skipped=search.skipped,
+        seconds=time.perf_counter() - search.began,
+        kernel=repr(search.kernel),
+        confirmation=how,
+    )
+
+
+def _pool(points: Any, space: str) -> Any:
+    """Candidates as rows of a float matrix, or a list of objects."""
+    if hasattr(points, "toarray"):
+        points = points.toarray()
+    objects = list(np.asarray(points) if hasattr(points, "columns") else points)
+    if not objects:
+        raise InvalidInput("`points` must hold at least one candidate", got="none", advice="Pass a list of objects.")
+    if space == "vectors" and all(isinstance(x, (list, tuple, np.ndarray)) for x in objects):
+        try:
+            return np.array(objects, dtype=np.float64)
+        except (TypeError, ValueError):
+            return objects
+    return objects

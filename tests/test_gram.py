@@ -1,0 +1,150 @@
+"""The Gram engine: dense and tiled are the same matrix, the budget is kept, threads change nothing."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import mercer as mc
+from mercer.kernels import tiling
+from mercer.memory import budget, show_bytes
+
+rng = np.random.default_rng(0)
+X, Z = rng.normal(size=(900, 6)), rng.normal(size=(1300, 6))
+KERNELS = [mc.Gaussian(2.0), mc.Gaussian([1.0, 2.0, 3.0, 1.0, 2.0, 3.0]), mc.Matern(1.0, 0.5), mc.Laplacian(2.0),
+           0.5 * mc.Gaussian(1.0) + mc.Linear() * mc.Gaussian(3.0), mc.Gaussian(1.0).on(0, 3), 2.0 * mc.Gaussian(1.0),
+           mc.Polynomial(2, c=1.0).normalize(), mc.Epanechnikov(3.0)]  # fmt: skip
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_dense_and_tiled_agree(kernel, dtype):
+    tolerance = 1e-11 if dtype == np.float64 else 2e-4
+    x, z = X.astype(dtype), Z.astype(dtype)
+    for pair in ((x,), (x, z)):
+        dense, tiled = mc.gram.of(kernel, *pair), mc.gram.of(kernel, *pair, budget="2 MB")
+        assert isinstance(dense, mc.gram.DenseGram)
+        assert isinstance(tiled, mc.gram.TiledGram)
+        K = dense.dense()
+        assert K.dtype == tiled.dtype == dtype
+        V = rng.normal(size=(K.shape[1], 3))
+        for v in (V, V[:, 0], V[:, :1]):
+            product = tiled @ v
+            assert product.shape == K.shape[:1] + v.shape[1:]
+            assert product.dtype == dtype
+            assert np.abs(product - K @ v).max() < tolerance * np.abs(K).sum(axis=1).max()
+            np.testing.assert_allclose(dense @ v, K @ v.astype(dtype), rtol=1e-5, atol=tolerance)
+        np.testing.assert_allclose(tiled.rows([3, 5]), K[[3, 5]], atol=tolerance)
+        np.testing.assert_allclose(tiled.block([1, 2], slice(4, 9)), K[[1, 2], 4:9], atol=tolerance)
+        np.testing.assert_array_equal(dense.block([1, 2], slice(4, 9)), K[[1, 2], 4:9])
+    whole = mc.gram.of(kernel, x)
+    assert (whole.dense() == whole.dense().T).all()
+    np.testing.assert_allclose(whole.diag(), np.diag(whole.dense()), rtol=1e-5)
+    np.testing.assert_allclose(mc.gram.of(kernel, x, budget=1).diag(), whole.diag())
+
+
+def test_restriction_is_the_gram_of_the_subset():
+    for size in (None, "1 MB"):
+        G = mc.gram.of(mc.Gaussian(1.0), X, budget=size)
+        part = G.restrict([5, 2, 7])
+        np.testing.assert_allclose(part.dense(), mc.Gaussian(1.0)(X[[5, 2, 7]]), atol=1e-15)
+        mask = np.zeros(len(X), dtype=bool)
+        mask[[2, 5]] = True
+        assert G.restrict(mask).shape == (2, 2)
+    with pytest.raises(mc.InvalidInput, match="symmetric"):
+        mc.gram.of(mc.Linear(), X, Z).restrict([0])
+
+
+def test_what_does_not_fit_is_refused_with_figures():
+    G = mc.gram.of(mc.Gaussian(1.0), X, budget="1 MB")
+    with pytest.raises(mc.InvalidInput, match=r"900×900.*budget of 1 MB, got 6.48 MB"):
+        G.dense()
+    with pytest.raises(mc.InvalidInput, match="block"):
+        G.rows(slice(None))
+    for bad in ("lots", -1, 0, "1 XB", True, [1]):
+        with pytest.raises(mc.InvalidInput, match="budget"):
+            mc.gram.of(mc.Linear(), X, budget=bad)
+    assert budget("1.5 GiB") == 3 * 2**29
+    assert budget() > 0
+    assert show_bytes(1500) == "1.5 kB"
+
+
+def test_the_environment_sets_the_default_budget(monkeypatch):
+    monkeypatch.setenv("MERCER_MEMORY", "1 MB")
+    assert isinstance(mc.gram.of(mc.Linear(), X), mc.gram.TiledGram)
+
+
+def test_bad_vectors_and_positions_are_refused():
+    G = mc.gram.of(mc.Linear(), X)
+    for bad in (np.ones(3), np.ones((900, 1, 1)), np.ones(900, dtype=complex)):
+        with pytest.raises(mc.InvalidInput):
+            G @ bad
+    with pytest.raises(mc.InvalidInput, match=r"0 … 899"):
+        G.rows([900])
+    with pytest.raises(mc.InvalidInput, match="float32 or float64"):
+        mc.gram.of(mc.Linear(), X, dtype=int)
+    with pytest.raises(mc.InvalidInput, match="symmetric"):
+        mc.gram.of(mc.Linear(), X, Z).diag()
+
+
+@pytest.mark.parametrize("kernel", KERNELS[:5], ids=repr)
+def test_results_do_not_depend_on_the_number_of_threads(kernel, monkeypatch):
+    v = rng.normal(size=900)
+    results = []
+    for threads in ("1", "2", "5"):
+        monkeypatch.setenv("MERCER_NUM_THREADS", threads)
+        results.append((kernel(X), mc.gram.of(kernel, X, budget=1) @ v))
+        again = mc.gram.of(kernel, X, budget=1) @ v
+        np.testing.assert_array_equal(again, results[-1][1])
+    for K, product in results[1:]:
+        np.testing.assert_array_equal(K, results[0][0])
+        np.testing.assert_allclose(product, results[0][1], atol=1e-11 * np.abs(results[0][0]).sum(axis=1).max())
+
+
+def test_many_callers_at_once_leave_blas_as_it_was():
+    from threadpoolctl import threadpool_info
+
+    before = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    expected = (mc.Matern(1.0) + mc.Linear())(X)
+    found = []
+    callers = [threading.Thread(target=lambda: found.append((mc.Matern(1.0) + mc.Linear())(X))) for _ in range(6)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert len(found) == 6
+    for K in found:
+        np.testing.assert_array_equal(K, expected)
+    after = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    assert after == before
+
+
+def test_an_error_in_a_worker_reaches_the_caller():
+    big = np.full((900, 2), 1.0)
+    big[-1] = 1e200
+    with pytest.raises(mc.InvalidInput, match="overflow"):
+        mc.Polynomial(3)(big)
+    assert np.isfinite(mc.Polynomial(3)(X)).all()
+
+
+def test_tiles_cover_the_matrix_once():
+    for n in (1, 255, 256, 257, 1100):
+        pair = mc.Linear().pair(np.ones((n, 1)))
+        cover = np.zeros((n, n), dtype=int)
+        for rows, cols in tiling.blocks(pair):
+            cover[rows, cols] += 1
+            if rows != cols:
+                cover[cols, rows] += 1
+        assert (cover == 1).all()
+
+
+def test_prepared_points_are_used_again():
+    k = mc.Gaussian(1.0) + mc.Linear()
+    points = k.prepare(X)
+    np.testing.assert_array_equal(k(points), k(X))
+    np.testing.assert_array_equal(mc.gram.of(k, points, k.prepare(Z)).dense(), k(X, Z))
+    assert k.prepare(points) is points
+    assert "DenseGram 900×900 float64" in repr(mc.gram.of(k, points))
+    np.testing.assert_array_equal(np.asarray(mc.gram.of(k, points)), k(X))
