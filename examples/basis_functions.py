@@ -1,0 +1,56 @@
+"""Basis functions and the kernels they induce: k(x, z) = Σᵢ φᵢ(x) φᵢ(z) (lecture 004, equation 9 and its figure).
+
+Run `python examples/basis_functions.py`; the picture is written to out/basis_functions.png.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+
+import mercer as mc
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+CENTRES = np.linspace(-1, 1, 11)
+
+
+def polynomials(X: np.ndarray) -> np.ndarray:
+    """x, x², …, x¹¹."""
+    return X ** np.arange(1, 12)
+
+
+def bumps(X: np.ndarray) -> np.ndarray:
+    """Gaussians around eleven centres."""
+    return np.exp(-((X - CENTRES) ** 2) / (2 * 0.2**2))
+
+
+def sigmoids(X: np.ndarray) -> np.ndarray:
+    """Logistic steps at eleven centres."""
+    return 1 / (1 + np.exp(-(X - CENTRES) / 0.1))
+
+
+def main() -> None:
+    x = np.linspace(-1, 1, 400)[:, None]
+    where = {"polynomials": -0.5, "Gaussians": 0.0, "sigmoids": 0.0}
+    figure, axes = plt.subplots(2, 3, figsize=(11, 5.2), sharex=True, layout="constrained")
+    for column, (name, phi) in enumerate(zip(where, (polynomials, bumps, sigmoids))):
+        kernel = mc.FromFeatures(phi)
+        z = where[name]
+        axes[0, column].plot(x, phi(x), lw=1)
+        axes[0, column].set_title(f"{name}: φᵢ(x)")
+        axes[1, column].plot(x, kernel(x, [[z]]), color="#c0392b", lw=2)
+        axes[1, column].plot(z, 0, "x", color="#222222", ms=8, mew=2)
+        axes[1, column].set_title(f"k(x, z) at z = {z:g}")
+        assert kernel.proof().valid
+    path = Path("out/basis_functions.png")
+    path.parent.mkdir(exist_ok=True)
+    figure.savefig(path, dpi=150)
+    print(f"The picture: {path}")
+
+
+if __name__ == "__main__":
+    main()

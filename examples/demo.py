@@ -1,0 +1,106 @@
+"""What Mercer does, in one minute: a proof, a counterexample, a fitted function, and a picture of all three.
+
+Run `make demo`, or `python examples/demo.py`; the picture is written to out/demo.png.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+
+import mercer as mc
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+INK, RED, BLUE, GREY = "#222222", "#c0392b", "#2471a3", "#b3b6b7"
+
+
+def headline(text: str) -> None:
+    print(f"\n\033[1m{text}\033[0m" if sys.stdout.isatty() else f"\n{text}")
+
+
+def fit(kernel: mc.Kernel, X: np.ndarray, y: np.ndarray, alpha: float) -> mc.Expansion:
+    """Kernel ridge regression: the function f = Σ cᵢ k(xᵢ, ·) with c = (K + alpha·I)⁻¹ y."""
+    K = kernel(X)
+    return mc.Expansion(kernel, X, np.linalg.solve(K + alpha * np.eye(len(K)), y))
+
+
+def main() -> None:
+    rng = np.random.default_rng(4)
+
+    headline("1. An expression, and why it is a kernel")
+    k = 0.5 * mc.Gaussian(sigma=0.15) + mc.Polynomial(3, c=1.0) * mc.Linear()
+    print(k.proof())
+
+    headline("2. A popular 'kernel' that is none, and the points that show it")
+    tanh = mc.Tanh(scale=1.0, offset=-1.0)
+    refutation = mc.refute(tanh, dim=2)
+    print(refutation)
+
+    headline("3. A function in the Hilbert space, fitted to a noisy sine")
+    x = np.sort(rng.uniform(0, 1, 40))
+    truth = lambda t: np.sin(2 * np.pi * t)  # noqa: E731
+    y = truth(x) + rng.normal(scale=0.25, size=len(x))
+    f = fit(mc.Gaussian(0.12), x[:, None], y, alpha=0.3)
+    grid = np.linspace(0, 1, 400)
+    error = np.sqrt(np.mean((f(grid[:, None]) - truth(grid)) ** 2))
+    print(f"f = Σ cᵢ k(xᵢ, ·) with {len(f)} terms, ‖f‖ = {f.norm():.2f}; it misses the true sine by {error:.3f} (RMS),")
+    print(f"where the noise has a standard deviation of 0.25. ⟨f, k(0.3, ·)⟩ = {f.inner(mc.Expansion.at(f.kernel, [0.3])):.6f}"
+          f" = f(0.3) = {f([[0.3]])[0]:.6f}.")  # fmt: skip
+
+    headline("4. Rings, which no line separates and one more feature does")
+    angle, radius = rng.uniform(0, 2 * np.pi, 160), np.repeat([1.0, 2.2], 80) + rng.normal(scale=0.18, size=160)
+    rings = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+    label = np.repeat([-1.0, 1.0], 80)
+    raised = mc.FromFeatures(lambda X: np.column_stack([X, (X**2).sum(axis=1)])) + 1.0
+    for name, kernel in (("⟨x, z⟩ + 1", mc.Linear() + 1.0), ("with x₁² + x₂²", raised)):
+        correct = np.mean(np.sign(fit(kernel, rings, label, 1e-3)(rings)) == label)
+        print(f"{name:>16}: {correct:.0%} of the points on their side")
+    separating = fit(raised, rings, label, 1e-3)
+
+    picture(x, y, f, truth, rings, label, separating, tanh)
+
+
+def picture(x, y, f, truth, rings, label, separating, tanh) -> None:  # noqa: ANN001
+    plt.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": INK})
+    figure, axes = plt.subplots(1, 3, figsize=(13.5, 4.2), layout="constrained")
+
+    t = np.linspace(0, 1, 400)[:, None]
+    terms = f.kernel(t, x[:, None]) * f.coef
+    axes[0].plot(t, terms, color=GREY, lw=0.6, alpha=0.7)
+    axes[0].plot(t, truth(t), color=INK, lw=1.2, ls="--", label="sine")
+    axes[0].plot(x, y, "o", color=INK, ms=3.5, label="data")
+    axes[0].plot(t, f(t), color=RED, lw=2.2, label="f = Σ cᵢ k(xᵢ, ·)")
+    axes[0].set(title="A function and its terms (grey)", xlabel="x")
+    axes[0].legend(frameon=False)
+
+    side = np.linspace(-3, 3, 200)
+    plane = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    height = separating(plane).reshape(200, 200)
+    axes[1].contourf(side, side, height, levels=[-1e9, 0, 1e9], colors=[BLUE, RED], alpha=0.12)
+    axes[1].contour(side, side, height, levels=[0], colors=[INK], linewidths=1.2)
+    for value, color in ((-1, BLUE), (1, RED)):
+        axes[1].plot(*rings[label == value].T, "o", ms=3.5, color=color)
+    axes[1].set(title="Rings, separated by x₁² + x₂²", xlabel="x₁", ylabel="x₂", aspect="equal")
+
+    sample = np.random.default_rng(0).normal(size=(24, 2))
+    for kernel, color, name in ((mc.Gaussian(1.0), BLUE, "Gaussian: all ≥ 0"), (tanh, RED, "tanh: negative ones")):
+        values = np.linalg.eigvalsh(kernel(sample))[::-1]
+        axes[2].plot(np.arange(1, 25), values, "o-", color=color, ms=4, lw=1, label=name)
+    axes[2].axhline(0, color=INK, lw=0.8)
+    axes[2].set_yscale("symlog", linthresh=1e-2)
+    axes[2].set(title="Eigenvalues of two Gram matrices", xlabel="rank")
+    axes[2].legend(frameon=False)
+
+    path = Path("out/demo.png")
+    path.parent.mkdir(exist_ok=True)
+    figure.savefig(path, dpi=150)
+    print(f"\nThe picture: {path}")
+
+
+if __name__ == "__main__":
+    main()
