@@ -154,7 +154,7 @@ class FromFeatures(Kernel):
 
     def proof(self, dim: int | None = None) -> Proof:
         statement = "inner product of an explicit feature map"
-        return Axiom(self, statement, condition=f"phi = {show(self.phi)}", reference="lecture 000, method 1")
+        return Axiom(self, statement, condition=f"phi = {show(self.phi)}", reference="Bishop 2006, (6.1)")
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import FunctionMap

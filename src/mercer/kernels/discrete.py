@@ -11,7 +11,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel, Tags
 from mercer.kernels.block import Block
 from mercer.kernels.points import Array, Points, column_names, is_frame
-from mercer.kernels.proof import Axiom, Proof
+from mercer.kernels.proof import SUM, Axiom, Proof
 
 if TYPE_CHECKING:
     from mercer.kernels.interval import Interval
@@ -150,4 +150,4 @@ class Hamming(_Categories):
         return exactly(sum(a == b for a, b in pairs)) / len(pairs)
 
     def proof(self, dim: int | None = None) -> Proof:
-        return Proof(repr(self), "sum of kernels", "the mean of one Delta per column", (Delta().proof(dim),))
+        return SUM(self, Delta().proof(dim), condition="the mean of one Delta per column")

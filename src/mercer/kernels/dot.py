@@ -16,7 +16,7 @@ from mercer.kernels.block import Block, squared_norms
 from mercer.kernels.elementwise import whole_power
 from mercer.kernels.parameters import nonnegative, positive, real, show
 from mercer.kernels.points import Array, Points
-from mercer.kernels.proof import Axiom, Proof, Unproven
+from mercer.kernels.proof import BILINEAR, POLYNOMIAL, Axiom, Proof, Unproven
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
@@ -69,7 +69,7 @@ class Linear(_Dot):
         return dot(x, z)
 
     def proof(self, dim: int | None = None) -> Proof:
-        return Axiom(self, "inner product: phi(x) = x", reference="lecture 001, rule 1")
+        return Axiom(self, "inner product: phi(x) = x", reference="Bishop 2006, (6.1)")
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import IdentityMap
@@ -133,12 +133,8 @@ class Polynomial(_Dot):
         return (dot(x, z) + self.c) ** self.degree
 
     def proof(self, dim: int | None = None) -> Proof:
-        return Proof(
-            repr(self),
-            "polynomial with non-negative coefficients, (s + c)ᵖ = Σₖ C(p,k) cᵖ⁻ᵏ sᵏ",
-            f"p = {self.degree} is a whole number ≥ 1, c = {self.c:g} ≥ 0",
-            (Linear().proof(dim),),
-        )
+        condition = f"(⟨x,z⟩ + c)ᵖ, p = {self.degree} is a whole number ≥ 1, c = {self.c:g} ≥ 0"
+        return POLYNOMIAL(self, Linear().proof(dim), condition=condition)
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import MonomialMap
@@ -225,9 +221,7 @@ class Bilinear(Kernel):
 
     def proof(self, dim: int | None = None) -> Proof:
         condition = f"A is symmetric, smallest eigenvalue {self._smallest:.3g} ≥ 0 to rounding"  # type: ignore[attr-defined]
-        return Proof(
-            repr(self), "xᵀAz with A ⪰ 0: phi(x) = A^½ x", condition, (Linear().proof(dim),), "lecture 004, (19)"
-        )
+        return BILINEAR(self, Linear().proof(dim), condition=condition)
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import LinearMap

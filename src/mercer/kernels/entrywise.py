@@ -17,7 +17,7 @@ from mercer.kernels.elementwise import whole_power
 from mercer.kernels.nodes import Scaled, Unary, inside, premises
 from mercer.kernels.parameters import nonnegative, show
 from mercer.kernels.points import Array, Points
-from mercer.kernels.proof import Proof
+from mercer.kernels.proof import EXPONENTIAL, POLYNOMIAL, PRODUCT, Proof
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
@@ -97,7 +97,7 @@ class Exp(_Entrywise):
         return replace(self.inner.tags, normalised=False, nonnegative=True, finite_rank=False, universal=universal)
 
     def proof(self, dim: int | None = None) -> Proof:
-        return Proof(repr(self), "exponential of a kernel", premises=premises(self, dim))
+        return EXPONENTIAL(self, *premises(self, dim))
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import SubsetMap
@@ -158,7 +158,7 @@ class Power(_Entrywise):
         return self.inner.enclose(x, z) ** self.exponent
 
     def proof(self, dim: int | None = None) -> Proof:
-        return Proof(repr(self), "power of a kernel", f"n = {self.exponent} is a whole number ≥ 1", premises(self, dim))
+        return PRODUCT(self, *premises(self, dim), condition=f"n = {self.exponent} equal factors")
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import PowerMap
@@ -222,12 +222,7 @@ class Poly(_Entrywise):
         return replace(self.inner.tags, normalised=False, universal=False)
 
     def proof(self, dim: int | None = None) -> Proof:
-        return Proof(
-            repr(self),
-            "polynomial with non-negative coefficients",
-            f"coefficients {show(self.coefficients)} ≥ 0",
-            premises(self, dim),
-        )
+        return POLYNOMIAL(self, *premises(self, dim), condition=f"coefficients {show(self.coefficients)} ≥ 0")
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import ConstantMap, PowerMap, ScaledMap, StackedMap

@@ -19,7 +19,7 @@ from mercer.kernels.base import PLUS, POWER, TIMES, Kernel, Similarity, Tags, We
 from mercer.kernels.block import Block, Pair
 from mercer.kernels.parameters import positive, show
 from mercer.kernels.points import Array, Points
-from mercer.kernels.proof import Axiom, Proof
+from mercer.kernels.proof import MULTIPLE, PRODUCT, SUM, Axiom, Proof
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
@@ -194,7 +194,7 @@ class Product(_Product, Kernel):
         return replace(tags, universal=all(part.tags.universal for part in self.parts))
 
     def proof(self, dim: int | None = None) -> Proof:
-        return Proof(repr(self), "product of kernels (Schur)", premises=premises(self, dim))
+        return PRODUCT(self, *premises(self, dim))
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import TensorMap
@@ -255,7 +255,7 @@ class Sum(Node, Kernel):
         return replace(tags, normalised=False, universal=any(part.tags.universal for part in self.parts))
 
     def proof(self, dim: int | None = None) -> Proof:
-        return Proof(repr(self), "sum of kernels", premises=premises(self, dim))
+        return SUM(self, *premises(self, dim))
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import StackedMap
@@ -352,7 +352,7 @@ class Scaled(Node, Kernel):
         return replace(self.kernel.tags, normalised=False)
 
     def proof(self, dim: int | None = None) -> Proof:
-        return Proof(repr(self), "positive multiple c·k", f"c = {self.scale:g} > 0", (self.kernel.proof(dim),))
+        return MULTIPLE(self, self.kernel.proof(dim), condition=f"c = {self.scale:g} > 0")
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import ScaledMap
@@ -406,7 +406,7 @@ class Constant(Kernel):
         return exactly(self.c)
 
     def proof(self, dim: int | None = None) -> Proof:
-        return Axiom(self, "constant: phi(x) = √c", condition=f"c = {self.c:g} > 0", reference="lecture 000")
+        return Axiom(self, "constant: phi(x) = √c", condition=f"c = {self.c:g} > 0", reference="Bishop 2006, (6.1)")
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import ConstantMap, IdentityMap, ScaledMap

@@ -47,7 +47,16 @@ def positive(
     free: bool = True,
     bounds: tuple[float, float] = (1e-5, 1e5),
 ) -> Any:
-    """A parameter > 0: a number or, with `vector`, one number per column."""
+    """A parameter > 0 of a kernel class: a number or, with `vector`, one number per column. Free unless told.
+
+    >>> import mercer as mc
+    >>> class Cauchy(mc.Kernel):
+    ...     sigma: float = mc.positive(1.0)
+    ...     def tile(self, block, out):
+    ...         np.divide(1.0, 1.0 + block.sqdist() / self.sigma**2, out=out)
+    >>> Cauchy(2.0).theta.round(4), Cauchy(2.0)([[0.0]], [[2.0]])
+    (array([0.6931]), array([[0.5]]))
+    """
     return dataclasses.field(default=default, metadata={"rule": Rule(0.0, True, vector, free, bounds)})
 
 
@@ -58,12 +67,22 @@ def nonnegative(
     free: bool = True,
     bounds: tuple[float, float] = (1e-5, 1e5),
 ) -> Any:
-    """A parameter ≥ 0: its zeros are not free (their logarithm does not exist)."""
+    """A parameter ≥ 0 of a kernel class: its zeros are not free (their logarithm does not exist).
+
+    >>> import mercer as mc
+    >>> mc.Polynomial(2, c=0.0).theta.size, mc.Polynomial(2, c=1.0).theta.size       # c is such a parameter
+    (0, 1)
+    """
     return dataclasses.field(default=default, metadata={"rule": Rule(0.0, False, vector, free, bounds)})
 
 
 def real(default: Any = dataclasses.MISSING) -> Any:
-    """A real parameter of any sign, which is never free."""
+    """A real parameter of any sign of a kernel class; it is never free.
+
+    >>> import mercer as mc
+    >>> mc.Tanh(2.0, offset=-1.0).parameter_names                                    # offset is such a parameter
+    ['scale']
+    """
     return dataclasses.field(default=default, metadata={"rule": Rule(-np.inf, True, False, False, (0.0, 0.0))})
 
 

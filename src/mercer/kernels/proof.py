@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -70,10 +71,41 @@ class Proof:
 
 
 def Axiom(claim: object, statement: str, *, condition: str = "", reference: str = "") -> Proof:
-    """A leaf that is known to be a kernel."""
+    """A leaf that is known to be a kernel, for the `proof` of your own leaf.
+
+    >>> import mercer as mc
+    >>> print(mc.Axiom("Cauchy(1.0)", "Schoenberg: a mixture of Gaussians"))
+    Cauchy(1.0) is a kernel:
+    Cauchy(1.0)   [axiom: Schoenberg: a mixture of Gaussians]
+    """
     return Proof(str(claim), statement, condition, reference=reference, kind="axiom")
 
 
 def Unproven(claim: object, why: str) -> Proof:
-    """A leaf for which no proof is known to the library."""
+    """A leaf for which no proof is known to the library.
+
+    >>> import mercer as mc
+    >>> mc.Unproven("f", "a Python function").valid
+    False
+    """
     return Proof(str(claim), why, kind="unproven")
+
+
+class Rule(NamedTuple):
+    """A closure rule: called with a claim and its premises, it gives that step of a proof."""
+
+    name: str
+    reference: str
+
+    def __call__(self, claim: object, *premises: Proof, condition: str = "") -> Proof:
+        return Proof(str(claim), self.name, condition, premises, self.reference)
+
+
+MULTIPLE = Rule("positive multiple c·k", "Bishop 2006, (6.13)")
+RESCALING = Rule("f(x)·k(x,z)·f(z) for any f", "Bishop 2006, (6.14)")
+POLYNOMIAL = Rule("polynomial with non-negative coefficients", "Bishop 2006, (6.15)")
+EXPONENTIAL = Rule("exponential of a kernel", "Bishop 2006, (6.16)")
+SUM = Rule("sum of kernels", "Bishop 2006, (6.17)")
+PRODUCT = Rule("product of kernels (Schur)", "Bishop 2006, (6.18)")
+COMPOSITION = Rule("k(phi(x), phi(z)) for any phi", "Bishop 2006, (6.19)")
+BILINEAR = Rule("xᵀAz with A ⪰ 0: phi(x) = A^½ x", "Bishop 2006, (6.20)")

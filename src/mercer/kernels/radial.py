@@ -19,7 +19,7 @@ from mercer.kernels.base import Kernel, Similarity, Tags
 from mercer.kernels.block import Block, Pair
 from mercer.kernels.parameters import checked, positive, show
 from mercer.kernels.points import Array, Points
-from mercer.kernels.proof import Axiom, Proof
+from mercer.kernels.proof import COMPOSITION, EXPONENTIAL, RESCALING, Axiom, Proof
 
 if TYPE_CHECKING:
     from mercer.kernels.interval import Interval
@@ -237,26 +237,10 @@ class Gaussian(Radial, Kernel):
         return (self._squared(x, z) / -2).exp()
 
     def proof(self, dim: int | None = None) -> Proof:
-        return Proof(
-            repr(self),
-            "f(x)·k(x,z)·f(z) for any f",
-            "f(x) = exp(−½‖x/σ‖²), k = exp(⟨x/σ, z/σ⟩)",
-            (
-                Proof(
-                    "exp(⟨x/σ, z/σ⟩)",
-                    "exponential of a kernel",
-                    premises=(
-                        Proof(
-                            "⟨x/σ, z/σ⟩",
-                            "k(phi(x), phi(z)) for any phi",
-                            f"phi divides by σ = {show(self.sigma)} > 0",
-                            (Axiom("Linear()", "inner product: phi(x) = x", reference="lecture 001, rule 1"),),
-                        ),
-                    ),
-                ),
-            ),
-            reference="lectures 000 and 002",
-        )
+        linear = Axiom("Linear()", "inner product: phi(x) = x", reference="Bishop 2006, (6.1)")
+        scaled = COMPOSITION("⟨x/σ, z/σ⟩", linear, condition=f"phi divides by σ = {show(self.sigma)} > 0")
+        exponential = EXPONENTIAL("exp(⟨x/σ, z/σ⟩)", scaled)
+        return RESCALING(self, exponential, condition="f(x) = exp(−½‖x/σ‖²)")
 
 
 class Matern(Radial, Kernel):

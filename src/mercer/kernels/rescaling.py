@@ -16,7 +16,7 @@ from mercer.kernels.block import Block, Pair
 from mercer.kernels.nodes import Unary, inside, premises
 from mercer.kernels.parameters import show
 from mercer.kernels.points import Array, Points, as_argument
-from mercer.kernels.proof import Proof
+from mercer.kernels.proof import RESCALING, Proof
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
@@ -74,7 +74,7 @@ class Rescaled(Unary):
         return Tags(finite_rank=self.inner.tags.finite_rank)
 
     def proof(self, dim: int | None = None) -> Proof:
-        return Proof(repr(self), "f(x)·k(x,z)·f(z) for any f", f"f = {show(self.f)}", premises(self, dim))
+        return RESCALING(self, *premises(self, dim), condition=f"f = {show(self.f)}")
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import RescaledMap
@@ -152,7 +152,7 @@ class Normalized(Unary):
 
     def proof(self, dim: int | None = None) -> Proof:
         condition = "f(x) = 1/√k(x,x), and 0 where k(x,x) = 0"
-        return Proof(repr(self), "f(x)·k(x,z)·f(z) for any f", condition, premises(self, dim))
+        return RESCALING(self, *premises(self, dim), condition=condition)
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import RescaledMap

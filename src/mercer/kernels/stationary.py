@@ -16,7 +16,7 @@ from mercer.kernels.base import Kernel, Tags
 from mercer.kernels.block import Block
 from mercer.kernels.parameters import positive
 from mercer.kernels.points import Array, Points
-from mercer.kernels.proof import Axiom, Proof
+from mercer.kernels.proof import COMPOSITION, PRODUCT, Axiom, Proof
 from mercer.kernels.radial import ByWidth, Gaussian, centred
 
 if TYPE_CHECKING:
@@ -78,12 +78,8 @@ class Laplacian(ByWidth, Kernel):
         return (-exactly(total)).exp()
 
     def proof(self, dim: int | None = None) -> Proof:
-        return Proof(
-            repr(self),
-            "product of kernels (Schur)",
-            "one factor exp(−|xₖ − zₖ|/σₖ) per column",
-            (Axiom("exp(−|s|/σ)", "Bochner: its spectral density is a Cauchy density, which is ≥ 0"),),
-        )
+        factor = Axiom("exp(−|s|/σ)", "Bochner: its spectral density is a Cauchy density, which is ≥ 0")
+        return PRODUCT(self, factor, condition="one factor exp(−|xₖ − zₖ|/σₖ) per column")
 
 
 @dataclass(frozen=True)
@@ -168,9 +164,5 @@ class Periodic(Kernel):
         return (total * -2 / Fraction(self.sigma) ** 2).exp()
 
     def proof(self, dim: int | None = None) -> Proof:
-        return Proof(
-            repr(self),
-            "k(phi(x), phi(z)) for any phi",
-            f"phi winds every column around a circle, period {self.period:g} > 0",
-            (self._gaussian.proof(None if dim is None else 2 * dim),),
-        )
+        condition = f"phi winds every column around a circle, period {self.period:g} > 0"
+        return COMPOSITION(self, self._gaussian.proof(None if dim is None else 2 * dim), condition=condition)

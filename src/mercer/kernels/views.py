@@ -14,7 +14,7 @@ from mercer.kernels.block import Block, Pair
 from mercer.kernels.nodes import Node, inside, operand
 from mercer.kernels.parameters import show
 from mercer.kernels.points import Array, Points, as_argument, length, select_columns
-from mercer.kernels.proof import Proof
+from mercer.kernels.proof import COMPOSITION, Proof
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
@@ -164,7 +164,7 @@ class On(_On, Kernel):
 
     def proof(self, dim: int | None = None) -> Proof:
         condition = f"phi selects columns {', '.join(map(repr, self.columns))}"
-        return Proof(repr(self), "k(phi(x), phi(z)) for any phi", condition, (self.inner.proof(len(self.columns)),))
+        return COMPOSITION(self, self.inner.proof(len(self.columns)), condition=condition)
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import ColumnsMap
@@ -218,7 +218,7 @@ class After(_Viewed, Kernel):
         return Tags(normalised=inner.normalised, nonnegative=inner.nonnegative, finite_rank=inner.finite_rank)
 
     def proof(self, dim: int | None = None) -> Proof:
-        return Proof(repr(self), "k(phi(x), phi(z)) for any phi", f"phi = {show(self.phi)}", (self.inner.proof(None),))
+        return COMPOSITION(self, self.inner.proof(None), condition=f"phi = {show(self.phi)}")
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import ComposedMap
