@@ -49,8 +49,9 @@ def main() -> None:
     grid = np.linspace(0, 1, 400)
     error = np.sqrt(np.mean((f(grid[:, None]) - truth(grid)) ** 2))
     print(f"f = Σ cᵢ k(xᵢ, ·) with {len(f)} terms, ‖f‖ = {f.norm():.2f}; it misses the true sine by {error:.3f} (RMS),")
-    print(f"where the noise has a standard deviation of 0.25. ⟨f, k(0.3, ·)⟩ = {f.inner(mc.Expansion.at(f.kernel, [0.3])):.6f}"
-          f" = f(0.3) = {f([[0.3]])[0]:.6f}.")  # fmt: skip
+    reproduced = f.inner(mc.Expansion.at(f.kernel, [0.3]))
+    print("where the noise has a standard deviation of 0.25. The reproducing property holds:")
+    print(f"⟨f, k(0.3, ·)⟩ = {reproduced:.6f} = f(0.3) = {f([[0.3]])[0]:.6f}.")
 
     headline("4. Rings, which no line separates and one more feature does")
     angle, radius = rng.uniform(0, 2 * np.pi, 160), np.repeat([1.0, 2.2], 80) + rng.normal(scale=0.18, size=160)
@@ -65,7 +66,7 @@ def main() -> None:
     picture(x, y, f, truth, rings, label, separating, tanh)
 
 
-def picture(x, y, f, truth, rings, label, separating, tanh) -> None:  # noqa: ANN001
+def picture(x, y, f, truth, rings, label, separating, tanh) -> None:
     plt.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": INK})
     figure, axes = plt.subplots(1, 3, figsize=(13.5, 4.2), layout="constrained")
 

@@ -1,4 +1,4 @@
-"""The algebra: every rule of the lectures, its condition, its error, and the identities that hold between expressions."""
+"""The algebra: every rule of the lectures, its condition, its error, and the identities between expressions."""
 
 from __future__ import annotations
 

@@ -110,8 +110,8 @@ class SubsetMap(_GroundSet):
         if m > LARGEST_GROUND_SET:
             raise InvalidInput(
                 f"The subsets of a ground set can be features up to {LARGEST_GROUND_SET} elements",
-                got=f"{m} elements, so {memory.show_count(self.dimension)} features, {memory.show_bytes(8 * self.dimension)} "
-                "per point",
+                got=f"{m} elements, so {memory.show_count(self.dimension)} features, "
+                f"{memory.show_bytes(8 * self.dimension)} per point",
                 advice="Use the kernel itself: exp(c * Intersection()) needs only the sizes of intersections.",
             )
         factor = self._indicators(X, out.dtype) * out.dtype.type(math.sqrt(self.weight))

@@ -74,7 +74,13 @@ class Points:
 
     def mean(self) -> NDArray[np.float64]:
         """The float64 column mean: the common centre of distance computations."""
-        return self.once("mean", lambda: np.asarray(self.vectors().mean(axis=0, dtype=np.float64)).ravel())
+
+        def make() -> NDArray[np.float64]:
+            with np.errstate(over="ignore"):
+                mean = np.asarray(self.vectors().mean(axis=0, dtype=np.float64)).ravel()
+            return np.where(np.isfinite(mean), mean, 0.0)
+
+        return self.once("mean", make)
 
     def take(self, index: Any) -> Points:
         """The points at these positions, which stay known as `index`."""

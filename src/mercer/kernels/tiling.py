@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -82,8 +82,9 @@ def run(jobs: list[Callable[[], None]]) -> None:
     global _pool
     workers = n_threads()
     if workers == 1 or len(jobs) == 1 or getattr(_local, "busy", False):
-        for job in jobs:
-            job()
+        with single_threaded_blas():
+            for job in jobs:
+                job()
         return
     with _lock:
         if _pool is None or _pool._max_workers < workers:
@@ -173,15 +174,12 @@ def fill(kernel: Similarity, pair: Pair, out: Array) -> Array:
 
 def symmetrise(tile: Array) -> None:
     """Copy the lower triangle of a square tile onto its upper one."""
-    n = len(tile)
-    if n <= 64:
-        upper = np.triu_indices(n, 1)
-        tile[upper] = tile.T[upper]
-        return
-    half = n // 2
-    symmetrise(tile[:half, :half])
-    symmetrise(tile[half:, half:])
-    tile[:half, half:] = tile[half:, :half].T
+    np.copyto(tile, tile.T, where=_above_diagonal(len(tile)))
+
+
+@lru_cache(maxsize=4)
+def _above_diagonal(n: int) -> NDArray[np.bool_]:
+    return ~np.tri(n, dtype=np.bool_)
 
 
 def multiply(kernel: Similarity, pair: Pair, V: Array) -> NDArray[np.float64]:
