@@ -109,6 +109,24 @@ def test_near_duplicates_keep_relative_distance():
     assert mc.ArcCosine(0)(X)[0, 1] > 1 - 1e-9
 
 
+def test_angles_keep_digits_near_zero_and_pi():
+    x = rng.normal(size=5)
+    for small in (1e-3, 1e-7, 1e-12):
+        turned = x + small * np.linalg.norm(x) * np.array([x[1], -x[0], 0, 0, 0]) / np.hypot(x[0], x[1])
+        with mpmath.workdps(50):
+            exact = mpmath.acos(mpmath.fdot(x, turned) / (mpmath.norm(list(x)) * mpmath.norm(list(turned))))
+            angle = float(exact)
+        assert abs(mc.ArcCosine(0)([x], [turned])[0, 0] - (1 - angle / np.pi)) < 1e-15
+        assert abs(mc.ArcCosine(0)([x], [-turned])[0, 0] - angle / np.pi) < 1e-15
+    assert mc.check(mc.ArcCosine(0), np.concatenate([rng.normal(size=(20, 2)), -rng.normal(size=(20, 2))])).psd
+    np.testing.assert_array_equal(mc.ArcCosine(0)([[1.0], [-2.0]]), np.eye(2))
+
+
+def test_matern_far_away_is_zero():
+    for nu in (0.5, 0.8, 2.5, 3.3, 100.0):
+        assert mc.Matern(1.0, nu)([[0.0]], [[2e9], [1e100]]).max() == 0.0
+
+
 def test_far_points_weigh_nothing_and_extreme_scales_are_refused():
     assert mc.Gaussian(1.0)([[0.0]], [[1e3]])[0, 0] == 0.0
     X = np.array([[1e300], [-1e300]])

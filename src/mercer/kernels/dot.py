@@ -17,6 +17,7 @@ from mercer.kernels.elementwise import whole_power
 from mercer.kernels.parameters import nonnegative, positive, real, show
 from mercer.kernels.points import Array, Points
 from mercer.kernels.proof import BILINEAR, POLYNOMIAL, Axiom, Proof, Unproven
+from mercer.kernels.tiling import spans
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
@@ -275,12 +276,20 @@ class ArcCosine(Kernel):
         self._set(order=int(self.order))
 
     def tile(self, block: Block, out: Array) -> None:
-        # sin(θ/2) = ‖u − v‖/2 for unit vectors keeps the digits that arccos of the cosine loses near θ = 0.
-        block.view(Directions()).sqdist(out)
+        # sin(θ/2) = ‖u − v‖/2 for unit vectors keeps the digits that arccos of the cosine loses near θ = 0; near θ = π
+        # cos(θ/2) = ‖u + v‖/2 does.
+        unit = block.view(Directions())
+        unit.sqdist(out)
         zero_x, zero_z = (squared_norms(v) == 0 for v in block.vectors())
         out[zero_x] = 2.0
         out[:, zero_z] = 2.0
         theta = 2.0 * np.arcsin(np.minimum(np.sqrt(out) / 2, 1.0))
+        opposite = np.argwhere(out > 3.9)
+        u, v = unit.vectors()
+        for span in spans(len(opposite), 4096):
+            i, j = opposite[span].T
+            total = u[i] + v[j]
+            theta[i, j] = np.pi - 2.0 * np.arcsin(np.minimum(np.sqrt(squared_norms(total)) / 2, 1.0))
         out[...] = self._angular(theta)
         if self.order:
             norms = [np.sqrt(squared_norms(v)) ** self.order for v in block.vectors()]

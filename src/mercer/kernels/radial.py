@@ -305,6 +305,9 @@ class Matern(Radial, Kernel):
         )
 
 
+FAR = 1e5  # tᵛ K_ν(t) is 0 here for every ν up to 100
+
+
 def _bessel_profile(t: NDArray[np.float64], nu: float) -> NDArray[np.float64]:
     """2^(1−ν)/Γ(ν) tᵛ K_ν(t) through logarithms, 1 at t = 0."""
     from scipy.special import gammaln, kve
@@ -312,8 +315,8 @@ def _bessel_profile(t: NDArray[np.float64], nu: float) -> NDArray[np.float64]:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         log = (1 - nu) * np.log(2.0) - gammaln(nu) + nu * np.log(t) + np.log(kve(nu, t)) - t
         value = np.exp(log)
-    # Where K_ν overflows, t is so small that the profile is 1 to rounding.
-    return np.where(np.isfinite(value) & (t > 0), np.minimum(value, 1.0), 1.0)
+    # Where K_ν overflows, t is so small that the profile is 1 to rounding; far out SciPy gives NaN for what is 0.
+    return np.where(t > FAR, 0.0, np.where(np.isfinite(value) & (t > 0), np.minimum(value, 1.0), 1.0))
 
 
 def _bessel_slope(t: NDArray[np.float64], nu: float) -> NDArray[np.float64]:
@@ -324,7 +327,7 @@ def _bessel_slope(t: NDArray[np.float64], nu: float) -> NDArray[np.float64]:
         log = (1 - nu) * np.log(2.0) - gammaln(nu) + (nu - 1) * np.log(t) + np.log(kve(nu - 1, t)) - t
         slope = -nu * np.exp(log)
     limit = -nu / (2 * (nu - 1)) if nu > 1 else 0.0
-    return np.where(np.isfinite(slope) & (t > 0), slope, limit)
+    return np.where(t > FAR, 0.0, np.where(np.isfinite(slope) & (t > 0), slope, limit))
 
 
 class RationalQuadratic(Radial, Kernel):

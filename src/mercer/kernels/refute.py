@@ -27,7 +27,7 @@ from mercer.kernels.tiling import single_threaded_blas
 READABLE = 8
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Refutation:
     """What `refute` found.
 
@@ -97,9 +97,10 @@ def refute(
     """Search for points and a vector a with aᵀKa < 0: a proof that `kernel` is none.
 
     Asymmetry, a negative k(x, x) and k(x, z)² > k(x, x)·k(z, z) are the smallest counterexamples. One counts if the
-    upper end of aᵀKa is < 0 in interval arithmetic: exact points, exact a, and `kernel.enclose` for the values (for a
-    Python function: what it returns, widened by its stated `error`), and if it also exceeds 64 roundings of every
-    value, so that a kernel that is valid up to rounding of its own parameters stays unrefuted.
+    upper end of aᵀKa is < 0 in interval arithmetic: exact points, exact a, and `kernel.enclose` for the values. It must
+    also exceed 64 roundings of every value, so that a kernel that is valid up to rounding of its own parameters stays
+    unrefuted. The values of a Python function are what it returns, widened by its stated relative `error`: of the
+    value, or of the largest value at the first points tried, for a small difference of large numbers errs like these.
 
     Parameters
     ----------
@@ -128,6 +129,16 @@ def refute(
     if not isinstance(kernel, Similarity):
         raise InvalidInput(
             "`kernel` must be a kernel", got=type(kernel).__name__, advice="Wrap a function as mc.FromFunction(f)."
+        )
+    if not seconds > 0 or (trials is not None and trials < 1):
+        raise InvalidInput(
+            "`seconds` must be > 0 and `trials` ≥ 1", got=f"{seconds} and {trials}", advice="Give the search a budget."
+        )
+    if not alphabet or length < 1:
+        raise InvalidInput(
+            "`alphabet` must hold a letter and `length` be ≥ 1",
+            got=f"{alphabet!r} and {length}",
+            advice="By default strings are made of '01' and up to 4 letters long.",
         )
     rng = np.random.default_rng(random_state)
     search = Search(kernel, seconds, trials, rng)

@@ -249,7 +249,7 @@ class Search:
         if not self.movable or not X.any():
             return X, K
         if len(X) > 2:
-            X, K = self.walk(X, K, noise, 60)
+            X, K = self.walk(X, K, noise, min(60, 600 // len(X)))
         goal = self.depth(K, noise)[0] / 2
         size = math.ceil(math.log10(np.abs(X).max()))
         for digits, part in itertools.product(range(-size, 15 - size), (1, 2)):

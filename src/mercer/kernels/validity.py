@@ -7,6 +7,7 @@ for every a. Passing on one data set proves nothing about others: `proof` does t
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,9 +63,8 @@ class Check:
             ("aᵀKa ≥ 0", f"smallest for a unit vector {self.quadratic:.6g}", self.by_quadratic),
         ]
         verdict = "positive semidefinite" if self.psd else "NOT positive semidefinite"
-        head = f"{verdict} on these {n} points, beyond a rounding tolerance of {self.tolerance:.2g}:"
-        if self.psd:
-            head = f"{verdict} on these {n} points, up to a rounding tolerance of {self.tolerance:.2g}:"
+        limit = f"{'up to' if self.psd else 'beyond'} a rounding tolerance of {self.tolerance:.2g}"
+        head = f"{verdict} on these {n} points, {limit}:"
         return "\n".join([head, *(f"  {'yes' if holds else 'no ':3}  {what:<16} {how}" for what, how, holds in rows)])
 
     @property
@@ -157,17 +157,15 @@ def check(kernel: Similarity | ArrayLike, X: Any = None, *, roundings: int | Non
 def _evaluate(kernel: Similarity, X: Any, roundings: int | None) -> tuple[Matrix, float, float]:
     """K on X, its asymmetry, and the error of its entries relative to the largest."""
     points = kernel.prepare(X)
-    K = kernel(points)
+    # The Gram matrix of one data set mirrors one triangle; that of two, which an unproven function needs, has both.
+    K = kernel(points) if kernel.proof().valid else kernel(points, Points(points.raw))
     if roundings is None:
-        shape = np.shape(points.raw)
-        columns = shape[1] if len(shape) == 2 else 0
-        size = float(np.abs(K).max())
-        roundings = len(kernel.leaves) * (ROUNDINGS + 2 * columns) * (1 + max(0, int(np.log(size)) if size > 0 else 0))
+        row = points.raw if hasattr(points.raw, "shape") else points.raw[0]
+        columns = row.shape[-1] if hasattr(row, "shape") else len(row) if isinstance(row, (list, tuple)) else 0
+        growth = 1 + np.log(max(1.0, float(np.abs(K).max())))
+        roundings = math.ceil(len(kernel.leaves) * (ROUNDINGS + 2 * columns) * growth)
     stated = [leaf.error for leaf in kernel.leaves if isinstance(leaf, FromFunction)]
     error = max(roundings * _unit(K), *stated, 0.0)
-    if not kernel.proof().valid:
-        # The Gram matrix of one data set mirrors one triangle, that of two data sets has both.
-        K = kernel(points, Points(points.raw))
     return *_symmetric(K, error), error
 
 
