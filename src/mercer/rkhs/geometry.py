@@ -1,0 +1,335 @@
+"""Distances, means and neighbours in feature space, from kernel values alone (lecture 000).
+
+Everything here is a function of d²(x, z) = ‖phi(x) − phi(z)‖² = k(x, x) − 2k(x, z) + k(z, z). That difference loses
+digits where the points are close or far from the origin, so d² is computed directly where the expression allows it,
+in float64, and means and centring are taken of d² instead of k: what is common to all points has cancelled already.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput
+from mercer.gram import Gram
+from mercer.kernels import tiling
+from mercer.kernels.base import Kernel, Similarity, require_finite
+from mercer.kernels.block import Block
+from mercer.kernels.dot import Linear
+from mercer.kernels.nodes import Node, Scaled, Sum
+from mercer.kernels.points import Array, Points
+from mercer.kernels.proof import Proof, Unproven
+from mercer.memory import budget, within
+from mercer.rkhs.expansion import Expansion, coordinates
+from mercer.rkhs.space import hilbert, streamed
+
+
+class _SquaredDistance(Node):
+    """‖phi(x) − phi(z)‖², not clamped at 0: of rounding, and of functions that are no kernels, it may be negative."""
+
+    kernel: Any
+
+    def check(self) -> None:
+        hilbert(self.kernel)
+
+    def tile(self, block: Block, out: Array) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            _squared_distances(self.kernel, block, out)
+        if block.diagonal:
+            np.fill_diagonal(out, 0.0)
+        require_finite(out, self.kernel)
+
+    def diagonal(self, points: Points) -> NDArray[np.float64]:
+        return np.zeros(points.n)
+
+    def proof(self, dim: int | None = None) -> Proof:
+        return Unproven(self, "a squared distance, not a kernel")
+
+
+def _squared_distances(kernel: Kernel, block: Block, out: Array) -> None:
+    """Fill one tile with d², by the shortest way that the expression allows."""
+    if isinstance(kernel, Sum):  # features are stacked: squares add
+        _squared_distances(kernel.kernels[0], block, out)
+        scratch = block.scratch()
+        for part in kernel.kernels[1:]:
+            _squared_distances(part, block, scratch)
+            out += scratch
+    elif isinstance(kernel, Scaled):
+        _squared_distances(kernel.kernel, block, out)
+        out *= kernel.scale
+    elif isinstance(kernel, Linear):  # phi(x) = x
+        block.sqdist(out)
+    elif kernel.exact_log and kernel.tags.normalised:  # 2 − 2k, whose digits near k = 1 are those of log k near 0
+        kernel.log_tile(block, out)
+        np.expm1(out, out=out)
+        out *= -2.0
+    else:
+        kernel.tile(block, out)
+        out *= -2.0
+        out += _diagonal(kernel, block.pair.x)[block.rows, None]
+        out += _diagonal(kernel, block.pair.z)[block.cols]
+
+
+def _diagonal(kernel: Kernel, points: Points) -> NDArray[np.float64]:
+    def make() -> NDArray[np.float64]:
+        with np.errstate(over="ignore"):
+            diagonal = kernel.diagonal(points)
+        require_finite(diagonal, kernel)
+        return diagonal
+
+    return points.once(("diagonal", kernel), make)
+
+
+def squared_distances(kernel: Any, X: Any, Z: Any = None) -> NDArray[np.float64]:
+    """The float64 matrix of d² where it fits the memory budget."""
+    squared = _SquaredDistance(kernel)
+    x, z = squared.prepare(X), None if Z is None else squared.prepare(Z)
+    n, m = x.n, x.n if z is None else z.n
+    within(8 * n * m, budget(), f"The {n}×{m} matrix of distances", "Take fewer points at a time, or use mc.nearest.")
+    return squared(x, z, dtype=np.float64)
+
+
+def squared_distance_gram(kernel: Any, X: Any, Z: Any = None) -> Gram:
+    """The same as an operator that is never stored."""
+    return streamed(_SquaredDistance(kernel), X, Z, np.float64)
+
+
+# -- distances --------------------------------------------------------------------------------------------------------
+
+
+def distance(kernel: Kernel, X: Any, Z: Any = None, *, squared: bool = False) -> Array:
+    """The distance of points in feature space, ‖phi(x) − phi(z)‖ = √(k(x, x) − 2k(x, z) + k(z, z)).
+
+    Close points keep their digits where the logarithm of the kernel is known (Gaussian, Laplacian, Periodic, and
+    their products), for Linear, and for sums and multiples of these. Else a distance is known to about 1e-8·√k(x, x).
+
+    Parameters
+    ----------
+    kernel : a kernel on any objects.
+    X, Z : n and m points. Without Z the distances within X: exactly symmetric, with a diagonal of zeros.
+    squared : whether to leave out the root.
+
+    Returns
+    -------
+    shape (n, m) or (n, n), in the precision of the points.
+
+    >>> import mercer as mc
+    >>> mc.distance(mc.Linear(), [[0.0, 0.0], [3.0, 4.0]])
+    array([[0., 5.],
+           [5., 0.]])
+    >>> mc.distance(mc.Gaussian(1.0), [[0.0]], [[1e-9], [100.0]])            # √2 is the largest distance there is
+    array([[1.00000000e-09, 1.41421356e+00]])
+    """
+    x = hilbert(kernel).prepare(X)
+    z = None if Z is None else kernel.prepare(Z)
+    result = squared_distances(kernel, x, z)
+    np.maximum(result, 0.0, out=result)
+    if not squared:
+        np.sqrt(result, out=result)
+    return result.astype(_dtype(kernel, x, z), copy=False)
+
+
+def distance_to_mean(kernel: Kernel, X: Any, Z: Any = None, *, squared: bool = False) -> Array:
+    """The distance of every z to the mean of X in feature space, ‖phi(z) − (1/n) Σ phi(xᵢ)‖.
+
+    Its square is k(z, z) − (2/n) Σᵢ k(z, xᵢ) + (1/n²) Σᵢⱼ k(xᵢ, xⱼ), though nobody knows the mean (lecture 000). It is
+    computed as the mean of d²(z, xᵢ) minus half the mean of d²(xᵢ, xⱼ), tile by tile.
+
+    Parameters
+    ----------
+    kernel : a kernel on any objects.
+    X : n points, whose mean is meant.
+    Z : m points; X itself by default.
+    squared : whether to leave out the root.
+
+    Returns
+    -------
+    shape (m,), in the precision of the points.
+
+    >>> import mercer as mc
+    >>> mc.distance_to_mean(mc.Linear(), [[0.0, 0.0], [2.0, 0.0]], [[1.0, 3.0]])
+    array([3.])
+    """
+    x = hilbert(kernel).prepare(X)
+    z = None if Z is None else kernel.prepare(Z)
+    mean = np.full(x.n, 1.0 / x.n)
+    within_x = squared_distance_gram(kernel, x) @ mean
+    to_x = within_x if z is None else squared_distance_gram(kernel, z, x) @ mean
+    result = np.maximum(to_x - 0.5 * (mean @ within_x), 0.0)
+    return (result if squared else np.sqrt(result)).astype(_dtype(kernel, x, z), copy=False)
+
+
+def nearest(kernel: Kernel, X: Any, Z: Any, n: int = 1) -> tuple[Array, NDArray[np.int64]]:
+    """The n points of X that are nearest to every z in feature space, nearest first.
+
+    For k(x, x) = 1 these are the n most similar ones. Among points at the same distance the first of X come first;
+    a point of X that is also in Z is its own neighbour. Worked through tile by tile.
+
+    Parameters
+    ----------
+    kernel : a kernel on any objects.
+    X : the points to choose from.
+    Z : m points whose neighbours are wanted.
+    n : how many of them, from 1 to len(X).
+
+    Returns
+    -------
+    distances, indices : both of shape (m, n); the indices are positions in X.
+
+    >>> import mercer as mc
+    >>> words = ["kernel", "colonel", "lecture"]
+    >>> common_letters = mc.FromFunction(lambda s, t: len(set(s) & set(t)))
+    >>> distances, indices = mc.nearest(common_letters, words, ["kennel", "rector"], 1)
+    >>> [words[i] for i in indices[:, 0]], distances[:, 0]
+    (['kernel', 'lecture'], array([1.        , 1.73205081]))
+    """
+    x, z = hilbert(kernel).prepare(X), kernel.prepare(Z)
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 1 <= n <= x.n:
+        raise InvalidInput(
+            f"`n` must be a whole number from 1 to the number of points, {x.n}", got=repr(n), advice="Ask for fewer."
+        )
+    squared = _SquaredDistance(kernel)
+    pair = squared.pair(z, x, np.float64)
+    distances, indices = np.empty((z.n, n)), np.empty((z.n, n), np.int64)
+
+    def search(rows: slice, share: int) -> None:
+        found, where = np.empty((rows.stop - rows.start, 0)), np.empty((rows.stop - rows.start, 0), np.int64)
+        space = tiling.workspace()
+        mark = space.used
+        for cols in tiling.spans(x.n, tiling.TILE_COLS):
+            block = pair.block(rows, cols, space)
+            try:
+                tile = block.scratch()
+                squared.tile(block, tile)
+                found = np.concatenate([found, np.maximum(tile, 0.0)], axis=1)
+            finally:
+                space.release(mark)
+            places = np.broadcast_to(np.arange(cols.start, cols.stop), block.shape)
+            where = np.concatenate([where, places], axis=1)
+            best = _smallest(found, int(n))
+            found, where = np.take_along_axis(found, best, 1), np.take_along_axis(where, best, 1)
+        distances[rows], indices[rows] = np.sqrt(found), where
+
+    tiling.stripes(z.n, search, rows=tiling.TILE_ROWS)
+    return distances.astype(_dtype(kernel, x, z), copy=False), indices
+
+
+def _smallest(values: Array, n: int) -> NDArray[np.int64]:
+    """Columns of the n smallest entries of every row, in order; of equal ones the first."""
+    if n < values.shape[1]:
+        last = np.partition(values, n - 1, axis=1)[:, n - 1 : n]
+        # 0 below the n-th smallest, 1 at it, 2 above: a stable sort of these takes few ties, and the first.
+        rank = (values >= last).astype(np.int8) + (values > last)
+        chosen = np.argsort(rank, axis=1, kind="stable")[:, :n]
+    else:
+        chosen = np.broadcast_to(np.arange(values.shape[1]), values.shape)
+    order = np.argsort(np.take_along_axis(values, chosen, 1), axis=1, kind="stable")
+    return np.take_along_axis(chosen, order, 1)
+
+
+def _dtype(kernel: Similarity, x: Points, z: Points | None) -> np.dtype[Any]:
+    return np.result_type(kernel.dtype_of(x), kernel.dtype_of(x if z is None else z))
+
+
+# -- the mean ---------------------------------------------------------------------------------------------------------
+
+
+def centre(K: Any, X: Any = None, Z: Any = None) -> Array:
+    """The Gram matrix of the points minus their mean in feature space: HKH with H = I − 11ᵀ/n.
+
+    `centre(K)` takes a Gram matrix, and `centre(K, K_test)` the rows k(z, xⱼ) of other points, from which the mean of
+    the *training* points is subtracted. `centre(k, X)` and `centre(k, X, Z)` do both from a kernel and points, and
+    keep digits that K has lost already where all points are far from the origin.
+
+    Returns
+    -------
+    shape (n, n), exactly symmetric where K is; or (m, n).
+
+    >>> import mercer as mc
+    >>> mc.centre([[1.0, 2.0], [2.0, 4.0]])
+    array([[ 0.25, -0.25],
+           [-0.25,  0.25]])
+    >>> mc.centre(mc.Linear(), [[1.0], [2.0]], [[3.5]])                      # (3.5 − 1.5)·(1 − 1.5) and ·(2 − 1.5)
+    array([[-1.,  1.]])
+    """
+    if isinstance(K, Similarity):
+        if X is None:
+            raise InvalidInput("`centre` of a kernel needs points", got="no X", advice="Call centre(k, X).")
+        x = hilbert(K).prepare(X)
+        z = None if Z is None else K.prepare(Z)
+        # HKH = −½ H D² H: k(x, x) and k(z, z) are constant along rows or columns, which centring removes.
+        rows = squared_distances(K, x if z is None else z, None if z is None else x)
+        means = rows.mean(axis=0) if z is None else squared_distance_gram(K, x) @ np.full(x.n, 1.0 / x.n)
+        return (-0.5 * _minus_means(rows, means, same=z is None)).astype(_dtype(K, x, z), copy=False)
+    if Z is not None:
+        raise InvalidInput("`Z` needs a kernel", got="a matrix K", advice="Pass centre(K, K_test) or centre(k, X, Z).")
+    train = _matrix(K.dense() if isinstance(K, Gram) else K, "K")
+    n = train.shape[1]
+    asymmetry = np.abs(train - train.T).max() if train.shape == (n, n) else np.inf
+    if asymmetry > 1e3 * np.finfo(train.dtype).eps * np.abs(train).max():
+        raise InvalidInput(
+            "K must be square and symmetric",
+            got=f"shape {train.shape}" + (f", K − Kᵀ up to {asymmetry:.3g}" if np.isfinite(asymmetry) else ""),
+            advice="Pass the Gram matrix of the training points first: centre(K, K_test).",
+        )
+    rows = train if X is None else _matrix(X.dense() if isinstance(X, Gram) else X, "K_test")
+    if rows.shape[1] != n:
+        raise InvalidInput(
+            f"K_test must have one column per training point, {n}", got=f"shape {rows.shape}", advice="Pass k(Z, X)."
+        )
+    return _minus_means(rows, train.mean(axis=0, dtype=np.float64), same=X is None).astype(rows.dtype, copy=False)
+
+
+def _minus_means(rows: Array, means: NDArray[np.float64], *, same: bool) -> NDArray[np.float64]:
+    """rows − (mean of each row) − (training mean of each column) + (mean of all training pairs)."""
+    own = means if same else rows.mean(axis=1, dtype=np.float64)
+    return np.asarray(rows - (own[:, None] + means) + means.mean())
+
+
+def _matrix(K: Any, name: str) -> Array:
+    try:
+        A = np.asarray(K)
+        A = A if A.dtype in (np.float32, np.float64) else A.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"{name} must be a matrix of numbers", got=str(error), advice="Pass k(X).") from None
+    if A.ndim != 2 or A.size == 0:
+        raise InvalidInput(f"{name} must be a matrix", got=f"shape {A.shape}", advice="Pass k(X).")
+    if not np.isfinite(A).all():
+        raise InvalidInput(f"{name} must be finite", got="NaN or infinity", advice="Check how it was computed.")
+    return A
+
+
+def mean_coordinates(kernel: Kernel, X: Any, d: Any = None) -> NDArray[np.float64]:
+    """The mean of phi(X), feature by feature, where the feature map is finite.
+
+    Kernel values are inner products: they know lengths and angles, but no coordinates (lecture 000's question). So an
+    infinite or unknown map is refused; `distance_to_mean` and `mean_embedding` are what can be had instead.
+
+    Parameters
+    ----------
+    kernel : a kernel with a finite feature map.
+    X : n points.
+    d : what `kernel.features` asks for; by default that of the points.
+
+    Returns
+    -------
+    shape (dimension,): one number for each of `kernel.features(d).names`.
+
+    >>> import mercer as mc
+    >>> mc.mean_coordinates(mc.Polynomial(2), [[1.0, 0.0], [3.0, 0.0]])
+    array([5., 0., 0.])
+    >>> mc.mean_coordinates(mc.Gaussian(1.0), [[1.0], [3.0]])
+    Traceback (most recent call last):
+    mercer.errors.InvalidInput: The coordinates of the mean need a finite feature map: kernel operations alone cannot \
+give them, got Gaussian(sigma=1.0), whose map is infinite-dimensional or not known. Use mc.distance_to_mean for \
+distances to the mean, or mc.mean_embedding for the mean as a function.
+    """
+    points = hilbert(kernel).prepare(X)
+    return coordinates(
+        Expansion(kernel, points, np.full(points.n, 1.0 / points.n)),
+        d,
+        "The coordinates of the mean need a finite feature map: kernel operations alone cannot give them",
+        "Use mc.distance_to_mean for distances to the mean, or mc.mean_embedding for the mean as a function.",
+    )

@@ -1,0 +1,71 @@
+"""What the Hilbert space asks of kernels, matrices and points: shared by functions, geometry and embeddings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.errors import InvalidInput
+from mercer.gram import Gram, TiledGram
+from mercer.kernels.base import Kernel, Similarity, join
+from mercer.kernels.points import Array, Points, is_frame
+
+
+def hilbert(kernel: Any) -> Kernel:
+    """The kernel, if a Hilbert space belongs to it."""
+    if isinstance(kernel, Kernel):
+        return kernel
+    raise InvalidInput(
+        "Lengths and distances need a kernel: only a positive semidefinite function is an inner product",
+        got=f"the smoothing weight {kernel!r}" if isinstance(kernel, Similarity) else repr(kernel),
+        advice="No Hilbert space belongs to a weight; use a kernel such as mc.Gaussian or mc.Matern.",
+    )
+
+
+def streamed(similarity: Similarity, X: Any, Z: Any = None, dtype: Any = None) -> Gram:
+    """The matrix for a single product: tiles are computed, used and forgotten, even where all of them would fit."""
+    return TiledGram(similarity, similarity.pair(X, Z, dtype), budget=0)
+
+
+def finite(values: Array, what: str) -> Array:
+    """The values, if none of them overflowed."""
+    if np.isfinite(values).all():
+        return values
+    raise InvalidInput(
+        f"{what} must fit {values.dtype}", got="an overflow", advice="Rescale the points or the coefficients."
+    )
+
+
+def joined(x: Points, z: Points) -> Points:
+    """Two point sets as one, x first."""
+    try:
+        raw = join(x, z)
+    except InvalidInput:
+        raise
+    except ValueError as error:
+        raise InvalidInput(
+            "Both data sets must have the same columns", got=str(error), advice="Check how they were selected."
+        ) from None
+    known = x.index is not None and z.index is not None
+    return Points(raw, np.concatenate([x.index, z.index]) if known else None)
+
+
+def same_points(x: Points, z: Points) -> bool:
+    """Whether two point sets are the same objects in the same order, as far as == can tell."""
+    a, b = x.raw, z.raw
+    if a is b:
+        return True
+    if x.n != z.n or type(a) is not type(b):
+        return False
+    if sp.issparse(a):
+        return a.shape == b.shape and (a != b).nnz == 0
+    if is_frame(a):
+        return bool(a.equals(b))
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and np.array_equal(a, b)
+    try:
+        return bool(a == b)
+    except ValueError:  # lists of arrays
+        return False
