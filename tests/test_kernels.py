@@ -52,7 +52,8 @@ def test_leaf_is_its_formula(kernel, reference, dtype):
 
 SPARSE = [mc.Linear(), mc.Polynomial(3, c=1.0), mc.Gaussian(1.3), mc.Gaussian([0.5, 1.0, 2.0, 3.0]), mc.Matern(1.0),
           mc.RationalQuadratic(1.0), mc.ArcCosine(1), mc.Bilinear(np.eye(4)), mc.Gaussian(1.0) * mc.Linear() + 1.0,
-          mc.Polynomial(2).normalize(), mc.Gaussian(1.0).on(0, 2), mc.Epanechnikov(2.0)]  # fmt: skip
+          mc.Polynomial(2).normalize(), mc.Gaussian(1.0).on(0, 2), mc.Epanechnikov(2.0), mc.Laplacian(1.0),
+          mc.Laplacian([0.5, 1.0, 2.0, 3.0])]  # fmt: skip
 
 
 @pytest.mark.parametrize("kernel", SPARSE, ids=repr)
@@ -68,9 +69,8 @@ def test_sparse_equals_dense(kernel, form):
 
 def test_sparse_is_refused_where_it_makes_no_sense():
     X = sp.csr_array(np.eye(3))
-    for kernel in (mc.Laplacian(1.0), mc.Periodic(1.0, 1.0)):
-        with pytest.raises(mc.InvalidInput, match="dense"):
-            kernel(X)
+    with pytest.raises(mc.InvalidInput, match="dense"):
+        mc.Periodic(1.0, 1.0)(X)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 6, 20, 80])
@@ -248,3 +248,24 @@ def test_transformers_serve_as_maps():
     scaler = StandardScaler().fit(X)
     np.testing.assert_allclose(mc.Gaussian(1.0).after(scaler)(X), mc.Gaussian(1.0)(scaler.transform(X)))
     np.testing.assert_allclose(mc.FromFeatures(scaler)(X), mc.Linear()(scaler.transform(X)))
+
+
+def test_points_and_functions_are_pickled_without_what_was_computed():
+    import pickle
+
+    X = rng.normal(size=(5, 2))
+    k = mc.Gaussian(1.0) + mc.Linear()
+    points = k.prepare(X).take([1, 3])
+    again = pickle.loads(pickle.dumps(points))
+    np.testing.assert_array_equal(k(again), k(X[[1, 3]]))
+    np.testing.assert_array_equal(again.index, [1, 3])
+    f = mc.Expansion(k, X, np.ones(5))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(f))(X), f(X))
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_functions_on_frames_add(frame):
+    a, b = frame({"x": [1.0, 2.0], "y": [0.0, 1.0]}), frame({"x": [3.0], "y": [5.0]})
+    k = mc.Gaussian(1.0).on("x")
+    f, g = mc.Expansion(k, a, [1.0, 2.0]), mc.Expansion(k, b, [3.0])
+    np.testing.assert_allclose((f + g)(a), f(a) + g(a))

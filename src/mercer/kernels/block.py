@@ -287,11 +287,13 @@ class Block:
             np.fill_diagonal(out, 0.0)
 
     def _fill_l1(self, out: Array) -> None:
-        if sp.issparse(self.pair.vectors()[0]):
-            raise InvalidInput(
-                "L1 distances need dense data", got="a sparse matrix", advice="Pass X.toarray() if it fits."
-            )
-        self._differences(_loops.tiles.l1_tile, out)
+        if not sp.issparse(self.pair.vectors()[0]):
+            self._differences(_loops.tiles.l1_tile, out)
+            return
+        c = self.pair.centred()
+        x, z = c.x[self.rows], c.z[self.cols]
+        used = np.union1d(x.indices, z.indices)
+        _loops.tiles.l1_tile(x[:, used].toarray(), z[:, used].toarray(), out)
 
     def _differences(self, fill: Callable[[Array, Array, Array], None], out: Array) -> None:
         """Fill `out` from the differences of rows, taken in the rows' own precision."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -49,6 +50,13 @@ class Points:
 
     def __len__(self) -> int:
         return self.n
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: the objects, not what was computed from them."""
+        return {"raw": self.raw, "index": self.index}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """The value made for `key`, made at the first call."""
@@ -130,8 +138,9 @@ def concatenate(X: Any, Z: Any) -> Any:
         return sp.vstack([sp.csr_array(X), sp.csr_array(Z)], format="csr")
     if isinstance(X, np.ndarray) and isinstance(Z, np.ndarray):
         return np.concatenate([X, Z])
-    if is_frame(X) or is_frame(Z):
-        return np.concatenate([np.asarray(X, dtype=object), np.asarray(Z, dtype=object)])
+    if is_frame(X) and type(X) is type(Z):
+        library: Any = sys.modules[type(X).__module__.partition(".")[0]]  # pandas or Polars, whichever made it
+        return library.concat([X, Z])
     return [*X, *Z]
 
 

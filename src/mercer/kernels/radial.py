@@ -343,10 +343,25 @@ class RationalQuadratic(Radial, Kernel):
     tags: ClassVar[Tags] = STATIONARY
 
     def _profile(self, sqdist: Array, sigma: float) -> None:
+        self._log_profile(sqdist, sigma)
+        _loops.tiles.exp_(sqdist)
+
+    def _log_profile(self, sqdist: Array, sigma: float) -> None:
         sqdist *= sqdist.dtype.type(0.5 / (self.alpha * sigma**2))
         np.log1p(sqdist, out=sqdist)
         sqdist *= sqdist.dtype.type(-self.alpha)
-        _loops.tiles.exp_(sqdist)
+
+    def log_tile(self, block: Block, out: Array) -> None:
+        own, sigma = self._own(block)
+        own.sqdist(out)
+        self._log_profile(out, sigma)
+
+    @property
+    def exact_log(self) -> bool:
+        return True
+
+    def log_diagonal(self, points: Points) -> NDArray[np.float64]:
+        return np.zeros(points.n)
 
     def _slope(self, u: Array) -> Array:
         return np.asarray(-0.5 * np.exp(-(self.alpha + 1) * np.log1p(u / (2 * self.alpha))))
