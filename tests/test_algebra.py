@@ -230,3 +230,42 @@ def test_composite_kernels_share_products_and_distances(monkeypatch):
     calls.clear()
     (mc.Linear() + mc.Polynomial(2) * mc.Polynomial(3, c=1.0) + mc.exp(0.01 * mc.Linear()))(wide)
     assert len(calls) == 1
+
+
+def test_values_survive_copies_and_stay_frozen():
+    import copy
+
+    k = 2.0 * mc.Gaussian([1.0, 2.0])
+    for again in (copy.copy(k), copy.deepcopy(k), pickle.loads(pickle.dumps(k))):
+        assert again == k
+        with pytest.raises(ValueError, match="read-only"):
+            again.kernel.sigma[0] = 9.0
+    fixed = mc.Gaussian(mc.Fixed(1.0))
+    assert mc.Gaussian(**fixed.get_params(deep=False)) == fixed == pickle.loads(pickle.dumps(fixed))
+    assert mc.Gaussian(mc.Fixed(mc.Fixed(1.0))) == fixed
+    assert mc.Bilinear([[1.0, 0.0], [0.0, 1.0]]) == mc.Bilinear([[1.0, -0.0], [-0.0, 1.0]])
+
+
+def test_the_builtin_sum_adds_kernels():
+    assert sum([a, b, mc.Linear()]) == a + b + mc.Linear()
+    with pytest.raises(mc.RuleBroken, match="No rule"):
+        1 - a
+
+
+def test_weights_have_no_algebra_but_products():
+    w = mc.Epanechnikov(1.0)
+    for make in (lambda: w + w, lambda: 2 * w, lambda: mc.WeightProduct((mc.Linear(),)), lambda: mc.WeightProduct(3),
+                 lambda: mc.WeightOn(mc.Linear(), 0)):  # fmt: skip
+        with pytest.raises(mc.InvalidInput):
+            make()
+
+
+def test_nested_constructors_print_as_they_are():
+    for kernel in (mc.Sum((b, mc.Sum((a, b)))), mc.Product((b, mc.Product((a, b)))), mc.Sum((a,))):
+        assert eval(repr(kernel), {n: getattr(mc, n) for n in mc.__all__}) == kernel
+
+
+def test_whole_numbers_are_whole():
+    for bad in (float("inf"), float("nan"), "2", None, 1.5, 0):
+        with pytest.raises(mc.RuleBroken):
+            mc.Linear() ** bad

@@ -148,3 +148,95 @@ def test_prepared_points_are_used_again():
     assert k.prepare(points) is points
     assert "DenseGram 900×900 float64" in repr(mc.gram.of(k, points))
     np.testing.assert_array_equal(np.asarray(mc.gram.of(k, points)), k(X))
+
+
+def test_a_failing_worker_stops_the_others():
+    calls = []
+
+    def f(x, z):
+        calls.append(1)
+        if len(calls) == 50:
+            raise RuntimeError("enough")
+        return 1.0
+
+    with pytest.raises(RuntimeError, match="enough"):
+        mc.FromFunction(f)(np.zeros((600, 2)))
+    assert len(calls) < 5_000
+
+
+def test_an_interrupt_ends_the_work():
+    import os
+    import signal
+    import time
+
+    calls = []
+
+    def f(x, z):
+        calls.append(1)
+        if len(calls) == 50:
+            os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(1e-5)
+        return 1.0
+
+    with pytest.raises(KeyboardInterrupt):
+        mc.FromFunction(f)(np.zeros((1500, 2)))
+    assert len(calls) < 100_000
+    assert np.isfinite(mc.Gaussian(1.0)(X)).all()
+
+
+def test_maps_that_fill_grams_themselves_do_not_wait_for_each_other():
+    points = mc.Linear().prepare(X)
+    busy = threading.Event()
+
+    def phi(X):
+        busy.wait(5)
+        return mc.Matern(1.0)(X, X[:300])
+
+    slow = mc.FromFunction(lambda x, z: busy.set() or 1.0) + mc.Gaussian(1.0)
+    other = threading.Thread(target=lambda: slow(points), daemon=True)
+    other.start()
+    done = threading.Thread(target=lambda: mc.FromFeatures(phi)(points), daemon=True)
+    done.start()
+    done.join(60)
+    assert not done.is_alive()
+    other.join(60)
+    assert not other.is_alive()
+
+
+def test_a_matrix_larger_than_memory_is_refused_before_it_is_allocated():
+    with pytest.raises(mc.InvalidInput, match=r"3000000×3000000.*72 TB"):
+        mc.Linear()(np.ones((3_000_000, 1)))
+
+
+def test_vectors_multiply_from_the_left():
+    v = rng.normal(size=900)
+    for size in (None, 1):
+        G = mc.gram.of(mc.Gaussian(1.0), X, budget=size)
+        np.testing.assert_allclose(v @ G, G @ v)
+        np.testing.assert_allclose(np.stack([v, 2 * v]) @ G, (G @ np.stack([v, 2 * v]).T).T)
+    with pytest.raises(mc.InvalidInput, match="symmetric"):
+        v @ mc.gram.of(mc.Linear(), X, Z)
+
+
+def test_blocks_on_the_diagonal_are_exact_and_positions_are_checked():
+    G = mc.gram.of(mc.Linear().normalize(), X, budget="1 MB")
+    block = G.block([3, 1, 7], [3, 1, 7])
+    assert (block == block.T).all()
+    assert (np.diag(block) == 1).all()
+    for bad in (None, [], [[0]], 3.5, "a"):
+        with pytest.raises(mc.InvalidInput, match="Positions"):
+            G.rows(bad)
+    np.testing.assert_array_equal(G.rows((0, 1)), G.rows([0, 1]))
+    np.testing.assert_array_equal(G.rows(-1), G.rows([899]))
+    with pytest.raises(ValueError, match="read-only"):
+        mc.gram.of(mc.Linear(), X).restrict([0, 1]).dense()[0, 0] = 1.0
+
+
+def test_the_advised_budget_suffices():
+    G = mc.gram.of(mc.Gaussian(1.0), X, budget="1 MB")
+    with pytest.raises(mc.InvalidInput) as caught:
+        G.dense()
+    advised = int(caught.value.advice.partition("budget=")[2].rstrip(")."))
+    assert mc.gram.of(mc.Gaussian(1.0), X, budget=advised).dense().shape == (900, 900)
+    assert show_bytes(999_999) == "1 MB"
+    assert budget(np.int64(5)) == 5

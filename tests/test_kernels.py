@@ -269,3 +269,98 @@ def test_functions_on_frames_add(frame):
     k = mc.Gaussian(1.0).on("x")
     f, g = mc.Expansion(k, a, [1.0, 2.0]), mc.Expansion(k, b, [3.0])
     np.testing.assert_allclose((f + g)(a), f(a) + g(a))
+
+
+def test_reordered_precomputed_points_keep_their_columns():
+    K = np.array([[3.0, 1, 0], [1, 4, 2], [0, 2, 5]])
+    order = [2, 0, 1]
+    for size in (None, 71):
+        part = mc.gram.of(mc.Precomputed(), K, budget=size).restrict(order)
+        for row in range(3):
+            np.testing.assert_array_equal(part.rows([row]), K[np.ix_([order[row]], order)])
+        np.testing.assert_array_equal(part.diag(), np.diag(K)[order])
+    np.testing.assert_array_equal(mc.gram.of(mc.Precomputed(), K, budget=30).block([0], [2, 1, 0]), K[:1, ::-1])
+    with pytest.raises(mc.InvalidInput, match="symmetric"):
+        mc.Precomputed()([[1.0, 2.0], [0.0, 1.0]])
+
+
+def test_overflow_is_refused_wherever_it_arises():
+    narrow = np.array([[1.0], [0.0]], np.float32)
+    for kernel, X in (
+        (1e200 * mc.Linear(), [[1e100]]),
+        (mc.Polynomial(2) * mc.Polynomial(2), [[1e70]]),
+        (mc.Linear() + mc.Linear(), [[1.2e154]]),
+        (mc.Linear().rescale(lambda X: np.full(len(X), 1e200)), [[1.0]]),
+        (1e60 * mc.Linear(), narrow),
+        (1e60 * mc.Gaussian(1.0), narrow),
+        (mc.Linear() + 1e60, narrow),
+    ):
+        with pytest.raises(mc.InvalidInput, match="overflow"):
+            kernel(X)
+    with pytest.raises(mc.InvalidInput, match="overflow"):
+        mc.Polynomial(4).diag(np.array([[1e10]], np.float32))
+    with pytest.raises(mc.InvalidInput, match="overflow"):
+        mc.exp(mc.Polynomial(2, c=1.0)).gradient([[30.0]], [[1.0]])
+
+
+def test_columns_are_never_guessed():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+    with pytest.raises(mc.InvalidInput, match="same order"):
+        mc.Linear()(frame, frame[["b", "a"]])
+    with pytest.raises(mc.InvalidInput, match="positions or names"):
+        mc.Linear().on(np.array([True, False]))
+    with pytest.raises(mc.InvalidInput, match="positions or names"):
+        mc.Linear().on([0.7, 1.9])
+    with pytest.raises(mc.InvalidInput, match="distinct"):
+        mc.Linear().on("a", "a")
+    with pytest.raises(mc.InvalidInput, match="equal length"):
+        mc.Linear().on(1)([(1.0, 2.0), (5.0,)])
+    for table in (frame, pl.DataFrame(frame)):
+        taken = mc.Linear().prepare(table).take(np.array([True, False]))
+        np.testing.assert_array_equal(mc.Linear()(taken), [[10.0]])
+
+
+def test_text_is_not_a_number():
+    for X in (
+        [["10"], ["20"]],
+        np.array([["10"], [20]], dtype=object),
+        pd.DataFrame({"zip": pd.Categorical(["1", "2"])}),
+    ):
+        with pytest.raises(mc.InvalidInput, match="numeric"):
+            mc.Linear()(X)
+    for bad in ("2", True):
+        with pytest.raises(mc.InvalidInput, match="sigma"):
+            mc.Gaussian(bad)
+
+
+def test_sparse_distances_do_not_cancel_and_input_is_left_alone():
+    X = rng.normal(size=(30, 50)) * (rng.random((30, 50)) < 0.3) * 100
+    X = np.vstack([X, X])
+    for dtype, tolerance in ((np.float64, 1e-12), (np.float32, 1e-5)):
+        for kernel in (mc.Matern(1.0, 0.5), mc.Gaussian(1.0), mc.Laplacian(30.0)):
+            dense, sparse = kernel(X.astype(dtype)), kernel(sp.csr_array(X.astype(dtype)))
+            assert np.abs(dense - sparse).max() < tolerance
+    unsorted = sp.csr_array((np.array([1.0, 2.0, 3.0]), np.array([2, 0, 2]), np.array([0, 3])), shape=(1, 3))
+    before = unsorted.indices.copy()
+    np.testing.assert_array_equal(mc.Linear()(unsorted), [[20.0]])
+    np.testing.assert_array_equal(unsorted.indices, before)
+    with pytest.raises(mc.InvalidInput, match="row 1, column 2"):
+        mc.Linear()(sp.csr_array(np.array([[1.0, 0, 0], [0, 0, np.nan]])))
+
+
+def test_categories_of_every_kind():
+    frame = pd.DataFrame([["a", "a"], ["b", "a"]], columns=["x", "x"])
+    np.testing.assert_array_equal(mc.Hamming()(frame), [[1, 0.5], [0.5, 1]])
+    with pytest.raises(mc.InvalidInput, match="missing"):
+        mc.Delta()(pd.DataFrame({"x": pd.array([1, None], dtype="Int64")}))
+    day = np.array(["2020-01-01", "2020-01-02"])
+    np.testing.assert_array_equal(mc.Delta()(day.astype("M8[ns]"), day.astype("M8[us]")), np.eye(2))
+    with pytest.raises(mc.InvalidInput, match="equal length"):
+        mc.Delta()([("b", 1), 3])
+    with pytest.raises(mc.InvalidInput, match="sparse"):
+        mc.Delta()(sp.csr_array(np.eye(2)))
+
+
+def test_a_constant_does_not_widen_the_dtype():
+    frame = pd.DataFrame({"a": np.ones(2, np.float32)})
+    assert (mc.Linear() + 1.0)(frame).dtype == np.float32

@@ -8,6 +8,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mercer.errors import InvalidInput
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
@@ -55,17 +57,17 @@ def budget(wanted: Any = None) -> int:
     >>> budget("1.5 GB")
     1500000000
     """
+    source = "A memory budget"
     if wanted is None:
         wanted = os.environ.get("MERCER_MEMORY") or available() // 2
+        source = "The memory budget in MERCER_MEMORY"
     if isinstance(wanted, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", wanted.lower())
         if match is None or match[2] not in _UNITS:
-            raise InvalidInput("A memory budget must be bytes or a text", got=repr(wanted), advice="Such as '2 GB'.")
+            raise InvalidInput(f"{source} must be bytes or a text", got=repr(wanted), advice="Such as '2 GB'.")
         wanted = float(match[1]) * _UNITS[match[2]]
-    if isinstance(wanted, bool) or not isinstance(wanted, (int, float)) or not 0 < wanted < 2**63:
-        raise InvalidInput(
-            "A memory budget must be a positive number of bytes", got=repr(wanted), advice="E.g. '2 GB'."
-        )
+    if isinstance(wanted, bool) or not isinstance(wanted, (int, float, np.number)) or not 0 < wanted < 2**63:
+        raise InvalidInput(f"{source} must be a positive number of bytes", got=repr(wanted), advice="E.g. '2 GB'.")
     return int(wanted)
 
 
@@ -81,8 +83,8 @@ def show_bytes(size: int) -> str:
     '128 GB'
     """
     units = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
-    exponent = next((e for e in range(len(units)) if size < 10 ** (3 * e + 3)), len(units) - 1)
-    return f"{format(Decimal(size) / 10 ** (3 * exponent), '.3g').lower()} {units[exponent]}"
+    exponent = next((e for e in range(len(units)) if size < 0.9995 * 10 ** (3 * e + 3)), len(units) - 1)
+    return f"{float(Decimal(size) / 10 ** (3 * exponent)):.3g} {units[exponent]}"
 
 
 def within(nbytes: int, limit: int, what: str, advice: str) -> None:
@@ -91,3 +93,10 @@ def within(nbytes: int, limit: int, what: str, advice: str) -> None:
         raise InvalidInput(
             f"{what} must fit the memory budget of {show_bytes(limit)}", got=show_bytes(nbytes), advice=advice
         )
+
+
+def allocatable(nbytes: int, what: str, advice: str) -> None:
+    """Refuse one array that would take nearly all there is: the system would kill the process instead."""
+    if nbytes > 2**26:  # smaller ones are not worth the look at the system's tables
+        limit = budget() if os.environ.get("MERCER_MEMORY") else int(0.9 * available())
+        within(nbytes, limit, what, advice)

@@ -23,6 +23,8 @@ class Gram(ABC):
     symmetric : whether rows and columns are the same points.
     """
 
+    __array_ufunc__ = None  # V @ K reaches __rmatmul__
+
     def __init__(self, kernel: Similarity, pair: Pair) -> None:
         self.kernel, self.pair = kernel, pair
         self.x, self.z, self.symmetric = pair.x, pair.z, pair.same
@@ -35,6 +37,11 @@ class Gram(ABC):
     @abstractmethod
     def __matmul__(self, V: Any) -> Array:
         """K V for V of shape (m,) or (m, t)."""
+
+    def __rmatmul__(self, V: Any) -> Array:
+        """V K for a symmetric K."""
+        self._require_symmetric("V @ K")
+        return (self @ np.asarray(V).T).T
 
     @abstractmethod
     def dense(self) -> Array:
@@ -96,9 +103,11 @@ class Gram(ABC):
 
 def positions(index: Any, n: int) -> Array:
     """Slices, masks and index arrays as whole positions, checked."""
+    required = f"Positions must be a non-empty slice, mask or 1-D index within 0 … {n - 1}"
     try:
-        return np.atleast_1d(np.arange(n)[index])
+        chosen = np.atleast_1d(np.arange(n)[list(index) if isinstance(index, tuple) else index])
     except (IndexError, TypeError) as error:
-        raise InvalidInput(
-            f"Positions must lie within 0 … {n - 1}", got=str(error), advice="Check the index."
-        ) from None
+        raise InvalidInput(required, got=str(error), advice="Check the index.") from None
+    if index is None or chosen.ndim != 1 or chosen.size == 0:
+        raise InvalidInput(required, got=repr(index), advice="Check the index.")
+    return chosen

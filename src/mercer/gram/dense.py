@@ -40,5 +40,8 @@ class DenseGram(Gram):
         self._require_symmetric("restrict")
         chosen = positions(index, self.shape[0])
         pair = self.kernel.pair(self.x.take(chosen), dtype=self.dtype)
-        K = None if self._K is None else np.ascontiguousarray(self._K[np.ix_(chosen, chosen)])
+        if self._K is None:
+            return DenseGram(self.kernel, pair)
+        K = self._K[np.ix_(chosen, chosen)]
+        K.flags.writeable = False
         return DenseGram(self.kernel, pair, K)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from mercer.gram.base import Gram, positions
 from mercer.kernels.base import Similarity
 from mercer.kernels.block import Pair
 from mercer.kernels.points import Array
-from mercer.memory import show_bytes, within
+from mercer.memory import within
 
 
 class TiledGram(Gram):
@@ -23,7 +25,7 @@ class TiledGram(Gram):
             self.nbytes,
             self.budget,
             f"The dense {self.shape[0]}×{self.shape[1]} Gram",
-            f"Use K @ V and blocks of K, or allow it: gram.of(..., budget={show_bytes(self.nbytes)!r}).",
+            f"Use K @ V and blocks of K, or allow it: gram.of(..., budget={self.nbytes}).",
         )
         return self.kernel(self.x, None if self.symmetric else self.z, dtype=self.dtype)
 
@@ -31,7 +33,10 @@ class TiledGram(Gram):
         i, j = positions(rows, self.shape[0]), positions(cols, self.shape[1])
         advice = "Take fewer rows or columns at a time."
         within(len(i) * len(j) * self.dtype.itemsize, self.budget, f"A {len(i)}×{len(j)} block", advice)
-        return self.kernel(self.x.take(i), self.z.take(j), dtype=self.dtype)
+        if self.symmetric and np.array_equal(i, j):
+            return self.kernel(self.x.take(i), dtype=self.dtype)
+        columns = self.z if len(j) == self.z.n and np.array_equal(j, np.arange(self.z.n)) else self.z.take(j)
+        return self.kernel(self.x.take(i), columns, dtype=self.dtype)
 
     def __matmul__(self, V: Any) -> Array:
         V, single = self._vectors(V)

@@ -6,15 +6,19 @@ A leaf says how to fill one tile of a Gram matrix; everything else follows from 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer import memory
 from mercer.errors import InvalidInput
 from mercer.kernels import tiling
 from mercer.kernels.block import Block, Pair
+from mercer.kernels.elementwise import require_finite
+from mercer.kernels.parameters import key
 from mercer.kernels.points import Array, Points, as_vectors, concatenate
 from mercer.kernels.proof import Proof, Unproven
 from mercer.kernels.values import Value
@@ -32,7 +36,8 @@ PLUS, TIMES, POWER, ATOM = 1, 2, 3, 4
 class Tags:
     """What is known about a similarity without evaluating it.
 
-    stationary: depends on x − z only. radial: on ‖x − z‖ only. normalised: k(x, x) = 1. nonnegative: k ≥ 0.
+    stationary: depends on x − z only. radial: on ‖x − z‖ only. normalised: k(x, x) = 1 (where it is not 0).
+    nonnegative: k ≥ 0.
     finite_rank: has a finite feature map on every finite-dimensional space, so that models are parametric.
     universal: its functions approximate every continuous function on a compact set (lecture 002).
     cpd_order: conditionally positive definite of this order; 0 is positive semidefinite, None is not known.
@@ -81,8 +86,11 @@ class Similarity(Value, ABC):
 
     @property
     def encoding(self) -> Any:
-        """Leaves with equal encodings share the encoded points."""
-        return "vectors" if type(self).encode is Similarity.encode else self
+        """Leaves with equal encodings share the encoded points. `encode` may depend on fields, not on parameters."""
+        if type(self).encode is Similarity.encode:
+            return "vectors"
+        parameters = {name for name, _ in self._rules()}
+        return type(self), tuple(key(v) for name, v in self._fields().items() if name not in parameters)
 
     def align(self, x: Any, z: Any) -> tuple[Any, Any]:
         """Make two encoded data sets comparable (the same object where both are the same data)."""
@@ -161,9 +169,9 @@ class Similarity(Value, ABC):
             advice="Work with Gram matrices, or approximate: mc.taylor_features or mc.fourier_features.",
         )
 
-    def fill(self, pair: Pair, out: Array) -> Array:
-        """out = K over the threads. Override where whole rows are faster than tiles."""
-        return tiling.fill(self, pair, out)
+    def fill(self, pair: Pair, out: Array, finish: Callable[[Array], None] | None = None) -> Array:
+        """out = K over the threads, each part passed to `finish`. Override where whole rows are faster than tiles."""
+        return tiling.fill(self, pair, out, finish)
 
     def multiply(self, pair: Pair, V: Array) -> NDArray[np.float64]:
         """K V for V of shape (m, t), without storing K. Override where values need not leave the registers."""
@@ -196,8 +204,8 @@ class Similarity(Value, ABC):
         z = None if Z is None else self.prepare(Z)
         if dtype is None:
             dtype = np.result_type(self.dtype_of(x), self.dtype_of(x if z is None else z))
-        elif np.dtype(dtype) not in (np.float32, np.float64):
-            raise InvalidInput("`dtype` must be float32 or float64", got=dtype, advice="Choose one of them.")
+        elif dtype not in (np.float32, np.float64, "float32", "float64"):
+            raise InvalidInput("`dtype` must be float32 or float64", got=repr(dtype), advice="Choose one of them.")
         return Pair(x, z, dtype, shared=len(self.leaves) > 1)
 
     def __call__(self, X: Any, Z: Any = None, *, dtype: Any = None) -> Array:
@@ -209,6 +217,10 @@ class Similarity(Value, ABC):
                [11., 25.]])
         """
         pair = self.pair(X, Z, dtype)
+        n, m = pair.shape
+        memory.allocatable(
+            n * m * pair.dtype.itemsize, f"The {n}×{m} matrix", "Use gram.of(k, X), which never stores it."
+        )
         return self.fill(pair, np.empty(pair.shape, pair.dtype))
 
     def diag(self, X: Any) -> Array:
@@ -219,10 +231,10 @@ class Similarity(Value, ABC):
         array([ 4., 25.])
         """
         points = self.prepare(X)
-        with np.errstate(over="ignore"):
-            diagonal = self.diagonal(points)
+        with np.errstate(over="ignore", invalid="ignore"):
+            diagonal = self.diagonal(points).astype(self.dtype_of(points), copy=False)
         require_finite(diagonal, self)
-        return diagonal.astype(self.dtype_of(points), copy=False)
+        return diagonal
 
     def gradient(self, X: Any, G: Any, Z: Any = None) -> NDArray[np.float64]:
         """Σᵢⱼ Gᵢⱼ ∂k(xᵢ, zⱼ)/∂theta: the adjoint derivative by every free parameter, in log space.
@@ -237,11 +249,14 @@ class Similarity(Value, ABC):
         """
         pair = self.pair(X, Z)
         G = self._adjoint(G, pair)
-        total = np.zeros(len(self.theta))
-        for rows in tiling.spans(pair.shape[0], tiling.TILE_ROWS):
-            for cols in tiling.spans(pair.shape[1], tiling.TILE_COLS):
-                total += self.tile_gradient(pair.block(rows, cols), G[rows, cols])
-        return total
+        totals = tiling.Totals((len(self.theta),))
+
+        def work(block: Block, share: int) -> None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                totals[share] += self.tile_gradient(block, G[block.rows, block.cols])
+
+        tiling.each(pair, work, triangle=False)
+        return _finite_gradient(totals.sum(), self)
 
     def input_gradient(self, X: Any, G: Any, Z: Any = None) -> NDArray[np.float64]:
         """Σⱼ Gᵢⱼ ∂k(xᵢ, zⱼ)/∂xᵢ: the derivative by the points, shape (n, d); the second argument is held still.
@@ -254,16 +269,19 @@ class Similarity(Value, ABC):
         """
         pair = self.pair(X, X if Z is None else Z)
         G = self._adjoint(G, pair)
-        spans = tiling.spans
-        return np.concatenate(
-            [
-                sum(
-                    self.tile_input_gradient(pair.block(rows, cols), G[rows, cols])
-                    for cols in spans(pair.shape[1], tiling.TILE_COLS)
-                )
-                for rows in spans(pair.shape[0], tiling.TILE_ROWS)
-            ]
-        )
+        totals: dict[tuple[int, int], NDArray[np.float64]] = {}
+
+        def work(block: Block, share: int) -> None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                part = self.tile_input_gradient(block, G[block.rows, block.cols])
+            key = (block.rows.start, share)
+            totals[key] = totals[key] + part if key in totals else part
+
+        tiling.each(pair, work, triangle=False)
+        gradient = np.zeros((pair.shape[0], next(iter(totals.values())).shape[1]))
+        for (start, _), part in sorted(totals.items()):
+            gradient[start : start + len(part)] += part
+        return _finite_gradient(gradient, self)
 
     @staticmethod
     def _adjoint(G: Any, pair: Pair) -> Array:
@@ -275,16 +293,10 @@ class Similarity(Value, ABC):
         return G
 
 
-def require_finite(values: Array, kernel: Similarity) -> None:
-    """Raise if an evaluation overflowed."""
-    # The extremes carry any NaN or infinity, and are faster to find than a mask of all values.
-    if np.isfinite(values.max()) and np.isfinite(values.min()):
-        return
-    raise InvalidInput(
-        f"Kernel values must fit {values.dtype}",
-        got=f"an overflow in {kernel!r}",
-        advice="Rescale the points, or normalise the kernel: k.normalize() works in the log domain where it can.",
-    )
+def _finite_gradient(gradient: NDArray[np.float64], kernel: Similarity) -> NDArray[np.float64]:
+    if gradient.size:
+        require_finite(gradient, kernel)
+    return gradient
 
 
 class Kernel(Similarity):
@@ -315,7 +327,8 @@ class Kernel(Similarity):
     def __radd__(self, other: Any) -> Kernel:
         from mercer.kernels import algebra
 
-        return algebra.add(other, self)
+        # The builtin sum starts from 0.
+        return self if isinstance(other, int) and other == 0 else algebra.add(other, self)
 
     def __mul__(self, other: Any) -> Kernel:
         from mercer.kernels import algebra
@@ -341,6 +354,8 @@ class Kernel(Similarity):
         from mercer.kernels import algebra
 
         raise algebra.no_rule("k₁ − k₂", "a difference of kernels is in general not a kernel")
+
+    __rsub__ = __sub__
 
     def __neg__(self) -> Kernel:
         from mercer.kernels import algebra
@@ -432,6 +447,15 @@ class Weight(Similarity):
         from mercer.kernels import algebra
 
         return algebra.multiply_weights(self, other)
+
+    __rmul__ = __mul__
+
+    def __add__(self, other: Any) -> Weight:
+        raise InvalidInput(
+            "Weights multiply, but do not add", got=f"{self!r} + {other!r}", advice="Smooth with one of them at a time."
+        )
+
+    __radd__ = __add__
 
     def on(self, *columns: Any) -> Weight:
         """The weight on some columns of a table; products of these are product weights.

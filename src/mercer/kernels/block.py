@@ -6,7 +6,6 @@ cancel digits. A `Block` is one tile of it: it owns the products and squared dis
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from mercer import _loops
 from mercer.errors import InvalidInput
-from mercer.kernels.points import Array, Points, View
+from mercer.kernels.points import Array, Once, Points, View, column_names
 
 if TYPE_CHECKING:
     from mercer.kernels.base import Similarity
@@ -45,7 +44,7 @@ class Centred(NamedTuple):
     z_rows: Any
 
 
-class Pair:
+class Pair(Once):
     """Two data sets (or one with itself) and the dtype of their Gram matrix."""
 
     def __init__(
@@ -57,6 +56,7 @@ class Pair:
         shared: bool = True,
         scale: tuple[float, ...] | None = None,
     ) -> None:
+        super().__init__()
         self.x = x
         self.z = x if z is None else z
         self.same = z is None or z is x
@@ -64,15 +64,6 @@ class Pair:
         self.shared = shared
         self.scale = scale
         self.shape = (self.x.n, self.z.n)
-        self._cache: dict[Hashable, Any] = {}
-        self._lock = threading.RLock()
-
-    def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        with self._lock:
-            if key not in self._cache:
-                self._cache[key] = make()
-            value: T = self._cache[key]
-            return value
 
     def view(self, view: View) -> Pair:
         def make() -> Pair:
@@ -103,6 +94,13 @@ class Pair:
 
         def make() -> tuple[Any, Any]:
             x, z = self.x.vectors(), self.z.vectors()
+            names = column_names(self.x.raw), column_names(self.z.raw)
+            if all(names) and names[0] != names[1]:
+                raise InvalidInput(
+                    "Both data sets must have the same columns in the same order",
+                    got=f"{names[0]} and {names[1]}",
+                    advice="Select the columns of one like those of the other.",
+                )
             if x.shape[1] != z.shape[1]:
                 raise InvalidInput(
                     "Both data sets must have the same columns",
@@ -276,7 +274,7 @@ class Block:
             out *= -2
             out += x_norms[:, None].astype(self.dtype)
             out += z_norms.astype(self.dtype)
-            np.maximum(out, 0, out=out)
+            _recompute_cancelled(x, z, x_norms, z_norms, out)
         elif x.shape[1] <= DIRECT_COLUMNS:
             self._differences(_loops.tiles.sqdist_tile, out)
         else:
@@ -291,9 +289,7 @@ class Block:
             self._differences(_loops.tiles.l1_tile, out)
             return
         c = self.pair.centred()
-        x, z = c.x[self.rows], c.z[self.cols]
-        used = np.union1d(x.indices, z.indices)
-        _loops.tiles.l1_tile(x[:, used].toarray(), z[:, used].toarray(), out)
+        _sparse_l1(c.x[self.rows], c.z[self.cols], out)
 
     def _differences(self, fill: Callable[[Array, Array, Array], None], out: Array) -> None:
         """Fill `out` from the differences of rows, taken in the rows' own precision."""
@@ -314,3 +310,28 @@ def product(x: Any, z: Any, out: Array) -> None:
         out[...] = (x @ z.T).toarray()
     else:
         np.matmul(x, z.T, out=out)
+
+
+def _recompute_cancelled(
+    x: Any, z: Any, x_norms: NDArray[np.float64], z_norms: NDArray[np.float64], out: Array
+) -> None:
+    """Squared distances of sparse rows whose difference has cancelled, from the differences themselves."""
+    cancelled = np.argwhere(out < CANCELLATION * (x_norms[:, None] + z_norms))
+    for start in range(0, len(cancelled), 4096):
+        i, j = cancelled[start : start + 4096].T
+        out[i, j] = squared_norms(x[i].astype(np.float64) - z[j].astype(np.float64))
+
+
+def _sparse_l1(x: Any, z: Any, out: Array) -> None:
+    """‖x − z‖₁ = ‖x‖₁ + ‖z‖₁ − Σ (|xₖ| + |zₖ| − |xₖ − zₖ|), the sum over common non-zero columns only."""
+    x_size, z_size = (np.asarray(abs(side.astype(np.float64)).sum(axis=1)).ravel() for side in (x, z))
+    columns = z.tocsc()
+    for i in range(x.shape[0]):
+        own = slice(x.indptr[i], x.indptr[i + 1])
+        starts, ends = columns.indptr[x.indices[own]], columns.indptr[x.indices[own] + 1]
+        sizes = ends - starts
+        # The positions of all entries of these columns, one run after the other.
+        at = np.arange(sizes.sum()) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
+        a, b = np.repeat(x.data[own].astype(np.float64), sizes), columns.data[at].astype(np.float64)
+        common = np.bincount(columns.indices[at], np.abs(a) + np.abs(b) - np.abs(a - b), minlength=len(z_size))
+        out[i] = np.maximum(x_size[i] + z_size - common, 0.0)

@@ -10,11 +10,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
-from mercer.kernels.base import Kernel, Tags, require_finite
+from mercer.kernels.base import Kernel, Tags
 from mercer.kernels.block import Block, squared_norms
 from mercer.kernels.parameters import positive, show
-from mercer.kernels.points import Array, Points, as_argument, is_frame
+from mercer.kernels.points import Array, Points, as_argument, as_vectors, is_frame
 from mercer.kernels.proof import Axiom, Proof, Unproven
+from mercer.kernels.tiling import stopped
 from mercer.kernels.views import Mapped
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ class FromFunction(Kernel):
     def tile(self, block: Block, out: Array) -> None:
         x, z = block.encoded(self)
         for i, a in enumerate(x):
+            if stopped():
+                return
             for j in range(i + 1 if block.diagonal else len(z)):
                 out[i, j] = self.value(a, z[j])
         if block.diagonal:
@@ -108,7 +111,7 @@ class FromFunction(Kernel):
         return Unproven(self, "a Python function; mc.check(k, X) tests it on data, mc.refute(k) searches")
 
     def __repr__(self) -> str:
-        more = "" if self.error == 1e-12 else f", error={self.error!r}"
+        more = "" if self._wrapped("error") == 1e-12 else f", error={self._wrapped('error')!r}"
         return f"FromFunction({show(self.f)}{more})"
 
 
@@ -142,9 +145,7 @@ class FromFeatures(Kernel):
         return np.dtype(points.view(Mapped(self.phi)).vectors().dtype)
 
     def tile(self, block: Block, out: Array) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            block.view(Mapped(self.phi)).dot(out)
-        require_finite(out, self)
+        block.view(Mapped(self.phi)).dot(out)
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return squared_norms(points.view(Mapped(self.phi)).vectors())
@@ -154,7 +155,12 @@ class FromFeatures(Kernel):
 
     def proof(self, dim: int | None = None) -> Proof:
         statement = "inner product of an explicit feature map"
-        return Axiom(self, statement, condition=f"phi = {show(self.phi)}", reference="Bishop 2006, (6.1)")
+        return Axiom(
+            self,
+            statement,
+            condition=f"phi = {show(self.phi)}, a function of single points",
+            reference="Bishop 2006, (6.1)",
+        )
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import FunctionMap
@@ -187,14 +193,16 @@ class Precomputed(Kernel):
         if self.K is None:
             return
         narrow = getattr(self.K, "dtype", None) == np.float32
-        K: NDArray[Any] = np.array(self.K, dtype=np.float32 if narrow else np.float64)
+        try:
+            given = self.K.toarray() if sp.issparse(self.K) else self.K
+            K: NDArray[Any] = np.array(given, dtype=np.float32 if narrow else np.float64)
+        except (TypeError, ValueError):
+            raise InvalidInput("K must be a matrix of numbers", got=type(self.K).__name__, advice="Pass it.") from None
         if K.ndim != 2 or K.shape[0] != K.shape[1] or K.size == 0:
             raise InvalidInput("K must be a square matrix", got=f"shape {K.shape}", advice="One row per point.")
         if not np.isfinite(K).all():
             raise InvalidInput("K must be finite", got="NaN or infinity", advice="Check how it was computed.")
-        scale = np.abs(K).max()
-        if np.abs(K - K.T).max() > 1e3 * float(np.finfo(K.dtype).eps) * scale:
-            raise InvalidInput("K must be symmetric", got="an asymmetric matrix", advice="(K + K.T)/2 is symmetric.")
+        _require_symmetric(K)
         K.flags.writeable = False
         self._set(K=K)
 
@@ -204,8 +212,6 @@ class Precomputed(Kernel):
 
     def encode(self, X: Any) -> Any:
         if self.K is None:
-            from mercer.kernels.points import as_vectors
-
             return as_vectors(X)
         positions = np.asarray(X)
         if positions.ndim == 2 and positions.shape[1] == 1:
@@ -229,15 +235,21 @@ class Precomputed(Kernel):
         if self.K is not None:
             out[...] = self.K[np.ix_(x, z)]
             return
+        if block.pair.same:
+            block.pair.once("symmetric", lambda: self._require_symmetric_rows(block.pair.x))
         out[...] = x[:, self._columns(x.shape[1], block.pair.z)[block.cols]]
+
+    def _require_symmetric_rows(self, points: Points) -> None:
+        rows = points.encoded(self)
+        _require_symmetric(rows[:, self._columns(rows.shape[1], points)])
 
     @staticmethod
     def _columns(width: int, z: Points) -> NDArray[np.int64]:
         """The columns of a pairwise matrix that belong to the points z."""
+        if z.index is not None and width == z.among:
+            return np.asarray(z.index)
         if width == z.n:
             return np.arange(z.n)
-        if z.index is not None and width > z.index.max():
-            return np.asarray(z.index)
         raise InvalidInput(
             f"A precomputed matrix must have one column per training point, {z.n} here",
             got=f"{width} columns",
@@ -273,3 +285,9 @@ class Precomputed(Kernel):
 
     def __repr__(self) -> str:
         return "Precomputed()" if self.K is None else f"Precomputed({show(self.K)})"
+
+
+def _require_symmetric(K: Array) -> None:
+    allowed = 1e3 * float(np.finfo(K.dtype).eps) * np.abs(K).max()
+    if np.abs(K - K.T).max() > allowed:
+        raise InvalidInput("K must be symmetric", got="an asymmetric matrix", advice="(K + K.T)/2 is symmetric.")

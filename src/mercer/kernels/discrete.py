@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer import _loops
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel, Tags
 from mercer.kernels.block import Block
-from mercer.kernels.points import Array, Points, column_names, is_frame
+from mercer.kernels.points import Array, Points, column_names, frame_columns, is_frame, object_matrix
 from mercer.kernels.proof import SUM, Axiom, Proof
 
 if TYPE_CHECKING:
@@ -28,9 +30,10 @@ class _Categories(Kernel):
 
     def encode(self, X: Any) -> Any:
         names = column_names(X)
-        columns = [np.asarray(X[name]) for name in X.columns] if is_frame(X) else _columns(X)
+        columns = frame_columns(X) if is_frame(X) else _columns(X)
+        columns = [c.astype("M8[us]") if c.dtype.kind == "M" else c for c in columns]
         for j, column in enumerate(columns):
-            missing = [i for i, v in enumerate(column.tolist()) if v is None or v != v]
+            missing = [i for i, v in enumerate(column.tolist()) if _is_missing(v)]
             if missing:
                 raise InvalidInput(
                     f"Column {names[j] if names else j!r} must have no missing values",
@@ -54,19 +57,27 @@ class _Categories(Kernel):
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return np.ones(points.n)
 
-    def _matches(self, block: Block) -> Array:
+    def _matches(self, block: Block, out: Array) -> int:
+        """Fill `out` with the number of equal columns, and return how many columns there are."""
         x, z = block.encoded(self)
-        total = np.zeros(block.shape, np.int64)
-        for k in range(x.shape[1]):
-            total += x[:, k, None] == z[:, k]
-        return total
+        _loops.tiles.match_tile(x, z, out)
+        return int(x.shape[1])
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA
+        return True
 
 
 def _columns(X: Any) -> list[Array]:
+    if sp.issparse(X):
+        raise InvalidInput("Categories must not be sparse", got="a sparse matrix", advice="Pass X.toarray().")
     if not isinstance(X, np.ndarray):
         rows = list(X)
         if rows and isinstance(rows[0], (list, tuple, np.ndarray)):
-            return _columns(_object_matrix(rows))
+            return _columns(object_matrix(rows))
         X = np.empty(len(rows), dtype=object)
         X[:] = rows
     if X.ndim == 1:
@@ -78,16 +89,6 @@ def _columns(X: Any) -> list[Array]:
             advice="Pass a list of values, or a table.",
         )
     return list(X.T)
-
-
-def _object_matrix(rows: list[Any]) -> Array:
-    widths = {len(row) for row in rows}
-    if len(widths) != 1:
-        raise InvalidInput("Rows must have the same length", got=f"lengths {sorted(widths)}", advice="Pad them.")
-    table = np.empty((len(rows), widths.pop()), dtype=object)
-    for i, row in enumerate(rows):
-        table[i, :] = row
-    return table
 
 
 def _codes(a: Array, b: Array, *, same: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -116,8 +117,8 @@ class Delta(_Categories):
     tags: ClassVar[Tags] = Tags(normalised=True, nonnegative=True)
 
     def tile(self, block: Block, out: Array) -> None:
-        x, _ = block.encoded(self)
-        out[...] = self._matches(block) == x.shape[1]
+        columns = self._matches(block, out)
+        np.equal(out, columns, out=out, casting="unsafe")
 
     def enclose(self, x: Any, z: Any) -> Interval:
         from mercer.kernels.interval import exactly
@@ -140,8 +141,7 @@ class Hamming(_Categories):
     tags: ClassVar[Tags] = Tags(normalised=True, nonnegative=True)
 
     def tile(self, block: Block, out: Array) -> None:
-        x, _ = block.encoded(self)
-        np.divide(self._matches(block), x.shape[1], out=out, casting="same_kind")
+        out /= self._matches(block, out)
 
     def enclose(self, x: Any, z: Any) -> Interval:
         from mercer.kernels.interval import exactly

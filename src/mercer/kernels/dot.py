@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput, RuleBroken
-from mercer.kernels.base import Kernel, Tags, require_finite
+from mercer.kernels.base import Kernel, Tags
 from mercer.kernels.block import Block, squared_norms
 from mercer.kernels.elementwise import whole_power
 from mercer.kernels.parameters import nonnegative, positive, real, show
@@ -38,7 +38,6 @@ class _Dot(Kernel):
         with np.errstate(over="ignore", invalid="ignore"):
             block.dot(out)
             self._apply(out)
-        require_finite(out, self)
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         diagonal = squared_norms(points.vectors())
@@ -202,7 +201,6 @@ class Bilinear(Kernel):
 
     def tile(self, block: Block, out: Array) -> None:
         block.view(self._view).dot(out)
-        require_finite(out, self)
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return squared_norms(points.view(self._view).vectors())
@@ -296,7 +294,6 @@ class ArcCosine(Kernel):
             with np.errstate(over="ignore", invalid="ignore"):
                 out *= norms[0][:, None].astype(out.dtype)
                 out *= norms[1].astype(out.dtype)
-        require_finite(out, self)
 
     def _angular(self, theta: Array) -> Array:
         if self.order == 0:

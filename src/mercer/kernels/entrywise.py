@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,10 +12,10 @@ from numpy.typing import NDArray
 
 from mercer import _loops
 from mercer.errors import RuleBroken
-from mercer.kernels.base import ATOM, POWER, Tags, require_finite
+from mercer.kernels.base import ATOM, POWER, Tags
 from mercer.kernels.block import Block
 from mercer.kernels.elementwise import whole_power
-from mercer.kernels.nodes import Scaled, Unary, inside, premises
+from mercer.kernels.nodes import Scaled, Unary, inside, is_number, premises
 from mercer.kernels.parameters import nonnegative, show
 from mercer.kernels.points import Array, Points
 from mercer.kernels.proof import EXPONENTIAL, POLYNOMIAL, PRODUCT, Proof
@@ -27,19 +28,17 @@ if TYPE_CHECKING:
 class _Entrywise(Unary):
     """h(k(x, z)) for a function h with non-negative Taylor coefficients."""
 
+    @abstractmethod
     def _apply(self, tile: Array) -> None:
         """Replace k by h(k), in place."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _slope(self, tile: Array) -> Array:
         """h'(k)."""
-        raise NotImplementedError
 
     def tile(self, block: Block, out: Array) -> None:
         self.inner.tile(block, out)
-        with np.errstate(over="ignore"):
-            self._apply(out)
-        require_finite(out, self)
+        self._apply(out)
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         diagonal = np.array(self.inner.diagonal(points), dtype=np.float64)[None, :]
@@ -128,7 +127,7 @@ class Power(_Entrywise):
     def check(self) -> None:
         super().check()
         n = self.exponent
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer, float)) or n != int(n) or n < 1:
+        if not is_number(n) or not float(n).is_integer() or n < 1:
             raise RuleBroken(
                 "Rule kⁿ: the exponent must be a whole number ≥ 1",
                 got=show(n),

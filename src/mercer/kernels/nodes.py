@@ -7,6 +7,7 @@ rule in `proof`.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from mercer.errors import InvalidInput, RuleBroken
 from mercer.kernels.base import PLUS, POWER, TIMES, Kernel, Similarity, Tags, Weight
 from mercer.kernels.block import Block, Pair
+from mercer.kernels.elementwise import require_finite
 from mercer.kernels.parameters import positive, show
 from mercer.kernels.points import Array, Points
 from mercer.kernels.proof import MULTIPLE, PRODUCT, SUM, Axiom, Proof
@@ -99,18 +101,20 @@ class Node(Similarity):
             part.touch(points)
 
     def dtype_of(self, points: Points) -> np.dtype[Any]:
-        return np.result_type(*(part.dtype_of(points) for part in self.parts))
+        telling = [part for part in self.parts if not isinstance(part, Constant)] or self.parts
+        return np.result_type(*(part.dtype_of(points) for part in telling))
+
+    def _spaces(self) -> set[str]:
+        """The kinds of objects that the parts act on; columns of vectors are vectors too."""
+        spaces = {part.space for part in self.parts} - {"any"}
+        return spaces - {"table"} if spaces == {"table", "vectors"} else spaces
 
     @property
     def space(self) -> str:  # type: ignore[override]
-        spaces = {part.space for part in self.parts} - {"any"}
-        if len(spaces) > 1:
-            spaces -= {"table"} if spaces == {"table", "vectors"} else set()
-        return next(iter(spaces), "any")
+        return next(iter(self._spaces()), "any")
 
     def check(self) -> None:
-        spaces = {part.space for part in self.parts} - {"any"}
-        if len(spaces) > 1 and spaces != {"table", "vectors"}:
+        if len(self._spaces()) > 1:
             raise InvalidInput(
                 "The parts of an expression must act on the same kind of objects",
                 got=" and ".join(f"{part!r} on {part.space}" for part in self.parts),
@@ -169,7 +173,7 @@ class _Product(Node):
         return reduce(operator.mul, (part.enclose(x, z) for part in self.parts))
 
     def __repr__(self) -> str:
-        if any(isinstance(part, _Product) for part in self.parts[:1]) or len(self.parts) == 1:
+        if any(isinstance(part, _Product) for part in self.parts) or len(self.parts) == 1:
             return f"{type(self).__name__}(({', '.join(map(repr, self.parts))},))"
         return " * ".join([inside(self.parts[0], TIMES), *(inside(p, POWER) for p in self.parts[1:])])
 
@@ -212,6 +216,15 @@ class WeightProduct(_Product, Weight):
     """
 
     kernels: tuple[Any, ...]
+
+    def check(self) -> None:
+        if (
+            not isinstance(self.kernels, tuple)
+            or not all(isinstance(w, Weight) for w in self.kernels)
+            or not self.kernels
+        ):
+            raise InvalidInput("A product weight must be made of weights", got=repr(self.kernels), advice="w1 * w2.")
+        super().check()
 
 
 class Sum(Node, Kernel):
@@ -263,7 +276,7 @@ class Sum(Node, Kernel):
         return StackedMap(tuple(part.features(d, index=index) for part in self.parts))
 
     def __repr__(self) -> str:
-        if isinstance(self.parts[0], Sum) or len(self.parts) == 1:
+        if any(isinstance(part, Sum) for part in self.parts) or len(self.parts) == 1:
             return f"Sum(({', '.join(map(repr, self.parts))},))"
         return " + ".join([repr(self.parts[0]), *(inside(p, TIMES) for p in self.parts[1:])])
 
@@ -315,6 +328,22 @@ class Scaled(Node, Kernel):
     def tile(self, block: Block, out: Array) -> None:
         self.kernel.tile(block, out)
         out *= block.dtype.type(self.scale)
+
+    def fill(self, pair: Pair, out: Array, finish: Callable[[Array], None] | None = None) -> Array:
+        bounded = self.kernel.tags.stationary and self.kernel.tags.normalised
+        with np.errstate(over="ignore"):
+            scale = pair.dtype.type(self.scale)
+        require_finite(np.array([scale]), self)
+
+        def scaled(part: Array) -> None:
+            with np.errstate(over="ignore"):
+                part *= scale
+            if not bounded:
+                require_finite(part, self)
+            if finish is not None:
+                finish(part)
+
+        return self.kernel.fill(pair, out, scaled)
 
     def multiply(self, pair: Pair, V: Array) -> NDArray[np.float64]:
         return self.scale * self.kernel.multiply(pair, V)

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from mercer.errors import InvalidInput
 
 
-class Fixed(NamedTuple):
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Fixed:
     """A parameter value that tuning leaves alone.
 
     >>> import mercer as mc
@@ -25,6 +26,10 @@ class Fixed(NamedTuple):
     """
 
     value: Any
+
+    def __post_init__(self) -> None:
+        if isinstance(self.value, Fixed):
+            object.__setattr__(self, "value", self.value.value)
 
     def __repr__(self) -> str:
         return f"Fixed({show(self.value)})"
@@ -92,7 +97,10 @@ def checked(owner: str, name: str, value: Any, rule: Rule) -> float | NDArray[np
     kind = "a finite number or one number per column" if rule.vector else "a finite number"
     required = f"`{name}` of {owner} must be {kind}{must}"
     try:
-        array = np.array(value, dtype=np.float64)
+        array = np.array(value)
+        if array.dtype.kind not in "iuf":
+            raise TypeError
+        array = array.astype(np.float64)
     except (TypeError, ValueError):
         raise InvalidInput(required, got=repr(value), advice="Pass a float.") from None
     if array.ndim > (1 if rule.vector else 0) or array.size == 0:
@@ -109,7 +117,7 @@ def checked(owner: str, name: str, value: Any, rule: Rule) -> float | NDArray[np
 def show(value: Any) -> str:
     """A parameter as Python source that rebuilds it, where that is possible."""
     if isinstance(value, np.ndarray):
-        if value.size > 1000:
+        if value.size > 10_000:
             return f"<{'×'.join(map(str, value.shape))} array>"
         return repr(value.tolist())
     if isinstance(value, (np.floating, np.integer)):
@@ -122,7 +130,7 @@ def show(value: Any) -> str:
 def key(value: Any) -> Any:
     """A hashable stand-in for a parameter value: equal values, equal keys."""
     if isinstance(value, np.ndarray):
-        return value.shape, value.dtype.str, value.tobytes()
+        return value.shape, value.dtype.str, (value + 0).tobytes()  # + 0: −0.0 equals 0.0
     if isinstance(value, (list, tuple)):
         return tuple(key(v) for v in value)
     return value

@@ -34,15 +34,53 @@ class View(Protocol):
         ...
 
 
-class Points:
-    """One data set: the raw objects, and every encoding and view of them that was asked for, computed once."""
+_making = threading.local()
 
-    def __init__(self, raw: Any, index: Array | None = None) -> None:
-        self.raw = raw
-        self.index = index
-        self.n = length(raw)
+
+def making() -> bool:
+    """Whether this thread is inside a `once`: what it computes then must not wait for other threads."""
+    return bool(getattr(_making, "depth", 0))
+
+
+class Once:
+    """Values that are made at the first call and kept, by key; different keys never wait for each other."""
+
+    def __init__(self) -> None:
         self._cache: dict[Hashable, Any] = {}
-        self._lock = threading.RLock()
+        self._locks: dict[Hashable, threading.RLock] = {}
+        self._lock = threading.Lock()
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The value made for `key`, made at the first call."""
+        with self._lock:
+            if key in self._cache:
+                value: T = self._cache[key]
+                return value
+            lock = self._locks.setdefault(key, threading.RLock())
+        with lock:
+            if key not in self._cache:
+                _making.depth = getattr(_making, "depth", 0) + 1
+                try:
+                    made = make()
+                finally:
+                    _making.depth -= 1
+                with self._lock:
+                    self._cache[key] = made
+                    self._locks.pop(key, None)
+            value = self._cache[key]
+            return value
+
+
+class Points(Once):
+    """One data set: the raw objects, and every encoding and view of them that was asked for, computed once.
+
+    Points taken from others remember their positions there (`index`) and how many there were (`among`).
+    """
+
+    def __init__(self, raw: Any, index: Array | None = None, among: int | None = None) -> None:
+        super().__init__()
+        self.raw, self.index, self.among = raw, index, among
+        self.n = length(raw)
         if self.n == 0:
             raise InvalidInput(
                 "A data set must hold at least one point", got="0 points", advice="Check how X was selected."
@@ -53,18 +91,10 @@ class Points:
 
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: the objects, not what was computed from them."""
-        return {"raw": self.raw, "index": self.index}
+        return {"raw": self.raw, "index": self.index, "among": self.among}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
-
-    def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The value made for `key`, made at the first call."""
-        with self._lock:
-            if key not in self._cache:
-                self._cache[key] = make()
-            value: T = self._cache[key]
-            return value
 
     def encoded(self, kernel: Similarity) -> Any:
         """What `kernel.encode` makes of the raw objects; leaves with the same encoding share it."""
@@ -73,8 +103,8 @@ class Points:
     def view(self, view: View) -> Points:
         """These points seen through `view`; views by free parameters are not kept, for a search tries many."""
         if view.transient:
-            return Points(view.apply(self), self.index)
-        return self.once(("view", view), lambda: Points(view.apply(self), self.index))
+            return Points(view.apply(self), self.index, self.among)
+        return self.once(("view", view), lambda: Points(view.apply(self), self.index, self.among))
 
     def vectors(self) -> Any:
         """The points as a validated float matrix, dense or CSR."""
@@ -91,9 +121,11 @@ class Points:
         return self.once("mean", make)
 
     def take(self, index: Any) -> Points:
-        """The points at these positions, which stay known as `index`."""
-        positions = np.arange(self.n) if self.index is None else self.index
-        return Points(take(self.raw, index), positions[index])
+        """The points at these positions (a slice, mask or index array), which stay known as `index`."""
+        chosen = np.atleast_1d(np.arange(self.n)[index])
+        if self.index is None:
+            return Points(take(self.raw, chosen), chosen, self.n)
+        return Points(take(self.raw, chosen), self.index[chosen], self.among)
 
 
 def length(X: Any) -> int:
@@ -181,16 +213,28 @@ def select_columns(X: Any, columns: tuple[int | str, ...]) -> Any:
             advice="Pass a pandas or Polars frame, or select columns by position.",
         )
     if not hasattr(X, "shape"):
-        records = list(X)
-        X = np.empty((len(records), len(records[0])), dtype=object)
-        for i, record in enumerate(records):
-            X[i, :] = record
+        X = object_matrix(list(X))
     if len(X.shape) != 2:
         raise _not_two_dimensional(X.shape)
     for column in columns:
         if not -X.shape[1] <= int(column) < X.shape[1]:
             raise _no_such_column(column, X.shape[1])
     return sp.csr_array(X)[:, list(columns)] if sp.issparse(X) else X[:, list(columns)]
+
+
+def object_matrix(records: list[Any]) -> Array:
+    """Records of equal length as an object array, one row each."""
+    widths = {len(r) if isinstance(r, (list, tuple, np.ndarray)) else -1 for r in records}
+    if len(widths) != 1 or -1 in widths:
+        raise InvalidInput(
+            "Records must be rows of equal length",
+            got=f"lengths {sorted(w for w in widths if w >= 0)}" + (" and single values" if -1 in widths else ""),
+            advice="Pad the rows, or pass a data frame.",
+        )
+    table = np.empty((len(records), widths.pop()), dtype=object)
+    for i, record in enumerate(records):
+        table[i, :] = record
+    return table
 
 
 def _no_such_column(column: object, n_columns: int) -> InvalidInput:
@@ -215,12 +259,16 @@ def as_vectors(X: Any) -> Any:
         S = sp.csr_array(X)
         if S.ndim != 2:
             raise _not_two_dimensional(S.shape)
-        S.sum_duplicates()
+        if not S.has_canonical_format:
+            S = S.copy()  # the arrays may be the caller's
+            S.sum_duplicates()
         values = _as_real(S.data)
         if values is not S.data:
             S = sp.csr_array((values, S.indices, S.indptr), shape=S.shape)
         _check_columns(S.shape[1])
-        _check_finite(S.data[None, :], [])
+        if not np.isfinite(S.data).all():
+            at = int(np.flatnonzero(~np.isfinite(S.data))[0])
+            raise _not_finite(S.data, int(np.searchsorted(S.indptr, at, side="right")) - 1, S.indices[at], S.data[at])
         return S
     names = column_names(X)
     if is_frame(X):
@@ -245,11 +293,15 @@ def as_vectors(X: Any) -> Any:
     return A
 
 
+def frame_columns(X: Any) -> list[Array]:
+    """The columns of a data frame as arrays, by position."""
+    if hasattr(X, "iloc"):
+        return [np.asarray(X.iloc[:, j]) for j in range(X.shape[1])]
+    return [np.asarray(X[name]) for name in X.columns]
+
+
 def _frame_to_array(X: Any) -> Array:
-    columns = [np.asarray(X[name]) for name in X.columns] if len(set(X.columns)) == X.shape[1] else None
-    if columns is None:
-        raise InvalidInput("Column names must be unique", got=list(X.columns), advice="Rename the repeated columns.")
-    return np.column_stack([_as_real(c, [str(name)]) for name, c in zip(X.columns, columns)])
+    return np.column_stack([_as_real(c, [str(name)]) for name, c in zip(X.columns, frame_columns(X))])
 
 
 def _check_columns(d: int) -> None:
@@ -272,6 +324,8 @@ def _as_real(A: Array, names: Sequence[str] = ()) -> Array:
             f"{_column(names)} must be numeric", got=f"dtype {A.dtype}", advice="Convert dates to a number first."
         )
     try:
+        if A.dtype.kind in "US" or any(isinstance(v, (str, bytes)) for v in A.ravel()):
+            raise TypeError("text")
         return A.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInput(
@@ -293,10 +347,13 @@ def _check_finite(A: Array, names: Sequence[str]) -> None:
     if not bad.any():
         return
     i, j = np.argwhere(bad)[0]
-    column = repr(names[j]) if len(names) > j else j
-    what = "NaN" if np.isnan(A[i, j]) else "infinity"
-    raise InvalidInput(
+    raise _not_finite(A, i, repr(names[j]) if len(names) > j else j, A[i, j])
+
+
+def _not_finite(values: Array, row: Any, column: Any, value: Any) -> InvalidInput:
+    what = "NaN" if np.isnan(value) else "infinity"
+    return InvalidInput(
         "X must be finite, without NaN or infinity",
-        got=f"{int(bad.sum())} such entries, the first ({what}) in row {i}, column {column}",
+        got=f"{int((~np.isfinite(values)).sum())} such entries, the first ({what}) in row {row}, column {column}",
         advice="Drop or impute missing values first.",
     )

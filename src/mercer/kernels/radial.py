@@ -5,6 +5,7 @@ A radial leaf is a profile φ(u) of u = ‖x − z‖²/σ². With one σ per co
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -165,19 +166,22 @@ class Gaussian(Radial, Kernel):
         if block.diagonal:
             np.fill_diagonal(out, 1.0)
 
-    def fill(self, pair: Pair, out: Array) -> Array:
+    def fill(self, pair: Pair, out: Array, finish: Callable[[Array], None] | None = None) -> Array:
         packed = self._packed(pair)
         if packed is None:
-            return super().fill(pair, out)
+            return super().fill(pair, out, finish)
         m = pair.shape[1]
 
         def work(rows: slice, share: int) -> None:
             # Both triangles: the fused loop is exactly symmetric, and as fast as copying what it could save.
-            _loops.tiles.gaussian_tile(*packed, rows.start, rows.stop, 0, m, out[rows])
+            part = out[rows]
+            _loops.tiles.gaussian_tile(*packed, rows.start, rows.stop, 0, m, part)
+            if pair.same:
+                np.fill_diagonal(part[:, rows], 1.0)
+            if finish is not None:
+                finish(part)
 
-        tiling.stripes(pair.shape[0], work)
-        if pair.same:
-            np.fill_diagonal(out, 1.0)
+        tiling.stripes(pair.shape[0], work, rows=128 if finish is None else 32)
         return out
 
     def multiply(self, pair: Pair, V: Array) -> NDArray[np.float64]:

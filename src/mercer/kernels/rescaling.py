@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from mercer import _loops
 from mercer.errors import InvalidInput, RuleBroken
-from mercer.kernels.base import ATOM, Similarity, Tags, require_finite
+from mercer.kernels.base import ATOM, Similarity, Tags
 from mercer.kernels.block import Block, Pair
+from mercer.kernels.elementwise import require_finite
 from mercer.kernels.nodes import Unary, inside, premises
 from mercer.kernels.parameters import show
 from mercer.kernels.points import Array, Points, as_argument

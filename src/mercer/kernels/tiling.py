@@ -10,7 +10,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from mercer import _loops
 from mercer.kernels.block import Block, Pair, Workspace
-from mercer.kernels.points import Array
+from mercer.kernels.elementwise import require_finite
+from mercer.kernels.points import Array, making
 
 if TYPE_CHECKING:
     from mercer.kernels.base import Similarity
@@ -81,7 +82,7 @@ def run(jobs: list[Callable[[], None]]) -> None:
     """Run the jobs on the worker threads and raise the first error. Called from a worker, run them right there."""
     global _pool
     workers = n_threads()
-    if workers == 1 or len(jobs) == 1 or getattr(_local, "busy", False):
+    if workers == 1 or len(jobs) == 1 or making() or getattr(_local, "busy", False):
         with single_threaded_blas():
             for job in jobs:
                 job()
@@ -90,25 +91,33 @@ def run(jobs: list[Callable[[], None]]) -> None:
         if _pool is None or _pool._max_workers < workers:
             _pool = ThreadPoolExecutor(workers, thread_name_prefix="mercer")
         pool = _pool
+    stop = threading.Event()
     with single_threaded_blas():
-        futures = [pool.submit(_as_worker, job) for job in jobs]
+        futures = [pool.submit(_as_worker, job, stop) for job in jobs]
         try:
-            for future in futures:
+            for future in as_completed(futures):
                 future.result()
         finally:
-            for future in futures:
-                future.cancel()
-            for future in futures:
-                if not future.cancelled():
-                    future.exception()
+            # An error or an interrupt: the other jobs end after their current tile.
+            stop.set()
+            wait(futures)
 
 
-def _as_worker(job: Callable[[], None]) -> None:
-    _local.busy = True
+def _as_worker(job: Callable[[], None], stop: threading.Event) -> None:
+    _local.busy, _local.stop = True, stop
     try:
         job()
+    except BaseException:
+        stop.set()
+        raise
     finally:
-        _local.busy = False
+        _local.busy, _local.stop = False, None
+
+
+def stopped() -> bool:
+    """Whether this worker should give up because another one failed or the caller was interrupted."""
+    stop: threading.Event | None = getattr(_local, "stop", None)
+    return stop is not None and stop.is_set()
 
 
 def workspace() -> Workspace:
@@ -123,16 +132,18 @@ def spans(n: int, step: int) -> list[slice]:
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
-def blocks(pair: Pair, rows: int = TILE_ROWS, cols: int = TILE_COLS) -> list[tuple[slice, slice]]:
+def blocks(
+    pair: Pair, rows: int = TILE_ROWS, cols: int = TILE_COLS, *, triangle: bool = True
+) -> list[tuple[slice, slice]]:
     """The tiles of a pair; of a symmetric one, those that meet the lower triangle, square ones on the diagonal."""
     n, m = pair.shape
-    if not pair.same:
+    if not (pair.same and triangle):
         return [(r, c) for r in spans(n, rows) for c in spans(m, cols)]
     return [(r, c) for r in spans(n, rows) for c in [*spans(r.start, cols), r]]
 
 
-def each(pair: Pair, work: Callable[[Block, int], None]) -> None:
-    """Call `work(block, share)` on every tile of the pair, over the threads.
+def each(pair: Pair, work: Callable[[Block, int], None], *, triangle: bool = True) -> None:
+    """Call `work(block, share)` on every tile of the pair, over the threads; all of them unless `triangle`.
 
     The tiles of one share run in a fixed order in one thread, so that sums per share are reproducible.
     """
@@ -140,7 +151,7 @@ def each(pair: Pair, work: Callable[[Block, int], None]) -> None:
     if n * m <= INLINE:
         _work_through(pair, [(slice(0, n), slice(0, m))], work, 0)
         return
-    tile_list = blocks(pair)
+    tile_list = blocks(pair, triangle=triangle)
     shares = min(n_threads(), len(tile_list))
     run([partial(_work_through, pair, tile_list[i::shares], work, i) for i in range(shares)])
 
@@ -151,18 +162,22 @@ def _work_through(
     space = workspace()
     mark = space.used
     for rows, cols in tile_list:
+        if stopped():
+            return
         try:
             work(pair.block(rows, cols, space), share)
         finally:
             space.release(mark)
 
 
-def fill(kernel: Similarity, pair: Pair, out: Array) -> Array:
-    """out = K for the pair, exactly symmetric where both sides are the same."""
+def fill(kernel: Similarity, pair: Pair, out: Array, finish: Callable[[Array], None] | None = None) -> Array:
+    """out = finish(K) for the pair, exactly symmetric where both sides are the same."""
 
     def work(block: Block, share: int) -> None:
         tile = out[block.rows, block.cols]
-        kernel.tile(block, tile)
+        evaluate(kernel, block, tile)
+        if finish is not None:
+            finish(tile)
         if block.diagonal:
             symmetrise(tile)
         elif pair.same:
@@ -170,6 +185,14 @@ def fill(kernel: Similarity, pair: Pair, out: Array) -> Array:
 
     each(pair, work)
     return out
+
+
+def evaluate(kernel: Similarity, block: Block, tile: Array) -> None:
+    """Fill a tile and make sure that nothing overflowed."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        kernel.tile(block, tile)
+    if not (kernel.tags.stationary and kernel.tags.normalised):  # those stay within [−1, 1]
+        require_finite(tile, kernel)
 
 
 def symmetrise(tile: Array) -> None:
@@ -192,7 +215,7 @@ def multiply(kernel: Similarity, pair: Pair, V: Array) -> NDArray[np.float64]:
     def work(block: Block, share: int) -> None:
         total = totals[share]
         tile = block.scratch()
-        kernel.tile(block, tile)
+        evaluate(kernel, block, tile)
         total[block.rows] += tile @ V[block.cols]
         if pair.same and not block.diagonal:
             total[block.cols] += tile.T @ V[block.rows]
@@ -204,7 +227,7 @@ def multiply(kernel: Similarity, pair: Pair, V: Array) -> NDArray[np.float64]:
 class Totals(dict[int, NDArray[np.float64]]):
     """One float64 sum per share, added up in a fixed order."""
 
-    def __init__(self, shape: tuple[int, int]) -> None:
+    def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
 
     def __missing__(self, share: int) -> NDArray[np.float64]:
@@ -225,6 +248,8 @@ def stripes(n: int, work: Callable[[slice, int], None], *, rows: int = 128) -> N
 
     def job(share: int) -> None:
         for span in parts[share::shares]:
+            if stopped():
+                return
             work(span, share)
 
     run([partial(job, share) for share in range(shares)])

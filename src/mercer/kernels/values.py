@@ -88,7 +88,7 @@ class Value:
         >>> (2.0 * mc.Gaussian(1.5)).get_params()
         {'scale': 2.0, 'kernel': Gaussian(sigma=1.5), 'kernel__sigma': 1.5}
         """
-        params = {name: getattr(self, name) for name in self._fields()}
+        params = self._fields()
         if deep:
             for name, child in self.children.items():
                 params.setdefault(name, child)
@@ -212,11 +212,21 @@ class Value:
         fields = [f"{name}={show(value)}" for name, value in self._fields().items()]
         return f"{type(self).__name__}({', '.join(fields)})"
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k != "_hash"}
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self), self._fields())
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
 
     def __sklearn_clone__(self) -> Self:
         return self
+
+
+def _rebuilt(cls: type[Any], fields: dict[str, Any]) -> Any:
+    return cls(**fields)
 
 
 def _holds_values(field: Any) -> bool:

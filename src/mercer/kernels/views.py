@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -79,8 +80,8 @@ class _Viewed(Node):
     def tile(self, block: Block, out: Array) -> None:
         self.inner.tile(block.view(self._view), out)
 
-    def fill(self, pair: Pair, out: Array) -> Array:
-        return self.inner.fill(pair.view(self._view), out)
+    def fill(self, pair: Pair, out: Array, finish: Callable[[Array], None] | None = None) -> Array:
+        return self.inner.fill(pair.view(self._view), out, finish)
 
     def multiply(self, pair: Pair, V: Array) -> NDArray[np.float64]:
         return self.inner.multiply(pair.view(self._view), V)
@@ -110,12 +111,12 @@ class _On(_Viewed):
         flat: list[int | str] = []
         columns = self.columns if isinstance(self.columns, (tuple, list)) else (self.columns,)
         for column in columns:
-            if isinstance(column, (list, tuple, range, np.ndarray)):
-                flat += [int(c) if not isinstance(c, str) else c for c in column]
-            elif isinstance(column, (str, int, np.integer)) and not isinstance(column, bool):
-                flat.append(column if isinstance(column, str) else int(column))
-            else:
-                raise InvalidInput("Columns must be positions or names", got=repr(column), advice="k.on(0, 'age').")
+            for c in column if isinstance(column, (list, tuple, range, np.ndarray)) else (column,):
+                if not isinstance(c, (str, int, np.integer)) or isinstance(c, bool):
+                    raise InvalidInput("Columns must be positions or names", got=repr(c), advice="k.on(0, 'age').")
+                flat.append(c if isinstance(c, str) else int(c))
+        if len(set(flat)) < len(flat):
+            raise InvalidInput("Columns must be distinct", got=flat, advice="Name each column once.")
         if not flat:
             raise InvalidInput("`on` needs at least one column", got="none", advice="k.on(0) or k.on('age').")
         self._set(columns=tuple(flat))
@@ -129,6 +130,10 @@ class _On(_Viewed):
         return "table"
 
     def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
+        if any(isinstance(c, str) for c in self.columns):
+            raise InvalidInput(
+                "Derivatives by the points need columns by position", got=f"{self!r}", advice="Pass a matrix: k.on(0)."
+            )
         inner = self.inner.tile_input_gradient(block.view(self._view), G)
         gradient = np.zeros((block.shape[0], block.vectors()[0].shape[1]))
         for k, column in enumerate(self.columns):
@@ -185,6 +190,11 @@ class WeightOn(_On, Weight):
     kernel: Any
     columns: Any
 
+    def check(self) -> None:
+        if not isinstance(self.kernel, Weight):
+            raise InvalidInput("WeightOn takes a smoothing weight", got=repr(self.kernel), advice="Use k.on(columns).")
+        super().check()
+
 
 class After(_Viewed, Kernel):
     """k(phi(x), phi(z)) for a map phi of data sets.
@@ -215,7 +225,12 @@ class After(_Viewed, Kernel):
     @property
     def tags(self) -> Tags:  # type: ignore[override]
         inner = self.inner.tags
-        return Tags(normalised=inner.normalised, nonnegative=inner.nonnegative, finite_rank=inner.finite_rank)
+        return Tags(
+            normalised=inner.normalised,
+            nonnegative=inner.nonnegative,
+            finite_rank=inner.finite_rank,
+            cpd_order=inner.cpd_order,
+        )
 
     def proof(self, dim: int | None = None) -> Proof:
         return COMPOSITION(self, self.inner.proof(None), condition=f"phi = {show(self.phi)}")

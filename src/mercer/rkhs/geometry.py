@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from mercer.errors import InvalidInput
 from mercer.gram import Gram
 from mercer.kernels import tiling
-from mercer.kernels.base import Kernel, Similarity, require_finite
+from mercer.kernels.base import Kernel, Similarity
 from mercer.kernels.block import Block
 from mercer.kernels.dot import Linear
+from mercer.kernels.elementwise import require_finite
 from mercer.kernels.nodes import Node, Scaled, Sum
 from mercer.kernels.points import Array, Points
 from mercer.kernels.proof import Proof, Unproven
