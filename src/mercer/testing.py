@@ -166,11 +166,12 @@ def logarithm(kernel: Similarity, X: Any, Z: Any) -> bool:
     if not kernel.exact_log:
         return False
     pair = kernel.pair(X, Z)
-    out = np.empty(pair.shape)
+    out = np.empty(pair.shape, pair.dtype)
     block = pair.block(slice(0, pair.shape[0]), slice(0, pair.shape[1]))
     kernel.log_tile(block, out)
     K = kernel(X, Z)
-    _require("logarithm", kernel, np.abs(np.exp(out) - K) / np.maximum(np.abs(K), 1e-300), 1e-10)
+    relative = np.abs(np.exp(out) - K) / np.maximum(np.abs(K), float(np.finfo(K.dtype).tiny))
+    _require("logarithm", kernel, relative, 1e-10 if K.dtype == np.float64 else 1e-3)
     return True
 
 
@@ -232,6 +233,8 @@ def feature_map(kernel: Similarity, X: Any, Z: Any) -> bool:
 
 
 def enclosure(kernel: Similarity, X: Any, Z: Any) -> bool:
+    if not isinstance(X, (np.ndarray, list)) or kernel.dtype_of(kernel.prepare(X)) != np.float64:
+        return False
     points, others = (_exact(take(side, slice(0, 3))) for side in (X, Z))
     K = kernel(take(X, slice(0, 3)), take(Z, slice(0, 3)))
     for i, x in enumerate(points):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .addresses import Array, address, extent, like, readable, rows, target
+from .addresses import LINE, Array, address, aligned, extent, like, readable, rows, target
 from .exponential import exp
 from .gaussian import Packed, gaussian_product, gaussian_product_symmetric, gaussian_tile, pack_gaussian
 from .vectors import (
@@ -20,6 +20,7 @@ from .vectors import (
     absolute,
     count,
     equal,
+    fence,
     fill,
     fma,
     get,
@@ -36,6 +37,7 @@ from .vectors import (
     store,
     store_as,
     store_some,
+    stream_line,
     transpose,
     where_less,
 )
@@ -45,7 +47,7 @@ __all__ = [
     "l1_tile", "match_tile", "matern_", "mirror", "pack_gaussian", "sqdist_", "sqdist_tile",
 ]  # fmt: skip
 
-VECTORS = "3fc53aa63559697e"  # digest of vectors.py and exponential.py, see there
+VECTORS = "7780e645e76464bc"  # digest of vectors.py and exponential.py, see there
 
 
 # --- elementwise -----------------------------------------------------------------------------------------------------
@@ -201,7 +203,7 @@ def _panels(Z: Array, dtype: type | np.dtype) -> Array:
     """The rows of Z in panels (p, d, lanes), so that one coordinate of many points is contiguous."""
     lanes = BYTES // np.dtype(dtype).itemsize
     n, d = Z.shape
-    panels = np.zeros((-(-n // lanes), d, lanes), dtype=dtype)
+    panels = aligned((-(-n // lanes), d, lanes), dtype)
     whole = n // lanes
     panels[:whole] = Z[: whole * lanes].reshape(whole, lanes, d).transpose(0, 2, 1)
     if whole < len(panels):
@@ -261,23 +263,56 @@ def _matches(code, like, a, a_stride, b, out, stride, rows, columns, d):
 
 # --- the other half of a symmetric matrix ----------------------------------------------------------------------------
 
+STRIP = 256
+"""Rows of src that become one stretch of a row of dst."""
+HUGE = 32 * 1024
+"""From this distance of rows on (bytes), dst belongs to a matrix that no cache holds."""
+
 
 def mirror(src: Array, dst: Array) -> None:
-    """dst = src^T, for src (r, c) and dst (c, r) that do not overlap; both may be views of one matrix."""
+    """dst = src^T, for src (r, c) and dst (c, r) that do not overlap; both may be views of one matrix.
+
+    Mirror a tile while it is in the cache. The rows of a huge dst are written past the caches, line by line: else each
+    line would be fetched only to be overwritten, which costs more than all the rest. (On memory that was never touched
+    the fetch is free and this is slower: fill a matrix from the top, so that the mirrored part was touched before.)
+    """
     if src.shape != dst.shape[::-1] or src.dtype != dst.dtype:
         raise ValueError(f"dst must be the transpose of src, got {dst.shape} {dst.dtype} and {src.shape} {src.dtype}")
-    _mirror(like(src), *rows(src), *target(dst), *src.shape)
+    strip = aligned((SQUARE_BYTES // src.itemsize, STRIP), src.dtype)
+    _mirror(like(src), *rows(src), *target(dst), *src.shape, address(strip), int(abs(dst.strides[0]) >= HUGE))
 
 
 @loop
-def _mirror(like, src, stride, dst, dst_stride, rows, columns):
+def _mirror(like, src, stride, dst, dst_stride, rows, columns, strip, huge):
     n = side(like)
     size = SQUARE_BYTES // n
-    whole_rows, whole_columns = rows - rows % n, columns - columns % n
-    for j in range(0, whole_columns, n):
-        # down the rows of src, hence along n rows of dst: the writes, which are the dear ones, are consecutive
-        for i in range(0, whole_rows, n):
-            transpose(like, src + i * stride + j * size, stride, dst + j * dst_stride + i * size, dst_stride)
-    for j in range(columns):
-        for i in range(whole_rows if j < whole_columns else 0, rows):
-            put(dst + j * dst_stride, i, get(like, src + i * stride, j))
+    line = LINE // size
+    whole = columns - columns % n
+    for top in range(0, rows, STRIP):
+        height = min(STRIP, rows - top)
+        squares = height - height % n
+        for j in range(0, whole, n):
+            for i in range(0, squares, n):
+                transpose(like, src + (top + i) * stride + j * size, stride, strip + i * size, STRIP * size)
+            for i in range(squares, height):
+                for r in range(n):
+                    put(strip + r * STRIP * size, i, get(like, src + (top + i) * stride, j + r))
+            for r in range(n):
+                start, end = strip + r * STRIP * size, dst + (j + r) * dst_stride + top * size
+                head = min(-end % LINE // size, height)
+                for i in range(head):
+                    put(end, i, get(like, start, i))
+                lines = (height - head) // line
+                if huge:
+                    for k in range(lines):
+                        stream_line(like, start + head * size + k * LINE, end + head * size + k * LINE)
+                else:
+                    for i in range(head, head + lines * line):
+                        put(end, i, get(like, start, i))
+                for i in range(head + lines * line, height):
+                    put(end, i, get(like, start, i))
+        for j in range(whole, columns):
+            for i in range(top, top + height):
+                put(dst + j * dst_stride, i, get(like, src + i * stride, j))
+    if huge:
+        fence()

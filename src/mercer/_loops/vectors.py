@@ -28,6 +28,8 @@ from numba.core import cgutils, config, types
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import lower_builtin, models, register_model
 
+from .addresses import LINE
+
 intrinsic: Any = extending.intrinsic
 loop: Any = numba.njit(cache=True, nogil=True)
 """A loop that Python calls."""
@@ -379,6 +381,34 @@ def transpose(typingctx, like, source, stride, target, target_stride):
         return context.get_dummy_value()
 
     return types.void(like, *[types.int64] * 4), generate
+
+
+@intrinsic
+def stream_line(typingctx, like, source, target):
+    """Copy a cache line to the aligned address `target`, past the caches: what is there need not be read first.
+
+    Other threads may see it late: `fence` before telling them.
+    """
+
+    def generate(context, builder, sig, args):
+        vector = ir.VectorType(_scalar(like), LINE * 8 // like.bitwidth)
+        start, end = (builder.inttoptr(address, vector.as_pointer()) for address in args[1:])
+        store = builder.store(builder.load(start, align=like.bitwidth // 8), end, align=LINE)
+        store.set_metadata("nontemporal", builder.module.add_metadata([I32(1)]))
+        return context.get_dummy_value()
+
+    return types.void(like, types.int64, types.int64), generate
+
+
+@intrinsic
+def fence(typingctx):
+    """Everything stored before is visible to whoever hears of it after."""
+
+    def generate(context, builder, sig, args):
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), generate
 
 
 def _arithmetic(operation, instruction: str) -> None:
