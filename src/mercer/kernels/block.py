@@ -42,6 +42,7 @@ class Centred(NamedTuple):
     z_norms: NDArray[np.float64]
     x_rows: Any
     z_rows: Any
+    plain: bool  # the centre is so near the origin that x and z are the data itself
 
 
 class Pair(Once):
@@ -133,7 +134,7 @@ class Pair(Once):
                 advice="Rescale the columns (for example to unit variance)"
                 + (", or use float64." if self.dtype == np.float32 else "."),
             )
-        return Centred(x, z, x_norms, z_norms, x_rows, z_rows)
+        return Centred(x, z, x_norms, z_norms, x_rows, z_rows, x is self.vectors()[0])
 
     def _centred_side(self, side: Points) -> tuple[Any, Any]:
         """The centred points in the Gram's dtype, and the rows that differences are taken of."""
@@ -143,9 +144,19 @@ class Pair(Once):
             return (X, X) if self.scale is None else (self._rescale(X),) * 2
         centre = self.z.mean()
         if self.scale is None:
+            if self._near_origin:
+                return self.vectors()[0 if side is self.x else 1], X
             return _minus(X, centre, self.dtype), X
         rows = self._rescale(_minus(X, centre, np.dtype(np.float64)))
         return rows.astype(self.dtype, copy=False), rows
+
+    @property
+    def _near_origin(self) -> bool:
+        """Whether centring would gain no digit worth a second product: the data is spread wider than it is off."""
+        Z = self.z.vectors()
+        with np.errstate(over="ignore"):
+            spread = float(np.sqrt(squared_norms(Z).mean()))
+        return bool(np.linalg.norm(self.z.mean()) <= 0.5 * spread) and np.isfinite(spread)
 
     def _rescale(self, X: Any) -> Any:
         scale = np.asarray(self.scale)
@@ -278,7 +289,10 @@ class Block:
         elif x.shape[1] <= DIRECT_COLUMNS:
             self._differences(_loops.tiles.sqdist_tile, out)
         else:
-            product(x, z, out)
+            if c.plain and self.pair.shared:
+                np.copyto(out, self.dot())
+            else:
+                product(x, z, out)
             rows = c.x_rows[self.rows], c.z_rows[self.cols]
             _loops.tiles.sqdist_(out, x_norms, z_norms, *rows, CANCELLATION)
         if self.diagonal:

@@ -10,7 +10,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -95,12 +95,15 @@ def run(jobs: list[Callable[[], None]]) -> None:
     with single_threaded_blas():
         futures = [pool.submit(_as_worker, job, stop) for job in jobs]
         try:
-            for future in as_completed(futures):
-                future.result()
+            # Wake now and then: a signal that reached another thread is handled only when this one runs.
+            while wait(futures, timeout=0.1, return_when=FIRST_EXCEPTION).not_done and not stop.is_set():
+                pass
         finally:
-            # An error or an interrupt: the other jobs end after their current tile.
+            # After an error or an interrupt the other jobs end after their current tile.
             stop.set()
             wait(futures)
+        for future in futures:
+            future.result()
 
 
 def _as_worker(job: Callable[[], None], stop: threading.Event) -> None:
@@ -173,9 +176,11 @@ def _work_through(
 def fill(kernel: Similarity, pair: Pair, out: Array, finish: Callable[[Array], None] | None = None) -> Array:
     """out = finish(K) for the pair, exactly symmetric where both sides are the same."""
 
+    bounded = _bounded(kernel)
+
     def work(block: Block, share: int) -> None:
         tile = out[block.rows, block.cols]
-        evaluate(kernel, block, tile)
+        evaluate(kernel, block, tile, bounded)
         if finish is not None:
             finish(tile)
         if block.diagonal:
@@ -187,11 +192,17 @@ def fill(kernel: Similarity, pair: Pair, out: Array, finish: Callable[[Array], N
     return out
 
 
-def evaluate(kernel: Similarity, block: Block, tile: Array) -> None:
+def _bounded(kernel: Similarity) -> bool:
+    """Whether values stay within [−1, 1], so that none can overflow."""
+    tags = kernel.tags
+    return tags.stationary and tags.normalised
+
+
+def evaluate(kernel: Similarity, block: Block, tile: Array, bounded: bool) -> None:
     """Fill a tile and make sure that nothing overflowed."""
     with np.errstate(over="ignore", invalid="ignore"):
         kernel.tile(block, tile)
-    if not (kernel.tags.stationary and kernel.tags.normalised):  # those stay within [−1, 1]
+    if not bounded:
         require_finite(tile, kernel)
 
 
@@ -212,10 +223,12 @@ def multiply(kernel: Similarity, pair: Pair, V: Array) -> NDArray[np.float64]:
     """
     totals = Totals((pair.shape[0], V.shape[1]))
 
+    bounded = _bounded(kernel)
+
     def work(block: Block, share: int) -> None:
         total = totals[share]
         tile = block.scratch()
-        evaluate(kernel, block, tile)
+        evaluate(kernel, block, tile, bounded)
         total[block.rows] += tile @ V[block.cols]
         if pair.same and not block.diagonal:
             total[block.cols] += tile.T @ V[block.rows]
