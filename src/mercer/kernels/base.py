@@ -17,6 +17,7 @@ from mercer import memory
 from mercer.errors import InvalidInput
 from mercer.kernels import tiling
 from mercer.kernels.block import Block, Pair
+from mercer.kernels.differences import dense_sides, input_slopes, scales
 from mercer.kernels.elementwise import require_finite
 from mercer.kernels.parameters import key
 from mercer.kernels.points import Array, Points, as_vectors, concatenate
@@ -113,37 +114,38 @@ class Similarity(Value, ABC):
             return np.log(self.diagonal(points))
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
-        """Σᵢⱼ Gᵢⱼ ∂kᵢⱼ/∂theta over the block. By default by central differences."""
+        """Σᵢⱼ Gᵢⱼ ∂kᵢⱼ/∂theta over the block. By default by central differences of fourth order, in float64."""
         theta = self.theta
         gradient = np.empty(len(theta))
-        upper, lower = np.empty(block.shape, block.dtype), np.empty(block.shape, block.dtype)
+        if not len(theta):
+            return gradient
+        # Points of their own: what the moved kernels keep about them is forgotten with them.
+        x = block.pair.x.take(block.rows)
+        z = None if block.diagonal else block.pair.z.take(block.cols)
+        step = 2.0**-10
         for p in range(len(theta)):
-            step = np.zeros(len(theta))
-            step[p] = float(np.finfo(block.dtype).eps) ** (1 / 3)
-            self.with_theta(theta + step).tile(block, upper)
-            self.with_theta(theta - step).tile(block, lower)
-            gradient[p] = np.vdot(G, upper.astype(np.float64) - lower) / (2 * step[p])
+            total, tile = np.zeros(block.shape), np.empty(block.shape)
+            for steps, weight in ((-2, 1.0), (-1, -8.0), (1, 8.0), (2, -1.0)):
+                moved = theta.copy()
+                moved[p] += steps * step
+                pair = Pair(x, z, np.float64)
+                self.with_theta(moved).tile(pair.block(slice(0, pair.shape[0]), slice(0, pair.shape[1])), tile)
+                total += weight * tile
+            gradient[p] = np.vdot(G, total) / (12 * step)
         return gradient
 
     def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         """Σⱼ Gᵢⱼ ∂k(xᵢ, zⱼ)/∂xᵢ for the rows of the block, shape (rows, d). By default by central differences."""
-        x, z = block.vectors()
-        if not isinstance(x, np.ndarray):
-            raise InvalidInput(
-                "Derivatives at points need dense data", got="a sparse matrix", advice="Pass X.toarray()."
-            )
-        x, z = x.astype(np.float64), Points(z.astype(np.float64))
-        gradient = np.empty(x.shape)
-        rows, cols = slice(0, len(x)), slice(0, z.n)
-        upper, lower = np.empty(block.shape), np.empty(block.shape)
-        for k in range(x.shape[1]):
-            step = np.finfo(np.float64).eps ** (1 / 3) * np.maximum(np.abs(x[:, k]), 1.0)
-            for sign, tile in ((1, upper), (-1, lower)):
-                moved = x.copy()
-                moved[:, k] += sign * step
-                self.tile(Pair(Points(moved), z, np.float64).block(rows, cols), tile)
-            gradient[:, k] = np.einsum("ij,ij->i", G, upper - lower) / (2 * step)
-        return gradient
+        x, z = dense_sides(block)
+        others = Points(z)
+
+        def values(X: NDArray[np.float64]) -> NDArray[np.float64]:
+            pair = Pair(Points(X), others, np.float64)
+            tile = np.empty(pair.shape)
+            self.tile(pair.block(slice(0, pair.shape[0]), slice(0, pair.shape[1])), tile)
+            return tile
+
+        return input_slopes(values, x, scales(block.pair), G)
 
     def enclose(self, x: Any, z: Any) -> Interval:
         """An interval that surely holds k(x, z), x and z being exact (vectors of rationals).

@@ -148,7 +148,8 @@ class Pair(Once):
                 return self.vectors()[0 if side is self.x else 1], X
             return _minus(X, centre, self.dtype), X
         rows = self._rescale(_minus(X, centre, np.dtype(np.float64)))
-        return rows.astype(self.dtype, copy=False), rows
+        with np.errstate(over="ignore"):  # found by the norms
+            return rows.astype(self.dtype, copy=False), rows
 
     @property
     def _near_origin(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,8 +13,9 @@ from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput, RuleBroken
 from mercer.kernels.base import Kernel, Tags
-from mercer.kernels.block import Block, squared_norms
+from mercer.kernels.block import Block, Pair, squared_norms
 from mercer.kernels.elementwise import whole_power
+from mercer.kernels.nodes import is_number
 from mercer.kernels.parameters import nonnegative, positive, real, show
 from mercer.kernels.points import Array, Points
 from mercer.kernels.proof import BILINEAR, POLYNOMIAL, Axiom, Proof, Unproven
@@ -27,12 +29,13 @@ if TYPE_CHECKING:
 class _Dot(Kernel):
     """h(⟨x, z⟩) for a scalar function h."""
 
+    @abstractmethod
     def _apply(self, s: Array) -> None:
         """Replace ⟨x, z⟩ by h(⟨x, z⟩), in place."""
 
+    @abstractmethod
     def _slope(self, s: Array) -> Array:
         """h'(⟨x, z⟩)."""
-        return np.ones_like(s)
 
     def tile(self, block: Block, out: Array) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -45,9 +48,14 @@ class _Dot(Kernel):
             self._apply(diagonal)
         return diagonal
 
+    def _slopes(self, block: Block, G: Array) -> Array:
+        """Gᵢⱼ h'(⟨xᵢ, zⱼ⟩)."""
+        return np.asarray(G * self._slope(block.dot().astype(np.float64)))
+
     def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         _, z = block.vectors()
-        return np.asarray((G * self._slope(block.dot().astype(np.float64))) @ z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(self._slopes(block, G) @ z)
 
 
 class Linear(_Dot):
@@ -59,6 +67,12 @@ class Linear(_Dot):
     """
 
     tags: ClassVar[Tags] = Tags(finite_rank=True)
+
+    def _apply(self, s: Array) -> None:
+        """h is the identity."""
+
+    def _slope(self, s: Array) -> Array:
+        return np.ones_like(s)
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         return np.empty(0)
@@ -104,8 +118,8 @@ class Polynomial(_Dot):
         super().__post_init__()
 
     def check(self) -> None:
-        p = self.degree
-        if isinstance(p, bool) or not isinstance(p, (int, np.integer, float)) or p != int(p) or p < 1:
+        p: Any = self.degree
+        if not is_number(p) or (not isinstance(p, int) and not float(p).is_integer()) or p < 1:
             raise RuleBroken(
                 "Rule q(k): the `degree` of a polynomial kernel must be a whole number ≥ 1",
                 got=show(p),
@@ -125,7 +139,8 @@ class Polynomial(_Dot):
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         if not len(self.theta):
             return np.empty(0)
-        return np.array([self.c * np.vdot(G, self._slope(block.dot().astype(np.float64)))])
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.array([self.c * self._slopes(block, G).sum()])
 
     def enclose(self, x: Any, z: Any) -> Interval:
         from mercer.kernels.interval import dot
@@ -151,13 +166,17 @@ class Transformed:
     transient: ClassVar[bool] = False
 
     def apply(self, points: Points) -> Any:
-        X = points.vectors()
-        F = np.frombuffer(self.key).reshape(self.shape)
+        X, F = points.vectors(), self.matrix
         if X.shape[1] != F.shape[0]:
             raise InvalidInput(
                 f"Points must have {F.shape[0]} columns, as A has", got=X.shape[1], advice="Check the columns of X."
             )
-        return np.asarray(X @ F.astype(X.dtype))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(X @ F.astype(X.dtype))
+
+    @property
+    def matrix(self) -> NDArray[np.float64]:
+        return np.frombuffer(self.key).reshape(self.shape)
 
 
 class Bilinear(Kernel):
@@ -188,19 +207,21 @@ class Bilinear(Kernel):
                 rule, got=f"smallest eigenvalue {values[0]:.6g}", advice="mc.repair(A).K is the nearest valid matrix."
             )
         A.flags.writeable = False
-        factor = np.ascontiguousarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
-        self._set(A=A, _smallest=float(values[0]), _factor=factor)
+        factor = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        self._set(A=A, _smallest=float(values[0]), _root=Transformed(factor.tobytes(), factor.shape))
 
     @property
     def _view(self) -> Transformed:
-        factor: NDArray[np.float64] = self._factor  # type: ignore[attr-defined]
-        return Transformed(factor.tobytes(), factor.shape)
+        """The data times √A: made once, for its bytes are its hash."""
+        view: Transformed = self._root  # type: ignore[attr-defined]
+        return view
 
     def touch(self, points: Points) -> None:
         points.view(self._view)
 
     def tile(self, block: Block, out: Array) -> None:
-        block.view(self._view).dot(out)
+        with np.errstate(over="ignore", invalid="ignore"):
+            block.view(self._view).dot(out)
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return squared_norms(points.view(self._view).vectors())
@@ -210,13 +231,16 @@ class Bilinear(Kernel):
 
     def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         _, z = block.vectors()
-        return np.asarray(G @ (z @ self.A))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(G @ (z @ self.A))
 
     def enclose(self, x: Any, z: Any) -> Interval:
         from mercer.kernels.interval import exactly
 
-        terms = (Fraction(x[i]) * Fraction(a) * Fraction(z[j]) for (i, j), a in np.ndenumerate(self.A))
-        return exactly(sum(terms, Fraction(0)))
+        # Through √A as it is evaluated, so that what is enclosed is positive semidefinite to the last digit.
+        columns = [[Fraction(f) for f in column] for column in self._view.matrix.T.tolist()]
+        images = ([sum((Fraction(p) * f for p, f in zip(v, c)), Fraction(0)) for c in columns] for v in (x, z))
+        return exactly(sum((a * b for a, b in zip(*images)), Fraction(0)))
 
     def proof(self, dim: int | None = None) -> Proof:
         condition = f"A is symmetric, smallest eigenvalue {self._smallest:.3g} ≥ 0 to rounding"  # type: ignore[attr-defined]
@@ -227,10 +251,35 @@ class Bilinear(Kernel):
 
         if d != len(self.A):
             raise InvalidInput(f"A has {len(self.A)} columns, so d must be {len(self.A)}", got=d, advice="Match them.")
-        return LinearMap(self._factor)  # type: ignore[attr-defined]
+        return LinearMap(self._view.matrix)
 
     def __repr__(self) -> str:
         return f"Bilinear({show(self.A)})"
+
+
+def polar(X: Any) -> tuple[NDArray[np.float64], Any]:
+    """‖x‖ and x/‖x‖ for every row, without squares that over- or underflow; the origin stays."""
+    if sp.issparse(X):
+        largest = abs(X).max(axis=1).toarray().ravel()
+    else:
+        largest = np.abs(X).max(axis=1)
+    largest = np.where(largest > 0, largest, X.dtype.type(1))
+    X = _divided(X, largest)
+    norms = np.sqrt(squared_norms(X))
+    with np.errstate(over="ignore"):
+        return largest.astype(np.float64) * norms, _divided(X, np.where(norms > 0, norms, 1.0).astype(X.dtype))
+
+
+def _divided(X: Any, divisors: Array) -> Any:
+    """Every row by its own divisor."""
+    if not sp.issparse(X):
+        return X / divisors[:, None]
+    return sp.csr_array((X.data / np.repeat(divisors, np.diff(X.indptr)), X.indices, X.indptr), shape=X.shape)
+
+
+def lengths(X: Any) -> NDArray[np.float64]:
+    """‖x‖ for every row, > 0 unless x = 0."""
+    return polar(X)[0]
 
 
 @dataclass(frozen=True)
@@ -240,12 +289,7 @@ class Directions:
     transient: ClassVar[bool] = False
 
     def apply(self, points: Points) -> Any:
-        X = points.vectors()
-        norms = np.sqrt(squared_norms(X))
-        scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
-        if sp.issparse(X):
-            return sp.csr_array(sp.diags_array(scale) @ X).astype(X.dtype)
-        return (X * scale[:, None]).astype(X.dtype)
+        return polar(points.vectors())[1]
 
 
 class ArcCosine(Kernel):
@@ -269,31 +313,35 @@ class ArcCosine(Kernel):
     tags: ClassVar[Tags] = Tags(nonnegative=True)
 
     def check(self) -> None:
-        if isinstance(self.order, bool) or self.order not in (0, 1, 2):
+        if not is_number(self.order) or self.order not in (0, 1, 2):
             raise InvalidInput("`order` of ArcCosine must be 0, 1 or 2", got=show(self.order), advice="Choose one.")
         self._set(order=int(self.order))
 
     def tile(self, block: Block, out: Array) -> None:
+        x, z = (lengths(v) for v in block.vectors())
+        out[...] = self._angular(self._angles(block, x == 0, z == 0))
+        if self.order:
+            with np.errstate(over="ignore", invalid="ignore"):
+                out *= (x**self.order)[:, None].astype(out.dtype)
+                out *= (z**self.order).astype(out.dtype)
+
+    @staticmethod
+    def _angles(block: Block, x_zero: NDArray[np.bool_], z_zero: NDArray[np.bool_]) -> Array:
+        """θ for every pair, π/2 where one of them is the origin."""
         # sin(θ/2) = ‖u − v‖/2 for unit vectors keeps the digits that arccos of the cosine loses near θ = 0; near θ = π
         # cos(θ/2) = ‖u + v‖/2 does.
         unit = block.view(Directions())
-        unit.sqdist(out)
-        zero_x, zero_z = (squared_norms(v) == 0 for v in block.vectors())
-        out[zero_x] = 2.0
-        out[:, zero_z] = 2.0
-        theta = 2.0 * np.arcsin(np.minimum(np.sqrt(out) / 2, 1.0))
-        opposite = np.argwhere(out > 3.9)
+        chord = unit.sqdist().copy()
+        chord[x_zero] = 2.0
+        chord[:, z_zero] = 2.0
+        theta = 2.0 * np.arcsin(np.minimum(np.sqrt(chord) / 2, 1.0))
+        opposite = np.argwhere(chord > 3.9)
         u, v = unit.vectors()
         for span in spans(len(opposite), 4096):
             i, j = opposite[span].T
             total = u[i] + v[j]
             theta[i, j] = np.pi - 2.0 * np.arcsin(np.minimum(np.sqrt(squared_norms(total)) / 2, 1.0))
-        out[...] = self._angular(theta)
-        if self.order:
-            norms = [np.sqrt(squared_norms(v)) ** self.order for v in block.vectors()]
-            with np.errstate(over="ignore", invalid="ignore"):
-                out *= norms[0][:, None].astype(out.dtype)
-                out *= norms[1].astype(out.dtype)
+        return np.asarray(theta)
 
     def _angular(self, theta: Array) -> Array:
         if self.order == 0:
@@ -304,10 +352,41 @@ class ArcCosine(Kernel):
         return np.asarray((3 * sin * cos + (np.pi - theta) * (1 + 2 * cos * cos)) / np.pi)
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
-        norms = squared_norms(points.vectors())
+        x = lengths(points.vectors())
         if self.order == 0:
-            return np.where(norms > 0, 1.0, 0.5)
-        return np.asarray((1.0 if self.order == 1 else 3.0) * norms**self.order)
+            return np.where(x > 0, 1.0, 0.5)
+        with np.errstate(over="ignore"):
+            return np.asarray((1.0 if self.order == 1 else 3.0) * x ** (2 * self.order))
+
+    def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
+        return np.empty(0)
+
+    def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
+        """With u, v the directions of x, z:  n = 1: (‖z‖/π) (sin θ u + (π − θ) v);
+
+        n = 2: (‖x‖‖z‖²/π) (2 (sin θ cos θ + π − θ) u + 4 J₁ v);  n = 0: (v − cos θ u)/(π ‖x‖ sin θ), and 0 at the kinks
+        θ = 0 and π, where one side is minus the other.
+        """
+        if block.dtype != np.float64:
+            wide_x, wide_z = (Points(v.astype(np.float64)) for v in block.vectors())
+            block = Pair(wide_x, wide_z, np.float64).block(slice(0, wide_x.n), slice(0, wide_z.n))
+        (x, u), (z, v) = (polar(side) for side in block.vectors())
+        theta = self._angles(block, x == 0, z == 0)
+        sin, cos = np.sin(theta), np.cos(theta)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.order == 0:
+                smooth = (sin > 1e-14) & (x[:, None] > 0) & (z > 0)
+                of_v = np.divide(G, np.pi * x[:, None] * sin, out=np.zeros(G.shape), where=smooth)
+                of_u = -of_v * cos
+            elif self.order == 1:
+                weights = G * z / np.pi
+                of_u, of_v = weights * sin, weights * (np.pi - theta)
+            else:
+                weights = G * x[:, None] * z**2 / np.pi
+                of_u = weights * 2 * (sin * cos + np.pi - theta)
+                of_v = weights * 4 * (sin + (np.pi - theta) * cos)
+            u = u.toarray() if sp.issparse(u) else u
+            return np.asarray(of_u.sum(axis=1)[:, None] * u + of_v @ v)
 
     def enclose(self, x: Any, z: Any) -> Interval:
         from mercer.kernels.interval import dot, exactly, pi
@@ -354,8 +433,9 @@ class Tanh(_Dot):
         return np.asarray(self.scale * (1.0 - np.tanh(self.scale * s + self.offset) ** 2))
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
-        s = block.dot().astype(np.float64)
-        return np.full(len(self.theta), np.vdot(G, self._slope(s) * s))
+        with np.errstate(over="ignore", invalid="ignore"):
+            s = np.clip(block.dot().astype(np.float64), -1e300, 1e300)  # where the slope is 0, not 0 · ∞
+            return np.full(len(self.theta), np.vdot(G, self._slope(s) * s))
 
     def enclose(self, x: Any, z: Any) -> Interval:
         from mercer.kernels.interval import dot

@@ -5,7 +5,9 @@ A radial leaf is a profile φ(u) of u = ‖x − z‖²/σ². With one σ per co
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -18,7 +20,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels import tiling
 from mercer.kernels.base import Kernel, Similarity, Tags
 from mercer.kernels.block import Block, Pair
-from mercer.kernels.parameters import checked, positive, show
+from mercer.kernels.parameters import Fixed, checked, positive, show
 from mercer.kernels.points import Array, Points
 from mercer.kernels.proof import COMPOSITION, EXPONENTIAL, RESCALING, Axiom, Proof
 
@@ -32,6 +34,10 @@ FUSED_COLUMNS = 60
 FUSED_PAIRS = 1024
 # Up to this distance from the centre, in units of σ and by bytes of the dtype, centring leaves 5 or 12 digits.
 FUSED_REACH = {4: 10.0, 8: 500.0}
+# Where differences are below this share of the centred coordinates, sums of products would cancel their digits.
+CANCELLATION = 1e-4
+# Beyond this u every profile that decays is 0, and u times its slope must be too, not 0 · ∞.
+FARTHEST = 1e200
 
 
 class ByWidth(Similarity):
@@ -48,8 +54,19 @@ class ByWidth(Similarity):
                 advice="Rescale the columns of X instead.",
             )
 
+    def require_fit(self, dtype: np.dtype[Any]) -> None:
+        """Raise where 1/σ² overflows the Gram's dtype, for then 0/σ² is no number."""
+        if np.min(self.sigma) ** 2 < float(np.finfo(dtype).tiny):
+            raise InvalidInput(
+                f"The inverse square of `sigma` must fit {dtype}",
+                got=show(self.sigma),
+                advice="Rescale the columns of X, so that sigma is near 1"
+                + (", or use float64." if dtype == np.float32 else "."),
+            )
+
     def _own(self, block: Block) -> tuple[Block, float]:
         """The block whose distances count, and the σ still to divide them by."""
+        self.require_fit(block.dtype)
         if np.ndim(self.sigma) == 0:
             return block, float(self.sigma)
         return block.rescaled(tuple(self.sigma.tolist())), 1.0
@@ -65,46 +82,71 @@ class Radial(ByWidth):
     """φ(u), u = ‖x − z‖²/σ² (with one σ per column: Σₖ (xₖ − zₖ)²/σₖ²). Abstract: a leaf gives φ and φ'."""
 
     sigma: Any = positive(1.0, vector=True)
+    family: ClassVar[Tags] = STATIONARY
 
+    @property
+    def tags(self) -> Tags:  # type: ignore[override]
+        return replace(self.family, radial=np.ndim(self.sigma) == 0)
+
+    @abstractmethod
     def _profile(self, sqdist: Array, sigma: float) -> None:
         """Replace ‖x − z‖² by φ(‖x − z‖²/sigma²), in place."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _slope(self, u: Array) -> Array:
-        """φ'(u), and any finite number where it is infinite at u = 0."""
-        raise NotImplementedError
+        """φ'(u) for u > 0, and anything at u = 0, where it is not used."""
 
     def tile(self, block: Block, out: Array) -> None:
         own, sigma = self._own(block)
         own.sqdist(out)
         self._profile(out, sigma)
 
-    def _inner_adjoint(self, block: Block, G: Array) -> tuple[Block, float, Array]:
+    def _u(self, block: Block) -> NDArray[np.float64]:
         own, sigma = self._own(block)
-        u = own.sqdist().astype(np.float64) / sigma**2
-        return own, sigma, G * self._slope(u)
+        with np.errstate(over="ignore"):
+            u = own.sqdist().astype(np.float64) / sigma**2
+        return np.minimum(u, FARTHEST)
+
+    def _slopes(self, block: Block, G: Array) -> tuple[NDArray[np.float64], Array]:
+        """u, and Gᵢⱼ φ'(uᵢⱼ), 0 where u = 0: all derivatives of u vanish there."""
+        u = self._u(block)
+        return u, np.where(u > 0, G * self._slope(u), 0.0)
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
-        own, sigma, M = self._inner_adjoint(block, G)
-        if np.ndim(self.sigma) == 0:
-            u = own.sqdist().astype(np.float64) / sigma**2
-            width = np.array([-2.0 * np.vdot(M, u)])
-        else:
-            x, z = centred(own)
-            squares = M.sum(axis=1) @ x**2 + M.sum(axis=0) @ z**2
-            width = -2.0 * (squares - 2.0 * np.einsum("ik,ik->k", x, M @ z))
-        width = width if "sigma" not in self.fixed else width[:0]
+        width = np.empty(0) if "sigma" in self.fixed else self._width_gradient(*self._slopes(block, G), block)
         return np.concatenate([width, self._more_gradients(block, G)])
+
+    def _width_gradient(self, u: NDArray[np.float64], M: Array, block: Block) -> NDArray[np.float64]:
+        """−2 Σᵢⱼ Mᵢⱼ (xᵢₖ − zⱼₖ)²/σₖ², for every column k or their sum."""
+        if np.ndim(self.sigma) == 0:
+            return np.array([-2.0 * np.vdot(M, u)])
+        x, z = (side / self.sigma for side in centred(block))
+        M_abs = np.abs(M)
+        largest = M_abs.sum(axis=1) @ (x**2).sum(axis=1) + M_abs.sum(axis=0) @ (z**2).sum(axis=1)
+        if np.vdot(M_abs, u) < CANCELLATION * largest:
+            x, z = (side / self.sigma for side in uncentred(block))
+            return np.array([-2.0 * np.vdot(M, (x[:, k, None] - z[:, k]) ** 2) for k in range(x.shape[1])])
+        squares = M.sum(axis=1) @ x**2 + M.sum(axis=0) @ z**2
+        return np.asarray(-2.0 * (squares - 2.0 * np.einsum("ik,ik->k", x, M @ z)))
 
     def _more_gradients(self, block: Block, G: Array) -> NDArray[np.float64]:
         """Derivatives by the parameters other than sigma."""
         return np.empty(0)
 
     def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
-        own, sigma, M = self._inner_adjoint(block, G)
-        x, z = centred(own)
-        moved = 2.0 * (M.sum(axis=1)[:, None] * x - M @ z) / sigma**2
-        return np.asarray(moved / self.sigma if np.ndim(self.sigma) else moved)
+        """2 Σⱼ Mᵢⱼ (xᵢ − zⱼ)/σ²."""
+        u, M = self._slopes(block, G)
+        x, z = (side / self.sigma for side in centred(block))
+        moved = M.sum(axis=1)[:, None] * x - M @ z
+        M_abs = np.abs(M)
+        largest = M_abs.sum(axis=1) * np.linalg.norm(x, axis=1) + M_abs @ np.linalg.norm(z, axis=1)
+        cancelled = np.flatnonzero((M_abs * np.sqrt(u)).sum(axis=1) < CANCELLATION * largest)
+        if len(cancelled):
+            x, z = uncentred(block)
+            for k, sigma in enumerate(np.broadcast_to(self.sigma, x.shape[1:])):
+                differences = (x[cancelled, k, None] - z[:, k]) / sigma
+                moved[cancelled, k] = np.einsum("ij,ij->i", M[cancelled], differences)
+        return np.asarray(2.0 * moved / self.sigma)
 
     def _squared(self, x: Any, z: Any) -> Interval:
         """u as an exact interval."""
@@ -114,10 +156,18 @@ class Radial(ByWidth):
         return exactly(sum(((Fraction(a) - Fraction(b)) / s) ** 2 for a, b, s in zip(x, z, sigmas)))
 
 
-def centred(block: Block) -> tuple[Array, Array]:
-    x, z = block.pair.centred()[:2]
-    rows = [side.toarray() if sp.issparse(side) else side for side in (x[block.rows], z[block.cols])]
-    return rows[0].astype(np.float64), rows[1].astype(np.float64)
+def uncentred(block: Block) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Both sides of the block as they came, dense, in float64: their differences are exact."""
+    rows = block.pair.x.vectors()[block.rows], block.pair.z.vectors()[block.cols]
+    x, z = (side.toarray() if sp.issparse(side) else side for side in rows)
+    return x.astype(np.float64), z.astype(np.float64)
+
+
+def centred(block: Block) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Both sides minus the second side's mean, dense, in float64: the smallest numbers for sums of products."""
+    x, z = uncentred(block)
+    centre = block.pair.z.mean()
+    return x - centre, z - centre
 
 
 class Gaussian(Radial, Kernel):
@@ -132,7 +182,6 @@ class Gaussian(Radial, Kernel):
     """
 
     sigma: Any = positive(1.0, vector=True)
-    tags: ClassVar[Tags] = STATIONARY
 
     @classmethod
     def from_gamma(cls, gamma: Any) -> Self:
@@ -142,8 +191,7 @@ class Gaussian(Radial, Kernel):
         >>> mc.Gaussian.from_gamma(0.5)
         Gaussian(sigma=1.0)
         """
-        rule = cls.__dataclass_fields__["sigma"].metadata["rule"]
-        return cls(1.0 / np.sqrt(2.0 * checked("Gaussian", "gamma", gamma, rule)))
+        return cls._from("gamma", gamma, lambda g: np.sqrt(0.5 / g))
 
     @classmethod
     def from_variance(cls, variance: Any) -> Self:
@@ -153,8 +201,16 @@ class Gaussian(Radial, Kernel):
         >>> mc.Gaussian.from_variance(4.0)
         Gaussian(sigma=2.0)
         """
+        return cls._from("variance", variance, np.sqrt)
+
+    @classmethod
+    def _from(cls, name: str, given: Any, sigma: Callable[[Any], Any]) -> Self:
+        """The kernel whose width is a function of another parameter, fixed where that one is."""
         rule = cls.__dataclass_fields__["sigma"].metadata["rule"]
-        return cls(np.sqrt(checked("Gaussian", "variance", variance, rule)))
+        fixed = isinstance(given, Fixed)
+        with np.errstate(over="ignore"):
+            width = sigma(checked("Gaussian", name, given.value if fixed else given, rule))
+        return cls(Fixed(width) if fixed else width)
 
     def tile(self, block: Block, out: Array) -> None:
         packed = None if block.pair.shared else self._packed(block.pair)
@@ -202,13 +258,16 @@ class Gaussian(Radial, Kernel):
     def _packed(self, pair: Pair) -> tuple[Any, Any] | None:
         """Both sides laid out for the fused loop, or None where it would be slower or lose digits."""
 
+        self.require_fit(pair.dtype)
+
         def make() -> tuple[Any, Any] | None:
             own, sigma = pair, float(np.max(self.sigma))
             if np.ndim(self.sigma):
                 own, sigma = pair.rescaled(tuple(self.sigma.tolist())), 1.0
             if pair.shape[0] * pair.shape[1] < FUSED_PAIRS or sp.issparse(pair.vectors()[0]):
                 return None
-            c = own.centred()
+            with np.errstate(over="ignore"):
+                c = own.centred()
             # Centring rounds coordinates by their size: far from the centre, differences of the data itself are
             # more exact, and those are what the tiles of `Radial` fall back on.
             reach = np.sqrt(max(c.x_norms.max(), c.z_norms.max())) / sigma
@@ -228,7 +287,8 @@ class Gaussian(Radial, Kernel):
     def log_tile(self, block: Block, out: Array) -> None:
         own, sigma = self._own(block)
         own.sqdist(out)
-        out *= out.dtype.type(-0.5 / sigma**2)
+        with np.errstate(over="ignore"):
+            out *= out.dtype.type(-0.5 / sigma**2)
 
     @property
     def exact_log(self) -> bool:
@@ -263,7 +323,6 @@ class Matern(Radial, Kernel):
 
     sigma: Any = positive(1.0, vector=True)
     nu: float = positive(1.5, free=False)
-    tags: ClassVar[Tags] = STATIONARY
 
     def check(self) -> None:
         super().check()
@@ -278,7 +337,7 @@ class Matern(Radial, Kernel):
         if self._half_integer:
             _loops.tiles.matern_(sqdist, int(2 * self.nu), 1.0 / sigma)
         else:
-            t = np.sqrt(2 * self.nu * sqdist.astype(np.float64)) / sigma
+            t = np.sqrt(sqdist.astype(np.float64)) * (np.sqrt(2 * self.nu) / sigma)
             sqdist[...] = _bessel_profile(t, self.nu)
 
     def _slope(self, u: Array) -> Array:
@@ -314,24 +373,42 @@ FAR = 1e5  # tᵛ K_ν(t) is 0 here for every ν up to 100
 
 def _bessel_profile(t: NDArray[np.float64], nu: float) -> NDArray[np.float64]:
     """2^(1−ν)/Γ(ν) tᵛ K_ν(t) through logarithms, 1 at t = 0."""
+    value = np.exp(_log_bessel(t, nu))
+    near = ~np.isfinite(value) | (t == 0)
+    value[near] = _near_origin(t[near], nu)
+    return np.where(t > FAR, 0.0, np.minimum(value, 1.0))
+
+
+def _log_bessel(t: NDArray[np.float64], nu: float) -> NDArray[np.float64]:
+    """log(2^(1−ν)/Γ(ν) tᵛ K_ν(t)), and no finite number where K_ν(t) is none."""
     from scipy.special import gammaln, kve
 
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        log = (1 - nu) * np.log(2.0) - gammaln(nu) + nu * np.log(t) + np.log(kve(nu, t)) - t
-        value = np.exp(log)
-    # Where K_ν overflows, t is so small that the profile is 1 to rounding; far out SciPy gives NaN for what is 0.
-    return np.where(t > FAR, 0.0, np.where(np.isfinite(value) & (t > 0), np.minimum(value, 1.0), 1.0))
+        return np.asarray((1 - nu) * np.log(2.0) - gammaln(nu) + nu * np.log(t) + np.log(kve(nu, t)) - t)
+
+
+def _near_origin(t: NDArray[np.float64], nu: float) -> NDArray[np.float64]:
+    """The profile where K_ν(t) overflows: Σₙ (−t²/4)ⁿ/(n! (ν − 1)(ν − 2)…(ν − n)), DLMF 10.27.4 and 10.25.2.
+
+    For ν > 30 that is t < 0.1, where five terms are exact to rounding; for smaller ν the first is.
+    """
+    total, term = np.ones_like(t), np.ones_like(t)
+    if nu > 30:
+        for n in range(1, 6):
+            term = term * (-(t**2) / 4) / (n * (nu - n))
+            total += term
+    return total
 
 
 def _bessel_slope(t: NDArray[np.float64], nu: float) -> NDArray[np.float64]:
-    """dφ/du = −ν 2^(1−ν)/Γ(ν) t^(ν−1) K_{ν−1}(t), its limit −ν/(2(ν−1)) at 0 where ν > 1."""
-    from scipy.special import gammaln, kve
+    """dφ/du = −ν 2^(1−ν)/Γ(ν) t^(ν−1) K_{ν−1}(t); for ν > 1 that is −ν/(2(ν−1)) times the profile of ν − 1."""
+    if nu > 1:
+        return np.asarray(-nu / (2 * (nu - 1)) * _bessel_profile(t, nu - 1))
+    from scipy.special import gamma, kve
 
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        log = (1 - nu) * np.log(2.0) - gammaln(nu) + (nu - 1) * np.log(t) + np.log(kve(nu - 1, t)) - t
-        slope = -nu * np.exp(log)
-    limit = -nu / (2 * (nu - 1)) if nu > 1 else 0.0
-    return np.where(t > FAR, 0.0, np.where(np.isfinite(slope) & (t > 0), slope, limit))
+        slope = -nu * 2 ** (1 - nu) / gamma(nu) * t ** (nu - 1) * kve(1 - nu, t) * np.exp(-t)
+    return np.where((t > FAR) | ~np.isfinite(slope), 0.0, slope)
 
 
 class RationalQuadratic(Radial, Kernel):
@@ -344,16 +421,27 @@ class RationalQuadratic(Radial, Kernel):
 
     sigma: Any = positive(1.0, vector=True)
     alpha: float = positive(1.0)
-    tags: ClassVar[Tags] = STATIONARY
+
+    def check(self) -> None:
+        super().check()
+        if not 1e-100 <= self.alpha <= 1e100:
+            raise InvalidInput(
+                "`alpha` must lie within 1e-100 and 1e100", got=self.alpha, advice="Use Gaussian(sigma) for large ones."
+            )
 
     def _profile(self, sqdist: Array, sigma: float) -> None:
         self._log_profile(sqdist, sigma)
         _loops.tiles.exp_(sqdist)
 
     def _log_profile(self, sqdist: Array, sigma: float) -> None:
-        sqdist *= sqdist.dtype.type(0.5 / (self.alpha * sigma**2))
-        np.log1p(sqdist, out=sqdist)
-        sqdist *= sqdist.dtype.type(-self.alpha)
+        wide = sqdist.astype(np.float64)
+        with np.errstate(over="ignore"):
+            u = wide / sigma**2
+            log = np.log1p(u * (0.5 / self.alpha))
+            far = u > FARTHEST
+            if far.any():
+                log[far] = np.log(wide[far]) - 2 * np.log(sigma) - np.log(2 * self.alpha)
+            np.multiply(log, -self.alpha, out=sqdist, casting="same_kind")
 
     def log_tile(self, block: Block, out: Array) -> None:
         own, sigma = self._own(block)
@@ -373,8 +461,7 @@ class RationalQuadratic(Radial, Kernel):
     def _more_gradients(self, block: Block, G: Array) -> NDArray[np.float64]:
         if "alpha" in self.fixed:
             return np.empty(0)
-        own, sigma = self._own(block)
-        v = own.sqdist().astype(np.float64) / (2 * self.alpha * sigma**2)
+        v = self._u(block) / (2 * self.alpha)
         log = np.log1p(v)
         return np.array([np.vdot(G, np.exp(-self.alpha * log) * self.alpha * (v / (1 + v) - log))])
 

@@ -17,7 +17,7 @@ from mercer.kernels.block import Block
 from mercer.kernels.parameters import positive
 from mercer.kernels.points import Array, Points
 from mercer.kernels.proof import COMPOSITION, PRODUCT, Axiom, Proof
-from mercer.kernels.radial import ByWidth, Gaussian, centred
+from mercer.kernels.radial import FARTHEST, ByWidth, Gaussian, uncentred
 
 if TYPE_CHECKING:
     from mercer.kernels.interval import Interval
@@ -37,7 +37,8 @@ class Laplacian(ByWidth, Kernel):
     def log_tile(self, block: Block, out: Array) -> None:
         own, sigma = self._own(block)
         own.l1(out)
-        out *= out.dtype.type(-1.0 / sigma)
+        with np.errstate(over="ignore"):
+            out *= out.dtype.type(-1.0 / sigma)
 
     @property
     def exact_log(self) -> bool:
@@ -61,13 +62,15 @@ class Laplacian(ByWidth, Kernel):
         M = self._values(block, G)
         own, sigma = self._own(block)
         if np.ndim(self.sigma) == 0:
-            return np.array([np.vdot(M, own.l1().astype(np.float64)) / sigma])
-        x, z = centred(own)
-        return np.array([np.vdot(M, np.abs(x[:, k, None] - z[:, k])) for k in range(x.shape[1])])
+            far = np.minimum(own.l1().astype(np.float64) / sigma, FARTHEST)
+            return np.array([np.vdot(M, far)])
+        x, z = uncentred(block)
+        distances = (np.abs(x[:, k, None] - z[:, k]) / s for k, s in enumerate(self.sigma))
+        return np.array([np.vdot(M, np.minimum(r, FARTHEST)) for r in distances])
 
     def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         M = self._values(block, G)
-        x, z = centred(block)
+        x, z = uncentred(block)
         signs = [np.einsum("ij,ij->i", M, np.sign(x[:, k, None] - z[:, k])) for k in range(x.shape[1])]
         return -np.stack(signs, axis=1) / self.sigma
 
@@ -109,18 +112,23 @@ class Periodic(Kernel):
     period: float = positive(1.0)
     tags: ClassVar[Tags] = Tags(stationary=True, normalised=True, nonnegative=True)
 
+    def check(self) -> None:
+        self._set(_chords=Gaussian(self.sigma))
+
     @property
-    def _gaussian(self) -> Gaussian:
-        return Gaussian(self.sigma)
+    def _of_chords(self) -> Gaussian:
+        """The Gaussian of distances between points on the circles."""
+        kernel: Gaussian = self._chords  # type: ignore[attr-defined]
+        return kernel
 
     def touch(self, points: Points) -> None:
         points.view(Circle(self.period))
 
     def tile(self, block: Block, out: Array) -> None:
-        self._gaussian.tile(block.view(Circle(self.period)), out)
+        self._of_chords.tile(block.view(Circle(self.period)), out)
 
     def log_tile(self, block: Block, out: Array) -> None:
-        self._gaussian.log_tile(block.view(Circle(self.period)), out)
+        self._of_chords.log_tile(block.view(Circle(self.period)), out)
 
     @property
     def exact_log(self) -> bool:
@@ -145,7 +153,7 @@ class Periodic(Kernel):
         gradients = []
         fixed = self.fixed
         if "sigma" not in fixed:
-            gradients += list(self._gaussian.tile_gradient(block.view(Circle(self.period)), G))
+            gradients += list(self._of_chords.tile_gradient(block.view(Circle(self.period)), G))
         if "period" not in fixed:
             phases, turned = self._turn(block, G)
             gradients.append(-sum(float(np.vdot(t, phase)) for t, phase in zip(turned, phases)))
@@ -165,4 +173,4 @@ class Periodic(Kernel):
 
     def proof(self, dim: int | None = None) -> Proof:
         condition = f"phi winds every column around a circle, period {self.period:g} > 0"
-        return COMPOSITION(self, self._gaussian.proof(None if dim is None else 2 * dim), condition=condition)
+        return COMPOSITION(self, self._of_chords.proof(None if dim is None else 2 * dim), condition=condition)

@@ -6,7 +6,8 @@ they are not positive semidefinite; only the triangular one is, and only on a li
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -22,26 +23,27 @@ if TYPE_CHECKING:
 LOCAL = Tags(stationary=True, radial=True, normalised=True, nonnegative=True, cpd_order=None)
 
 
-class _Compact(Radial, Weight):
+class _Compact(Radial, Weight):  # type: ignore[override]
     """φ(u) on 0 ≤ u ≤ 1, zero beyond."""
 
     sigma: Any = positive(1.0, vector=True)
-    tags = LOCAL
+    family: ClassVar[Tags] = LOCAL
 
+    @abstractmethod
     def _shape(self, u: Array) -> Array:
         """φ on [0, 1]."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _shape_slope(self, u: Array) -> Array:
         """φ' on [0, 1]."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _exact_shape(self, u: Interval) -> Interval:
         """φ of an interval within [0, 1]."""
-        raise NotImplementedError
 
     def _profile(self, sqdist: Array, sigma: float) -> None:
-        sqdist *= sqdist.dtype.type(1.0 / sigma**2)
+        with np.errstate(over="ignore"):
+            sqdist *= sqdist.dtype.type(1.0 / sigma**2)
         inside = sqdist <= 1
         np.minimum(sqdist, 1, out=sqdist)
         sqdist[...] = self._shape(sqdist)
