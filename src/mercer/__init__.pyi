@@ -28,6 +28,7 @@ from mercer.kernels.dot import Tanh as Tanh
 from mercer.kernels.entrywise import Exp as Exp
 from mercer.kernels.entrywise import Poly as Poly
 from mercer.kernels.entrywise import Power as Power
+from mercer.kernels.matern import Matern as Matern
 from mercer.kernels.nodes import Constant as Constant
 from mercer.kernels.nodes import Product as Product
 from mercer.kernels.nodes import Scaled as Scaled
@@ -41,7 +42,6 @@ from mercer.kernels.proof import Axiom as Axiom
 from mercer.kernels.proof import Proof as Proof
 from mercer.kernels.proof import Unproven as Unproven
 from mercer.kernels.radial import Gaussian as Gaussian
-from mercer.kernels.radial import Matern as Matern
 from mercer.kernels.radial import RationalQuadratic as RationalQuadratic
 from mercer.kernels.refute import refute as refute
 from mercer.kernels.rescaling import Normalized as Normalized
