@@ -72,20 +72,22 @@ def picture(x, y, f, truth, rings, label, separating, tanh) -> None:
 
     t = np.linspace(0, 1, 400)[:, None]
     terms = f.kernel(t, x[:, None]) * f.coef
-    axes[0].plot(t, terms, color=GREY, lw=0.6, alpha=0.7)
+    axes[0].plot(t, terms[:, :1], color=GREY, lw=0.6, label="terms cᵢ k(xᵢ, ·)")
+    axes[0].plot(t, terms[:, 1:], color=GREY, lw=0.5, alpha=0.6)
     axes[0].plot(t, truth(t), color=INK, lw=1.2, ls="--", label="sine")
     axes[0].plot(x, y, "o", color=INK, ms=3.5, label="data")
     axes[0].plot(t, f(t), color=RED, lw=2.2, label="f = Σ cᵢ k(xᵢ, ·)")
-    axes[0].set(title="A function and its terms (grey)", xlabel="x")
-    axes[0].legend(frameon=False)
+    axes[0].set(title="A function in the Hilbert space", xlabel="x", ylabel="y", ylim=(-1.9, 1.9))
+    axes[0].legend(frameon=False, fontsize=8, loc="lower left")
 
     side = np.linspace(-3, 3, 200)
     plane = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
     height = separating(plane).reshape(200, 200)
     axes[1].contourf(side, side, height, levels=[-1e9, 0, 1e9], colors=[BLUE, RED], alpha=0.12)
     axes[1].contour(side, side, height, levels=[0], colors=[INK], linewidths=1.2)
-    for value, color in ((-1, BLUE), (1, RED)):
-        axes[1].plot(*rings[label == value].T, "o", ms=3.5, color=color)
+    for value, color, name in ((-1, BLUE, "inner ring"), (1, RED, "outer ring")):
+        axes[1].plot(*rings[label == value].T, "o", ms=3.5, color=color, label=name)
+    axes[1].legend(frameon=False, loc="upper right", fontsize=8)
     axes[1].set(title="Rings, separated by x₁² + x₂²", xlabel="x₁", ylabel="x₂", aspect="equal")
 
     sample = np.random.default_rng(0).normal(size=(24, 2))
@@ -94,7 +96,8 @@ def picture(x, y, f, truth, rings, label, separating, tanh) -> None:
         axes[2].plot(np.arange(1, 25), values, "o-", color=color, ms=4, lw=1, label=name)
     axes[2].axhline(0, color=INK, lw=0.8)
     axes[2].set_yscale("symlog", linthresh=1e-2)
-    axes[2].set(title="Eigenvalues of two Gram matrices", xlabel="rank")
+    axes[2].set(title="Eigenvalues of two Gram matrices", xlabel="rank", ylabel="eigenvalue (log, linear near 0)")
+    axes[2].set(xlim=(0.3, 24.7), ylim=(-40, 40))
     axes[2].legend(frameon=False)
 
     path = Path("out/demo.png")

@@ -26,7 +26,7 @@ each = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
         ([[1.0], [float("inf")]], "infinity"),
         (np.empty((0, 3)), "at least one point"),
         (np.empty((3, 0)), "at least one column"),
-        ([1.0, 2.0], r"X\[:, None\]"),
+        ([1.0, 2.0], "np.reshape"),
         (np.zeros((2, 2, 2)), "2-D"),
         ([["a"], ["b"]], "numeric"),
         (np.array([[1 + 2j]]), "real"),

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 import mercer as mc
 from expressions import set_kernels, vector_kernels
@@ -100,7 +100,7 @@ def test_laws_on_cases(kernel):
     assert "symmetry" in check_laws(kernel)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None)
 @given(vector_kernels)
 def test_laws_on_random_expressions(kernel):
     check_laws(kernel, sample(kernel, 7, seed=1), sample(kernel, 4, seed=2))
@@ -199,3 +199,46 @@ class PlantedBug(mc.Kernel):
 def test_planted_bugs_are_found(bug, law):
     with pytest.raises(LawBroken, match=law):
         check_laws(PlantedBug(1.3, bug))
+
+
+class Unwritten(mc.Kernel):
+    """A leaf that returns its values instead of writing them."""
+
+    def tile(self, block, out):
+        return np.exp(-block.sqdist())
+
+
+class Greedy(mc.Kernel):
+    """A leaf that writes to what other leaves share."""
+
+    def tile(self, block, out):
+        shared = block.sqdist()
+        shared += 1.0
+        out[...] = np.exp(-shared)
+
+
+class Steep(mc.Kernel):
+    """exp(−r^2.2), which is no kernel, with a proof that is none."""
+
+    def tile(self, block, out):
+        out[...] = np.exp(-(block.sqdist() ** 1.1))
+
+    def proof(self, dim=None):
+        return mc.Axiom(self, "so it is claimed")
+
+
+class Minus(mc.Kernel):
+    """−‖x − z‖², without a proof."""
+
+    def tile(self, block, out):
+        out[...] = -block.sqdist()
+
+
+def test_the_bugs_of_beginners_are_found():
+    with pytest.raises(mc.InvalidInput, match=r"must write its values to `out`"):
+        Unwritten()([[1.0]])
+    with pytest.raises(ValueError, match="read-only"):
+        Greedy()([[1.0]])
+    for wrong in (Steep(), Minus()):
+        with pytest.raises(LawBroken, match="positive semidefinite"):
+            check_laws(wrong)

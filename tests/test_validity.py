@@ -186,7 +186,7 @@ def test_what_is_no_kernel_is_refuted(name):
     assert r.refuted
     assert r.value < 0
     assert len(r.points) == len(r.vector) == len(r.gram) <= size
-    assert r.vector @ r.gram @ r.vector == pytest.approx(r.value, rel=1e-6, abs=1e-9)
+    assert r.vector @ r.gram @ r.vector == pytest.approx(r.value, rel=1e-4, abs=1e-9)
     assert "is not a kernel: aᵀKa ≤ -" in str(r)
     # Minimal: none of the points can be left out.
     for i in range(len(r.points)) if len(r.points) > 1 else ():
@@ -484,3 +484,17 @@ def test_repair_works_at_all_scales():
     for scale in (1e-300, 1e300):
         np.testing.assert_allclose(mc.repair(scale * K).K / scale, mc.repair(K).K)
     assert mc.repair(np.zeros((2, 2))).relative == 0.0
+
+
+@pytest.mark.parametrize(
+    ("f", "dim"),
+    [
+        (lambda x, z: np.cos(x[0] - z[0]), 1),
+        (lambda x, z: np.cos((x - z) @ np.array([1.0, 2.0])), 2),
+        (lambda x, z: np.exp(-2 * np.sin(np.pi * (x[0] - z[0])) ** 2), 1),
+        (lambda x, z: np.prod(np.cos(3 * (x - z))), 2),
+    ],
+)
+def test_functions_that_lose_digits_far_away_are_not_refuted_there(f, dim):
+    """x − z of large x and z is off by a rounding of x: what that does to f is no counterexample."""
+    assert not mc.refute(mc.FromFunction(f), dim=dim, seconds=1.5).refuted

@@ -25,8 +25,8 @@ class RuleBroken(InvalidInput):
     >>> import mercer as mc
     >>> -1.0 * mc.Gaussian(1.0)
     Traceback (most recent call last):
-    mercer.errors.RuleBroken: Rule c·k: the factor must be > 0, got -1.0. A negative multiple of a kernel is not \
-a kernel; to see why, try mc.refute on it as a FromFunction.
+    mercer.errors.RuleBroken: Rule c·k: the factor must be > 0, got -1.0. Only positive multiples of kernels are \
+kernels; leave the term out, or test it as a mc.FromFunction with mc.refute.
     """
 
 

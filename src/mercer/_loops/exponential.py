@@ -35,25 +35,28 @@ _EXP2 = {
 }  # fmt: skip
 _MAGIC = {32: 1.5 * 2.0**23, 64: 1.5 * 2.0**52}
 _MANTISSA = {32: 23, 64: 52}
+_BIAS = {32: 127, 64: 1023}
 # ln 2 in two parts, the first so short that k times it is exact.
 _LN2 = {32: (0.693145751953125, 1.428606765330187e-06), 64: (0.6931471803691238, 1.9082149292705877e-10)}
 _LOG2E = 1.4426950408889634
 # exp is 0 below the first and inf above the second: the last numbers whose exp is normal and finite.
 _RANGE = {32: (-87.33654022216797, 88.72283172607422), 64: (-708.3964185322641, 709.782712893384)}
-_SMALLEST_EXPONENT = {32: -126.0, 64: -1022.0}
 
 
-def _power(builder, lanes: Lanes, t, r, coefficients):
-    """(1 + r q(r)) 2^k, where k sits in the low bits of t."""
-    bits = lanes.dtype.bitwidth
-    fmuladd, vector = f"llvm.fmuladd.{suffix(lanes)}", t.type
-    q = constant(lanes, coefficients[-1])
+def _polynomial(builder, lanes: Lanes, r, coefficients):
+    """1 + r q(r)."""
+    p = constant(lanes, coefficients[-1])
     for c in reversed((1.0, *coefficients[:-1])):
-        q = call(builder, fmuladd, vector, q, r, constant(lanes, c))
+        p = call(builder, f"llvm.fmuladd.{suffix(lanes)}", r.type, p, r, constant(lanes, c))
+    return p
+
+
+def _exponent(builder, lanes: Lanes, t):
+    """The low bits of t, as integers, where the exponent of a number is."""
+    bits = lanes.dtype.bitwidth
     integers = ir.VectorType(ir.IntType(bits), lanes.count)
     places = ir.Constant(integers, [ir.Constant(integers.element, _MANTISSA[bits])] * lanes.count)
-    exponent = builder.shl(builder.bitcast(t, integers), places)
-    return builder.bitcast(builder.add(builder.bitcast(q, integers), exponent), vector)
+    return builder.shl(builder.bitcast(t, integers), places)
 
 
 @intrinsic
@@ -68,10 +71,14 @@ def exp(typingctx, x):
         t = call(builder, fmuladd, vector, value, log2e, magic)
         k = builder.fsub(t, magic)
         r = call(builder, fmuladd, vector, k, low, call(builder, fmuladd, vector, k, high, value))
-        result = _power(builder, x, t, r, _EXP[bits])
+        exponent = _exponent(builder, x, t)
+        # adding integers reaches 2^1024 (1 - eps), which the factor 2^k would not
+        p = builder.bitcast(_polynomial(builder, x, r, _EXP[bits]), exponent.type)
+        result = builder.bitcast(builder.add(p, exponent), vector)
         smallest, largest = (constant(x, bound) for bound in _RANGE[bits])
-        over = builder.fcmp_ordered(">", value, largest)
-        result = builder.select(over, constant(x, float("inf")), result)
+        # a NaN may carry bits that the addition would turn into a number: it counts as too large, and stays NaN
+        over = builder.fmul(value, constant(x, float("inf")))
+        result = builder.select(builder.fcmp_unordered(">", value, largest), over, result)
         return builder.select(builder.fcmp_ordered("<", value, smallest), constant(x, 0.0), result)
 
     return x(x), generate
@@ -83,13 +90,15 @@ def exp4_negative(typingctx, x):
 
     def generate(context, builder, sig, args):
         bits = x.dtype.bitwidth
-        zero, two, magic = (constant(x, v) for v in (0.0, 2.0, _MAGIC[bits]))
+        # the bias of the exponent goes into the magic number, so that the shift gives 2^k itself
+        zero, two, magic = (constant(x, v) for v in (0.0, 2.0, _MAGIC[bits] + _BIAS[bits]))
         fmuladd, vector = f"llvm.fmuladd.{suffix(x)}", args[0].type
         value = builder.select(builder.fcmp_ordered(">", args[0], zero), zero, args[0])
         t = call(builder, fmuladd, vector, value, two, magic)
         r = call(builder, fmuladd, vector, value, two, builder.fsub(magic, t))
-        result = _power(builder, x, t, r, _EXP2[bits])
-        smallest = constant(x, 0.5 * _SMALLEST_EXPONENT[bits])
+        scale = builder.bitcast(_exponent(builder, x, t), vector)
+        result = builder.fmul(_polynomial(builder, x, r, _EXP2[bits]), scale)
+        smallest = constant(x, 0.5 * (1 - _BIAS[bits]))
         return builder.select(builder.fcmp_ordered("<", value, smallest), zero, result)
 
     return x(x), generate

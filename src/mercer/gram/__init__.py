@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mercer.errors import InvalidInput
 from mercer.gram.base import Gram
 from mercer.gram.dense import DenseGram
 from mercer.gram.tiled import TiledGram
@@ -35,6 +36,12 @@ def of(kernel: Similarity, X: Any, Z: Any = None, *, dtype: Any = None, budget: 
     >>> mc.gram.of(mc.Linear(), X, budget=8)
     <TiledGram 3×3 float64 of Linear()>
     """
+    if not isinstance(kernel, Similarity):
+        raise InvalidInput(
+            "`kernel` must be a kernel or a smoothing weight",
+            got=repr(kernel),
+            advice="Such as mc.Gaussian(1.0), with its parentheses.",
+        )
     pair = kernel.pair(X, Z, dtype)
     limit = _budget(budget)
     if pair.shape[0] * pair.shape[1] * pair.dtype.itemsize <= limit:

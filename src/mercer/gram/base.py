@@ -51,6 +51,9 @@ class Gram(ABC):
     def restrict(self, index: Any) -> Gram:
         """The Gram of a subset of the points, for a symmetric K."""
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.dense(), dtype=dtype, copy=copy)
+
     def rows(self, index: Any) -> Array:
         """Whole rows of K, shape (len(index), m).
 

@@ -25,9 +25,6 @@ class DenseGram(Gram):
             self._K.flags.writeable = False
         return self._K
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return np.array(self.dense(), dtype=dtype, copy=copy)
-
     def block(self, rows: Any, cols: Any) -> Array:
         return self.dense()[np.ix_(positions(rows, self.shape[0]), positions(cols, self.shape[1]))]
 

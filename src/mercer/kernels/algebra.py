@@ -21,10 +21,10 @@ __all__ = [
 ]  # fmt: skip
 
 
-def no_rule(expression: str, why: str) -> RuleBroken:
+def no_rule(expression: str, got: str, why: str) -> RuleBroken:
     return RuleBroken(
         f"No rule makes {expression} a kernel",
-        got=expression,
+        got=got,
         advice=f"{why[0].upper()}{why[1:]}; write it as mc.FromFunction(f) to test it with mc.refute.",
     )
 

@@ -355,14 +355,14 @@ class Kernel(Similarity):
     def __sub__(self, other: Any) -> Kernel:
         from mercer.kernels import algebra
 
-        raise algebra.no_rule("k₁ − k₂", "a difference of kernels is in general not a kernel")
+        raise algebra.no_rule("k₁ − k₂", f"{self!r} and {other!r}", "a difference of kernels is in general not one")
 
     __rsub__ = __sub__
 
     def __neg__(self) -> Kernel:
         from mercer.kernels import algebra
 
-        raise algebra.no_rule("−k", "only k = 0 would be a kernel with k and −k both valid")
+        raise algebra.no_rule("−k", f"k = {self!r}", "its diagonal −k(x, x) would be negative")
 
     def exp(self) -> Kernel:
         """exp(k(x, z)), a kernel by the exponential rule.

@@ -269,6 +269,7 @@ class Block:
         if name not in self._tiles:
             tile = self.scratch()
             fill(tile)
+            tile.flags.writeable = False  # other leaves read it
             self._tiles[name] = tile
         if out is None:
             return self._tiles[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -31,7 +32,8 @@ class FromFunction(Kernel):
     Parameters
     ----------
     f : function of two objects (rows, where the data set is a matrix) that returns a number.
-    error : the relative evaluation error of f that a refutation has to exceed.
+    error : the relative evaluation error of f that a refutation has to exceed, beside what rounding the points does
+        to its values. State a larger one for a function that works in float32 or by quadrature.
 
     >>> import mercer as mc
     >>> k = mc.FromFunction(lambda s, t: float(len(set(s) & set(t))))
@@ -102,10 +104,26 @@ class FromFunction(Kernel):
         return np.empty(0)
 
     def enclose(self, x: Any, z: Any) -> Interval:
-        from mercer.kernels.interval import around
+        from mercer.kernels.interval import Interval, around
 
-        rows = [np.array([float(c) for c in p]) if isinstance(p, tuple) and _numeric(p) else p for p in (x, z)]
-        return around(self.value(rows[0], rows[1]), self.error)
+        vectors = [isinstance(p, tuple) and _numeric(p) for p in (x, z)]
+        rows = [np.array([float(c) for c in p]) if vector else p for p, vector in zip((x, z), vectors)]
+        value = self.value(rows[0], rows[1])
+        return around(value, self.error) + Interval(-1, 1) * self._sensitivity(value, rows, all(vectors))
+
+    def _sensitivity(self, value: float, rows: list[Any], vectors: bool) -> float:
+        """What rounding the points once may do to the value: x − z of large x and z errs by as much."""
+        if not vectors:
+            return 0.0
+        moved: list[float] = []
+        for side in (0, 1):
+            signs = np.where(np.arange(len(rows[side])) % 2, -np.inf, np.inf)
+            for towards in (np.inf, -np.inf, signs, -signs):
+                pair = list(rows)
+                pair[side] = np.nextafter(rows[side], towards)
+                with contextlib.suppress(InvalidInput):  # one step beyond where f is defined
+                    moved.append(abs(self.value(pair[0], pair[1]) - value))
+        return 16.0 * max(moved, default=np.inf)
 
     def proof(self, dim: int | None = None) -> Proof:
         return Unproven(self, "a Python function; mc.check(k, X) tests it on data, mc.refute(k) searches")
@@ -158,7 +176,7 @@ class FromFeatures(Kernel):
         return Axiom(
             self,
             statement,
-            condition=f"phi = {show(self.phi)}, a function of single points",
+            condition=f"phi = {show(self.phi)}, which maps every point by itself",
             reference="Bishop 2006, (6.1)",
         )
 

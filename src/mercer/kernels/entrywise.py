@@ -131,8 +131,7 @@ class Power(_Entrywise):
             raise RuleBroken(
                 "Rule kⁿ: the exponent must be a whole number ≥ 1",
                 got=show(n),
-                advice="Fractional powers of kernels are in general not kernels: (⟨x,z⟩+1)^0.5 is refuted by "
-                "mc.refute.",
+                advice="Other powers of kernels are in general not kernels: (⟨x,z⟩+1)^0.5 is refuted by mc.refute.",
             )
         self._set(exponent=int(n))
 

@@ -53,7 +53,7 @@ def operand(value: Any, rule: str) -> Kernel:
         raise RuleBroken(
             f"{rule}: a constant kernel must be > 0",
             got=value,
-            advice="Subtracting a constant can make eigenvalues negative.",
+            advice="Leave it out; subtracting a constant can make eigenvalues negative.",
         )
     raise RuleBroken(
         f"{rule}: every operand must be a kernel or a positive number",
@@ -317,8 +317,8 @@ class Scaled(Node, Kernel):
             raise RuleBroken(
                 "Rule c·k: the factor must be > 0",
                 got=value,
-                advice="A negative multiple of a kernel is not a kernel; to see why, try mc.refute on it as a "
-                "FromFunction.",
+                advice="Only positive multiples of kernels are kernels; leave the term out, or test it as a "
+                "mc.FromFunction with mc.refute.",
             )
         super().__post_init__()
 

@@ -104,7 +104,8 @@ def checked(owner: str, name: str, value: Any, rule: Rule) -> float | NDArray[np
     except (TypeError, ValueError):
         raise InvalidInput(required, got=repr(value), advice="Pass a float.") from None
     if array.ndim > (1 if rule.vector else 0) or array.size == 0:
-        raise InvalidInput(required, got=f"an array of shape {array.shape}", advice="Check its shape.")
+        advice = f"To evaluate it on data, call the kernel: {owner}(...)(X)." if array.ndim > 1 else "Check its shape."
+        raise InvalidInput(required, got=f"an array of shape {array.shape}", advice=advice)
     bad = ~np.isfinite(array) | (array <= rule.lowest if rule.strict else array < rule.lowest)
     if bad.any():
         raise InvalidInput(required, got=show(value), advice=f"Choose `{name}`{must or ' finite'}.")

@@ -143,7 +143,7 @@ def _not_a_data_set(X: Any) -> InvalidInput:
     return InvalidInput(
         "A data set must be a sequence of points (array, data frame, sparse matrix or list of objects)",
         got=f"a single {type(X).__name__}",
-        advice="Wrap it in a list: a data set of one point is [x].",
+        advice="Pass an array, a frame or a list; a data set of one point x is [x].",
     )
 
 
@@ -246,8 +246,11 @@ def _no_such_column(column: object, n_columns: int) -> InvalidInput:
 def _not_two_dimensional(shape: tuple[int, ...]) -> InvalidInput:
     advice = "Reshape it to one row per point."
     if len(shape) == 1:
-        advice = "Use X[:, None] for n points with one column, X[None, :] for one point with n columns."
-    return InvalidInput("X must be 2-D, one row per point", got=f"shape {shape}", advice=advice)
+        advice = (
+            "np.reshape(X, (-1, 1)) makes n points with one column, np.reshape(X, (1, -1)) one point with n columns; "
+            "for categories there is Delta(), for sets Intersection()."
+        )
+    return InvalidInput("A data set of vectors must be 2-D, one row per point", got=f"shape {shape}", advice=advice)
 
 
 def as_vectors(X: Any) -> Any:
@@ -329,7 +332,7 @@ def _as_real(A: Array, names: Sequence[str] = ()) -> Array:
         return A.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInput(
-            f"{_column(names)} must be numeric (argument must be a string or a number)",
+            f"{_column(names)} must be numeric",
             got=f"dtype {A.dtype} ({error})",
             advice="Use Delta() or Hamming() on categories, Intersection() on sets, FromFunction(f) on other objects.",
         ) from None

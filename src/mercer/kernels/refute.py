@@ -99,8 +99,9 @@ def refute(
     Asymmetry, a negative k(x, x) and k(x, z)² > k(x, x)·k(z, z) are the smallest counterexamples. One counts if the
     upper end of aᵀKa is < 0 in interval arithmetic: exact points, exact a, and `kernel.enclose` for the values. It must
     also exceed 64 roundings of every value, so that a kernel that is valid up to rounding of its own parameters stays
-    unrefuted. The values of a Python function are what it returns, widened by its stated relative `error`: of the
-    value, or of the largest value at the first points tried, for a small difference of large numbers errs like these.
+    unrefuted. The values of a Python function are what it returns, widened by its stated relative `error` (of the
+    value, or of the largest value at the first points tried, for a small difference of large numbers errs like these)
+    and by what rounding the points does to them.
 
     Parameters
     ----------

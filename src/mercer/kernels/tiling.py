@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import _loops
+from mercer.errors import InvalidInput
 from mercer.kernels.block import Block, Pair, Workspace
 from mercer.kernels.elementwise import require_finite
 from mercer.kernels.points import Array, making
@@ -201,7 +202,13 @@ def _bounded(kernel: Similarity) -> bool:
 def evaluate(kernel: Similarity, block: Block, tile: Array, bounded: bool) -> None:
     """Fill a tile and make sure that nothing overflowed."""
     with np.errstate(over="ignore", invalid="ignore"):
-        kernel.tile(block, tile)
+        returned: object = kernel.tile(block, tile)
+    if returned is not None:
+        raise InvalidInput(
+            f"`tile` of {type(kernel).__name__} must write its values to `out` and return None",
+            got=f"a {type(returned).__name__}",
+            advice="Write out[...] = values.",
+        )
     if not bounded:
         require_finite(tile, kernel)
 
