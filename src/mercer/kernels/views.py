@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -63,8 +64,9 @@ class _Viewed(Node):
     kernel: Any
 
     @property
+    @abstractmethod
     def _view(self) -> Any:
-        raise NotImplementedError
+        """The view that the data is seen through."""
 
     @property
     def inner(self) -> Similarity:
