@@ -27,6 +27,7 @@ _HOME = {
     "mercer.kernels.discrete": "Delta Hamming",
     "mercer.kernels.sets": "Intersection",
     "mercer.kernels.custom": "FromFeatures FromFunction Precomputed",
+    "mercer.kernels.rules": "median_gaussian",
     "mercer.kernels.proof": "Axiom Proof Unproven",
     "mercer.kernels.validity": "check repair",
     "mercer.kernels.refute": "refute",
@@ -34,6 +35,7 @@ _HOME = {
     "mercer.rkhs.expansion": "Expansion",
     "mercer.rkhs.geometry": "centre distance distance_to_mean mean_coordinates nearest",
     "mercer.rkhs.embedding": "hsic mean_embedding mmd",
+    "mercer.models.kernel_ridge": "KernelRidge",
     "mercer.errors": "InvalidInput RuleBroken",
 }
 _MODULES = ("features", "gram", "kernels", "models", "rkhs", "testing")

@@ -46,6 +46,7 @@ from mercer.kernels.radial import RationalQuadratic as RationalQuadratic
 from mercer.kernels.refute import refute as refute
 from mercer.kernels.rescaling import Normalized as Normalized
 from mercer.kernels.rescaling import Rescaled as Rescaled
+from mercer.kernels.rules import median_gaussian as median_gaussian
 from mercer.kernels.sets import Intersection as Intersection
 from mercer.kernels.stationary import Laplacian as Laplacian
 from mercer.kernels.stationary import Periodic as Periodic
@@ -59,6 +60,7 @@ from mercer.kernels.weights import Epanechnikov as Epanechnikov
 from mercer.kernels.weights import Triangular as Triangular
 from mercer.kernels.weights import Tricube as Tricube
 from mercer.kernels.weights import Uniform as Uniform
+from mercer.models.kernel_ridge import KernelRidge as KernelRidge
 from mercer.rkhs.embedding import hsic as hsic
 from mercer.rkhs.embedding import mean_embedding as mean_embedding
 from mercer.rkhs.embedding import mmd as mmd

@@ -19,6 +19,17 @@ class InvalidInput(ValueError):
         return _rebuild, (type(self), self.required, self.got, self.advice)
 
 
+class InvalidType(InvalidInput, TypeError):
+    """Input of a kind that cannot be used at all, such as text where numbers are needed.
+
+    >>> import mercer as mc
+    >>> mc.Linear()([["red"]])
+    Traceback (most recent call last):
+    mercer.errors.InvalidType: X must be numeric, got dtype <U3 (text). Use Delta() or Hamming() on categories, \
+Intersection() on sets, FromFunction(f) on other objects.
+    """
+
+
 class RuleBroken(InvalidInput):
     """A construction rule whose condition does not hold, so that the result would not be a kernel.
 

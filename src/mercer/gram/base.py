@@ -47,6 +47,16 @@ class Gram(ABC):
     def dense(self) -> Array:
         """K as an array."""
 
+    def fresh(self, dtype: Any = None) -> Array:
+        """K as a new array that belongs to the caller, who may overwrite it.
+
+        >>> import mercer as mc
+        >>> mc.gram.of(mc.Linear(), [[1.0], [2.0]]).fresh("float32")
+        array([[1., 2.],
+               [2., 4.]], dtype=float32)
+        """
+        return self.kernel(self.x, None if self.symmetric else self.z, dtype=dtype or self.dtype)
+
     @abstractmethod
     def restrict(self, index: Any) -> Gram:
         """The Gram of a subset of the points, for a symmetric K."""

@@ -25,6 +25,9 @@ class DenseGram(Gram):
             self._K.flags.writeable = False
         return self._K
 
+    def fresh(self, dtype: Any = None) -> Array:
+        return super().fresh(dtype) if self._K is None else np.array(self._K, dtype=dtype or self.dtype)
+
     def block(self, rows: Any, cols: Any) -> Array:
         return self.dense()[np.ix_(positions(rows, self.shape[0]), positions(cols, self.shape[1]))]
 

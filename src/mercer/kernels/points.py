@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer.errors import InvalidInput
+from mercer.errors import InvalidInput, InvalidType
 
 if TYPE_CHECKING:
     from mercer.kernels.base import Similarity
@@ -79,6 +79,10 @@ class Points(Once):
 
     def __init__(self, raw: Any, index: Array | None = None, among: int | None = None) -> None:
         super().__init__()
+        if sp.issparse(raw):
+            raw = raw if raw.format == "csr" else sp.csr_array(raw)
+        elif hasattr(raw, "__array__") and not hasattr(raw, "shape"):
+            raw = np.asarray(raw)
         self.raw, self.index, self.among = raw, index, among
         self.n = length(raw)
         if self.n == 0:
@@ -244,10 +248,10 @@ def _no_such_column(column: object, n_columns: int) -> InvalidInput:
 
 
 def _not_two_dimensional(shape: tuple[int, ...]) -> InvalidInput:
-    advice = "Reshape it to one row per point."
+    advice = "Reshape your data to one row per point."
     if len(shape) == 1:
         advice = (
-            "np.reshape(X, (-1, 1)) makes n points with one column, np.reshape(X, (1, -1)) one point with n columns; "
+            "Reshape your data: np.reshape(X, (-1, 1)) makes n points with one column, np.reshape(X, (1, -1)) one point with n columns; "
             "for categories there is Delta(), for sets Intersection()."
         )
     return InvalidInput("A data set of vectors must be 2-D, one row per point", got=f"shape {shape}", advice=advice)
@@ -331,7 +335,7 @@ def _as_real(A: Array, names: Sequence[str] = ()) -> Array:
             raise TypeError("text")
         return A.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(
+        raise InvalidType(
             f"{_column(names)} must be numeric",
             got=f"dtype {A.dtype} ({error})",
             advice="Use Delta() or Hamming() on categories, Intersection() on sets, FromFunction(f) on other objects.",

@@ -1,12 +1,23 @@
-"""What every estimator with a kernel shares: parameters that reach into frozen expressions."""
+"""What every estimator with a kernel shares: parameters that reach into frozen expressions, and checked input."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
 
+from mercer.errors import InvalidInput
+from mercer.kernels.base import Kernel
+from mercer.kernels.custom import Precomputed
+from mercer.kernels.points import Points
+from mercer.kernels.rules import median_gaussian
 from mercer.kernels.values import Value
+
+Matrix = NDArray[np.float64]
 
 
 class KernelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -38,3 +49,180 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         for head, changes in inside.items():
             setattr(self, head, getattr(self, head).replace(**changes))
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        kernel = getattr(self, "kernel", None)
+        if isinstance(kernel, Kernel):
+            # Bare Precomputed() takes the matrix in place of X: cross-validation must cut its columns too.
+            tags.input_tags.pairwise = any(isinstance(leaf, Precomputed) and leaf.K is None for leaf in kernel.leaves)
+        return tags
+
+    def _training(self, X: Any, y: Any, sample_weight: Any = None) -> Rows:
+        """Check what `fit` was given: the rows to fit on. Sets `kernel_` and the names and number of columns."""
+        rows = Rows.of(training_points(X), y, sample_weight)
+        self.kernel_ = resolve_kernel(getattr(self, "kernel", None), rows.points)
+        self.kernel_.touch(rows.points)
+        _columns(self, X, reset=True)
+        return rows
+
+    def _queries(self, X: Any) -> Points:
+        """Check X against what was fitted, for `predict` and its kin."""
+        check_is_fitted(self)
+        _columns(self, X, reset=False)
+        return self.kernel_.prepare(X)
+
+
+def _columns(model: Any, X: Any, *, reset: bool) -> None:
+    """Record (or compare) the names and the number of columns, where the data has columns."""
+    _check_feature_names(model, X, reset=reset)
+    shape = getattr(X, "shape", None)
+    if shape is None and isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], (list, tuple, np.ndarray)):
+        shape = (len(X), len(X[0]))
+    if shape is not None and len(shape) == 2 and (reset or hasattr(model, "n_features_in_")):
+        _check_n_features(model, X, reset=reset)
+
+
+def training_points(X: Any) -> Points:
+    """X as points; a table without rows or columns is refused in scikit-learn's words."""
+    shape = getattr(X, "shape", None)
+    if shape is not None and len(shape) == 2 and 0 in shape:
+        what, minimum = ("sample", "n_samples") if shape[0] == 0 else ("feature", "n_features")
+        raise InvalidInput(
+            f"X must have at least one {what}: found array with 0 {what}(s) (shape={tuple(shape)}) while a minimum of 1"
+            " is required",
+            got=f"{minimum} = 0",
+            advice="Check how X was selected.",
+        )
+    return Points(X)
+
+
+def resolve_kernel(kernel: Any, X: Any) -> Kernel:
+    """The kernel that a parameter stands for: a kernel itself, a rule X → kernel, or None for the median Gaussian."""
+    if isinstance(kernel, Kernel):
+        return kernel
+    if kernel is None:
+        return median_gaussian(X)
+    made = None
+    if callable(kernel) and not isinstance(kernel, type):
+        made = kernel(X.raw if isinstance(X, Points) else X)
+        if isinstance(made, Kernel):
+            return made
+    raise InvalidInput(
+        "`kernel` must be a kernel, a rule X → kernel, or None",
+        got=repr(kernel) + ("" if made is None else f", a rule that returned {made!r}"),
+        advice="Such as mc.Gaussian(1.0), mc.Matern(1.0) + mc.Linear(), or mc.median_gaussian.",
+    )
+
+
+def targets(y: Any, n: int) -> tuple[Matrix, bool]:
+    """y as (n, t) float64, and whether it was a single column given as a vector."""
+    if y is None:
+        raise InvalidInput(
+            "A model requires y to be passed, but the target y is None", got="None", advice="Pass one target per row."
+        )
+    required = f"y must hold finite numbers, one row per point: shape ({n},) or ({n}, t)"
+    if hasattr(y, "to_numpy"):
+        y = y.to_numpy()
+    try:
+        Y = np.asarray(y)
+    except ValueError as error:
+        raise InvalidInput(required, got=str(error), advice="Pass one number per point.") from None
+    if Y.dtype.kind == "c":
+        raise InvalidInput("y must be real. Complex data not supported", got=f"dtype {Y.dtype}", advice="Split it.")
+    try:
+        Y = Y.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            required, got=f"dtype {Y.dtype}", advice="Encode classes as numbers, or use a classifier."
+        ) from None
+    if Y.ndim not in (1, 2) or len(Y) != n or Y.size == 0:
+        raise InvalidInput(required, got=f"shape {Y.shape}", advice=f"X has {n} points.")
+    if not np.isfinite(Y).all():
+        bad = np.argwhere(~np.isfinite(Y.reshape(n, -1)))
+        kind = "NaN" if np.isnan(Y.reshape(n, -1)[tuple(bad[0])]) else "inf"
+        raise InvalidInput(
+            required,
+            got=f"{len(bad)} that are NaN or inf, the first ({kind}) in row {bad[0][0]}",
+            advice="Drop those rows (X and y), or fill them in.",
+        )
+    return Y.reshape(n, -1), Y.ndim == 1
+
+
+def weights(sample_weight: Any, n: int) -> Matrix | None:
+    """Sample weights as (n,) float64 ≥ 0, not all zero; None where all are one."""
+    if sample_weight is None:
+        return None
+    required = f"`sample_weight` must hold {n} finite numbers ≥ 0, not all of them 0"
+    try:
+        w = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(required, got=str(error), advice="One weight per point.") from None
+    if w.ndim == 0:
+        w = np.full(n, float(w))
+    if w.shape != (n,):
+        raise InvalidInput(required, got=f"shape {w.shape}", advice="One weight per point.")
+    if not np.isfinite(w).all() or w.min() < 0:
+        bad = int(np.flatnonzero(~(np.isfinite(w) & (w >= 0)))[0])
+        raise InvalidInput(required, got=f"{w[bad]} in row {bad}", advice="A weight of 0 leaves the row out.")
+    if not w.any():
+        raise InvalidInput(required, got="only zeros", advice="Nothing would be left to fit.")
+    return None if (w == 1).all() else w
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows that a model is fitted on: those whose weight is not zero.
+
+    Attributes
+    ----------
+    points : their points.
+    y : their targets, shape (n, t).
+    single : whether y was given as a vector.
+    roots : √w, shape (n,), or None where all weights are one.
+    kept : their positions among the rows that were given.
+    left_out : the points of the other rows, or None.
+    """
+
+    points: Points
+    y: Matrix
+    single: bool
+    roots: Matrix | None
+    kept: NDArray[np.int64]
+    left_out: Points | None
+
+    @classmethod
+    def of(cls, points: Points, y: Any, sample_weight: Any = None) -> Rows:
+        """Checked rows from what `fit` was given."""
+        Y, single = targets(y, points.n)
+        w = weights(sample_weight, points.n)
+        if w is None:
+            return cls(points, Y, single, None, np.arange(points.n), None)
+        if w.all():
+            return cls(points, Y, single, np.sqrt(w), np.arange(points.n), None)
+        kept = np.flatnonzero(w)
+        rest = points.take(w == 0)
+        return cls(points.take(kept), Y[kept], single, np.sqrt(w[kept]), kept, rest)
+
+    def shaped(self, values: NDArray[Any]) -> NDArray[Any]:
+        """(m, t) as y was given: (m,) for a vector."""
+        return values[:, 0] if self.single else values
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+def penalties(alpha: Any, t: int, *, positive: bool = False) -> Matrix:
+    """alpha as one penalty per target, shape (t,)."""
+    sign = "> 0" if positive else "≥ 0"
+    required = f"`alpha` must be a number {sign}, or one per target"
+    try:
+        a = np.asarray(alpha, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(required, got=repr(alpha), advice="Try 1.0.") from None
+    if isinstance(alpha, (bool, np.bool_)) or a.ndim > 1 or (a.ndim == 1 and a.shape != (t,)):
+        raise InvalidInput(required, got=repr(alpha), advice=f"There is {t} target." if t == 1 else f"{t} targets.")
+    if not np.isfinite(a).all() or (a < 0).any() or (positive and (a == 0).any()):
+        raise InvalidInput(required, got=repr(alpha), advice="It is the noise variance; larger is smoother.")
+    return np.broadcast_to(a, (t,)).copy()

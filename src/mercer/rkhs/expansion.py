@@ -17,6 +17,7 @@ from mercer.kernels.points import Array, Points
 from mercer.kernels.sets import Intersection
 from mercer.memory import budget, within
 from mercer.rkhs.space import finite, hilbert, joined, same_points, streamed
+from mercer.rkhs.tail import Tail
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Pruning:
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Expansion:
-    """The function f = Σ cᵢ k(xᵢ, ·), or one function per column of the coefficients.
+    """The function f = Σ cᵢ k(xᵢ, ·) + tail, or one function per column of the coefficients.
 
     A frozen value: `f(Z)` evaluates, `f + g`, `f - g`, `c * f`, `f / c` and `-f` are functions of the same space,
     `inner` and `norm` are its geometry. A smoothing weight has no Hilbert space: its sums evaluate and add, but have
@@ -44,10 +45,12 @@ class Expansion:
     kernel : what similar means.
     X : n points, or what `kernel.prepare` made of them. They are not copied.
     coef : the coefficients, shape (n,), or (n, t) for t functions on the same points.
+    tail : the part outside the Hilbert space (an intercept, a polynomial), or None. Values and derivatives include it;
+        lengths and inner products do not, so with a tail `norm` is the seminorm that was penalised.
 
     Attributes
     ----------
-    kernel, coef : as given; the coefficients as a read-only copy.
+    kernel, coef, tail : as given; the coefficients as a read-only copy.
     points : the prepared points.
     pruning : what `prune` did, on a function that it returned; else None.
 
@@ -64,17 +67,19 @@ class Expansion:
     kernel: Similarity
     points: Points
     coef: Array
+    tail: Tail | None
     pruning: Pruning | None
 
     # `np.float64(2) * f` must reach __rmul__, not broadcast over the function as an object.
     __array_ufunc__ = None
 
-    def __init__(self, kernel: Similarity, X: Any, coef: Any) -> None:
+    def __init__(self, kernel: Similarity, X: Any, coef: Any, tail: Tail | None = None) -> None:
         if not isinstance(kernel, Similarity):
             raise InvalidInput("`kernel` must be a kernel", got=repr(kernel), advice="Such as mc.Gaussian(1.0).")
         points = kernel.prepare(X)
         for name, value in {"kernel": kernel, "points": points, "coef": _coefficients(coef, points.n)}.items():
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "tail", tail)
         object.__setattr__(self, "pruning", None)
 
     @classmethod
@@ -95,14 +100,19 @@ class Expansion:
 
     def __repr__(self) -> str:
         functions = "" if self.coef.ndim == 1 else f"{self.coef.shape[1]} functions, "
-        return f"<Expansion: {functions}{len(self)} points, {self.kernel!r}>"
+        tail = "" if self.tail is None else f", tail of degree {self.tail.basis.degree}"
+        return f"<Expansion: {functions}{len(self)} points, {self.kernel!r}{tail}>"
 
     # -- values ---------------------------------------------------------------------------------------------------
 
     def __call__(self, Z: Any) -> Array:
         """f(z) for every point z, shape (m,) or (m, t): tile by tile, so that the n × m matrix is never stored."""
+        points = self.kernel.prepare(Z)
         with np.errstate(over="ignore", invalid="ignore"):
-            return finite(streamed(self.kernel, Z, self.points) @ self.coef, "Values of f")
+            values = streamed(self.kernel, points, self.points) @ self.coef
+            if self.tail is not None:
+                values = (values + self.tail(points)).astype(values.dtype, copy=False)
+            return finite(values, "Values of f")
 
     def gradient(self, Z: Any) -> NDArray[np.float64]:
         """∇f(z) = Σ cᵢ ∂k(z, xᵢ)/∂z for every point z: shape (m, d), or (m, t, d) for t functions.
@@ -116,7 +126,8 @@ class Expansion:
             self.kernel.input_gradient(points, np.broadcast_to(c, (points.n, len(self))), self.points)
             for c in self._columns().T
         ]
-        return gradients[0] if self.coef.ndim == 1 else np.stack(gradients, axis=1)
+        gradient = gradients[0] if self.coef.ndim == 1 else np.stack(gradients, axis=1)
+        return gradient if self.tail is None else gradient + self.tail.gradient(points)
 
     def weights(self, d: Any = None) -> NDArray[np.float64]:
         """w = Σ cᵢ phi(xᵢ), so that f(x) = wᵀphi(x): as many numbers as phi = `kernel.features(d)` has features.
@@ -160,22 +171,25 @@ class Expansion:
                 advice="Add them column by column.",
             )
         with np.errstate(over="ignore"):
+            tail = self.tail or other.tail
+            if self.tail is not None and other.tail is not None:
+                tail = self.tail.plus(other.tail)
             if same_points(self.points, other.points):
-                return Expansion(self.kernel, self.points, self.coef + other.coef)
+                return Expansion(self.kernel, self.points, self.coef + other.coef, tail)
             coef = np.concatenate([self.coef, other.coef])
-        return Expansion(self.kernel, joined(self.points, other.points), coef)
+        return Expansion(self.kernel, joined(self.points, other.points), coef, tail)
 
     def __sub__(self, other: Any) -> Expansion:
         return self + -other if isinstance(other, Expansion) else NotImplemented
 
     def __neg__(self) -> Expansion:
-        return Expansion(self.kernel, self.points, -self.coef)
+        return self._scaled(-self.coef, -1.0)
 
     def __mul__(self, factor: Any) -> Expansion:
         if not isinstance(factor, Real):
             return NotImplemented
         with np.errstate(over="ignore", invalid="ignore"):
-            return Expansion(self.kernel, self.points, self.coef * float(factor))
+            return self._scaled(self.coef * float(factor), float(factor))
 
     __rmul__ = __mul__
 
@@ -185,7 +199,10 @@ class Expansion:
         if divisor == 0:
             raise InvalidInput("A function must be divided by a number ≠ 0", got=divisor, advice="Check the divisor.")
         with np.errstate(over="ignore", invalid="ignore"):
-            return Expansion(self.kernel, self.points, self.coef / float(divisor))
+            return self._scaled(self.coef / float(divisor), 1.0 / float(divisor))
+
+    def _scaled(self, coef: Array, factor: float) -> Expansion:
+        return Expansion(self.kernel, self.points, coef, None if self.tail is None else self.tail.scaled(factor))
 
     # -- the Hilbert space ----------------------------------------------------------------------------------------
 
@@ -252,7 +269,8 @@ class Expansion:
                 dropped, share = self._negligible(float(tol) * np.atleast_1d(self.norm()))
             keep[dropped], change = False, float(tol) * share
         kept = np.flatnonzero(keep) if keep.any() else np.array([0])
-        pruned = Expansion(self.kernel, self.points.take(kept), self.coef[kept] if keep.any() else 0 * self.coef[kept])
+        coef = self.coef[kept] if keep.any() else 0 * self.coef[kept]
+        pruned = Expansion(self.kernel, self.points.take(kept), coef, self.tail)
         object.__setattr__(pruned, "pruning", Pruning(len(kept), len(self) - len(kept), change))
         return pruned
 

@@ -1,0 +1,182 @@
+"""Centres: a few points that stand for all of them.
+
+Uniform sampling is the choice to beat: for a kernel whose spectrum decays slowly nothing else gains. k-means spreads the
+centres over the data, pivoted Cholesky over the feature space (any kind of points, fast-decaying spectra).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput
+from mercer.gram.base import Gram
+from mercer.kernels import tiling
+from mercer.kernels.base import Similarity
+from mercer.kernels.block import squared_norms
+from mercer.kernels.points import Array, Points
+from mercer.kernels.radial import ByWidth
+
+RULES = ("uniform", "kmeans", "pivoted")
+# k-means looks at this many points per centre, drawn at random: more do not move the centres by what matters here.
+PER_CENTER = 50
+# Lloyd stops when a step lowers the inertia by less than this share of it, or after so many steps.
+GAIN, STEPS = 1e-3, 25
+
+
+def choose_centers(gram: Gram, m: int, how: Any = "uniform", *, rng: np.random.Generator) -> Points:
+    """At most m centres for the points of a Gram matrix, no two of them the same to the kernel.
+
+    Parameters
+    ----------
+    gram : K of the n points, symmetric.
+    m : number of centres wanted; from n on, all points are centres.
+    how : "uniform" (m points without replacement), "kmeans" (means of clusters; vectors only), "pivoted" (randomly
+        pivoted Cholesky: points in proportion to what the centres before them left of k(x, x)), or the centres
+        themselves: an array, a frame, a list of objects. Given centres are all taken, whatever m.
+    rng : the source of chance.
+
+    >>> import mercer as mc
+    >>> X = np.array([[0.0], [0.1], [5.0], [5.1]])
+    >>> G = mc.gram.of(mc.Gaussian(1.0), X)
+    >>> np.sort(choose_centers(G, 2, "kmeans", rng=np.random.default_rng(0)).raw, axis=0)
+    array([[0.05],
+           [5.05]])
+    """
+    gram._require_symmetric("choose_centers")
+    if not isinstance(how, str):
+        return _distinct(gram.kernel, gram.kernel.prepare(how))
+    if how not in RULES:
+        raise InvalidInput(
+            f"`centers` must be one of {', '.join(map(repr, RULES))}, or the centres themselves",
+            got=repr(how),
+            advice="'uniform' is the default.",
+        )
+    if isinstance(m, bool) or not isinstance(m, (int, np.integer)) or m < 1:
+        raise InvalidInput("The number of centres must be a whole number ≥ 1", got=repr(m), advice="Such as 100.")
+    n = gram.shape[0]
+    if m >= n:
+        return _distinct(gram.kernel, gram.x)
+    if how == "kmeans":
+        return _distinct(gram.kernel, Points(_means(gram, m, rng)))
+    if how == "pivoted":
+        from mercer.gram.pivoted import pivoted_cholesky
+
+        chosen = np.asarray(pivoted_cholesky(gram, m, rng=rng).pivots)[:m]
+    else:
+        chosen = np.sort(rng.choice(n, size=m, replace=False))
+    return _distinct(gram.kernel, gram.x.take(chosen))
+
+
+def _distinct(kernel: Similarity, points: Points) -> Points:
+    """The points without those that the kernel cannot tell from an earlier one: ‖φ(x) − φ(z)‖ = 0 to rounding."""
+    n = points.n
+    size = np.abs(kernel.diag(points).astype(np.float64))
+    repeated = np.zeros(n, dtype=bool)
+    for rows in tiling.spans(n, 512):
+        before = slice(0, rows.stop)
+        K = kernel(points.take(rows), points.take(before), dtype=np.float64)
+        own = K[:, rows]
+        # k(x, x) + k(z, z) − 2k(x, z) against the rounding of its terms
+        distance = np.abs(np.diagonal(own)[:, None] + kernel.diag(points)[before] - 2.0 * K)
+        near = distance <= 8.0 * np.finfo(np.float64).eps * (size[rows, None] + size[before])
+        i, j = np.nonzero(near)
+        earlier = j < i + rows.start
+        repeated[i[earlier] + rows.start] = True
+    return points if not repeated.any() else points.take(np.flatnonzero(~repeated))
+
+
+def _means(gram: Gram, m: int, rng: np.random.Generator) -> Array:
+    """The means of m clusters of the points, in their dtype."""
+    try:
+        X = gram.x.vectors()
+    except InvalidInput as error:
+        raise InvalidInput(
+            "`centers='kmeans'` needs vectors, which have a mean",
+            got=error.got,
+            advice="Use 'uniform' or 'pivoted', which take any kind of points.",
+        ) from None
+    if sp.issparse(X):
+        raise InvalidInput(
+            "`centers='kmeans'` needs dense vectors",
+            got="a sparse matrix, whose cluster means are not sparse",
+            advice="Use 'uniform' or 'pivoted', or X.toarray().",
+        )
+    # Distances as the kernel sees them: in units of its widths, where it has one per column.
+    scale = np.asarray(gram.kernel.sigma) if isinstance(gram.kernel, ByWidth) else np.ones(1)
+    scale = scale if scale.ndim else np.ones(1)
+    sample = X if len(X) <= PER_CENTER * m else X[np.sort(rng.choice(len(X), PER_CENTER * m, replace=False))]
+    centre = sample.mean(axis=0, dtype=np.float64)
+    points = ((sample - centre) / scale).astype(X.dtype)
+    means, _ = kmeans(points, m, rng=rng)
+    return np.asarray(means * scale + centre).astype(X.dtype)
+
+
+def kmeans(X: Array, m: int, *, rng: np.random.Generator) -> tuple[NDArray[np.float64], list[float]]:
+    """Lloyd's algorithm from a k-means++ start: the m means and the inertia Σ min ‖x − mean‖² before each step.
+
+    >>> means, inertia = kmeans(np.array([[0.0], [2.0], [10.0]]), 2, rng=np.random.default_rng(0))
+    >>> np.sort(means, axis=0).ravel(), inertia[-1]
+    (array([ 1., 10.]), 2.0)
+    """
+    norms = squared_norms(X)
+    means = _spread(X, norms, m, rng).astype(np.float64)
+    inertia: list[float] = []
+    for _ in range(STEPS):
+        nearest, distance = _assign(X, norms, means)
+        inertia.append(float(distance.sum()))
+        if len(inertia) > 1 and inertia[-2] - inertia[-1] <= GAIN * inertia[-2]:
+            break
+        means = _update(X, nearest, distance, means)
+    return means, inertia
+
+
+def _spread(X: Array, norms: NDArray[np.float64], m: int, rng: np.random.Generator) -> Array:
+    """k-means++: each next mean is a point drawn in proportion to its squared distance from those before it."""
+    chosen = [int(rng.integers(len(X)))]
+    distance = np.full(len(X), np.inf)
+    for _ in range(m - 1):
+        x = X[chosen[-1]]
+        np.minimum(distance, np.maximum(norms - 2.0 * (X @ x) + norms[chosen[-1]], 0.0), out=distance)
+        distance[chosen[-1]] = 0.0
+        cumulated = np.cumsum(distance)
+        if cumulated[-1] <= 0.0:  # fewer different points than means
+            break
+        chosen.append(min(int(np.searchsorted(cumulated, rng.random() * cumulated[-1], side="right")), len(X) - 1))
+    return X[chosen]
+
+
+def _assign(
+    X: Array, norms: NDArray[np.float64], means: NDArray[np.float64]
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """The nearest mean of every point and its squared distance, by one matrix product per stripe of rows."""
+    nearest, distance = np.empty(len(X), dtype=np.intp), np.empty(len(X))
+    columns = np.ascontiguousarray(-2.0 * means.T).astype(X.dtype)
+    offsets = squared_norms(means).astype(X.dtype)
+
+    def work(rows: slice, share: int) -> None:
+        D = X[rows] @ columns
+        D += offsets
+        nearest[rows] = D.argmin(axis=1)
+
+    tiling.stripes(len(X), work, rows=max(16, 2**18 // len(means)))
+    for rows in tiling.spans(len(X), 4096):
+        difference = X[rows] - means[nearest[rows]]
+        distance[rows] = np.einsum("ij,ij->i", difference, difference)
+    return nearest, distance
+
+
+def _update(
+    X: Array, nearest: NDArray[np.intp], distance: NDArray[np.float64], means: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The mean of every cluster; an empty one moves to the point that is farthest from its mean."""
+    m = len(means)
+    sizes = np.bincount(nearest, minlength=m)
+    members = sp.csr_array((np.ones(len(X)), nearest, np.arange(len(X) + 1)), shape=(len(X), m))
+    means = np.asarray(members.T @ X.astype(np.float64)) / np.maximum(sizes, 1)[:, None]
+    empty = np.flatnonzero(sizes == 0)
+    means[empty] = X[np.argsort(distance)[::-1][: len(empty)]]
+    return means

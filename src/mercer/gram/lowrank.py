@@ -1,0 +1,229 @@
+"""Nyström: functions on m centres instead of n points, in coordinates where their norm is the Euclidean one.
+
+With K_mm = L Lᵀ the Gram matrix of the centres z and K_nm = k(xᵢ, zⱼ), the whitened features are Φ = K_nm L⁻ᵀ. A
+function f = Σ cⱼ k(zⱼ, ·) with β = Lᵀc has the values Φβ and the norm ‖f‖ = ‖β‖, and ΦΦᵀ is the best approximation
+of K on the centres' span. Normal equations in β keep the digits which those in c lose: their condition is that of the
+problem, not its square times that of K_mm.
+
+Rows are the unit of work: every product is a sum over blocks of rows, each computed, used and forgotten.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sla
+from numpy.typing import NDArray
+from scipy.linalg import blas
+
+from mercer.errors import InvalidInput
+from mercer.kernels import tiling
+from mercer.kernels.base import Similarity
+from mercer.kernels.points import Array, Points
+from mercer.memory import budget as _budget
+from mercer.memory import within
+
+Matrix = NDArray[np.float64]
+# Entries of K_nm in one block of rows: about the second-level cache, and enough work for one call from Python.
+BLOCK = 2**19
+# Rows whose sums run in the points' own precision, before float64 takes over.
+TALLEST = 1024
+# K_nm is stored only if it takes at most this share of the budget, and if to compute an entry takes this many times
+# what it takes to fetch one from memory, at so many bytes per second and thread.
+SHARE, PATIENCE, FETCH = 0.25, 4.0, 8e9
+# Jitter of K_mm in roundings of its largest diagonal entry.
+JITTER = 4.0
+
+
+class Nystrom:
+    """Φ = K_nm L⁻ᵀ as an operator: its products with vectors, block of rows by block of rows.
+
+    Parameters
+    ----------
+    kernel : k.
+    points, centers : the n points and the m centres.
+    dtype : of the entries of K_nm, float32 or float64. Sums over rows are float64 in any case.
+    budget : bytes, or a text such as "2 GB". K_nm is stored where it takes a small part of it and storing is faster.
+
+    Attributes
+    ----------
+    L : the lower Cholesky factor of K_mm + jitter I, float64.
+    jitter : what the factor needed: a few roundings of the largest diagonal entry.
+    stored : whether K_nm is kept.
+
+    >>> import mercer as mc
+    >>> from mercer.gram.lowrank import Nystrom
+    >>> X = np.linspace(0.0, 1.0, 50)[:, None]
+    >>> k = mc.Gaussian(0.5)
+    >>> Phi = Nystrom(k, k.prepare(X), k.prepare(X[::10]))
+    >>> Phi.shape, bool(np.abs(Phi.features() @ Phi.features().T - k(X)).max() < 1e-2)
+    ((50, 5), True)
+    """
+
+    def __init__(
+        self, kernel: Similarity, points: Points, centers: Points, dtype: Any = None, budget: Any = None
+    ) -> None:
+        self.kernel, self.points, self.centers = kernel, points, centers
+        self.pair = kernel.pair(points, centers, dtype)
+        self.shape, self.dtype = self.pair.shape, self.pair.dtype
+        limit = _budget(budget)
+        m = self.shape[1]
+        advice = "Take fewer centres, or allow more memory."
+        within(4 * 8 * m * m, limit, f"The factors on {m} centres", advice)
+        self.L, self.jitter = _factor(kernel, centers, self.dtype)
+        self.height = int(np.clip(BLOCK // m, 16, TALLEST))
+        self.height = max(1, min(self.height, -(-self.shape[0] // tiling.n_threads())))
+        self._bounded = kernel.tags.stationary and kernel.tags.normalised
+        self._K: Array | None = None
+        self._K = self._store(limit)
+
+    @property
+    def stored(self) -> bool:
+        return self._K is not None
+
+    def __repr__(self) -> str:
+        n, m = self.shape
+        kept = "stored" if self.stored else "streamed"
+        return f"<Nystrom {n}×{m} {self.dtype} of {self.kernel!r}, {kept}>"
+
+    # -- rows ------------------------------------------------------------------------------------------------------
+
+    def block(self, rows: slice, out: Array | None = None) -> Array:
+        """K_nm at these rows, shape (rows, m): a view, or scratch of the calling thread that its next block reuses."""
+        if self._K is not None:
+            return self._K[rows]
+        space, m = tiling.workspace(), self.shape[1]
+        mark = space.used
+        try:
+            tile = space.take((rows.stop - rows.start, m), self.dtype) if out is None else out
+            for cols in tiling.spans(m, max(tiling.TILE_COLS, 2**19 // len(tile))):
+                inner = space.used
+                tiling.evaluate(self.kernel, self.pair.block(rows, cols, space), tile[:, cols], self._bounded)
+                space.release(inner)
+        finally:
+            space.release(mark)
+        return tile
+
+    def sum_over_rows(self, work: Callable[[slice, Array], Matrix], shape: tuple[int, ...]) -> Matrix:
+        """Σ work(rows, K_nm[rows]) over all blocks of rows, on the threads, in float64 and a fixed order."""
+        totals = tiling.Totals(shape)
+
+        def add(rows: slice, share: int) -> None:
+            totals[share] += work(rows, self.block(rows))
+
+        tiling.stripes(self.shape[0], add, rows=self.height)
+        return totals.sum()
+
+    def _store(self, limit: int) -> Array | None:
+        """K_nm, if it fits comfortably and if reading it is worth more than computing it again."""
+        n, m = self.shape
+        if n * m * self.dtype.itemsize > SHARE * limit:
+            return None
+        sample = slice(0, min(self.height, n))
+        seconds = np.inf
+        for _ in range(3):
+            start = time.perf_counter()
+            size = self.block(sample).nbytes
+            seconds = min(seconds, time.perf_counter() - start)
+        if seconds < PATIENCE * size / FETCH:
+            return None
+        stored = np.empty((n, m), self.dtype)
+
+        def fill(rows: slice, share: int) -> None:
+            self.block(rows, stored[rows])
+
+        tiling.stripes(n, fill, rows=self.height)
+        return stored
+
+    # -- products --------------------------------------------------------------------------------------------------
+
+    def whiten(self, B: Matrix) -> Matrix:
+        """L⁻¹ B."""
+        return np.asarray(sla.solve_triangular(self.L, B, lower=True, check_finite=False))
+
+    def coefficients(self, beta: Matrix) -> Matrix:
+        """c = L⁻ᵀβ, the coefficients of the centres."""
+        return np.asarray(sla.solve_triangular(self.L, beta, lower=True, trans=1, check_finite=False))
+
+    def __matmul__(self, V: Any) -> Matrix:
+        """Φ V for V of shape (m, t)."""
+        W = self.coefficients(np.asarray(V, np.float64)).astype(self.dtype)
+        out = np.empty((self.shape[0], *W.shape[1:]))
+
+        def work(rows: slice, share: int) -> None:
+            out[rows] = self.block(rows) @ W
+
+        tiling.stripes(self.shape[0], work, rows=self.height)
+        return out
+
+    def adjoint(self, U: Matrix) -> Matrix:
+        """Φᵀ U for U of shape (n, t)."""
+        return self.normal(np.zeros((self.shape[1], U.shape[1])), lambda rows, _: U[rows])
+
+    def normal(self, V: Matrix, between: Callable[[slice, Matrix], Matrix] | None = None) -> Matrix:
+        """Φᵀ between(Φ V), every block of K_nm computed once; `between(rows, U)` works on the block's rows of ΦV."""
+        W = self.coefficients(V).astype(self.dtype)
+
+        def work(rows: slice, K: Array) -> Matrix:
+            U = K @ W
+            if between is not None:
+                U = between(rows, U.astype(np.float64)).astype(self.dtype)
+            return K.T @ U
+
+        return self.whiten(self.sum_over_rows(work, W.shape))
+
+    def features(self, index: Any = None) -> Array:
+        """Φ at these positions (all by default) as an array, shape (rows, m)."""
+        points = self.points if index is None else self.points.take(index)
+        return self._whitened(points).T
+
+    def _whitened(self, points: Points) -> Array:
+        """Φᵀ = L⁻¹K_mn of these points, computed in place, in Fortran order."""
+        K = self.kernel(points, self.centers, dtype=self.dtype)
+        (trsm,) = blas.get_blas_funcs(("trsm",), (K,))
+        return np.asarray(trsm(1.0, self.L.astype(self.dtype), K.T, lower=1, overwrite_b=1))
+
+    def normal_matrix(self, index: Any, roots: Matrix | None = None, tail: Matrix | None = None) -> Matrix:
+        """Φ̃ᵀ(I − QQᵀ)Φ̃ over the rows at these positions, Φ̃ = diag(roots) Φ and Q the orthonormal `tail` there, (m, m).
+
+        A symmetric rank-k update per chunk of rows, added up in float64.
+        """
+        m = self.shape[1]
+        H = np.zeros((m, m), order="F")
+        G = np.zeros((m, 0 if tail is None else tail.shape[1]))
+        for part in tiling.spans(len(index), max(2048, m)):
+            Phi = self._whitened(self.points.take(index[part]))
+            if roots is not None:
+                Phi *= roots[part].astype(self.dtype)
+            (syrk,) = blas.get_blas_funcs(("syrk",), (Phi,))
+            H += syrk(1.0, Phi, lower=1)
+            if tail is not None:
+                G += Phi @ tail[part].astype(self.dtype)
+        H -= np.tril(G @ G.T)
+        return H + np.tril(H, -1).T
+
+
+def _factor(kernel: Similarity, centers: Points, dtype: np.dtype[Any]) -> tuple[Matrix, float]:
+    """L with L Lᵀ = K_mm + jitter I, and the jitter: some roundings of the dtype that K_nm comes in, at least.
+
+    A smaller eigenvalue of K_mm would amplify the rounding of K_nm by more than its root.
+    """
+    K = kernel(centers, dtype=np.float64)
+    scale = float(np.diagonal(K).max())
+    jitter = JITTER * float(np.finfo(dtype).eps) * scale
+    while jitter <= 1e-3 * scale:
+        A = K.copy()
+        A.flat[:: len(A) + 1] += jitter
+        try:
+            return np.asarray(sla.cholesky(A, lower=True, overwrite_a=True, check_finite=False)), jitter
+        except np.linalg.LinAlgError:
+            jitter *= 10.0
+    lowest = float(sla.eigvalsh(K, subset_by_index=[0, 0])[0])
+    raise InvalidInput(
+        "The Gram matrix of the centres must be positive semidefinite",
+        got=f"the eigenvalue {lowest:.4g} < 0 on {len(K)} centres",
+        advice="mc.check(kernel, X) shows the violation, kernel.proof() the unproven part.",
+    )

@@ -1,0 +1,165 @@
+"""K ≈ F Fᵀ from few of its columns: randomly pivoted Cholesky.
+
+A pivot is drawn with probability proportional to what of its diagonal entry is not yet explained, so that points
+that are far, in feature space, from the span of the earlier pivots are taken first. Expected error: near the best of
+any rank-k approximation where the spectrum decays.
+
+Chen, Epperly, Tropp and Webber, *Randomly pivoted Cholesky* (2023); the blocks with rejection: Epperly, Tropp and
+Webber, *Embrace rejection: kernel matrix approximation by accelerated randomly pivoted Cholesky* (2024).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas
+
+from mercer.errors import InvalidInput
+from mercer.gram.base import Gram
+from mercer.gram.dense import DenseGram
+from mercer.gram.tiled import TiledGram
+from mercer.kernels.points import Array
+
+BLOCK = 128
+# What is left of a diagonal entry counts as rounding below this many units of it.
+ROUNDING = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Pivoted:
+    """A partial Cholesky factor, K ≈ F Fᵀ; the difference is positive semidefinite.
+
+    Attributes
+    ----------
+    factor : F, shape (n, k). F[pivots] is lower triangular up to rounding.
+    pivots : the positions of the chosen points, in order, shape (k,).
+    residual : diag(K − F Fᵀ) ≥ 0, shape (n,), zero at the pivots and where only rounding is left.
+    trace : trace of K.
+    """
+
+    factor: Array
+    pivots: NDArray[np.int64]
+    residual: NDArray[np.float64]
+    trace: float
+
+    @property
+    def rank(self) -> int:
+        return len(self.pivots)
+
+    @property
+    def error(self) -> float:
+        """tr(K − F Fᵀ) / tr K."""
+        return float(self.residual.sum() / self.trace) if self.trace > 0 else 0.0
+
+
+def pivoted_cholesky(
+    gram: Gram, rank: int, *, rng: np.random.Generator, tol: float = 0.0, block: int = BLOCK
+) -> Pivoted:
+    """F of at most `rank` columns with K ≈ F Fᵀ, from those columns of K and its diagonal only.
+
+    Parameters
+    ----------
+    gram : K, symmetric and positive semidefinite; float32 or float64, as F then is.
+    rank : columns at most; fewer where the rest of K is rounding.
+    rng : where the random pivots come from.
+    tol : stop when tr(K − F Fᵀ) ≤ tol · tr K.
+    block : pivots proposed at a time. They are drawn independently and kept by rejection, so that the law of the
+        result is that of one pivot at a time, at the speed of matrix products.
+
+    >>> import numpy as np, mercer as mc
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> P = pivoted_cholesky(mc.gram.of(mc.Linear(), X), 10, rng=np.random.default_rng(1))
+    >>> P.rank, bool(np.allclose(P.factor @ P.factor.T, X @ X.T))
+    (3, True)
+    """
+    diagonal = gram.diag().astype(np.float64)
+    source = gram
+    if isinstance(gram, DenseGram):  # its rows would fill the whole matrix first
+        source = TiledGram(gram.kernel, gram.pair, gram.nbytes)
+    elif isinstance(gram, TiledGram):
+        block = max(1, min(block, gram.budget // max(1, len(diagonal) * gram.dtype.itemsize)))
+    return by_rows(source.rows, diagonal, gram.dtype, rank, rng=rng, tol=tol, block=block)
+
+
+def by_rows(
+    rows: Callable[[Any], Array],
+    diagonal: NDArray[np.float64],
+    dtype: Any,
+    rank: int,
+    *,
+    rng: np.random.Generator,
+    tol: float = 0.0,
+    block: int = BLOCK,
+) -> Pivoted:
+    """`pivoted_cholesky` of any matrix that is known by its diagonal and a function from positions to whole rows."""
+    n = len(diagonal)
+    if rank < 1:
+        raise InvalidInput("`rank` must be at least 1", got=rank, advice="Such as 100.")
+    if diagonal.min() < 0:
+        raise InvalidInput(
+            "The diagonal of a positive semidefinite matrix must be ≥ 0",
+            got=f"{diagonal.min():.4g} at point {int(diagonal.argmin())}",
+            advice="mc.check(kernel, X) shows the violation.",
+        )
+    rank = min(rank, n)
+    floor = ROUNDING * float(np.finfo(dtype).eps) * diagonal
+    trace = float(diagonal.sum())
+    residual = np.where(diagonal > floor, diagonal, 0.0)
+    G = np.empty((rank, n), dtype)  # Fᵀ, so that a column of F is contiguous
+    (trsm,) = blas.get_blas_funcs(("trsm",), (G,))
+    pivots = np.empty(rank, np.int64)
+    k = 0
+    while k < rank and (left := residual.sum()) > tol * trace:
+        proposed = rng.choice(n, size=min(block, n), p=residual / left)
+        known = G[:k, proposed].T
+        columns = rows(proposed)
+        H = columns[:, proposed].astype(np.float64) - known.astype(np.float64) @ known.astype(np.float64).T
+        accepted, L = _accept(H, residual[proposed], floor[proposed], rank - k, rng)
+        if not len(accepted):  # what is left is rounding of the products, not a direction
+            residual[proposed] = 0.0
+            continue
+        chosen = proposed[accepted]
+        new = slice(k, k + len(chosen))
+        rest = columns[accepted]
+        rest -= known[accepted] @ G[:k]
+        # F = rest L⁻ᵀ, on the Fortran-ordered transpose.
+        G[new] = trsm(1.0, L.astype(dtype), rest.T, side=1, lower=1, trans_a=1, overwrite_b=1).T
+        residual -= np.einsum("ij,ij->j", G[new], G[new], dtype=np.float64)
+        residual[residual <= floor] = 0.0
+        residual[chosen] = 0.0
+        pivots[new] = chosen
+        k += len(chosen)
+    return Pivoted(G[:k].T, pivots[:k], residual, trace)
+
+
+def _accept(
+    H: NDArray[np.float64],
+    proposal: NDArray[np.float64],
+    floor: NDArray[np.float64],
+    most: int,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The proposals to keep, and the Cholesky factor of the residual matrix H on them.
+
+    Proposal i, drawn with weight h_ii at the start of the block, is kept with probability (h_ii now)/(h_ii at the
+    start): then the kept ones are distributed as if each had been drawn after the one before.
+    """
+    b = len(H)
+    L = np.zeros((b, b))
+    kept: list[int] = []
+    draws = rng.random(b)
+    for i in range(b):
+        k = len(kept)
+        now = H[i, i] - L[i, :k] @ L[i, :k]
+        if now <= max(draws[i] * proposal[i], floor[i]):
+            continue
+        L[i:, k] = (H[i:, i] - L[i:, :k] @ L[i, :k]) / np.sqrt(now)
+        kept.append(i)
+        if len(kept) == most:
+            break
+    chosen = np.array(kept, dtype=np.int64)
+    return chosen, L[chosen, : len(kept)]

@@ -1,0 +1,285 @@
+"""Kernel ridge regression: least squares in the Hilbert space of a kernel."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import check_is_fitted
+
+from mercer import gram
+from mercer.errors import InvalidInput
+from mercer.kernels.points import Points
+from mercer.memory import budget as memory_budget
+from mercer.memory import within
+from mercer.models.base import KernelEstimator, Matrix, Rows, penalties
+from mercer.models.smoother import LinearSmoother
+from mercer.problems.objective import LeastSquares
+from mercer.rkhs.expansion import Expansion
+from mercer.rkhs.tail import Tail
+from mercer.solvers import auto, eigen
+from mercer.solvers.base import Factor
+from mercer.solvers.cholesky import CholeskyFactor
+from mercer.solvers.primal import FeatureFactor, FeatureSpectrum
+from mercer.solvers.psd import require_psd
+from mercer.tuning.loo import alpha_path
+
+
+class KernelRidge(LinearSmoother, KernelEstimator):
+    """Ridge regression in the Hilbert space of a kernel: f = Σ cᵢ k(xᵢ, ·) + b with c = (K + alpha I)⁻¹(y − b).
+
+    f minimises ½ Σ wᵢ (yᵢ − f(xᵢ))² + ½ alpha ‖f‖². alpha = 0 is kernel least squares: of all functions with the least
+    error the one of smallest norm.
+
+    Parameters
+    ----------
+    kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
+    alpha : the penalty, a number ≥ 0, or one per target; "loo" chooses it (one per target) by the leave-one-out error
+        along the whole path.
+    fit_intercept : whether a constant b is added, which is not penalised.
+    solver : "auto", "cholesky", "eigen", "cg" or "nystrom". "auto" takes the fastest exact one that fits the memory,
+        and Nyström centres beyond it; `status_` says which and why.
+    tune : None, "loo" or "evidence": choose kernel parameters and alpha by gradient, starting from the given ones.
+    n_centers, centers : for Nyström: how many, and "uniform", "kmeans", "pivoted" or the points themselves.
+    tol : relative residual at which iterative solvers stop; by default 1e-10, and 1e-3 for Nyström.
+    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
+    random_state : for random choices of solvers; the same number gives the same fit.
+
+    Attributes
+    ----------
+    kernel_ : the kernel that was used.
+    alpha_ : the penalty that was used, a number, or one per target.
+    function_ : the fitted function, an `Expansion`.
+    dual_coef_, intercept_ : c, shape (n,) or (n, t), and b.
+    solver_, status_, residual_ : how it was solved, in words, and the relative residual of the linear system.
+    rank_ : of the Gram matrix, where the solver knows it (alpha = 0 and "loo").
+    tuning_ : what `tune` found.
+
+    >>> import numpy as np, mercer as mc
+    >>> X = np.linspace(0, 6, 40)[:, None]
+    >>> model = mc.KernelRidge(mc.Gaussian(1.0), alpha=1e-3).fit(X, np.sin(X[:, 0]))
+    >>> model.predict([[np.pi / 2]]).round(3)
+    array([1.])
+    >>> round(model.loo_score_, 3), round(model.degrees_of_freedom_, 1)
+    (1.0, 8.5)
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        alpha: Any = 1.0,
+        fit_intercept: bool = False,
+        solver: str = "auto",
+        tune: str | None = None,
+        n_centers: int | None = None,
+        centers: Any = "uniform",
+        tol: float | None = None,
+        budget: Any = None,
+        random_state: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.tune = tune
+        self.n_centers = n_centers
+        self.centers = centers
+        self.tol = tol
+        self.budget = budget
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to n points X and targets y, shape (n,) or (n, t).
+
+        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out.
+        """
+        rows = self._training(X, y, sample_weight)
+        self._rows = rows
+        self._cache: dict[Any, Any] = {}
+        alpha = penalties(1.0 if isinstance(self.alpha, str) else self.alpha, rows.y.shape[1])
+        if isinstance(self.alpha, str) and self.alpha != "loo":
+            raise InvalidInput(
+                "`alpha` must be a number ≥ 0, one per target, or 'loo'", got=repr(self.alpha), advice="Try 'loo'."
+            )
+        if self.tune is not None:
+            alpha = self._tune(alpha)
+        if not self.kernel_.proof(getattr(self, "n_features_in_", None)).valid:
+            require_psd(gram.of(self.kernel_, rows.points))
+        problem = self._problem(alpha)
+        if self.alpha == "loo" and self.tune is None:
+            spectrum = self._cache["spectrum"] = eigen.Spectrum(problem)
+            self.path_ = alpha_path(spectrum, rows.y, None if rows.roots is None else rows.roots**2)
+            problem = self._problem(self.path_.chosen)
+            solution = eigen.solve(problem, spectrum)
+        else:
+            solution = auto.solve(
+                problem,
+                self.solver,
+                budget=self.budget,
+                **({} if self.tol is None else {"tol": self.tol}),
+                n_centers=self.n_centers,
+                centers=self.centers,
+                random_state=self.random_state,
+            )
+        if not solution.stats.get("converged", True):
+            warnings.warn(solution.status, ConvergenceWarning, stacklevel=2)
+        self._penalties = problem.alpha
+        self.alpha_ = float(self._penalties[0]) if len(set(self._penalties)) == 1 else self._penalties
+        self.solver_, self.status_, self.residual_ = solution.solver, solution.status, solution.residual
+        self.rank_ = solution.stats.get("rank")
+        tail = None
+        self.intercept_: Any = 0.0 if rows.single else np.zeros(rows.y.shape[1])
+        if solution.tail is not None:
+            self.intercept_ = float(solution.tail[0, 0]) if rows.single else solution.tail[0]
+            tail = Tail.constant(self.intercept_)
+        coef = rows.shaped(solution.coef).astype(problem.gram.dtype, copy=False)
+        self.function_ = Expansion(self.kernel_, solution.points or rows.points, coef, tail)
+        self.dual_coef_ = self.function_.coef
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """f(x) for m points, shape (m,) or (m, t), in the dtype of the data."""
+        points = self._queries(X)
+        return self.function_(points)
+
+    def predict_gradient(self, X: Any) -> NDArray[np.float64]:
+        """∇f(x) by the columns of X, shape (m, d) or (m, t, d)."""
+        points = self._queries(X)
+        return self.function_.gradient(points)
+
+    @property
+    def degrees_of_freedom_(self) -> Any:
+        """tr K(K + alpha I)⁻¹, the number of targets that the fit could follow freely; one per target if alphas differ.
+
+        It runs from n (interpolation) down to 0, or to 1 with an intercept.
+        """
+        check_is_fitted(self)
+        found = [self._factor(float(alpha)).degrees_of_freedom for alpha, _ in self._by_alpha()]
+        if len(found) == 1:
+            return found[0]
+        everywhere = np.empty(len(self._penalties))
+        for value, (_, columns) in zip(found, self._by_alpha()):
+            everywhere[columns] = value
+        return everywhere
+
+    def cv_predictions(self, cv: Any = 5) -> NDArray[Any]:
+        """f₋B(xᵢ): the prediction at each training point of the model fitted without its whole fold, in closed form.
+
+        Parameters
+        ----------
+        cv : the number of folds (contiguous, as scikit-learn's), a splitter that puts every row in one test fold, or
+            one fold label per row.
+
+        >>> import numpy as np, mercer as mc
+        >>> X = np.linspace(0, 6, 40)[:, None]
+        >>> model = mc.KernelRidge(mc.Gaussian(1.0), alpha=1e-3).fit(X, np.sin(X[:, 0]))
+        >>> bool(abs(model.cv_predictions(np.arange(40)) - model.loo_predictions_).max() < 1e-8)
+        True
+        """
+        check_is_fitted(self)
+        fold = self._folds(cv)
+        predictions = self._rows.y.copy()
+        for alpha, columns in self._by_alpha():
+            factor = self._factor(alpha)
+            if not isinstance(factor, Factor):
+                raise InvalidInput(
+                    "`cv_predictions` needs an exact solver", got="'nystrom'", advice="Use loo_predictions_, or refit."
+                )
+            predictions[:, columns] -= factor.leave_fold_out(predictions[:, columns], fold)
+        return self._rows.shaped(predictions)
+
+    # -- inside ---------------------------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: the function and its rows, not the factorisations that can be computed again."""
+        return {**super().__getstate__(), **({"_cache": {}} if "_cache" in self.__dict__ else {})}
+
+    def _problem(self, alpha: Matrix) -> LeastSquares:
+        rows = self._rows
+        tail = np.ones((len(rows), 1)) if self.fit_intercept else None
+        return LeastSquares(gram.of(self.kernel_, rows.points, budget=self.budget), rows.y, alpha, rows.roots, tail)
+
+    def _tune(self, alpha: Matrix) -> Matrix:
+        from mercer.tuning.search import tune_problem
+
+        problem = self._problem(alpha)
+        self.tuning_ = tune_problem(
+            self.kernel_, self._rows.points, problem.y, float(alpha.mean()), problem.roots, problem.tail, by=self.tune
+        )
+        self.kernel_ = self.tuning_.kernel
+        return np.full(len(alpha), self.tuning_.alpha)
+
+    def _by_alpha(self) -> list[tuple[float, NDArray[np.int64]]]:
+        """Every different alpha with the targets it belongs to."""
+        return [(float(a), np.flatnonzero(self._penalties == a)) for a in np.unique(self._penalties)]
+
+    def _factor(self, alpha: float) -> Factor | FeatureFactor:
+        """The system at this alpha, factorised at the first use and kept."""
+        made = self._cache.get(alpha)
+        if made is None:
+            made = self._cache[alpha] = self._factorise(alpha)
+        return made
+
+    def _factorise(self, alpha: float) -> Factor | FeatureFactor:
+        problem = self._problem(self._penalties)
+        if self.solver_ == "nystrom":
+            if "spectrum" not in self._cache:
+                features = self._nystrom_features(self._rows.points)
+                self._cache["spectrum"] = FeatureSpectrum(features, problem.roots, problem.tail)
+            return self._cache["spectrum"].at(alpha)
+        if alpha == 0 and "spectrum" not in self._cache:
+            self._cache["spectrum"] = eigen.Spectrum(problem)
+        if "spectrum" in self._cache:
+            return self._cache["spectrum"].at(alpha)
+        return CholeskyFactor.of(problem, alpha, np.float64)
+
+    def _nystrom_features(self, points: Points) -> Matrix:
+        """φ(x) = K_mm^(−½) k(centres, x): what the function is linear in, whitened."""
+        centres = self.function_.points
+        size = 8 * points.n * centres.n
+        within(3 * size, memory_budget(self.budget), "Leave-one-out over Nyström centres", "Take fewer centres.")
+        if "whiten" not in self._cache:
+            values, vectors = np.linalg.eigh(self.kernel_(centres, dtype=np.float64))
+            used = values > len(values) * np.finfo(float).eps * values[-1]
+            self._cache["whiten"] = vectors[:, used] / np.sqrt(values[used])
+        return self.kernel_(points, centres, dtype=np.float64) @ self._cache["whiten"]
+
+    def _smoother(self, X: Any) -> Matrix:
+        points = self._queries(X)
+        if len(self._by_alpha()) > 1:
+            raise InvalidInput(
+                "Intervals need one alpha for all targets", got=f"alpha_ = {self.alpha_}", advice="Fit them apart."
+            )
+        factor = self._factor(float(self._penalties[0]))
+        tail = np.ones((points.n, 1)) if self.fit_intercept else None
+        if isinstance(factor, Factor):
+            return factor.smoother(self.kernel_(points, self._rows.points, dtype=np.float64), tail)
+        return factor.smoother(self._nystrom_features(points), tail)
+
+    def _leave_one_out(self) -> Matrix:
+        residuals = np.empty_like(self._rows.y)
+        for alpha, columns in self._by_alpha():
+            residuals[:, columns] = self._factor(alpha).leave_one_out(self._rows.y[:, columns])
+        return residuals
+
+    def _folds(self, cv: Any) -> NDArray[np.int64]:
+        """A fold label for each fitted row."""
+        rows = self._rows
+        total = len(rows) + (0 if rows.left_out is None else rows.left_out.n)
+        if isinstance(cv, (list, tuple, np.ndarray)) and np.ndim(cv) == 1 and len(cv) == total:
+            return np.unique(np.asarray(cv)[rows.kept], return_inverse=True)[1]
+        labels = np.full(total, -1)
+        for label, (_, test) in enumerate(check_cv(cv).split(np.zeros((total, 1)))):
+            labels[test] = label
+        if (labels < 0).any():
+            raise InvalidInput(
+                "`cv` must put every row in one test fold",
+                got=f"{(labels < 0).sum()} rows in none",
+                advice="Use KFold.",
+            )
+        return labels[rows.kept]

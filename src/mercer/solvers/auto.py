@@ -1,0 +1,426 @@
+"""Which solver, and why: from the size, the penalty and the memory budget of a problem.
+
+The ladder, with what was measured on two cores (Gaussian kernel, d = 20):
+
+* n up to `SMALL`: the float64 Cholesky factor, in place.
+* above: a float32 factor (half the time, half the memory) as the preconditioner of float64 conjugate gradients, 3 to 6
+  iterations; K is recomputed in float64 tile by tile, or stored where the budget allows and recomputing is slow.
+* alpha large beside k(x, x): no factor at all, but a few hundred randomly pivoted columns as the preconditioner of
+  float32 iterations, refined by float64 residuals.
+* beyond memory for a float32 matrix: Nyström, an approximation, and the status says so.
+
+Every rung falls back to a safer one: pivots to the float32 factor, that one to the float64 factor.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sla
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput
+from mercer.gram import DenseGram, TiledGram
+from mercer.gram.pivoted import by_rows, pivoted_cholesky
+from mercer.memory import budget as _budget
+from mercer.memory import show_bytes, within
+from mercer.problems.objective import LeastSquares
+from mercer.solvers import cholesky, eigen
+from mercer.solvers.base import Matrix, Solution
+from mercer.solvers.cg import Linear, Progress, conjugate_gradients
+from mercer.solvers.cholesky import CholeskyFactor, relative, upper_product
+from mercer.solvers.preconditioners import LowRank, RoundedFactor
+
+SOLVERS = ("auto", "cholesky", "eigen", "cg", "nystrom")
+
+# Up to this n the float64 factor costs less than the float32 one and its iterations.
+SMALL = 3000
+# From this n, and from this alpha in units of the mean k(x, x), pivoted columns beat every factor.
+PIVOTED_N, PIVOTED_ALPHA = 5000, 0.05
+PIVOTED_RANK = 500
+# One eigendecomposition costs as much as this many factorisations.
+EIGEN_ALPHAS = 8
+# More iterations than these cost more than the next safer rung.
+FACTOR_ITERATIONS, PIVOTED_ITERATIONS = 15, 120
+# Where there is no safer rung within memory.
+LAST_ITERATIONS = 1000
+# A float32 matrix knows its entries to 6e-8: a smaller residual would be about other numbers.
+FLOAT32_TOL = 1e-7
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The solver of a problem, and why.
+
+    Attributes
+    ----------
+    solver : "cholesky", "eigen", "cg" or "nystrom".
+    why : one sentence.
+    preconditioner : of "cg": "factor" (float32 Cholesky) or "pivots" (randomly pivoted columns).
+    low_memory : whether "cg" must do without a stored float64 matrix.
+    nbytes : what the solver takes, estimated.
+    """
+
+    solver: str
+    why: str
+    preconditioner: str | None = None
+    low_memory: bool = False
+    nbytes: int = 0
+
+
+def choose(problem: LeastSquares, solver: str = "auto", budget: Any = None) -> Choice:
+    """The solver that `solve` takes, and why.
+
+    >>> import mercer as mc
+    >>> from mercer.problems.objective import LeastSquares
+    >>> X = np.arange(4.0)[:, None]
+    >>> choose(LeastSquares(mc.gram.of(mc.Gaussian(1.0), X), X, np.array([0.0]))).why
+    'alpha = 0 asks for the solution of minimum norm'
+    """
+    if solver not in SOLVERS:
+        raise InvalidInput(
+            f"`solver` must be one of {', '.join(map(repr, SOLVERS))}", got=repr(solver), advice="'auto' chooses well."
+        )
+    n, limit = problem.n, _budget(budget)
+    square = problem.gram.dtype.itemsize * n * n
+    if solver == "cg":
+        if (problem.alpha == 0).any():
+            raise InvalidInput(
+                "`alpha` must be > 0 for `solver='cg'`", got="0", advice="Use `solver='eigen'` for the minimum norm."
+            )
+        return _iterative(problem, limit, "as asked")
+    if solver != "auto":
+        return Choice(solver, "as asked", nbytes={"cholesky": square, "eigen": 24 * n * n}.get(solver, 0))
+    if (problem.alpha == 0).any():
+        _fits(24 * n * n, limit, n)
+        return Choice("eigen", "alpha = 0 asks for the solution of minimum norm", nbytes=24 * n * n)
+    different = len(np.unique(problem.alpha))
+    if different >= EIGEN_ALPHAS and 24 * n * n <= limit:
+        return Choice("eigen", f"one decomposition serves all {different} values of alpha", nbytes=24 * n * n)
+    if n <= SMALL and square <= limit and problem.gram.dtype == np.float64:
+        return Choice("cholesky", f"n = {n} is small", nbytes=square)
+    if 4 * n * n > limit:
+        figures = f"a float32 matrix of {n} points takes {show_bytes(4 * n * n)}, the budget is {show_bytes(limit)}"
+        return Choice("nystrom", f"{figures}: an approximation")
+    return _iterative(problem, limit, f"n = {n}")
+
+
+def _iterative(problem: LeastSquares, limit: int, reason: str) -> Choice:
+    """Conjugate gradients, with the preconditioner that the penalty and the budget call for."""
+    n = problem.n
+    share = float(problem.alpha.min()) / max(_scale(problem), np.finfo(np.float64).tiny)
+    if share >= PIVOTED_ALPHA and n >= PIVOTED_N or 4 * n * n > limit:
+        why = f"{reason}, and alpha is {share:.2g} of the mean k(x, x)" if share >= PIVOTED_ALPHA else reason
+        stored = 4 * n * n <= limit
+        nbytes = (4 if stored else 8) * n * PIVOTED_RANK + (4 * n * n if stored else 0)
+        return Choice("cg", why, "pivots", not stored, nbytes)
+    both = 4 * n * n if problem.gram.dtype == np.float32 else 12 * n * n
+    if both <= limit:
+        return Choice("cg", reason, "factor", nbytes=both)
+    why = f"{reason}, and the float64 matrix does not fit the budget of {show_bytes(limit)}"
+    return Choice("cg", why, "factor", low_memory=True, nbytes=4 * n * n)
+
+
+def _scale(problem: LeastSquares) -> float:
+    """The mean diagonal entry of K̃."""
+    diagonal = problem.gram.diag().astype(np.float64)
+    return float((diagonal if problem.roots is None else diagonal * problem.roots**2).mean())
+
+
+def _fits(nbytes: int, limit: int, n: int) -> None:
+    within(nbytes, limit, f"The eigendecomposition of {n} points", "Use alpha > 0, or solver='nystrom'.")
+
+
+def solve(
+    problem: LeastSquares,
+    solver: str = "auto",
+    *,
+    budget: Any = None,
+    tol: float = 1e-10,
+    random_state: int = 0,
+    n_centers: Any = None,
+    centers: Any = "uniform",
+    progress: Progress | None = None,
+) -> Solution:
+    """The coefficients, by the solver asked for or the one that suits size, penalty and memory.
+
+    Parameters
+    ----------
+    problem : the Gram matrix, the targets, one alpha each, weights and tail.
+    solver : "auto", "cholesky", "eigen", "cg" or "nystrom".
+    budget : bytes, or a text such as "2 GB"; by default MERCER_MEMORY, else half of the available memory.
+    tol : relative residual that iterations go on for.
+    random_state : of pivots and centres.
+    n_centers, centers : how many for "nystrom", and how they are chosen.
+    progress : called with a `cg.Step` after every iteration of "cg"; False stops it there.
+
+    >>> import mercer as mc
+    >>> from mercer.problems.objective import LeastSquares
+    >>> X = np.arange(4.0)[:, None]
+    >>> s = solve(LeastSquares(mc.gram.of(mc.Gaussian(1.0), X), X, np.array([0.1])))
+    >>> s.status, s.residual < 1e-14
+    ('exact, by a Cholesky factor (n = 4 is small)', True)
+    """
+    choice = choose(problem, solver, budget)
+    if choice.solver == "nystrom":
+        from mercer.solvers import nystrom
+
+        solution = nystrom.solve(
+            problem, n_centers=n_centers, centers=centers, random_state=random_state, budget=budget
+        )
+    elif choice.solver == "eigen":
+        solution = _spectral(problem)
+    elif choice.solver == "cholesky":
+        solution = cholesky.solve(problem)
+    else:
+        solution = Iteration(problem, choice, _budget(budget), tol, random_state, progress).solve()
+    return replace(solution, status=f"{solution.status} ({choice.why})")
+
+
+def _spectral(problem: LeastSquares) -> Solution:
+    """By eigendecomposition; its residual is measured where it should vanish, that is for alpha > 0."""
+    solution = eigen.solve(problem)
+    stats = {**solution.stats, "converged": True}
+    if (problem.alpha == 0).any():
+        return replace(solution, stats=stats)
+    s = np.ones(1) if problem.roots is None else problem.roots[:, None]
+    U = solution.coef / s
+    R = problem.weighted_targets - problem.multiply(U) - problem.alpha * U
+    if solution.tail is not None and problem.weighted_tail is not None:
+        R -= problem.weighted_tail @ solution.tail
+    return replace(solution, residual=relative(R, problem.weighted_targets), stats=stats)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The solution (u, b) at one alpha: its residual vectors, and how it was found."""
+
+    u: Matrix
+    b: Matrix | None
+    R: Matrix
+    iterations: int
+    converged: bool
+    stopped: bool
+    how: str
+
+
+class Iteration:
+    """Conjugate gradients with refinement, one alpha after the other, falling back where they are slow."""
+
+    def __init__(
+        self, problem: LeastSquares, choice: Choice, limit: int, tol: float, seed: int, progress: Progress | None
+    ) -> None:
+        self.problem, self.choice, self.limit, self.seed, self.progress = problem, choice, limit, seed, progress
+        self.single = problem.gram.dtype == np.float32
+        self.tol = max(tol, FLOAT32_TOL) if self.single else tol
+        self.Y, self.P = problem.weighted_targets, problem.weighted_tail
+        self.sizes = np.linalg.norm(self.Y, axis=0)
+        self.stored: Linear | None = None
+        self.K32: NDArray[np.float32] | None = None
+        self.F: NDArray[Any] | None = None
+
+    def solve(self) -> Solution:
+        problem = self.problem
+        u, R = np.empty_like(self.Y), np.empty_like(self.Y)
+        b = None if self.P is None else np.empty((self.P.shape[1], self.Y.shape[1]))
+        outcomes = []
+        for alpha in np.unique(problem.alpha):
+            columns = np.flatnonzero(problem.alpha == alpha)
+            outcome = self.at(float(alpha), columns)
+            u[:, columns], R[:, columns] = outcome.u, outcome.R
+            if b is not None:
+                b[:, columns] = outcome.b
+            outcomes.append(outcome)
+        residual = relative(R, self.Y)
+        converged = all(o.converged for o in outcomes)
+        iterations = max(o.iterations for o in outcomes)
+        status = f"{'; '.join(dict.fromkeys(o.how for o in outcomes))}, residual {residual:.1e}"
+        if not converged:
+            why = "stopped" if any(o.stopped for o in outcomes) else "not converged"
+            status = f"{why} after {iterations} iterations above the tolerance {self.tol:.0e}: {status}"
+        direct = all(o.how.startswith("exact") for o in outcomes)
+        stats = {"iterations": iterations, "converged": converged, "tol": self.tol}
+        coef = u if problem.roots is None else problem.roots[:, None] * u
+        return Solution(coef, b, "cholesky" if direct else "cg", status, residual, stats)
+
+    def at(self, alpha: float, columns: NDArray[np.int64]) -> Outcome:
+        """The solution for the targets of one alpha, by the first rung that holds."""
+        n = self.problem.n
+        last: Outcome | None = None
+        if self.choice.preconditioner == "pivots":
+            last = self.by_pivots(alpha, columns)
+            if last.converged or last.stopped or 4 * n * n > self.limit:
+                return last
+            self.F = None
+        exact = 8 * n * n <= self.limit
+        outcome = self.by_factor(alpha, columns, FACTOR_ITERATIONS if exact else LAST_ITERATIONS)
+        if outcome is not None and (outcome.converged or outcome.stopped or not exact):
+            return outcome
+        self.K32 = self.stored = None
+        return self.exactly(alpha, columns, "a float32 factor does not exist" if outcome is None else "slow iterations")
+
+    # -- the rungs ------------------------------------------------------------------------------------------------
+
+    def by_pivots(self, alpha: float, columns: NDArray[np.int64]) -> Outcome:
+        """Randomly pivoted columns as the preconditioner of float32 iterations on a float32 matrix, refined; where
+        not even that matrix fits, of float64 iterations on tiles."""
+        rng = np.random.default_rng(self.seed)
+        if self.choice.low_memory:
+            if self.F is None:
+                self.F = pivoted_cholesky(self.tiles(), PIVOTED_RANK, rng=rng).factor
+                self.F = self.F if self.problem.roots is None else self.problem.roots[:, None] * self.F
+            multiply, limit, precise = self.shifted(self.recomputed, alpha), LAST_ITERATIONS, True
+            inner = multiply
+        else:
+            if self.K32 is None:
+                self.K32 = self.problem.matrix(np.float32)
+            K = self.K32
+            if self.F is None:
+                diagonal = np.diagonal(K).astype(np.float64)
+                self.F = by_rows(lambda index: K[index], diagonal, np.float32, PIVOTED_RANK, rng=rng).factor
+            operator = self.rounded if self.single else self.recomputed
+            multiply, limit, precise = self.shifted(operator, alpha), PIVOTED_ITERATIONS, False
+            inner = self.shifted(lambda V: symmetric_product(K, V), alpha)
+        low_rank = LowRank(self.F, alpha)
+        how = f"conjugate gradients preconditioned by {self.F.shape[1]} randomly pivoted columns"
+        return self.refine(alpha, columns, multiply, inner, low_rank, limit, how, precise=precise)
+
+    def by_factor(self, alpha: float, columns: NDArray[np.int64], limit: int) -> Outcome | None:
+        """The float32 factor as the preconditioner; None where it does not exist and the float64 one has room."""
+        K, self.K32 = self.K32, None
+        start = time.perf_counter()
+        K = self.problem.matrix(np.float32) if K is None else K
+        filled = time.perf_counter() - start
+        try:
+            rounded = RoundedFactor(K, alpha)
+        except np.linalg.LinAlgError:
+            if limit == FACTOR_ITERATIONS:
+                return None
+            # No room for the exact factor: a larger shift, and more iterations for it.
+            del K
+            shift = alpha + 100 * float(np.finfo(np.float32).eps) * self.problem.n * _scale(self.problem)
+            rounded = RoundedFactor(self.problem.matrix(np.float32), shift)
+        if self.single and rounded.factor.alpha == alpha:
+            multiply = rounded.factor.multiply
+        else:
+            multiply = self.shifted(self.operator(filled), alpha)
+        how = "conjugate gradients preconditioned by a float32 Cholesky factor"
+        return self.refine(alpha, columns, multiply, multiply, rounded, limit, how, precise=True)
+
+    def exactly(self, alpha: float, columns: NDArray[np.int64], why: str) -> Outcome:
+        """The float64 factor."""
+        factor = CholeskyFactor.of(self.problem, alpha, np.float64)
+        y = self.problem.y[:, columns]
+        c, b = factor.solve(y)
+        u = c if self.problem.roots is None else c / self.problem.roots[:, None]
+        return Outcome(u, b, factor.residual(y, c, b), 0, True, False, f"exact, by a float64 Cholesky factor after {why}")
+
+    # -- products with K̃ ------------------------------------------------------------------------------------------
+
+    def tiles(self) -> TiledGram:
+        gram = self.problem.gram
+        return TiledGram(gram.kernel, gram.pair, max(self.limit, 8 * gram.shape[0] * 128))
+
+    def recomputed(self, U: Matrix) -> Matrix:
+        """K̃U, from tiles that are computed anew."""
+        return replace(self.problem, gram=self.tiles()).multiply(U)
+
+    def rounded(self, U: Matrix) -> Matrix:
+        """K̃U with the stored float32 matrix, accumulated in float64."""
+        assert self.K32 is not None
+        return upper_product(self.K32.T, np.diagonal(self.K32).astype(np.float64), U)
+
+    def operator(self, filled: float) -> Linear:
+        """K̃ in float64: stored if the budget allows it and a recomputed product takes longer than filling took."""
+        if self.stored is not None:
+            return self.stored
+        if self.choice.low_memory:
+            return self.recomputed
+        timed: list[float] = []
+
+        def multiply(U: Matrix) -> Matrix:
+            if self.stored is not None:
+                return self.stored(U)
+            if timed and min(timed) > filled:
+                K = self.problem.matrix(np.float64)
+                self.stored = lambda U: symmetric_product(K, U)
+                return self.stored(U)
+            start = time.perf_counter()
+            product = self.recomputed(U)
+            timed.append(time.perf_counter() - start)
+            return product
+
+        return multiply
+
+    @staticmethod
+    def shifted(multiply: Linear, alpha: float) -> Linear:
+        return lambda U: multiply(U) + U.dtype.type(alpha) * U
+
+    # -- refinement -----------------------------------------------------------------------------------------------
+
+    def refine(
+        self,
+        alpha: float,
+        columns: NDArray[np.int64],
+        multiply: Linear,
+        inner: Linear,
+        precondition: Linear,
+        limit: int,
+        how: str,
+        *,
+        precise: bool,
+    ) -> Outcome:
+        """(u, b) by conjugate gradients on what is left of the right-hand side, until its true residual is small.
+
+        A = K̃ + alpha I is `multiply` in float64, `inner` in the iterations. The tail's columns are solved for
+        beside the targets: with V = A⁻¹P̃, b = (P̃ᵀV)⁻¹P̃ᵀA⁻¹(s∘y). Their own residuals are carried along.
+        """
+        dtype = np.float64 if precise else np.float32
+        t = len(columns)
+        Y, sizes = self.Y[:, columns], np.where(self.sizes[columns] > 0, self.sizes[columns], 1.0)
+        B = Y if self.P is None else np.hstack([Y, self.P])
+        u = np.zeros_like(Y)
+        b = None if self.P is None else np.zeros((self.P.shape[1], t))
+        V = RV = schur = None
+        iterations, reached, stopped, R = 0, np.inf, False, B
+        while True:
+            scales = np.linalg.norm(R, axis=0)
+            scales[scales == 0] = 1.0
+            # The recursion sees its own residual a little too small; half the tolerance leaves room for that.
+            goal = float(np.clip(0.5 * self.tol / min(reached, 1.0), 1e-13 if precise else 2e-6, 0.1))
+            step = conjugate_gradients(
+                inner,
+                np.asarray(R / scales, dtype=dtype),
+                precondition=precondition,
+                tol=goal,
+                max_iter=limit - iterations,
+                progress=self.progress,
+            )
+            X = step.X * scales
+            iterations, stopped = iterations + step.iterations, step.stopped
+            R = R - multiply(X)
+            if self.P is not None and b is not None:
+                if V is None:
+                    X, V, R, RV = X[:, :t], X[:, t:], R[:, :t], R[:, t:]
+                    schur = sla.lu_factor(self.P.T @ V)
+                db = sla.lu_solve(schur, self.P.T @ X)
+                X, R, b = X - V @ db, R - RV @ db, b + db
+            u += X
+            before, reached = reached, float((np.linalg.norm(R, axis=0) / sizes).max(initial=0.0))
+            converged = reached <= self.tol
+            if converged or stopped or iterations >= limit or reached > 0.5 * before:
+                return Outcome(u, b, R, iterations, converged, stopped, f"{how}, {iterations} iterations")
+
+
+def symmetric_product(K: NDArray[Any], V: NDArray[Any]) -> NDArray[Any]:
+    """K V for a symmetric C-ordered K in its own dtype; a single column reads only half of the matrix."""
+    from scipy.linalg import blas
+
+    if V.shape[1] > 2:
+        return K @ V
+    (symv,) = blas.get_blas_funcs(("symv",), (K,))
+    return np.stack([symv(1.0, K.T, V[:, j], lower=1) for j in range(V.shape[1])], axis=1)

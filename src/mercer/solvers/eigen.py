@@ -1,0 +1,174 @@
+"""One eigendecomposition, every alpha: K̃ = U diag(λ) Uᵀ.
+
+With Z = Uᵀ(s∘y), Q = UᵀP̃ and D = 1/(λ + alpha), all that depends on alpha is a sum over eigenvalues:
+
+    u = U D (Z − Q b),   b = (QᵀDQ)⁻¹ QᵀDZ,   (M⁻¹) = diag(s) U [D − DQ (QᵀDQ)⁻¹ QᵀD] Uᵀ diag(s).
+
+At alpha = 0 the limit is taken: of all functions with the least squared error the one of smallest norm.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sla
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput
+from mercer.problems.objective import LeastSquares
+from mercer.solvers.base import Factor, Matrix, Solution, not_psd
+
+
+class Spectrum:
+    """The spectrum of a problem: `at(alpha)` is its factorised system, for any alpha ≥ 0 and O(n²) each.
+
+    Attributes
+    ----------
+    values : λ, ascending, with what is negative by rounding set to zero.
+    vectors : U, in the dtype of the decomposition.
+    rank : eigenvalues above rounding.
+    """
+
+    def __init__(self, problem: LeastSquares, dtype: Any = np.float64) -> None:
+        K = problem.matrix(dtype)
+        values, vectors = sla.eigh(K, overwrite_a=True, check_finite=False, driver="evd")
+        self.vectors: NDArray[Any] = vectors
+        precision = np.float32 if np.float32 in (problem.gram.dtype, vectors.dtype) else np.float64
+        largest = max(float(np.abs(values).max()), np.finfo(np.float64).tiny)
+        self.tolerance = len(values) * float(np.finfo(precision).eps) * largest
+        if values[0] < -100 * self.tolerance:
+            raise not_psd(float(values[0]), len(values))
+        self.values: Matrix = np.where(values > self.tolerance, values, 0.0).astype(np.float64)
+        self.rank = int((self.values > 0).sum())
+        self.roots = np.ones(problem.n) if problem.roots is None else problem.roots
+        self.targets = self.coordinates(problem.weighted_targets)
+        tail = problem.weighted_tail
+        self.tail = None if tail is None else self.coordinates(tail)
+
+    def coordinates(self, A: Matrix) -> Matrix:
+        """Uᵀ A."""
+        return np.asarray(self.vectors.T @ A.astype(self.vectors.dtype), dtype=np.float64)
+
+    @cached_property
+    def squares(self) -> NDArray[Any]:
+        """U∘U."""
+        return self.vectors * self.vectors
+
+    def at(self, alpha: float) -> SpectralFactor:
+        """The system for this alpha."""
+        return SpectralFactor(self, float(alpha))
+
+
+class SpectralFactor(Factor):
+    """The system of a spectrum at one alpha: D = 1/(λ + alpha), 0 on the null space where alpha = 0; b = B Z."""
+
+    def __init__(self, spectrum: Spectrum, alpha: float) -> None:
+        self.spectrum, self.alpha, self.roots = spectrum, alpha, spectrum.roots
+        shifted = spectrum.values + alpha
+        self.null = shifted == 0
+        self.D = np.divide(1.0, shifted, out=np.zeros_like(shifted), where=~self.null)
+        self.B = self._tail_map()
+
+    def _tail_map(self) -> Matrix:
+        """The tail's coefficients as a linear map of the targets: (QᵀDQ)⁻¹QᵀD.
+
+        Where alpha = 0, the tail first fits what no function of the space can reach (the null space), then the rest.
+        """
+        Q = self.spectrum.tail
+        if Q is None:
+            return np.zeros((0, len(self.D)))
+        p = Q.shape[1]
+        B = np.zeros((p, len(self.D)))
+        rest = np.eye(p)
+        if self.null.any():
+            _, sizes, Vt = np.linalg.svd(Q[self.null])
+            reach = int((sizes > 1e-8 * np.linalg.norm(Q)).sum())
+            first, rest = Vt[:reach].T, Vt[reach:].T
+            B[:, self.null] = first @ np.linalg.pinv(Q[self.null] @ first)
+        if rest.shape[1]:
+            R = Q @ rest
+            DR = self.D[:, None] * R
+            step = rest @ np.linalg.lstsq(R.T @ DR, DR.T, rcond=None)[0]
+            B += step - (step @ Q) @ B
+        return B
+
+    def solve(self, y: Matrix) -> tuple[Matrix, Matrix | None]:
+        s = self.spectrum
+        return self.from_coordinates(s.coordinates(s.roots[:, None] * y))
+
+    def from_coordinates(self, Z: Matrix) -> tuple[Matrix, Matrix | None]:
+        """(c, b) for targets that are given in the eigenbasis."""
+        s, b = self.spectrum, None
+        if s.tail is not None:
+            b = self.B @ Z
+            Z = Z - s.tail @ b
+        return s.roots[:, None] * (s.vectors @ (self.D[:, None] * Z)), b
+
+    def smoother(self, Kz: NDArray[Any], Pz: Matrix | None = None) -> Matrix:
+        s = self.spectrum
+        weights = (Kz * s.roots) @ s.vectors * self.D
+        if s.tail is not None and Pz is not None:
+            weights = weights + (Pz - weights @ s.tail) @ self.B
+        return weights @ s.vectors.T * s.roots
+
+    def diagonal(self) -> Matrix:
+        s = self.spectrum
+        H = s.squares @ self.D
+        if s.tail is not None:
+            H = H - np.einsum("ip,ip->i", s.vectors @ (self.D[:, None] * s.tail), s.vectors @ self.B.T)
+        return s.roots**2 * H
+
+    def inverse(self) -> Matrix:
+        s = self.spectrum
+        U = s.roots[:, None] * s.vectors
+        inverse = (U * self.D) @ U.T
+        if s.tail is not None:
+            inverse -= (U @ (self.D[:, None] * s.tail)) @ (U @ self.B.T).T
+        return inverse
+
+    def leave_one_out(self, y: Matrix) -> Matrix:
+        if not self.null.any():
+            return super().leave_one_out(y)
+        # The limit alpha → 0. Where a point can be moved off every function of the space, its own residual and its
+        # share of the null space decide; elsewhere the inverse stays finite.
+        s = self.spectrum
+        U, Q = s.vectors[:, self.null], None if s.tail is None else s.tail[self.null]
+        if Q is not None and Q.size:
+            basis = sla.orth(Q, rcond=1e-8)
+            U = U - (U @ basis) @ basis.T
+        share = (U * U).sum(axis=1)
+        moved = share > 1e-10
+        residuals = U @ (U.T @ (s.roots[:, None] * y)) / (s.roots * np.where(moved, share, 1.0))[:, None]
+        if not moved.all():
+            residuals[~moved] = super().leave_one_out(y)[~moved]
+        return residuals
+
+    def leave_fold_out(self, y: Matrix, fold: NDArray[np.int64]) -> Matrix:
+        if self.null.any():
+            raise InvalidInput(
+                "`alpha` must be > 0 to leave whole folds out of a singular Gram matrix",
+                got=f"alpha = 0 and rank {self.spectrum.rank} of {len(self.D)}",
+                advice="Raise alpha.",
+            )
+        return super().leave_fold_out(y, fold)
+
+    @property
+    def degrees_of_freedom(self) -> float:
+        """The trace of the smoother on the training points."""
+        s = self.spectrum
+        if s.tail is None:
+            return float(s.values @ self.D)
+        QB = np.einsum("jp,pj->j", s.tail, self.B)
+        return float((s.values * self.D) @ (1 - QB) + QB.sum())
+
+
+def solve(problem: LeastSquares, spectrum: Spectrum | None = None) -> Solution:
+    """The exact solution, of minimum norm where alpha = 0 and K is singular."""
+    spectrum = spectrum or Spectrum(problem)
+    columns = [spectrum.at(alpha).from_coordinates(spectrum.targets[:, [t]]) for t, alpha in enumerate(problem.alpha)]
+    coef = np.hstack([c for c, _ in columns])
+    tail = None if problem.tail is None else np.hstack([b for _, b in columns if b is not None])
+    status = f"exact, by eigendecomposition; rank {spectrum.rank} of {problem.n}"
+    return Solution(coef, tail, "eigen", status, 0.0, {"rank": spectrum.rank})

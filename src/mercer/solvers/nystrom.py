@@ -1,0 +1,268 @@
+"""Least squares on m centres: min ½ Σ wᵢ (yᵢ − f(xᵢ))² + ½ alpha ‖f‖² over f = Σ cⱼ k(zⱼ, ·) + tail.
+
+In whitened coordinates β = Lᵀc (`gram.lowrank`), with Φ̃ = diag(√w) Φ and Q an orthonormal basis of the weighted
+tail's columns, the tail is projected out and β solves
+
+    A β = Φ̃ᵀ(I − QQᵀ)√w∘y,      A = Φ̃ᵀ(I − QQᵀ)Φ̃ + alpha I.
+
+Conjugate gradients see A through one pass over the rows of K_nm each. Their preconditioner M is the same matrix of a few
+rows drawn at random: with s rows per centre the eigenvalues of M⁻¹A lie about within (1 ± 1/√s)², so an iteration
+gains a factor √s, whatever alpha and the kernel. Where all rows are cheap, M = A and the first step is exact.
+
+The error is measured where it counts: rᵀM⁻¹r ≈ ‖β − β*‖²_A is twice the excess of the objective over its minimum, and
+`tol` bounds its root relative to that of β = 0. So the share of the targets' variance that is lost is tol² at most.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sla
+
+from mercer.errors import InvalidInput
+from mercer.gram import Gram
+from mercer.gram.centers import choose_centers
+from mercer.gram.lowrank import Nystrom
+from mercer.memory import budget as _budget
+from mercer.problems.objective import LeastSquares
+from mercer.solvers.base import Matrix, Solution
+
+# Up to this n m² (about a tenth of a second) the normal equations are solved exactly, in float64.
+EXACT = 4e9
+# What float32 passes can reach, in units of the tolerance.
+FLOAT32 = 1e-4
+# The time of one entry of K_nm in a pass over the rows, in multiply-adds of a matrix product.
+ENTRY = 50.0
+# One factorisation for many penalties pays from here on.
+MANY = 8
+
+
+def default_centers(n: int, limit: int) -> int:
+    """5 √n centres, at least 100 and at most n, whose factors take no more than a quarter of the budget.
+
+    With alpha ~ √n the statistical error of kernel ridge regression is that of O(√n) centres.
+
+    >>> default_centers(100_000, 10**9), default_centers(50, 10**9)
+    (1581, 50)
+    """
+    return min(n, max(100, int(5 * np.sqrt(n))), max(1, int(np.sqrt(limit / 4 / 32))))
+
+
+def solve(
+    problem: LeastSquares,
+    *,
+    n_centers: int | None = None,
+    centers: Any = "uniform",
+    tol: float = 1e-3,
+    max_iter: int = 200,
+    random_state: int = 0,
+    budget: Any = None,
+    progress: Callable[[Any], bool] | None = None,
+) -> Solution:
+    """The minimiser over the span of the centres, by preconditioned conjugate gradients.
+
+    Parameters
+    ----------
+    problem : n points, t targets, their penalties, weights and tail.
+    n_centers : m; by default `default_centers(n)`.
+    centers : how to choose them, or the centres: see `gram.centers.choose_centers`.
+    tol : relative error of f in the norm of the objective; the loss in R² is about its square. From 1e-4 up, passes may
+        run in float32; below, and for small problems, all is float64.
+    max_iter : passes over the rows.
+    random_state : seed of the centres and of the rows that the preconditioner sees.
+    budget : memory, see `memory.budget`.
+    progress : called after every iteration with a line of text; conjugate gradients stop where it returns True.
+
+    >>> import mercer as mc
+    >>> from mercer.problems.objective import LeastSquares
+    >>> X = np.linspace(0.0, 6.0, 500)[:, None]
+    >>> problem = LeastSquares(mc.gram.of(mc.Gaussian(1.0), X), np.sin(X), np.array([1e-3]))
+    >>> solution = solve(problem, n_centers=20)
+    >>> f = mc.Expansion(mc.Gaussian(1.0), solution.points, solution.coef)
+    >>> solution.coef.shape, bool(np.abs(f(X) - np.sin(X)).max() < 1e-3)
+    ((20, 1), True)
+    """
+    if not 0.0 < tol < 1.0:
+        raise InvalidInput("`tol` must lie between 0 and 1", got=repr(tol), advice="1e-3 is the default.")
+    gram, n, limit = problem.gram, problem.n, _budget(budget)
+    rng = np.random.default_rng(random_state)
+    chosen = choose_centers(gram, default_centers(n, limit) if n_centers is None else n_centers, centers, rng=rng)
+    m = chosen.n
+    exact = n * m * m <= EXACT
+    Phi = Nystrom(gram.kernel, gram.x, chosen, _precision(gram, tol, exact), limit)
+    system = _System(problem, Phi)
+    rows = n if exact else _sample_size(n, m, tol)
+    precondition = _Preconditioner(system, rows, rng)
+    beta, error, iterations = _conjugate_gradients(system, precondition, tol, max_iter, progress)
+    coef, tail = system.finish(beta)
+    what = "all points" if m == n else f"{m} centres" if not isinstance(centers, str) else f"{m} {centers} centres"
+    how = "exactly" if rows == n else f"by {iterations} preconditioned conjugate gradient steps"
+    status = f"least squares on {what} of {n} points, {how}, relative error {error:.1e}"
+    stats = {
+        "iterations": iterations, "centers": m, "sampled_rows": rows, "jitter": Phi.jitter,
+        "dtype": str(Phi.dtype), "stored": Phi.stored, "converged": error <= tol,
+    }  # fmt: skip
+    if not error <= tol:
+        status += f", not converged to {tol:g}"
+        warnings.warn(
+            f"Conjugate gradients stopped at relative error {error:.2g} > tol = {tol:g} after {iterations} iterations. "
+            "Raise `max_iter`, `tol` or `alpha`.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return Solution(coef, tail, "nystrom", status, error, stats, chosen)
+
+
+def _precision(gram: Gram, tol: float, exact: bool) -> Any:
+    """float32 where it is fast, and enough for the tolerance; kernels without bounds could overflow in it."""
+    tags = gram.kernel.tags
+    if exact or tol < FLOAT32:
+        return np.float64
+    return np.float32 if tags.stationary and tags.normalised else gram.dtype
+
+
+def _sample_size(n: int, m: int, tol: float) -> int:
+    """Rows for the preconditioner, s per centre: s m³ operations to build it against log(1/tol)/log(√s) passes."""
+    s = np.arange(3, 65)
+    cost = 1.0 * s * m**3 + np.log(1 / tol) / np.log(np.sqrt(s)) * ENTRY * n * m
+    rows = int(s[cost.argmin()]) * m
+    return n if rows > n // 2 else rows
+
+
+class _System:
+    """A and the right-hand side, with the tail projected out: Φ̃ᵀ(u − Q Qᵀu), where Qᵀu = Gᵀβ is known beforehand."""
+
+    def __init__(self, problem: LeastSquares, Phi: Nystrom) -> None:
+        self.problem, self.Phi, self.alpha = problem, Phi, problem.alpha
+        self.weights = None if problem.roots is None else (problem.roots**2)[:, None]
+        # Targets of any unit: float32 holds what is near one.
+        self.scale = np.abs(problem.y).max(axis=0)
+        self.scale[self.scale == 0] = 1.0
+        targets, tail = problem.weighted_targets / self.scale, problem.weighted_tail
+        self.Q: Matrix | None = None
+        if tail is not None:
+            self.Q, self.to_tail = _orthonormal(tail)
+            self.in_tail = self.Q.T @ targets
+            targets = np.hstack([targets - self.Q @ self.in_tail, self.Q])
+        if problem.roots is not None:
+            targets = problem.roots[:, None] * targets
+        t = problem.y.shape[1]
+        both = Phi.adjoint(targets)
+        self.target, self.G = both[:, :t], both[:, t:]
+        self.Qw = None if self.Q is None else targets[:, t:]  # √w∘Q
+
+    def multiply(self, V: Matrix) -> Matrix:
+        """A V, column by column with its own alpha."""
+        return self.Phi.normal(V, self._between(V)) + self.alpha * V
+
+    def _between(self, V: Matrix) -> Callable[[slice, Matrix], Matrix] | None:
+        weights, Qw, inside = self.weights, self.Qw, self.G.T @ V
+        if weights is None and Qw is None:
+            return None
+
+        def between(rows: slice, U: Matrix) -> Matrix:
+            if weights is not None:
+                U = weights[rows] * U
+            return U if Qw is None else U - Qw[rows] @ inside
+
+        return between
+
+    def finish(self, beta: Matrix) -> tuple[Matrix, Matrix | None]:
+        """The coefficients of the centres, and of the tail."""
+        tail = None if self.Q is None else self.to_tail @ (self.in_tail - self.G.T @ beta) * self.scale
+        return self.Phi.coefficients(beta) * self.scale, tail
+
+
+def _orthonormal(P: Matrix) -> tuple[Matrix, Matrix]:
+    """Q with orthonormal columns that span those of P, and B with b = B Qᵀu the shortest solution of P b ≈ u."""
+    Q, R = np.linalg.qr(P)
+    U, sizes, Vt = np.linalg.svd(R)
+    rank = int((sizes > 1e-12 * sizes[0]).sum()) if len(sizes) else 0
+    return Q @ U[:, :rank], Vt[:rank].T / sizes[:rank]
+
+
+class _Preconditioner:
+    """M = Φ̃ᵀ(I − QQᵀ)Φ̃ + alpha I over some rows, scaled up to all."""
+
+    def __init__(self, system: _System, rows: int, rng: np.random.Generator) -> None:
+        problem, Phi = system.problem, system.Phi
+        n, roots, tail, factor = problem.n, problem.roots, system.Q, 1.0
+        if rows >= n:
+            index = np.arange(n)
+        elif roots is None:
+            index, factor = np.sort(rng.choice(n, rows, replace=False)), n / rows
+        else:
+            # In proportion to the weights, so that every row drawn counts the same.
+            w = roots**2
+            index, factor = np.sort(rng.choice(n, rows, p=w / w.sum())), w.sum() / rows
+        if rows < n and tail is not None:
+            # The tail as the drawn rows see it: projecting on less than its own span keeps M positive.
+            seen = tail[index] if roots is None else tail[index] / roots[index, None]
+            tail, roots = _orthonormal(seen)[0], None
+        elif rows < n:
+            roots = None
+        H = factor * Phi.normal_matrix(index, roots, tail)
+        # Below the rounding of its own sums M knows nothing, and must not claim to.
+        floor = float(np.finfo(Phi.dtype).eps) * float(np.diagonal(H).max())
+        values, self.which = np.unique(problem.alpha, return_inverse=True)
+        self.vectors = None
+        if len(values) >= MANY:
+            spectrum, self.vectors = sla.eigh(H, overwrite_a=True, check_finite=False, driver="evd")
+            self.spectrum = np.maximum(spectrum, 0.0)[:, None] + problem.alpha + floor
+        else:
+            self.factors = [_shifted(H, float(alpha), floor) for alpha in values]
+
+    def __call__(self, R: Matrix) -> Matrix:
+        """M⁻¹ R, every column with its own alpha."""
+        if self.vectors is not None:
+            return self.vectors @ ((self.vectors.T @ R) / self.spectrum)
+        out = np.empty_like(R)
+        for i, factor in enumerate(self.factors):
+            columns = np.flatnonzero(self.which == i)
+            out[:, columns] = sla.cho_solve(factor, R[:, columns], check_finite=False)
+        return out
+
+
+def _shifted(H: Matrix, alpha: float, floor: float) -> Any:
+    """The Cholesky factor of H + alpha I, with as much more on the diagonal as it needs."""
+    while True:
+        A = H.copy(order="F")
+        A.flat[:: len(A) + 1] += alpha + floor
+        try:
+            return sla.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            floor *= 10.0
+
+
+def _conjugate_gradients(
+    system: _System,
+    precondition: _Preconditioner,
+    tol: float,
+    max_iter: int,
+    progress: Callable[[Any], bool] | None,
+) -> tuple[Matrix, float, int]:
+    """β, its relative error (the largest of the targets') and the number of passes."""
+    beta = np.zeros_like(system.target)
+    R = system.target
+    Z = precondition(R)
+    P, rho = Z, np.einsum("ij,ij->j", R, Z)
+    first = np.where(rho > 0, rho, 1.0)
+    iterations, error = 0, float(np.sqrt((np.maximum(rho, 0) / first).max()))
+    while error > tol and iterations < max_iter:
+        AP = system.multiply(P)
+        curvature = np.einsum("ij,ij->j", P, AP)
+        step = np.divide(rho, curvature, out=np.zeros_like(rho), where=curvature > 0)
+        beta, old = beta + step * P, R
+        R = R - step * AP
+        Z = precondition(R)
+        # Polak and Ribière's quotient: directions stay conjugate though float32 rounds A differently every time.
+        turn = np.divide(np.einsum("ij,ij->j", R - old, Z), rho, out=np.zeros_like(rho), where=rho > 0)
+        P, rho = Z + np.maximum(turn, 0.0) * P, np.einsum("ij,ij->j", R, Z)
+        iterations += 1
+        error = float(np.sqrt((np.maximum(rho, 0) / first).max()))
+        if progress is not None and progress(f"iteration {iterations}: relative error {error:.2e} (tol {tol:g})"):
+            break
+    return beta, error, iterations

@@ -1,0 +1,62 @@
+"""M ≈ K̃ + alpha I whose inverse is cheap: what turns hundreds of iterations into a few."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sla
+from numpy.typing import NDArray
+
+from mercer.solvers.base import Matrix
+from mercer.solvers.cholesky import CholeskyFactor
+
+
+class RoundedFactor:
+    """M = L Lᵀ from the matrix rounded to float32: half the memory and twice the speed of the exact factor.
+
+    What rounding spoils are eigenvalues near or below 6e-8 of the largest; 3 to 6 iterations mend it at usual alpha.
+
+    Parameters
+    ----------
+    K : K̃ in float32; overwritten.
+    alpha : the shift, large enough that K + alpha I has a float32 factor, else `numpy.linalg.LinAlgError`.
+    """
+
+    def __init__(self, K: NDArray[np.float32], alpha: float) -> None:
+        self.factor = CholeskyFactor(K, alpha)
+
+    def __call__(self, R: Matrix) -> Matrix:
+        """M⁻¹R. Columns are scaled first, for late residuals are below float32's range."""
+        sizes = np.linalg.norm(R, axis=0)
+        sizes[sizes == 0] = 1.0
+        return self.factor.solve_system(R / sizes) * sizes
+
+
+class LowRank:
+    """M = F Fᵀ + alpha I, with M⁻¹R = (R − F (alpha I + FᵀF)⁻¹ FᵀR)/alpha.
+
+    The smaller alpha, the more of the spectrum F must hold: at alpha ≳ 0.05 of the kernel's scale a few hundred
+    columns do, at 1e-3 they do not.
+
+    Parameters
+    ----------
+    F : shape (n, k); products with it keep its dtype.
+    alpha : > 0.
+    """
+
+    def __init__(self, F: NDArray[Any], alpha: float) -> None:
+        self.F, self.alpha = F, alpha
+        k = F.shape[1]
+        inner = np.zeros((k, k))
+        for i in range(0, len(F), 4096):  # float64 sums, without a float64 copy of F
+            part = F[i : i + 4096].astype(np.float64)
+            inner += part.T @ part
+        inner.flat[:: k + 1] += alpha
+        self.inner = sla.cho_factor(inner, overwrite_a=True, check_finite=False)
+
+    def __call__(self, R: NDArray[Any]) -> NDArray[Any]:
+        """M⁻¹R, in the dtype of R."""
+        G = self.F.T @ R.astype(self.F.dtype, copy=False)
+        G = sla.cho_solve(self.inner, G.astype(np.float64), check_finite=False).astype(self.F.dtype)
+        return np.asarray((R - self.F @ G) / R.dtype.type(self.alpha), dtype=R.dtype)

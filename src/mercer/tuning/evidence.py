@@ -1,0 +1,97 @@
+"""The evidence: how probable were the targets, before anything was known but the kernel and the noise?
+
+With A = K + alpha W⁻¹ the covariance of the targets, the log marginal likelihood and its derivative are
+
+    log p(y) = −½ yᵀA⁻¹y − ½ log det A − ½ n log 2π,      d log p = ½ ⟨c cᵀ − A⁻¹, dA⟩,   c = A⁻¹y.
+
+An unpenalised tail has a flat prior; integrated out it leaves the restricted likelihood, in which the bordered inverse
+J takes the place of A⁻¹, log det(PᵀA⁻¹P) − log det(PᵀP) is added to the determinant, and n − p counts for n.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import blas
+
+from mercer.kernels.base import Similarity
+from mercer.kernels.points import Points
+from mercer.tuning.loo import Matrix, bordered
+
+
+def log_evidence(
+    kernel: Similarity,
+    points: Points,
+    y: Matrix,
+    alpha: float,
+    roots: Matrix | None = None,
+    tail: Matrix | None = None,
+    gradient: bool = True,
+) -> tuple[float, Matrix]:
+    """The exact log marginal likelihood, summed over targets, and its gradient by (kernel.theta, log alpha).
+
+    Parameters
+    ----------
+    kernel, points : what K is made of.
+    y : targets, shape (n, t), independent draws that share the kernel and the noise.
+    alpha : the variance of the noise, > 0; with weights it is alpha/wᵢ.
+    roots, tail : √w and P as in `LeastSquares`, or None.
+    gradient : without it the second value is empty.
+
+    >>> import numpy as np, mercer as mc
+    >>> k, X, y = mc.Gaussian(1.0), np.array([[0.0], [5.0]]), np.ones((2, 1))
+    >>> value, slopes = log_evidence(k, k.prepare(X), y, 1.0)
+    >>> bool(np.isclose(value, -0.5 - np.log(2) - np.log(2 * np.pi), atol=1e-5)), slopes.shape
+    (True, (2,))
+
+    References
+    ----------
+    Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, section 5.4 and equation (2.45).
+    """
+    value, slopes, _ = _evidence(kernel, points, y, alpha, roots, tail, gradient, None)
+    return value, slopes
+
+
+def profiled_evidence(
+    kernel: Similarity,
+    points: Points,
+    y: Matrix,
+    alpha: float,
+    roots: Matrix | None = None,
+    tail: Matrix | None = None,
+    shifts: tuple[float, float] = (-np.inf, np.inf),
+) -> tuple[float, Matrix, float]:
+    """The best evidence of e^δ(K + alpha W⁻¹) over δ, the gradient there, and δ = log(yᵀJy/n t) itself.
+
+    The signal's variance and the noise have a common factor whose best value is known, so no search needs to find it.
+    `shifts` are the bounds of δ.
+    """
+    return _evidence(kernel, points, y, alpha, roots, tail, True, shifts)
+
+
+def _evidence(
+    kernel: Similarity,
+    points: Points,
+    y: Matrix,
+    alpha: float,
+    roots: Matrix | None,
+    tail: Matrix | None,
+    gradient: bool,
+    shifts: tuple[float, float] | None,
+) -> tuple[float, Matrix, float]:
+    n, t = y.shape
+    J, log_determinant = bordered(kernel, points, alpha, roots, tail)
+    if tail is not None:
+        log_determinant -= float(np.linalg.slogdet(tail.T @ tail)[1])
+        n -= tail.shape[1]
+    c = J @ y
+    misfit, shift = float(np.vdot(y, c)), 0.0
+    if shifts is not None and n > 0:
+        shift = float(np.clip(np.log(max(misfit, np.finfo(np.float64).tiny) / (n * t)), *shifts))
+    shrink = float(np.exp(-shift))
+    value = -0.5 * (shrink * misfit + t * (log_determinant + n * (shift + np.log(2 * np.pi))))
+    if not gradient:
+        return value, np.empty(0), shift
+    # ½(ccᵀ − tJ) in place; the factor e^δ of dK and that of J cancel.
+    adjoint = blas.dgemm(0.5 * shrink, c, c, beta=-0.5 * t, c=J.T, trans_b=True, overwrite_c=1)
+    noise = np.diagonal(adjoint) if roots is None else np.diagonal(adjoint) / roots**2
+    return value, np.append(kernel.gradient(points, adjoint.T), alpha * float(noise.sum())), shift

@@ -1,0 +1,257 @@
+"""Leave-one-out: how well does each point follow from all others? A closed form, and so is its derivative.
+
+With J, the first n rows and columns of [[K + alpha W⁻¹, P], [Pᵀ, 0]]⁻¹, and c = J y, the model fitted without point i
+misses it by rᵢ = cᵢ/Jᵢᵢ. Because dJ = −J dK J, with or without a tail, the error E = Σᵢ wᵢ rᵢ² has the derivative
+
+    dE = ⟨J diag(q) J − (J p) cᵀ, dK⟩,      p = 2 w r/diag J,   q = 2 w r²/diag J,
+
+one product of matrices for all parameters together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg as sla
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from mercer import memory
+from mercer.kernels.base import Similarity
+from mercer.kernels.points import Points
+from mercer.solvers.eigen import Spectrum
+from mercer.solvers.primal import FeatureSpectrum
+
+Matrix = NDArray[np.float64]
+
+# The path reaches this far beyond the eigenvalues: to near-interpolation below, to the tail alone above.
+BEYOND = 100.0
+# Values of alpha per factor of ten, before the best is refined.
+PER_DECADE = 3
+# Errors that differ by less than this share of the targets' size are the same error: the larger alpha is the simpler.
+FLAT = 1e-10
+
+
+# -- every alpha from one eigendecomposition -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class AlphaPath:
+    """The leave-one-out error along alpha, and the alpha of least error.
+
+    Attributes
+    ----------
+    alphas : ascending, shape (a,).
+    errors : Σ w r²/Σ w at each of them, shape (a, t).
+    chosen : the alpha of least error for each target, shape (t,); between the values of `alphas`.
+    error : the error there, shape (t,).
+    """
+
+    alphas: Matrix
+    errors: Matrix
+    chosen: Matrix
+    error: Matrix
+
+
+def choose_alpha(spectrum: Spectrum | FeatureSpectrum, y: Matrix, weights: Matrix | None = None) -> Matrix:
+    """For each target the alpha of least weighted leave-one-out error, shape (t,).
+
+    Parameters
+    ----------
+    spectrum : the eigendecomposition of a problem with n points.
+    y : targets, shape (n, t).
+    weights : of the errors, shape (n,); by default those of the problem.
+
+    >>> import numpy as np, mercer as mc
+    >>> from mercer.problems.objective import LeastSquares
+    >>> X, noise = np.linspace(0, 6, 60)[:, None], np.random.default_rng(0).normal(size=(60, 1))
+    >>> y = np.sin(X) + 0.1 * noise
+    >>> problem = LeastSquares(mc.gram.of(mc.Gaussian(1.0), X), y, np.ones(1))
+    >>> choose_alpha(Spectrum(problem), y).round(5)
+    array([0.00018])
+    """
+    return alpha_path(spectrum, y, weights).chosen
+
+
+def alpha_path(spectrum: Spectrum | FeatureSpectrum, y: Matrix, weights: Matrix | None = None) -> AlphaPath:
+    """The errors from near-interpolation to the tail alone, and their minimum, refined by three nested grids."""
+    w = spectrum.roots**2 if weights is None else weights
+    w = w / w.sum()
+    path = _Path(spectrum, y, w)
+    logs = _range(spectrum)
+    targets = np.arange(y.shape[1])
+    errors = np.stack([path.errors(logs, t) for t in targets], axis=1)
+    flat = FLAT * (w @ y**2)
+    best = np.array([_largest_of_least(errors[:, t], flat[t]) for t in targets])
+    chosen, least = logs[best], errors[best, targets]
+    step = logs[1] - logs[0]
+    for _ in range(3):
+        offsets = step * np.linspace(-1, 1, 9)
+        for t in targets:
+            fine = np.clip(chosen[t] + offsets, logs[0], logs[-1])
+            found = path.errors(fine, t)
+            at = _largest_of_least(found, flat[t])
+            # Only what is better by more than rounding moves it: a flat curve keeps the larger alpha.
+            if found[at] < least[t] - flat[t]:
+                chosen[t], least[t] = fine[at], found[at]
+        step /= 4
+    return AlphaPath(np.exp(logs), errors, np.exp(chosen), least)
+
+
+def _range(spectrum: Spectrum | FeatureSpectrum) -> Matrix:
+    """Logarithms of alpha, evenly spaced."""
+    largest = max(float(spectrum.values.max(initial=0.0)), np.finfo(np.float64).tiny / np.finfo(np.float64).eps)
+    smallest = float(spectrum.values[spectrum.values > 0].min()) if spectrum.rank else largest
+    low, high = np.log(max(spectrum.tolerance, smallest / BEYOND)), np.log(largest * BEYOND)
+    return np.linspace(low, high, 2 + int(np.ceil(PER_DECADE * (high - low) / np.log(10.0))))
+
+
+def _largest_of_least(errors: Matrix, flat: float) -> int:
+    """The last position whose error is the least one, to `flat`."""
+    return int(np.flatnonzero(errors <= errors.min() + flat)[-1])
+
+
+class _Path:
+    """The weighted leave-one-out error of one target for many alphas: two products of matrices."""
+
+    def __init__(self, spectrum: Spectrum | FeatureSpectrum, y: Matrix, w: Matrix) -> None:
+        self.spectrum, self.w, self.y = spectrum, w, y
+        if isinstance(spectrum, Spectrum):
+            self.Z = spectrum.coordinates(spectrum.roots[:, None] * y)
+
+    def errors(self, logs: Matrix, target: int) -> Matrix:
+        s = self.spectrum
+        if not isinstance(s, Spectrum):
+            residuals = [s.at(float(alpha)).leave_one_out(self.y[:, [target]])[:, 0] for alpha in np.exp(logs)]
+            return np.stack(residuals) ** 2 @ self.w
+        D = 1.0 / (s.values[:, None] + np.exp(logs))
+        Z = self.Z[:, [target]]
+        if s.tail is None:
+            c, g = s.vectors @ (D * Z), s.squares @ D
+        else:
+            maps = [s.at(float(alpha)).B for alpha in np.exp(logs)]
+            b = np.hstack([B @ Z for B in maps])
+            c, g = s.vectors @ (D * (Z - s.tail @ b)), s.squares @ D
+            for j, B in enumerate(maps):
+                g[:, j] -= np.einsum("ip,ip->i", s.vectors @ (D[:, [j]] * s.tail), s.vectors @ B.T)
+        # A point that the tail alone determines (or rounding does) has no model without it: its residual is its own.
+        g = np.maximum(g, np.finfo(np.float64).eps * D.max(axis=0))
+        r = c / (s.roots[:, None] * g)
+        return np.asarray(self.w @ r**2)
+
+
+# -- one kernel, one alpha, with the derivative ------------------------------------------------------------------------
+
+
+class Bordered(NamedTuple):
+    """The system at one kernel and one alpha.
+
+    J : the first n rows and columns of [[K + alpha W⁻¹, P], [Pᵀ, 0]]⁻¹.
+    log_determinant : log det(K + alpha W⁻¹) + log det(Pᵀ(K + alpha W⁻¹)⁻¹P).
+    """
+
+    J: Matrix
+    log_determinant: float
+
+
+def bordered(
+    kernel: Similarity, points: Points, alpha: float, roots: Matrix | None = None, tail: Matrix | None = None
+) -> Bordered:
+    """The inverse that both criteria are made of, in the memory of one matrix.
+
+    Raises `numpy.linalg.LinAlgError` where K + alpha W⁻¹ is not positive definite to rounding.
+    """
+    K = kernel(points, dtype=np.float64)
+    if roots is not None:
+        K *= roots[:, None]
+        K *= roots
+    n = len(K)
+    K.flat[:: n + 1] += alpha
+    # A symmetric C-ordered matrix is its own Fortran-ordered transpose, whose upper triangle is K's lower one.
+    factor, info = lapack.dpotrf(K.T, lower=0, overwrite_a=1, clean=0)
+    if info:
+        raise np.linalg.LinAlgError(f"pivot {info} of {n} is not positive")
+    log_determinant = 2.0 * float(np.log(np.diagonal(factor)).sum())
+    V = None
+    if tail is not None:
+        P = tail if roots is None else roots[:, None] * tail
+        half = sla.solve_triangular(factor, P, trans="T", check_finite=False)
+        Q, R = np.linalg.qr(half)
+        V = sla.solve_triangular(factor, Q, check_finite=False)  # V Vᵀ = A⁻¹P(PᵀA⁻¹P)⁻¹PᵀA⁻¹
+        log_determinant += 2.0 * float(np.log(np.abs(np.diagonal(R))).sum())
+    inverse, info = lapack.dpotri(factor, lower=0, overwrite_c=1)
+    if info:
+        raise np.linalg.LinAlgError(f"diagonal entry {info} of the factor is zero")
+    J: Matrix = inverse.T
+    mirror(J)
+    if V is not None:
+        J -= V @ V.T
+    if roots is not None:
+        log_determinant -= 2.0 * float(np.log(roots).sum())
+        J *= roots[:, None]
+        J *= roots
+    return Bordered(J, log_determinant)
+
+
+def mirror(A: Matrix, step: int = 256) -> None:
+    """Copy the lower triangle of a square matrix onto its upper one, block by block."""
+    n = len(A)
+    for start in range(0, n, step):
+        stop = min(start + step, n)
+        block = A[start:stop, start:stop]
+        block[...] = np.tril(block) + np.tril(block, -1).T
+        A[start:stop, stop:] = A[stop:, start:stop].T
+
+
+def loo_error(
+    kernel: Similarity,
+    points: Points,
+    y: Matrix,
+    alpha: float,
+    roots: Matrix | None = None,
+    tail: Matrix | None = None,
+    gradient: bool = True,
+) -> tuple[float, Matrix]:
+    """The mean leave-one-out squared error Σᵢₜ wᵢ rᵢₜ²/(t Σ wᵢ), and its gradient by (kernel.theta, log alpha).
+
+    Parameters
+    ----------
+    kernel, points : what K is made of.
+    y : targets, shape (n, t), that share the kernel and alpha.
+    alpha : the penalty, > 0.
+    roots, tail : √w and P as in `LeastSquares`, or None.
+    gradient : without it the second value is empty.
+
+    >>> import numpy as np, mercer as mc
+    >>> k, X, y = mc.Gaussian(1.0), np.linspace(0, 6, 30)[:, None], np.ones((30, 1))
+    >>> value, slopes = loo_error(k, k.prepare(X), y, 0.1)
+    >>> round(value, 5), slopes.shape
+    (0.00124, (2,))
+    """
+    J, _ = bordered(kernel, points, alpha, roots, tail)
+    c = J @ y
+    g = np.diagonal(J).copy()
+    # Where a point is determined by the tail alone there is no model without it: J is 0 there up to rounding.
+    g = np.maximum(g, np.finfo(np.float64).eps * np.abs(g).max())
+    r = c / g[:, None]
+    w = np.full(len(y), 1.0 / y.size) if roots is None else roots**2 / (y.shape[1] * float(roots @ roots))
+    value = float(w @ (r * r).sum(axis=1))
+    if not gradient:
+        return value, np.empty(0)
+    p = 2.0 * (w / g)[:, None] * r
+    q = 2.0 * w * (r * r).sum(axis=1) / g
+    Jp = J @ p
+    J *= np.sqrt(q)
+    A = J @ J.T
+    A -= Jp @ c.T
+    noise = np.diagonal(A) if roots is None else np.diagonal(A) / roots**2
+    return value, np.append(kernel.gradient(points, A), alpha * float(noise.sum()))
+
+
+def fits(n: int) -> None:
+    """Refuse, with figures, a criterion whose matrices do not fit the memory."""
+    memory.allocatable(
+        3 * 8 * n * n, f"Tuning on {n} points", "Tune on a sample: mc.tune(model, X[:5000], y[:5000]), then fit on all."
+    )
