@@ -16,7 +16,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels.points import Points
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
-from mercer.models.base import KernelEstimator, Matrix, Rows, penalties
+from mercer.models.base import KernelEstimator, Matrix, penalties
 from mercer.models.smoother import LinearSmoother
 from mercer.problems.objective import LeastSquares
 from mercer.rkhs.expansion import Expansion
@@ -27,6 +27,7 @@ from mercer.solvers.cholesky import CholeskyFactor
 from mercer.solvers.primal import FeatureFactor, FeatureSpectrum
 from mercer.solvers.psd import require_psd
 from mercer.tuning.loo import alpha_path
+from mercer.tuning.search import tune_problem
 
 
 class KernelRidge(LinearSmoother, KernelEstimator):
@@ -121,7 +122,7 @@ class KernelRidge(LinearSmoother, KernelEstimator):
                 problem,
                 self.solver,
                 budget=self.budget,
-                **({} if self.tol is None else {"tol": self.tol}),
+                tol=1e-10 if self.tol is None else self.tol,
                 n_centers=self.n_centers,
                 centers=self.centers,
                 random_state=self.random_state,
@@ -205,11 +206,9 @@ class KernelRidge(LinearSmoother, KernelEstimator):
         return LeastSquares(gram.of(self.kernel_, rows.points, budget=self.budget), rows.y, alpha, rows.roots, tail)
 
     def _tune(self, alpha: Matrix) -> Matrix:
-        from mercer.tuning.search import tune_problem
-
         problem = self._problem(alpha)
         self.tuning_ = tune_problem(
-            self.kernel_, self._rows.points, problem.y, float(alpha.mean()), problem.roots, problem.tail, by=self.tune
+            self.kernel_, self._rows.points, problem.y, float(alpha.mean()), problem.roots, problem.tail, by=str(self.tune)
         )
         self.kernel_ = self.tuning_.kernel
         return np.full(len(alpha), self.tuning_.alpha)

@@ -1,0 +1,62 @@
+"""A Gaussian's functions come as close as one likes to any continuous function on a compact set (lecture 002).
+
+A kink, a plateau and a spike, approximated by Σ cᵢ k(xᵢ, ·) with ever more and ever narrower terms. A polynomial kernel
+has finite rank: its error stops falling. Run `python examples/universality.py`; the picture is out/universality.png.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+
+import mercer as mc
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+INK, RED, BLUE, GREEN, GREY = "#222222", "#c0392b", "#2471a3", "#1e8449", "#9aa0a6"
+Z = np.linspace(0, 1, 4001)[:, None]
+
+
+def continuous(x: np.ndarray) -> np.ndarray:
+    """Continuous, and not differentiable in six places."""
+    x = x[:, 0]
+    return np.abs(x - 0.3) + np.clip(6 * (x - 0.5), 0, 0.6) - np.maximum(0, 0.5 - 12 * np.abs(x - 0.85))
+
+
+def approximation(kernel: mc.Kernel, n: int) -> mc.Expansion:
+    """The function of the space through n points of the curve (of minimum norm where it cannot be)."""
+    X = np.linspace(0, 1, n)[:, None]
+    return mc.KernelRidge(kernel, alpha=1e-9, fit_intercept=True).fit(X, continuous(X)).function_
+
+
+def main() -> None:
+    plt.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": INK})
+    sizes = [4, 8, 16, 32, 64, 128, 256, 512]
+    gaussians = {n: approximation(mc.Gaussian(1.5 / n), n) for n in sizes}
+    polynomials = {n: approximation(mc.Polynomial(5, c=1.0), n) for n in sizes}
+    error = {n: np.abs(f(Z) - continuous(Z)).max() for n, f in gaussians.items()}
+    stuck = {n: np.abs(f(Z) - continuous(Z)).max() for n, f in polynomials.items()}
+
+    figure, (curves, errors) = plt.subplots(1, 2, figsize=(12, 4.4), layout="constrained")
+    curves.plot(Z, continuous(Z), color=INK, lw=3, alpha=0.25, label="continuous function")
+    for n, color in ((8, BLUE), (32, GREEN), (256, RED)):
+        curves.plot(Z, gaussians[n](Z), color=color, lw=1.5, label=f"{n} Gaussian terms, σ = {1.5 / n:.2g}")
+    curves.set(title="f = Σ cᵢ k(xᵢ, ·) + b", xlabel="x", ylabel="y")
+    curves.legend(frameon=False, fontsize=8)
+    errors.loglog(sizes, list(stuck.values()), "s--", color=GREY, label="Polynomial(5): finite rank, it stops")
+    errors.loglog(sizes, list(error.values()), "o-", color=RED, label="Gaussian: universal, it does not")
+    errors.set(title="Largest error on [0, 1]", xlabel="number of terms", ylabel="max |f(x) − target(x)|")
+    errors.legend(frameon=False)
+    for n in sizes:
+        print(f"{n:4d} terms: largest error {error[n]:.4f} (Gaussian), {stuck[n]:.4f} (polynomial)")
+    path = Path("out/universality.png")
+    path.parent.mkdir(exist_ok=True)
+    figure.savefig(path, dpi=150)
+    print(f"The picture: {path}")
+
+
+if __name__ == "__main__":
+    main()
