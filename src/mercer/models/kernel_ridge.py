@@ -122,7 +122,7 @@ class KernelRidge(LinearSmoother, KernelEstimator):
                 problem,
                 self.solver,
                 budget=self.budget,
-                tol=1e-10 if self.tol is None else self.tol,
+                tol=self.tol,
                 n_centers=self.n_centers,
                 centers=self.centers,
                 random_state=self.random_state,

@@ -4,7 +4,7 @@ The ladder, with what was measured on two cores (Gaussian kernel, d = 20):
 
 * n up to `SMALL`: the float64 Cholesky factor, in place.
 * above: a float32 factor (half the time, half the memory) as the preconditioner of float64 conjugate gradients, 3 to 6
-  iterations; K is recomputed in float64 tile by tile, or stored where the budget allows and recomputing is slow.
+  iterations; K is recomputed in float64 tile by tile, or stored where the budget allows it and recomputing is slower.
 * alpha large beside k(x, x): no factor at all, but a few hundred randomly pivoted columns as the preconditioner of
   float32 iterations, refined by float64 residuals.
 * beyond memory for a float32 matrix: Nyström, an approximation, and the status says so.
@@ -15,16 +15,16 @@ Every rung falls back to a safer one: pivots to the float32 factor, that one to 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
+from scipy.linalg import blas
 
 from mercer.errors import InvalidInput
-from mercer.gram import DenseGram, TiledGram
+from mercer.gram import TiledGram
 from mercer.gram.pivoted import by_rows, pivoted_cholesky
 from mercer.memory import budget as _budget
 from mercer.memory import show_bytes, within
@@ -32,18 +32,22 @@ from mercer.problems.objective import LeastSquares
 from mercer.solvers import cholesky, eigen
 from mercer.solvers.base import Matrix, Solution
 from mercer.solvers.cg import Linear, Progress, conjugate_gradients
-from mercer.solvers.cholesky import CholeskyFactor, relative, upper_product
+from mercer.solvers.cholesky import CholeskyFactor, relative, require_independent, upper_product
 from mercer.solvers.preconditioners import LowRank, RoundedFactor
 
 SOLVERS = ("auto", "cholesky", "eigen", "cg", "nystrom")
 
+# Relative residual of the exact solvers.
+TOL = 1e-10
 # Up to this n the float64 factor costs less than the float32 one and its iterations.
-SMALL = 3000
+SMALL = 1000
+# Up to this n the float64 matrix is stored from the start, where the budget allows it: caches hold much of it.
+STORED = 4000
 # From this n, and from this alpha in units of the mean k(x, x), pivoted columns beat every factor.
 PIVOTED_N, PIVOTED_ALPHA = 5000, 0.05
 PIVOTED_RANK = 500
-# One eigendecomposition costs as much as this many factorisations.
-EIGEN_ALPHAS = 8
+# One eigendecomposition costs as much as this many solutions (n = 2000: 1.04 s and 0.05 s).
+EIGEN_ALPHAS = 20
 # More iterations than these cost more than the next safer rung.
 FACTOR_ITERATIONS, PIVOTED_ITERATIONS = 15, 120
 # Where there is no safer rung within memory.
@@ -113,7 +117,7 @@ def _iterative(problem: LeastSquares, limit: int, reason: str) -> Choice:
     """Conjugate gradients, with the preconditioner that the penalty and the budget call for."""
     n = problem.n
     share = float(problem.alpha.min()) / max(_scale(problem), np.finfo(np.float64).tiny)
-    if share >= PIVOTED_ALPHA and n >= PIVOTED_N or 4 * n * n > limit:
+    if (share >= PIVOTED_ALPHA and n >= PIVOTED_N) or 4 * n * n > limit:
         why = f"{reason}, and alpha is {share:.2g} of the mean k(x, x)" if share >= PIVOTED_ALPHA else reason
         stored = 4 * n * n <= limit
         nbytes = (4 if stored else 8) * n * PIVOTED_RANK + (4 * n * n if stored else 0)
@@ -131,6 +135,12 @@ def _scale(problem: LeastSquares) -> float:
     return float((diagonal if problem.roots is None else diagonal * problem.roots**2).mean())
 
 
+def _recomputed(problem: LeastSquares) -> LeastSquares:
+    """The problem with a float64 Gram that is never stored, whatever it is now."""
+    gram = problem.gram
+    return replace(problem, gram=TiledGram(gram.kernel, gram.kernel.pair(gram.x, dtype=np.float64), 2 * gram.nbytes))
+
+
 def _fits(nbytes: int, limit: int, n: int) -> None:
     within(nbytes, limit, f"The eigendecomposition of {n} points", "Use alpha > 0, or solver='nystrom'.")
 
@@ -140,7 +150,7 @@ def solve(
     solver: str = "auto",
     *,
     budget: Any = None,
-    tol: float = 1e-10,
+    tol: float | None = None,
     random_state: int = 0,
     n_centers: Any = None,
     centers: Any = "uniform",
@@ -153,7 +163,7 @@ def solve(
     problem : the Gram matrix, the targets, one alpha each, weights and tail.
     solver : "auto", "cholesky", "eigen", "cg" or "nystrom".
     budget : bytes, or a text such as "2 GB"; by default MERCER_MEMORY, else half of the available memory.
-    tol : relative residual that iterations go on for.
+    tol : relative residual that iterations go on for, by default 1e-10; "nystrom" has its own measure and default.
     random_state : of pivots and centres.
     n_centers, centers : how many for "nystrom", and how they are chosen.
     progress : called with a `cg.Step` after every iteration of "cg"; False stops it there.
@@ -169,15 +179,18 @@ def solve(
     if choice.solver == "nystrom":
         from mercer.solvers import nystrom
 
+        more: dict[str, Any] = {} if tol is None else {"tol": tol}
         solution = nystrom.solve(
-            problem, n_centers=n_centers, centers=centers, random_state=random_state, budget=budget
+            problem, n_centers=n_centers, centers=centers, random_state=random_state, budget=budget, **more
         )
     elif choice.solver == "eigen":
         solution = _spectral(problem)
     elif choice.solver == "cholesky":
         solution = cholesky.solve(problem)
     else:
-        solution = Iteration(problem, choice, _budget(budget), tol, random_state, progress).solve()
+        solution = Iteration(
+            problem, choice, _budget(budget), TOL if tol is None else tol, random_state, progress
+        ).solve()
     return replace(solution, status=f"{solution.status} ({choice.why})")
 
 
@@ -189,7 +202,7 @@ def _spectral(problem: LeastSquares) -> Solution:
         return replace(solution, stats=stats)
     s = np.ones(1) if problem.roots is None else problem.roots[:, None]
     U = solution.coef / s
-    R = problem.weighted_targets - problem.multiply(U) - problem.alpha * U
+    R = problem.weighted_targets - _recomputed(problem).multiply(U) - problem.alpha * U
     if solution.tail is not None and problem.weighted_tail is not None:
         R -= problem.weighted_tail @ solution.tail
     return replace(solution, residual=relative(R, problem.weighted_targets), stats=stats)
@@ -215,11 +228,14 @@ class Iteration:
         self, problem: LeastSquares, choice: Choice, limit: int, tol: float, seed: int, progress: Progress | None
     ) -> None:
         self.problem, self.choice, self.limit, self.seed, self.progress = problem, choice, limit, seed, progress
+        self.tiles = _recomputed(problem)
         self.single = problem.gram.dtype == np.float32
         self.tol = max(tol, FLOAT32_TOL) if self.single else tol
         self.Y, self.P = problem.weighted_targets, problem.weighted_tail
+        if self.P is not None:
+            require_independent(self.P)
         self.sizes = np.linalg.norm(self.Y, axis=0)
-        self.stored: Linear | None = None
+        self.stored: Matrix | None = None
         self.K32: NDArray[np.float32] | None = None
         self.F: NDArray[Any] | None = None
 
@@ -250,18 +266,19 @@ class Iteration:
     def at(self, alpha: float, columns: NDArray[np.int64]) -> Outcome:
         """The solution for the targets of one alpha, by the first rung that holds."""
         n = self.problem.n
-        last: Outcome | None = None
         if self.choice.preconditioner == "pivots":
-            last = self.by_pivots(alpha, columns)
-            if last.converged or last.stopped or 4 * n * n > self.limit:
-                return last
+            first = self.by_pivots(alpha, columns)
+            if first.converged or first.stopped or 4 * n * n > self.limit:
+                return first
             self.F = None
-        exact = 8 * n * n <= self.limit
-        outcome = self.by_factor(alpha, columns, FACTOR_ITERATIONS if exact else LAST_ITERATIONS)
-        if outcome is not None and (outcome.converged or outcome.stopped or not exact):
+        last = 8 * n * n > self.limit
+        outcome = self.by_factor(alpha, columns, last=last)
+        if outcome is not None and (outcome.converged or outcome.stopped or last):
             return outcome
-        self.K32 = self.stored = None
-        return self.exactly(alpha, columns, "a float32 factor does not exist" if outcome is None else "slow iterations")
+        self.stored = None
+        return self.exactly(
+            alpha, columns, "the float32 one does not exist" if outcome is None else "the iterations were slow"
+        )
 
     # -- the rungs ------------------------------------------------------------------------------------------------
 
@@ -271,10 +288,10 @@ class Iteration:
         rng = np.random.default_rng(self.seed)
         if self.choice.low_memory:
             if self.F is None:
-                self.F = pivoted_cholesky(self.tiles(), PIVOTED_RANK, rng=rng).factor
+                self.F = pivoted_cholesky(self.tiles.gram, PIVOTED_RANK, rng=rng).factor
                 self.F = self.F if self.problem.roots is None else self.problem.roots[:, None] * self.F
-            multiply, limit, precise = self.shifted(self.recomputed, alpha), LAST_ITERATIONS, True
-            inner = multiply
+            multiply = inner = self.shifted(self.recomputed, alpha)
+            limit, precise = LAST_ITERATIONS, True
         else:
             if self.K32 is None:
                 self.K32 = self.problem.matrix(np.float32)
@@ -283,32 +300,36 @@ class Iteration:
                 diagonal = np.diagonal(K).astype(np.float64)
                 self.F = by_rows(lambda index: K[index], diagonal, np.float32, PIVOTED_RANK, rng=rng).factor
             operator = self.rounded if self.single else self.recomputed
-            multiply, limit, precise = self.shifted(operator, alpha), PIVOTED_ITERATIONS, False
+            multiply = self.shifted(operator, alpha)
             inner = self.shifted(lambda V: symmetric_product(K, V), alpha)
+            limit, precise = PIVOTED_ITERATIONS, False
         low_rank = LowRank(self.F, alpha)
         how = f"conjugate gradients preconditioned by {self.F.shape[1]} randomly pivoted columns"
         return self.refine(alpha, columns, multiply, inner, low_rank, limit, how, precise=precise)
 
-    def by_factor(self, alpha: float, columns: NDArray[np.int64], limit: int) -> Outcome | None:
-        """The float32 factor as the preconditioner; None where it does not exist and the float64 one has room."""
+    def by_factor(self, alpha: float, columns: NDArray[np.int64], *, last: bool) -> Outcome | None:
+        """The float32 factor as the preconditioner; None where it does not exist, unless this is the last rung."""
         K, self.K32 = self.K32, None
         start = time.perf_counter()
-        K = self.problem.matrix(np.float32) if K is None else K
+        if K is None and self.problem.n <= STORED and not (self.single or self.choice.low_memory):
+            K = self.store().astype(np.float32)
+        elif K is None:
+            K = self.problem.matrix(np.float32)
         filled = time.perf_counter() - start
         try:
             rounded = RoundedFactor(K, alpha)
         except np.linalg.LinAlgError:
-            if limit == FACTOR_ITERATIONS:
+            if not last:
                 return None
             # No room for the exact factor: a larger shift, and more iterations for it.
             del K
             shift = alpha + 100 * float(np.finfo(np.float32).eps) * self.problem.n * _scale(self.problem)
             rounded = RoundedFactor(self.problem.matrix(np.float32), shift)
-        if self.single and rounded.factor.alpha == alpha:
+        multiply = self.shifted(self.operator(filled), alpha)
+        if self.single and rounded.factor.alpha == alpha:  # the factor keeps the float32 matrix
             multiply = rounded.factor.multiply
-        else:
-            multiply = self.shifted(self.operator(filled), alpha)
         how = "conjugate gradients preconditioned by a float32 Cholesky factor"
+        limit = LAST_ITERATIONS if last else FACTOR_ITERATIONS
         return self.refine(alpha, columns, multiply, multiply, rounded, limit, how, precise=True)
 
     def exactly(self, alpha: float, columns: NDArray[np.int64], why: str) -> Outcome:
@@ -317,38 +338,37 @@ class Iteration:
         y = self.problem.y[:, columns]
         c, b = factor.solve(y)
         u = c if self.problem.roots is None else c / self.problem.roots[:, None]
-        return Outcome(u, b, factor.residual(y, c, b), 0, True, False, f"exact, by a float64 Cholesky factor after {why}")
+        R = factor.residual(y, c, b)
+        return Outcome(u, b, R, 0, True, False, f"exact, by a float64 Cholesky factor, for {why}")
 
     # -- products with K̃ ------------------------------------------------------------------------------------------
 
-    def tiles(self) -> TiledGram:
-        gram = self.problem.gram
-        return TiledGram(gram.kernel, gram.pair, max(self.limit, 8 * gram.shape[0] * 128))
-
     def recomputed(self, U: Matrix) -> Matrix:
-        """K̃U, from tiles that are computed anew."""
-        return replace(self.problem, gram=self.tiles()).multiply(U)
+        """K̃U, from float64 tiles that are computed anew."""
+        return self.tiles.multiply(U)
 
     def rounded(self, U: Matrix) -> Matrix:
         """K̃U with the stored float32 matrix, accumulated in float64."""
         assert self.K32 is not None
         return upper_product(self.K32.T, np.diagonal(self.K32).astype(np.float64), U)
 
+    def store(self) -> Matrix:
+        """K̃ in float64, kept."""
+        if self.stored is None:
+            self.stored = self.problem.matrix(np.float64)
+        return self.stored
+
     def operator(self, filled: float) -> Linear:
         """K̃ in float64: stored if the budget allows it and a recomputed product takes longer than filling took."""
-        if self.stored is not None:
-            return self.stored
         if self.choice.low_memory:
             return self.recomputed
         timed: list[float] = []
 
         def multiply(U: Matrix) -> Matrix:
             if self.stored is not None:
-                return self.stored(U)
+                return symmetric_product(self.stored, U)
             if timed and min(timed) > filled:
-                K = self.problem.matrix(np.float64)
-                self.stored = lambda U: symmetric_product(K, U)
-                return self.stored(U)
+                return symmetric_product(self.store(), U)
             start = time.perf_counter()
             product = self.recomputed(U)
             timed.append(time.perf_counter() - start)
@@ -391,7 +411,7 @@ class Iteration:
             scales = np.linalg.norm(R, axis=0)
             scales[scales == 0] = 1.0
             # The recursion sees its own residual a little too small; half the tolerance leaves room for that.
-            goal = float(np.clip(0.5 * self.tol / min(reached, 1.0), 1e-13 if precise else 2e-6, 0.1))
+            goal = float(np.clip(0.5 * self.tol / min(reached, 1.0), 1e-13 if precise else 1e-4, 0.1))
             step = conjugate_gradients(
                 inner,
                 np.asarray(R / scales, dtype=dtype),
@@ -418,8 +438,6 @@ class Iteration:
 
 def symmetric_product(K: NDArray[Any], V: NDArray[Any]) -> NDArray[Any]:
     """K V for a symmetric C-ordered K in its own dtype; a single column reads only half of the matrix."""
-    from scipy.linalg import blas
-
     if V.shape[1] > 2:
         return K @ V
     (symv,) = blas.get_blas_funcs(("symv",), (K,))

@@ -27,6 +27,7 @@ class Spectrum:
     Attributes
     ----------
     values : λ, ascending, with what is negative by rounding set to zero.
+    tolerance : what rounding alone can make of a zero.
     vectors : U, in the dtype of the decomposition.
     rank : eigenvalues above rounding.
     """
@@ -40,8 +41,8 @@ class Spectrum:
         self.tolerance = len(values) * float(np.finfo(precision).eps) * largest
         if values[0] < -100 * self.tolerance:
             raise not_psd(float(values[0]), len(values))
-        self.values: Matrix = np.where(values > self.tolerance, values, 0.0).astype(np.float64)
-        self.rank = int((self.values > 0).sum())
+        self.values: Matrix = np.maximum(values, 0.0).astype(np.float64)
+        self.rank = int((self.values > self.tolerance).sum())
         self.roots = np.ones(problem.n) if problem.roots is None else problem.roots
         self.targets = self.coordinates(problem.weighted_targets)
         tail = problem.weighted_tail
@@ -67,7 +68,8 @@ class SpectralFactor(Factor):
     def __init__(self, spectrum: Spectrum, alpha: float) -> None:
         self.spectrum, self.alpha, self.roots = spectrum, alpha, spectrum.roots
         shifted = spectrum.values + alpha
-        self.null = shifted == 0
+        # Only alpha = 0 has to say which eigenvalues are zero; an alpha > 0 outweighs those that rounding made.
+        self.null = spectrum.values <= spectrum.tolerance if alpha == 0 else shifted == 0
         self.D = np.divide(1.0, shifted, out=np.zeros_like(shifted), where=~self.null)
         self.B = self._tail_map()
 

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
+from scipy.linalg import blas
 
 from mercer.solvers.base import Matrix
-from mercer.solvers.cholesky import CholeskyFactor
+from mercer.solvers.cholesky import FEW_COLUMNS, CholeskyFactor
 
 
 class RoundedFactor:
@@ -41,12 +42,12 @@ class LowRank:
 
     Parameters
     ----------
-    F : shape (n, k); products with it keep its dtype.
+    F : shape (n, k), Fortran-ordered; products with it keep its dtype.
     alpha : > 0.
     """
 
     def __init__(self, F: NDArray[Any], alpha: float) -> None:
-        self.F, self.alpha = F, alpha
+        self.F, self.alpha = np.asfortranarray(F), alpha
         k = F.shape[1]
         inner = np.zeros((k, k))
         for i in range(0, len(F), 4096):  # float64 sums, without a float64 copy of F
@@ -57,6 +58,19 @@ class LowRank:
 
     def __call__(self, R: NDArray[Any]) -> NDArray[Any]:
         """M⁻¹R, in the dtype of R."""
-        G = self.F.T @ R.astype(self.F.dtype, copy=False)
-        G = sla.cho_solve(self.inner, G.astype(np.float64), check_finite=False).astype(self.F.dtype)
-        return np.asarray((R - self.F @ G) / R.dtype.type(self.alpha), dtype=R.dtype)
+        # All by SciPy's BLAS: NumPy's has threads of its own, and each pool waits spinning on the other's cores.
+        gemm, gemv = blas.get_blas_funcs(("gemm", "gemv"), (self.F,))
+        Z = np.empty(R.shape, R.dtype, order="F")
+        if R.shape[1] > FEW_COLUMNS:
+            G = self._inside(gemm(1.0, self.F, R, trans_a=1))
+            Z[...] = gemm(1.0, self.F, G)
+        else:
+            for j in range(R.shape[1]):
+                Z[:, j] = gemv(1.0, self.F, self._inside(gemv(1.0, self.F, R[:, j], trans=1)))
+        np.subtract(R, Z, out=Z)
+        Z /= R.dtype.type(self.alpha)
+        return Z
+
+    def _inside(self, G: NDArray[Any]) -> NDArray[Any]:
+        """(alpha I + FᵀF)⁻¹ G, in float64."""
+        return np.asarray(sla.cho_solve(self.inner, G.astype(np.float64), check_finite=False), dtype=self.F.dtype)

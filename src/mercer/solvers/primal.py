@@ -9,56 +9,136 @@ It is the same function as the dual's with K = ΦΦᵀ, at the cost of the numbe
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import Any
+
 import numpy as np
 import scipy.linalg as sla
-from numpy.typing import NDArray
+import scipy.sparse as sp
 
+from mercer import memory
 from mercer.solvers.base import Matrix
+
+EPS = float(np.finfo(np.float64).eps)
+# Of a direction of length one, the share below which a point is taken to have no part in it.
+SHARE = 1e-10
+# ‖QᵀQ − I‖ up to which a second Cholesky factor makes Q orthonormal to rounding.
+NEAR = 0.1
+# A first correction of this share says that the next one ends at rounding.
+REFINABLE = 1e-6
 
 
 class FeatureSpectrum:
     """The singular values of a feature matrix: `at(alpha)` solves for any alpha ≥ 0.
 
+    A tall matrix is reduced to its triangular factor and a wide one to its transpose's, in which the singular values
+    are the same; U is formed at its first use. A sparse matrix is never filled in: V and S² are those of Φ̃ᵀΦ̃, which
+    has the features' size but squares the condition, so that singular values below 1e-8 of the largest count as zero.
+
     Parameters
     ----------
-    features : Φ, shape (n, M).
+    features : Φ, shape (n, M), an array or a sparse matrix.
     roots : √w > 0, shape (n,), or None.
     tail : P, shape (n, p), features that are not penalised, or None.
 
     Attributes
     ----------
-    values : S², with what is zero by rounding set to zero.
-    rank : how many are not.
-    tolerance : what is rounding among them.
+    S, Vt : singular values, those that are zero by rounding set to zero, and right singular vectors as rows.
+    values : S².
+    rank : how many are not zero.
+    tolerance : values up to this are rounding.
+    Q, R_inverse : P̃ = QR, and R⁻¹; the pseudoinverse where the tail's functions are dependent on the points.
+    through : QᵀΦ̃, shape (p, M): what the tail explains of the features.
+
+    >>> import numpy as np
+    >>> spectrum = FeatureSpectrum(np.array([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]]))
+    >>> spectrum.values, spectrum.rank
+    (array([4., 1.]), 2)
+    >>> spectrum.at(1.0).solve(np.ones((3, 1)))[0].T                      # s/(s² + 1)
+    array([[0.5, 0.4]])
     """
 
-    def __init__(self, features: NDArray[np.floating], roots: Matrix | None = None, tail: Matrix | None = None) -> None:
-        A = np.asarray(features, dtype=np.float64)
-        self.roots = np.ones(len(A)) if roots is None else roots
-        self.features = self.roots[:, None] * A if roots is not None else A
-        self.Q = np.zeros((len(A), 0))
-        self.R_inverse = np.zeros((0, 0))
-        A = self.features
-        if tail is not None:
-            P = self.roots[:, None] * tail
-            left, sizes, right = sla.svd(P, full_matrices=False, check_finite=False)
-            usable = sizes > len(P) * np.finfo(float).eps * max(sizes.max(initial=0.0), np.finfo(float).tiny)
-            self.Q = left[:, usable]
-            self.R_inverse = right[usable].T / sizes[usable]
-            A = A - self.Q @ (self.Q.T @ A)
-        if A.shape[0] > 2 * A.shape[1]:  # the triangular factor has the singular values at a fraction of the cost
-            Q, R = sla.qr(A, mode="economic", check_finite=False)
-            U, S, self.Vt = sla.svd(R, full_matrices=False, check_finite=False)
-            self.U = Q @ U
-        else:
-            self.U, S, self.Vt = sla.svd(A, full_matrices=False, check_finite=False)
+    def __init__(self, features: Any, roots: Matrix | None = None, tail: Matrix | None = None) -> None:
+        n = features.shape[0]
+        self.roots = np.ones(n) if roots is None else roots
+        self.features = _weighted(features, roots)
+        self.Q, self.R_inverse = _orthonormal(None if tail is None else self.roots[:, None] * tail, n)
+        self.through: Matrix = np.asarray(self.Q.T @ self.features)
+        self._U: Matrix | None = None
+        self._basis: Matrix | None = None
+        S = self._by_normal_equations() if sp.issparse(features) else self._by_triangle()
         # Relative to the features before the tail was taken out: what it explains leaves rounding behind.
-        largest = max(S.max(initial=0.0), np.linalg.norm(self.features) if tail is not None else 0.0)
-        rounding = max(A.shape) * np.finfo(float).eps * largest
-        self.S = np.where(rounding < S, S, 0.0)
-        self.tolerance = float(rounding**2)
+        largest = max(S.max(initial=0.0), float(np.linalg.norm(self.through)))
+        tolerance = max(self.features.shape) * EPS * largest
+        if sp.issparse(features):
+            tolerance = np.sqrt(max(self.features.shape) * EPS) * largest
+        self.S = np.where(tolerance < S, S, 0.0)
         self.values: Matrix = self.S**2
         self.rank = int((self.S > 0).sum())
+        self.tolerance = float(tolerance**2)
+
+    def _by_triangle(self) -> Matrix:
+        A = _without(self.features, self.Q)
+        n, M = A.shape
+        if n > M:
+            self._basis, R = tall_qr(A)
+            self._inner, S, self.Vt = sla.svd(R, full_matrices=False, check_finite=False)
+        else:
+            Q, R = tall_qr(A.T) if n < M else (np.eye(M), A.T)
+            self._U, S, W = sla.svd(R.T, full_matrices=False, check_finite=False)
+            self.Vt = W @ Q.T
+        return np.asarray(S)
+
+    def _by_normal_equations(self) -> Matrix:
+        G = (self.features.T @ self.features).toarray()
+        G -= self.through.T @ self.through
+        values, vectors = sla.eigh(G, overwrite_a=True, check_finite=False, driver="evd")
+        self.Vt = vectors.T[::-1]
+        return np.sqrt(np.maximum(values[::-1], 0.0))
+
+    @property
+    def U(self) -> Matrix:
+        """The left singular vectors, shape (n, k), k = min(n, M); zero where a sparse matrix's singular value is."""
+        if self._U is None:
+            n, M = self.features.shape
+            advice = "Ask for predictions only: leave-one-out and intervals need one row of U per point."
+            memory.allocatable(3 * 8 * n * M, f"The left singular vectors of {n:,} × {M:,} features", advice)
+            if self._basis is None:
+                scaled = np.divide(self.Vt.T, self.S, out=np.zeros_like(self.Vt.T), where=self.S > 0)
+                self._U = np.asarray(self.features @ scaled - self.Q @ (self.through @ scaled))
+            else:
+                self._U = self._basis @ self._inner
+        return self._U
+
+    def coordinates(self, z: Matrix) -> Matrix:
+        """Uᵀz, without U where it was not needed yet."""
+        if self._U is not None:
+            return self._U.T @ z
+        if self._basis is not None:
+            return np.asarray(self._inner.T @ (self._basis.T @ z))
+        inner = self.Vt @ (self.features.T @ z - self.through.T @ (self.Q.T @ z))
+        return np.divide(inner, self.S[:, None], out=np.zeros_like(inner), where=self.S[:, None] > 0)
+
+    @cached_property
+    def squares(self) -> Matrix:
+        """U∘U."""
+        return self.U**2
+
+    @cached_property
+    def share(self) -> Matrix:
+        """Of each point's direction, the part that neither features nor tail reach, shape (n,)."""
+        n, used = len(self.roots), self.S > 0
+        if self.rank + self.Q.shape[1] >= n:
+            return np.zeros(n)
+        rest = 1 - (self.Q**2).sum(axis=1) - self.squares @ used
+        return np.where(rest > SHARE, rest, 0.0)
+
+    def rest(self, z: Matrix, coordinates: Matrix) -> Matrix:
+        """What neither features nor tail reach of z, shape (n, t)."""
+        used = self.S > 0
+        rest = z - self.Q @ (self.Q.T @ z) - self.U[:, used] @ coordinates[used]
+        rest[self.share == 0] = 0.0
+        return rest
 
     def at(self, alpha: float) -> FeatureFactor:
         """The system for this alpha."""
@@ -74,29 +154,39 @@ class FeatureFactor:
         used = spectrum.S > 0
         self.shrink = np.divide(spectrum.values, shifted, out=np.zeros_like(shifted), where=used)
         self.inverse = np.divide(spectrum.S, shifted, out=np.zeros_like(shifted), where=used)
+        self.D = np.divide(1.0, shifted, out=np.zeros_like(shifted), where=used)
 
     def solve(self, y: Matrix) -> tuple[Matrix, Matrix]:
         """(θ, b) of shapes (M, t) and (p, t) for targets of shape (n, t)."""
         s = self.spectrum
         z = s.roots[:, None] * y
-        theta = s.Vt.T @ (self.inverse[:, None] * (s.U.T @ z))
-        return theta, s.R_inverse @ (s.Q.T @ (z - s.features @ theta))
+        theta = s.Vt.T @ (self.inverse[:, None] * s.coordinates(z))
+        return theta, s.R_inverse @ (s.Q.T @ z - s.through @ theta)
 
-    def smoother(self, features: Matrix, tail: Matrix | None = None) -> Matrix:
-        """The weights lᵢ(z) with f(z) = Σ lᵢ(z) yᵢ, shape (m, n), for the features (m, M) and tail (m, p) of queries."""
+    def dual(self, y: Matrix) -> Matrix:
+        """c with θ = Σ cᵢ φ(xᵢ), shape (n, t): (yᵢ − f(xᵢ)) wᵢ/alpha, or the shortest such c where alpha = 0."""
+        s = self.spectrum
+        z = s.roots[:, None] * y
+        coordinates = s.coordinates(z)
+        c = s.U @ (self.D[:, None] * coordinates)
+        if self.alpha > 0:
+            c = c + s.rest(z, coordinates) / self.alpha
+        return s.roots[:, None] * c
+
+    def smoother(self, features: Any, tail: Matrix | None = None) -> Matrix:
+        """The weights lᵢ(z) with f(z) = Σ lᵢ(z) yᵢ, shape (m, n), for features (m, M) and tail (m, p) of queries."""
         s = self.spectrum
         L = (features @ s.Vt.T * self.inverse) @ s.U.T
         if tail is not None:
             # b = R⁻¹Qᵀ(z − Φ̃θ), and Qᵀ U = 0.
             direct = tail @ s.R_inverse
-            through = (direct @ (s.Q.T @ s.features)) @ s.Vt.T * self.inverse
-            L = L + direct @ s.Q.T - through @ s.U.T
-        return L * s.roots
+            L = L + direct @ s.Q.T - ((direct @ s.through) @ s.Vt.T * self.inverse) @ s.U.T
+        return np.asarray(L * s.roots)
 
     def leverage(self) -> Matrix:
         """hᵢᵢ, the share of each target in its own fitted value, shape (n,)."""
         s = self.spectrum
-        return (s.Q**2).sum(axis=1) + (s.U**2) @ self.shrink
+        return (s.Q**2).sum(axis=1) + s.squares @ self.shrink
 
     @property
     def degrees_of_freedom(self) -> float:
@@ -104,18 +194,96 @@ class FeatureFactor:
         return float(self.shrink.sum()) + self.spectrum.Q.shape[1]
 
     def leave_one_out(self, y: Matrix) -> Matrix:
-        """yᵢ − f₋ᵢ(xᵢ), shape (n, t)."""
+        """yᵢ − f₋ᵢ(xᵢ), shape (n, t); 0 for a point that the tail has to itself, as no model is left without it.
+
+        Residual and 1 − hᵢᵢ are both divided by alpha, the dual's cᵢ/(M⁻¹)ᵢᵢ: no digits cancel where hᵢᵢ is near one,
+        and the limit alpha → 0 is a choice of terms.
+        """
         s = self.spectrum
         z = s.roots[:, None] * y
-        fitted = s.Q @ (s.Q.T @ z) + s.U @ (self.shrink[:, None] * (s.U.T @ z))
-        room = 1 - self.leverage()
-        free = room > 1e-10
-        residuals = (z - fitted) / (s.roots * np.where(free, room, 1.0))[:, None]
-        if not free.all():
-            # Interpolated points (alpha = 0, as many features as rows): the limit alpha → 0, by the dual's cᵢ/(K⁻¹)ᵢᵢ.
-            pseudo = np.divide(1.0, s.values, out=np.zeros_like(s.values), where=s.values > 0)
-            c = s.U @ (pseudo[:, None] * (s.U.T @ z))
-            share = (s.U**2) @ pseudo
-            held = ~free & (share > 0)
-            residuals[held] = c[held] / (s.roots * share)[held, None]
-        return residuals
+        coordinates = s.coordinates(z)
+        c, g = s.U @ (self.D[:, None] * coordinates), s.squares @ self.D
+        if self.alpha > 0:
+            c, g = c + s.rest(z, coordinates) / self.alpha, g + s.share / self.alpha
+        elif s.share.any():
+            free = s.share > 0
+            c[free], g[free] = s.rest(z, coordinates)[free], s.share[free]
+        has_model = g > EPS * max(g.max(initial=0.0), np.finfo(float).tiny)
+        scaled = np.divide(c, g[:, None], out=np.zeros_like(c), where=has_model[:, None])
+        return np.asarray(scaled / s.roots[:, None])
+
+
+def by_normal_equations(
+    features: Matrix, y: Matrix, alpha: float, roots: Matrix | None = None, tail: Matrix | None = None
+) -> tuple[Matrix, Matrix] | None:
+    """(θ, b) for one alpha > 0 without singular values: (ΦᵀΦ + alpha I)θ = Φᵀy by a Cholesky factor, refined.
+
+    Two corrections by the residual Φᵀ(y − Φθ) − alpha θ, which is not squared, give back the digits that ΦᵀΦ lost.
+    Where the first one is large, the system is too ill-conditioned for this: None.
+    """
+    A = _weighted(features, roots)
+    s = np.ones(len(A)) if roots is None else roots
+    Q, R_inverse = _orthonormal(None if tail is None else s[:, None] * tail, len(A))
+    z, A0 = s[:, None] * y, A
+    A = _without(A, Q)
+    G = A.T @ A
+    G.flat[:: len(G) + 1] += alpha
+    try:
+        factor = sla.cho_factor(G, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        return None
+    theta = sla.cho_solve(factor, A.T @ z, check_finite=False)
+    for _ in range(2):
+        step = sla.cho_solve(factor, A.T @ (z - A @ theta) - alpha * theta, check_finite=False)
+        if not np.linalg.norm(step) <= REFINABLE * np.linalg.norm(theta):
+            return None
+        theta += step
+    return theta, R_inverse @ (Q.T @ (z - A0 @ theta))
+
+
+def tall_qr(A: Matrix) -> tuple[Matrix, Matrix]:
+    """A = QR with QᵀQ = I and R triangular, for at least as many rows as columns.
+
+    By two Cholesky factors, RᵀR = AᵀA and once more for the Q of the first: products of matrices throughout, and as
+    exact as reflections where the first Q is near orthonormal (Yamamoto et al. 2015). Elsewhere, by reflections.
+    """
+    size = np.sqrt(np.einsum("ij,ij->j", A, A))
+    size[size == 0] = 1.0
+    try:
+        with np.errstate(over="raise", invalid="raise"):
+            first = np.linalg.cholesky((A / size).T @ (A / size)).T
+            Q = sla.solve_triangular(first, (A / size).T, trans="T", check_finite=False).T
+            G = Q.T @ Q
+            if np.linalg.norm(G - np.eye(len(G))) < NEAR:
+                second = np.linalg.cholesky(G).T
+                Q = sla.solve_triangular(second, Q.T, trans="T", check_finite=False).T
+                return Q, second @ first * size
+    except (np.linalg.LinAlgError, FloatingPointError):
+        pass
+    return np.linalg.qr(A)
+
+
+def _weighted(features: Any, roots: Matrix | None) -> Any:
+    """diag(√w) Φ in float64."""
+    if sp.issparse(features):
+        A = sp.csr_array(features, dtype=np.float64)
+        return A if roots is None else sp.csr_array(sp.diags_array(roots) @ A)
+    A = np.asarray(features, dtype=np.float64)
+    return A if roots is None else roots[:, None] * A
+
+
+def _without(A: Matrix, Q: Matrix) -> Matrix:
+    """(I − QQᵀ)A."""
+    if Q.size:
+        A = A - Q @ (Q.T @ A)
+        A -= Q @ (Q.T @ A)  # once more: large offsets leave rounding that is not orthogonal to the tail
+    return A
+
+
+def _orthonormal(P: Matrix | None, n: int) -> tuple[Matrix, Matrix]:
+    """Q and R⁻¹ of the tail's values P̃, without what is dependent."""
+    if P is None:
+        return np.zeros((n, 0)), np.zeros((0, 0))
+    left, sizes, right = sla.svd(P, full_matrices=False, check_finite=False)
+    usable = sizes > len(P) * EPS * max(sizes.max(initial=0.0), np.finfo(float).tiny)
+    return left[:, usable], right[usable].T / sizes[usable]

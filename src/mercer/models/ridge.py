@@ -1,0 +1,376 @@
+"""Ridge regression on explicit features, in its primal and its dual form (lecture 000)."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from mercer import gram
+from mercer.errors import InvalidInput
+from mercer.features.base import FeatureMap
+from mercer.kernels.base import Kernel
+from mercer.kernels.custom import FromFeatures
+from mercer.kernels.dot import Linear
+from mercer.kernels.points import Points, as_vectors
+from mercer.kernels.sets import Intersection
+from mercer.kernels.views import Mapped
+from mercer.memory import budget as memory_budget
+from mercer.memory import show_bytes, show_count, within
+from mercer.models.base import KernelEstimator, Matrix, Rows, _columns, penalties, training_points
+from mercer.models.smoother import LinearSmoother
+from mercer.problems.objective import LeastSquares
+from mercer.rkhs.expansion import Expansion
+from mercer.rkhs.tail import Tail
+from mercer.solvers.base import Factor
+from mercer.solvers.cholesky import CholeskyFactor
+from mercer.solvers.eigen import Spectrum
+from mercer.solvers.primal import FeatureFactor, FeatureSpectrum, by_normal_equations
+from mercer.tuning.loo import choose_alpha
+
+FORMS = ("auto", "primal", "dual")
+# Sparse features up to this size, or four times their own, are solved as dense ones, by singular values.
+SMALL = 2**26
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The features of a model, resolved on its training rows: phi(x), and the kernel φ(x)ᵀφ(z) that they induce.
+
+    Attributes
+    ----------
+    kernel : φ(x)ᵀφ(z).
+    phi : the map, or None for the columns as they are.
+    implicit : whether a kernel was given, so that the dual form never needs phi.
+    """
+
+    kernel: Kernel
+    phi: Any
+    implicit: bool = False
+
+    @classmethod
+    def of(cls, features: Any, points: Points, y: Any) -> Design:
+        """What the parameter `features` stands for; a scikit-learn transformer is cloned and fitted."""
+        if features is None:
+            return cls(Linear(), None)
+        if isinstance(features, Kernel):
+            return cls(features, _finite_map(features, points), implicit=True)
+        if isinstance(features, type) or not (callable(features) or hasattr(features, "transform")):
+            raise InvalidInput(
+                "`features` must be None, a feature map, a transformer, a function X → Φ, or a kernel of finite rank",
+                got=repr(features),
+                advice="Such as mc.Polynomial(5, c=1.0), or lambda X: np.column_stack([X, X**2]).",
+            )
+        if hasattr(features, "fit") and hasattr(features, "transform"):
+            features = clone(features).fit(points.raw, y)
+        return cls(FromFeatures(features), features)
+
+    def matrix(self, points: Points) -> Any:
+        """Φ, one row per point: an array, or a CSR array where the features are sparse."""
+        return points.vectors() if self.phi is None else points.view(Mapped(self.phi)).vectors()
+
+    def dimension(self, points: Points) -> int:
+        """How many features there are; a map knows it without building any."""
+        if isinstance(self.phi, FeatureMap):
+            return self.phi.dimension
+        return int(self.matrix(points).shape[1])
+
+
+def _finite_map(kernel: Kernel, points: Points) -> FeatureMap:
+    try:
+        if kernel.space == "sets":
+            return kernel.features(frozenset().union(*points.encoded(Intersection())))
+        shape: tuple[int, ...] = getattr(points.raw, "shape", ())
+        return kernel.features(shape[1] if len(shape) == 2 else as_vectors(points.raw).shape[1])
+    except InvalidInput as error:
+        if kernel.tags.finite_rank:
+            raise
+        raise InvalidInput(
+            "A kernel given as `features` must have a finite feature map",
+            got=error.got,
+            advice="mc.KernelRidge takes any kernel; mc.fourier_features and mc.taylor_features approximate some.",
+        ) from None
+
+
+class Ridge(LinearSmoother, KernelEstimator):
+    """Ridge regression on features: f(x) = wᵀφ(x) + b that minimises ½ Σ vᵢ (yᵢ − f(xᵢ))² + ½ alpha ‖w‖².
+
+    The primal form solves for M weights, w = (ΦᵀΦ + alpha I)⁻¹Φᵀy; the dual form for N coefficients, w = Φᵀc with
+    c = (K + alpha I)⁻¹y and K = ΦΦᵀ. They are the same function. alpha = 0 is ordinary least squares: of all weights
+    with the least error the shortest.
+
+    Parameters
+    ----------
+    features : None for the columns as they are; a feature map such as `mc.Polynomial(5, c=1.0).features(d)`; a
+        scikit-learn transformer, which is cloned and fitted; a function X → Φ; or a kernel with a finite feature map,
+        whose dual form uses the kernel alone and never builds the features.
+    alpha : the penalty, a number ≥ 0, or one per target; "loo" chooses it (one per target) by the leave-one-out error.
+    fit_intercept : whether a constant b is added, which is not penalised.
+    form : "primal", "dual", or "auto" for the cheaper one; `form_` and `status_` say which and why.
+    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
+
+    Attributes
+    ----------
+    coef_, intercept_ : w, shape (M,) or (M, t), and b.
+    dual_coef_ : c with w = Σ cᵢ φ(xᵢ), shape (n,) or (n, t).
+    function_ : f as an `Expansion` in the kernel φ(x)ᵀφ(z), which is `kernel_`.
+    features_ : the feature map that was used, fitted; None for the columns as they are.
+    alpha_ : the penalty that was used, a number, or one per target.
+    rank_ : of the features on the training rows, less the constant that an intercept takes out of them.
+    form_, status_ : the form that was solved, and in words how and why.
+
+    >>> import numpy as np, mercer as mc
+    >>> X = np.linspace(-1, 1, 20)[:, None]
+    >>> model = mc.Ridge(mc.Polynomial(3, c=1.0), alpha=1e-6).fit(X, X[:, 0] ** 3)
+    >>> model.predict([[0.5]]).round(4), model.form_, model.rank_
+    (array([0.125]), 'primal', 3)
+    >>> print(model.status_)
+    primal: 4 features ≤ 20 rows; by the normal equations, refined
+    >>> dual = mc.Ridge(mc.Polynomial(3, c=1.0), alpha=1e-6, form="dual").fit(X, X[:, 0] ** 3)
+    >>> bool(abs(dual.predict(X) - model.predict(X)).max() < 1e-8)
+    True
+
+    References
+    ----------
+    Bishop, Pattern Recognition and Machine Learning, 2006, section 6.1.
+    """
+
+    _cache: dict[Any, Any]
+    _weights: Matrix | None
+    _dual: Matrix | None
+
+    def __init__(
+        self,
+        features: Any = None,
+        *,
+        alpha: Any = 1.0,
+        fit_intercept: bool = True,
+        form: str = "auto",
+        budget: Any = None,
+    ) -> None:
+        self.features = features
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.form = form
+        self.budget = budget
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to n points X and targets y, shape (n,) or (n, t).
+
+        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. (That does
+        not hold for alpha="loo": leaving out one of two equal rows is not leaving out both.)
+        """
+        rows = Rows.of(training_points(X), y, sample_weight)
+        self._design = Design.of(self.features, rows.points, rows.y)
+        self.kernel_, self.features_ = self._design.kernel, self._design.phi
+        _columns(self, X, reset=True)
+        self._rows, self._cache = rows, {}
+        tune = isinstance(self.alpha, str)
+        if tune and self.alpha != "loo":
+            raise InvalidInput(
+                "`alpha` must be a number ≥ 0, one per target, or 'loo'", got=repr(self.alpha), advice="Try 'loo'."
+            )
+        self._penalties = penalties(1.0 if tune else self.alpha, rows.y.shape[1])
+        self.form_, why = self._choose()
+        if tune or (self._penalties == 0).any():
+            self._cache["spectrum"] = self._spectrum()
+        if tune:
+            weights = None if rows.roots is None else rows.roots**2
+            self._penalties = choose_alpha(self._cache["spectrum"], rows.y, weights)
+        self.alpha_ = float(self._penalties[0]) if len(set(self._penalties)) == 1 else self._penalties
+        self._solve()
+        how = "a Cholesky factor" if self.form_ == "dual" else "the normal equations, refined"
+        if "spectrum" in self._cache:
+            how = f"{'eigenvalues' if self.form_ == 'dual' else 'singular values'}, rank {self.rank_}"
+        self.status_ = f"{self.form_}: {why}; by {how}"
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """f(x) for m points, shape (m,) or (m, t), in the dtype of the features."""
+        points = self._queries(X)
+        if self._weights is None:
+            dtype = self.kernel_.dtype_of(points)
+            return self.function_(points).astype(dtype, copy=False)
+        Phi = self._design.matrix(points)
+        values = np.asarray(Phi @ self._weights + self._intercept).astype(Phi.dtype, copy=False)
+        return self._rows.shaped(values)
+
+    @property
+    def coef_(self) -> Matrix:
+        """w, shape (M,) or (M, t)."""
+        check_is_fitted(self)
+        return self.function_.weights() if self._weights is None else self._rows.shaped(self._weights)
+
+    @property
+    def dual_coef_(self) -> Matrix:
+        """c with w = Σ cᵢ φ(xᵢ), shape (n,) or (n, t)."""
+        check_is_fitted(self)
+        if self._dual is None:
+            c = np.empty_like(self._rows.y)
+            for alpha, columns in self._by_alpha():
+                factor: Any = self._factor(alpha)
+                c[:, columns] = factor.dual(self._rows.y[:, columns])
+            self._dual = c
+        return self._rows.shaped(self._dual)
+
+    @property
+    def function_(self) -> Expansion:
+        """f = Σ cᵢ k(xᵢ, ·) + b in the Hilbert space of k(x, z) = φ(x)ᵀφ(z)."""
+        check_is_fitted(self)
+        tail = Tail.constant(self.intercept_) if self.fit_intercept else None
+        return Expansion(self.kernel_, self._rows.points, self.dual_coef_, tail)
+
+    @property
+    def rank_(self) -> int:
+        """The rank of the features on the training rows, less the constant that an intercept takes out of them."""
+        check_is_fitted(self)
+        if "spectrum" not in self._cache:
+            self._cache["spectrum"] = self._spectrum()
+        spectrum = self._cache["spectrum"]
+        if isinstance(spectrum, Spectrum) and spectrum.tail is not None:
+            outside = np.linalg.norm(spectrum.tail[spectrum.values <= spectrum.tolerance])
+            return spectrum.rank - int(outside < 1e-8 * np.linalg.norm(spectrum.tail))
+        return spectrum.rank
+
+    @property
+    def degrees_of_freedom_(self) -> Any:
+        """tr K(K + alpha I)⁻¹, the number of targets that the fit could follow freely; one per target if alphas differ.
+
+        It runs from the rank of the features (least squares) down to 0; an intercept adds one.
+        """
+        check_is_fitted(self)
+        found = np.empty(len(self._penalties))
+        for alpha, columns in self._by_alpha():
+            found[columns] = self._factor(alpha).degrees_of_freedom
+        return float(found[0]) if len(set(self._penalties)) == 1 else found
+
+    # -- inside ---------------------------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: the weights and the rows, not the factorisations that can be computed again."""
+        return {**super().__getstate__(), **({"_cache": {}} if "_cache" in self.__dict__ else {})}
+
+    def _choose(self) -> tuple[str, str]:
+        """The form, and why."""
+        if self.form not in FORMS:
+            raise InvalidInput(
+                f"`form` must be one of {', '.join(map(repr, FORMS))}", got=repr(self.form), advice="'auto'."
+            )
+        n, M = len(self._rows), self._design.dimension(self._rows.points)
+        limit = memory_budget(self.budget)
+        sizes = {"primal": self._primal_bytes(n, M), "dual": 2 * 8 * n * n}
+        counts = f"{show_count(M)} features {'≤' if n >= M else '>'} {n} rows"
+        why = "as asked"
+        form = self.form
+        if form == "auto":
+            form, why = ("primal" if n >= M else "dual"), counts
+            if (self._penalties == 0).any() and not self._design.implicit and form == "dual":
+                form, why = "primal", f"alpha = 0 asks for the rank, which the Gram matrix would blur ({counts})"
+            other = {"primal": "dual", "dual": "primal"}[form]
+            if sizes[form] > limit >= sizes[other]:
+                why = f"{counts}, but the {form} needs {show_bytes(sizes[form])}"
+                form = other
+        within(
+            sizes[form],
+            limit,
+            f"The {form} form of {n:,} rows and {show_count(M)} features",
+            f"The other form needs {show_bytes(sizes['dual' if form == 'primal' else 'primal'])}. Raise `budget`, take "
+            "fewer features or rows, or KernelRidge(solver='nystrom').",
+        )
+        return form, why
+
+    def _primal_bytes(self, n: int, M: int) -> int:
+        if not self._design.implicit and self._stays_sparse(self._design.matrix(self._rows.points)):
+            return 3 * 8 * M * M  # the normal equations
+        return 3 * 8 * n * M
+
+    @staticmethod
+    def _stays_sparse(Phi: Any) -> bool:
+        return bool(sp.issparse(Phi) and 8 * Phi.shape[0] * Phi.shape[1] > max(SMALL, 4 * 12 * Phi.nnz))
+
+    def _spectrum(self) -> FeatureSpectrum | Spectrum:
+        rows = self._rows
+        if self.form_ == "dual":
+            return Spectrum(self._problem())
+        Phi = self._design.matrix(rows.points)
+        if sp.issparse(Phi) and not self._stays_sparse(Phi):
+            Phi = Phi.toarray()
+        return FeatureSpectrum(Phi, rows.roots, self._tail(len(rows)))
+
+    def _problem(self) -> LeastSquares:
+        rows = self._rows
+        K = gram.of(self.kernel_, rows.points, dtype=np.float64, budget=self.budget)
+        return LeastSquares(K, rows.y, self._penalties, rows.roots, self._tail(len(rows)))
+
+    def _tail(self, n: int) -> Matrix | None:
+        return np.ones((n, 1)) if self.fit_intercept else None
+
+    def _solve(self) -> None:
+        rows = self._rows
+        t = rows.y.shape[1]
+        self._intercept = np.zeros(t)
+        solved: dict[int, Matrix] = {}
+        for alpha, columns in self._by_alpha():
+            y = rows.y[:, columns]
+            main, tail = self._quick(y, alpha) or self._factor(alpha).solve(y)
+            solved.update(zip(columns.tolist(), main.T))
+            if tail is not None and len(tail):
+                self._intercept[columns] = tail[0]
+        coefficients = np.stack([solved[j] for j in range(t)], axis=1)
+        self._dual = coefficients if self.form_ == "dual" else None
+        self._weights = coefficients if self.form_ == "primal" else None
+        if self.form_ == "dual" and not self._design.implicit:
+            self._weights = np.asarray(self._design.matrix(rows.points).T @ coefficients, dtype=np.float64)
+        self.intercept_: Any = float(self._intercept[0]) if rows.single else self._intercept
+
+    def _quick(self, y: Matrix, alpha: float) -> tuple[Matrix, Matrix] | None:
+        """The primal solution without singular values, which only leave-one-out, ranks and alpha = 0 ask for."""
+        if self.form_ == "dual" or alpha == 0 or "spectrum" in self._cache:
+            return None
+        Phi = self._design.matrix(self._rows.points)
+        if sp.issparse(Phi) or Phi.shape[0] < Phi.shape[1]:
+            return None
+        return by_normal_equations(Phi, y, alpha, self._rows.roots, self._tail(len(y)))
+
+    def _by_alpha(self) -> list[tuple[float, NDArray[np.int64]]]:
+        """Every different alpha with the targets it belongs to."""
+        return [(float(a), np.flatnonzero(self._penalties == a)) for a in np.unique(self._penalties)]
+
+    def _factor(self, alpha: float) -> Factor | FeatureFactor:
+        """The system at this alpha, factorised at the first use and kept."""
+        if alpha not in self._cache:
+            self._cache[alpha] = self._factorise(alpha)
+        return self._cache[alpha]
+
+    def _factorise(self, alpha: float) -> Factor | FeatureFactor:
+        if "spectrum" not in self._cache and self.form_ == "dual" and alpha > 0:
+            problem = self._problem()
+            with contextlib.suppress(np.linalg.LinAlgError):  # singular to rounding: eigenvalues still have an answer
+                return CholeskyFactor(problem.matrix(np.float64), alpha, problem.roots, problem.tail)
+        if "spectrum" not in self._cache:
+            self._cache["spectrum"] = self._spectrum()
+        return self._cache["spectrum"].at(alpha)
+
+    def _smoother(self, X: Any) -> Matrix:
+        points = self._queries(X)
+        if len(self._by_alpha()) > 1:
+            raise InvalidInput(
+                "Intervals need one alpha for all targets", got=f"alpha_ = {self.alpha_}", advice="Fit them apart."
+            )
+        factor = self._factor(float(self._penalties[0]))
+        tail = self._tail(points.n)
+        if isinstance(factor, Factor):
+            return factor.smoother(self.kernel_(points, self._rows.points, dtype=np.float64), tail)
+        return factor.smoother(self._design.matrix(points), tail)
+
+    def _leave_one_out(self) -> Matrix:
+        residuals = np.empty_like(self._rows.y)
+        for alpha, columns in self._by_alpha():
+            residuals[:, columns] = self._factor(alpha).leave_one_out(self._rows.y[:, columns])
+        return residuals

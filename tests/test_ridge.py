@@ -1,0 +1,456 @@
+"""Ridge regression on features: primal = dual = expansion, least squares, leave-one-out, the span of the data."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import Ridge as Peer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import mercer as mc
+from mercer.features import MonomialMap
+from mercer.models.ridge import Ridge
+from mercer.problems.objective import LeastSquares
+from mercer.solvers.cholesky import CholeskyFactor
+from mercer.solvers.primal import FeatureSpectrum, by_normal_equations, tall_qr
+
+RNG = np.random.default_rng(0)
+X, Z = RNG.normal(size=(30, 3)), RNG.normal(size=(12, 3))
+Y = np.column_stack([np.sin(X[:, 0]) + X[:, 1], X[:, 2] ** 2]) + 0.1 * RNG.normal(size=(30, 2)) + 3.0
+W = RNG.integers(0, 4, size=30).astype(float)
+
+
+def close(a, b, tol=1e-10):
+    a, b = np.asarray(a), np.asarray(b)
+    assert a.shape == b.shape
+    assert np.abs(a - b).max() <= tol * max(1.0, np.abs(b).max())
+
+
+# -- one function, three forms -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weights", [None, W])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("degree", [1, 2, 4])  # 4, 10 and 35 features of 30 rows
+def test_primal_is_dual_is_the_expansion(degree, fit_intercept, weights):
+    kernel = mc.Polynomial(degree, c=1.0)
+    models = [
+        Ridge(features, alpha=0.3, fit_intercept=fit_intercept, form=form).fit(X, Y, weights)
+        for features in (kernel, kernel.features(3))
+        for form in ("primal", "dual")
+    ]
+    problem_rows = np.flatnonzero(np.ones(30) if weights is None else weights)
+    roots = None if weights is None else np.sqrt(weights[problem_rows])
+    tail = np.ones((len(problem_rows), 1)) if fit_intercept else None
+    problem = LeastSquares(mc.gram.of(kernel, X[problem_rows]), Y[problem_rows], np.ones(2), roots, tail)
+    c, b = CholeskyFactor.of(problem, 0.3).solve(Y[problem_rows])
+    wanted = kernel(Z, X[problem_rows]) @ c + (0 if b is None else b)
+    for model in models:
+        close(model.predict(Z), wanted)
+        close(model.function_(Z), wanted)
+        close(model.dual_coef_, c, 1e-9)
+        close(model.coef_, kernel.features(3)(X[problem_rows]).T @ c)
+        close(model.loo_predictions_, models[0].loo_predictions_)
+        close(model.predict_interval(Z, 0.8), models[0].predict_interval(Z, 0.8))
+        assert model.degrees_of_freedom_ == pytest.approx(models[0].degrees_of_freedom_, rel=1e-10)
+    assert [model.form_ for model in models] == ["primal", "dual"] * 2
+
+
+@pytest.mark.parametrize("weights", [None, W])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("form", ["primal", "dual"])
+def test_raw_columns_are_scikit_learns_ridge(form, fit_intercept, weights):
+    ours = Ridge(alpha=0.7, fit_intercept=fit_intercept, form=form).fit(X, Y, weights)
+    peer = Peer(alpha=0.7, fit_intercept=fit_intercept, solver="svd").fit(X, Y, weights)
+    close(ours.coef_, peer.coef_.T)
+    close(ours.intercept_, np.broadcast_to(peer.intercept_, (2,)))
+    close(ours.predict(Z), peer.predict(Z))
+    single = Ridge(alpha=0.7, fit_intercept=fit_intercept, form=form).fit(X, Y[:, 0], weights)
+    close(single.coef_, peer.coef_[0])
+    close(single.predict(Z), peer.predict(Z)[:, 0])
+    assert np.ndim(single.intercept_) == 0
+
+
+def test_the_coefficients_are_the_residuals_over_alpha():
+    for form in ("primal", "dual"):
+        model = Ridge(alpha=0.3, form=form).fit(X, Y, 1.0 + W)
+        close(model.dual_coef_, (1.0 + W)[:, None] * (Y - model.predict(X)) / 0.3, 1e-9)
+        assert np.abs(model.dual_coef_.sum(axis=0)).max() < 1e-9  # orthogonal to the constant
+
+
+def test_the_kernel_trick_reaches_features_that_no_memory_holds():
+    pixels = RNG.normal(size=(20, 784)) / 28
+    t = np.sin(3 * pixels[:, 0])
+    model = Ridge(mc.Polynomial(4, c=1.0), alpha=0.1, fit_intercept=False).fit(pixels, t)
+    assert model.form_ == "dual"
+    assert "15,943,435,565 features > 20 rows" in model.status_
+    K = mc.Polynomial(4, c=1.0)(pixels)
+    close(model.predict(pixels), K @ np.linalg.solve(K + 0.1 * np.eye(20), t))
+    with pytest.raises(mc.InvalidInput, match="memory budget"):
+        Ridge(mc.Polynomial(4, c=1.0), form="primal").fit(pixels, t)
+    with pytest.raises(mc.InvalidInput, match="memory budget"):
+        model.coef_  # noqa: B018
+
+
+def test_auto_takes_the_cheaper_form_and_says_why():
+    assert Ridge().fit(X, Y).form_ == "primal"
+    assert Ridge().fit(X, Y).status_ == "primal: 3 features ≤ 30 rows; by the normal equations, refined"
+    assert Ridge().fit(X[:2], Y[:2]).status_ == "dual: 3 features > 2 rows; by a Cholesky factor"
+    assert Ridge(form="dual").fit(X, Y).status_ == "dual: as asked; by a Cholesky factor"
+    least = Ridge(alpha=0.0).fit(X[:2], Y[:2])
+    assert least.form_ == "primal"
+    assert "alpha = 0" in least.status_
+    wide = Ridge(mc.Polynomial(3, c=1.0), alpha=0.0).fit(X[:6], Y[:6])
+    assert (wide.form_, wide.rank_) == ("dual", 5)
+    tight = Ridge(MonomialMap(3, degree=4, c=1.0), budget=20_000).fit(X, Y)
+    assert (tight.form_, tight.status_.split(";")[0]) == ("dual", "dual: 35 features > 30 rows")
+    tall = Ridge(mc.Polynomial(2, c=1.0), budget=8_000).fit(X[:20], Y[:20])
+    assert (tall.form_, tall.status_) == ("primal", "primal: 10 features ≤ 20 rows; by the normal equations, refined")
+    forced = Ridge(mc.Polynomial(3, c=1.0), budget=8_000).fit(X[:21], Y[:21])
+    assert forced.form_ == "dual"
+    assert "20 features ≤ 21 rows, but the primal needs 10.1 kB" in forced.status_
+    with pytest.raises(mc.InvalidInput, match=r"budget of 100 B, got 2.16 kB.*other form needs 14.4 kB"):
+        Ridge(budget=100).fit(X, Y)
+
+
+# -- least squares -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["primal", "dual"])
+@pytest.mark.parametrize("shape", ["tall", "square", "wide", "dependent"])
+def test_least_squares_of_minimum_norm(shape, form):
+    A = {"tall": X, "square": X[:3], "wide": RNG.normal(size=(5, 40)), "dependent": X @ np.ones((3, 4)) + X[:, :1]}[
+        shape
+    ]
+    t = RNG.normal(size=(len(A), 2))
+    w, _, rank, _ = np.linalg.lstsq(A, t, rcond=1e-8)
+    model = Ridge(alpha=0.0, fit_intercept=False, form=form).fit(A, t)
+    close(model.coef_, w, 1e-7 if form == "dual" else 1e-10)
+    assert model.rank_ == rank
+    assert model.degrees_of_freedom_ == pytest.approx(rank)
+    peer = LinearRegression().fit(A, t)
+    centred = Ridge(alpha=0.0, form=form).fit(A, t)
+    close(centred.predict(A), peer.predict(A), 1e-7)
+    close(centred.coef_, peer.coef_.T, 1e-6)
+    assert centred.rank_ == np.linalg.matrix_rank(A - A.mean(axis=0), tol=1e-8)
+
+
+def test_ill_conditioned_features_keep_their_digits():
+    # A degree-11 polynomial through twelve points: condition 1e8 here, 1e16 in the normal equations.
+    x = np.linspace(-1, 1, 40)[:, None]
+    powers = lambda x: x ** np.arange(12)  # noqa: E731
+    t = powers(x) @ np.arange(1.0, 13.0)
+    model = Ridge(powers, alpha=0.0, fit_intercept=False).fit(x, t)
+    assert model.rank_ == 12
+    close(model.coef_, np.arange(1.0, 13.0), 1e-9)
+
+
+def test_offsets_do_not_cancel_the_slope():
+    far = X + 1e6
+    close(Ridge(alpha=0.1).fit(far, Y).predict(Z + 1e6), Ridge(alpha=0.1).fit(X, Y).predict(Z), 1e-8)
+    spectrum = FeatureSpectrum(X + 1e8, None, np.ones((30, 1)))
+    assert np.abs(spectrum.Q.T @ spectrum.U).max() < 1e-12
+
+
+def test_wildly_scaled_columns():
+    scale = np.array([1e-8, 1.0, 1e8])
+    model = Ridge(alpha=1e-3, form="primal").fit(X * scale, Y)
+    dual = Ridge(alpha=1e-3, form="dual").fit(X * scale, Y)
+    w = Peer(alpha=1e-3, solver="svd").fit(X * scale, Y)
+    close(model.predict(Z * scale), w.predict(Z * scale), 1e-8)
+    assert np.isfinite(dual.predict(Z * scale)).all()
+
+
+def test_duplicate_rows_constant_targets_and_one_sample():
+    twice = np.vstack([X, X])
+    close(Ridge(alpha=0.0).fit(twice, np.r_[Y, Y + 1]).predict(Z), Ridge(alpha=0.0).fit(X, Y + 0.5).predict(Z))
+    close(Ridge().fit(X, np.full(30, 7.0)).predict(Z), np.full(12, 7.0))
+    for alpha in (0.0, 1.0, "loo"):
+        close(Ridge(alpha=alpha).fit(X[:1], [5.0]).predict(Z), np.full(12, 5.0))
+    nothing = Ridge(alpha=0.0).fit(np.ones((4, 2)), [1.0, 2.0, 3.0, 4.0])
+    assert (nothing.rank_, nothing.intercept_) == (0, 2.5)
+    assert np.abs(nothing.coef_).max() < 1e-12
+
+
+# -- weights, leave-one-out, the path ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5])
+@pytest.mark.parametrize("form", ["primal", "dual"])
+def test_a_weight_is_a_repetition(form, alpha):
+    often = np.repeat(np.arange(30), W.astype(int))
+    weighted = Ridge(alpha=alpha, form=form).fit(X, Y, W)
+    repeated = Ridge(alpha=alpha, form=form).fit(X[often], Y[often])
+    close(weighted.predict(Z), repeated.predict(Z), 1e-9)
+    assert weighted.degrees_of_freedom_ == pytest.approx(repeated.degrees_of_freedom_)
+
+
+def test_a_transformer_never_sees_rows_of_weight_zero():
+    w = np.r_[np.zeros(10), np.ones(20)]
+    far = np.r_[X[:10] + 100, X[10:]]
+    model = Ridge(StandardScaler()).fit(far, Y, w)
+    close(model.predict(Z), Ridge(StandardScaler()).fit(X[10:], Y[10:]).predict(Z))
+    close(model.loo_predictions_[:10], model.predict(far[:10]))
+
+
+@pytest.mark.parametrize("weights", [None, 1.0 + W])
+@pytest.mark.parametrize("alpha", [0.0, 1e-12, 1e-3, 1.0])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("columns", [3, 60])
+def test_leave_one_out_is_brute_force(columns, fit_intercept, alpha, weights):
+    A = np.random.default_rng(1).normal(size=(30, columns))
+    for form in ("primal", "dual") if alpha else ("primal",):
+        tolerance = 1e-8 if form == "primal" else 1e-3 if alpha == 1e-12 else 1e-7
+        if form == "dual" and alpha == 1e-12 and columns == 3:
+            continue  # K + alpha I is singular to rounding: what the primal is for
+        make = lambda form=form: Ridge(alpha=alpha, fit_intercept=fit_intercept, form=form)  # noqa: E731
+        model = make().fit(A, Y, weights)
+        for i in (0, 7, 29):
+            rest = np.arange(30) != i
+            other = make().fit(A[rest], Y[rest], None if weights is None else weights[rest])
+            close(model.loo_predictions_[i], other.predict(A[[i]])[0], tolerance)
+
+
+def test_alpha_by_leave_one_out_is_the_best_of_a_grid():
+    for A, form in ((X, "primal"), (X, "dual"), (RNG.normal(size=(30, 50)), "dual")):
+        model = Ridge(alpha="loo", form=form).fit(A, Y)
+        found = [((Ridge(alpha=a, form=form).fit(A, Y).loo_predictions_ - Y) ** 2).mean(axis=0)
+                 for a in np.geomspace(1e-3, 1e4, 30)]  # fmt: skip
+        own = ((model.loo_predictions_ - Y) ** 2).mean(axis=0)
+        assert (own <= np.min(found, axis=0) * (1 + 1e-4)).all()
+        assert np.shape(model.alpha_) == (2,)
+    close(Ridge(alpha="loo", form="dual").fit(X, Y).alpha_, Ridge(alpha="loo").fit(X, Y).alpha_, 0.1)
+
+
+def test_one_alpha_per_target():
+    model = Ridge(alpha=[0.1, 10.0]).fit(X, Y)
+    for t, alpha in enumerate((0.1, 10.0)):
+        one = Ridge(alpha=alpha).fit(X, Y[:, t])
+        close(model.predict(Z)[:, t], one.predict(Z))
+        close(model.loo_predictions_[:, t], one.loo_predictions_)
+        assert model.degrees_of_freedom_[t] == pytest.approx(one.degrees_of_freedom_)
+    with pytest.raises(mc.InvalidInput, match="one alpha"):
+        model.predict_interval(Z)
+
+
+def test_intervals_cover_what_they_promise():
+    rng = np.random.default_rng(3)
+    A, B = rng.normal(size=(200, 4)), rng.normal(size=(2000, 4))
+    truth = lambda X: X @ [1.0, -2.0, 0.5, 0.0]  # noqa: E731
+    model = Ridge(alpha=1.0).fit(A, truth(A) + rng.normal(size=200))
+    low, high = model.predict_interval(B, 0.9).T
+    inside = np.mean((low <= (t := truth(B) + rng.normal(size=2000))) & (t <= high))
+    assert 0.86 < inside < 0.94
+
+
+# -- the span of the data (lectures 001 and 003) -----------------------------------------------------------------------
+
+
+def test_gradient_descent_from_zero_stays_in_the_span_of_the_data():
+    A, t = RNG.normal(size=(8, 20)), RNG.normal(size=8)
+    away = np.eye(20) - np.linalg.pinv(A) @ A  # onto what is orthogonal to every row
+    step = 1 / np.linalg.norm(A, 2) ** 2
+    w, started_off = np.zeros(20), np.full(20, 0.1)
+    for _ in range(3000):
+        w = w - step * A.T @ (A @ w - t)
+        assert np.abs(away @ w).max() < 1e-12
+        started_off = started_off - step * A.T @ (A @ started_off - t)
+    model = Ridge(alpha=0.0, fit_intercept=False).fit(A, t)
+    close(model.coef_, w, 1e-8)  # so its limit is the shortest solution,
+    close(A.T @ model.dual_coef_, model.coef_)  # a combination of the data
+    close(A @ started_off, t, 1e-8)  # while another start also fits
+    assert np.abs(started_off - w).max() > 0.01  # and is another solution.
+
+
+# -- what features may be ----------------------------------------------------------------------------------------------
+
+
+def test_features_of_every_kind_are_the_same_model():
+    Phi = PolynomialFeatures(2, include_bias=False).fit_transform
+    wanted = Peer(alpha=0.4, solver="svd").fit(Phi(X), Y).predict(Phi(Z))
+    pipeline = make_pipeline(StandardScaler(with_mean=False, with_std=False), PolynomialFeatures(2, include_bias=False))
+    for features in (Phi, PolynomialFeatures(2, include_bias=False), pipeline):
+        for form in ("primal", "dual"):
+            close(Ridge(features, alpha=0.4, form=form).fit(X, Y).predict(Z), wanted)
+    transformer = PolynomialFeatures(2)
+    model = Ridge(transformer).fit(X, Y)
+    assert not hasattr(transformer, "n_features_in_")
+    assert model.features_.n_features_in_ == 3
+    assert clone(Ridge(transformer)).set_params(features__degree=3).features.degree == 3
+    assert Ridge(mc.Polynomial(2, c=1.0)).set_params(features__c=2.0).features == mc.Polynomial(2, c=2.0)
+
+
+def test_words_and_sets():
+    texts = ["good good film", "bad film", "good book", "bad bad book", "film"]
+    t = np.array([2.0, -1.0, 1.0, -2.0, 0.0])
+    model = Ridge(CountVectorizer(), alpha=1e-6).fit(texts, t)
+    close(model.predict(["good", "bad"]), [1.0, -1.0], 1e-4)
+    sets = [{1}, {2}, {1, 2}, {1, 3}]
+    for form in ("primal", "dual"):
+        model = Ridge(mc.Intersection(), alpha=0.0, fit_intercept=False, form=form).fit(sets, [1.0, 2.0, 3.0, 5.0])
+        close(model.predict([{3}, {1, 2, 3}]), [4.0, 7.0], 1e-8)
+
+
+@pytest.mark.parametrize("weights", [None, W])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_sparse_is_dense(fit_intercept, weights, monkeypatch):
+    A = sp.random_array((60, 20), density=0.2, rng=np.random.default_rng(0), format="csr")
+    t = np.random.default_rng(1).normal(size=60)
+    w = None if weights is None else np.r_[weights, weights]
+    for alpha in (0.0, 0.5):
+        dense = Ridge(alpha=alpha, fit_intercept=fit_intercept).fit(A.toarray(), t, w)
+        for limit in (2**26, 0):  # 0: never filled in
+            monkeypatch.setattr("mercer.models.ridge.SMALL", limit)
+            for form in ("primal", "dual"):
+                model = Ridge(alpha=alpha, fit_intercept=fit_intercept, form=form).fit(A, t, w)
+                close(model.predict(A), dense.predict(A.toarray()), 1e-9 if alpha else 1e-7)
+                close(model.loo_predictions_, dense.loo_predictions_, 1e-8 if alpha else 1e-6)
+                close(model.predict_interval(A[:5]), dense.predict_interval(A[:5].toarray()), 1e-8 if alpha else 1e-6)
+                close(model.dual_coef_, dense.dual_coef_, 1e-8) if alpha else None
+                assert model.rank_ == dense.rank_
+
+
+def test_sparse_is_never_filled_in():
+    A = sp.random_array((200_000, 400), density=1e-3, rng=np.random.default_rng(0), format="csr")  # 640 MB when dense
+    w = np.random.default_rng(1).normal(size=400)
+    model = Ridge(alpha=1e-8, budget="50 MB").fit(A, A @ w + 2.0)
+    close(model.coef_, w, 1e-6)
+    assert model.intercept_ == pytest.approx(2.0)
+    wide = Ridge(alpha=1e-8, budget="50 MB").fit(A.T.tocsr()[:50], np.arange(50.0))
+    assert wide.form_ == "dual"
+    assert wide.coef_.shape == (200_000,)
+    with pytest.raises(mc.InvalidInput, match="memory budget"):
+        Ridge(budget="50 MB").fit(
+            sp.random_array((5000, 5000), density=1e-4, rng=np.random.default_rng(0)), np.ones(5000)
+        )
+
+
+def test_single_precision_stays_single():
+    narrow = X.astype(np.float32)
+    for form in ("primal", "dual"):
+        for features in (None, mc.Polynomial(2, c=1.0), mc.Polynomial(2, c=1.0).features(3)):
+            model = Ridge(features, form=form).fit(narrow, Y)
+            assert model.predict(narrow).dtype == np.float32
+            close(model.predict(narrow), Ridge(features).fit(X, Y).predict(X), 1e-4)
+
+
+def test_frames_and_lists():
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    wanted = Ridge().fit(X, Y).predict(Z)
+    for kind in (pandas.DataFrame, polars.DataFrame):
+        frame, queries = kind(dict(zip("abc", X.T))), kind(dict(zip("abc", Z.T)))
+        model = Ridge().fit(frame, Y)
+        close(model.predict(queries), wanted)
+        assert list(model.feature_names_in_) == ["a", "b", "c"]
+    close(Ridge().fit(X.tolist(), Y.tolist()).predict(Z.tolist()), wanted)
+
+
+def test_a_fitted_model_survives_pickling():
+    for form in ("primal", "dual"):
+        for features in (None, mc.Polynomial(2, c=1.0), PolynomialFeatures(2)):
+            model = Ridge(features, form=form).fit(X, Y)
+            again = pickle.loads(pickle.dumps(model))
+            close(again.predict(Z), model.predict(Z), 0)
+            close(again.loo_predictions_, model.loo_predictions_, 1e-12)
+
+
+@parametrize_with_checks([Ridge(), Ridge(form="dual"), Ridge(alpha=0.0)])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+# -- bad input ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"alpha": -1.0}, "≥ 0"),
+        ({"alpha": "gcv"}, "'loo'"),
+        ({"alpha": [1.0, 2.0, 3.0]}, "one per target"),
+        ({"form": "both"}, "'primal'"),
+        ({"features": 5}, "`features` must be"),
+        ({"features": StandardScaler}, "`features` must be"),
+        ({"features": mc.Gaussian(1.0)}, "finite feature map.*KernelRidge"),
+        ({"features": lambda X: X[:3]}, "one row per point"),
+        ({"features": lambda X: np.log(-np.abs(X))}, "finite"),
+        ({"features": MonomialMap(2, degree=2)}, "2 columns"),
+        ({"budget": "lots"}, "budget"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_parameters_that_cannot_be_used(params, message):
+    with pytest.raises(mc.InvalidInput, match=message):
+        Ridge(**params).fit(X, Y)
+
+
+def test_data_that_cannot_be_used():
+    for bad, match in ((np.full(30, np.nan), "NaN"), (Y[:5], "shape"), (None, "requires y")):
+        with pytest.raises(mc.InvalidInput, match=match):
+            Ridge().fit(X, bad)
+    with pytest.raises(mc.InvalidInput, match=r"-1\.0 in row 0"):
+        Ridge().fit(X, Y, -np.ones(30))
+    with pytest.raises(mc.InvalidInput, match="NaN"):
+        Ridge().fit(np.where(X > 2, np.nan, X), Y)
+    with pytest.raises(ValueError, match="features"):
+        Ridge().fit(X, Y).predict(Z[:, :2])
+
+
+# -- the solver itself -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(40, 3), (10, 8), (6, 30)])
+@pytest.mark.parametrize("tail", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_spectrum_is_a_singular_value_decomposition(shape, tail, sparse):
+    rng = np.random.default_rng(0)
+    A, P, s = rng.normal(size=shape), rng.normal(size=(shape[0], 2)), rng.uniform(0.5, 2, size=shape[0])
+    spectrum = FeatureSpectrum(sp.csr_array(A) if sparse else A, s, P if tail else None)
+    rest = s[:, None] * A
+    if tail:
+        Q = np.linalg.qr(s[:, None] * P)[0]
+        rest = rest - Q @ (Q.T @ rest)
+    z = rng.normal(size=(shape[0], 2))
+    before = spectrum.coordinates(z)  # without U where it can be
+    close(before, spectrum.U.T @ z, 1e-6 if sparse else 1e-12)
+    close((spectrum.U * spectrum.S) @ spectrum.Vt, rest, 1e-6 if sparse else 1e-12)
+    assert spectrum.rank == np.linalg.matrix_rank(rest)
+    H = spectrum.at(0.3).smoother(A, P if tail else None)
+    close(np.diagonal(H), spectrum.at(0.3).leverage(), 1e-10)
+    assert np.trace(H) == pytest.approx(spectrum.at(0.3).degrees_of_freedom)
+
+
+def test_normal_equations_are_refined_or_refused():
+    rng = np.random.default_rng(0)
+    A, t = rng.normal(size=(60, 8)) @ np.diag(np.geomspace(1, 3e-4, 8)), rng.normal(size=(60, 2))
+    quick = by_normal_equations(A, t, 1e-9, None, np.ones((60, 1)))
+    theta, b = FeatureSpectrum(A, None, np.ones((60, 1))).at(1e-9).solve(t)
+    close(quick[0], theta, 1e-11)
+    close(quick[1], b, 1e-11)
+    turn = np.linalg.qr(rng.normal(size=(8, 8)))[0]
+    steep = np.linalg.qr(A)[0] @ np.diag(np.geomspace(1, 1e-7, 8)) @ turn
+    assert by_normal_equations(steep, t, 1e-16) is None
+    model = Ridge(alpha=1e-22).fit(steep, t)
+    assert "singular values, rank 8" in model.status_
+    with_ones = np.column_stack([np.ones(60), steep])
+    close(model.predict(steep), with_ones @ np.linalg.lstsq(with_ones, t, rcond=1e-14)[0], 1e-7)
+
+
+@pytest.mark.parametrize("condition", [1.0, 1e6, 3e7, 1e12, np.inf])
+def test_the_triangular_factor_is_orthonormal_at_any_condition(condition):
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(50, 6)) * np.geomspace(1, 1e6, 6)
+    A[:, 5] = A[:, 0] + A[:, 5] / 1e6 / condition
+    Q, R = tall_qr(A)
+    close(Q.T @ Q, np.eye(6), 1e-13)
+    close(Q @ R / np.abs(A).max(axis=0), A / np.abs(A).max(axis=0), 1e-13)
+    close(np.tril(R, -1), np.zeros((6, 6)), 0)
