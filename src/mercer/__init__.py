@@ -28,6 +28,7 @@ _HOME = {
     "mercer.kernels.sets": "Intersection",
     "mercer.kernels.custom": "FromFeatures FromFunction Precomputed",
     "mercer.kernels.rules": "median_gaussian",
+    "mercer.kernels.splines": "Multiquadric Polyharmonic ThinPlate",
     "mercer.kernels.proof": "Axiom Proof Unproven",
     "mercer.kernels.validity": "check repair",
     "mercer.kernels.refute": "refute",
@@ -35,7 +36,14 @@ _HOME = {
     "mercer.rkhs.expansion": "Expansion",
     "mercer.rkhs.geometry": "centre distance distance_to_mean mean_coordinates nearest",
     "mercer.rkhs.embedding": "hsic mean_embedding mmd",
+    "mercer.models.bayesian": "BayesianLinearRegression",
+    "mercer.models.calibration": "calibration",
+    "mercer.models.gaussian_process": "GaussianProcessRegressor",
     "mercer.models.kernel_ridge": "KernelRidge",
+    "mercer.models.rbf_interpolator": "RBFInterpolator",
+    "mercer.models.rbf_network": "RBFNetwork",
+    "mercer.models.ridge": "Ridge",
+    "mercer.models.tune": "tune",
     "mercer.errors": "InvalidInput RuleBroken",
 }
 _MODULES = ("features", "gram", "kernels", "models", "rkhs", "testing")

@@ -48,6 +48,9 @@ from mercer.kernels.rescaling import Normalized as Normalized
 from mercer.kernels.rescaling import Rescaled as Rescaled
 from mercer.kernels.rules import median_gaussian as median_gaussian
 from mercer.kernels.sets import Intersection as Intersection
+from mercer.kernels.splines import Multiquadric as Multiquadric
+from mercer.kernels.splines import Polyharmonic as Polyharmonic
+from mercer.kernels.splines import ThinPlate as ThinPlate
 from mercer.kernels.stationary import Laplacian as Laplacian
 from mercer.kernels.stationary import Periodic as Periodic
 from mercer.kernels.validity import check as check
@@ -60,7 +63,14 @@ from mercer.kernels.weights import Epanechnikov as Epanechnikov
 from mercer.kernels.weights import Triangular as Triangular
 from mercer.kernels.weights import Tricube as Tricube
 from mercer.kernels.weights import Uniform as Uniform
+from mercer.models.bayesian import BayesianLinearRegression as BayesianLinearRegression
+from mercer.models.calibration import calibration as calibration
+from mercer.models.gaussian_process import GaussianProcessRegressor as GaussianProcessRegressor
 from mercer.models.kernel_ridge import KernelRidge as KernelRidge
+from mercer.models.rbf_interpolator import RBFInterpolator as RBFInterpolator
+from mercer.models.rbf_network import RBFNetwork as RBFNetwork
+from mercer.models.ridge import Ridge as Ridge
+from mercer.models.tune import tune as tune
 from mercer.rkhs.embedding import hsic as hsic
 from mercer.rkhs.embedding import mean_embedding as mean_embedding
 from mercer.rkhs.embedding import mmd as mmd

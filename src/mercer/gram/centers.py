@@ -1,7 +1,7 @@
 """Centres: a few points that stand for all of them.
 
-Uniform sampling is the choice to beat: for a kernel whose spectrum decays slowly nothing else gains. k-means spreads the
-centres over the data, pivoted Cholesky over the feature space (any kind of points, fast-decaying spectra).
+Uniform sampling is the choice to beat: for a kernel whose spectrum decays slowly nothing else gains. k-means spreads
+the centres over the data, pivoted Cholesky over the feature space (any kind of points, fast-decaying spectra).
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from mercer.kernels.points import Array, Points
 from mercer.kernels.radial import ByWidth
 
 RULES = ("uniform", "kmeans", "pivoted")
-# k-means looks at this many points per centre, drawn at random: more do not move the centres by what matters here.
-PER_CENTER = 50
+# k-means and pivoted Cholesky look at this many points per centre, drawn at random: more do not change what matters.
+PER_CENTER = 20
+# Points at which two centres are compared.
+PROBES = 64
 # Lloyd stops when a step lowers the inertia by less than this share of it, or after so many steps.
 GAIN, STEPS = 1e-3, 25
 
@@ -65,27 +67,32 @@ def choose_centers(gram: Gram, m: int, how: Any = "uniform", *, rng: np.random.G
     if how == "pivoted":
         from mercer.gram.pivoted import pivoted_cholesky
 
-        chosen = np.asarray(pivoted_cholesky(gram, m, rng=rng).pivots)[:m]
+        # The factor is as large as K_nm: of many points, look at some.
+        seen = np.sort(rng.choice(n, min(n, max(PER_CENTER * m, 10_000)), replace=False))
+        pivots = pivoted_cholesky(gram if len(seen) == n else gram.restrict(seen), m, rng=rng).pivots
+        chosen = seen[pivots[:m]]
     else:
         chosen = np.sort(rng.choice(n, size=m, replace=False))
     return _distinct(gram.kernel, gram.x.take(chosen))
 
 
 def _distinct(kernel: Similarity, points: Points) -> Points:
-    """The points without those that the kernel cannot tell from an earlier one: ‖φ(x) − φ(z)‖ = 0 to rounding."""
-    n = points.n
-    size = np.abs(kernel.diag(points).astype(np.float64))
+    """The points without those that the kernel cannot tell from an earlier one."""
+    n, diagonal = points.n, kernel.diag(points).astype(np.float64)
+    probe = points.take(np.linspace(0, n - 1, min(n, PROBES)).astype(np.int64))
     repeated = np.zeros(n, dtype=bool)
     for rows in tiling.spans(n, 512):
-        before = slice(0, rows.stop)
-        K = kernel(points.take(rows), points.take(before), dtype=np.float64)
-        own = K[:, rows]
-        # k(x, x) + k(z, z) − 2k(x, z) against the rounding of its terms
-        distance = np.abs(np.diagonal(own)[:, None] + kernel.diag(points)[before] - 2.0 * K)
-        near = distance <= 8.0 * np.finfo(np.float64).eps * (size[rows, None] + size[before])
-        i, j = np.nonzero(near)
-        earlier = j < i + rows.start
-        repeated[i[earlier] + rows.start] = True
+        K = kernel(points.take(rows), points.take(slice(0, rows.stop)), dtype=np.float64)
+        # ‖φ(x) − φ(z)‖² = k(x, x) + k(z, z) − 2k(x, z), against the rounding of its terms, and z before x
+        size = diagonal[rows, None] + diagonal[: rows.stop]
+        near = np.abs(size - 2.0 * K) <= 8.0 * np.finfo(kernel.dtype_of(points)).eps * np.abs(size)
+        near &= np.arange(rows.start, rows.stop)[:, None] > np.arange(rows.stop)
+        found = np.flatnonzero(near.any(axis=1))
+        if len(found):
+            # A conditionally positive kernel has other zeros of that difference: the rest of K must agree, too.
+            x, z = points.take(found + rows.start), points.take(near[found].argmax(axis=1))
+            A, B = kernel(x, probe, dtype=np.float64), kernel(z, probe, dtype=np.float64)
+            repeated[found + rows.start] = np.abs(A - B).max(axis=1) <= 1e-2 * np.abs(A).max(axis=1)
     return points if not repeated.any() else points.take(np.flatnonzero(~repeated))
 
 

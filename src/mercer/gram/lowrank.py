@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
-from scipy.linalg import blas
+from scipy.linalg import blas, lapack
 
 from mercer.errors import InvalidInput
 from mercer.kernels import tiling
@@ -34,8 +34,8 @@ TALLEST = 1024
 # K_nm is stored only if it takes at most this share of the budget, and if to compute an entry takes this many times
 # what it takes to fetch one from memory, at so many bytes per second and thread.
 SHARE, PATIENCE, FETCH = 0.25, 4.0, 8e9
-# Jitter of K_mm in roundings of its largest diagonal entry.
-JITTER = 4.0
+# A centre is kept if it adds more than this many roundings of the largest k(z, z) to the span of the others.
+KEPT = 4.0
 
 
 class Nystrom:
@@ -50,8 +50,9 @@ class Nystrom:
 
     Attributes
     ----------
-    L : the lower Cholesky factor of K_mm + jitter I, float64.
-    jitter : what the factor needed: a few roundings of the largest diagonal entry.
+    centers : the m centres that are left, without those whose functions are in the span of the others to rounding.
+    kept : their positions among the centres given.
+    L : the lower Cholesky factor of their K_mm, float64.
     stored : whether K_nm is kept.
 
     >>> import mercer as mc
@@ -66,14 +67,16 @@ class Nystrom:
     def __init__(
         self, kernel: Similarity, points: Points, centers: Points, dtype: Any = None, budget: Any = None
     ) -> None:
-        self.kernel, self.points, self.centers = kernel, points, centers
-        self.pair = kernel.pair(points, centers, dtype)
-        self.shape, self.dtype = self.pair.shape, self.pair.dtype
         limit = _budget(budget)
-        m = self.shape[1]
         advice = "Take fewer centres, or allow more memory."
-        within(4 * 8 * m * m, limit, f"The factors on {m} centres", advice)
-        self.L, self.jitter = _factor(kernel, centers, self.dtype)
+        within(4 * 8 * centers.n**2, limit, f"The factors on {centers.n} centres", advice)
+        self.kernel, self.points = kernel, points
+        self.dtype = kernel.pair(points, centers, dtype).dtype
+        self.L, self.kept = _factor(kernel, centers, self.dtype)
+        self.centers = centers if len(self.kept) == centers.n else centers.take(self.kept)
+        self.pair = kernel.pair(points, self.centers, self.dtype)
+        self.shape = self.pair.shape
+        m = self.shape[1]
         self.height = int(np.clip(BLOCK // m, 16, TALLEST))
         self.height = max(1, min(self.height, -(-self.shape[0] // tiling.n_threads())))
         self._bounded = kernel.tags.stationary and kernel.tags.normalised
@@ -182,48 +185,61 @@ class Nystrom:
 
     def _whitened(self, points: Points) -> Array:
         """Φᵀ = L⁻¹K_mn of these points, computed in place, in Fortran order."""
-        K = self.kernel(points, self.centers, dtype=self.dtype)
+        return self._solve(self.kernel(points, self.centers, dtype=self.dtype))
+
+    def _solve(self, K: Array) -> Array:
+        """L⁻¹Kᵀ in K's own memory: rows of K in C order are columns of Kᵀ in Fortran order."""
         (trsm,) = blas.get_blas_funcs(("trsm",), (K,))
         return np.asarray(trsm(1.0, self.L.astype(self.dtype), K.T, lower=1, overwrite_b=1))
 
-    def normal_matrix(self, index: Any, roots: Matrix | None = None, tail: Matrix | None = None) -> Matrix:
-        """Φ̃ᵀ(I − QQᵀ)Φ̃ over the rows at these positions, Φ̃ = diag(roots) Φ and Q the orthonormal `tail` there, (m, m).
+    def normal_matrix(
+        self, index: NDArray[np.int64], roots: Matrix | None = None, tail: Matrix | None = None, ridge: float = 0.0
+    ) -> Matrix:
+        """Φ̃ᵀ(I − QQᵀ)Φ̃ + ridge L⁻¹L⁻ᵀ over the rows at these positions, shape (m, m).
 
-        A symmetric rank-k update per chunk of rows, added up in float64.
+        Φ̃ = diag(roots) Φ, Q is the orthonormal `tail`, both at these rows, and the ridge is one on the coefficients,
+        ridge ‖c‖². A symmetric rank-k update per chunk of rows, added up in float64.
         """
         m = self.shape[1]
+        (syrk,) = blas.get_blas_funcs(("syrk",), dtype=self.dtype)
         H = np.zeros((m, m), order="F")
         G = np.zeros((m, 0 if tail is None else tail.shape[1]))
         for part in tiling.spans(len(index), max(2048, m)):
             Phi = self._whitened(self.points.take(index[part]))
             if roots is not None:
                 Phi *= roots[part].astype(self.dtype)
-            (syrk,) = blas.get_blas_funcs(("syrk",), (Phi,))
             H += syrk(1.0, Phi, lower=1)
             if tail is not None:
                 G += Phi @ tail[part].astype(self.dtype)
         H -= np.tril(G @ G.T)
+        if ridge > 0.0:
+            # As m more rows of K_nm that are √ridge I.
+            Phi = self._solve(np.sqrt(ridge) * np.eye(m, dtype=self.dtype))
+            H += syrk(1.0, Phi, lower=1)
         return H + np.tril(H, -1).T
 
 
-def _factor(kernel: Similarity, centers: Points, dtype: np.dtype[Any]) -> tuple[Matrix, float]:
-    """L with L Lᵀ = K_mm + jitter I, and the jitter: some roundings of the dtype that K_nm comes in, at least.
+def _factor(kernel: Similarity, centers: Points, dtype: np.dtype[Any]) -> tuple[Matrix, NDArray[np.int64]]:
+    """L with L Lᵀ = K_mm over the centres that are kept, and their positions.
 
-    A smaller eigenvalue of K_mm would amplify the rounding of K_nm by more than its root.
+    A centre is dropped if less than some roundings of K_nm's dtype is left of k(z, z) once those before it are
+    projected out: it adds no function to their span, and would amplify those roundings.
     """
     K = kernel(centers, dtype=np.float64)
-    scale = float(np.diagonal(K).max())
-    jitter = JITTER * float(np.finfo(dtype).eps) * scale
-    while jitter <= 1e-3 * scale:
-        A = K.copy()
-        A.flat[:: len(A) + 1] += jitter
-        try:
-            return np.asarray(sla.cholesky(A, lower=True, overwrite_a=True, check_finite=False)), jitter
-        except np.linalg.LinAlgError:
-            jitter *= 10.0
-    lowest = float(sla.eigvalsh(K, subset_by_index=[0, 0])[0])
-    raise InvalidInput(
-        "The Gram matrix of the centres must be positive semidefinite",
-        got=f"the eigenvalue {lowest:.4g} < 0 on {len(K)} centres",
-        advice="mc.check(kernel, X) shows the violation, kernel.proof() the unproven part.",
-    )
+    m, scale = len(K), float(np.diagonal(K).max())
+    tolerance = scale * max(KEPT * float(np.finfo(dtype).eps), m * float(np.finfo(np.float64).eps))
+    L, info = lapack.dpotrf(K.T, lower=1, clean=1)
+    if not info and float(np.diagonal(L).min()) ** 2 > tolerance:
+        return L, np.arange(m)
+    L, pivots, rank, _ = lapack.dpstrf(K.T, lower=1, tol=tolerance)
+    order, rank = pivots - 1, int(rank)
+    rest = L[rank:, :rank]
+    left = np.abs(K[np.ix_(order[rank:], order[rank:])] - rest @ rest.T)
+    if rank == 0 or left.max(initial=0.0) > 100.0 * tolerance:
+        lowest = float(sla.eigvalsh(K, subset_by_index=[0, 0])[0])
+        raise InvalidInput(
+            "The Gram matrix of the centres must be positive semidefinite and not zero",
+            got=f"the eigenvalue {lowest:.4g} on {m} centres, the largest diagonal entry being {scale:.4g}",
+            advice="mc.check(kernel, X) shows the violation, kernel.proof() the unproven part.",
+        )
+    return np.asfortranarray(np.tril(L[:rank, :rank])), order[:rank].astype(np.int64)

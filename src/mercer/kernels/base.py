@@ -254,10 +254,14 @@ class Similarity(Value, ABC):
         totals = tiling.Totals((len(self.theta),))
 
         def work(block: Block, share: int) -> None:
+            adjoint = G[block.rows, block.cols]
+            if pair.same and not block.diagonal:
+                # k is symmetric: a tile below the diagonal stands for its mirror image too.
+                adjoint = adjoint + G[block.cols, block.rows].T
             with np.errstate(over="ignore", invalid="ignore"):
-                totals[share] += self.tile_gradient(block, G[block.rows, block.cols])
+                totals[share] += self.tile_gradient(block, adjoint)
 
-        tiling.each(pair, work, triangle=False)
+        tiling.each(pair, work)
         return _finite_gradient(totals.sum(), self)
 
     def input_gradient(self, X: Any, G: Any, Z: Any = None) -> NDArray[np.float64]:

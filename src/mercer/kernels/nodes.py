@@ -47,6 +47,12 @@ def operand(value: Any, rule: str) -> Kernel:
             got=f"the smoothing weight {value!r}",
             advice="Weights are not positive semidefinite; use them in smoothers, or take a Gaussian or Matern kernel.",
         )
+    if isinstance(value, Similarity):
+        raise RuleBroken(
+            f"{rule}: every operand must be a kernel",
+            got=repr(value),
+            advice="It is not positive semidefinite by itself; use it as it is, e.g. in mc.RBFNetwork.",
+        )
     if is_number(value):
         if value > 0:
             return Constant(float(value))

@@ -251,7 +251,8 @@ def _not_two_dimensional(shape: tuple[int, ...]) -> InvalidInput:
     advice = "Reshape your data to one row per point."
     if len(shape) == 1:
         advice = (
-            "Reshape your data: np.reshape(X, (-1, 1)) makes n points with one column, np.reshape(X, (1, -1)) one point with n columns; "
+            "Reshape your data: np.reshape(X, (-1, 1)) makes n points with one column, "
+            "np.reshape(X, (1, -1)) one point with n columns; "
             "for categories there is Delta(), for sets Intersection()."
         )
     return InvalidInput("A data set of vectors must be 2-D, one row per point", got=f"shape {shape}", advice=advice)

@@ -110,7 +110,10 @@ class Radial(ByWidth):
     def _slopes(self, block: Block, G: Array) -> tuple[NDArray[np.float64], Array]:
         """u, and Gᵢⱼ φ'(uᵢⱼ), 0 where u = 0: all derivatives of u vanish there."""
         u = self._u(block)
-        return u, np.where(u > 0, G * self._slope(u), 0.0)
+        M = self._slope(u)
+        M *= G
+        M[u == 0] = 0.0
+        return u, M
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         width = np.empty(0) if "sigma" in self.fixed else self._width_gradient(*self._slopes(block, G), block)
@@ -282,7 +285,10 @@ class Gaussian(Radial, Kernel):
         _loops.tiles.gaussian_from_sqdist_(sqdist, 0.5 / sigma**2)
 
     def _slope(self, u: Array) -> Array:
-        return np.asarray(-0.5 * np.exp(-0.5 * u))
+        slope: Array = np.multiply(u, -0.5)
+        _loops.tiles.exp_(slope)
+        slope *= -0.5
+        return slope
 
     def log_tile(self, block: Block, out: Array) -> None:
         own, sigma = self._own(block)

@@ -17,7 +17,7 @@ from mercer.kernels.points import Points
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
 from mercer.models.base import KernelEstimator, Matrix, penalties
-from mercer.models.smoother import LinearSmoother
+from mercer.models.smoother import PenalisedSmoother, per_target
 from mercer.problems.objective import LeastSquares
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
@@ -30,7 +30,7 @@ from mercer.tuning.loo import alpha_path
 from mercer.tuning.search import tune_problem
 
 
-class KernelRidge(LinearSmoother, KernelEstimator):
+class KernelRidge(PenalisedSmoother, KernelEstimator):
     """Ridge regression in the Hilbert space of a kernel: f = Σ cᵢ k(xᵢ, ·) + b with c = (K + alpha I)⁻¹(y − b).
 
     f minimises ½ Σ wᵢ (yᵢ − f(xᵢ))² + ½ alpha ‖f‖². alpha = 0 is kernel least squares: of all functions with the least
@@ -101,7 +101,7 @@ class KernelRidge(LinearSmoother, KernelEstimator):
         """
         rows = self._training(X, y, sample_weight)
         self._rows = rows
-        self._cache: dict[Any, Any] = {}
+        self._cache = {}
         alpha = penalties(1.0 if isinstance(self.alpha, str) else self.alpha, rows.y.shape[1])
         if isinstance(self.alpha, str) and self.alpha != "loo":
             raise InvalidInput(
@@ -130,7 +130,7 @@ class KernelRidge(LinearSmoother, KernelEstimator):
         if not solution.stats.get("converged", True):
             warnings.warn(solution.status, ConvergenceWarning, stacklevel=2)
         self._penalties = problem.alpha
-        self.alpha_ = float(self._penalties[0]) if len(set(self._penalties)) == 1 else self._penalties
+        self.alpha_ = per_target(self._penalties)
         self.solver_, self.status_, self.residual_ = solution.solver, solution.status, solution.residual
         self.rank_ = solution.stats.get("rank")
         tail = None
@@ -152,21 +152,6 @@ class KernelRidge(LinearSmoother, KernelEstimator):
         """∇f(x) by the columns of X, shape (m, d) or (m, t, d)."""
         points = self._queries(X)
         return self.function_.gradient(points)
-
-    @property
-    def degrees_of_freedom_(self) -> Any:
-        """tr K(K + alpha I)⁻¹, the number of targets that the fit could follow freely; one per target if alphas differ.
-
-        It runs from n (interpolation) down to 0, or to 1 with an intercept.
-        """
-        check_is_fitted(self)
-        found = [self._factor(float(alpha)).degrees_of_freedom for alpha, _ in self._by_alpha()]
-        if len(found) == 1:
-            return found[0]
-        everywhere = np.empty(len(self._penalties))
-        for value, (_, columns) in zip(found, self._by_alpha()):
-            everywhere[columns] = value
-        return everywhere
 
     def cv_predictions(self, cv: Any = 5) -> NDArray[Any]:
         """f₋B(xᵢ): the prediction at each training point of the model fitted without its whole fold, in closed form.
@@ -196,10 +181,6 @@ class KernelRidge(LinearSmoother, KernelEstimator):
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: the function and its rows, not the factorisations that can be computed again."""
-        return {**super().__getstate__(), **({"_cache": {}} if "_cache" in self.__dict__ else {})}
-
     def _problem(self, alpha: Matrix) -> LeastSquares:
         rows = self._rows
         tail = np.ones((len(rows), 1)) if self.fit_intercept else None
@@ -208,21 +189,17 @@ class KernelRidge(LinearSmoother, KernelEstimator):
     def _tune(self, alpha: Matrix) -> Matrix:
         problem = self._problem(alpha)
         self.tuning_ = tune_problem(
-            self.kernel_, self._rows.points, problem.y, float(alpha.mean()), problem.roots, problem.tail, by=str(self.tune)
+            self.kernel_,
+            self._rows.points,
+            problem.y,
+            float(alpha.mean()),
+            problem.roots,
+            problem.tail,
+            by=str(self.tune),
+            random_state=self.random_state,
         )
         self.kernel_ = self.tuning_.kernel
         return np.full(len(alpha), self.tuning_.alpha)
-
-    def _by_alpha(self) -> list[tuple[float, NDArray[np.int64]]]:
-        """Every different alpha with the targets it belongs to."""
-        return [(float(a), np.flatnonzero(self._penalties == a)) for a in np.unique(self._penalties)]
-
-    def _factor(self, alpha: float) -> Factor | FeatureFactor:
-        """The system at this alpha, factorised at the first use and kept."""
-        made = self._cache.get(alpha)
-        if made is None:
-            made = self._cache[alpha] = self._factorise(alpha)
-        return made
 
     def _factorise(self, alpha: float) -> Factor | FeatureFactor:
         problem = self._problem(self._penalties)
@@ -248,23 +225,12 @@ class KernelRidge(LinearSmoother, KernelEstimator):
             self._cache["whiten"] = vectors[:, used] / np.sqrt(values[used])
         return self.kernel_(points, centres, dtype=np.float64) @ self._cache["whiten"]
 
-    def _smoother(self, X: Any) -> Matrix:
+    def _apply(self, factor: Factor | FeatureFactor, X: Any) -> Matrix:
         points = self._queries(X)
-        if len(self._by_alpha()) > 1:
-            raise InvalidInput(
-                "Intervals need one alpha for all targets", got=f"alpha_ = {self.alpha_}", advice="Fit them apart."
-            )
-        factor = self._factor(float(self._penalties[0]))
         tail = np.ones((points.n, 1)) if self.fit_intercept else None
         if isinstance(factor, Factor):
             return factor.smoother(self.kernel_(points, self._rows.points, dtype=np.float64), tail)
         return factor.smoother(self._nystrom_features(points), tail)
-
-    def _leave_one_out(self) -> Matrix:
-        residuals = np.empty_like(self._rows.y)
-        for alpha, columns in self._by_alpha():
-            residuals[:, columns] = self._factor(alpha).leave_one_out(self._rows.y[:, columns])
-        return residuals
 
     def _folds(self, cv: Any) -> NDArray[np.int64]:
         """A fold label for each fitted row."""

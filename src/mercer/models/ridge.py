@@ -24,7 +24,7 @@ from mercer.kernels.views import Mapped
 from mercer.memory import budget as memory_budget
 from mercer.memory import show_bytes, show_count, within
 from mercer.models.base import KernelEstimator, Matrix, Rows, _columns, penalties, training_points
-from mercer.models.smoother import LinearSmoother
+from mercer.models.smoother import PenalisedSmoother, per_target
 from mercer.problems.objective import LeastSquares
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
@@ -98,7 +98,7 @@ def _finite_map(kernel: Kernel, points: Points) -> FeatureMap:
         ) from None
 
 
-class Ridge(LinearSmoother, KernelEstimator):
+class Ridge(PenalisedSmoother, KernelEstimator):
     """Ridge regression on features: f(x) = wᵀφ(x) + b that minimises ½ Σ vᵢ (yᵢ − f(xᵢ))² + ½ alpha ‖w‖².
 
     The primal form solves for M weights, w = (ΦᵀΦ + alpha I)⁻¹Φᵀy; the dual form for N coefficients, w = Φᵀc with
@@ -183,7 +183,7 @@ class Ridge(LinearSmoother, KernelEstimator):
         if tune:
             weights = None if rows.roots is None else rows.roots**2
             self._penalties = choose_alpha(self._cache["spectrum"], rows.y, weights)
-        self.alpha_ = float(self._penalties[0]) if len(set(self._penalties)) == 1 else self._penalties
+        self.alpha_ = per_target(self._penalties)
         self._solve()
         how = "a Cholesky factor" if self.form_ == "dual" else "the normal equations, refined"
         if "spectrum" in self._cache:
@@ -238,23 +238,7 @@ class Ridge(LinearSmoother, KernelEstimator):
             return spectrum.rank - int(outside < 1e-8 * np.linalg.norm(spectrum.tail))
         return spectrum.rank
 
-    @property
-    def degrees_of_freedom_(self) -> Any:
-        """tr K(K + alpha I)⁻¹, the number of targets that the fit could follow freely; one per target if alphas differ.
-
-        It runs from the rank of the features (least squares) down to 0; an intercept adds one.
-        """
-        check_is_fitted(self)
-        found = np.empty(len(self._penalties))
-        for alpha, columns in self._by_alpha():
-            found[columns] = self._factor(alpha).degrees_of_freedom
-        return float(found[0]) if len(set(self._penalties)) == 1 else found
-
     # -- inside ---------------------------------------------------------------------------------------------------
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: the weights and the rows, not the factorisations that can be computed again."""
-        return {**super().__getstate__(), **({"_cache": {}} if "_cache" in self.__dict__ else {})}
 
     def _choose(self) -> tuple[str, str]:
         """The form, and why."""
@@ -338,16 +322,6 @@ class Ridge(LinearSmoother, KernelEstimator):
             return None
         return by_normal_equations(Phi, y, alpha, self._rows.roots, self._tail(len(y)))
 
-    def _by_alpha(self) -> list[tuple[float, NDArray[np.int64]]]:
-        """Every different alpha with the targets it belongs to."""
-        return [(float(a), np.flatnonzero(self._penalties == a)) for a in np.unique(self._penalties)]
-
-    def _factor(self, alpha: float) -> Factor | FeatureFactor:
-        """The system at this alpha, factorised at the first use and kept."""
-        if alpha not in self._cache:
-            self._cache[alpha] = self._factorise(alpha)
-        return self._cache[alpha]
-
     def _factorise(self, alpha: float) -> Factor | FeatureFactor:
         if "spectrum" not in self._cache and self.form_ == "dual" and alpha > 0:
             problem = self._problem()
@@ -357,20 +331,9 @@ class Ridge(LinearSmoother, KernelEstimator):
             self._cache["spectrum"] = self._spectrum()
         return self._cache["spectrum"].at(alpha)
 
-    def _smoother(self, X: Any) -> Matrix:
+    def _apply(self, factor: Factor | FeatureFactor, X: Any) -> Matrix:
         points = self._queries(X)
-        if len(self._by_alpha()) > 1:
-            raise InvalidInput(
-                "Intervals need one alpha for all targets", got=f"alpha_ = {self.alpha_}", advice="Fit them apart."
-            )
-        factor = self._factor(float(self._penalties[0]))
         tail = self._tail(points.n)
         if isinstance(factor, Factor):
             return factor.smoother(self.kernel_(points, self._rows.points, dtype=np.float64), tail)
         return factor.smoother(self._design.matrix(points), tail)
-
-    def _leave_one_out(self) -> Matrix:
-        residuals = np.empty_like(self._rows.y)
-        for alpha, columns in self._by_alpha():
-            residuals[:, columns] = self._factor(alpha).leave_one_out(self._rows.y[:, columns])
-        return residuals

@@ -7,6 +7,7 @@ leave-one-out residual: the n models that jackknife+ asks for cost one matrix pr
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from mercer.errors import InvalidInput
 from mercer.kernels import tiling
 from mercer.kernels.points import take
 from mercer.models.base import Rows
+from mercer.solvers.base import Factor
+from mercer.solvers.primal import FeatureFactor
 
 Matrix = NDArray[np.float64]
 
@@ -42,6 +45,10 @@ class LinearSmoother(RegressorMixin):  # type: ignore[misc]  # scikit-learn has 
     def _smoother(self, X: Any) -> Matrix:
         """lᵢ(z) for every query z of X and every training row i, shape (m, n)."""
         raise NotImplementedError
+
+    def _smoothers(self, X: Any) -> Iterator[tuple[NDArray[np.int64], Matrix]]:
+        """Groups of targets, with the weights that they share."""
+        yield np.arange(self._rows.y.shape[1]), self._smoother(X)
 
     def _leave_one_out(self) -> Matrix:
         """yᵢ − f₋ᵢ(xᵢ), shape (n, t)."""
@@ -97,13 +104,74 @@ class LinearSmoother(RegressorMixin):  # type: ignore[misc]  # scikit-learn has 
         values = np.asarray(self.predict(X), dtype=np.float64).reshape(-1, y.shape[1])
         ends = np.empty((*values.shape, 2))
         for span in tiling.spans(len(values), max(1, ENTRIES // n)):
-            weights = self._smoother(take(X, np.arange(len(values))[span]))
-            for t in range(values.shape[1]):
-                others = values[span, t, None] - weights * residuals[:, t]  # f₋ᵢ(z)
-                spread = np.abs(residuals[:, t])
-                ends[span, t, 0] = np.partition(others - spread, n - k, axis=1)[:, n - k]
-                ends[span, t, 1] = np.partition(others + spread, k - 1, axis=1)[:, k - 1]
+            for targets, weights in self._smoothers(take(X, np.arange(len(values))[span])):
+                for t in targets:
+                    others = values[span, t, None] - weights * residuals[:, t]  # f₋ᵢ(z)
+                    spread = np.abs(residuals[:, t])
+                    ends[span, t, 0] = np.partition(others - spread, n - k, axis=1)[:, n - k]
+                    ends[span, t, 1] = np.partition(others + spread, k - 1, axis=1)[:, k - 1]
         return self._rows.shaped(ends)
+
+
+class PenalisedSmoother(LinearSmoother):
+    """A smoother with one penalty per target, whose system is factorised once for each different one.
+
+    A subclass sets `_penalties` (t,) and an empty `_cache`, and implements `_factorise` and `_apply`. What is
+    factorised is kept but not pickled: it can be made again.
+    """
+
+    _penalties: Matrix
+    _cache: dict[Any, Any]
+
+    def _factorise(self, alpha: float) -> Factor | FeatureFactor:
+        """The system at this alpha."""
+        raise NotImplementedError
+
+    def _apply(self, factor: Factor | FeatureFactor, X: Any) -> Matrix:
+        """lᵢ(z) for every query of X, shape (m, n)."""
+        raise NotImplementedError
+
+    @property
+    def degrees_of_freedom_(self) -> Any:
+        """tr K(K + alpha I)⁻¹, the number of targets that the fit could follow freely; one per target if alphas differ.
+
+        It runs from n (interpolation), or the number of features, down to 0; an intercept adds one.
+        """
+        check_is_fitted(self)
+        found = np.empty(len(self._penalties))
+        for alpha, columns in self._by_alpha():
+            found[columns] = self._factor(alpha).degrees_of_freedom
+        return per_target(found)
+
+    def _by_alpha(self) -> list[tuple[float, NDArray[np.int64]]]:
+        """Every different alpha with the targets it belongs to."""
+        return [(float(a), np.flatnonzero(self._penalties == a)) for a in np.unique(self._penalties)]
+
+    def _factor(self, alpha: float) -> Factor | FeatureFactor:
+        """The system at this alpha, factorised at the first use and kept."""
+        if alpha not in self._cache:
+            self._cache[alpha] = self._factorise(alpha)
+        made: Factor | FeatureFactor = self._cache[alpha]
+        return made
+
+    def _smoothers(self, X: Any) -> Iterator[tuple[NDArray[np.int64], Matrix]]:
+        for alpha, columns in self._by_alpha():
+            yield columns, self._apply(self._factor(alpha), X)
+
+    def _leave_one_out(self) -> Matrix:
+        residuals = np.empty_like(self._rows.y)
+        for alpha, columns in self._by_alpha():
+            residuals[:, columns] = self._factor(alpha).leave_one_out(self._rows.y[:, columns])
+        return residuals
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "_cache": {}} if "_cache" in state else state
+
+
+def per_target(values: Matrix) -> Any:
+    """One number if all targets have the same, else one each."""
+    return float(values[0]) if len(set(values)) == 1 else values
 
 
 def _rank(coverage: Any, n: int) -> int:

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from mercer.errors import InvalidInput
 from mercer.gram import Gram, TiledGram
-from mercer.kernels.base import Kernel, Similarity, join
+from mercer.kernels.base import Kernel, Similarity, Weight, join
 from mercer.kernels.points import Array, Points, is_frame
 
 
@@ -19,8 +19,8 @@ def hilbert(kernel: Any) -> Kernel:
         return kernel
     raise InvalidInput(
         "Lengths and distances need a kernel: only a positive semidefinite function is an inner product",
-        got=f"the smoothing weight {kernel!r}" if isinstance(kernel, Similarity) else repr(kernel),
-        advice="No Hilbert space belongs to a weight; use a kernel such as mc.Gaussian or mc.Matern.",
+        got=f"the smoothing weight {kernel!r}" if isinstance(kernel, Weight) else repr(kernel),
+        advice="No Hilbert space belongs to it; use a kernel such as mc.Gaussian or mc.Matern.",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
+from math import comb
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +15,33 @@ from mercer.errors import InvalidInput
 from mercer.kernels.points import Array, Points
 
 Matrix = NDArray[np.float64]
+
+
+class Singular(InvalidInput, np.linalg.LinAlgError):
+    """A linear system without a unique solution, in the three parts of every error."""
+
+
+def factors(d: int, degree: int) -> list[tuple[int, ...]]:
+    """The columns whose product is a monomial, for every monomial up to the degree: (), (0,), (1,), (0, 0), …
+
+    >>> factors(2, 1)
+    [(), (0,), (1,)]
+    """
+    return [c for total in range(degree + 1) for c in combinations_with_replacement(range(d), total)]
+
+
+def monomials(X: Matrix, degree: int) -> Matrix:
+    """Every monomial up to the degree of the columns of X, shape (…, d) → (…, p); none for degree −1.
+
+    >>> monomials(np.array([[2.0, 3.0]]), 2)
+    array([[1., 2., 3., 4., 6., 9.]])
+    """
+    columns = factors(X.shape[-1], degree)
+    out = np.empty((*X.shape[:-1], len(columns)))
+    at = {e: j for j, e in enumerate(columns)}
+    for j, e in enumerate(columns):
+        out[..., j] = out[..., at[e[:-1]]] * X[..., e[-1]] if e else 1.0
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,14 +67,33 @@ class Monomials:
 
     def exponents(self, d: int) -> list[tuple[int, ...]]:
         """The columns that are multiplied, for each monomial."""
-        return [c for degree in range(self.degree + 1) for c in combinations_with_replacement(range(d), degree)]
+        return factors(d, self.degree)
 
     def __call__(self, points: Points) -> Matrix:
         """The values of every monomial at every point, shape (n, p)."""
         if self.degree == 0:
             return np.ones((points.n, 1))
-        X = self._coordinates(points)
-        return np.stack([X[:, list(e)].prod(axis=1) for e in self.exponents(X.shape[1])], axis=1)
+        return monomials(self._coordinates(points), self.degree)
+
+    def require_unisolvent(self, points: Points) -> None:
+        """Raise unless the points determine a polynomial of this degree: no other than 0 vanishes on all of them."""
+        P = self(points)
+        n, p = P.shape
+        rank = _rank(P)
+        if rank == p:
+            return
+        d = _dense(points).shape[1]
+        lower = next((m for m in range(self.degree - 1, -1, -1) if _rank(P[:, : comb(d + m, m)]) == comb(d + m, m)), -1)
+        why = (
+            f"only {n}"
+            if n < p
+            else f"{n} of rank {rank} (on a common " + ("line or plane)" if lower < 1 else "curve)")
+        )
+        raise Singular(
+            f"A polynomial tail of degree {self.degree} needs points that determine its {p} monomials",
+            got=why,
+            advice=f"Degree {lower} would do, with a radial function of order ≤ {lower + 1}; or add points.",
+        )
 
     def gradient(self, points: Points) -> Matrix:
         """∂pⱼ(x)/∂x at every point, shape (n, p, d)."""
@@ -110,7 +157,7 @@ class Tail:
         return Tail(self.basis, self.coef * factor)
 
     def plus(self, other: Tail) -> Tail:
-        """The sum of two tails: of the same functions, or one of them a constant (the first function of every basis)."""
+        """The sum of two tails: of the same functions, or one of them a constant (the first of every basis)."""
         basis = self.basis if self.basis.degree >= other.basis.degree else other.basis
         parts = [self, other]
         if not all(_same(part.basis, basis) or part.basis.degree == 0 for part in parts):
@@ -131,6 +178,11 @@ def _same(a: Monomials, b: Monomials) -> bool:
         and np.array_equal(np.asarray(a.shift), np.asarray(b.shift))
         and np.array_equal(np.asarray(a.scale), np.asarray(b.scale))
     )
+
+
+def _rank(P: Matrix) -> int:
+    """The numerical rank; monomials within [−1, 1] have columns of about the same size."""
+    return int(np.linalg.matrix_rank(P, tol=1e-10 * np.sqrt(len(P)))) if P.size else 0
 
 
 def _dense(points: Points) -> Matrix:

@@ -181,7 +181,13 @@ def solve(
 
         more: dict[str, Any] = {} if tol is None else {"tol": tol}
         solution = nystrom.solve(
-            problem, n_centers=n_centers, centers=centers, random_state=random_state, budget=budget, **more
+            problem,
+            n_centers=n_centers,
+            centers=centers,
+            random_state=random_state,
+            budget=budget,
+            progress=progress,
+            **more,
         )
     elif choice.solver == "eigen":
         solution = _spectral(problem)

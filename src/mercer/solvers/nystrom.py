@@ -19,7 +19,6 @@ float64; in float32 it keeps the coefficients from growing until f is rounding o
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +32,7 @@ from mercer.gram.lowrank import Nystrom
 from mercer.memory import budget as _budget
 from mercer.problems.objective import LeastSquares
 from mercer.solvers.base import Matrix, Solution
+from mercer.solvers.cg import Progress, Step
 
 # Up to this n m² (about a tenth of a second) the normal equations are solved exactly, in float64.
 EXACT = 4e9
@@ -66,7 +66,7 @@ def solve(
     max_iter: int = 200,
     random_state: int = 0,
     budget: Any = None,
-    progress: Callable[[Any], bool] | None = None,
+    progress: Progress | None = None,
 ) -> Solution:
     """The minimiser over the span of the centres, by preconditioned conjugate gradients.
 
@@ -80,7 +80,7 @@ def solve(
     max_iter : passes over the rows.
     random_state : seed of the centres and of the rows that the preconditioner sees.
     budget : memory, see `memory.budget`.
-    progress : called after every iteration with a line of text; conjugate gradients stop where it returns True.
+    progress : called with a `cg.Step` after every iteration; False stops it there.
 
     >>> import mercer as mc
     >>> from mercer.problems.objective import LeastSquares
@@ -113,18 +113,18 @@ def solve(
         steps += passes
         if error <= tol or stopped or steps >= max_iter:
             break
-    stats = {"iterations": steps, "centers": m, "sampled_rows": rows, "dtype": str(Phi.dtype), "stored": Phi.stored}
-    solution = Solution(
-        coef, tail, "nystrom", _status(problem, centers, chosen.n, stats, error), error, stats, Phi.centers
-    )
-    if not error <= tol:
-        warnings.warn(
-            f"Conjugate gradients stopped at relative error {error:.2g} > tol = {tol:g} after {steps} iterations. "
-            "Raise `max_iter`, `tol` or `alpha`.",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-    return solution
+    stats = {
+        "iterations": steps,
+        "converged": error <= tol,
+        "centers": m,
+        "sampled_rows": rows,
+        "dtype": str(Phi.dtype),
+        "stored": Phi.stored,
+    }
+    status = _status(problem, centers, chosen.n, stats, error)
+    if not stats["converged"]:
+        status = f"stopped after {steps} iterations above the tolerance {tol:g} (raise it, or alpha): {status}"
+    return Solution(coef, tail, "nystrom", status, error, stats, Phi.centers)
 
 
 def _status(problem: LeastSquares, centers: Any, wanted: int, stats: dict[str, Any], error: float) -> str:
@@ -275,7 +275,7 @@ def _conjugate_gradients(
     beta: Matrix,
     tol: float,
     max_iter: int,
-    progress: Callable[[Any], bool] | None,
+    progress: Progress | None,
 ) -> tuple[Matrix, float, int, bool]:
     """β, its relative error (the largest of the targets'), the number of steps, and whether `progress` stopped them."""
     first = _dots(system.target, precondition(system.target))
@@ -307,7 +307,7 @@ def _conjugate_gradients(
             P, rho = Z + np.maximum(turn, 0.0) * P, _dots(R, Z)
             steps += 1
             now = size(rho)
-            if progress is not None and progress(f"iteration {steps}: relative error {now:.2e} (tol {tol:g})"):
+            if progress is not None and not progress(Step(steps, now, tol)):
                 stopped = True
             if now < 0.5 * halved:
                 halved, at = now, steps

@@ -15,7 +15,7 @@ from scipy.linalg import blas
 
 from mercer.kernels.base import Similarity
 from mercer.kernels.points import Points
-from mercer.tuning.loo import Matrix, bordered
+from mercer.tuning.loo import Matrix, System, threads
 
 
 def log_evidence(
@@ -79,19 +79,21 @@ def _evidence(
     shifts: tuple[float, float] | None,
 ) -> tuple[float, Matrix, float]:
     n, t = y.shape
-    J, log_determinant = bordered(kernel, points, alpha, roots, tail)
-    if tail is not None:
-        log_determinant -= float(np.linalg.slogdet(tail.T @ tail)[1])
-        n -= tail.shape[1]
-    c = J @ y
-    misfit, shift = float(np.vdot(y, c)), 0.0
-    if shifts is not None and n > 0:
-        shift = float(np.clip(np.log(max(misfit, np.finfo(np.float64).tiny) / (n * t)), *shifts))
-    shrink = float(np.exp(-shift))
-    value = -0.5 * (shrink * misfit + t * (log_determinant + n * (shift + np.log(2 * np.pi))))
-    if not gradient:
-        return value, np.empty(0), shift
-    # ½(ccᵀ − tJ) in place; the factor e^δ of dK and that of J cancel.
-    adjoint = blas.dgemm(0.5 * shrink, c, c, beta=-0.5 * t, c=J.T, trans_b=True, overwrite_c=1)
-    noise = np.diagonal(adjoint) if roots is None else np.diagonal(adjoint) / roots**2
-    return value, np.append(kernel.gradient(points, adjoint.T), alpha * float(noise.sum())), shift
+    with threads(n):
+        system = System(kernel, points, alpha, roots, tail)
+        log_determinant, c = system.log_determinant, system.solve(y)
+        if tail is not None:
+            log_determinant -= float(np.linalg.slogdet(tail.T @ tail)[1])
+            n -= tail.shape[1]
+        misfit, shift = float(np.vdot(y, c)), 0.0
+        if shifts is not None and n > 0:
+            shift = float(np.clip(np.log(max(misfit, np.finfo(np.float64).tiny) / (n * t)), *shifts))
+        shrink = float(np.exp(-shift))
+        value = -0.5 * (shrink * misfit + t * (log_determinant + n * (shift + np.log(2 * np.pi))))
+        if not gradient:
+            return value, np.empty(0), shift
+        J = system.inverse()
+        # ½(ccᵀ − tJ) in place; the factor e^δ of dK and that of J cancel.
+        adjoint = blas.dgemm(0.5 * shrink, c, c, beta=-0.5 * t, c=J.T, trans_b=True, overwrite_c=1)
+        noise = np.diagonal(adjoint) if roots is None else np.diagonal(adjoint) / roots**2
+        return value, np.append(kernel.gradient(points, adjoint.T), alpha * float(noise.sum())), shift

@@ -10,8 +10,8 @@ one product of matrices for all parameters together.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg as sla
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from mercer import memory
+from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
 from mercer.kernels.points import Points
 from mercer.solvers.eigen import Spectrum
@@ -32,9 +33,11 @@ BEYOND = 100.0
 PER_DECADE = 3
 # Errors that differ by less than this share of the targets' size are the same error: the larger alpha is the simpler.
 FLAT = 1e-10
+# Up to this many points matrices are too small for several threads.
+ONE_THREAD = 512
 
 
-# -- every alpha from one eigendecomposition -----------------------------------------------------------------------------
+# -- every alpha from one eigendecomposition ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +84,7 @@ def alpha_path(spectrum: Spectrum | FeatureSpectrum, y: Matrix, weights: Matrix 
     w = w / w.sum()
     path = _Path(spectrum, y, w)
     logs = _range(spectrum)
-    targets = np.arange(y.shape[1])
+    targets = list(range(y.shape[1]))
     errors = np.stack([path.errors(logs, t) for t in targets], axis=1)
     flat = FLAT * (w @ y**2)
     best = np.array([_largest_of_least(errors[:, t], flat[t]) for t in targets])
@@ -98,6 +101,13 @@ def alpha_path(spectrum: Spectrum | FeatureSpectrum, y: Matrix, weights: Matrix 
                 chosen[t], least[t] = fine[at], found[at]
         step /= 4
     return AlphaPath(np.exp(logs), errors, np.exp(chosen), least)
+
+
+def path_errors(spectrum: Spectrum | FeatureSpectrum, y: Matrix, logs: Matrix, weights: Matrix | None = None) -> Matrix:
+    """The mean weighted leave-one-out squared error at each log alpha, shape (a, t)."""
+    w = spectrum.roots**2 if weights is None else weights
+    path = _Path(spectrum, y, w / w.sum())
+    return np.stack([path.errors(logs, t) for t in range(y.shape[1])], axis=1)
 
 
 def _range(spectrum: Spectrum | FeatureSpectrum) -> Matrix:
@@ -145,54 +155,73 @@ class _Path:
 # -- one kernel, one alpha, with the derivative ------------------------------------------------------------------------
 
 
-class Bordered(NamedTuple):
-    """The system at one kernel and one alpha.
+def threads(n: int) -> contextlib.AbstractContextManager[None]:
+    """One BLAS thread for small matrices: several would only wait for each other."""
+    return tiling.single_threaded_blas() if n <= ONE_THREAD else contextlib.nullcontext()
 
-    J : the first n rows and columns of [[K + alpha W⁻¹, P], [Pᵀ, 0]]⁻¹.
+
+class System:
+    """[[K + alpha W⁻¹, P], [Pᵀ, 0]] at one kernel and one alpha, in the memory of one matrix.
+
+    Attributes
+    ----------
     log_determinant : log det(K + alpha W⁻¹) + log det(Pᵀ(K + alpha W⁻¹)⁻¹P).
-    """
-
-    J: Matrix
-    log_determinant: float
-
-
-def bordered(
-    kernel: Similarity, points: Points, alpha: float, roots: Matrix | None = None, tail: Matrix | None = None
-) -> Bordered:
-    """The inverse that both criteria are made of, in the memory of one matrix.
 
     Raises `numpy.linalg.LinAlgError` where K + alpha W⁻¹ is not positive definite to rounding.
     """
-    K = kernel(points, dtype=np.float64)
-    if roots is not None:
-        K *= roots[:, None]
-        K *= roots
-    n = len(K)
-    K.flat[:: n + 1] += alpha
-    # A symmetric C-ordered matrix is its own Fortran-ordered transpose, whose upper triangle is K's lower one.
-    factor, info = lapack.dpotrf(K.T, lower=0, overwrite_a=1, clean=0)
-    if info:
-        raise np.linalg.LinAlgError(f"pivot {info} of {n} is not positive")
-    log_determinant = 2.0 * float(np.log(np.diagonal(factor)).sum())
-    V = None
-    if tail is not None:
-        P = tail if roots is None else roots[:, None] * tail
-        half = sla.solve_triangular(factor, P, trans="T", check_finite=False)
-        Q, R = np.linalg.qr(half)
-        V = sla.solve_triangular(factor, Q, check_finite=False)  # V Vᵀ = A⁻¹P(PᵀA⁻¹P)⁻¹PᵀA⁻¹
-        log_determinant += 2.0 * float(np.log(np.abs(np.diagonal(R))).sum())
-    inverse, info = lapack.dpotri(factor, lower=0, overwrite_c=1)
-    if info:
-        raise np.linalg.LinAlgError(f"diagonal entry {info} of the factor is zero")
-    J: Matrix = inverse.T
-    mirror(J)
-    if V is not None:
-        J -= V @ V.T
-    if roots is not None:
-        log_determinant -= 2.0 * float(np.log(roots).sum())
-        J *= roots[:, None]
-        J *= roots
-    return Bordered(J, log_determinant)
+
+    def __init__(
+        self, kernel: Similarity, points: Points, alpha: float, roots: Matrix | None, tail: Matrix | None
+    ) -> None:
+        K = kernel(points, dtype=np.float64)
+        if roots is not None:
+            K *= roots[:, None]
+            K *= roots
+        K.flat[:: len(K) + 1] += alpha
+        # A symmetric C-ordered matrix is its own Fortran-ordered transpose, whose upper triangle is K's lower one.
+        self.factor, info = lapack.dpotrf(K.T, lower=0, overwrite_a=1, clean=0)
+        if info:
+            raise np.linalg.LinAlgError(f"pivot {info} of {len(K)} is not positive")
+        self.roots, self.V = roots, None
+        self.log_determinant = 2.0 * float(np.log(np.diagonal(self.factor)).sum())
+        if roots is not None:
+            self.log_determinant -= 2.0 * float(np.log(roots).sum())
+        if tail is not None:
+            # V Vᵀ = A⁻¹P(PᵀA⁻¹P)⁻¹PᵀA⁻¹, for A = K̃ + alpha I and P̃.
+            P = tail if roots is None else roots[:, None] * tail
+            Q, R = np.linalg.qr(sla.solve_triangular(self.factor, P, trans="T", check_finite=False))
+            self.V = sla.solve_triangular(self.factor, Q, check_finite=False)
+            self.log_determinant += 2.0 * float(np.log(np.abs(np.diagonal(R))).sum())
+
+    def solve(self, y: Matrix) -> Matrix:
+        """c = J y."""
+        s = 1.0 if self.roots is None else self.roots[:, None]
+        u = sla.cho_solve((self.factor, False), s * y, check_finite=False)
+        if self.V is not None:
+            u -= self.V @ (self.V.T @ (s * y))
+        return np.asarray(s * u)
+
+    def diagonal(self) -> Matrix:
+        """The diagonal of J, at two thirds of the cost of J."""
+        half, _ = lapack.dtrtri(self.factor, lower=0, overwrite_c=0)
+        g = np.einsum("ij,ij->i", *[np.triu(half)] * 2)
+        if self.V is not None:
+            g -= np.einsum("ip,ip->i", self.V, self.V)
+        return np.asarray(g if self.roots is None else self.roots**2 * g)
+
+    def inverse(self) -> Matrix:
+        """J, the first n rows and columns of the inverse, in the memory of the factor: the system is used up."""
+        inverse, info = lapack.dpotri(self.factor, lower=0, overwrite_c=1)
+        if info:
+            raise np.linalg.LinAlgError(f"diagonal entry {info} of the factor is zero")
+        J: Matrix = inverse.T
+        mirror(J)
+        if self.V is not None:
+            J -= self.V @ self.V.T
+        if self.roots is not None:
+            J *= self.roots[:, None]
+            J *= self.roots
+        return J
 
 
 def mirror(A: Matrix, step: int = 256) -> None:
@@ -230,24 +259,25 @@ def loo_error(
     >>> round(value, 5), slopes.shape
     (0.00124, (2,))
     """
-    J, _ = bordered(kernel, points, alpha, roots, tail)
-    c = J @ y
-    g = np.diagonal(J).copy()
-    # Where a point is determined by the tail alone there is no model without it: J is 0 there up to rounding.
-    g = np.maximum(g, np.finfo(np.float64).eps * np.abs(g).max())
-    r = c / g[:, None]
-    w = np.full(len(y), 1.0 / y.size) if roots is None else roots**2 / (y.shape[1] * float(roots @ roots))
-    value = float(w @ (r * r).sum(axis=1))
-    if not gradient:
-        return value, np.empty(0)
-    p = 2.0 * (w / g)[:, None] * r
-    q = 2.0 * w * (r * r).sum(axis=1) / g
-    Jp = J @ p
-    J *= np.sqrt(q)
-    A = J @ J.T
-    A -= Jp @ c.T
-    noise = np.diagonal(A) if roots is None else np.diagonal(A) / roots**2
-    return value, np.append(kernel.gradient(points, A), alpha * float(noise.sum()))
+    with threads(len(y)):
+        system = System(kernel, points, alpha, roots, tail)
+        J = system.inverse() if gradient else np.empty((0, 0))
+        c, g = (J @ y, np.diagonal(J).copy()) if gradient else (system.solve(y), system.diagonal())
+        # Where a point is determined by the tail alone there is no model without it: J is 0 there up to rounding.
+        g = np.maximum(g, np.finfo(np.float64).eps * np.abs(g).max())
+        r = c / g[:, None]
+        w = np.full(len(y), 1.0 / y.size) if roots is None else roots**2 / (y.shape[1] * float(roots @ roots))
+        value = float(w @ (r * r).sum(axis=1))
+        if not gradient:
+            return value, np.empty(0)
+        p = 2.0 * (w / g)[:, None] * r
+        q = 2.0 * w * (r * r).sum(axis=1) / g
+        Jp = J @ p
+        J *= np.sqrt(q)
+        A = J @ J.T
+        A -= Jp @ c.T
+        noise = np.diagonal(A) if roots is None else np.diagonal(A) / roots**2
+        return value, np.append(kernel.gradient(points, A), alpha * float(noise.sum()))
 
 
 def fits(n: int) -> None:

@@ -1,0 +1,179 @@
+"""Ridge regression on m centres: Mercer beside scikit-learn's Nystroem + Ridge, in one process, interleaved.
+
+    python benchmarks/nystrom.py            # n = 100 000, m = 1 000 and 2 000: a few minutes on two cores
+    python benchmarks/nystrom.py --quick    # seconds, small sizes: does it run?
+    python benchmarks/nystrom.py --large    # n = 1 000 000, m = 1 000: the peer takes 8 GB and runs in its own process
+
+Tables in Markdown. Points are float32, d = 20, normal; the target is a sum of waves and products of coordinates with
+noise, and R² is taken on 10 000 other points. Every figure is the minimum of several fits of the whole model (centres,
+kernel, solution); a round runs every peer once, so that a slow minute of the machine meets all of them. Memory is the
+peak of a fresh process that does one fit, above what that process held with its data and libraries loaded. Targets
+are judged at full size only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+REST = 0.3
+"""Seconds between two runs: thread pools spin for a while after their work and would take the next one's cores."""
+D, ALPHA, TEST = 20, 1e-3, 10_000
+SIGMA = math.sqrt(D)
+
+
+def mercer(X: np.ndarray, y: np.ndarray, m: int) -> Callable[[np.ndarray], np.ndarray]:
+    import mercer as mc
+    from mercer.problems.objective import LeastSquares
+    from mercer.solvers import nystrom
+
+    kernel = mc.Gaussian(SIGMA)
+    problem = LeastSquares(mc.gram.of(kernel, X, budget="1 MB"), y[:, None].astype(float), np.array([ALPHA]))
+    solution = nystrom.solve(problem, n_centers=m)
+    return mc.Expansion(kernel, solution.points, solution.coef[:, 0])
+
+
+def sklearn(X: np.ndarray, y: np.ndarray, m: int) -> Callable[[np.ndarray], np.ndarray]:
+    from sklearn.kernel_approximation import Nystroem
+    from sklearn.linear_model import Ridge
+    from sklearn.pipeline import make_pipeline
+
+    features = Nystroem(kernel="rbf", gamma=0.5 / SIGMA**2, n_components=m, random_state=0)
+    model = make_pipeline(features, Ridge(alpha=ALPHA, fit_intercept=False)).fit(X, y)
+    return model.predict
+
+
+PEERS = {"Mercer": mercer, "scikit-learn Nystroem + Ridge": sklearn}
+WARM = (2_500, 50)
+
+
+def data(n: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal(size=(n, D), dtype=np.float32)
+    y = np.sin(X[:, 0]) + 0.5 * X[:, 1] * X[:, 2] + np.cos(2 * X[:, 3]) + 0.1 * rng.standard_normal(n)
+    return X, y.astype(np.float32)
+
+
+def r2(f: Callable[[np.ndarray], np.ndarray], X: np.ndarray, y: np.ndarray) -> float:
+    return 1.0 - float(((y - f(X)) ** 2).mean() / y.var())
+
+
+def warm(X: np.ndarray, y: np.ndarray, names: list[str]) -> None:
+    """Compile and start the threads, on both paths: few rows exactly, more of them by conjugate gradients."""
+    for name in names:
+        PEERS[name](X[: WARM[0]], y[: WARM[0]], WARM[1])
+        PEERS[name](X[:20_000], y[:20_000], 500)
+
+
+def once(name: str, X: np.ndarray, y: np.ndarray, m: int) -> tuple[float, Callable[[np.ndarray], np.ndarray]]:
+    gc.collect()
+    time.sleep(REST)
+    start = time.perf_counter()
+    f = PEERS[name](X, y, m)
+    return time.perf_counter() - start, f
+
+
+def held(key: str) -> float:
+    """VmRSS (now) or VmHWM (the peak) of this process in MB."""
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith(key)) / 1024
+
+
+def child(order: dict[str, Any]) -> None:
+    """One fit in a fresh process: seconds, R² and peak MB."""
+    X, y = data(order["n"] + TEST)
+    X, Z, y, v = X[:-TEST], X[-TEST:], y[:-TEST], y[-TEST:]
+    warm(X, y, [order["name"]])
+    gc.collect()
+    before = held("VmRSS")
+    with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as reset:
+        reset.write("5")  # start the peak anew
+    seconds, f = once(order["name"], X, y, order["m"])
+    peak = held("VmHWM") - before
+    print(seconds, r2(f, Z, v), peak)
+
+
+def alone(name: str, n: int, m: int) -> tuple[float, float, float]:
+    order = json.dumps({"name": name, "n": n, "m": m})
+    answer = subprocess.run(
+        [sys.executable, __file__, "--child", order], capture_output=True, text=True, check=True
+    ).stdout.split()
+    return float(answer[-3]), float(answer[-2]), float(answer[-1])
+
+
+def race(n: int, m: int, rounds: int, apart: bool) -> dict[str, tuple[float, float, float]]:
+    """Of every peer the least seconds, R² and peak MB; `apart` gives each fit a process of its own."""
+    figures: dict[str, tuple[float, float, float]] = {}
+    if apart:
+        for name in PEERS:
+            figures[name] = alone(name, n, m)
+        return figures
+    X, y = data(n + TEST)
+    X, Z, y, v = X[:-TEST], X[-TEST:], y[:-TEST], y[-TEST:]
+    warm(X, y, list(PEERS))
+    seconds = dict.fromkeys(PEERS, math.inf)
+    scores = {}
+    for _ in range(rounds):
+        for name in PEERS:
+            spent, f = once(name, X, y, m)
+            seconds[name] = min(seconds[name], spent)
+            scores[name] = r2(f, Z, v)
+            del f
+    return {name: (seconds[name], scores[name], alone(name, n, m)[2]) for name in PEERS}
+
+
+def show(n: int, m: int, figures: dict[str, tuple[float, float, float]], targets: tuple[float, float] | None) -> None:
+    print(f"### n = {n}, m = {m}, d = {D}, float32\n")
+    print("| | seconds | R² on new points | peak MB | Mercer is faster by | and smaller by |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    own = figures["Mercer"]
+    for name, (seconds, score, peak) in figures.items():
+        ratios = ["", ""] if name == "Mercer" else [f"{seconds / own[0]:.1f}×", f"{peak / own[2]:.1f}×"]
+        print(f"| {name} | {seconds:.2f} | {score:.4f} | {peak:.0f} | {ratios[0]} | {ratios[1]} |")
+    print(flush=True)
+    if targets is None:
+        return
+    peer = figures["scikit-learn Nystroem + Ridge"]
+    wanted = [("× in time", peer[0] / own[0], targets[0]), ("× in memory", peer[2] / own[2], targets[1])]
+    for what, measured, required in [*wanted, ("R² beside the peer's", own[1] - peer[1], -1e-3)]:
+        if required:
+            verdict = "met" if measured >= required else "**missed**"
+            print(f"* {what}: {measured:.3g}, wanted ≥ {required:g}: {verdict}")
+    print(flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small sizes, one run each")
+    parser.add_argument("--large", action="store_true", help="n = 1 000 000")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        child(json.loads(options.child))
+        return
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    print(f"{platform.processor() or platform.machine()}, {cores} cores, Python {platform.python_version()}, ", end="")
+    print(f"NumPy {np.__version__}, load before {os.getloadavg()[0]:.1f}\n", flush=True)
+    if options.quick:
+        show(20_000, 300, race(20_000, 300, 1, apart=False), None)
+    elif options.large:
+        show(1_000_000, 1_000, race(1_000_000, 1_000, 1, apart=True), (6.0, 8.0))
+    else:
+        show(100_000, 1_000, race(100_000, 1_000, 4, apart=False), (2.5, 0.0))
+        show(100_000, 2_000, race(100_000, 2_000, 2, apart=False), (2.5, 0.0))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,484 @@
+"""Tuning: the criteria and their gradients against brute force, the grid against scikit-learn, and the search."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import mercer as mc
+from mercer import gram
+from mercer.kernels import tiling
+from mercer.models.gaussian_process import GaussianProcessRegressor
+from mercer.models.kernel_ridge import KernelRidge
+from mercer.models.tune import tune
+from mercer.problems.objective import LeastSquares
+from mercer.solvers.eigen import Spectrum
+from mercer.tuning import grid, search
+from mercer.tuning.evidence import log_evidence, profiled_evidence
+from mercer.tuning.loo import alpha_path, choose_alpha, loo_error, path_errors
+
+ALPHA = 0.3
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """These matrices are too small for several threads of BLAS, the peers' too."""
+    with tiling.single_threaded_blas():
+        yield
+
+
+def data(n=40, d=3, t=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    Y = np.stack([np.sin(X[:, 0] + j) + 0.5 * X[:, 1] * X[:, 2 % d] + 0.1 * rng.normal(size=n) for j in range(t)], 1)
+    return X, Y, np.sqrt(rng.uniform(0.3, 2.0, n)), np.c_[np.ones(n), X[:, 0]]
+
+
+def refit(K, y, alpha, roots, tail, train):
+    """(c, b) of the model fitted on some rows, by one dense bordered system."""
+    w = np.ones(len(y)) if roots is None else roots**2
+    P = np.empty((len(y), 0)) if tail is None else tail
+    A, p = K[np.ix_(train, train)] + alpha * np.diag(1 / w[train]), P.shape[1]
+    M = np.block([[A, P[train]], [P[train].T, np.zeros((p, p))]])
+    solution = np.linalg.solve(M, np.r_[y[train], np.zeros((p, y.shape[1]))])
+    return solution[: len(train)], solution[len(train) :], P
+
+
+def brute_loo(K, y, alpha, roots, tail):
+    """The mean weighted squared error by n refits."""
+    errors, w = np.zeros(len(y)), np.ones(len(y)) if roots is None else roots**2
+    for i in range(len(y)):
+        train = np.delete(np.arange(len(y)), i)
+        c, b, P = refit(K, y, alpha, roots, tail, train)
+        errors[i] = ((y[i] - K[i, train] @ c - P[i] @ b) ** 2).mean()
+    return w @ errors / w.sum()
+
+
+KERNELS = [
+    mc.Gaussian(1.3),
+    2.0 * mc.Gaussian([1.0, 2.0, 3.0]) + 0.3 * mc.Polynomial(2, c=1.5),
+    mc.Matern([1.0, 2.0, 0.5], 2.5),
+    mc.RationalQuadratic(1.0, 0.7) * (0.5 * mc.Gaussian(2.0).on(0, 2)),
+    mc.Laplacian(2.0) + 0.7,
+]
+
+
+@pytest.mark.parametrize("criterion", [loo_error, log_evidence])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("with_tail", [False, True])
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_gradients_are_finite_differences(kernel, with_tail, weighted, criterion):
+    X, Y, roots, tail = data()
+    points, rest = kernel.prepare(X), (roots if weighted else None, tail if with_tail else None)
+    value, gradient = criterion(kernel, points, Y, ALPHA, *rest)
+    alone, empty = criterion(kernel, points, Y, ALPHA, *rest, gradient=False)
+    assert alone == pytest.approx(value, rel=1e-12)
+    assert empty.size == 0
+    x, step = np.append(kernel.theta, np.log(ALPHA)), 1e-5
+
+    def at(z):
+        return criterion(kernel.with_theta(z[:-1]), points, Y, float(np.exp(z[-1])), *rest, gradient=False)[0]
+
+    numeric = [(at(x + step * e) - at(x - step * e)) / (2 * step) for e in np.eye(len(x))]
+    np.testing.assert_allclose(gradient, numeric, atol=1e-7 * np.abs(gradient).max())
+
+
+def test_gradients_beyond_one_tile():
+    """Tiles off the diagonal count twice: 400 points are several tiles."""
+    X = data(400)[0]
+    for kernel in (mc.Gaussian([1.0, 2.0, 3.0]), mc.Laplacian(1.0), 2.0 * mc.Polynomial(3, c=1.0)):
+        G = np.random.default_rng(1).normal(size=(400, 400))
+        step, points = 1e-5, kernel.prepare(X)
+        numeric = [
+            np.vdot(G, kernel.with_theta(kernel.theta + step * e)(X) - kernel.with_theta(kernel.theta - step * e)(X))
+            / (2 * step)
+            for e in np.eye(len(kernel.theta))
+        ]
+        np.testing.assert_allclose(kernel.gradient(points, G), numeric, rtol=1e-6)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("with_tail", [False, True])
+def test_leave_one_out_is_refitting(with_tail, weighted):
+    X, Y, roots, tail = data(25)
+    kernel = mc.Gaussian(1.3)
+    rest = roots if weighted else None, tail if with_tail else None
+    expected = brute_loo(kernel(X), Y, ALPHA, *rest)
+    assert loo_error(kernel, kernel.prepare(X), Y, ALPHA, *rest)[0] == pytest.approx(expected, rel=1e-9)
+    spectrum = Spectrum(LeastSquares(gram.of(kernel, X), Y, np.ones(2), *rest))
+    assert path_errors(spectrum, Y, np.log([ALPHA])).mean() == pytest.approx(expected, rel=1e-9)
+
+
+def test_evidence_is_the_density_of_the_targets():
+    from scipy.stats import multivariate_normal
+
+    X, Y, roots, tail = data(12)
+    kernel = mc.Gaussian(1.3)
+    A = kernel(X) + ALPHA * np.diag(roots**-2)
+    expected = sum(multivariate_normal(np.zeros(12), A).logpdf(y) for y in Y.T)
+    assert log_evidence(kernel, kernel.prepare(X), Y, ALPHA, roots)[0] == pytest.approx(expected, rel=1e-10)
+    # The restricted likelihood is the density of what is orthogonal to the tail.
+    Q = np.linalg.qr(tail, mode="complete")[0][:, 2:]
+    expected = sum(multivariate_normal(np.zeros(10), Q.T @ A @ Q).logpdf(Q.T @ y) for y in Y.T)
+    assert log_evidence(kernel, kernel.prepare(X), Y, ALPHA, roots, tail)[0] == pytest.approx(expected, rel=1e-10)
+
+
+def test_profile_is_the_best_common_factor():
+    X, Y, roots, tail = data(30)
+    kernel = 2.0 * mc.Gaussian(1.3)
+    points = kernel.prepare(X)
+    value, gradient, shift = profiled_evidence(kernel, points, Y, ALPHA, roots, tail)
+
+    def at(delta):
+        factor = float(np.exp(delta))
+        return log_evidence(kernel.replace(scale=2.0 * factor), points, Y, ALPHA * factor, roots, tail)
+
+    there, slopes = at(shift)
+    assert value == pytest.approx(there, rel=1e-12)
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-9, atol=1e-9)
+    assert value > max(at(shift - 0.1)[0], at(shift + 0.1)[0])
+    assert abs(gradient[0] + gradient[-1]) < 1e-9 * np.abs(gradient).max()
+
+
+# -- the path of alpha -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("with_tail", [False, True])
+def test_alpha_path(with_tail, weighted):
+    X, Y, roots, tail = data(60, t=3)
+    Y[:, 1] += np.random.default_rng(5).normal(size=60)
+    rest = roots if weighted else None, tail if with_tail else None
+    spectrum = Spectrum(LeastSquares(gram.of(mc.Gaussian(1.3), X), Y, np.ones(3), *rest))
+    path = alpha_path(spectrum, Y)
+    w = np.ones(60) if not weighted else roots**2
+    exact = np.stack([w @ spectrum.at(a).leave_one_out(Y) ** 2 / w.sum() for a in path.alphas])
+    np.testing.assert_allclose(path.errors, exact, rtol=1e-7)
+    fine = np.exp(np.linspace(*np.log(path.alphas[[0, -1]]), 1000))
+    best = np.stack([w @ spectrum.at(a).leave_one_out(Y) ** 2 / w.sum() for a in fine]).min(axis=0)
+    assert (path.error <= best * (1 + 1e-5)).all()
+    np.testing.assert_array_equal(path.chosen, choose_alpha(spectrum, Y))
+    assert len(set(path.chosen)) == 3
+
+
+def test_alpha_of_flat_curves_is_the_largest():
+    X = data()[0]
+    Y = np.c_[np.zeros(40), np.full(40, 3.0)]
+    spectrum = Spectrum(LeastSquares(gram.of(mc.Gaussian(1.0), X), Y, np.ones(2), None, np.ones((40, 1))))
+    path = alpha_path(spectrum, Y)
+    assert (path.chosen == path.alphas[-1]).all()
+
+
+def test_alpha_without_noise_interpolates():
+    X = np.linspace(0, 3, 30)[:, None]
+    spectrum = Spectrum(LeastSquares(gram.of(mc.Gaussian(1.0), X), np.sin(X), np.ones(1)))
+    assert alpha_path(spectrum, np.sin(X)).chosen[0] < 1e-6 * spectrum.values.max()
+
+
+# -- the grid ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("with_tail", [False, True])
+@pytest.mark.parametrize("by", ["loo", "evidence", 4])
+def test_grid_is_brute_force(by, with_tail, weighted):
+    X, Y, roots, tail = data(40)
+    kernels, alphas = [mc.Gaussian(s) for s in (0.3, 1.0, 3.0)], np.array([1e-2, 0.3, 5.0])
+    rest = roots if weighted else None, tail if with_tail else None
+    found = grid.evaluate_grid(kernels, alphas, mc.Gaussian().prepare(X), Y, *rest, by=by)
+    w = np.ones(40) if not weighted else roots**2
+    for i, kernel in enumerate(kernels):
+        for j, alpha in enumerate(alphas):
+            if by == "loo":
+                expected = brute_loo(kernel(X), Y, alpha, *rest)
+            elif by == "evidence":
+                expected = log_evidence(kernel, kernel.prepare(X), Y, alpha, *rest)[0]
+            else:
+                scores = []
+                for test in np.array_split(np.arange(40), by):
+                    train = np.setdiff1d(np.arange(40), test)
+                    c, b, P = refit(kernel(X), Y, alpha, *rest, train)
+                    f = kernel(X)[np.ix_(test, train)] @ c + P[test] @ b
+                    total = w[test] @ (Y[test] - np.average(Y[test], axis=0, weights=w[test])) ** 2
+                    scores.append((1 - w[test] @ (Y[test] - f) ** 2 / total).mean())
+                expected = np.mean(scores)
+            assert found.values[i, j] == pytest.approx(expected, rel=1e-8)
+    best = found.values.argmin() if by == "loo" else found.values.argmax()
+    assert found.best == np.unravel_index(best, found.values.shape)
+
+
+def test_many_alphas_by_one_decomposition():
+    X, Y, roots, tail = data(40)
+    alphas = np.geomspace(1e-3, 10, grid.EIGEN)
+    points = mc.Gaussian().prepare(X)
+    many = grid.evaluate_grid([mc.Gaussian(1.0)], alphas, points, Y, roots, tail)
+    few = [
+        grid.evaluate_grid([mc.Gaussian(1.0)], alphas[[j]], points, Y, roots, tail).value for j in range(len(alphas))
+    ]
+    np.testing.assert_allclose(many.values[0], few, rtol=1e-8)
+
+
+def test_the_race_ends_like_scikit_learn(monkeypatch):
+    from sklearn.kernel_ridge import KernelRidge as Peer
+    from sklearn.model_selection import GridSearchCV
+
+    X, Y, _, _ = data(450, 4, 1, seed=3)
+    sigmas, alphas = np.geomspace(0.3, 10, 5), np.geomspace(1e-3, 10, 4)
+    peer = GridSearchCV(Peer(kernel="rbf"), {"gamma": 0.5 / sigmas**2, "alpha": alphas}, cv=5).fit(X, Y[:, 0])
+    model = tune(KernelRidge(mc.Gaussian(1.0)), X, Y[:, 0], by=5, grid={"kernel__sigma": sigmas, "alpha": alphas})
+    assert model.alpha == peer.best_params_["alpha"]
+    assert 0.5 / model.kernel.sigma**2 == pytest.approx(peer.best_params_["gamma"], rel=1e-12)
+    assert model.tuning_.value == pytest.approx(peer.best_score_, rel=1e-9)
+    folds = model.tuning_.grid.folds
+    assert folds.max() == 5
+    assert (folds < 5).sum() > 8, "the race must have spared most candidates the later folds"
+    # Whoever stayed has scikit-learn's score.
+    scores = peer.cv_results_["mean_test_score"].reshape(4, 5).T
+    np.testing.assert_allclose(model.tuning_.grid.values[folds == 5], scores[folds == 5], rtol=1e-8)
+    # Single precision finds who can win, and double precision decides.
+    monkeypatch.setattr(grid, "SINGLE", 1)
+    rough = tune(KernelRidge(mc.Gaussian(1.0)), X, Y[:, 0], by=5, grid={"kernel__sigma": sigmas, "alpha": alphas})
+    assert (rough.kernel, rough.alpha) == (model.kernel, model.alpha)
+    assert rough.tuning_.value == pytest.approx(peer.best_score_, rel=1e-12)
+    both = (folds == 5) & (rough.tuning_.grid.folds == 5)
+    np.testing.assert_allclose(rough.tuning_.grid.values[both], scores[both], rtol=1e-3)
+
+
+def test_the_race_is_not_decided_by_its_first_fold(monkeypatch):
+    """Rows of the first fold are noise, which prefers another candidate than all folds together."""
+    monkeypatch.setattr(grid, "EARLY", 1)
+    X, Y, _, _ = data(300, 2, 1)
+    Y[:60] = np.random.default_rng(1).normal(size=(60, 1))
+    kernels, alphas = [mc.Gaussian(s) for s in (0.1, 1.0)], np.geomspace(1e-4, 1e3, 8)
+    points = mc.Gaussian().prepare(X)
+    found = grid.evaluate_grid(kernels, alphas, points, Y, by=5)
+    monkeypatch.setattr(grid, "EARLY", 1000)
+    everywhere = grid.evaluate_grid(kernels, alphas, points, Y, by=5)
+    assert found.best == everywhere.best
+    fold = grid.Fold(kernels[1](X), Y, None, None, np.arange(60))
+    assert np.argmin([fold.losses(a).mean() for a in alphas]) != found.best[1]
+    assert (everywhere.folds == 5).all()
+
+
+def test_grid_of_kernels_and_wrong_names():
+    X, Y, _, _ = data(60)
+    model = tune(KernelRidge(), X, Y, by=3, grid={"kernel": [mc.Linear(), mc.Gaussian(1.0)], "alpha": [0.1, 1.0]})
+    assert isinstance(model.kernel, mc.Gaussian)
+    with pytest.raises(mc.InvalidInput, match="kernel__sigma"):
+        tune(KernelRidge(), X, Y, grid={"solver": ["eigen"]})
+    with pytest.raises(mc.InvalidInput, match="folds"):
+        tune(KernelRidge(), X, Y, by=61, grid={"alpha": [1.0]})
+    with pytest.raises(mc.InvalidInput, match="loo"):
+        tune(KernelRidge(), X, Y, by="r2", grid={"alpha": [1.0]})
+    with pytest.raises(mc.InvalidInput, match="larger alphas"):
+        tune(KernelRidge(mc.Linear()), X, Y, by=3, grid={"alpha": [0.0]})
+    edge = tune(KernelRidge(mc.Gaussian(1.0)), X, Y, grid={"alpha": [1e3, 1e4, 1e5]})
+    assert "edge" in edge.tuning_.notes[0]
+
+
+# -- the search --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [100, 400])
+def test_evidence_reaches_the_optimum_of_scikit_learn(n):
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.gaussian_process import GaussianProcessRegressor as Peer
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+
+    X, Y, _, _ = data(n, 3, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        peer = Peer(ConstantKernel(1.0) * RBF(np.ones(3)) + WhiteKernel(0.1)).fit(X, Y[:, 0])
+    kernel = 1.0 * mc.Gaussian(np.ones(3))
+    found = search.tune_problem(kernel, kernel.prepare(X), Y, 0.1, by="evidence")
+    assert found.value > peer.log_marginal_likelihood_value_ - 0.02
+    assert found.value == pytest.approx(log_evidence(found.kernel, kernel.prepare(X), Y, found.alpha)[0], rel=1e-9)
+    assert found.start_value == pytest.approx(log_evidence(kernel, kernel.prepare(X), Y, 0.1)[0], rel=1e-9)
+
+
+def test_leave_one_out_is_at_a_minimum():
+    X, Y, roots, tail = data(80, 2, 1)
+    kernel = mc.Gaussian([1.0, 1.0])
+    points = kernel.prepare(X)
+    found = search.tune_problem(kernel, points, Y, 1.0, roots, tail)
+    x = np.append(found.kernel.theta, np.log(found.alpha))
+    for step in 0.3 * np.r_[np.eye(3), -np.eye(3)]:
+        z = x + step
+        near = loo_error(kernel.with_theta(z[:-1]), points, Y, float(np.exp(z[-1])), roots, tail, gradient=False)[0]
+        assert near > found.value * (1 - 1e-3)
+    assert found.value < found.start_value
+
+
+def test_restarts_beat_a_bad_start():
+    X, Y, _, _ = data(120, 2, 1)
+    kernel = 1.0 * mc.Gaussian(1e-3)
+    points = kernel.prepare(X)
+    stuck = search.minimise(
+        search.Criterion(kernel, points, Y, None, None, "evidence", np.full(3, -20.0), np.full(3, 20.0), 0.0),
+        np.append(kernel.theta, np.log(1e-3)), np.full(3, -20.0), np.full(3, 20.0),
+    )  # fmt: skip
+    found = search.tune_problem(kernel, points, Y, 1e-3, by="evidence")
+    assert found.value > 20 - stuck.at.value
+
+
+def test_relevance_of_columns():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 5))
+    y = np.sin(2 * X[:, 1]) + np.sin(2 * X[:, 3]) + 0.05 * rng.normal(size=150)
+    for by in ("loo", "evidence"):
+        model = tune(KernelRidge(1.0 * mc.Gaussian(np.ones(5))), X, y, by=by)
+        sigma = model.kernel_.kernel.sigma
+        assert max(sigma[[1, 3]]) < 0.2 * min(sigma[[0, 2, 4]])
+        if by == "evidence":
+            assert sum("can be dropped" in note for note in model.tuning_.notes) == 3
+            assert "column 0" in model.tuning_.notes[0]
+
+
+def test_weights_of_a_sum_of_kernels():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 3))
+    y = 2 * X[:, 0] - X[:, 2] + 0.1 * rng.normal(size=150)
+    kernel = 1.0 * mc.Linear() + 1.0 * mc.Gaussian(mc.Fixed(0.2))
+    for by in ("loo", "evidence"):
+        model = tune(KernelRidge(kernel), X, y, by=by)
+        linear, gaussian = (float(part.scale) for part in model.kernel_.kernels)
+        assert gaussian < 2e-3 * linear
+        assert model.kernel_.kernels[1].kernel == mc.Gaussian(mc.Fixed(0.2))
+    assert any("can be dropped" in note and "Gaussian" in note for note in model.tuning_.notes)
+
+
+def test_offset_of_a_polynomial():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(80, 1))
+    y = 5 + X[:, 0] ** 2 + 0.01 * rng.normal(size=80)
+    model = tune(KernelRidge(mc.Polynomial(2, c=1e-3), alpha=1e-2), X, y)
+    assert model.kernel_.c > 0.01
+    assert model.tuning_.value < 2e-4 < model.tuning_.start_value
+
+
+def test_held_parameters_stay():
+    X, Y, _, _ = data(50, 2, 1)
+    kernel = 2.0 * mc.Gaussian([1.5, 0.7])
+    for hold, same in [
+        ("alpha", lambda m: m.alpha == 0.25),
+        ("kernel__kernel__sigma", lambda m: m.kernel.kernel == kernel.kernel),
+        ("kernel__sigma[0]", lambda m: m.kernel.kernel.sigma[0] == 1.5 != m.kernel.kernel.sigma[1]),
+        ("scale", lambda m: m.kernel.scale == 2.0),
+    ]:
+        model = tune(GaussianProcessRegressor(kernel, alpha=0.25), X, Y[:, 0], by="evidence", hold=(hold,))
+        assert same(model)
+        assert model.tuning_.value > model.tuning_.start_value
+    model = tune(KernelRidge(kernel, alpha=0.25), X, Y, hold=("alpha", "scale", "kernel__sigma"))
+    assert model.kernel == kernel
+    assert "nothing was tuned" in model.tuning_.notes[0]
+    with pytest.raises(mc.InvalidInput, match=r"kernel__sigma\[0\], kernel__sigma\[1\], alpha"):
+        tune(KernelRidge(kernel), X, Y, hold=("width",))
+
+
+def test_models_are_fitted_clones():
+    X, Y, roots, _ = data(60, 2, 1)
+    given = KernelRidge(fit_intercept=True)
+    model = tune(given, X, Y[:, 0], sample_weight=roots**2)
+    assert given.kernel is None
+    assert model.kernel_ == model.tuning_.kernel
+    assert model.alpha_ == model.tuning_.alpha
+    assert model.predict(X).shape == (60,)
+    again = tune(given, X, Y[:, 0], sample_weight=roots**2)
+    assert again.kernel == model.kernel
+    assert again.alpha == model.alpha
+    process = tune(GaussianProcessRegressor(1.0 * mc.Gaussian(1.0), normalize_y=True), X, 1e3 * Y[:, 0], by="evidence")
+    assert process.log_evidence_ == pytest.approx(process.tuning_.value, rel=1e-8)
+    assert "log evidence" in str(process.tuning_)
+    with pytest.raises(mc.InvalidInput, match="alpha"):
+        tune(object(), X, Y)
+    with pytest.raises(mc.InvalidInput, match="by"):
+        tune(given, X, Y, by="aic")
+    with pytest.raises(mc.InvalidInput, match="grid"):
+        tune(given, X, Y, by=5)
+
+
+def test_a_search_over_samples_ends_where_a_full_one_does():
+    X, Y, _, _ = data(1100, 3, 1)
+    kernel = 1.0 * mc.Gaussian(1.0)
+    points = kernel.prepare(X)
+    found = search.tune_problem(kernel, points, Y, 1.0, by="evidence")
+    low, high = np.full(3, -15.0), np.full(3, 15.0)
+    whole = search.Criterion(kernel, points, Y, None, None, "evidence", low, high, 0.0)
+    x = np.append(found.kernel.theta, np.log(found.alpha))
+    polished = search.minimise(whole, x, low, high, precision=1e-5)
+    assert found.value > -polished.at.value - 0.02
+    assert found.evaluations <= 10
+
+
+@pytest.mark.parametrize("by", ["loo", "evidence"])
+@pytest.mark.parametrize("case", ["zero", "constant", "duplicates", "flat column", "three", "noise", "huge", "tiny"])
+def test_degenerate_data_gives_words(case, by):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), rng.normal(size=40)
+    if case == "zero":
+        y = np.zeros(40)
+    elif case == "constant":
+        y = np.full(40, 3.0)
+    elif case == "duplicates":
+        X = np.repeat(X[:10], 4, axis=0)
+    elif case == "flat column":
+        X[:, 1] = 7.0
+    elif case == "three":
+        X, y = X[:3], y[:3]
+    elif case == "huge":
+        X, y = 1e6 * X, 1e8 * np.sin(X[:, 0])
+    elif case == "tiny":
+        X, y = 1e-7 * X, 1e-9 * np.sin(X[:, 0])
+    for kernel in (mc.Gaussian(np.ones(2)), 1.0 * mc.Gaussian(1.0)):
+        for intercept in (False, True):
+            model = tune(KernelRidge(kernel, fit_intercept=intercept), X, y, by=by)
+            tuned = model.tuning_
+            assert np.isfinite([tuned.alpha, tuned.value]).all()
+            assert np.isfinite(model.predict(X)).all()
+            assert tuned.value <= tuned.start_value if by == "loo" else tuned.value >= tuned.start_value
+            if case == "zero" or (case == "constant" and intercept):
+                assert "constant" in tuned.notes[0]
+            if case == "flat column" and kernel == mc.Gaussian(np.ones(2)):
+                assert any("column 1" in note and "constant" in note for note in tuned.notes)
+            if case in ("huge", "tiny") and (by == "loo" or isinstance(kernel, mc.Scaled)):
+                assert model.score(X, y) > 0.9
+            elif case in ("huge", "tiny"):
+                assert "no free scale" in tuned.notes[-1]
+
+
+def test_ranges_follow_the_units_of_the_data():
+    X, Y, _, _ = data(60, 2, 1)
+    kernel = 1.0 * mc.Gaussian([1.0, 1.0]) + mc.Polynomial(2, c=1.0)
+    for unit in (1e-6, 1e4):
+        here, there = (search.ranges(kernel, kernel.prepare(u * X), Y) for u in (1.0, unit))
+        for i in (1, 2):
+            assert there[i].start - here[i].start == pytest.approx(np.log(unit))
+        assert there[3].start - here[3].start == pytest.approx(2 * np.log(unit))
+
+
+def test_names_of_slots_are_those_of_theta():
+    X = data()[0]
+    for kernel in [*KERNELS, mc.Gaussian([1.0, 2.0]).on(0, 2) + mc.Periodic(1.0, 2.0).on(1)]:
+        assert [slot.name for slot in search.slots(kernel, kernel.prepare(X))] == kernel.parameter_names
+
+
+def test_factors_of_the_whole_kernel():
+    X = data()[0]
+    for kernel in [2.0 * mc.Gaussian(1.0), 2.0 * mc.Linear() + 3.0 * mc.Gaussian(1.0), 2.0 * mc.Linear() + 1.0,
+                   mc.Gaussian(1.0) * (2.0 * mc.Linear()), (2.0 * mc.Gaussian(1.0)).on(0)]:  # fmt: skip
+        factors = search.scale_factors(kernel)
+        np.testing.assert_allclose(kernel.with_theta(kernel.theta + factors * np.log(5.0))(X), 5.0 * kernel(X))
+    for kernel in [mc.Gaussian(1.0), mc.Linear() + 2.0 * mc.Gaussian(1.0), mc.Scaled(mc.Fixed(2.0), mc.Linear())]:
+        assert search.scale_factors(kernel) is None
+
+
+def test_sparse_rows_tune_as_dense_ones():
+    import scipy.sparse as sp
+
+    X = sp.random_array((60, 3), density=0.6, rng=np.random.default_rng(0), format="csr")
+    y = np.sin(3 * X.toarray()[:, 0])
+    sparse = mc.KernelRidge(mc.Gaussian(1.0), alpha=0.1, tune="loo").fit(X, y)
+    dense = mc.KernelRidge(mc.Gaussian(1.0), alpha=0.1, tune="loo").fit(X.toarray(), y)
+    assert sparse.tuning_.value == pytest.approx(dense.tuning_.value, rel=1e-2)
