@@ -20,6 +20,9 @@ check: .venv/.dev
 
 bench: .venv/.bench
 	$(BIN)/python benchmarks/gram.py
+	$(BIN)/python benchmarks/ridge.py
+	$(BIN)/python benchmarks/nystrom.py
+	$(BIN)/python benchmarks/tuning.py
 
 format: .venv/.dev
 	$(BIN)/ruff check --fix .

@@ -18,15 +18,9 @@ pairs: such a row says "extrapolated". Targets are judged at full size only.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import gc
 import importlib.util
 import json
 import math
-import os
-import platform
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -35,9 +29,7 @@ from typing import Any
 
 import numpy as np
 
-REST = 0.3
-"""Seconds between two runs: thread pools spin for a while after their work and would take the next one's cores."""
-
+from measure import alone, judge, machine, peak, table, timed
 
 # --- the competitors: name -> (what it needs, function of X and sigma) ------------------------------------------------
 
@@ -159,14 +151,6 @@ def exact_rows(X: np.ndarray, sigma: float, rows: np.ndarray) -> np.ndarray:
     return np.stack([np.exp(-0.5 * ((X - X[i]) ** 2).sum(1) / sigma**2) for i in rows])
 
 
-def once(peer: Peer, *arguments: Any) -> tuple[float, Any]:
-    gc.collect()
-    time.sleep(REST)
-    start = time.perf_counter()
-    result = peer.function(*arguments)
-    return time.perf_counter() - start, result
-
-
 def race(peers: list[Peer], n: int, d: int, dtype: str, product: bool, quick: bool) -> list[Figure]:
     figures = [Figure(peer) for peer in peers if peer.float32 or dtype == "float64"]
     X, sigma, v = data(n, d, dtype)
@@ -184,7 +168,7 @@ def race(peers: list[Peer], n: int, d: int, dtype: str, product: bool, quick: bo
                 continue
             m = n // peer.shrink
             arguments = (X[:m], sigma, v[:m]) if product else (X[:m], sigma)
-            seconds, K = once(peer, *arguments)
+            seconds, K = timed(peer.function, *arguments)
             figure.times.append(seconds * peer.shrink**2)
             figure.seconds = min(figure.times)
             if round_ == 0 and peer.name != "NumPy GEMM alone":
@@ -198,23 +182,9 @@ def race(peers: list[Peer], n: int, d: int, dtype: str, product: bool, quick: bo
             del K
     for figure in figures:
         if not figure.missing and figure.peer.shrink == 1:
-            figure.megabytes = peak(figure.peer, n, d, dtype, product)
+            order = {"peak": figure.peer.name, "n": n, "d": d, "dtype": dtype, "product": product}
+            (figure.megabytes,) = alone(__file__, order)
     return figures
-
-
-def peak(peer: Peer, n: int, d: int, dtype: str, product: bool) -> float:
-    """Peak memory of one call in a fresh process, above what it held before, in MB."""
-    order = {"peak": peer.name, "n": n, "d": d, "dtype": dtype, "product": product}
-    answer = subprocess.run(
-        [sys.executable, __file__, "--child", json.dumps(order)], capture_output=True, text=True, check=True
-    )
-    return float(answer.stdout.split()[-1])
-
-
-def held(key: str) -> float:
-    """VmRSS (now) or VmHWM (the peak) of this process in MB."""
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith(key)) / 1024
 
 
 def child(order: dict[str, Any]) -> None:
@@ -224,13 +194,7 @@ def child(order: dict[str, Any]) -> None:
         X, sigma, v = data(order["n"], order["d"], order["dtype"])
         rest = [v[:300]] if product else []
         peer.function(X[:300], sigma, *rest)
-        gc.collect()
-        before = held("VmRSS")
-        with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as reset:
-            reset.write("5")  # start the peak anew
-        K = peer.function(X, sigma, *([v] if product else []))
-        print(held("VmHWM") - before)
-        del K
+        print(peak(peer.function, X, sigma, *([v] if product else []))[0])
         return
     X, sigma, v = data(2000, 20, order["dtype"])
     start = time.perf_counter()
@@ -252,23 +216,10 @@ def child(order: dict[str, Any]) -> None:
 
 def first_call(what: str, dtype: str, cache: str) -> list[float]:
     """Seconds of import, first call and second call in a fresh process."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
-    order = json.dumps({"first": what, "dtype": dtype})
-    answer = subprocess.run(
-        [sys.executable, __file__, "--child", order], capture_output=True, text=True, check=True, env=environment
-    )
-    return [float(word) for word in answer.stdout.split()]
+    return alone(__file__, {"first": what, "dtype": dtype}, NUMBA_CACHE_DIR=cache)
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
-
-
-def table(header: list[str], rows: list[list[str]]) -> None:
-    print("| " + " | ".join(header) + " |")
-    print("|" + "|".join(" --- " if i == 0 else " ---: " for i in range(len(header))) + "|")
-    for row in rows:
-        print("| " + " | ".join(row) + " |")
-    print(flush=True)
 
 
 def show(figures: list[Figure], output: float) -> None:
@@ -287,15 +238,6 @@ def show(figures: list[Figure], output: float) -> None:
             memory = f"{figure.megabytes:.0f}" + (f" ({figure.megabytes / output:.2f} K)" if output else "")
         rows.append([peer.name + note, f"{figure.seconds:.3f}", ratio, error, memory])
     table(["", "seconds", "Mercer is faster by", "error", "peak MB" + (" (in sizes of K)" if output else "")], rows)
-
-
-def judge(targets: list[tuple[str, float, float]]) -> None:
-    """Targets as (what, measured, required at least)."""
-    for what, measured, required in targets:
-        if math.isfinite(measured):
-            verdict = "met" if measured >= required else "**missed**"
-            print(f"* {what}: {measured:.2f}, wanted ≥ {required:g}: {verdict}")
-    print(flush=True)
 
 
 def ratio(figures: list[Figure], name: str) -> float:
@@ -359,9 +301,7 @@ def main() -> None:
     if options.child:
         child(json.loads(options.child))
         return
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    print(f"{platform.processor() or platform.machine()}, {cores} cores, Python {platform.python_version()}, ", end="")
-    print(f"NumPy {np.__version__}, load before {os.getloadavg()[0]:.1f}\n", flush=True)
+    machine()
     for name, run, n, small in (
         ("dense", dense, 10_000, 1500),
         ("product", products, 100_000, 10_000),

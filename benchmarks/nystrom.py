@@ -14,35 +14,23 @@ are judged at full size only.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import gc
 import json
 import math
-import os
-import platform
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-REST = 0.3
-"""Seconds between two runs: thread pools spin for a while after their work and would take the next one's cores."""
+from measure import alone, judge, machine, peak, table, timed
+
 D, ALPHA, TEST = 20, 1e-3, 10_000
 SIGMA = math.sqrt(D)
 
 
 def mercer(X: np.ndarray, y: np.ndarray, m: int) -> Callable[[np.ndarray], np.ndarray]:
     import mercer as mc
-    from mercer.problems.objective import LeastSquares
-    from mercer.solvers import nystrom
 
-    kernel = mc.Gaussian(SIGMA)
-    problem = LeastSquares(mc.gram.of(kernel, X, budget="1 MB"), y[:, None].astype(float), np.array([ALPHA]))
-    solution = nystrom.solve(problem, n_centers=m)
-    return mc.Expansion(kernel, solution.points, solution.coef[:, 0])
+    return mc.KernelRidge(mc.Gaussian(SIGMA), alpha=ALPHA, solver="nystrom", n_centers=m).fit(X, y).predict
 
 
 def sklearn(X: np.ndarray, y: np.ndarray, m: int) -> Callable[[np.ndarray], np.ndarray]:
@@ -77,40 +65,19 @@ def warm(X: np.ndarray, y: np.ndarray, names: list[str]) -> None:
         PEERS[name](X[:20_000], y[:20_000], 500)
 
 
-def once(name: str, X: np.ndarray, y: np.ndarray, m: int) -> tuple[float, Callable[[np.ndarray], np.ndarray]]:
-    gc.collect()
-    time.sleep(REST)
-    start = time.perf_counter()
-    f = PEERS[name](X, y, m)
-    return time.perf_counter() - start, f
-
-
-def held(key: str) -> float:
-    """VmRSS (now) or VmHWM (the peak) of this process in MB."""
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith(key)) / 1024
-
-
 def child(order: dict[str, Any]) -> None:
     """One fit in a fresh process: seconds, R² and peak MB."""
     X, y = data(order["n"] + TEST)
     X, Z, y, v = X[:-TEST], X[-TEST:], y[:-TEST], y[-TEST:]
     warm(X, y, [order["name"]])
-    gc.collect()
-    before = held("VmRSS")
-    with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as reset:
-        reset.write("5")  # start the peak anew
-    seconds, f = once(order["name"], X, y, order["m"])
-    peak = held("VmHWM") - before
-    print(seconds, r2(f, Z, v), peak)
+    megabytes, (seconds, f) = peak(timed, PEERS[order["name"]], X, y, order["m"])
+    print(seconds, r2(f, Z, v), megabytes)
 
 
-def alone(name: str, n: int, m: int) -> tuple[float, float, float]:
-    order = json.dumps({"name": name, "n": n, "m": m})
-    answer = subprocess.run(
-        [sys.executable, __file__, "--child", order], capture_output=True, text=True, check=True
-    ).stdout.split()
-    return float(answer[-3]), float(answer[-2]), float(answer[-1])
+def fresh(name: str, n: int, m: int) -> tuple[float, float, float]:
+    """The same in a process of its own."""
+    seconds, score, megabytes = alone(__file__, {"name": name, "n": n, "m": m})
+    return seconds, score, megabytes
 
 
 def race(n: int, m: int, rounds: int, apart: bool) -> dict[str, tuple[float, float, float]]:
@@ -118,7 +85,7 @@ def race(n: int, m: int, rounds: int, apart: bool) -> dict[str, tuple[float, flo
     figures: dict[str, tuple[float, float, float]] = {}
     if apart:
         for name in PEERS:
-            figures[name] = alone(name, n, m)
+            figures[name] = fresh(name, n, m)
         return figures
     X, y = data(n + TEST)
     X, Z, y, v = X[:-TEST], X[-TEST:], y[:-TEST], y[-TEST:]
@@ -127,31 +94,27 @@ def race(n: int, m: int, rounds: int, apart: bool) -> dict[str, tuple[float, flo
     scores = {}
     for _ in range(rounds):
         for name in PEERS:
-            spent, f = once(name, X, y, m)
+            spent, f = timed(PEERS[name], X, y, m)
             seconds[name] = min(seconds[name], spent)
             scores[name] = r2(f, Z, v)
             del f
-    return {name: (seconds[name], scores[name], alone(name, n, m)[2]) for name in PEERS}
+    return {name: (seconds[name], scores[name], fresh(name, n, m)[2]) for name in PEERS}
 
 
 def show(n: int, m: int, figures: dict[str, tuple[float, float, float]], targets: tuple[float, float] | None) -> None:
     print(f"### n = {n}, m = {m}, d = {D}, float32\n")
-    print("| | seconds | R² on new points | peak MB | Mercer is faster by | and smaller by |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: |")
     own = figures["Mercer"]
-    for name, (seconds, score, peak) in figures.items():
-        ratios = ["", ""] if name == "Mercer" else [f"{seconds / own[0]:.1f}×", f"{peak / own[2]:.1f}×"]
-        print(f"| {name} | {seconds:.2f} | {score:.4f} | {peak:.0f} | {ratios[0]} | {ratios[1]} |")
-    print(flush=True)
+    rows = []
+    for name, (seconds, score, peak_) in figures.items():
+        ratios = ["", ""] if name == "Mercer" else [f"{seconds / own[0]:.1f}×", f"{peak_ / own[2]:.1f}×"]
+        rows.append([name, f"{seconds:.2f}", f"{score:.4f}", f"{peak_:.0f}", *ratios])
+    table(["", "seconds", "R² on new points", "peak MB", "Mercer is faster by", "and smaller by"], rows)
     if targets is None:
         return
     peer = figures["scikit-learn Nystroem + Ridge"]
     wanted = [("× in time", peer[0] / own[0], targets[0]), ("× in memory", peer[2] / own[2], targets[1])]
-    for what, measured, required in [*wanted, ("R² beside the peer's", own[1] - peer[1], -1e-3)]:
-        if required:
-            verdict = "met" if measured >= required else "**missed**"
-            print(f"* {what}: {measured:.3g}, wanted ≥ {required:g}: {verdict}")
-    print(flush=True)
+    wanted = [target for target in wanted if target[2]]
+    judge([*wanted, ("R² above the peer's, plus 0.001", own[1] - peer[1] + 1e-3, 0.0)])
 
 
 def main() -> None:
@@ -163,9 +126,7 @@ def main() -> None:
     if options.child:
         child(json.loads(options.child))
         return
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    print(f"{platform.processor() or platform.machine()}, {cores} cores, Python {platform.python_version()}, ", end="")
-    print(f"NumPy {np.__version__}, load before {os.getloadavg()[0]:.1f}\n", flush=True)
+    machine()
     if options.quick:
         show(20_000, 300, race(20_000, 300, 1, apart=False), None)
     elif options.large:

@@ -16,19 +16,12 @@ minute of the machine meets all of them. Targets are judged at full size only. h
 from __future__ import annotations
 
 import argparse
-import gc
 import math
-import os
-import platform
-import time
 import warnings
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-REST = 0.3
-"""Seconds between two runs: thread pools spin for a while after their work and would take the next one's cores."""
+from measure import judge, machine, race, table
 
 
 def data(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
@@ -36,37 +29,6 @@ def data(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     X = rng.normal(size=(n, d))
     y = np.sin(1.5 * X[:, 0]) + 0.5 * X[:, 1] * X[:, 2] + X[:, 3] + 0.3 * rng.normal(size=n)
     return X, y - y.mean()
-
-
-def race(competitors: dict[str, Callable[[], Any]], runs: dict[str, int]) -> dict[str, tuple[float, Any]]:
-    """The shortest time and the last result of each."""
-    times: dict[str, list[float]] = {name: [] for name in competitors}
-    results: dict[str, Any] = {}
-    for round_ in range(max(runs.values())):
-        for name, run in competitors.items():
-            if round_ < runs[name]:
-                gc.collect()
-                time.sleep(REST)
-                start = time.perf_counter()
-                results[name] = run()
-                times[name].append(time.perf_counter() - start)
-    return {name: (min(times[name]), results[name]) for name in competitors}
-
-
-def table(header: list[str], rows: list[list[str]]) -> None:
-    print("| " + " | ".join(header) + " |")
-    print("|" + "|".join(" --- " if i == 0 else " ---: " for i in range(len(header))) + "|")
-    for row in rows:
-        print("| " + " | ".join(row) + " |")
-    print(flush=True)
-
-
-def judge(targets: list[tuple[str, float, float]]) -> None:
-    """Targets as (what, measured, required at least)."""
-    for what, measured, required in targets:
-        verdict = "met" if measured >= required else "**missed**"
-        print(f"* {what}: {measured:.2f}, wanted >= {required:g}: {verdict}")
-    print(flush=True)
 
 
 # --- ridge ------------------------------------------------------------------------------------------------------------
@@ -185,9 +147,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small sizes, one run each")
     parser.add_argument("--only", choices=["ridge", "evidence"])
     options = parser.parse_args()
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    print(f"{platform.processor() or platform.machine()}, {cores} cores, Python {platform.python_version()}, ", end="")
-    print(f"NumPy {np.__version__}, load before {os.getloadavg()[0]:.1f}\n", flush=True)
+    machine()
     for name, run in (("ridge", ridge), ("evidence", evidence)):
         if options.only in (None, name):
             run(500 if options.quick else 2000, options.quick)

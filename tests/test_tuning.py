@@ -482,3 +482,48 @@ def test_sparse_rows_tune_as_dense_ones():
     sparse = mc.KernelRidge(mc.Gaussian(1.0), alpha=0.1, tune="loo").fit(X, y)
     dense = mc.KernelRidge(mc.Gaussian(1.0), alpha=0.1, tune="loo").fit(X.toarray(), y)
     assert sparse.tuning_.value == pytest.approx(dense.tuning_.value, rel=1e-2)
+
+
+def test_a_wide_column_that_matters_is_not_called_needless():
+    """Nearly linear in a column: its width is long, and without it the fit is lost."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(150, 3))
+    y = 3 * X[:, 0] + np.sin(5 * X[:, 1]) + 0.05 * rng.normal(size=150)
+    notes = " ".join(mc.tune(mc.KernelRidge(mc.Gaussian(np.ones(3)), alpha=0.1), X, y).tuning_.notes)
+    assert "column 2 does not matter" in notes
+    assert "column 0" not in notes
+    assert "column 1" not in notes
+
+
+def test_a_small_term_that_carries_the_fit_is_not_called_needless():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(-1, 1, 120), rng.normal(0, 1e3, 120)])
+    y = np.sin(4 * X[:, 0]) + 1e-3 * X[:, 1]
+    kernel = 1.0 * mc.Gaussian(1.0).on(0) + 1.0 * mc.Linear().on(1)
+    assert "can be dropped" not in str(mc.tune(mc.KernelRidge(kernel, alpha=0.1), X, y).tuning_)
+    idle = 1.0 * mc.Gaussian(1.0).on(0) + 1.0 * mc.Linear().on(1) + 1.0 * mc.Gaussian(1.0).on(1)
+    noted = str(mc.tune(mc.KernelRidge(idle, alpha=0.1), X, y).tuning_)
+    assert noted.count("can be dropped") <= 1
+
+
+def test_models_with_centres_say_what_their_own_error_is():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(120, 2))
+    y = np.sin(4 * X[:, 0])
+    for model in (mc.RBFNetwork(n_centers=8), mc.KernelRidge(mc.Gaussian(1.0), solver="nystrom", n_centers=8)):
+        tuned = mc.tune(model, X, y)
+        own = np.mean((tuned.loo_predictions_ - y) ** 2)
+        assert f"this model has {own:.6g}" in tuned.tuning_.notes[0]
+
+
+def test_what_cannot_be_tuned_is_named():
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    pipe = make_pipeline(StandardScaler(), mc.KernelRidge())
+    with pytest.raises(mc.InvalidInput, match=r"got Pipeline.*tune='loo'"):
+        mc.tune(pipe, np.ones((3, 1)), np.ones(3))
+    with pytest.raises(mc.InvalidInput, match="got KernelRidge"):
+        mc.tune(mc.KernelRidge, np.ones((3, 1)), np.ones(3))
+    with pytest.raises(mc.InvalidInput, match="`tune` must be"):
+        mc.KernelRidge(tune="cv").fit(np.ones((3, 1)), np.ones(3))

@@ -34,6 +34,7 @@ _HOME = {
     "mercer.kernels.refute": "refute",
     "mercer.features": "fourier_features taylor_features",
     "mercer.rkhs.expansion": "Expansion",
+    "mercer.rkhs.posterior": "Posterior",
     "mercer.rkhs.geometry": "centre distance distance_to_mean mean_coordinates nearest",
     "mercer.rkhs.embedding": "hsic mean_embedding mmd",
     "mercer.models.bayesian": "BayesianLinearRegression",
@@ -58,9 +59,22 @@ def __getattr__(name: str) -> _Any:
     elif name in _MODULES:
         value = _import_module(f"mercer.{name}")
     else:
-        raise AttributeError(f"module 'mercer' has no attribute {name!r}")
+        raise AttributeError(f"module 'mercer' has no attribute {name!r}{_hint(name)}")
     globals()[name] = value
     return value
+
+
+def _hint(name: str) -> str:
+    from difflib import get_close_matches
+
+    elsewhere = {
+        "RBF": "Gaussian",
+        "SquaredExponential": "Gaussian",
+        "DotProduct": "Linear",
+        "ConstantKernel": "Constant",
+    }
+    close = [elsewhere[name]] if name in elsewhere else get_close_matches(name, __all__, 1)
+    return f". Did you mean {close[0]!r}?" if close else ""
 
 
 def __dir__() -> list[str]:

@@ -80,6 +80,7 @@ from mercer.rkhs.geometry import distance as distance
 from mercer.rkhs.geometry import distance_to_mean as distance_to_mean
 from mercer.rkhs.geometry import mean_coordinates as mean_coordinates
 from mercer.rkhs.geometry import nearest as nearest
+from mercer.rkhs.posterior import Posterior as Posterior
 
 __version__: str
 __all__: list[str]

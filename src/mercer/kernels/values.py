@@ -9,8 +9,16 @@ from typing import Any, Self, dataclass_transform
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.errors import InvalidInput
+from mercer.errors import InvalidInput, InvalidType
 from mercer.kernels.parameters import Fixed, Rule, checked, key, nonnegative, positive, real, show
+
+# Names that other libraries give to these parameters.
+_ELSEWHERE = {
+    "gamma": "gamma = 1/(2σ²): use mc.Gaussian.from_gamma(gamma).",
+    "length_scale": "The scale of every radial kernel is `sigma`.",
+    "lengthscale": "The scale of every radial kernel is `sigma`.",
+    "coef0": "The offset of a polynomial is `c`.",
+}
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(positive, nonnegative, real))
@@ -25,6 +33,17 @@ class Value:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        known = [field.name for field in dataclasses.fields(cls) if field.init]  # type: ignore[arg-type]
+        for name in kwargs:
+            if name not in known:
+                raise InvalidType(
+                    f"Parameters of {cls.__name__} are {', '.join(known) or 'none'}",
+                    got=repr(name),
+                    advice=_ELSEWHERE.get(name, "Check its name."),
+                )
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         fixed = set()

@@ -104,16 +104,28 @@ def resolve_kernel(kernel: Any, X: Any) -> Kernel:
         return kernel
     if kernel is None:
         return median_gaussian(X)
-    made = None
+    got, advice = shortened(kernel), "Such as mc.Gaussian(1.0), mc.Matern(1.0) + mc.Linear(), or mc.median_gaussian."
     if callable(kernel) and not isinstance(kernel, type):
-        made = kernel(X.raw if isinstance(X, Points) else X)
+        try:
+            made = kernel(X.raw if isinstance(X, Points) else X)
+        except TypeError as error:
+            raise InvalidInput(
+                "`kernel` must be a kernel or a rule X → kernel",
+                got=f"{got}, which failed ({error})",
+                advice="A function of two points is mc.FromFunction(f).",
+            ) from error
         if isinstance(made, Kernel):
             return made
-    raise InvalidInput(
-        "`kernel` must be a kernel, a rule X → kernel, or None",
-        got=repr(kernel) + ("" if made is None else f", a rule that returned {made!r}"),
-        advice="Such as mc.Gaussian(1.0), mc.Matern(1.0) + mc.Linear(), or mc.median_gaussian.",
-    )
+        got += f", a rule that returned {shortened(made)}"
+    if isinstance(kernel, str):
+        advice = f"scikit-learn's names are kernels here: 'rbf' is mc.Gaussian, 'poly' mc.Polynomial. {advice}"
+    raise InvalidInput("`kernel` must be a kernel, a rule X → kernel, or None", got=got, advice=advice)
+
+
+def shortened(value: Any) -> str:
+    """repr, but never a page of it."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:60]}… ({type(value).__name__})"
 
 
 def targets(y: Any, n: int) -> tuple[Matrix, bool]:
@@ -129,6 +141,8 @@ def targets(y: Any, n: int) -> tuple[Matrix, bool]:
         Y = np.asarray(y)
     except ValueError as error:
         raise InvalidInput(required, got=str(error), advice="Pass one number per point.") from None
+    if Y.dtype.kind in "US" or (Y.dtype == object and any(isinstance(v, (str, bytes)) for v in Y.ravel())):
+        raise InvalidInput(required, got="text", advice="Convert it: y.astype(float), or use a classifier.")
     if Y.dtype.kind == "c":
         raise InvalidInput("y must be real. Complex data not supported", got=f"dtype {Y.dtype}", advice="Split it.")
     try:

@@ -350,11 +350,17 @@ class BayesianLinearRegression(LinearSmoother, KernelEstimator):
             )
         if isinstance(coverage, bool) or not isinstance(coverage, (int, float, np.number)) or not 0 < coverage < 1:
             raise InvalidInput("`coverage` must be a number in (0, 1)", got=repr(coverage), advice="Such as 0.9.")
+        mean, std = self.predict_distribution(X, noise=noise)
+        reach = float(ndtri(0.5 + 0.5 * float(coverage))) * std
+        return np.stack([mean - reach, mean + reach], axis=-1)
+
+    def predict_distribution(self, X: Any, *, noise: bool = True) -> tuple[Matrix, Matrix]:
+        """Mean and standard deviation of a new target (or, without noise, of wᵀφ(x)): shapes (m,) or (m, t)."""
         Phi = self._features(self._queries(X))
-        variance = ((Phi @ self._belief.root) ** 2).sum(axis=1) + (1 / self.noise_precision_ if noise else 0.0)
-        reach = float(ndtri(0.5 + 0.5 * float(coverage))) * np.sqrt(variance)[:, None]
         mean = Phi @ self._belief.mean
-        return self._shaped(np.stack([mean - reach, mean + reach], axis=-1))
+        variance = ((Phi @ self._belief.root) ** 2).sum(axis=1) + (1 / self.noise_precision_ if noise else 0.0)
+        std = np.broadcast_to(np.sqrt(variance)[:, None], mean.shape)
+        return self._shaped(mean), self._shaped(std)
 
     def sample_functions(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> NDArray[np.float64]:
         """wᵀφ(x) for weights drawn from the posterior, shape (m, n_samples), or (m, t, n_samples).

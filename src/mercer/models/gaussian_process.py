@@ -150,7 +150,9 @@ class GaussianProcessRegressor(LinearSmoother, KernelEstimator):
         old, new = self._rows, Rows.of(self._queries(X), y, sample_weight)
         rows = _appended(old, new)
         size = 2 * 8 * len(rows) ** 2
-        within(size, memory_budget(self.budget), f"Growing the Cholesky factor to {len(rows)} points", "Raise `budget`.")
+        within(
+            size, memory_budget(self.budget), f"Growing the Cholesky factor to {len(rows)} points", "Raise `budget`."
+        )
         factor = self._factor
         K21 = self.kernel_(new.points, old.points, dtype=np.float64)
         K22 = self.kernel_(new.points, dtype=np.float64)
@@ -172,7 +174,9 @@ class GaussianProcessRegressor(LinearSmoother, KernelEstimator):
         """
         if return_std and return_cov:
             raise InvalidInput(
-                "At most one of `return_std` and `return_cov` can be asked for", got="both", advice="std² is its diagonal."
+                "At most one of `return_std` and `return_cov` can be asked for",
+                got="both",
+                advice="std² is its diagonal.",
             )
         points = self._queries(X)
         mean = self.function_(points)
@@ -207,9 +211,19 @@ class GaussianProcessRegressor(LinearSmoother, KernelEstimator):
             )
         if isinstance(coverage, bool) or not isinstance(coverage, (int, float, np.number)) or not 0 < coverage < 1:
             raise InvalidInput("`coverage` must be a number in (0, 1)", got=repr(coverage), advice="Such as 0.9.")
-        mean, std = self._predictive(X, noise=noise)
+        mean, std = self.predict_distribution(X, noise=noise)
         reach = float(ndtri(0.5 + 0.5 * float(coverage))) * std
         return np.stack([mean - reach, mean + reach], axis=-1)
+
+    def predict_distribution(self, X: Any, *, noise: bool = True) -> tuple[Matrix, Matrix]:
+        """Mean and standard deviation of a new target (or, without noise, of f): shapes (m,) or (m, t), in float64."""
+        points = self._queries(X)
+        mean = np.asarray(self.function_(points), dtype=np.float64)
+        variance = np.asarray(self.posterior_.variance(points), dtype=np.float64)
+        if noise:
+            unit = self._normalised()[2]
+            variance = variance + self.alpha_ * (unit[0] if self._rows.single else unit) ** 2
+        return mean, np.sqrt(variance)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> NDArray[Any]:
         """Functions drawn from the posterior, at m points: shape (m, n_samples), or (m, t, n_samples).
@@ -303,7 +317,7 @@ class GaussianProcessRegressor(LinearSmoother, KernelEstimator):
         self.kernel_, self.alpha_ = self.tuning_.kernel, self.tuning_.alpha
 
     def _factorise(self) -> None:
-        """L Lᵀ = K̃ + (alpha + jitter) I, with the first jitter of 0, ε·tr K, 10 ε·tr K, … that rounding is content with."""
+        """L Lᵀ = K̃ + (alpha + jitter) I, with the first jitter of 0, ε·tr K, 10 ε·tr K, … that rounding needs."""
         problem, n = self._problem(), len(self._rows)
         jitter, largest = self.jitter_, np.inf
         while jitter <= largest:
@@ -369,20 +383,10 @@ class GaussianProcessRegressor(LinearSmoother, KernelEstimator):
         j = int(alike.argmax())
         raise InvalidInput(
             "`alpha` must be > 0 where no function takes all targets",
-            got=f"alpha = 0 and a singular Gram matrix: row {rows.kept[i]} has the target {rows.y[i, target]:.6g}, and the"
-            f" row most like it, {rows.kept[j]}, has {rows.y[j, target]:.6g}",
+            got=f"alpha = 0 and a singular Gram matrix: row {rows.kept[i]} has the target {rows.y[i, target]:.6g}, and"
+            f" the row most like it, {rows.kept[j]}, has {rows.y[j, target]:.6g}",
             advice="Raise alpha, or drop repeated rows.",
         )
-
-    def _predictive(self, X: Any, *, noise: bool) -> tuple[Matrix, Matrix]:
-        """Mean and standard deviation of a new target, or of f, in float64 and in the shape of the mean."""
-        points = self._queries(X)
-        mean = np.asarray(self.function_(points), dtype=np.float64)
-        variance = np.asarray(self.posterior_.variance(points), dtype=np.float64)
-        if noise:
-            unit = self._normalised()[2]
-            variance = variance + self.alpha_ * (unit[0] if self._rows.single else unit) ** 2
-        return mean, np.sqrt(variance)
 
     def _smoother(self, X: Any) -> Matrix:
         points = self._queries(X)
@@ -442,8 +446,9 @@ def _appended(old: Rows, new: Rows) -> Rows:
 
 
 def _grown(factor: CholeskyFactor, K21: Matrix, K22: Matrix, roots: Matrix | None) -> CholeskyFactor:
-    """The factor of [[A, K̃12], [K̃21, K̃22 + alpha I]] from that of A: L21 = K̃21 L⁻ᵀ, L22 L22ᵀ = K̃22 + alpha I − L21 L21ᵀ.
+    """The factor of [[A, K̃₁₂], [K̃₂₁, K̃₂₂ + alpha I]] from that of A.
 
+    L₂₁ = K̃₂₁ L⁻ᵀ, and L₂₂ is the factor of the Schur complement K̃₂₂ + alpha I − L₂₁ L₂₁ᵀ.
     A new matrix is filled each time: the copy costs as much as one of the new rows.
     """
     n, b = len(factor.L), len(K22)

@@ -105,9 +105,13 @@ class KernelRidge(PenalisedSmoother, KernelEstimator):
         alpha = penalties(1.0 if isinstance(self.alpha, str) else self.alpha, rows.y.shape[1])
         if isinstance(self.alpha, str) and self.alpha != "loo":
             raise InvalidInput(
-                "`alpha` must be a number ≥ 0, one per target, or 'loo'", got=repr(self.alpha), advice="Try 'loo'."
+                "`alpha` must be a number ≥ 0, one per target, or 'loo'", got=repr(self.alpha), advice="Pass a float."
             )
         if self.tune is not None:
+            if self.tune not in ("loo", "evidence"):
+                raise InvalidInput(
+                    "`tune` must be None, 'loo' or 'evidence'", got=repr(self.tune), advice="mc.tune has grids, too."
+                )
             alpha = self._tune(alpha)
         if not self.kernel_.proof(getattr(self, "n_features_in_", None)).valid:
             require_psd(gram.of(self.kernel_, rows.points))

@@ -188,7 +188,7 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
             )
         if isinstance(self.alpha, str) and self.alpha != "loo":
             raise InvalidInput(
-                "`alpha` must be a number ≥ 0, one per target, or 'loo'", got=repr(self.alpha), advice="Try 'loo'."
+                "`alpha` must be a number ≥ 0, one per target, or 'loo'", got=repr(self.alpha), advice="Pass a float."
             )
         if isinstance(self.centers, str) and self.centers not in CENTERS:
             raise InvalidInput(
@@ -197,10 +197,9 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
                 advice="'kmeans' is the default.",
             )
         if self.n_centers is not None and not (isinstance(self.centers, str) and self.centers != "all"):
+            which = "centers='all'" if isinstance(self.centers, str) else "centres that are given"
             raise InvalidInput(
-                "`n_centers` is for centres that are chosen",
-                got=f"{self.n_centers} beside given ones",
-                advice="Drop it.",
+                "`n_centers` is for centres that are chosen", got=f"{self.n_centers} beside {which}", advice="Drop it."
             )
         kernel = self.kernel_
         hilbert = not self.normalized and not isinstance(kernel, Weight)

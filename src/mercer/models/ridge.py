@@ -174,7 +174,7 @@ class Ridge(PenalisedSmoother, KernelEstimator):
         tune = isinstance(self.alpha, str)
         if tune and self.alpha != "loo":
             raise InvalidInput(
-                "`alpha` must be a number ≥ 0, one per target, or 'loo'", got=repr(self.alpha), advice="Try 'loo'."
+                "`alpha` must be a number ≥ 0, one per target, or 'loo'", got=repr(self.alpha), advice="Pass a float."
             )
         self._penalties = penalties(1.0 if tune else self.alpha, rows.y.shape[1])
         self.form_, why = self._choose()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -60,10 +61,12 @@ def tune(
     >>> tune(mc.KernelRidge(mc.Gaussian(1.0)), X, y, by=5, grid={"alpha": [0.01, 0.1, 1.0]}).alpha
     0.1
     """
-    known = model.get_params(deep=False) if hasattr(model, "get_params") else {}
+    known = model.get_params(deep=False) if hasattr(model, "get_params") and not isinstance(model, type) else {}
     if not {"kernel", "alpha"} <= set(known):
         raise InvalidInput(
-            "`model` must have the parameters `kernel` and `alpha`", got=repr(model), advice="Such as mc.KernelRidge()."
+            "`model` must be an estimator with the parameters `kernel` and `alpha`",
+            got=model.__name__ if isinstance(model, type) else type(model).__name__,
+            advice="Such as mc.KernelRidge(). In a Pipeline, let the last step tune itself: KernelRidge(tune='loo').",
         )
     by = "loo" if by is None else by
     rows = Rows.of(training_points(X), y, sample_weight)
@@ -89,8 +92,22 @@ def tune(
         .set_params(**changes)
         .fit(X, y, **({} if sample_weight is None else {"sample_weight": sample_weight}))
     )
-    fitted.tuning_ = tuned
+    fitted.tuning_ = _with_centres(tuned, fitted)
     return fitted
+
+
+def _with_centres(tuned: Tuned, fitted: Any) -> Tuned:
+    """What was found, with a note where the model has fewer centres than the problem that was searched has points."""
+    if tuned.by != "loo" or len(getattr(fitted, "function_", fitted._rows)) >= len(fitted._rows):
+        return tuned
+    rows = fitted._rows
+    w = np.ones(len(rows)) if rows.roots is None else rows.roots**2
+    own = float(np.average((fitted._leave_one_out() ** 2).mean(axis=1), weights=w))
+    note = (
+        f"That is the error of kernel ridge on all {len(rows)} points. On its {len(fitted.function_)} centres this "
+        f"model has {own:.6g}: choose alpha='loo' for them, or more centres."
+    )
+    return replace(tuned, notes=(note, *tuned.notes))
 
 
 def _on_grid(

@@ -15,10 +15,12 @@ parametric; for a Gaussian kernel it grows with the data, and is not (lectures 0
 from mercer.rkhs.embedding import KernelTest, hsic, mean_embedding, mmd
 from mercer.rkhs.expansion import Expansion, Pruning
 from mercer.rkhs.geometry import centre, distance, distance_to_mean, mean_coordinates, nearest
+from mercer.rkhs.posterior import Posterior
 
 __all__ = [
     "Expansion",
     "KernelTest",
+    "Posterior",
     "Pruning",
     "centre",
     "distance",

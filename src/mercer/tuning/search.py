@@ -7,6 +7,7 @@ which steps to take: a handful of full evaluations is left.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -46,11 +47,13 @@ LONGEST = 2.0
 # Widths beyond this multiple of the data's diameter (below this part of its spacing) make no difference any more.
 # One column among several can fade away much farther.
 WIDEST, WIDEST_COLUMN, NARROWEST = 50.0, 1e4, 0.1
-# Terms whose share of the kernel's diagonal is below this can be dropped.
+# Terms whose share of the kernel's diagonal is below this are suspected not to matter.
 NEGLIGIBLE = 1e-3
+# What the criterion may lose (in nats) by leaving out what does not matter, on at most so many points.
+NOTHING, JUDGED = 1.0, 512
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tuned:
     """What a search found.
 
@@ -81,8 +84,11 @@ class Tuned:
     def __str__(self) -> str:
         what = {"loo": "mean leave-one-out squared error", "evidence": "log evidence"}.get(self.by, self.by)
         before = f" (before: {self.start_value:.6g})" if np.isfinite(self.start_value) else ""
-        lines = [f"{self.kernel!r}, alpha={self.alpha:.4g}", f"{what} {self.value:.6g}{before}"]
+        effort = f"{self.evaluations} evaluations in {self.seconds:.2g} s"
+        lines = [f"{brief(self.kernel)}, alpha={self.alpha:.4g}", f"{what} {self.value:.6g}{before}; {effort}"]
         return "\n".join([*lines, *self.notes])
+
+    __repr__ = __str__
 
 
 # -- parameters and what the data says about them ----------------------------------------------------------------------
@@ -505,7 +511,8 @@ def tune_problem(
     if not np.isfinite(at.value) or first < at.value:
         at = Evaluation(x, first, np.zeros_like(x))
     tuned = kernel.with_theta(at.x[:-1])
-    notes = remarks(tuned, points, at.x, low, high, held)
+    judged = whole if n <= JUDGED else whole.sample(np.sort(order[:JUDGED]))
+    notes = remarks(tuned, judged, at.x, low, high, held)
     if by == "evidence" and scale_factors(kernel) is None and not 1e-2 < variance / size < 1e2:
         notes.append(
             f"The kernel has no free scale: its functions have variance {size:.2g}, and the targets {variance:.2g}. "
@@ -547,9 +554,16 @@ def _alpha_range(n: int, size: float, variance: float, by: str) -> tuple[float, 
     return max(least, 1e-8 * variance), max(10 * variance, 10 * least)
 
 
-def remarks(kernel: Kernel, points: Points, x: Matrix, low: Matrix, high: Matrix, held: NDArray[np.bool_]) -> list[str]:
-    """What to know about an optimum: parameters that do not matter, and those that stopped at a bound."""
-    notes = []
+def remarks(
+    kernel: Kernel, criterion: Criterion, x: Matrix, low: Matrix, high: Matrix, held: NDArray[np.bool_]
+) -> list[str]:
+    """What to know about an optimum: parameters that do not matter, and those that stopped at a bound.
+
+    A wide column may still be needed (the function is nearly linear in it), and a small term may carry the fit: that
+    something does not matter is said only where leaving it out was tried, and changed nothing.
+    """
+    points, notes = criterion.points, []
+    here = criterion.alone(x)
     for i, slot in enumerate(slots(kernel, points)):
         if held[i]:
             continue
@@ -562,10 +576,13 @@ def remarks(kernel: Kernel, points: Points, x: Matrix, low: Matrix, high: Matrix
                              if slot.column is not None
                              else f"The width {what} does not matter: all points are the same.")  # fmt: skip
             elif slot.column is not None and value > 10 * size.largest:
-                notes.append(
-                    f"The width {what} does not matter: it is {value / size.largest:.0f} × the range of the data. "
-                    "The column can be dropped."
-                )
+                without = x.copy()
+                without[i] = np.log(1e6 * size.largest)
+                if criterion.alone(without) < here + NOTHING:
+                    notes.append(
+                        f"The width {what} does not matter: it is {value / size.largest:.0f} × the range of the data. "
+                        "The column can be dropped."
+                    )
             elif x[i] >= high[i]:
                 notes.append(f"The width {what} is at its upper bound, {value / size.largest:.0f} × the diameter of "
                              "the data: the function is nearly a polynomial of low degree.")  # fmt: skip
@@ -576,7 +593,7 @@ def remarks(kernel: Kernel, points: Points, x: Matrix, low: Matrix, high: Matrix
             side = "lower" if x[i] <= low[i] else "upper"
             notes.append(f"`{slot.name}` = {value:.3g} is at its {side} bound: the criterion is flat there, or best "
                          "beyond it.")  # fmt: skip
-    notes += _weak_terms(kernel, points)
+    notes += _weak_terms(kernel, criterion, here, x[-1])
     if not held[-1]:
         alpha = float(np.exp(x[-1]))
         if x[-1] <= low[-1]:
@@ -587,14 +604,22 @@ def remarks(kernel: Kernel, points: Points, x: Matrix, low: Matrix, high: Matrix
     return notes
 
 
-def _weak_terms(kernel: Kernel, points: Points) -> list[str]:
-    """Terms of a sum that hardly contribute."""
+def _weak_terms(kernel: Kernel, criterion: Criterion, here: float, log_alpha: float) -> list[str]:
+    """Terms of a sum without which the fit is as good."""
     if not isinstance(kernel, Sum):
         return []
-    shares = np.array([_mean_diagonal(part, points) for part in kernel.parts])
+    shares = np.array([_mean_diagonal(part, criterion.points) for part in kernel.kernels])
     shares /= shares.sum()
-    return [
-        f"The term {part!r} is {share:.1g} of the kernel: it can be dropped."
-        for part, share in zip(kernel.parts, shares)
-        if share < NEGLIGIBLE
-    ]
+    notes = []
+    for i, (part, share) in enumerate(zip(kernel.kernels, shares)):
+        if share < NEGLIGIBLE:
+            rest = [other for j, other in enumerate(kernel.kernels) if j != i]
+            others = rest[0] if len(rest) == 1 else Sum(tuple(rest))
+            if replace(criterion, kernel=others).alone(np.append(others.theta, log_alpha)) < here + NOTHING:
+                notes.append(f"The term {brief(part)} is {share:.1g} of the kernel: it can be dropped.")
+    return notes
+
+
+def brief(kernel: Kernel) -> str:
+    """An expression with its numbers to four digits, for people."""
+    return re.sub(r"\d+\.\d+(?:e[-+]?\d+)?|\d+e[-+]?\d+", lambda number: f"{float(number[0]):.4g}", repr(kernel))

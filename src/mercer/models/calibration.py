@@ -1,0 +1,145 @@
+"""Calibration: do intervals hold as many new targets as they promise?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+
+from mercer.errors import InvalidInput
+from mercer.kernels.points import length
+from mercer.models.base import targets
+
+Matrix = NDArray[np.float64]
+
+# Observed coverage is called off where it differs from the promise by more than this many standard errors: so are four
+# coverages that are right, in one report of 25.
+ERRORS = 2.5
+# With standard errors above this a report can tell little.
+COARSE = 0.1
+
+
+@dataclass(frozen=True, repr=False)
+class Calibration:
+    """Promised against observed coverage on held-out rows.
+
+    Attributes
+    ----------
+    n : the number of targets that were looked at.
+    coverages : the promised shares.
+    observed : the shares of targets inside their intervals.
+    errors : standard errors of the observed shares if the promise holds, √(p(1 − p)/n).
+    widths : mean widths of the intervals, in the units of y.
+    rmse : root mean squared error of the predictions.
+    nlpd : −log predictive density, mean over targets; None for models without a predictive distribution.
+    bias, spread : mean and variance of the standardised residuals (y − mean)/std, 0 and 1 where the model is right;
+        None as above.
+    """
+
+    n: int
+    coverages: tuple[float, ...]
+    observed: tuple[float, ...]
+    errors: tuple[float, ...]
+    widths: tuple[float, ...]
+    rmse: float
+    nlpd: float | None = None
+    bias: float | None = None
+    spread: float | None = None
+
+    @property
+    def verdict(self) -> str:
+        """In words: well calibrated, too narrow, too wide, or of the wrong shape."""
+        gaps = np.subtract(self.observed, self.coverages)
+        # One target less or more is never evidence.
+        off = np.abs(gaps) > np.maximum(ERRORS * np.asarray(self.errors), 1.0 / self.n)
+        if not off.any():
+            return "well calibrated" + (f", as far as {self.n} targets can tell" if max(self.errors) > COARSE else "")
+        worst = int(np.argmax(np.abs(gaps) / np.asarray(self.errors) * off))
+        example = f"the {self.coverages[worst]:.0%} intervals hold {self.observed[worst]:.1%}"
+        if (gaps[off] < 0).all():
+            return f"too narrow: {example}"
+        if (gaps[off] > 0).all():
+            return f"too wide: {example}"
+        return f"of the wrong shape: too wide at some coverages and too narrow at others ({example})"
+
+    def __str__(self) -> str:
+        lines = ["coverage  observed         mean width"]
+        lines += [
+            f"{p:8.1%}  {o:6.1%} ± {e:5.1%}  {w:10.4g}"
+            for p, o, e, w in zip(self.coverages, self.observed, self.errors, self.widths)
+        ]
+        summary = f"RMSE {self.rmse:.4g}"
+        if self.nlpd is not None:
+            summary += (
+                f", NLPD {self.nlpd:.4g}, standardised residuals: mean {self.bias:.2f}, variance {self.spread:.2f}"
+            )
+        return "\n".join([*lines, summary, f"{self.n} targets: {self.verdict}"])
+
+    __repr__ = __str__
+
+
+def calibration(
+    model: Any, X: Any, y: Any, coverages: Sequence[float] = (0.5, 0.8, 0.9, 0.95), *, method: str | None = None
+) -> Calibration:
+    """How well the intervals of a fitted regressor keep their promise on rows that it has not seen.
+
+    Parameters
+    ----------
+    model : a fitted model with `predict_interval` (or a Pipeline that ends in one); where it has
+        `predict_distribution`, that is judged too.
+    X, y : n held-out points and their targets, shape (n,) or (n, t). Targets count alike, so errors are right where
+        they are independent.
+    coverages : the shares to ask for, each in (0, 1).
+    method : which intervals, where the model has several, such as "jackknife+".
+
+    >>> import numpy as np, mercer as mc
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 6, size=(400, 1))
+    >>> y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=400)
+    >>> model = mc.GaussianProcessRegressor(mc.Gaussian(1.0), alpha=0.01).fit(X[:200], y[:200])
+    >>> print(mc.calibration(model, X[200:], y[200:], coverages=(0.5, 0.9)))
+    coverage  observed         mean width
+       50.0%   51.0% ±  3.5%      0.1382
+       90.0%   90.5% ±  2.1%       0.337
+    RMSE 0.1017, NLPD -0.8663, standardised residuals: mean -0.07, variance 0.98
+    200 targets: well calibrated
+    >>> mc.calibration(model.set_params(alpha=1e-4).fit(X[:200], y[:200]), X[200:], y[200:]).verdict.partition(":")[0]
+    'too narrow'
+    """
+    if isinstance(model, Pipeline):
+        X, model = model[:-1].transform(X), model[-1]
+    if not hasattr(model, "predict_interval"):
+        raise InvalidInput(
+            "`model` must have predict_interval", got=type(model).__name__, advice="Such as mc.KernelRidge(), fitted."
+        )
+    promised = tuple(float(c) for c in np.atleast_1d(np.asarray(coverages, dtype=np.float64)))
+    if not promised or not all(0 < c < 1 for c in promised):
+        raise InvalidInput("`coverages` must be numbers in (0, 1)", got=repr(coverages), advice="Such as (0.5, 0.9).")
+    Y, _ = targets(y, length(X))
+    options = {} if method is None else {"method": method}
+    mean, std = _predictive(model, X, Y.shape)
+    observed, widths = [], []
+    for c in promised:
+        ends = np.asarray(model.predict_interval(X, c, **options), dtype=np.float64).reshape(*Y.shape, 2)
+        observed.append(float(((ends[..., 0] <= Y) & (ends[..., 1] >= Y)).mean()))
+        widths.append(float((ends[..., 1] - ends[..., 0]).mean()))
+    errors = tuple(float(np.sqrt(c * (1 - c) / Y.size)) for c in promised)
+    r = Y - mean
+    found = Calibration(Y.size, promised, tuple(observed), errors, tuple(widths), float(np.sqrt((r**2).mean())))
+    if std is None:
+        return found
+    z = r / std
+    nlpd = float((0.5 * z**2 + np.log(std)).mean() + 0.5 * np.log(2 * np.pi))
+    return Calibration(**{**vars(found), "nlpd": nlpd, "bias": float(z.mean()), "spread": float(z.var())})
+
+
+def _predictive(model: Any, X: Any, shape: tuple[int, ...]) -> tuple[Matrix, Matrix | None]:
+    """Mean and standard deviation of new targets, the latter where the model has a predictive distribution."""
+    if not hasattr(model, "predict_distribution"):
+        return np.asarray(model.predict(X), dtype=np.float64).reshape(shape), None
+    mean, std = (np.asarray(a, dtype=np.float64).reshape(shape) for a in model.predict_distribution(X))
+    return mean, std if (std > 0).all() else None  # a certain prediction has no density
