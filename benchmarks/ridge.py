@@ -16,15 +16,8 @@ loaded, in sizes of the float64 n x n matrix. Targets are judged at full size on
 from __future__ import annotations
 
 import argparse
-import contextlib
-import gc
 import json
 import math
-import os
-import platform
-import subprocess
-import sys
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -32,9 +25,9 @@ from typing import Any
 
 import numpy as np
 
+from measure import alone, judge, machine, peak, table, timed
+
 D, SIGMA = 20, math.sqrt(20.0)
-REST = 0.3
-"""Seconds between two runs: thread pools spin for a while after their work and would take the next one's cores."""
 
 
 # --- the competitors: functions of X, y and alpha that give the coefficients ------------------------------------------
@@ -141,17 +134,15 @@ def race(n: int, alpha: float, quick: bool) -> list[Figure]:
         for figure in figures:
             if round_ >= wanted(figure, n, quick):
                 continue
-            gc.collect()
-            time.sleep(REST)
-            start = time.perf_counter()
-            c = figure.peer.function(X, y, alpha)
-            figure.times.append(time.perf_counter() - start)
+            seconds, c = timed(figure.peer.function, X, y, alpha)
+            figure.times.append(seconds)
             figure.seconds = min(figure.times)
             if round_ == 0:
                 figure.residual = residual(X, y, alpha, c)
         round_ += 1
     for figure in figures:
-        figure.matrices = peak(figure.peer, n, alpha) / (8 * n * n / 2**20)
+        (megabytes,) = alone(__file__, {"peak": figure.peer.name, "n": n, "alpha": alpha})
+        figure.matrices = megabytes / (8 * n * n / 2**20)
     return figures
 
 
@@ -159,40 +150,14 @@ def wanted(figure: Figure, n: int, quick: bool) -> int:
     return 1 if quick else figure.peer.small if n <= 3000 else figure.peer.runs
 
 
-def peak(peer: Peer, n: int, alpha: float) -> float:
-    """Peak memory of one fit in a fresh process, above what it held before, in MB."""
-    order = json.dumps({"peak": peer.name, "n": n, "alpha": alpha})
-    answer = subprocess.run([sys.executable, __file__, "--child", order], capture_output=True, text=True, check=True)
-    return float(answer.stdout.split()[-1])
-
-
-def held(key: str) -> float:
-    """VmRSS (now) or VmHWM (the peak) of this process in MB."""
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith(key)) / 1024
-
-
 def child(order: dict[str, Any]) -> None:
     peer = next(p for p in PEERS if p.name == order["peak"])
     X, y = data(order["n"])
     peer.function(X[:400], y[:400], order["alpha"])
-    gc.collect()
-    before = held("VmRSS")
-    with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as reset:
-        reset.write("5")  # start the peak anew
-    peer.function(X, y, order["alpha"])
-    print(held("VmHWM") - before)
+    print(peak(peer.function, X, y, order["alpha"])[0])
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
-
-
-def table(header: list[str], rows: list[list[str]]) -> None:
-    print("| " + " | ".join(header) + " |")
-    print("|" + "|".join(" --- " if i == 0 else " ---: " for i in range(len(header))) + "|")
-    for row in rows:
-        print("| " + " | ".join(row) + " |")
-    print(flush=True)
 
 
 def show(figures: list[Figure]) -> None:
@@ -210,7 +175,7 @@ def show(figures: list[Figure]) -> None:
     table(["", "seconds", "Mercer is faster by", "relative residual", "peak memory (in float64 matrices)"], rows)
 
 
-def judge(figures: list[Figure], n: int, alpha: float) -> None:
+def verdict(figures: list[Figure], n: int, alpha: float) -> None:
     """The targets: what was measured, and what is required at least."""
     mercer, low, sklearn, *scipy = figures
     required = 5.0 if n == 10_000 and alpha >= 0.05 else 3.0 if n == 15_000 else 2.5
@@ -221,9 +186,7 @@ def judge(figures: list[Figure], n: int, alpha: float) -> None:
     ]
     if n >= 5000:  # below, the libraries' own buffers are larger than the matrix
         targets += [("1.6 over memory", 1.6 / mercer.matrices, 1.0), ("0.6 over low memory", 0.6 / low.matrices, 1.0)]
-    for what, measured, least in targets:
-        print(f"* {what}: {measured:.2f}, wanted ≥ {least:g}: {'met' if measured >= least else '**missed**'}")
-    print(flush=True)
+    judge(targets)
 
 
 def main() -> None:
@@ -236,9 +199,7 @@ def main() -> None:
     if options.child:
         child(json.loads(options.child))
         return
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    print(f"{platform.processor() or platform.machine()}, {cores} cores, Python {platform.python_version()}, ", end="")
-    print(f"NumPy {np.__version__}, load before {os.getloadavg()[0]:.1f}\n", flush=True)
+    machine()
     sizes = (
         {500: (0.1,), 3500: (1e-3,)}
         if options.quick
@@ -254,7 +215,7 @@ def main() -> None:
             figures = race(n, alpha, options.quick)
             show(figures)
             if not options.quick:
-                judge(figures, n, alpha)
+                verdict(figures, n, alpha)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ import os
 import sys
 from pathlib import Path
 
+import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -14,3 +16,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 settings.register_profile("explore", deadline=None, suppress_health_check=list(HealthCheck))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+
+@pytest.fixture(autouse=True)
+def same_numbers(request):
+    """Every test draws the same numbers from its module's generator, whichever tests ran before it."""
+    for name in ("rng", "RNG"):
+        if isinstance(getattr(request.module, name, None), np.random.Generator):
+            setattr(request.module, name, np.random.default_rng(0))

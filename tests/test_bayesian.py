@@ -320,7 +320,8 @@ def test_sparse_and_single_precision_and_pickles():
         BayesianLinearRegression(fit_intercept=True).fit(sp.csr_array(X), T).predict(sp.csr_array(Z)), dense.predict(Z)
     )
     narrow = BayesianLinearRegression(mc.Polynomial(2, c=1.0)).fit(X.astype(np.float32), T)
-    assert narrow.predict(Z.astype(np.float32)).dtype == np.float32
+    for found in narrow.predict(Z.astype(np.float32), return_std=True, return_cov=True):
+        assert found.dtype == np.float32
     again = pickle.loads(pickle.dumps(dense))
     close(again.predict(Z), dense.predict(Z), 0)
     close(again.loo_predictions_, dense.loo_predictions_, 1e-12)
@@ -347,6 +348,13 @@ def test_scikit_learn_checks(estimator, check):
         ({"prior_covariance": [[1.0, 2.0], [2.0, 1.0]]}, "eigenvalue -1"),
         ({"prior_covariance": [[1.0, 2.0], [0.0, 1.0]]}, "asymmetric"),
         ({"tune": "loo"}, "'evidence'"),
+        ({"tune": "evidence", "max_iter": 0}, "`max_iter` must be a whole number ≥ 1, got 0"),
+        ({"tune": "evidence", "max_iter": "many"}, "`max_iter`"),
+        ({"tune": "evidence", "tol": -1.0}, "`tol` must be a finite number > 0"),
+        ({"noise_precision": 1e300, "prior_precision": 1e-300}, "squares"),
+        ({"noise_precision": 1e300, "prior_precision": 1e-280}, "precisions.*must be numbers"),
+        ({"noise_precision": 1e-310}, "`noise_precision` must be"),
+        ({"noise_precision": 1e300, "tune": "evidence", "prior_precision": 1e-280}, "precisions.*must be numbers"),
         ({"features": mc.Gaussian(1.0)}, "finite feature map"),
         ({"features": 3}, "`features` must be"),
         ({"budget": 100}, "budget"),
@@ -355,6 +363,45 @@ def test_scikit_learn_checks(estimator, check):
 def test_parameters_that_cannot_be_used(params, message):
     with pytest.raises(mc.InvalidInput, match=message):
         BayesianLinearRegression(**params).fit(X, T)
+
+
+@pytest.mark.parametrize("noise", [1e-300, 1e-100, 1e100, 1e300])
+@pytest.mark.parametrize("prior", [0.0, 1e-100, 1.0, 1e100])
+def test_extreme_precisions_are_right_or_refused(noise, prior):
+    model = BayesianLinearRegression(prior_precision=prior, noise_precision=noise)
+    try:
+        mean, std = model.fit(X, T).predict(Z, return_std=True)
+    except mc.InvalidInput as error:
+        assert "precision" in str(error)  # noqa: PT017
+        assert noise == 1e300
+        return
+    ratio = prior / noise
+    wanted = np.zeros_like(mean) if ratio > 1e90 else Z @ np.linalg.solve(X.T @ X + ratio * np.eye(2), X.T @ T)
+    close(mean, wanted, 1e-9)
+    S = np.linalg.inv(X.T @ X + ratio * np.eye(2)) if ratio < 1e90 else np.eye(2) / ratio
+    wanted = np.sqrt(1 + np.einsum("ij,jk,ik->i", Z, S, Z)) / np.sqrt(noise)
+    assert np.abs(std[:, 0] / wanted - 1).max() < 1e-9
+    assert np.isfinite(model.log_evidence_)
+
+
+@pytest.mark.parametrize("size", [1e160, 1e-160])
+def test_features_whose_squares_are_no_numbers_are_refused(size):
+    for params in ({}, {"fit_intercept": True}, {"tune": "evidence"}, {"prior_precision": 0.0}):
+        with pytest.raises(mc.InvalidInput, match="squares"):
+            BayesianLinearRegression(**params).fit(X * size, T)
+    model = BayesianLinearRegression().fit(X, T)
+    before = model.predict(Z)
+    with pytest.raises(mc.InvalidInput, match="squares"):
+        model.partial_fit(X * size, T)
+    close(model.predict(Z), before, 0)
+
+
+def test_a_row_that_alone_determines_a_flat_direction_cannot_be_left_out():
+    alone = np.column_stack([X, np.eye(25)[:, 3]])
+    model = BayesianLinearRegression(prior_precision=[1.0, 1.0, 0.0]).fit(alone, T)
+    for ask in (lambda: model.loo_predictions_, lambda: model.predict_interval(alone, method="jackknife+")):
+        with pytest.raises(mc.InvalidInput, match=r"Leave-one-out needs.*row 3"):
+            ask()
 
 
 def test_data_that_cannot_be_used():
@@ -367,5 +414,10 @@ def test_data_that_cannot_be_used():
         model.predict_interval(Z, 1.0)
     with pytest.raises(mc.InvalidInput, match="method"):
         model.predict_interval(Z, method="bootstrap")
+    for bad in (-1, "seed"):
+        with pytest.raises(mc.InvalidInput, match="`random_state` must be"):
+            model.sample_y(Z, random_state=bad)
+    with pytest.raises(mc.InvalidInput, match="`n_samples` must be"):
+        model.sample_functions(Z, -1)
     with pytest.raises(ValueError, match="features"):
         model.predict(Z[:, :1])

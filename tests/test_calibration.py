@@ -127,3 +127,22 @@ def test_a_pipeline_is_judged_by_its_last_step():
     )
     alone = mc.calibration(pipe[-1], pipe[0].transform(X[80:]), y[80:])
     assert mc.calibration(pipe, X[80:], y[80:]).observed == alone.observed
+
+
+@pytest.mark.parametrize("coverages", ["a", None, [[0.5, 0.9]], [0.5, [0.9]], (0.5, np.nan), True])
+def test_coverages_that_are_no_numbers_are_refused(coverages):
+    with pytest.raises(mc.InvalidInput, match=r"`coverages` must be numbers in \(0, 1\), got .*Such as"):
+        calibration(Known(), X, Y, coverages=coverages)
+
+
+def test_methods_are_for_models_with_several():
+    Z = np.linspace(0, 6, 40)[:, None]
+    ridge = KernelRidge(mc.Gaussian(1.0), alpha=0.1).fit(Z, np.sin(Z[:, 0]))
+    for model, method in ((ridge, "gaussian"), (Known(), "jackknife+")):
+        with pytest.raises(mc.InvalidInput, match=rf"`method` .*{type(model).__name__}.*Leave it out") as error:
+            calibration(model, Z, np.sin(Z[:, 0]), method=method)
+        assert method in error.value.got
+    gp = GaussianProcessRegressor(mc.Gaussian(1.0), alpha=0.1).fit(Z, np.sin(Z[:, 0]))
+    with pytest.raises(mc.InvalidInput, match="jackknife"):
+        calibration(gp, Z, np.sin(Z[:, 0]), method="bootstrap")
+    assert calibration(gp, Z, np.sin(Z[:, 0]), coverages=0.9).coverages == (0.9,)

@@ -472,3 +472,66 @@ def test_wildly_scaled_columns_are_tuned_to_their_own_width():
 @parametrize_with_checks([GaussianProcessRegressor(), GaussianProcessRegressor(normalize_y=True)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+# -- no silent noise, no trace of what was refused ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("normalize_y", [False, True])
+def test_a_refused_partial_fit_leaves_the_model_as_it_was(normalize_y):
+    X, y = data(12)
+    model = GaussianProcessRegressor(mc.Gaussian(1.0), alpha=0.0, normalize_y=normalize_y).fit(X, y)
+    before = *model.predict(X, return_cov=True), model.loo_predictions_, model.log_evidence_, model.jitter_
+    with pytest.raises(mc.InvalidInput, match="no function takes all targets"):
+        model.partial_fit(X[:1], y[:1] + 1)
+    after = *model.predict(X, return_cov=True), model.loo_predictions_, model.log_evidence_, model.jitter_
+    for ours, theirs in zip(after, before):
+        assert np.array_equal(ours, theirs)
+    Z, t = X[:4] + 3.0, y[:4]
+    whole = GaussianProcessRegressor(mc.Gaussian(1.0), alpha=0.0, normalize_y=normalize_y)
+    whole.fit(np.vstack([X, Z]), np.r_[y, t])
+    np.testing.assert_allclose(model.partial_fit(Z, t).predict(Z + 0.1), whole.predict(Z + 0.1), atol=1e-6)
+
+
+def test_noise_below_rounding_is_refused_and_not_replaced():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
+    with pytest.raises(mc.InvalidInput, match=r"rounding.*got alpha = 1 .*Raise alpha.*columns"):
+        GaussianProcessRegressor(mc.Linear(), alpha=1.0).fit(X * [1e8, 1, 1], y)
+    model = GaussianProcessRegressor(mc.Linear(), alpha=1.0).fit(X, y)
+    with pytest.raises(mc.InvalidInput, match="rounding"):
+        model.partial_fit(X * [1e8, 1, 1], y)
+    assert model.jitter_ == 0.0
+    large = GaussianProcessRegressor(mc.Linear(), alpha=1e5).fit(X * [1e8, 1, 1], y)
+    assert large.jitter_ <= 1e5
+    with pytest.raises(mc.InvalidInput, match="rounding"):
+        GaussianProcessRegressor(mc.Gaussian(1.0), alpha=1e-18).fit(np.r_[X, X], np.r_[y, y + 1])
+
+
+def test_a_matrix_that_turns_out_not_to_be_one_is_named():
+    K = np.eye(3)
+    K[0, 2] = K[2, 0] = 5.0
+    model = GaussianProcessRegressor(mc.Precomputed(K), alpha=0.1).fit([0, 1], [0.0, 1.0])
+    with pytest.raises(mc.InvalidInput, match="eigenvalue -4"):
+        model.partial_fit([2], [1.0])
+    assert len(model.dual_coef_) == 2
+
+
+def test_targets_that_are_constant_to_rounding_have_no_unit():
+    X = data()[0]
+    y = 0.1 * (1 + np.where(np.arange(30) % 2, np.finfo(float).eps, 0.0))
+    Y = np.column_stack([y, np.sin(X[:, 0])])
+    model = GaussianProcessRegressor(mc.Gaussian(1.0), alpha=0.1, normalize_y=True).fit(X, Y)
+    assert not model.dual_coef_[:, 0].any()
+    assert model.dual_coef_[:, 1].any()
+
+
+def test_samples_want_a_usable_seed():
+    X, y = data()
+    model = GaussianProcessRegressor(mc.Gaussian(1.0), alpha=0.1).fit(X, y)
+    for bad in (-1, "a", 0.5):
+        with pytest.raises(mc.InvalidInput, match="`random_state` must be"):
+            model.sample_y(X, random_state=bad)
+    for good in (None, np.int64(3), np.random.default_rng(0), np.random.RandomState(0)):
+        assert model.sample_y(X, 2, random_state=good).shape == (30, 2)
+    assert np.array_equal(model.sample_y(X, random_state=4), model.sample_y(X, random_state=np.int64(4)))

@@ -413,3 +413,87 @@ def test_fits_are_finite_on_any_small_data(n, d, scale, seed):
     for alpha in (0.0, 1e-3, "loo"):
         model = mc.KernelRidge(alpha=alpha, fit_intercept=bool(seed % 2)).fit(X, y)
         assert np.isfinite(model.predict(X)).all()
+
+
+# -- combinations ------------------------------------------------------------------------------------------------------
+
+
+def test_alphas_may_be_an_array():
+    X, Y = data(t=2)
+    listed = mc.KernelRidge(mc.Gaussian(1.0), alpha=[0.1, 0.5]).fit(X, Y)
+    given = mc.KernelRidge(mc.Gaussian(1.0), alpha=np.array([0.1, 0.5])).fit(X, Y)
+    np.testing.assert_array_equal(given.predict(X), listed.predict(X))
+    given.predict_interval(X[:3])
+
+
+def test_sets_may_be_lists_of_any_length_and_columns_are_forgotten():
+    model = mc.KernelRidge(mc.Intersection(), alpha=0.1).fit([[1, 2], [3], [2, 3]], [1.0, 2.0, 3.0])
+    assert np.isfinite(model.predict([[1, 2, 3], []])).all()
+    assert not hasattr(model, "n_features_in_")
+    X, y = data()
+    model = mc.KernelRidge(alpha=0.1).fit(X, y)
+    assert model.n_features_in_ == 3
+    model.set_params(kernel=mc.Intersection()).fit([{1}, {2}], [0.0, 1.0])
+    assert not hasattr(model, "n_features_in_")
+
+
+def test_alpha_by_leave_one_out_on_centres():
+    X, y = data(80)
+    model = mc.KernelRidge(mc.Gaussian(1.0), alpha="loo", solver="nystrom", n_centers=12, tol=1e-12).fit(X, y)
+    assert model.solver_ == "nystrom"
+    assert len(model.function_) == 12
+
+    def error(alpha):
+        other = mc.KernelRidge(
+            mc.Gaussian(1.0), alpha=alpha, solver="nystrom", centers=model.function_.points.raw, tol=1e-12
+        )
+        return np.mean((other.fit(X, y).loo_predictions_ - y) ** 2)
+
+    best = np.mean((model.loo_predictions_ - y) ** 2)
+    assert all(best <= error(alpha) * (1 + 1e-5) for alpha in np.geomspace(1e-6, 1e2, 25))
+    beyond = mc.KernelRidge(mc.Gaussian(1.0), alpha="loo", n_centers=12, budget="100 kB").fit(X, y)
+    assert beyond.solver_ == "nystrom"
+    with pytest.raises(mc.InvalidInput, match="solver"):
+        mc.KernelRidge(alpha="loo", solver="foo").fit(X, y)
+    with pytest.raises(mc.InvalidInput, match=r"eigendecomposition.*nystrom"):
+        mc.KernelRidge(alpha="loo", solver="eigen", budget="100 kB").fit(X, y)
+
+
+def test_a_refit_forgets_what_it_did_not_do():
+    X, y = data()
+    model = mc.KernelRidge(alpha="loo").fit(X, y)
+    assert hasattr(model, "path_")
+    model.set_params(alpha=0.1, fit_intercept=True).fit(X, y)
+    assert not hasattr(model, "path_")
+    before = model.predict_interval(X[:3])
+    model.set_params(fit_intercept=False)  # takes effect at the next fit
+    np.testing.assert_array_equal(model.predict_interval(X[:3]), before)
+
+
+def test_means_of_frames_are_frames():
+    import pandas as pd
+    import polars as pl
+
+    X, y = data(60)
+    for library in (pd, pl):
+        frame = library.DataFrame({name: X[:, j] for j, name in enumerate("abc")})
+        kernel = mc.Gaussian(1.0).on("a") + mc.Linear().on(["b", "c"])
+        model = mc.KernelRidge(kernel, alpha=0.1, solver="nystrom", centers="kmeans", n_centers=8).fit(frame, y)
+        assert list(model.function_.points.raw.columns) == ["a", "b", "c"]
+        assert model.score(frame, y) > 0.5
+
+
+def test_masked_targets_text_and_unreachable_parameters_are_refused():
+    X, y = data()
+    with pytest.raises(mc.InvalidInput, match="masked"):
+        mc.KernelRidge().fit(X, np.ma.masked_array(y, mask=y > 1))
+    with pytest.raises(mc.InvalidInput, match=r"text.*astype"):
+        mc.KernelRidge().fit(X, y.astype(str))
+    with pytest.raises(mc.InvalidInput, match="needs a kernel to reach into"):
+        mc.KernelRidge().set_params(kernel__sigma=2.0)
+    from sklearn.model_selection import RepeatedKFold
+
+    model = mc.KernelRidge().fit(X, y)
+    for cv, words in ((np.zeros(7), "fold label"), (RepeatedKFold(n_splits=4, n_repeats=2), "in several")):
+        with pytest.raises(mc.InvalidInput, match=words):
+            model.cv_predictions(cv)

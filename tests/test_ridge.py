@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -20,7 +21,7 @@ from mercer.features import MonomialMap
 from mercer.models.ridge import Ridge
 from mercer.problems.objective import LeastSquares
 from mercer.solvers.cholesky import CholeskyFactor
-from mercer.solvers.primal import FeatureSpectrum, by_normal_equations, tall_qr
+from mercer.solvers.primal import FeatureSpectrum, GramFactor, by_normal_equations, tall_qr
 
 RNG = np.random.default_rng(0)
 X, Z = RNG.normal(size=(30, 3)), RNG.normal(size=(12, 3))
@@ -31,7 +32,7 @@ W = RNG.integers(0, 4, size=30).astype(float)
 def close(a, b, tol=1e-10):
     a, b = np.asarray(a), np.asarray(b)
     assert a.shape == b.shape
-    assert np.abs(a - b).max() <= tol * max(1.0, np.abs(b).max())
+    assert np.abs(a - b).max(initial=0.0) <= tol * max(1.0, np.abs(b).max(initial=0.0))
 
 
 # -- one function, three forms -----------------------------------------------------------------------------------------
@@ -110,14 +111,14 @@ def test_auto_takes_the_cheaper_form_and_says_why():
     assert "alpha = 0" in least.status_
     wide = Ridge(mc.Polynomial(3, c=1.0), alpha=0.0).fit(X[:6], Y[:6])
     assert (wide.form_, wide.rank_) == ("dual", 5)
-    tight = Ridge(MonomialMap(3, degree=4, c=1.0), budget=20_000).fit(X, Y)
+    tight = Ridge(MonomialMap(3, degree=4, c=1.0), budget=24_000).fit(X, Y)
     assert (tight.form_, tight.status_.split(";")[0]) == ("dual", "dual: 35 features > 30 rows")
     tall = Ridge(mc.Polynomial(2, c=1.0), budget=8_000).fit(X[:20], Y[:20])
     assert (tall.form_, tall.status_) == ("primal", "primal: 10 features ≤ 20 rows; by the normal equations, refined")
     forced = Ridge(mc.Polynomial(3, c=1.0), budget=8_000).fit(X[:21], Y[:21])
     assert forced.form_ == "dual"
     assert "20 features ≤ 21 rows, but the primal needs 10.1 kB" in forced.status_
-    with pytest.raises(mc.InvalidInput, match=r"budget of 100 B, got 2.16 kB.*other form needs 14.4 kB"):
+    with pytest.raises(mc.InvalidInput, match=r"budget of 100 B, got 2.16 kB.*other form needs 15.1 kB"):
         Ridge(budget=100).fit(X, Y)
 
 
@@ -160,20 +161,95 @@ def test_offsets_do_not_cancel_the_slope():
     assert np.abs(spectrum.Q.T @ spectrum.U).max() < 1e-12
 
 
-def test_wildly_scaled_columns():
-    scale = np.array([1e-8, 1.0, 1e8])
-    model = Ridge(alpha=1e-3, form="primal").fit(X * scale, Y)
-    dual = Ridge(alpha=1e-3, form="dual").fit(X * scale, Y)
-    w = Peer(alpha=1e-3, solver="svd").fit(X * scale, Y)
-    close(model.predict(Z * scale), w.predict(Z * scale), 1e-8)
-    assert np.isfinite(dual.predict(Z * scale)).all()
+def exactly(A, t, alpha, at, fit_intercept=True):
+    """Predictions to 80 digits: (ΦᵀΦ + alpha I)w = Φᵀy with the intercept as a column that is not penalised."""
+    with mpmath.workdps(80):
+        ones = np.ones((len(A), 1))
+        F = mpmath.matrix((np.hstack([A, ones]) if fit_intercept else A).tolist())
+        G = F.T * F
+        for j in range(A.shape[1]):
+            G[j, j] += mpmath.mpf(alpha)
+        w = mpmath.lu_solve(G, F.T * mpmath.matrix(t.tolist()))
+        query = np.hstack([at, np.ones((len(at), 1))]) if fit_intercept else at
+        return np.array((mpmath.matrix(query.tolist()) * w).tolist(), dtype=float).ravel()
+
+
+WILD = {
+    "wide, one column large": (6, np.r_[1e8, np.ones(8)], 0.0),
+    "wide, one column larger": (6, np.r_[1e4, np.ones(8)], 0.0),
+    "wide, far away": (6, np.ones(9), 1e7),
+    "tall, every size": (30, np.array([1e8, 1.0, 1e-8]), 0.0),
+    "tall, far away": (30, np.ones(3), 1e7),
+}
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("form", ["auto", "primal", "dual"])
+@pytest.mark.parametrize("case", WILD)
+def test_wildly_scaled_columns_keep_their_digits_in_every_form(case, form, sparse):
+    n, scale, offset = WILD[case]
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        A, t = rng.normal(size=(n, len(scale))) * scale + offset, rng.normal(size=n)
+        given = sp.csr_array(A) if sparse else A
+        for fit_intercept in (False, True):
+            model = Ridge(alpha=1.0, fit_intercept=fit_intercept, form=form).fit(given, t)
+            tolerance = 1e-6 if offset else 1e-9  # far away, a rounding of A itself moves the answer by 1e-8
+            close(model.predict(given), exactly(A, t, 1.0, A, fit_intercept), tolerance)
+            close(model.function_(given) if not offset and scale.max() < 1e5 else model.predict(given),
+                  model.predict(given), 1e-7)  # fmt: skip
+            for i in (0, n - 1):
+                rest = np.arange(n) != i
+                left = exactly(A[rest], t[rest], 1.0, A[[i]], fit_intercept)
+                close(model.loo_predictions_[[i]], left, 1e-6)
+
+
+def test_a_kernel_that_loses_the_digits_gives_way_to_its_features():
+    rng = np.random.default_rng(0)
+    for scale, offset, tolerance in ((np.r_[1e8, np.ones(8)], 0.0, 1e-9), (np.ones(9), 1e7, 1e-6)):
+        A, t = rng.normal(size=(6, 9)) * scale + offset, rng.normal(size=6)
+        model = Ridge(mc.Linear()).fit(A, t)
+        assert (model.form_, "singular values" in model.status_) == ("dual", True)
+        close(model.predict(A), exactly(A, t, 1.0, A), tolerance)
+        assert model.coef_.shape == (9,)
+
+
+def test_alpha_by_leave_one_out_on_wildly_scaled_columns():
+    rng = np.random.default_rng(0)
+    A, t = rng.normal(size=(12, 20)) * np.r_[1e8, np.ones(19)], rng.normal(size=12)
+    model = Ridge(alpha="loo").fit(A, t)
+    close(model.predict(A), exactly(A, t, model.alpha_, A), 1e-8)
+    for i in (0, 11):
+        rest = np.arange(12) != i
+        close(model.loo_predictions_[[i]], exactly(A[rest], t[rest], model.alpha_, A[[i]]), 1e-6)
+
+
+def test_a_gram_matrix_that_loses_the_digits_gives_way_to_singular_values_or_is_refused():
+    rng = np.random.default_rng(0)
+    A, t = rng.normal(size=(6, 9)) * np.r_[1e8, np.ones(8)], rng.normal(size=6)
+    model = Ridge(form="dual").fit(A, t)
+    assert model.status_ == "dual: as asked; by singular values, rank 5"
+    close(A.T @ model.dual_coef_, model.coef_, 1e-7)
+    wide = rng.normal(size=(6, 300)) * np.r_[1e8, np.ones(299)]
+    with pytest.raises(mc.InvalidInput, match=r"singular values of 6 × 300 features.*budget.*Scale the columns"):
+        Ridge(form="dual", budget=20_000).fit(wide, t)
+
+
+@pytest.mark.parametrize("size", [1e160, 1e-160])
+@pytest.mark.parametrize("form", ["primal", "dual"])
+@pytest.mark.parametrize("alpha", [0.0, 1.0, "loo"])
+def test_features_whose_squares_are_no_numbers_are_refused(alpha, form, size):
+    for A in (X * size, sp.csr_array(X * size)):
+        with pytest.raises(mc.InvalidInput, match="squares"):
+            Ridge(alpha=alpha, form=form).fit(A, Y)
+    assert np.isfinite(Ridge(alpha=alpha, form=form).fit(np.zeros((30, 3)), Y).predict(Z)).all()
 
 
 def test_duplicate_rows_constant_targets_and_one_sample():
     twice = np.vstack([X, X])
     close(Ridge(alpha=0.0).fit(twice, np.r_[Y, Y + 1]).predict(Z), Ridge(alpha=0.0).fit(X, Y + 0.5).predict(Z))
     close(Ridge().fit(X, np.full(30, 7.0)).predict(Z), np.full(12, 7.0))
-    for alpha in (0.0, 1.0, "loo"):
+    for alpha in (0.0, 1.0):
         close(Ridge(alpha=alpha).fit(X[:1], [5.0]).predict(Z), np.full(12, 5.0))
     nothing = Ridge(alpha=0.0).fit(np.ones((4, 2)), [1.0, 2.0, 3.0, 4.0])
     assert (nothing.rank_, nothing.intercept_) == (0, 2.5)
@@ -217,6 +293,29 @@ def test_leave_one_out_is_brute_force(columns, fit_intercept, alpha, weights):
             rest = np.arange(30) != i
             other = make().fit(A[rest], Y[rest], None if weights is None else weights[rest])
             close(model.loo_predictions_[i], other.predict(A[[i]])[0], tolerance)
+
+
+@pytest.mark.parametrize("form", ["primal", "dual"])
+@pytest.mark.parametrize("features", [None, mc.Polynomial(2, c=1.0)])
+def test_one_row_leaves_no_model_without_it(features, form):
+    for alpha in (0.0, 1.0):
+        model = Ridge(features, alpha=alpha, form=form).fit(X[:1], [5.0])
+        if form == "primal" or features is None:
+            for ask in (lambda model=model: model.loo_predictions_, lambda model=model: model.predict_interval(Z, 0.5)):
+                with pytest.raises(mc.InvalidInput, match=r"Leave-one-out needs.*row 0"):
+                    ask()
+        free = Ridge(features, alpha=1.0, form=form, fit_intercept=False).fit(X[:1], [5.0])
+        assert free.loo_predictions_ == pytest.approx(0.0, abs=1e-12)  # the function 0 is left
+    with pytest.raises(mc.InvalidInput, match=r"Leave-one-out needs.*row 0"):
+        Ridge(features, alpha="loo", form=form).fit(X[:1], [5.0])
+
+
+def test_leave_one_out_of_a_point_that_alone_knows_its_feature():
+    # hᵢᵢ = 1 to rounding, but 1 − hᵢᵢ ≈ alpha/2 is a number: without the point its weight is zero.
+    A = np.column_stack([np.arange(30.0), np.eye(30)[:, 7]])
+    model = Ridge(alpha=1e-20, fit_intercept=False).fit(A, Y)
+    rest = np.arange(30) != 7
+    close(model.loo_predictions_[7], Ridge(alpha=1e-20, fit_intercept=False).fit(A[rest], Y[rest]).predict(A[[7]])[0])
 
 
 def test_alpha_by_leave_one_out_is_the_best_of_a_grid():
@@ -426,6 +525,27 @@ def test_the_spectrum_is_a_singular_value_decomposition(shape, tail, sparse):
     H = spectrum.at(0.3).smoother(A, P if tail else None)
     close(np.diagonal(H), spectrum.at(0.3).leverage(), 1e-10)
     assert np.trace(H) == pytest.approx(spectrum.at(0.3).degrees_of_freedom)
+
+
+@pytest.mark.parametrize("shape", [(40, 3), (10, 8), (6, 30)])
+@pytest.mark.parametrize("tail", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_gram_factor_is_the_spectrum_at_one_alpha(shape, tail, sparse):
+    rng = np.random.default_rng(0)
+    A, s = rng.normal(size=shape), rng.uniform(0.5, 2, size=shape[0])
+    P, t, Az, Pz = (rng.normal(size=shape) for shape in ((shape[0], 2), (shape[0], 3), (5, shape[1]), (5, 2)))
+    P, Pz = (P, Pz) if tail else (None, None)
+    gram = GramFactor(sp.csr_array(A) if sparse else A, 0.3, s, P)
+    wanted = FeatureSpectrum(A, s, P).at(0.3)
+    for ours, theirs in zip(gram.weights(t), wanted.solve(t)):
+        close(ours, theirs)
+    close(gram.solve(t)[0], wanted.dual(t))
+    close(gram.leave_one_out(t), wanted.leave_one_out(t))
+    close(gram.at_features(Az, Pz), wanted.smoother(Az, Pz))
+    close(gram.smoother(Az @ A.T, Pz), wanted.smoother(Az, Pz), 1e-9)
+    close(gram.diagonal(), np.diagonal(gram.inverse()))
+    close(gram.inverse() @ t, wanted.dual(t))
+    assert gram.degrees_of_freedom == pytest.approx(wanted.degrees_of_freedom)
 
 
 def test_normal_equations_are_refined_or_refused():

@@ -17,7 +17,7 @@ from mercer.gram.base import Gram
 from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
 from mercer.kernels.block import squared_norms
-from mercer.kernels.points import Array, Points
+from mercer.kernels.points import Array, Points, as_table
 from mercer.kernels.radial import ByWidth
 
 RULES = ("uniform", "kmeans", "pivoted")
@@ -63,7 +63,7 @@ def choose_centers(gram: Gram, m: int, how: Any = "uniform", *, rng: np.random.G
     if m >= n:
         return _distinct(gram.kernel, gram.x)
     if how == "kmeans":
-        return _distinct(gram.kernel, Points(_means(gram, m, rng)))
+        return _distinct(gram.kernel, Points(as_table(gram.x.raw, _means(gram, m, rng))))
     if how == "pivoted":
         from mercer.gram.pivoted import pivoted_cholesky
 

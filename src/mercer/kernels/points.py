@@ -180,6 +180,14 @@ def concatenate(X: Any, Z: Any) -> Any:
     return [*X, *Z]
 
 
+def as_table(like: Any, rows: Array) -> Any:
+    """Rows of numbers as the kind of table that `like` is: with its column names, if it is a data frame."""
+    if not is_frame(like):
+        return rows
+    library: Any = sys.modules[type(like).__module__.partition(".")[0]]  # pandas or Polars, whichever made it
+    return library.DataFrame(dict(zip(like.columns, rows.T)))
+
+
 def as_argument(X: Any) -> Any:
     """A raw data set as a user's function expects it: rows of numbers as an array, anything else as it is."""
     if isinstance(X, (list, tuple)) and X and isinstance(X[0], (list, tuple)):

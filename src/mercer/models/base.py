@@ -45,6 +45,18 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
                 inside.setdefault(head, {})[rest] = value
             else:
                 own[name] = value
+        for name in own:
+            head, _, rest = name.partition("__")
+            if (
+                rest
+                and head in self.get_params(deep=False)
+                and not hasattr(own.get(head, getattr(self, head)), "get_params")
+            ):
+                raise InvalidInput(
+                    f"`{name}` needs a kernel to reach into",
+                    got=f"{head}={shortened(own.get(head, getattr(self, head)))}",
+                    advice=f"Set {head} first, such as {head}=mc.Gaussian(1.0).",
+                )
         super().set_params(**own)
         for head, changes in inside.items():
             setattr(self, head, getattr(self, head).replace(**changes))
@@ -78,10 +90,14 @@ def _columns(model: Any, X: Any, *, reset: bool) -> None:
     """Record (or compare) the names and the number of columns, where the data has columns."""
     _check_feature_names(model, X, reset=reset)
     shape = getattr(X, "shape", None)
-    if shape is None and isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], (list, tuple, np.ndarray)):
+    listed = shape is None and isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], (list, tuple, np.ndarray))
+    if listed and model.kernel_.space == "vectors":  # elsewhere a list may be a set or a sequence
         shape = (len(X), len(X[0]))
-    if shape is not None and len(shape) == 2 and (reset or hasattr(model, "n_features_in_")):
-        _check_n_features(model, X, reset=reset)
+    if shape is not None and len(shape) == 2:
+        if reset or hasattr(model, "n_features_in_"):
+            _check_n_features(model, X, reset=reset)
+    elif reset and hasattr(model, "n_features_in_"):
+        del model.n_features_in_
 
 
 def training_points(X: Any) -> Points:
@@ -135,6 +151,8 @@ def targets(y: Any, n: int) -> tuple[Matrix, bool]:
             "A model requires y to be passed, but the target y is None", got="None", advice="Pass one target per row."
         )
     required = f"y must hold finite numbers, one row per point: shape ({n},) or ({n}, t)"
+    if np.ma.is_masked(y):
+        raise InvalidInput(required, got="masked entries", advice="Drop those rows (X and y), or fill them in.")
     if hasattr(y, "to_numpy"):
         y = y.to_numpy()
     try:

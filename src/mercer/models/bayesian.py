@@ -18,7 +18,6 @@ import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import ndtri
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -31,7 +30,7 @@ from mercer.memory import budget as memory_budget
 from mercer.memory import within
 from mercer.models.base import KernelEstimator, Matrix, Rows, _columns, training_points
 from mercer.models.ridge import Design
-from mercer.models.smoother import LinearSmoother
+from mercer.models.smoother import GaussianSmoother
 from mercer.solvers.primal import FeatureFactor, FeatureSpectrum
 
 EPS = float(np.finfo(np.float64).eps)
@@ -93,6 +92,18 @@ class Conditioning:
         self.squares = (self.c**2).sum(axis=1)
         self.rest = float((s.rest(z, self.c) ** 2).sum())
         self.size = float((z**2).sum())
+
+    def require_numbers(self, alpha: float, beta: float) -> None:
+        """Refuse precisions with which α + βS², or a variance of the targets, overflows."""
+        largest = float(self.spectrum.values.max(initial=0.0))
+        with np.errstate(over="ignore"):
+            sizes = np.array([alpha + beta * largest, 1 / beta + largest / alpha, beta * self.size])
+        if not np.isfinite(sizes).all():
+            raise InvalidInput(
+                "The precisions of targets and weights, on these features, must be numbers",
+                got=f"{beta:.3g} of the noise, with {largest / alpha:.3g} for weights and {self.size:.3g} for targets",
+                advice="Take less extreme precisions, or scale features and targets.",
+            )
 
     def factor(self, alpha: float, beta: float) -> FeatureFactor:
         """Ridge regression on the whitened features with the penalty alpha/β: the same mean."""
@@ -161,7 +172,7 @@ class Conditioning:
         return self.factor(alpha, beta).degrees_of_freedom
 
 
-class BayesianLinearRegression(LinearSmoother, KernelEstimator):
+class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
     """The Gaussian posterior of w in t = wᵀφ(x) + noise of precision β, given w ~ N(m₀, S₀).
 
     Its mean with m₀ = 0 and S₀ = I/α is ridge regression with the penalty α/β; as a function of x it is the Gaussian
@@ -256,6 +267,7 @@ class BayesianLinearRegression(LinearSmoother, KernelEstimator):
         self.prior_scale_, self.noise_precision_ = 1.0, _positive(self.noise_precision, "noise_precision")
         self.n_iter_, self.status_ = 1, "closed form"
         data = Conditioning(self._prior, Phi, rows.y, rows.roots)
+        data.require_numbers(1.0, self.noise_precision_)
         if self.tune == "evidence":
             self._tune(data)
         elif self.tune is not None:
@@ -296,12 +308,13 @@ class BayesianLinearRegression(LinearSmoother, KernelEstimator):
             )
         Phi = self._features(rows.points)
         data = Conditioning(self._belief, Phi, rows.y, rows.roots)
+        data.require_numbers(1.0, self.noise_precision_)
         self._rows_fitted, self._cache = None, {}
         self.status_ = "sequential: the posterior of earlier rows was the prior"
         return self._conclude(data, Phi, rows, 1.0)
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
-        """The mean of the predictive distribution of new targets, shape (m,) or (m, t).
+        """The mean of the predictive distribution of new targets, shape (m,) or (m, t), in the dtype of the features.
 
         Parameters
         ----------
@@ -317,42 +330,12 @@ class BayesianLinearRegression(LinearSmoother, KernelEstimator):
         half = Phi @ self._belief.root
         found = [mean]
         if return_std:
-            std = np.sqrt(1 / self.noise_precision_ + (half**2).sum(axis=1))
+            std = np.sqrt(1 / self.noise_precision_ + (half**2).sum(axis=1)).astype(dtype, copy=False)
             found.append(std if self._single else np.repeat(std[:, None], mean.shape[1], axis=1))
         if return_cov:
-            found.append(half @ half.T + np.eye(points.n) / self.noise_precision_)
+            covariance = half @ half.T + np.eye(points.n) / self.noise_precision_
+            found.append(covariance.astype(dtype, copy=False))
         return tuple(found)
-
-    def predict_interval(
-        self, X: Any, coverage: float = 0.9, *, noise: bool = True, method: str = "gaussian"
-    ) -> NDArray[np.float64]:
-        """Intervals that hold a new target (or wᵀφ(x) itself) with the given probability.
-
-        Parameters
-        ----------
-        X : m points.
-        coverage : in (0, 1).
-        noise : whether the interval is for a new target, or for wᵀφ(x).
-        method : "gaussian", mean ± z·std, right if the model is; or "jackknife+", which assumes no model (see
-            `Ridge.predict_interval`).
-
-        Returns
-        -------
-        lower and upper ends, shape (m, 2), or (m, t, 2) for t targets.
-        """
-        if method == "jackknife+" and noise:
-            return super().predict_interval(X, coverage)
-        if method != "gaussian":
-            raise InvalidInput(
-                "`method` must be 'gaussian' or, for new targets, 'jackknife+'",
-                got=f"{method!r}, noise={noise}",
-                advice="jackknife+ knows targets only, not the function.",
-            )
-        if isinstance(coverage, bool) or not isinstance(coverage, (int, float, np.number)) or not 0 < coverage < 1:
-            raise InvalidInput("`coverage` must be a number in (0, 1)", got=repr(coverage), advice="Such as 0.9.")
-        mean, std = self.predict_distribution(X, noise=noise)
-        reach = float(ndtri(0.5 + 0.5 * float(coverage))) * std
-        return np.stack([mean - reach, mean + reach], axis=-1)
 
     def predict_distribution(self, X: Any, *, noise: bool = True) -> tuple[Matrix, Matrix]:
         """Mean and standard deviation of a new target (or, without noise, of wᵀφ(x)): shapes (m,) or (m, t)."""
@@ -372,7 +355,7 @@ class BayesianLinearRegression(LinearSmoother, KernelEstimator):
         ((3, 4), True)
         """
         Phi = self._features(self._queries(X))
-        rng = _generator(random_state)
+        rng, n_samples = _generator(random_state), _whole(n_samples, "n_samples")
         mean, root = self._belief.mean, self._belief.root
         drawn = rng.standard_normal((root.shape[1], mean.shape[1] * n_samples))
         around = (Phi @ root @ drawn).reshape(len(Phi), mean.shape[1], n_samples)
@@ -467,13 +450,14 @@ class BayesianLinearRegression(LinearSmoother, KernelEstimator):
     def _tune(self, data: Conditioning) -> None:
         """Maximise the evidence by MacKay's fixed point."""
         alpha, beta = 1.0, self.noise_precision_
+        tol, max_iter = _positive(self.tol, "tol"), _whole(self.max_iter, "max_iter")
         if data.size == 0:
             self.status_ = "targets are the prior's mean: nothing to tune by"
             return
         strongest = float(data.spectrum.values.max(initial=0.0))
         tunable = data.spectrum.rank > 0
         most = data.t * data.N / (EPS * data.size)  # noise below rounding of the targets
-        for self.n_iter_ in range(1, self.max_iter + 1):  # noqa: B020
+        for self.n_iter_ in range(1, max_iter + 1):
             new_alpha, new_beta = data.updated(alpha, beta)
             new_alpha = new_alpha if tunable else alpha
             new_beta = min(new_beta, most)
@@ -483,14 +467,12 @@ class BayesianLinearRegression(LinearSmoother, KernelEstimator):
                 break
             change = max(abs(np.log(new_alpha / alpha)), abs(np.log(new_beta / beta)))
             alpha, beta = new_alpha, new_beta
-            if change < self.tol:
+            if change < tol:
                 exact = f"; the targets are fitted exactly, noise_precision held at {most:.3g}" if beta == most else ""
                 self.status_ = f"evidence: converged after {self.n_iter_} updates{exact}"
                 break
         else:
-            self.status_ = (
-                f"evidence: not converged after {self.max_iter} updates, last change {change:.2g} > {self.tol:g}"
-            )
+            self.status_ = f"evidence: not converged after {max_iter} updates, last change {change:.2g} > {tol:g}"
             warnings.warn(self.status_, ConvergenceWarning, stacklevel=3)
         self.prior_scale_, self.noise_precision_ = alpha, beta
 
@@ -546,11 +528,17 @@ class BayesianLinearRegression(LinearSmoother, KernelEstimator):
 
 
 def _positive(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < np.inf:
-        raise InvalidInput(
-            f"`{name}` must be a finite number > 0", got=repr(value), advice="It is one over a variance."
-        )
+    number = not isinstance(value, bool) and isinstance(value, (int, float, np.number))
+    if not number or not np.finfo(float).tiny <= value < np.inf:  # below, the inverse is infinite
+        advice = "It is one over a variance." if "precision" in name else "Such as 1e-8."
+        raise InvalidInput(f"`{name}` must be a finite number > 0", got=repr(value), advice=advice)
     return float(value)
+
+
+def _whole(value: Any, name: str) -> int:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise InvalidInput(f"`{name}` must be a whole number ≥ 1", got=repr(value), advice="Such as 1000.")
+    return int(value)
 
 
 def _broadcast(value: Any, one: tuple[int, ...], several: tuple[int, int], name: str) -> Matrix:
@@ -590,4 +578,11 @@ def _root(S: Any, M: int) -> Matrix:
 def _generator(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**31)
-    return np.random.default_rng(random_state)
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            "`random_state` must be a whole number ≥ 0, a generator, or None",
+            got=repr(random_state),
+            advice="Such as 0.",
+        ) from None

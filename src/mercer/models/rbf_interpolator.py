@@ -314,7 +314,10 @@ def order_of(kernel: Similarity) -> int:
 
 def _matrix(x: Any, name: str, *, empty: bool = False) -> Matrix:
     try:
-        X = np.ascontiguousarray(x, dtype=np.float64)
+        values = np.asarray(x)
+        if values.dtype.kind == "c":
+            raise TypeError("complex ones, where they must be real")
+        X = np.ascontiguousarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"`{name}` must hold numbers", got=str(error), advice="One row per point.") from None
     if X.ndim != 2 or (not empty and 0 in X.shape):
@@ -329,9 +332,9 @@ def _matrix(x: Any, name: str, *, empty: bool = False) -> Matrix:
 
 def _values(d: Any, n: int) -> tuple[Matrix, tuple[int, ...], type[np.generic]]:
     """d as real columns, its trailing shape, and its dtype: a complex column is two real ones."""
-    values = np.asarray(d)
-    dtype: type[np.generic] = np.complex128 if values.dtype.kind == "c" else np.float64
     try:
+        values = np.asarray(d)
+        dtype: type[np.generic] = np.complex128 if values.dtype.kind == "c" else np.float64
         values = np.ascontiguousarray(values, dtype=dtype)
     except (TypeError, ValueError) as error:
         raise InvalidInput("`d` must hold numbers", got=str(error), advice="One value per point.") from None
@@ -379,19 +382,33 @@ def _radial(kernel: Any, epsilon: Any) -> tuple[Similarity, Any, float | None]:
             got="None",
             advice="The inverse of a typical distance between points is a start.",
         )
-    width = 1.0 if epsilon is None else float(epsilon)
+    try:
+        width = 1.0 if epsilon is None else float(epsilon)
+    except (TypeError, ValueError):
+        width = np.nan
     if not 0 < width < np.inf:
         raise InvalidInput("`epsilon` must be a number > 0", got=repr(epsilon), advice="Smaller is wider.")
     return NAMES[name](1.0 / width), name, width
 
 
 def _degree(degree: Any) -> int:
-    if int(degree) < -1:
-        raise InvalidInput("`degree` must be at least -1", got=degree, advice="-1 is no polynomial.")
-    return int(degree)
+    whole = _integer(degree)
+    if whole is None or whole < -1:
+        required = "`degree` must be at least -1" + (", a whole number" if whole is None else "")
+        raise InvalidInput(required, got=repr(degree), advice="-1 is no polynomial.")
+    return whole
 
 
 def _count(neighbors: Any) -> int:
-    if isinstance(neighbors, bool) or int(neighbors) < 1:
-        raise InvalidInput("`neighbors` must be a whole number ≥ 1", got=neighbors, advice="Such as 50.")
-    return int(neighbors)
+    whole = _integer(neighbors)
+    if isinstance(neighbors, bool) or whole is None or whole < 1:
+        raise InvalidInput("`neighbors` must be a whole number ≥ 1", got=repr(neighbors), advice="Such as 50.")
+    return whole
+
+
+def _integer(value: Any) -> int | None:
+    """The value cut to a whole number, as SciPy does; None where it has none."""
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError):
+        return None

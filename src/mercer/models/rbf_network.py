@@ -115,15 +115,16 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to n points X and targets y, shape (n,) or (n, t).
 
-        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out.
+        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. Only
+        leave-one-out, and with it alpha="loo", differs: a row of weight 2 is left out whole, of two equal rows one.
         """
         rows = Rows.of(training_points(X), y, sample_weight)
-        _columns(self, X, reset=True)
         self._rows = rows
         self._cache: dict[Any, Any] = {}
         different = _different(rows.points)
         self.kernel_ = _basis_function(self.kernel, different)
         self.kernel_.touch(rows.points)
+        _columns(self, X, reset=True)
         self._check()
         alpha = penalties(1.0 if isinstance(self.alpha, str) else self.alpha, rows.y.shape[1])
         self._tail_basis = None
@@ -137,7 +138,7 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
         self._centers = rows.points if self._dual else self._choose(different)
         if not self._dual and self._penalty == "rkhs":
             self._whiten = self._whitening()
-        if self.alpha == "loo":
+        if isinstance(self.alpha, str):
             alpha = choose_alpha(self._spectrum(alpha), rows.y, None if rows.roots is None else rows.roots**2)
         self._penalties = alpha
         self.alpha_ = per_target(alpha)
@@ -244,20 +245,23 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
     def _whitening(self) -> Matrix:
         """B with w = Bθ and wᵀKw = ‖θ‖²; for a conditionally positive definite φ within Σ wⱼ p(μⱼ) = 0."""
         K = self.kernel_(self._centers, dtype=np.float64)
-        N = np.eye(len(K))
+        N, size = np.eye(len(K)), 0.0
         if isinstance(self.kernel_, ConditionalKernel):
             least = Monomials.around(self._centers, self.kernel_.order - 1)
             least.require_unisolvent(self._centers)
             P = least(self._centers)
             N = np.linalg.qr(P, mode="complete")[0][:, P.shape[1] :]
+            size = float(np.linalg.norm(K))  # all that is left may be the rounding of what is taken out
             K = N.T @ K @ N
         if not len(K):  # as many centres as monomials: the polynomial is all there is
             return np.zeros((self._centers.n, 1))
         values, vectors = np.linalg.eigh(K)
-        rounding = len(K) * float(np.finfo(float).eps) * float(np.abs(values).max())
+        rounding = len(K) * float(np.finfo(float).eps) * max(size, float(np.abs(values).max()))
         if values[0] < -100 * rounding:
             raise not_psd(float(values[0]), self._centers.n)
         used = values > rounding
+        if not used.any():
+            return np.zeros((self._centers.n, 1))
         return np.asarray(N @ (vectors[:, used] / np.sqrt(values[used])))
 
     # -- the linear system --------------------------------------------------------------------------------------------
@@ -417,6 +421,10 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
                 got="rows that are given more than once",
                 advice="Merge them: mean target, and sample_weight their number.",
             )
+        if len(self._rows) < 2:
+            raise InvalidInput(
+                "Leave-one-out with `neighbors` needs two points", got="one point", advice="Fit on more rows."
+            )
         residuals = np.empty_like(self._rows.y)
         for columns, fits in self._local:
             residuals[:, columns] = self._rows.y[:, columns] - fits.leave_one_out()[self._which]
@@ -427,7 +435,7 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
     def _fit_locally(self, alpha: Matrix) -> Self:
         """Local networks: all that is done now is to find the different points and their mean targets."""
         rows = self._rows
-        if self.normalized or self._penalty != "rkhs" or self.alpha == "loo" or self.n_centers is not None:
+        if self.normalized or self._penalty != "rkhs" or isinstance(self.alpha, str) or self.n_centers is not None:
             raise InvalidInput(
                 "`neighbors` goes with the penalty wᵀKw, a number alpha, and no choice of centres",
                 got=f"penalty={self._penalty!r}, alpha={self.alpha!r}, normalized={self.normalized}",

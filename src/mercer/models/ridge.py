@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -31,12 +32,22 @@ from mercer.rkhs.tail import Tail
 from mercer.solvers.base import Factor
 from mercer.solvers.cholesky import CholeskyFactor
 from mercer.solvers.eigen import Spectrum
-from mercer.solvers.primal import FeatureFactor, FeatureSpectrum, by_normal_equations
+from mercer.solvers.primal import (
+    FeatureFactor,
+    FeatureSpectrum,
+    GramFactor,
+    by_normal_equations,
+    require_each_dispensable,
+)
 from mercer.tuning.loo import choose_alpha
 
 FORMS = ("auto", "primal", "dual")
 # Sparse features up to this size, or four times their own, are solved as dense ones, by singular values.
 SMALL = 2**26
+# Up to this condition of its Gram matrix, features leave leave-one-out, which is not refined, about seven digits.
+RELIABLE = 1e9
+# Beyond this condition a kernel's own matrix has lost the digits that its features, where there is room, still have.
+HOPELESS = 1e12
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +114,8 @@ class Ridge(PenalisedSmoother, KernelEstimator):
 
     The primal form solves for M weights, w = (ΦᵀΦ + alpha I)⁻¹Φᵀy; the dual form for N coefficients, w = Φᵀc with
     c = (K + alpha I)⁻¹y and K = ΦΦᵀ. They are the same function. alpha = 0 is ordinary least squares: of all weights
-    with the least error the shortest.
+    with the least error the shortest. Columns of very different sizes, or far from zero, keep their digits: where the
+    Gram matrix of the dual form would lose them, the singular values of the features are taken.
 
     Parameters
     ----------
@@ -181,13 +193,16 @@ class Ridge(PenalisedSmoother, KernelEstimator):
         if tune or (self._penalties == 0).any():
             self._cache["spectrum"] = self._spectrum()
         if tune:
+            if self.fit_intercept:
+                require_each_dispensable(np.full((len(rows), 1), len(rows) ** -0.5))
             weights = None if rows.roots is None else rows.roots**2
             self._penalties = choose_alpha(self._cache["spectrum"], rows.y, weights)
         self.alpha_ = per_target(self._penalties)
         self._solve()
         how = "a Cholesky factor" if self.form_ == "dual" else "the normal equations, refined"
         if "spectrum" in self._cache:
-            how = f"{'eigenvalues' if self.form_ == 'dual' else 'singular values'}, rank {self.rank_}"
+            eigen = isinstance(self._cache["spectrum"], Spectrum)
+            how = f"{'eigenvalues' if eigen else 'singular values'}, rank {self.rank_}"
         self.status_ = f"{self.form_}: {why}; by {how}"
         return self
 
@@ -214,8 +229,8 @@ class Ridge(PenalisedSmoother, KernelEstimator):
         if self._dual is None:
             c = np.empty_like(self._rows.y)
             for alpha, columns in self._by_alpha():
-                factor: Any = self._factor(alpha)
-                c[:, columns] = factor.dual(self._rows.y[:, columns])
+                factor, y = self._factor(alpha), self._rows.y[:, columns]
+                c[:, columns] = factor.solve(y)[0] if isinstance(factor, Factor) else factor.dual(y)
             self._dual = c
         return self._rows.shaped(self._dual)
 
@@ -248,7 +263,7 @@ class Ridge(PenalisedSmoother, KernelEstimator):
             )
         n, M = len(self._rows), self._design.dimension(self._rows.points)
         limit = memory_budget(self.budget)
-        sizes = {"primal": self._primal_bytes(n, M), "dual": 2 * 8 * n * n}
+        sizes = {"primal": self._primal_bytes(n, M), "dual": self._dual_bytes(n, M)}
         counts = f"{show_count(M)} features {'≤' if n >= M else '>'} {n} rows"
         why = "as asked"
         form = self.form
@@ -274,18 +289,32 @@ class Ridge(PenalisedSmoother, KernelEstimator):
             return 3 * 8 * M * M  # the normal equations
         return 3 * 8 * n * M
 
+    def _dual_bytes(self, n: int, M: int) -> int:
+        if self._design.implicit or self._stays_sparse(self._design.matrix(self._rows.points)):
+            return 2 * 8 * n * n
+        return 2 * 8 * n * n + 8 * n * M  # the features less their mean
+
     @staticmethod
     def _stays_sparse(Phi: Any) -> bool:
         return bool(sp.issparse(Phi) and 8 * Phi.shape[0] * Phi.shape[1] > max(SMALL, 4 * 12 * Phi.nnz))
 
-    def _spectrum(self) -> FeatureSpectrum | Spectrum:
+    def _spectrum(self, lost: bool = False) -> FeatureSpectrum | Spectrum:
+        """Singular values of the features; eigenvalues of K where it is all there is room for and nothing is `lost`."""
         rows = self._rows
+        n, M = len(rows), self._design.dimension(rows.points)
+        limit = memory_budget(self.budget)
         if self.form_ == "dual":
-            return Spectrum(self._problem())
-        Phi = self._design.matrix(rows.points)
-        if sp.issparse(Phi) and not self._stays_sparse(Phi):
-            Phi = Phi.toarray()
-        return FeatureSpectrum(Phi, rows.roots, self._tail(len(rows)))
+            implicit = self._design.implicit or self._stays_sparse(self._design.matrix(rows.points))
+            if not lost and (implicit or 3 * 8 * n * M > limit):
+                return Spectrum(self._problem())
+            advice = "Scale the columns to similar ranges, raise `alpha`, or raise `budget`."
+            within(3 * 8 * n * M, limit, f"The singular values of {n:,} × {show_count(M)} features", advice)
+        return FeatureSpectrum(self._phi(fill=self.form_ == "dual"), rows.roots, self._tail(n))
+
+    def _phi(self, fill: bool = False) -> Any:
+        """Φ on the training rows; sparse only where it would be large as an array."""
+        Phi = self._design.matrix(self._rows.points)
+        return Phi.toarray() if sp.issparse(Phi) and (fill or not self._stays_sparse(Phi)) else Phi
 
     def _problem(self) -> LeastSquares:
         rows = self._rows
@@ -300,40 +329,78 @@ class Ridge(PenalisedSmoother, KernelEstimator):
         t = rows.y.shape[1]
         self._intercept = np.zeros(t)
         solved: dict[int, Matrix] = {}
-        for alpha, columns in self._by_alpha():
+        dual = False
+        for alpha, columns in self._by_alpha():  # ascending, so that one spectrum serves all where the first needs it
             y = rows.y[:, columns]
             main, tail = self._quick(y, alpha) or self._factor(alpha).solve(y)
+            dual = isinstance(self._cache.get(alpha), Factor) and not isinstance(self._cache[alpha], GramFactor)
             solved.update(zip(columns.tolist(), main.T))
             if tail is not None and len(tail):
                 self._intercept[columns] = tail[0]
         coefficients = np.stack([solved[j] for j in range(t)], axis=1)
-        self._dual = coefficients if self.form_ == "dual" else None
-        self._weights = coefficients if self.form_ == "primal" else None
-        if self.form_ == "dual" and not self._design.implicit:
+        self._dual, self._weights = (coefficients, None) if dual else (None, coefficients)
+        if dual and not self._design.implicit:
             self._weights = np.asarray(self._design.matrix(rows.points).T @ coefficients, dtype=np.float64)
         self.intercept_: Any = float(self._intercept[0]) if rows.single else self._intercept
 
     def _quick(self, y: Matrix, alpha: float) -> tuple[Matrix, Matrix] | None:
-        """The primal solution without singular values, which only leave-one-out, ranks and alpha = 0 ask for."""
-        if self.form_ == "dual" or alpha == 0 or "spectrum" in self._cache:
+        """The weights without singular values, which only ranks, alpha = 0 and lost digits ask for."""
+        if alpha == 0 or "spectrum" in self._cache:
             return None
+        if self.form_ == "dual":
+            return None if self._design.implicit else self._by_gram(y, alpha)
         Phi = self._design.matrix(self._rows.points)
         if sp.issparse(Phi) or Phi.shape[0] < Phi.shape[1]:
             return None
         return by_normal_equations(Phi, y, alpha, self._rows.roots, self._tail(len(y)))
 
+    def _by_gram(self, y: Matrix, alpha: float) -> tuple[Matrix, Matrix] | None:
+        """The dual solution as weights, by the Gram matrix of the features; None where that loses their digits."""
+        with contextlib.suppress(np.linalg.LinAlgError):
+            factor = GramFactor(self._phi(), alpha, self._rows.roots, self._tail(len(y)))
+            found = factor.weights(y)
+            if factor.condition <= RELIABLE:
+                self._cache[alpha] = factor
+            return found
+        return None
+
     def _factorise(self, alpha: float) -> Factor | FeatureFactor:
+        lost = False
         if "spectrum" not in self._cache and self.form_ == "dual" and alpha > 0:
-            problem = self._problem()
-            with contextlib.suppress(np.linalg.LinAlgError):  # singular to rounding: eigenvalues still have an answer
-                return CholeskyFactor(problem.matrix(np.float64), alpha, problem.roots, problem.tail)
+            factor = self._by_kernel(alpha) if self._design.implicit else self._by_features(alpha)
+            if factor is not None:
+                return factor
+            lost = not self._design.implicit or self._affordable()
         if "spectrum" not in self._cache:
-            self._cache["spectrum"] = self._spectrum()
+            self._cache["spectrum"] = self._spectrum(lost)
         return self._cache["spectrum"].at(alpha)
+
+    def _by_kernel(self, alpha: float) -> CholeskyFactor | None:
+        problem = self._problem()
+        K = problem.matrix(np.float64)
+        size = float(np.abs(K).sum(axis=0).max()) + alpha
+        with contextlib.suppress(np.linalg.LinAlgError):  # singular to rounding: eigenvalues still have an answer
+            factor = CholeskyFactor(K, alpha, problem.roots, problem.tail)
+            reciprocal, _ = lapack.dpocon(factor.L, size, uplo="L")
+            return factor if reciprocal * HOPELESS >= 1 or not self._affordable() else None
+        return None
+
+    def _affordable(self) -> bool:
+        """Whether the features of a kernel have room for their singular values."""
+        n, M = len(self._rows), self._design.dimension(self._rows.points)
+        return 3 * 8 * n * M <= memory_budget(self.budget)
+
+    def _by_features(self, alpha: float) -> GramFactor | None:
+        with contextlib.suppress(np.linalg.LinAlgError):
+            factor = GramFactor(self._phi(), alpha, self._rows.roots, self._tail(len(self._rows)))
+            return factor if factor.condition <= RELIABLE else None
+        return None
 
     def _apply(self, factor: Factor | FeatureFactor, X: Any) -> Matrix:
         points = self._queries(X)
         tail = self._tail(points.n)
+        if isinstance(factor, GramFactor):
+            return factor.at_features(self._design.matrix(points), tail)
         if isinstance(factor, Factor):
             return factor.smoother(self.kernel_(points, self._rows.points, dtype=np.float64), tail)
         return factor.smoother(self._design.matrix(points), tail)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
@@ -169,16 +170,57 @@ class PenalisedSmoother(LinearSmoother):
         return {**state, "_cache": {}} if "_cache" in state else state
 
 
+class GaussianSmoother(LinearSmoother):
+    """A smoother with a Gaussian predictive distribution: its intervals are mean ± z·std, unless asked otherwise."""
+
+    def predict_distribution(self, X: Any, *, noise: bool = True) -> tuple[Matrix, Matrix]:
+        """Mean and standard deviation of a new target (or, without noise, of f): shapes (m,) or (m, t)."""
+        raise NotImplementedError
+
+    def predict_interval(
+        self, X: Any, coverage: float = 0.9, *, noise: bool = True, method: str = "gaussian"
+    ) -> NDArray[np.float64]:
+        """Intervals that hold a new target (or f itself) with the given probability.
+
+        Parameters
+        ----------
+        X : m points.
+        coverage : in (0, 1).
+        noise : whether the interval is for a new target, or for f.
+        method : "gaussian", mean ± z·std, right if the model is; or "jackknife+", which assumes no model (see
+            `KernelRidge.predict_interval`; with `normalize_y` it takes the centre as given).
+
+        Returns
+        -------
+        lower and upper ends, shape (m, 2), or (m, t, 2) for t targets.
+        """
+        if method == "jackknife+" and noise:
+            return super().predict_interval(X, coverage)
+        if method != "gaussian":
+            raise InvalidInput(
+                "`method` must be 'gaussian' or, for new targets, 'jackknife+'",
+                got=f"{method!r}, noise={noise}",
+                advice="jackknife+ knows targets only, not f.",
+            )
+        mean, std = self.predict_distribution(X, noise=noise)
+        reach = float(ndtri(0.5 + 0.5 * _share(coverage))) * std
+        return np.stack([mean - reach, mean + reach], axis=-1)
+
+
 def per_target(values: Matrix) -> Any:
     """One number if all targets have the same, else one each."""
     return float(values[0]) if len(set(values)) == 1 else values
 
 
-def _rank(coverage: Any, n: int) -> int:
-    """Which of the n sorted values is the upper end: ⌈coverage·(n + 1)⌉."""
+def _share(coverage: Any) -> float:
     if isinstance(coverage, bool) or not isinstance(coverage, (int, float, np.number)) or not 0 < coverage < 1:
         raise InvalidInput("`coverage` must be a number in (0, 1)", got=repr(coverage), advice="Such as 0.9.")
-    k = math.ceil(float(coverage) * (n + 1) - 1e-9)
+    return float(coverage)
+
+
+def _rank(coverage: Any, n: int) -> int:
+    """Which of the n sorted values is the upper end: ⌈coverage·(n + 1)⌉."""
+    k = math.ceil(_share(coverage) * (n + 1) - 1e-9)
     if k > n:
         raise InvalidInput(
             f"`coverage` must be at most n/(n + 1) = {n / (n + 1):.3g} for {n} training rows",

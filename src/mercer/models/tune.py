@@ -13,9 +13,13 @@ from sklearn.base import clone
 
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel
-from mercer.models.base import Matrix, Rows, penalties, resolve_kernel, training_points
+from mercer.models.base import Matrix, Rows, penalties, resolve_kernel, shortened, training_points
+from mercer.models.gaussian_process import normalised
+from mercer.models.rbf_network import RBFNetwork, _basis_function
+from mercer.rkhs.space import same_points
+from mercer.rkhs.tail import Monomials
 from mercer.tuning.grid import evaluate_grid
-from mercer.tuning.search import Tuned, tune_problem
+from mercer.tuning.search import Tuned, held_names, tune_problem
 
 
 def tune(
@@ -37,7 +41,8 @@ def tune(
 
     Parameters
     ----------
-    model : a `KernelRidge`, a `GaussianProcessRegressor`, or another model with parameters `kernel` and `alpha`.
+    model : a `KernelRidge`, a `GaussianProcessRegressor`, an `RBFNetwork` with the penalty wᵀKw, or another model with
+        parameters `kernel` and `alpha` that is kernel ridge regression.
     X, y : the data, as for `fit`.
     by : "loo", the leave-one-out squared error; "evidence", the log marginal likelihood; or, with `grid`, the number of
         contiguous folds, compared by mean R² as scikit-learn's GridSearchCV does. By default "loo".
@@ -69,16 +74,26 @@ def tune(
             advice="Such as mc.KernelRidge(). In a Pipeline, let the last step tune itself: KernelRidge(tune='loo').",
         )
     by = "loo" if by is None else by
+    if grid is not None and not isinstance(grid, Mapping):
+        raise InvalidInput(
+            "`grid` must be a dictionary of values by parameter name",
+            got=shortened(grid),
+            advice="Such as {'kernel__sigma': [0.5, 1.0], 'alpha': [0.1, 1.0]}.",
+        )
     rows = Rows.of(training_points(X), y, sample_weight)
-    kernel = resolve_kernel(known["kernel"], rows.points)
+    if isinstance(model, RBFNetwork):
+        kernel, tail = _of_network(model, rows)
+    else:
+        kernel = resolve_kernel(known["kernel"], rows.points)
+        tail = np.ones((len(rows), 1)) if known.get("fit_intercept") else None
     kernel.touch(rows.points)
-    Y = _normalised(rows) if known.get("normalize_y") else rows.y
-    tail = np.ones((len(rows), 1)) if known.get("fit_intercept") else None
-    alpha = 1.0 if isinstance(known["alpha"], str) else float(penalties(known["alpha"], Y.shape[1]).mean())
+    Y = normalised(rows)[0] if known.get("normalize_y") else rows.y
+    tuned_too = not held_names([*kernel.parameter_names, "alpha"], hold)[-1] if grid is None else "alpha" in grid
+    alpha = _start(known["alpha"], Y.shape[1], tuned_too)
     if grid is None:
         if not isinstance(by, str):
             raise InvalidInput(
-                'Without `grid`, `by` must be "loo" or "evidence"', got=by, advice="Folds have no gradient here."
+                'Without `grid`, `by` must be "loo" or "evidence"', got=repr(by), advice="Folds have no gradient here."
             )
         tuned = tune_problem(
             kernel, rows.points, Y, alpha, rows.roots, tail, by,
@@ -96,17 +111,66 @@ def tune(
     return fitted
 
 
+def _of_network(model: RBFNetwork, rows: Rows) -> tuple[Kernel, Matrix | None]:
+    """The kernel of a network and its polynomial at the points: with them it is kernel ridge, if anything is."""
+    kernel = _basis_function(model.kernel, rows.points)
+    checked = clone(model)
+    checked.kernel_ = kernel
+    checked._check()
+    why = (
+        f"neighbors={model.neighbors!r}" if model.neighbors is not None
+        else "normalized=True" if model.normalized
+        else repr(kernel) if not isinstance(kernel, Kernel)
+        else f"penalty={model.penalty!r}" if checked._penalty != "rkhs"
+        else None
+    )  # fmt: skip
+    if why is not None or not isinstance(kernel, Kernel):
+        alone = "Tune it with neighbors=None" if model.neighbors is not None else "alpha='loo' chooses its penalty"
+        raise InvalidInput(
+            "An RBFNetwork is tuned by the criterion of kernel ridge, which needs a positive definite kernel and the"
+            " penalty wᵀKw on one network",
+            got=why,
+            advice=f"{alone}; compare kernels by loo_score_.",
+        )
+    if checked._degree < 0:
+        return kernel, None
+    basis = Monomials.around(rows.points, int(checked._degree))
+    basis.require_unisolvent(rows.points)
+    return kernel, basis(rows.points)
+
+
+def _start(alpha: Any, t: int, tuned: bool) -> float:
+    """The alpha to begin with; where it is not tuned, the one to keep."""
+    given = None if isinstance(alpha, str) else penalties(alpha, t)
+    if not tuned and (given is None or np.ptp(given) > 0):
+        raise InvalidInput(
+            "`alpha` must be one number where it is not tuned",
+            got=repr(alpha),
+            advice="Put alphas into the grid, or do not hold it.",
+        )
+    if given is None:
+        return 1.0
+    return float(given.mean()) if np.ptp(given) > 0 else float(given[0])
+
+
 def _with_centres(tuned: Tuned, fitted: Any) -> Tuned:
-    """What was found, with a note where the model has fewer centres than the problem that was searched has points."""
-    if tuned.by != "loo" or len(getattr(fitted, "function_", fitted._rows)) >= len(fitted._rows):
+    """What was found, with a note where the model has other centres than the points that were searched with."""
+    f = getattr(fitted, "function_", None)
+    if f is None or same_points(f.points, fitted._rows.points):
         return tuned
     rows = fitted._rows
-    w = np.ones(len(rows)) if rows.roots is None else rows.roots**2
-    own = float(np.average((fitted._leave_one_out() ** 2).mean(axis=1), weights=w))
-    note = (
-        f"That is the error of kernel ridge on all {len(rows)} points. On its {len(fitted.function_)} centres this "
-        f"model has {own:.6g}: choose alpha='loo' for them, or more centres."
-    )
+    what = {"loo": "error", "evidence": "evidence"}.get(tuned.by, "R²")
+    note = f"That is the {what} of kernel ridge on all {len(rows)} points"
+    if tuned.by == "loo":
+        w = np.ones(len(rows)) if rows.roots is None else rows.roots**2
+        own = float(np.average((fitted._leave_one_out() ** 2).mean(axis=1), weights=w))
+        if np.isclose(own, tuned.value, rtol=1e-6, atol=0.0):  # the same points in another order
+            return tuned
+        note += f". On its {len(f)} centres this model has {own:.6g}: choose alpha='loo' for them, or more centres."
+    elif len(f) < len(rows):
+        note += f"; this model has {len(f)} centres."
+    else:
+        return tuned
     return replace(tuned, notes=(note, *tuned.notes))
 
 
@@ -114,18 +178,19 @@ def _on_grid(
     kernel: Kernel, alpha: float, rows: Rows, Y: Matrix, tail: Matrix | None, by: str | int, grid: Mapping[str, Any]
 ) -> Tuned:
     began = time.perf_counter()
-    alphas = penalties(grid["alpha"], len(grid["alpha"])) if "alpha" in grid else np.array([alpha])
-    inside = sorted(name for name in grid if name != "alpha")
-    for name in inside:
-        if name != "kernel" and not name.startswith("kernel__"):
+    for name in grid:
+        if not isinstance(name, str) or (name not in ("kernel", "alpha") and not name.startswith("kernel__")):
             raise InvalidInput(
                 "`grid` must name parameters of the kernel, or alpha",
                 got=repr(name),
                 advice="Such as 'kernel__sigma' and 'alpha'.",
             )
+    values = {name: _candidates(name, grid[name]) for name in sorted(grid)}
+    given = values.pop("alpha", [alpha])
+    alphas = penalties(given, len(given))
     kernels = []
-    for values in product(*(grid[name] for name in inside)):
-        changes = dict(zip(inside, values))
+    for chosen in product(*values.values()):
+        changes = dict(zip(values, chosen))
         base = resolve_kernel(changes.pop("kernel"), rows.points) if "kernel" in changes else kernel
         kernels.append(base.replace(**{n.removeprefix("kernel__"): v for n, v in changes.items()}) if changes else base)
     found = evaluate_grid(kernels, alphas, rows.points, Y, rows.roots, tail, by)
@@ -138,9 +203,14 @@ def _on_grid(
     )  # fmt: skip
 
 
-def _normalised(rows: Rows) -> Matrix:
-    """Targets minus their mean, over their standard deviation, as the Gaussian process sees them."""
-    w = np.ones(len(rows)) if rows.roots is None else rows.roots**2
-    centred = rows.y - np.average(rows.y, axis=0, weights=w)
-    unit = np.sqrt(np.average(centred**2, axis=0, weights=w))
-    return np.asarray(centred / np.where(unit > 0, unit, 1.0))
+def _candidates(name: str, values: Any) -> list[Any]:
+    """The values of one parameter of a grid."""
+    found = list(values) if np.iterable(values) and not isinstance(values, (str, bytes, Mapping)) else []
+    if not found:
+        example = "[mc.Linear(), mc.Gaussian(1.0)]" if name == "kernel" else "[0.1, 1.0]"
+        raise InvalidInput(
+            f"`grid` must hold a list of at least one value for {name!r}",
+            got=shortened(values),
+            advice=f"Such as {{{name!r}: {example}}}.",
+        )
+    return found

@@ -24,15 +24,14 @@ from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from mercer.errors import InvalidInput
-from mercer.gram import TiledGram
 from mercer.gram.pivoted import by_rows, pivoted_cholesky
 from mercer.memory import budget as _budget
 from mercer.memory import show_bytes, within
 from mercer.problems.objective import LeastSquares
 from mercer.solvers import cholesky, eigen
-from mercer.solvers.base import Matrix, Solution
+from mercer.solvers.base import TOLERANCE, UNSOLVED, Matrix, Solution, recomputed, relative, verdict
 from mercer.solvers.cg import Linear, Progress, conjugate_gradients
-from mercer.solvers.cholesky import CholeskyFactor, relative, require_independent, upper_product
+from mercer.solvers.cholesky import CholeskyFactor, require_independent, upper_product
 from mercer.solvers.preconditioners import LowRank, RoundedFactor
 
 SOLVERS = ("auto", "cholesky", "eigen", "cg", "nystrom")
@@ -119,7 +118,8 @@ def _iterative(problem: LeastSquares, limit: int, reason: str) -> Choice:
     share = float(problem.alpha.min()) / max(_scale(problem), np.finfo(np.float64).tiny)
     if (share >= PIVOTED_ALPHA and n >= PIVOTED_N) or 4 * n * n > limit:
         why = f"{reason}, and alpha is {share:.2g} of the mean k(x, x)" if share >= PIVOTED_ALPHA else reason
-        stored = 4 * n * n <= limit
+        # The factor is made in float64 and kept in float32; the matrix beside it only if both fit.
+        stored = 4 * n * n + 12 * n * PIVOTED_RANK <= limit
         nbytes = (4 if stored else 8) * n * PIVOTED_RANK + (4 * n * n if stored else 0)
         return Choice("cg", why, "pivots", not stored, nbytes)
     both = 4 * n * n if problem.gram.dtype == np.float32 else 12 * n * n
@@ -133,12 +133,6 @@ def _scale(problem: LeastSquares) -> float:
     """The mean diagonal entry of K̃."""
     diagonal = problem.gram.diag().astype(np.float64)
     return float((diagonal if problem.roots is None else diagonal * problem.roots**2).mean())
-
-
-def _recomputed(problem: LeastSquares) -> LeastSquares:
-    """The problem with a float64 Gram that is never stored, whatever it is now."""
-    gram = problem.gram
-    return replace(problem, gram=TiledGram(gram.kernel, gram.kernel.pair(gram.x, dtype=np.float64), 2 * gram.nbytes))
 
 
 def _fits(nbytes: int, limit: int, n: int) -> None:
@@ -190,7 +184,8 @@ def solve(
             **more,
         )
     elif choice.solver == "eigen":
-        solution = _spectral(problem)
+        solution = eigen.solve(problem)
+        solution.stats["converged"] = solution.residual <= UNSOLVED
     elif choice.solver == "cholesky":
         solution = cholesky.solve(problem)
     else:
@@ -198,20 +193,6 @@ def solve(
             problem, choice, _budget(budget), TOL if tol is None else tol, random_state, progress
         ).solve()
     return replace(solution, status=f"{solution.status} ({choice.why})")
-
-
-def _spectral(problem: LeastSquares) -> Solution:
-    """By eigendecomposition; its residual is measured where it should vanish, that is for alpha > 0."""
-    solution = eigen.solve(problem)
-    stats = {**solution.stats, "converged": True}
-    if (problem.alpha == 0).any():
-        return replace(solution, stats=stats)
-    s = np.ones(1) if problem.roots is None else problem.roots[:, None]
-    U = solution.coef / s
-    R = problem.weighted_targets - _recomputed(problem).multiply(U) - problem.alpha * U
-    if solution.tail is not None and problem.weighted_tail is not None:
-        R -= problem.weighted_tail @ solution.tail
-    return replace(solution, residual=relative(R, problem.weighted_targets), stats=stats)
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,6 +206,7 @@ class Outcome:
     converged: bool
     stopped: bool
     how: str
+    direct: bool = False
 
 
 class Iteration:
@@ -234,7 +216,7 @@ class Iteration:
         self, problem: LeastSquares, choice: Choice, limit: int, tol: float, seed: int, progress: Progress | None
     ) -> None:
         self.problem, self.choice, self.limit, self.seed, self.progress = problem, choice, limit, seed, progress
-        self.tiles = _recomputed(problem)
+        self.tiles = recomputed(problem)
         self.single = problem.gram.dtype == np.float32
         self.tol = max(tol, FLOAT32_TOL) if self.single else tol
         self.Y, self.P = problem.weighted_targets, problem.weighted_tail
@@ -260,11 +242,13 @@ class Iteration:
         residual = relative(R, self.Y)
         converged = all(o.converged for o in outcomes)
         iterations = max(o.iterations for o in outcomes)
-        status = f"{'; '.join(dict.fromkeys(o.how for o in outcomes))}, residual {residual:.1e}"
-        if not converged:
+        status = "; ".join(dict.fromkeys(o.how for o in outcomes))
+        if not any(o.direct and not o.converged for o in outcomes):  # those have said it
+            status = f"{status}, residual {residual:.1e}"
+        if any(not o.converged and not o.direct for o in outcomes):
             why = "stopped" if any(o.stopped for o in outcomes) else "not converged"
             status = f"{why} after {iterations} iterations above the tolerance {self.tol:.0e}: {status}"
-        direct = all(o.how.startswith("exact") for o in outcomes)
+        direct = all(o.direct for o in outcomes)
         stats = {"iterations": iterations, "converged": converged, "tol": self.tol}
         coef = u if problem.roots is None else problem.roots[:, None] * u
         return Solution(coef, b, "cholesky" if direct else "cg", status, residual, stats)
@@ -342,10 +326,10 @@ class Iteration:
         """The float64 factor."""
         factor = CholeskyFactor.of(self.problem, alpha, np.float64)
         y = self.problem.y[:, columns]
-        c, b = factor.solve(y)
+        c, b, R = factor.refined(y, TOLERANCE[8])
         u = c if self.problem.roots is None else c / self.problem.roots[:, None]
-        R = factor.residual(y, c, b)
-        return Outcome(u, b, R, 0, True, False, f"exact, by a float64 Cholesky factor, for {why}")
+        how, converged = verdict(f"by a float64 Cholesky factor, for {why}", relative(R, self.Y[:, columns]), alpha)
+        return Outcome(u, b, R, 0, converged, False, how, direct=True)
 
     # -- products with K̃ ------------------------------------------------------------------------------------------
 

@@ -12,12 +12,10 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from mercer.errors import InvalidInput
 from mercer.problems.objective import LeastSquares
-from mercer.solvers.base import Factor, Matrix, Solution, not_psd
+from mercer.solvers.base import TOLERANCE, UNSOLVED, Factor, Matrix, Solution, not_psd, refined, relative, verdict
 
 # Up to this many columns, one after the other at the speed of memory beats a packed matrix product.
 FEW_COLUMNS = 8
-# Iterative refinement: at most so many sweeps, towards this relative residual by bytes of the matrix's dtype.
-SWEEPS, TOLERANCE = 3, {4: 1e-7, 8: 1e-10}
 # Up to this size the diagnosis computes every eigenvalue; above, Lanczos finds the extreme ones.
 ALL_EIGENVALUES = 1500
 
@@ -90,6 +88,10 @@ class CholeskyFactor(Factor):
         s = np.ones(1) if self.roots is None else self.roots[:, None]
         R = s * y - self.multiply(c / s)
         return R if b is None else R - self.P @ b
+
+    def refined(self, y: Matrix, tol: float) -> tuple[Matrix, Matrix | None, Matrix]:
+        """(c, b) and its residual vectors, refined where the first solution's are above `tol`."""
+        return refined(self.solve, lambda c, b: self.residual(y, c, b), y, self.roots, tol)
 
     def smoother(self, Kz: NDArray[Any], Pz: Matrix | None = None) -> Matrix:
         Kz = Kz if self.roots is None else Kz * self.roots
@@ -219,33 +221,16 @@ def solve(problem: LeastSquares) -> Solution:
     coef = np.empty_like(problem.y)
     tail = None if problem.tail is None else np.empty((problem.tail.shape[1], problem.y.shape[1]))
     R = np.empty_like(problem.y)
-    s = np.ones(1) if problem.roots is None else problem.roots[:, None]
-    tol = TOLERANCE[problem.gram.dtype.itemsize]
+    Y, tol = problem.weighted_targets, TOLERANCE[problem.gram.dtype.itemsize]
     for alpha in np.unique(problem.alpha):
         columns = np.flatnonzero(problem.alpha == alpha)
-        factor = CholeskyFactor.of(problem, float(alpha))
         y = problem.y[:, columns]
-        c, b = factor.solve(y)
-        R[:, columns] = left = factor.residual(y, c, b)
-        for _ in range(SWEEPS):
-            reached = relative(left, s * y)
-            if reached <= tol:
-                break
-            dc, db = factor.solve(left / s)
-            moved = c + dc, None if b is None or db is None else b + db
-            left = factor.residual(y, *moved)
-            if relative(left, s * y) > 0.5 * reached:
-                break
-            (c, b), R[:, columns] = moved, left
-        coef[:, columns] = c
+        for dtype in dict.fromkeys([problem.gram.dtype, np.dtype(np.float64)]):
+            coef[:, columns], b, R[:, columns] = CholeskyFactor.of(problem, float(alpha), dtype).refined(y, tol)
+            if relative(R[:, columns], Y[:, columns]) <= UNSOLVED:
+                break  # a float32 factor may be too rough even to refine by
         if tail is not None:
             tail[:, columns] = b
-        del factor  # one n × n array at a time
-    residual = relative(R, problem.weighted_targets)
-    return Solution(coef, tail, "cholesky", "exact, by a Cholesky factor", residual, {"converged": True})
-
-
-def relative(R: Matrix, Y: Matrix) -> float:
-    """The largest ‖rⱼ‖/‖yⱼ‖ over the columns; a column of zeros is solved by zeros."""
-    sizes = np.linalg.norm(Y, axis=0)
-    return float((np.linalg.norm(R, axis=0) / np.where(sizes > 0, sizes, 1.0)).max(initial=0.0))
+    residual = relative(R, Y)
+    status, converged = verdict("by a Cholesky factor", residual, float(problem.alpha.min()))
+    return Solution(coef, tail, "cholesky", status, residual, {"converged": converged})

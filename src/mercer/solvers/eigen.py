@@ -18,7 +18,20 @@ from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
 from mercer.problems.objective import LeastSquares
-from mercer.solvers.base import Factor, Matrix, Solution, not_psd
+from mercer.solvers.base import (
+    TOLERANCE,
+    Factor,
+    Matrix,
+    Solution,
+    left_over,
+    not_psd,
+    recomputed,
+    refined,
+    relative,
+    require_left,
+    verdict,
+)
+from mercer.solvers.saddle import Projected
 
 
 class Spectrum:
@@ -30,6 +43,7 @@ class Spectrum:
     tolerance : what rounding alone can make of a zero.
     vectors : U, in the dtype of the decomposition.
     rank : eigenvalues above rounding.
+    functions : P, the tail's functions at the points, or None; `tail` is P̃ in the eigenbasis.
     """
 
     def __init__(self, problem: LeastSquares, dtype: Any = np.float64) -> None:
@@ -38,14 +52,18 @@ class Spectrum:
         self.vectors: NDArray[Any] = vectors
         precision = np.float32 if np.float32 in (problem.gram.dtype, vectors.dtype) else np.float64
         largest = max(float(np.abs(values).max()), np.finfo(np.float64).tiny)
+        if isinstance(problem, Projected):  # what is taken out leaves its rounding behind
+            largest = max(largest, problem.size)
         self.tolerance = len(values) * float(np.finfo(precision).eps) * largest
         if values[0] < -100 * self.tolerance:
             raise not_psd(float(values[0]), len(values))
         self.values: Matrix = np.maximum(values, 0.0).astype(np.float64)
         self.rank = int((self.values > self.tolerance).sum())
+        if not self.rank:  # no more than rounding: its size is the scale for alpha
+            self.values = np.maximum(self.values, self.tolerance)
         self.roots = np.ones(problem.n) if problem.roots is None else problem.roots
         self.targets = self.coordinates(problem.weighted_targets)
-        tail = problem.weighted_tail
+        self.functions, tail = problem.tail, problem.weighted_tail
         self.tail = None if tail is None else self.coordinates(tail)
 
     def coordinates(self, A: Matrix) -> Matrix:
@@ -66,7 +84,7 @@ class SpectralFactor(Factor):
     """The system of a spectrum at one alpha: D = 1/(λ + alpha), 0 on the null space where alpha = 0; b = B Z."""
 
     def __init__(self, spectrum: Spectrum, alpha: float) -> None:
-        self.spectrum, self.alpha, self.roots = spectrum, alpha, spectrum.roots
+        self.spectrum, self.alpha, self.roots, self.tail = spectrum, alpha, spectrum.roots, spectrum.functions
         shifted = spectrum.values + alpha
         # Only alpha = 0 has to say which eigenvalues are zero; an alpha > 0 outweighs those that rounding made.
         self.null = spectrum.values <= spectrum.tolerance if alpha == 0 else shifted == 0
@@ -133,12 +151,15 @@ class SpectralFactor(Factor):
     def leave_one_out(self, y: Matrix) -> Matrix:
         if not self.null.any():
             return super().leave_one_out(y)
+        require_left(self.tail)
         # The limit alpha → 0. Where a point can be moved off every function of the space, its own residual and its
         # share of the null space decide; elsewhere the inverse stays finite.
         s = self.spectrum
-        U, Q = s.vectors[:, self.null], None if s.tail is None else s.tail[self.null]
-        if Q is not None and Q.size:
-            basis = sla.orth(Q, rcond=1e-8)
+        U = s.vectors[:, self.null]
+        if s.tail is not None:
+            # As in the tail's map: relative to the whole tail, because all that is left of it here may be rounding.
+            basis, sizes, _ = np.linalg.svd(s.tail[self.null], full_matrices=False)
+            basis = basis[:, sizes > 1e-8 * np.linalg.norm(s.tail)]
             U = U - (U @ basis) @ basis.T
         share = (U * U).sum(axis=1)
         moved = share > 1e-10
@@ -167,10 +188,33 @@ class SpectralFactor(Factor):
 
 
 def solve(problem: LeastSquares, spectrum: Spectrum | None = None) -> Solution:
-    """The exact solution, of minimum norm where alpha = 0 and K is singular."""
+    """The exact solution, of minimum norm where alpha = 0 and K is singular; its residual is measured anew."""
     spectrum = spectrum or Spectrum(problem)
-    columns = [spectrum.at(alpha).from_coordinates(spectrum.targets[:, [t]]) for t, alpha in enumerate(problem.alpha)]
-    coef = np.hstack([c for c, _ in columns])
-    tail = None if problem.tail is None else np.hstack([b for _, b in columns if b is not None])
-    status = f"exact, by eigendecomposition; rank {spectrum.rank} of {problem.n}"
-    return Solution(coef, tail, "eigen", status, 0.0, {"rank": spectrum.rank})
+    factors = [spectrum.at(alpha) for alpha in problem.alpha]
+
+    def by_columns(y: Matrix) -> tuple[Matrix, Matrix | None]:
+        Z = spectrum.coordinates(spectrum.roots[:, None] * y)
+        columns = [factor.from_coordinates(Z[:, [t]]) for t, factor in enumerate(factors)]
+        tail = None if problem.tail is None else np.hstack([b for _, b in columns if b is not None])
+        return np.hstack([c for c, _ in columns]), tail
+
+    # At alpha = 0 what is left need not vanish: there is nothing to refine by.
+    tol = TOLERANCE[problem.gram.dtype.itemsize] if problem.alpha.all() else np.inf
+    coef, tail, R = refined(by_columns, lambda c, b: left_over(problem, c, b), problem.y, problem.roots, tol)
+    residual = _residual(problem, R, float(spectrum.values[-1]))
+    how = f"by eigendecomposition; rank {spectrum.rank} of {problem.n}"
+    status, _ = verdict(how, residual, float(problem.alpha.min()))
+    return Solution(coef, tail, "eigen", status, residual, {"rank": spectrum.rank})
+
+
+def _residual(problem: LeastSquares, R: Matrix, largest: float) -> float:
+    """The relative residual as `Solution` defines it: of the normal equations for targets whose alpha is 0."""
+    Y, P, free = problem.weighted_targets, problem.weighted_tail, problem.alpha == 0
+    residual = relative(R[:, ~free], Y[:, ~free])
+    if free.any():
+        R, Y = R[:, free], Y[:, free]
+        along = recomputed(problem).multiply(R) / max(largest, np.finfo(np.float64).tiny)
+        residual = max(residual, relative(along, Y))
+        if P is not None:
+            residual = max(residual, relative(np.linalg.qr(P)[0].T @ R, Y))
+    return residual

@@ -15,9 +15,13 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.linalg import lapack
 
 from mercer import memory
-from mercer.solvers.base import Matrix
+from mercer.errors import InvalidInput
+from mercer.rkhs.tail import Singular
+from mercer.solvers.base import Factor, Matrix
 
 EPS = float(np.finfo(np.float64).eps)
 # Of a direction of length one, the share below which a point is taken to have no part in it.
@@ -26,6 +30,10 @@ SHARE = 1e-10
 NEAR = 0.1
 # A first correction of this share says that the next one ends at rounding.
 REFINABLE = 1e-6
+# A Gram matrix's solution is refined in at most so many steps, each smaller by this share, until they are this small.
+STEPS, SHRINK, SMALL_STEP = 6, 1e-2, 1e-9
+# Features of any larger or smaller size have squares that overflow or vanish, however many are added up.
+LARGEST, SMALLEST = 1e145, 1e-145
 
 
 class FeatureSpectrum:
@@ -62,7 +70,7 @@ class FeatureSpectrum:
         n = features.shape[0]
         self.roots = np.ones(n) if roots is None else roots
         self.features = _weighted(features, roots)
-        self.Q, self.R_inverse = _orthonormal(None if tail is None else self.roots[:, None] * tail, n)
+        self.Q, self.R_inverse = _orthonormal(None if tail is None else _weighted(tail, roots), n)
         self.through: Matrix = np.asarray(self.Q.T @ self.features)
         self._U: Matrix | None = None
         self._basis: Matrix | None = None
@@ -194,12 +202,13 @@ class FeatureFactor:
         return float(self.shrink.sum()) + self.spectrum.Q.shape[1]
 
     def leave_one_out(self, y: Matrix) -> Matrix:
-        """yᵢ − f₋ᵢ(xᵢ), shape (n, t); 0 for a point that the tail has to itself, as no model is left without it.
+        """yᵢ − f₋ᵢ(xᵢ), shape (n, t); an error for a point that the tail has to itself: no model is left without it.
 
         Residual and 1 − hᵢᵢ are both divided by alpha, the dual's cᵢ/(M⁻¹)ᵢᵢ: no digits cancel where hᵢᵢ is near one,
         and the limit alpha → 0 is a choice of terms.
         """
         s = self.spectrum
+        require_each_dispensable(s.Q)
         z = s.roots[:, None] * y
         coordinates = s.coordinates(z)
         c, g = s.U @ (self.D[:, None] * coordinates), s.squares @ self.D
@@ -208,9 +217,154 @@ class FeatureFactor:
         elif s.share.any():
             free = s.share > 0
             c[free], g[free] = s.rest(z, coordinates)[free], s.share[free]
-        has_model = g > EPS * max(g.max(initial=0.0), np.finfo(float).tiny)
-        scaled = np.divide(c, g[:, None], out=np.zeros_like(c), where=has_model[:, None])
-        return np.asarray(scaled / s.roots[:, None])
+        return np.asarray(c / (g * s.roots)[:, None])
+
+
+class GramFactor(Factor):
+    """The dual system of explicit features at one alpha > 0: K + alpha I = LLᵀ, with what the tail explains taken out.
+
+    K = AAᵀ with A = (I − QQᵀ)Φ̃ squares the condition of the features. Corrections by z − Aθ − alpha u, in which
+    nothing is squared, give the digits of θ = Aᵀu back; where they do not shrink there is no solution to trust, and
+    `numpy.linalg.LinAlgError` says so.
+
+    Parameters
+    ----------
+    features, roots, tail : Φ, √w and P as in `FeatureSpectrum`. A sparse Φ stays sparse.
+    alpha : > 0.
+
+    Attributes
+    ----------
+    condition : of K + alpha I in the 1-norm, estimated: leave-one-out, which is not refined, loses so many digits.
+
+    >>> import numpy as np
+    >>> factor = GramFactor(np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]]), 1.0)
+    >>> factor.weights(np.ones((2, 1)))[0].T                              # s/(s² + 1)
+    array([[0.5, 0.4, 0. ]])
+    """
+
+    def __init__(self, features: Any, alpha: float, roots: Matrix | None = None, tail: Matrix | None = None) -> None:
+        self.alpha, self.roots, n = alpha, roots, features.shape[0]
+        self.A = _weighted(features, roots)
+        self.Q, self.R_inverse = _orthonormal(None if tail is None else _weighted(tail, roots), n)
+        self.through: Matrix = np.asarray(self.Q.T @ self.A)
+        if sp.issparse(self.A):
+            K = (self.A @ self.A.T).toarray()
+            size = float(np.abs(K).sum(axis=0).max(initial=0.0))  # its rounding stays behind when the tail is taken out
+            K = _without(_without(K, self.Q).T, self.Q)
+        else:
+            self.A = _without(self.A, self.Q)
+            K, size = self.A @ self.A.T, 0.0
+        # Along the tail K is zero. Anything there keeps the matrix well-conditioned, and u stays orthogonal to it.
+        K += (np.trace(K) / n + alpha) * (self.Q @ self.Q.T)
+        K.flat[:: n + 1] += alpha
+        size = max(size, float(np.abs(K).sum(axis=0).max()))
+        self.L, info = lapack.dpotrf(K.T, lower=1, overwrite_a=1, clean=1)
+        if info:
+            raise np.linalg.LinAlgError(f"pivot {info} of {n} is not positive")
+        reciprocal, _ = lapack.dpocon(self.L, size, uplo="L")
+        self.condition = 1.0 / reciprocal if reciprocal > 0 else np.inf
+
+    def weights(self, y: Matrix) -> tuple[Matrix, Matrix]:
+        """(θ, b) of shapes (M, t) and (p, t) for targets of shape (n, t)."""
+        z = self._weighted(y)
+        theta, _ = self._refined(z)
+        return theta, self.R_inverse @ (self.Q.T @ z - self.through @ theta)
+
+    def solve(self, y: Matrix) -> tuple[Matrix, Matrix | None]:
+        z = self._weighted(y)
+        theta, u = self._refined(z)
+        return self._weighted(u), self.R_inverse @ (self.Q.T @ z - self.through @ theta)
+
+    def at_features(self, features: Any, tail: Matrix | None = None) -> Matrix:
+        """The weights lᵢ(z) with f(z) = Σ lᵢ(z) yᵢ, shape (m, n), for features (m, M) and tail (m, p) of queries."""
+        direct = np.zeros((features.shape[0], self.Q.shape[1])) if tail is None else tail @ self.R_inverse
+        if sp.issparse(self.A):
+            across = features @ self.A.T
+            across = (across.toarray() if sp.issparse(across) else across) - direct @ (self.through @ self.A.T)
+        else:
+            across = np.asarray(features @ self.A.T) - direct @ (self.through @ self.A.T)
+        weights = self._solve(_without(np.asarray(across).T, self.Q)).T + direct @ self.Q.T
+        return weights if self.roots is None else weights * self.roots
+
+    def smoother(self, Kz: NDArray[Any], Pz: Matrix | None = None) -> Matrix:
+        direct = np.zeros((len(Kz), self.Q.shape[1])) if Pz is None else Pz @ self.R_inverse
+        K = np.asarray(self.through @ self.A.T)
+        if sp.issparse(self.A):
+            K = _without(K.T, self.Q).T
+        k = np.asarray(Kz if self.roots is None else Kz * self.roots, dtype=np.float64)
+        weights = self._solve(_without((k - direct @ K).T, self.Q)).T + direct @ self.Q.T
+        return weights if self.roots is None else weights * self.roots
+
+    def diagonal(self) -> Matrix:
+        W = self._half()
+        H = np.einsum("ij,ij->j", W, W)
+        return H if self.roots is None else self.roots**2 * H
+
+    def inverse(self) -> Matrix:
+        W = self._half()
+        H = W.T @ W
+        return H if self.roots is None else self.roots[:, None] * H * self.roots
+
+    def leave_one_out(self, y: Matrix) -> Matrix:
+        require_each_dispensable(self.Q)
+        c, _ = self.solve(y)
+        return np.asarray(c / self.diagonal()[:, None])
+
+    def _half(self) -> Matrix:
+        """L⁻¹(I − QQᵀ)."""
+        projector = _without(np.eye(len(self.Q)), self.Q)
+        return np.asarray(sla.solve_triangular(self.L, projector, lower=True, check_finite=False))
+
+    def _weighted(self, B: Matrix) -> Matrix:
+        return B if self.roots is None else self.roots[:, None] * B
+
+    def _solve(self, B: Matrix) -> Matrix:
+        """(K + alpha I)⁻¹ B."""
+        return np.asarray(sla.cho_solve((self.L, True), B, check_finite=False))
+
+    def _up(self, theta: Matrix) -> Matrix:
+        """Aθ."""
+        values = np.asarray(self.A @ theta)
+        return values - self.Q @ (self.through @ theta) if sp.issparse(self.A) else values
+
+    def _down(self, u: Matrix) -> Matrix:
+        """Aᵀu."""
+        values = np.asarray(self.A.T @ u)
+        return values - self.through.T @ (self.Q.T @ u) if sp.issparse(self.A) else values
+
+    def _refined(self, z: Matrix) -> tuple[Matrix, Matrix]:
+        """(θ, u): of all with Aθ + alpha u = z the one of least ‖θ‖² + alpha ‖u‖², one column per target."""
+        z = _without(z, self.Q)
+        u = _without(self._solve(z), self.Q)
+        theta = self._down(u)
+        last = size = self._size(theta, u)
+        for _ in range(STEPS):
+            left = _without(z - self._up(theta) - self.alpha * u, self.Q)
+            du = _without(self._solve(left), self.Q)
+            step = self._size(dtheta := self._down(du), du)
+            if not (step <= SHRINK * last).all():
+                if (step <= SMALL_STEP * size).all():
+                    break
+                raise np.linalg.LinAlgError("the Gram matrix of the features has lost their digits")
+            theta, u, last = theta + dtheta, u + du, step
+            if (step <= EPS * size).all():
+                break
+        return theta, u
+
+    def _size(self, theta: Matrix, u: Matrix) -> Matrix:
+        """√(‖θ‖² + alpha ‖u‖²) of every target."""
+        return np.hypot(np.linalg.norm(theta, axis=0), np.sqrt(self.alpha) * np.linalg.norm(u, axis=0))
+
+
+def require_each_dispensable(Q: Matrix) -> None:
+    """Refuse leave-one-out where a row alone determines a function of the tail, whose orthonormal basis Q is."""
+    leverage = (Q**2).sum(axis=1)
+    if Q.size and 1 - leverage.max() <= len(Q) * EPS:
+        raise Singular(
+            "Leave-one-out needs points whose tail is determined without any one of them",
+            got=f"row {int(leverage.argmax())} of n_samples = {len(Q)}, without which it is not",
+            advice="Add points, or take fewer functions that are not penalised (the intercept is one).",
+        )
 
 
 def by_normal_equations(
@@ -264,12 +418,24 @@ def tall_qr(A: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def _weighted(features: Any, roots: Matrix | None) -> Any:
-    """diag(√w) Φ in float64."""
+    """diag(√w) Φ in float64, whose squares can be added up."""
+    A: Any
     if sp.issparse(features):
         A = sp.csr_array(features, dtype=np.float64)
-        return A if roots is None else sp.csr_array(sp.diags_array(roots) @ A)
-    A = np.asarray(features, dtype=np.float64)
-    return A if roots is None else roots[:, None] * A
+        A = A if roots is None else sp.csr_array(sp.diags_array(roots) @ A)
+        entries = A.data
+    else:
+        A = np.asarray(features, dtype=np.float64)
+        A = A if roots is None else roots[:, None] * A
+        entries = A
+    size = max(entries.max(initial=0.0), -entries.min(initial=0.0))
+    if size and not SMALLEST <= size <= LARGEST:
+        raise InvalidInput(
+            f"Features must be numbers whose squares are numbers, {SMALLEST:.0e} to {LARGEST:.0e} for the largest",
+            got=f"{size:.3g}",
+            advice="Scale them (sklearn's StandardScaler), with a prior's standard deviation where there is one.",
+        )
+    return A
 
 
 def _without(A: Matrix, Q: Matrix) -> Matrix:

@@ -13,6 +13,7 @@ where Q₂ᵀAQ₂ has a Cholesky factor. Q is kept as p reflections, so that al
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from scipy.linalg import blas, lapack
 from mercer.gram import Gram
 from mercer.problems.objective import LeastSquares
 from mercer.rkhs.tail import Singular
-from mercer.solvers.base import Factor, Matrix, Solution
+from mercer.solvers.base import Factor, Matrix, Solution, left_over, relative, verdict
 
 # Beyond this condition number a unique solution is worth no digit: rows that are the same are looked for.
 HOPELESS = 1e14
@@ -61,7 +62,7 @@ class SaddleFactor(Factor):
         *,
         definite: bool = True,
     ) -> None:
-        self.alpha, self.roots, self.definite, n = alpha, roots, definite, len(K)
+        self.alpha, self.roots, self.tail, self.definite, n = alpha, roots, tail, definite, len(K)
         K.flat[:: n + 1] += alpha
         self.p = 0 if tail is None else tail.shape[1]
         A = K.T  # symmetric, so that this is K in LAPACK's order
@@ -185,18 +186,6 @@ class SaddleFactor(Factor):
         B = self._null_space()
         return np.asarray(sla.solve_triangular(self.L, B, lower=True, check_finite=False)) if B.size else B
 
-    def leave_one_out(self, y: Matrix) -> Matrix:
-        c, _ = self.solve(y)
-        H = self.diagonal()
-        bound = len(H) * float(np.finfo(float).eps) * float(np.abs(H).max())
-        if self.p and H.min() <= bound:
-            raise Singular(
-                "Leave-one-out needs points whose tail is determined without any one of them",
-                got=f"row {int(H.argmin())}, without which it is not",
-                advice="Add points, or take a tail of lower degree.",
-            )
-        return np.asarray(c / H[:, None])
-
 
 def _lower_right(A: Matrix, p: int) -> Matrix:
     """A[p:, p:] of a matrix in LAPACK's order, moved to the front of its own memory."""
@@ -251,6 +240,11 @@ class Projected(LeastSquares):
     an eigendecomposition for all alphas can work with.
     """
 
+    @cached_property
+    def size(self) -> float:
+        """‖K̃‖ before the projection, in the Frobenius norm: what rounding is relative to."""
+        return float(np.linalg.norm(super().matrix(np.float64)))
+
     def matrix(self, dtype: Any = None) -> NDArray[Any]:
         K = super().matrix(dtype)
         P = self.weighted_tail
@@ -277,5 +271,7 @@ def solve(problem: LeastSquares) -> Solution:
         coef[:, columns], condition = c, max(condition, factor.condition)
         if tail is not None:
             tail[:, columns] = b
-    status = f"exact, by the tail's null space and a Cholesky factor; condition number {condition:.2g}"
-    return Solution(coef, tail, "saddle", status, 0.0, {"condition": condition})
+    residual = relative(left_over(problem, coef, tail), problem.weighted_targets)
+    how = f"by the tail's null space and a Cholesky factor; condition number {condition:.2g}"
+    status, converged = verdict(how, residual, float(problem.alpha.min()))
+    return Solution(coef, tail, "saddle", status, residual, {"condition": condition, "converged": converged})

@@ -25,7 +25,7 @@ from mercer.kernels.points import Points
 from mercer.problems.objective import LeastSquares
 from mercer.solvers.eigen import Spectrum
 from mercer.tuning.evidence import log_evidence
-from mercer.tuning.loo import Matrix, fits, loo_error, path_errors
+from mercer.tuning.loo import Matrix, fits, loo_error, path_errors, require_others
 from mercer.tuning.search import together
 
 # A candidate leaves the race when it is worse than the best by this many standard errors of the difference.
@@ -101,7 +101,8 @@ def evaluate_grid(
     """
     n, alphas = len(y), np.asarray(alphas, dtype=np.float64)
     fits(n)
-    if isinstance(by, int) and not isinstance(by, bool):
+    if isinstance(by, (int, np.integer)) and not isinstance(by, bool):
+        by = int(by)
         if not 2 <= by <= n:
             raise InvalidInput(f"The number of folds must be 2 … {n}", got=by, advice="Take 5, or by='loo'.")
         everyone = np.ones((len(kernels), len(alphas)), dtype=bool)
@@ -118,21 +119,24 @@ def evaluate_grid(
         known = exact.folds == by
         values, folds = np.where(known, exact.values, rough.values), np.where(known, by, np.minimum(rough.folds, by))
         return Grid(tuple(kernels), alphas, by, values, folds, exact.best)
+    if not isinstance(by, str) or by not in ("loo", "evidence"):
+        raise InvalidInput('`by` must be "loo", "evidence" or a number of folds', got=repr(by), advice="Such as 5.")
+    if by == "loo":
+        require_others(n, tail)
     values = np.full((len(kernels), len(alphas)), np.nan)
-    if by == "loo" and len(alphas) >= EIGEN:
+    # The path is one of log alpha: 0, which asks for a positive definite K, is not on it.
+    path = (alphas > 0) & (by == "loo") & (len(alphas) >= EIGEN)
+    if path.any():
         for i, kernel in enumerate(kernels):
             spectrum = Spectrum(LeastSquares(gram.of(kernel, points), y, np.ones(y.shape[1]), roots, tail))
-            values[i] = path_errors(spectrum, y, np.log(alphas)).mean(axis=1)
-    elif by in ("loo", "evidence"):
-        criterion: Callable[..., tuple[float, Matrix]] = loo_error if by == "loo" else log_evidence
+            values[i, path] = path_errors(spectrum, y, np.log(alphas[path])).mean(axis=1)
+    criterion: Callable[..., tuple[float, Matrix]] = loo_error if by == "loo" else log_evidence
 
-        def job(i: int, j: int) -> None:
-            with contextlib.suppress(np.linalg.LinAlgError):
-                values[i, j] = criterion(kernels[i], points, y, float(alphas[j]), roots, tail, gradient=False)[0]
+    def job(i: int, j: int) -> None:
+        with contextlib.suppress(np.linalg.LinAlgError):
+            values[i, j] = criterion(kernels[i], points, y, float(alphas[j]), roots, tail, gradient=False)[0]
 
-        tiling.run([partial(job, i, j) for i in range(len(kernels)) for j in range(len(alphas))])
-    else:
-        raise InvalidInput('`by` must be "loo", "evidence" or a number of folds', got=repr(by), advice="Such as 5.")
+    tiling.run([partial(job, i, j) for i in range(len(kernels)) for j in map(int, np.flatnonzero(~path))])
     return _chosen(tuple(kernels), alphas, by, values, np.zeros(values.shape, dtype=np.int64))
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from mercer import memory
+from mercer.errors import InvalidInput
 from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
 from mercer.kernels.points import Points
@@ -278,6 +279,17 @@ def loo_error(
         A -= Jp @ c.T
         noise = np.diagonal(A) if roots is None else np.diagonal(A) / roots**2
         return value, np.append(kernel.gradient(points, A), alpha * float(noise.sum()))
+
+
+def require_others(n: int, tail: Matrix | None) -> None:
+    """Refuse to leave one out where the tail needs all n points."""
+    p = 0 if tail is None else tail.shape[1]
+    if n <= p:
+        raise InvalidInput(
+            f"Leave-one-out needs more points than the {p} of an intercept or polynomial",
+            got=n,
+            advice="Add points, take a lower degree (or no intercept), or tune by='evidence'.",
+        )
 
 
 def fits(n: int) -> None:

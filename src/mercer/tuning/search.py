@@ -29,7 +29,7 @@ from mercer.kernels.radial import ByWidth
 from mercer.kernels.stationary import Laplacian, Periodic
 from mercer.kernels.views import _Viewed
 from mercer.tuning.evidence import log_evidence, profiled_evidence
-from mercer.tuning.loo import Matrix, fits, loo_error
+from mercer.tuning.loo import Matrix, fits, loo_error, require_others
 
 T = TypeVar("T")
 EPS = float(np.finfo(np.float64).eps)
@@ -302,7 +302,7 @@ class Criterion:
 
     def measure(self, value: float) -> float:
         """The criterion as people know it."""
-        return float(np.exp(2.0 * value / self.n)) if self.by == "loo" else -value
+        return float(np.exp(2.0 * value / self.n) if self.by == "loo" else -value)
 
 
 # -- the optimiser -----------------------------------------------------------------------------------------------------
@@ -440,24 +440,36 @@ def tune_problem(
     hold : names of parameters to leave alone, as in `kernel.parameter_names` (`"sigma"` holds every `sigma[i]`), and
         "alpha". A prefix `kernel__` is understood.
     n_restarts : random starts beside the given kernel and the one that the data suggests.
-    random_state : seed of the sample and the restarts.
+    random_state : seed of the sample and the restarts, or a generator.
 
     >>> import numpy as np, mercer as mc
-    >>> X = np.random.default_rng(0).normal(size=(80, 2))
-    >>> k = mc.Gaussian([1.0, 1.0])
-    >>> found = tune_problem(k, k.prepare(X), np.sin(3 * X[:, :1]), 1.0)
-    >>> found.value < 1e-3 < found.start_value
+    >>> rng = np.random.default_rng(0)
+    >>> X, k = rng.normal(size=(80, 2)), mc.Gaussian([1.0, 1.0])
+    >>> y = np.sin(3 * X[:, :1]) + 0.1 * rng.normal(size=(80, 1))
+    >>> found = tune_problem(k, k.prepare(X), y, 1.0, by="evidence")
+    >>> found.value > found.start_value + 100
     True
     >>> found.notes[0].split(":")[0]
     'The width of column 1 does not matter'
     """
     if by not in ("loo", "evidence"):
         raise InvalidInput('`by` must be "loo" or "evidence"', got=repr(by), advice="Choose a criterion.")
+    if isinstance(n_restarts, bool) or not isinstance(n_restarts, (int, np.integer)) or n_restarts < 0:
+        raise InvalidInput("`n_restarts` must be a whole number ≥ 0", got=repr(n_restarts), advice="Such as 2.")
+    rng = generator(random_state)
     began = time.perf_counter()
     n = len(y)
     fits(n)
+    if by == "loo":
+        require_others(n, tail)
     names = [*kernel.parameter_names, "alpha"]
-    held = _held(names, hold)
+    held = held_names(names, hold)
+    if held[-1] and alpha == 0:
+        raise InvalidInput(
+            "`alpha` must be > 0 where it is held",
+            got="0, at which the criteria have no value for a singular Gram matrix",
+            advice="Hold a small one, such as 1e-6, or do not hold it.",
+        )
     found = ranges(kernel, points, y)
     size, variance = _mean_diagonal(kernel, points), float(y.var(axis=0).mean()) or float((y**2).mean()) or 1.0
     # Where the scale is free, it will be that of the targets.
@@ -482,12 +494,13 @@ def tune_problem(
         why = "Every parameter is held: nothing was tuned." if held.all() else (
             "The targets are constant: every kernel explains them alike, and nothing was tuned."
         )  # fmt: skip
-        return Tuned(kernel, float(np.exp(x[-1])), whole.measure(first), whole.measure(first), by, 1,
+        return Tuned(kernel, alpha, whole.measure(first), whole.measure(first), by, 1,
                      time.perf_counter() - began, (why,))  # fmt: skip
-    rng = np.random.default_rng(random_state)
     order = rng.permutation(n)
     starts = [x, suggested, *(suggested + rng.normal(size=(n_restarts, len(x))) * ~held)]
-    sizes = [n] if n <= SAMPLE else [max(SAMPLE, n // 8), *([n // 2] if n >= 4 * SAMPLE else []), n]
+    # A sample has to determine the tail, and say something beyond it.
+    sample = SAMPLE if tail is None else max(SAMPLE, 4 * tail.shape[1])
+    sizes = [n] if n <= sample else [max(sample, n // 8), *([n // 2] if n >= 4 * sample else []), n]
     level = whole if len(sizes) == 1 else whole.sample(np.sort(order[: sizes[0]]))
     final = ROUGH_ERROR if by == "loo" and n > MEASURED else PRECISION
     precision = final if len(sizes) == 1 else ROUGH[by]
@@ -521,7 +534,7 @@ def tune_problem(
     bounded = [i for i in np.flatnonzero(~held) if not low[i] + 1e-6 < at.x[i] < high[i] - 1e-6]
     return Tuned(
         tuned,
-        float(np.exp(at.x[-1])),
+        alpha if held[-1] else float(np.exp(at.x[-1])),
         whole.measure(at.value),
         whole.measure(first),
         by,
@@ -532,11 +545,25 @@ def tune_problem(
     )
 
 
-def _held(names: list[str], hold: Iterable[str]) -> NDArray[np.bool_]:
+def generator(random_state: Any) -> np.random.Generator:
+    """The generator that a parameter stands for: a seed, a generator of NumPy's (also an old one), or None."""
+    if isinstance(random_state, np.random.RandomState):
+        random_state = random_state.randint(2**31)
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            "`random_state` must be a whole number ≥ 0, a NumPy generator or None",
+            got=repr(random_state),
+            advice="The same number gives the same result.",
+        ) from None
+
+
+def held_names(names: list[str], hold: Iterable[str]) -> NDArray[np.bool_]:
     """Which parameters are held, by name."""
     held = np.zeros(len(names), dtype=bool)
-    for given in [hold] if isinstance(hold, str) else hold:
-        wanted = [given, given.removeprefix("kernel__")]
+    for given in hold if np.iterable(hold) and not isinstance(hold, str) else [hold]:
+        wanted = [given, given.removeprefix("kernel__")] if isinstance(given, str) else []
         matches = [any(name == w or name.startswith(w + "[") for w in wanted) for name in names]
         if not any(matches):
             raise InvalidInput(
