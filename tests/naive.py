@@ -68,7 +68,8 @@ def arc_cosine(order):
         nx, nz = math.sqrt(dot(x, x)), math.sqrt(dot(z, z))
         if nx == 0 or nz == 0:
             return 0.5 if order == 0 else 0.0
-        t = math.acos(max(-1.0, min(1.0, dot(x, z) / (nx * nz))))
+        u, v = [a / nx for a in x], [b / nz for b in z]
+        t = 2 * math.atan2(math.dist(u, v), math.dist(u, [-b for b in v]))  # acos loses half the digits near 0
         j = [
             math.pi - t,
             math.sin(t) + (math.pi - t) * math.cos(t),

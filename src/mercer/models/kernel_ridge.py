@@ -18,7 +18,7 @@ from mercer.kernels.points import Points
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
 from mercer.models.base import KernelEstimator, Matrix, penalties
-from mercer.models.smoother import PenalisedSmoother, per_target
+from mercer.models.smoother import PenalisedSmoother
 from mercer.problems.objective import LeastSquares
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
@@ -127,7 +127,7 @@ class KernelRidge(PenalisedSmoother, KernelEstimator):
         if not solution.stats.get("converged", True):
             warnings.warn(solution.status, ConvergenceWarning, stacklevel=2)
         self._penalties = problem.alpha
-        self.alpha_ = per_target(self._penalties)
+        self._report_alpha()
         self.solver_, self.status_, self.residual_ = solution.solver, solution.status, solution.residual
         self.rank_ = solution.stats.get("rank")
         tail = None

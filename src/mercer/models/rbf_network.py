@@ -20,7 +20,7 @@ from mercer.kernels.splines import ConditionalKernel
 from mercer.memory import budget, within
 from mercer.models.base import KernelEstimator, Matrix, Rows, _columns, penalties, resolve_kernel, training_points
 from mercer.models.rbf_interpolator import LocalFits, order_of
-from mercer.models.smoother import PenalisedSmoother, per_target
+from mercer.models.smoother import PenalisedSmoother
 from mercer.problems.objective import LeastSquares
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Monomials, Tail
@@ -141,7 +141,7 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
         if isinstance(self.alpha, str):
             alpha = choose_alpha(self._spectrum(alpha), rows.y, None if rows.roots is None else rows.roots**2)
         self._penalties = alpha
-        self.alpha_ = per_target(alpha)
+        self._report_alpha()
         self._solve()
         return self
 
@@ -452,7 +452,7 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
         self._merged = len(X) < len(rows)
         k = min(int(k), len(X))
         self._penalties = alpha
-        self.alpha_ = per_target(alpha)
+        self._report_alpha()
         self._local = [
             (columns, LocalFits(self.kernel_, X, means[:, columns], a / total, k, int(self._degree)))
             for a, columns in self._by_alpha()

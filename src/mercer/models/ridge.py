@@ -25,7 +25,7 @@ from mercer.kernels.views import Mapped
 from mercer.memory import budget as memory_budget
 from mercer.memory import show_bytes, show_count, within
 from mercer.models.base import KernelEstimator, Matrix, Rows, _columns, penalties, training_points
-from mercer.models.smoother import PenalisedSmoother, per_target
+from mercer.models.smoother import PenalisedSmoother
 from mercer.problems.objective import LeastSquares
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
@@ -197,7 +197,7 @@ class Ridge(PenalisedSmoother, KernelEstimator):
                 require_each_dispensable(np.full((len(rows), 1), len(rows) ** -0.5))
             weights = None if rows.roots is None else rows.roots**2
             self._penalties = choose_alpha(self._cache["spectrum"], rows.y, weights)
-        self.alpha_ = per_target(self._penalties)
+        self._report_alpha()
         self._solve()
         how = "a Cholesky factor" if self.form_ == "dual" else "the normal equations, refined"
         if "spectrum" in self._cache:

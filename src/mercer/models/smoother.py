@@ -121,6 +121,7 @@ class PenalisedSmoother(LinearSmoother):
     factorised is kept but not pickled: it can be made again.
     """
 
+    alpha: Any
     _penalties: Matrix
     _cache: dict[Any, Any]
 
@@ -134,7 +135,7 @@ class PenalisedSmoother(LinearSmoother):
 
     @property
     def degrees_of_freedom_(self) -> Any:
-        """tr K(K + alpha I)⁻¹, the number of targets that the fit could follow freely; one per target if alphas differ.
+        """tr K(K + alpha I)⁻¹, the number of targets that the fit could follow freely; one per target where alpha is.
 
         It runs from n (interpolation), or the number of features, down to 0; an intercept adds one.
         """
@@ -142,7 +143,12 @@ class PenalisedSmoother(LinearSmoother):
         found = np.empty(len(self._penalties))
         for alpha, columns in self._by_alpha():
             found[columns] = self._factor(alpha).degrees_of_freedom
-        return per_target(found)
+        return float(found[0]) if np.ndim(self.alpha_) == 0 else found
+
+    def _report_alpha(self) -> None:
+        """`alpha_`: a number where one was given or there is one target, else one for each."""
+        one = self._rows.single or not (isinstance(self.alpha, str) or np.ndim(self.alpha) == 1)
+        self.alpha_: Any = float(self._penalties[0]) if one else self._penalties
 
     def _by_alpha(self) -> list[tuple[float, NDArray[np.int64]]]:
         """Every different alpha with the targets it belongs to."""
@@ -205,11 +211,6 @@ class GaussianSmoother(LinearSmoother):
         mean, std = self.predict_distribution(X, noise=noise)
         reach = float(ndtri(0.5 + 0.5 * _share(coverage))) * std
         return np.stack([mean - reach, mean + reach], axis=-1)
-
-
-def per_target(values: Matrix) -> Any:
-    """One number if all targets have the same, else one each."""
-    return float(values[0]) if len(set(values)) == 1 else values
 
 
 def _share(coverage: Any) -> float:
