@@ -23,12 +23,6 @@ def headline(text: str) -> None:
     print(f"\n\033[1m{text}\033[0m" if sys.stdout.isatty() else f"\n{text}")
 
 
-def fit(kernel: mc.Kernel, X: np.ndarray, y: np.ndarray, alpha: float) -> mc.Expansion:
-    """Kernel ridge regression: the function f = Σ cᵢ k(xᵢ, ·) with c = (K + alpha·I)⁻¹ y."""
-    K = kernel(X)
-    return mc.Expansion(kernel, X, np.linalg.solve(K + alpha * np.eye(len(K)), y))
-
-
 def main() -> None:
     rng = np.random.default_rng(4)
 
@@ -45,7 +39,9 @@ def main() -> None:
     x = np.sort(rng.uniform(0, 1, 40))
     truth = lambda t: np.sin(2 * np.pi * t)  # noqa: E731
     y = truth(x) + rng.normal(scale=0.25, size=len(x))
-    f = fit(mc.Gaussian(0.12), x[:, None], y, alpha=0.3)
+    model = mc.tune(mc.KernelRidge(mc.Gaussian(1.0)), x[:, None], y)
+    print(f"Width and penalty by the leave-one-out error: {model.tuning_}.")
+    f = model.function_
     grid = np.linspace(0, 1, 400)
     error = np.sqrt(np.mean((f(grid[:, None]) - truth(grid)) ** 2))
     print(f"f = Σ cᵢ k(xᵢ, ·) with {len(f)} terms, ‖f‖ = {f.norm():.2f}; it misses the true sine by {error:.3f} (RMS),")
@@ -59,19 +55,21 @@ def main() -> None:
     label = np.repeat([-1.0, 1.0], 80)
     raised = mc.FromFeatures(lambda X: np.column_stack([X, (X**2).sum(axis=1)])) + 1.0
     for name, kernel in (("⟨x, z⟩ + 1", mc.Linear() + 1.0), ("with x₁² + x₂²", raised)):
-        correct = np.mean(np.sign(fit(kernel, rings, label, 1e-3)(rings)) == label)
+        correct = np.mean(np.sign(mc.KernelRidge(kernel, alpha=1e-3).fit(rings, label).predict(rings)) == label)
         print(f"{name:>16}: {correct:.0%} of the points on their side")
-    separating = fit(raised, rings, label, 1e-3)
+    separating = mc.KernelRidge(raised, alpha=1e-3).fit(rings, label).function_
 
-    picture(x, y, f, truth, rings, label, separating, tanh)
+    picture(x, y, model, truth, rings, label, separating, tanh)
 
 
-def picture(x, y, f, truth, rings, label, separating, tanh) -> None:
+def picture(x, y, model, truth, rings, label, separating, tanh) -> None:
     plt.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": INK})
     figure, axes = plt.subplots(1, 3, figsize=(13.5, 4.2), layout="constrained")
 
     t = np.linspace(0, 1, 400)[:, None]
+    f = model.function_
     terms = f.kernel(t, x[:, None]) * f.coef
+    axes[0].fill_between(t[:, 0], *model.predict_interval(t, 0.9).T, color=RED, alpha=0.12, lw=0, label="90 % interval")
     axes[0].plot(t, terms[:, :1], color=GREY, lw=0.6, label="terms cᵢ k(xᵢ, ·)")
     axes[0].plot(t, terms[:, 1:], color=GREY, lw=0.5, alpha=0.6)
     axes[0].plot(t, truth(t), color=INK, lw=1.2, ls="--", label="sine")
