@@ -403,9 +403,9 @@ def test_importing_the_loops_compiles_nothing() -> None:
 
 def test_the_disk_cache_follows_the_vectors() -> None:
     """Numba looks for changes only in the file of a compiled function; the vectors are in another."""
-    from mercer._loops import exponential, gaussian, vectors
+    from mercer._loops import exponential, gaussian, smo, vectors
 
     sources = b"".join(Path(str(module.__file__)).read_bytes() for module in (vectors, exponential))
     digest = hashlib.sha256(sources).hexdigest()[:16]
-    for module in (tiles, gaussian):
+    for module in (tiles, gaussian, smo):
         assert digest == module.VECTORS, f'write VECTORS = "{digest}" in {module.__file__}'

@@ -44,6 +44,9 @@ _HOME = {
     "mercer.models.rbf_interpolator": "RBFInterpolator",
     "mercer.models.rbf_network": "RBFNetwork",
     "mercer.models.ridge": "Ridge",
+    "mercer.models.one_class": "OneClassSVM",
+    "mercer.models.svc": "NuSVC SVC",
+    "mercer.models.svr": "KernelQuantileRegressor NuSVR SVR",
     "mercer.models.tune": "tune",
     "mercer.errors": "InvalidInput RuleBroken",
 }

@@ -16,6 +16,7 @@ from mercer.kernels.base import Kernel
 from mercer.models.base import Matrix, Rows, penalties, resolve_kernel, shortened, training_points
 from mercer.models.gaussian_process import normalised
 from mercer.models.rbf_network import RBFNetwork, _basis_function
+from mercer.models.tune_margin import tune_margin
 from mercer.rkhs.space import same_points
 from mercer.rkhs.tail import Monomials
 from mercer.tuning.grid import evaluate_grid
@@ -28,6 +29,7 @@ def tune(
     y: Any,
     *,
     by: str | int | None = None,
+    cv: Any = None,
     grid: Mapping[str, Any] | None = None,
     hold: Iterable[str] = (),
     n_restarts: int = 2,
@@ -42,10 +44,12 @@ def tune(
     Parameters
     ----------
     model : a `KernelRidge`, a `GaussianProcessRegressor`, an `RBFNetwork` with the penalty wᵀKw, or another model with
-        parameters `kernel` and `alpha` that is kernel ridge regression.
+        parameters `kernel` and `alpha` that is kernel ridge regression; or a support vector machine, whose C and kernel
+        are compared on a grid by folds.
     X, y : the data, as for `fit`.
     by : "loo", the leave-one-out squared error; "evidence", the log marginal likelihood; or, with `grid`, the number of
         contiguous folds, compared by mean R² as scikit-learn's GridSearchCV does. By default "loo".
+    cv : the same as a number for `by`; of support vector machines, which have folds only, also a splitter.
     grid : values by parameter name, such as {"kernel__sigma": [0.5, 1.0], "alpha": [0.1, 1.0]}.
     hold : names of parameters to leave alone, such as "alpha" or "kernel__sigma". Those in `mc.Fixed` are held anyway.
     n_restarts : random starts beside the model's own kernel and the one that the data suggests.
@@ -67,6 +71,9 @@ def tune(
     0.1
     """
     known = model.get_params(deep=False) if hasattr(model, "get_params") and not isinstance(model, type) else {}
+    by = by if cv is None else cv
+    if {"kernel", "C"} <= set(known):
+        return tune_margin(model, X, y, cv=5 if by is None else by, grid=grid, sample_weight=sample_weight)
     if not {"kernel", "alpha"} <= set(known):
         raise InvalidInput(
             "`model` must be an estimator with the parameters `kernel` and `alpha`",

@@ -1,0 +1,417 @@
+"""Regression by support vectors: losses that are flat or straight, so that few points carry the function.
+
+    min ½ ‖f‖² + C Σ wᵢ loss(yᵢ − f(xᵢ))     over   f = Σ βᵢ k(xᵢ, ·) + b
+
+* within ε (`SVR`): loss r = max(|r| − ε, 0);
+* within the ε that leaves a share ν of the points outside (`NuSVR`);
+* quantiles (`KernelQuantileRegressor`): loss r = τr for r ≥ 0, (τ − 1)r for r < 0.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin, clone
+from sklearn.metrics import d2_pinball_score
+
+from mercer import gram
+from mercer.errors import InvalidInput
+from mercer.gram import Gram
+from mercer.models.base import Matrix, Rows, shortened
+from mercer.models.support import Interrupted, SupportVectorMachine, positive, warn_if_not_psd
+from mercer.problems.box import BoxProblem
+from mercer.rkhs.expansion import Expansion
+from mercer.rkhs.tail import Tail
+from mercer.solvers import smo
+
+
+class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ignore[misc]  # scikit-learn has no types
+    """A function Σ βᵢ k(xᵢ, ·) + b for each box problem: what the regressors of this file share."""
+
+    C: float
+
+    # -- what differs -------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Check the parameters that the others have not."""
+
+    @abstractmethod
+    def _problems(self, rows: Rows, K: Gram, C: Matrix) -> list[BoxProblem]:
+        """The box problem of each function, Cᵢ = C wᵢ."""
+
+    def _constants(self, rows: Rows, problems: Sequence[BoxProblem], optima: Sequence[smo.Optimum]) -> Matrix:
+        """b of each function."""
+        return np.array([p.offsets(o.beta, o.gradient)[0] for p, o in zip(problems, optima, strict=True)])
+
+    def _single(self, rows: Rows) -> bool:
+        """Whether there is one function, given as such."""
+        return rows.single
+
+    # -- fit ----------------------------------------------------------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to n points X and targets y, shape (n,) or (n, t): one function per target.
+
+        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. An
+        interrupt keeps the best iterate and is raised again.
+        """
+        self._fit(*self._data(X, y, sample_weight))
+        return self
+
+    def path(self, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> list[Self]:
+        """A fitted model for each of the Cs, in their order.
+
+        They are fitted by growing C, each from the coefficients of the last, scaled with C.
+
+        >>> import numpy as np, mercer as mc
+        >>> X = np.linspace(0, 6, 40)[:, None]
+        >>> models = mc.SVR(mc.Gaussian(1.0)).path(X, np.sin(X[:, 0]), [10.0, 0.01])
+        >>> [model.C for model in models], models[0].score(X, np.sin(X[:, 0])) > 0.98
+        ([10.0, 0.01], True)
+        """
+        wanted = [positive(C, "C") for C in np.atleast_1d(np.asarray(Cs, dtype=object)).ravel()]
+        if not wanted:
+            raise InvalidInput("`Cs` must hold at least one C", got="none", advice="Such as np.logspace(-2, 3, 6).")
+        first = clone(self).set_params(C=wanted[0])
+        rows, K = first._data(X, y, sample_weight)
+        models: dict[float, Self] = {}
+        starts: list[Matrix] | None = None
+        last = 0.0
+        for C in sorted(set(wanted)):
+            models[C] = copy(first).set_params(C=C)
+            optima = models[C]._fit(rows, K, starts and [start * (C / last) for start in starts])
+            starts, last = [o.beta for o in optima], C
+        return [models[C] for C in wanted]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """f(x) for m points, shape (m,) or (m, t), in the dtype of the data."""
+        points = self._queries(X)
+        return self.function_(points)
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, Gram]:
+        limits(self)
+        positive(self.C, "C")
+        self._check()
+        rows = self._training(X, y, sample_weight)
+        K = gram.of(self.kernel_, rows.points)
+        warn_if_not_psd(self.kernel_, K, getattr(self, "n_features_in_", None))
+        return rows, K
+
+    def _fit(self, rows: Rows, K: Gram, starts: Sequence[Matrix] | None = None) -> list[smo.Optimum]:
+        """Fit all functions and return their optima; after an interrupt keep what was reached, and raise it."""
+        C = float(self.C) * (np.ones(len(rows)) if rows.roots is None else rows.roots**2)
+        problems = self._problems(rows, K, C)
+        if starts is not None:
+            problems = [replace(p, start=near(start, p)) for p, start in zip(problems, starts, strict=True)]
+        interrupt: Interrupted | None = None
+        try:
+            optima = self._optimise(problems)
+        except Interrupted as stop:
+            optima, interrupt = stop.optima, stop
+        coef = np.column_stack([p.per_point(o.beta) for p, o in zip(problems, optima, strict=True)])
+        b = self._constants(rows, problems, optima)
+        self._keep(rows.points, rows.kept, coef.astype(K.dtype, copy=False), b)
+        if self._single(rows):
+            flatten(self)
+        self._report(optima)
+        if interrupt is not None:
+            raise interrupt
+        return optima
+
+
+class SVR(SupportVectorRegressor):
+    """Support vector regression: errors up to epsilon are free, larger ones cost what they exceed it by.
+
+    f = Σ βᵢ k(xᵢ, ·) + b minimises ½ ‖f‖² + C Σ wᵢ max(|yᵢ − f(xᵢ)| − ε, 0). Points inside the tube have βᵢ = 0: f
+    does not need them. |βᵢ| ≤ C wᵢ, with equality outside the tube, so that no point pulls harder than that.
+
+    Parameters
+    ----------
+    kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
+    C : the weight of errors against ‖f‖², > 0.
+    epsilon : half the width of the tube, ≥ 0, in the units of y.
+    tol : the violation of optimality at which to stop, in the units of y.
+    max_iter, max_time : pairs at the most for each target, and seconds for all of them; or None.
+    progress : called now and then with a `Progress` (iteration, gap, objective, support, seconds); False stops.
+
+    Attributes
+    ----------
+    kernel_ : the kernel that was used.
+    support_ : positions of the support vectors among the rows of `fit`, shape (s,).
+    dual_coef_, intercept_ : their β, shape (s,) or (s, t), and b.
+    function_ : the fitted function, an `Expansion` over the support vectors alone.
+    gap_, objective_ : the largest violation of optimality, in float64, and ½ βᵀKβ − yᵀβ + ε‖β‖₁ of each target.
+    n_iter_, status_ : pairs that were moved, and how it ended.
+
+    >>> import numpy as np, mercer as mc
+    >>> X = np.linspace(0, 6, 40)[:, None]
+    >>> model = mc.SVR(mc.Gaussian(1.0), C=10.0, epsilon=0.1).fit(X, np.sin(X[:, 0]))
+    >>> bool(abs(model.predict(X) - np.sin(X[:, 0])).max() < 0.11), len(model.support_) < 12
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        max_time: float | None = None,
+        progress: Callable[[smo.Progress], bool] | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.epsilon = epsilon
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.progress = progress
+
+    def _check(self) -> None:
+        number(self.epsilon, "epsilon", "≥ 0", lambda e: 0 <= e < np.inf, "In the units of y, such as 0.1.")
+
+    def _problems(self, rows: Rows, K: Gram, C: Matrix) -> list[BoxProblem]:
+        n, epsilon = len(rows), float(self.epsilon)
+        lower, upper = np.concatenate([np.zeros(n), -C]), np.concatenate([C, np.zeros(n)])
+        start, of_row = np.zeros(2 * n), np.tile(np.arange(n), 2)
+        return [
+            BoxProblem(K, np.concatenate([epsilon - t, -epsilon - t]), lower, upper, start, of_row) for t in rows.y.T
+        ]
+
+
+class NuSVR(SupportVectorRegressor):
+    """Support vector regression whose tube finds its own width: at most a share nu of the points is outside it.
+
+    f and ε minimise ½ ‖f‖² + C Σ wᵢ (νε + max(|yᵢ − f(xᵢ)| − ε, 0)). nu bounds the share of points outside the tube
+    from above and the share of support vectors from below (each with its weight); `SVR` with epsilon = `epsilon_` and
+    the same C gives the same function.
+
+    Parameters
+    ----------
+    kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
+    nu : the share, in (0, 1].
+    C : the weight of errors against ‖f‖², > 0.
+    tol, max_iter, max_time, progress : as those of `SVR`.
+
+    Attributes
+    ----------
+    epsilon_ : half the width of the tube, a number, or one per target.
+    kernel_, support_, dual_coef_, intercept_, function_, gap_, objective_, n_iter_, status_ : as those of `SVR`, with
+        the objective ½ βᵀKβ − yᵀβ.
+
+    >>> import numpy as np, mercer as mc
+    >>> X = np.linspace(0, 6, 40)[:, None]
+    >>> y = np.sin(X[:, 0]) + 0.2 * np.random.default_rng(0).normal(size=40)
+    >>> model = mc.NuSVR(mc.Gaussian(1.0), nu=0.3, C=10.0).fit(X, y)
+    >>> outside = abs(y - model.predict(X)) > model.epsilon_ + model.tol
+    >>> bool(outside.mean() <= 0.3 <= len(model.support_) / 40)
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        nu: float = 0.5,
+        C: float = 1.0,
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        max_time: float | None = None,
+        progress: Callable[[smo.Progress], bool] | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.nu = nu
+        self.C = C
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.progress = progress
+
+    def _check(self) -> None:
+        share(self.nu)
+
+    def _problems(self, rows: Rows, K: Gram, C: Matrix) -> list[BoxProblem]:
+        n = len(rows)
+        zeros, half = np.zeros(n), filled(C, float(self.nu) * C.sum() / 2)
+        start = np.concatenate([half, -half])
+        lower, upper = np.concatenate([zeros, -C]), np.concatenate([C, zeros])
+        of_row, group = np.tile(np.arange(n), 2), np.repeat([0, 1], n)
+        return [BoxProblem(K, np.concatenate([-t, -t]), lower, upper, start, of_row, group) for t in rows.y.T]
+
+    def _constants(self, rows: Rows, problems: Sequence[BoxProblem], optima: Sequence[smo.Optimum]) -> Matrix:
+        # Where β⁺ is free y − f = ε, where β⁻ is free f − y = ε: the offsets of the groups are b + ε and b − ε.
+        ends = np.array([p.offsets(o.beta, o.gradient) for p, o in zip(problems, optima, strict=True)])
+        epsilon = np.maximum((ends[:, 0] - ends[:, 1]) / 2, 0.0)
+        self.epsilon_: Any = float(epsilon[0]) if rows.single else epsilon
+        return ends.mean(axis=1)
+
+
+class KernelQuantileRegressor(SupportVectorRegressor):
+    """Quantile regression: the function below which a share τ of the targets lies, at every x.
+
+    f = Σ βᵢ k(xᵢ, ·) + b minimises ½ ‖f‖² + C Σ wᵢ ρ(yᵢ − f(xᵢ)) with the pinball loss ρ(r) = max(τr, (τ − 1)r). Of
+    the training targets at most a share τ lies below f and at most 1 − τ above it; the rest is on it.
+
+    Parameters
+    ----------
+    kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
+    quantile : τ in (0, 1), or several: one function each.
+    C : the weight of errors against ‖f‖², > 0.
+    tol, max_iter, max_time, progress : as those of `SVR`.
+
+    Attributes
+    ----------
+    quantiles_ : the quantiles, shape (q,).
+    crossing_ : the share of the fitted rows at which functions of different quantiles are in the wrong order; there
+        `predict` puts their values in order, which never increases the sum of their losses.
+    kernel_, support_, dual_coef_, intercept_, function_, gap_, objective_, n_iter_, status_ : as those of `SVR`, with
+        the objective ½ βᵀKβ − yᵀβ. The functions are as fitted, not put in order.
+
+    >>> import numpy as np, mercer as mc
+    >>> X = np.linspace(0, 6, 100)[:, None]
+    >>> y = np.sin(X[:, 0]) + 0.2 * np.random.default_rng(0).normal(size=100)
+    >>> model = mc.KernelQuantileRegressor(mc.Gaussian(1.0), quantile=[0.1, 0.9], C=10.0).fit(X, y)
+    >>> below = (y[:, None] < model.predict(X) - model.tol).mean(axis=0)
+    >>> above = (y[:, None] > model.predict(X) + model.tol).mean(axis=0)
+    >>> bool((below <= [0.1, 0.9]).all() and (above <= [0.9, 0.1]).all())
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        quantile: Any = 0.5,
+        C: float = 1.0,
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        max_time: float | None = None,
+        progress: Callable[[smo.Progress], bool] | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.quantile = quantile
+        self.C = C
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.progress = progress
+
+    def _check(self) -> None:
+        required = "`quantile` must be a number between 0 and 1, or several different ones"
+        try:
+            taus = np.atleast_1d(np.asarray(self.quantile, dtype=np.float64))
+        except (TypeError, ValueError):
+            raise InvalidInput(required, got=shortened(self.quantile), advice="0.5 is the median.") from None
+        allowed = taus.ndim == 1 and taus.size and ((taus > 0) & (taus < 1)).all() and len(np.unique(taus)) == taus.size
+        if not allowed:
+            raise InvalidInput(required, got=shortened(self.quantile), advice="0.5 is the median.")
+        self.quantiles_, self._several = taus, np.ndim(self.quantile) == 1
+
+    def _problems(self, rows: Rows, K: Gram, C: Matrix) -> list[BoxProblem]:
+        t = rows.y.shape[1]
+        if self._several and t > 1:
+            raise InvalidInput(
+                "Several quantiles need one target", got=f"{t} targets", advice="Fit one model for each target."
+            )
+        start = np.zeros(len(rows))
+        return [BoxProblem(K, -y, -C * (1 - tau), C * tau, start) for y in rows.y.T for tau in self.quantiles_]
+
+    def _constants(self, rows: Rows, problems: Sequence[BoxProblem], optima: Sequence[smo.Optimum]) -> Matrix:
+        b = super()._constants(rows, problems, optima)
+        self.crossing_ = 0.0
+        if self._several:
+            values = np.column_stack([o.gradient - p.linear for p, o in zip(problems, optima, strict=True)]) + b
+            ascending = values[:, np.argsort(self.quantiles_, kind="stable")]
+            self.crossing_ = float((np.diff(ascending, axis=1) < -self.tol).any(axis=1).mean())
+        return b
+
+    def _single(self, rows: Rows) -> bool:
+        return rows.single and not self._several
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The quantile at m points: (m,), (m, q) for several quantiles, in order, or (m, t) for several targets."""
+        values = super().predict(X)
+        if self._several:
+            order = np.argsort(self.quantiles_, kind="stable")
+            values[:, order] = np.sort(values, axis=1)
+        return values
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """1 − pinball loss of the model / that of the best constant, averaged over quantiles: 1 is perfect."""
+        predicted = np.reshape(self.predict(X), (-1, np.size(self.dual_coef_[0])))
+        if not self._several:
+            return float(
+                d2_pinball_score(
+                    np.reshape(y, predicted.shape), predicted, sample_weight=sample_weight, alpha=self.quantiles_[0]
+                )
+            )
+        scores = [
+            d2_pinball_score(np.ravel(y), column, sample_weight=sample_weight, alpha=tau)
+            for tau, column in zip(self.quantiles_, predicted.T, strict=True)
+        ]
+        return float(np.mean(scores))
+
+
+def filled(C: Matrix, total: float) -> Matrix:
+    """β with 0 ≤ β ≤ C and Σβ = total ≤ ΣC, the first ones as large as they may be."""
+    before = np.cumsum(C) - C
+    return np.clip(total - before, 0.0, C)
+
+
+def near(beta: Matrix, problem: BoxProblem) -> Matrix:
+    """β put exactly on the bounds that it reaches to rounding."""
+    lower, upper = problem.lower, problem.upper
+    rounding = 1e-12 * (upper - lower)
+    return np.where(beta > upper - rounding, upper, np.where(beta < lower + rounding, lower, beta))
+
+
+def flatten(model: SupportVectorMachine) -> None:
+    """One function: coefficients of shape (s,) and a number as intercept."""
+    points, b = model.function_.points, float(model.intercept_[0])
+    model.dual_coef_ = model.dual_coef_[:, 0]
+    model.intercept_ = b  # type: ignore[assignment]  # a number for one function, as every scalar of the models
+    model.function_ = Expansion(model.kernel_, points, model.dual_coef_, Tail.constant(b))
+
+
+def number(value: Any, name: str, range_: str, allowed: Callable[[float], bool], advice: str) -> float:
+    """A number in a range, checked."""
+    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not real or not allowed(value):
+        raise InvalidInput(f"`{name}` must be a number {range_}", got=shortened(value), advice=advice)
+    return float(value)
+
+
+def share(nu: Any) -> float:
+    """nu in (0, 1], checked."""
+    return number(nu, "nu", "in (0, 1]", lambda v: 0 < v <= 1, "It is a share of the points, such as 0.1.")
+
+
+def limits(model: SupportVectorMachine) -> None:
+    """Check when a model is to stop: `tol`, `max_iter`, `max_time`, `progress`."""
+    positive(model.tol, "tol")
+    for name in ("max_iter", "max_time"):
+        value = getattr(model, name)
+        if value is not None:
+            number(value, name, "≥ 0, or None for no limit", lambda v: v >= 0, "Such as 100000 pairs or 60 seconds.")
+    if model.progress is not None and not callable(model.progress):
+        raise InvalidInput(
+            "`progress` must be a function of a Progress that returns whether to go on",
+            got=shortened(model.progress),
+            advice="Such as lambda p: p.seconds < 60.",
+        )

@@ -1,0 +1,474 @@
+"""Decomposition for the box problem of support vector machines: pairs within a working set, sets within the data.
+
+A small problem is solved on its whole matrix, two variables at a time (`_loops.smo`). A large one takes a working set
+of some thousand variables, half of them those that violate optimality most, the rest those that moved last; solves it
+alone, and tells the gradient of all others what changed: one product K[:, changed] Δ, which the Gram never stores.
+Values are float32 where the tolerance allows, the gradient float64; what is returned was checked on float64 values.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer import _loops, memory
+from mercer.gram import DenseGram, Gram
+from mercer.kernels import tiling
+from mercer.kernels.base import Similarity
+from mercer.kernels.points import Points
+from mercer.kernels.radial import Gaussian
+from mercer.problems.box import BoxProblem, Matrix
+
+SMALL = 1000
+"""Up to so many variables no one asks how much memory there is."""
+WHOLE = 4500
+"""Up to so many variables the whole matrix is one working set."""
+SET, KEPT = 2048, 0.5
+"""Variables of a working set, and the share that stays from the last one."""
+CHUNK = 20_000
+"""Pairs between two looks at the clock."""
+INNER = 0.2
+"""A working set is solved to this share of the gap."""
+SHRINK = 0.8
+"""Each time the gap falls to this share, variables that will hardly leave their bound are left out until the end."""
+TURNS = 8
+"""How often the search is taken up again from the float64 gradient."""
+SINGLE = 1e-4
+"""Tolerances below this need float64 values."""
+MODERATE = 1e-12, 1e12
+"""Kernel values whose squares float32 can hold."""
+PATIENCE = 50
+"""Chunks or working sets without a smaller gap, after which rounding is what is left."""
+UNBOUNDED = 1e10
+"""A variable without a bound that went so far, in units of 1/k(x, x), goes on for ever."""
+LEAST, MOST = 10_000_000, 100
+"""Pairs that are moved at the most where the caller sets no limit: so many, or so many for each variable."""
+
+Index = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where the iteration is: pairs moved, the gap, the objective, variables that are not zero, seconds."""
+
+    iteration: int
+    gap: float
+    objective: float
+    support: int
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """β with its gradient g = Kβ + q in float64, the gap there, and how it was reached.
+
+    Attributes
+    ----------
+    beta, gradient : β and Kβ + q, shape (N,).
+    gap : how far optimality fails, from float64 kernel values.
+    objective : ½ βᵀKβ + qᵀβ.
+    iterations : pairs that were moved.
+    status : how it ended, in words.
+    converged : whether the gap is within the tolerance.
+    """
+
+    beta: Matrix
+    gradient: Matrix
+    gap: float
+    objective: float
+    iterations: int
+    status: str
+    converged: bool
+
+
+class Interrupted(KeyboardInterrupt):
+    """An interrupt from outside, with the best iterate so far as `optimum`."""
+
+    def __init__(self, optimum: Optimum) -> None:
+        super().__init__("interrupted; the best iterate so far was kept")
+        self.optimum = optimum
+
+
+def solve(
+    problem: BoxProblem,
+    *,
+    tol: float = 1e-3,
+    max_iter: int | None = None,
+    max_time: float | None = None,
+    progress: Callable[[Progress], bool] | None = None,
+    budget: Any = None,
+    kept: dict[Any, Any] | None = None,
+) -> Optimum:
+    """The minimum of a box problem.
+
+    Parameters
+    ----------
+    problem : what to minimise.
+    tol : the gap at which it is reached, measured on float64 values.
+    max_iter : pairs at the most; by default ten million, or a hundred for each variable where that is more.
+    max_time : seconds at the most, or None.
+    progress : called now and then with a `Progress`; False stops there.
+    budget : bytes that kernel values may take, or a text such as "2 GB"; by default as in `gram.of`.
+    kept : an empty dict, to be passed again with the next problem on the same Gram and `rows` (another C, another
+        linear term): kernel values that were stored stay there and are not computed anew.
+
+    An interrupt (Ctrl-C) raises `Interrupted` with the best iterate.
+
+    >>> import mercer as mc
+    >>> from mercer.problems.box import BoxProblem
+    >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
+    >>> K = mc.gram.of(mc.Linear(), np.array([[-2.0], [-1.0], [1.0], [3.0]]))
+    >>> found = solve(BoxProblem(K, -y, np.minimum(0.0, 10.0 * y), np.maximum(0.0, 10.0 * y), np.zeros(4)))
+    >>> found.beta, found.objective, found.status
+    (array([ 0. , -0.5,  0.5,  0. ]), -0.5, 'converged')
+    """
+    run = _Run(problem, tol, max_iter, max_time, progress, budget, {} if kept is None else kept)
+    try:
+        return run.solve()
+    except KeyboardInterrupt:
+        run.status = "interrupted"
+        raise Interrupted(run.optimum(run.gradient())) from None
+
+
+class _Fused:
+    """Values of the fused Gaussian, recomputed whenever they are needed: faster than fetching them from memory."""
+
+    def __init__(self, packed: Any) -> None:
+        self.packed, self.n = packed, packed.n
+
+    def part(self, index: Index) -> _Fused:
+        return _Fused(_loops.smo.part(self.packed, index))
+
+    def fill(self, K: NDArray[Any]) -> None:
+        def work(rows: slice, share: int) -> None:
+            _loops.tiles.gaussian_tile(self.packed, self.packed, rows.start, rows.stop, 0, self.n, K[rows])
+
+        tiling.stripes(self.n, work)
+        np.fill_diagonal(K, 1.0)
+
+    def add(self, g: Matrix, columns: Index, delta: Matrix) -> None:
+        z = _loops.smo.part(self.packed, columns)
+        V = delta.astype(self.packed.dtype)
+
+        def work(rows: slice, share: int) -> None:
+            _loops.tiles.gaussian_product(self.packed, z, V, rows.start, rows.stop, g)
+
+        tiling.stripes(self.n, work, rows=256)
+
+
+class _Stored:
+    """Values of a matrix in memory: of those of its rows and columns that are in `index`, or all of them."""
+
+    def __init__(self, K: NDArray[Any], index: Index | None = None) -> None:
+        self.K, self.index = K, index
+        self.n = len(K) if index is None else len(index)
+
+    def part(self, index: Index) -> _Stored:
+        return _Stored(self.K, index if self.index is None else self.index[index])
+
+    def fill(self, K: NDArray[Any]) -> None:
+        def work(rows: slice, share: int) -> None:
+            K[rows] = self.K[rows] if self.index is None else self.K[self.index[rows]][:, self.index]
+
+        tiling.stripes(self.n, work)
+
+    def add(self, g: Matrix, columns: Index, delta: Matrix) -> None:
+        whole = self.index is None
+        rows_of = columns if self.index is None else self.index[columns]
+        product = np.zeros(len(self.K))
+
+        def work(span: slice, share: int) -> None:
+            # Rows of K, which are its columns and lie in one piece; in chunks that stay in the cache.
+            for part in tiling.spans(len(rows_of), 64):
+                product[span] += delta[part].astype(self.K.dtype) @ self.K[rows_of[part], span]
+
+        tiling.stripes(len(self.K), work, rows=2048)
+        g += product if whole else product[self.index]
+
+
+class _Tiled:
+    """Values of any kernel, computed tile by tile."""
+
+    def __init__(self, kernel: Similarity, points: Points, dtype: Any) -> None:
+        self.kernel, self.points, self.dtype, self.n = kernel, points, dtype, points.n
+
+    def part(self, index: Index) -> _Tiled:
+        return _Tiled(self.kernel, self.points.take(index), self.dtype)
+
+    def fill(self, K: NDArray[Any]) -> None:
+        self.kernel.fill(self.kernel.pair(self.points, dtype=self.dtype), K)
+
+    def add(self, g: Matrix, columns: Index, delta: Matrix) -> None:
+        pair = self.kernel.pair(self.points, self.points.take(columns), self.dtype)
+        g += self.kernel.multiply(pair, delta[:, None].astype(self.dtype))[:, 0]
+
+
+_Values = _Fused | _Stored | _Tiled
+
+
+def _values(gram: Gram, dtype: Any, limit: int) -> _Values:
+    """Values of this Gram in the way that is cheapest within `limit` bytes."""
+    K = gram._K if isinstance(gram, DenseGram) else None
+    if K is not None and K.itemsize >= np.dtype(dtype).itemsize:
+        fits = K.dtype == dtype or 4 * K.size <= limit
+        return _Stored(K.astype(dtype, copy=False) if fits else K)
+    pair = gram.kernel.pair(gram.x, dtype=dtype)
+    packed = gram.kernel._packed(pair) if isinstance(gram.kernel, Gaussian) else None
+    if packed is not None:
+        return _Fused(packed[0])
+    n = gram.shape[0]
+    if n > WHOLE and n * n * pair.dtype.itemsize <= limit:
+        return _Stored(gram.kernel.fill(pair, np.empty((n, n), dtype)))
+    return _Tiled(gram.kernel, gram.x, dtype)
+
+
+class _Run:
+    """One call of `solve`: the iterate, and the limits it works within."""
+
+    def __init__(
+        self,
+        problem: BoxProblem,
+        tol: float,
+        max_iter: int | None,
+        max_time: float | None,
+        progress: Callable[[Progress], bool] | None,
+        budget: Any,
+        kept: dict[Any, Any],
+    ) -> None:
+        self.problem, self.tol, self.progress, self.budget, self.kept = problem, float(tol), progress, budget, kept
+        unlimited = max_iter is None or max_iter < 0
+        self.max_iter = max(LEAST, MOST * problem.size) if unlimited or max_iter is None else max_iter
+        self.began = time.perf_counter()
+        self.deadline = np.inf if max_time is None else self.began + max_time
+        self.beta = np.array(problem.start, dtype=np.float64)
+        self.iterations = 0
+        self.status = ""
+        kernel = problem.gram.kernel
+        self.largest = 1.0 if kernel.tags.normalised else float(np.abs(kernel.diagonal(problem.gram.x)).max()) or 1.0
+        self.endless = bool(np.isinf(problem.lower).any() or np.isinf(problem.upper).any())
+
+    def values(self, dtype: Any, limit: int) -> _Values:
+        """Kernel values in this dtype, prepared once."""
+        key = "values", np.dtype(dtype).itemsize, limit > 0
+        if key not in self.kept:
+            self.kept[key] = _values(self.problem.gram, dtype, limit)
+        found: _Values = self.kept[key]
+        return found
+
+    def gradient(self) -> Matrix:
+        """Kβ + q in float64."""
+        p = self.problem
+        moved = np.flatnonzero(self.beta)
+        g = np.zeros(p.gram.shape[0])
+        if len(moved):
+            self.values(np.float64, 0).add(g, p.points_of(moved), self.beta[moved])
+        return np.asarray((g if p.rows is None else g[p.rows]) + p.linear, dtype=np.float64)
+
+    # -- the iteration ------------------------------------------------------------------------------------------------
+
+    def solve(self) -> Optimum:
+        p = self.problem
+        limit = memory.budget(self.budget) if self.budget is not None or p.size > SMALL else 16 * SMALL**2
+        exact = self.gradient()
+        gap = p.bounds_met(self.beta, exact)[0]
+        rounding = float(np.finfo(np.float32).eps) * float(np.abs(exact).max(initial=0.0))
+        single = self.tol >= SINGLE and MODERATE[0] < self.largest < MODERATE[1] and rounding < self.tol
+        dtype: Any = np.float32 if single else np.float64
+        values = self.values(dtype, limit // 2)
+        for turn in range(TURNS):
+            if gap <= self.tol or self.status:
+                break
+            size = np.dtype(dtype).itemsize
+            aim = self.tol * 0.5**turn if turn < 3 else 0.1 * self.tol
+            if p.size <= WHOLE and p.size**2 * size <= limit:
+                self.whole(exact, values, dtype, aim)
+            else:
+                wide = int(np.sqrt(0.25 * limit / size))
+                self.decomposed(exact, values, dtype, aim, min(SET, wide), shrink=turn < 2)
+            # In float64 values, whatever was iterated on.
+            exact = self.gradient()
+            before, gap = gap, p.bounds_met(self.beta, exact)[0]
+            if dtype == np.float64 and gap > 0.9 * before:
+                break
+            if dtype == np.float32 and gap > max(self.tol, 0.2 * before):
+                dtype = np.float64
+                values = self.values(dtype, limit // 2)
+        found = self.optimum(exact)
+        if self.progress is not None:
+            self.progress(self.report(found.gap, exact))
+        return found
+
+    def optimum(self, g: Matrix) -> Optimum:
+        """The iterate as it is, with its float64 gradient."""
+        gap = max(0.0, float(self.problem.bounds_met(self.beta, g)[0]))
+        converged = gap <= self.tol
+        status = "converged" if converged else self.status or "stalled at rounding"
+        objective = self.problem.objective(self.beta, g)
+        return Optimum(self.beta, g, gap, objective, self.iterations, status, converged)
+
+    def report(self, gap: float, at: Matrix | _Part) -> Progress:
+        """How far it is, from the gradient of all variables or of a part."""
+        if isinstance(at, _Part):
+            objective = at.objective()
+        else:
+            objective = self.problem.objective(self.beta, at)
+        seconds = time.perf_counter() - self.began
+        return Progress(self.iterations, gap, objective, int(np.count_nonzero(self.beta)), seconds)
+
+    def over(self, gap: float, at: Matrix | _Part) -> bool:
+        """Whether to stop before the tolerance is reached."""
+        if tiling.stopped():
+            self.status = "interrupted"
+        elif self.endless and np.abs(self.beta).max() > UNBOUNDED / self.largest:
+            self.status = "unbounded: no function meets the constraints"
+        elif self.iterations >= self.max_iter:
+            self.status = f"stopped after {self.iterations} iterations"
+        elif time.perf_counter() > self.deadline:
+            self.status = "stopped at the time limit"
+        elif self.progress is not None and not self.progress(self.report(gap, at)):
+            self.status = "stopped by the caller"
+        return bool(self.status)
+
+    def rounding(self, dtype: Any) -> float:
+        """The gap that is left by rounding: of n independent errors in K, times β."""
+        return 4.0 * float(np.finfo(dtype).eps) * self.largest * float(np.linalg.norm(self.beta))
+
+    def whole(self, g: Matrix, values: _Values, dtype: Any, aim: float) -> None:
+        """Pairs of all variables, on the whole matrix."""
+        p = self.problem
+        key = "matrix", np.dtype(dtype).itemsize
+        if key not in self.kept:
+            part = values if p.rows is None else values.part(p.rows)
+            K = _loops.smo.matrix(part.n, dtype)
+            part.fill(K[:, : part.n])
+            self.kept[key] = K
+        K = self.kept[key]
+        state = _loops.smo.State(K, g, self.beta, p.lower, p.upper, p.group)
+        self.beta = state.beta
+        best, least, stale = np.inf, np.inf, 0
+        while stale <= PATIENCE:
+            done, gap = state.run(aim, int(min(CHUNK, self.max_iter - self.iterations)))
+            self.iterations += done
+            if gap < aim:
+                break
+            f = state.f.astype(np.float64)
+            if self.over(gap, f) or gap < self.rounding(dtype):
+                break
+            objective = p.objective(self.beta, f)
+            better = gap < best or objective < least - 10 * float(np.finfo(dtype).eps) * abs(least)
+            stale = 0 if better else stale + 1
+            best, least = min(best, gap), min(least, objective)
+
+    def decomposed(self, g: Matrix, values: _Values, dtype: Any, aim: float, size: int, shrink: bool) -> None:
+        """Pairs of a working set, on its matrix; then the gradient of all that may still take part."""
+        p = self.problem
+        part = _Part(p, np.arange(p.size), self.beta.copy(), g.copy(), values, p.objective(self.beta, g))
+        space = _loops.smo.matrix(size, dtype)
+        level = np.inf if shrink else 0.0
+        recent = np.zeros(0, dtype=np.int64)
+        best, least, stale = np.inf, np.inf, 0
+        while stale <= PATIENCE:
+            gap = part.problem.bounds_met(part.beta, part.g)[0]
+            if gap <= aim or self.over(gap, part):
+                return
+            if gap < level:
+                level = SHRINK * gap
+                part, recent = part.shrunk(recent)
+            objective = part.objective()
+            better = gap < best or objective < least - 10 * float(np.finfo(dtype).eps) * abs(least)
+            stale = 0 if better else stale + 1
+            best, least = min(best, gap), min(least, objective)
+            W = part.working_set(recent, size)
+            K = _loops.smo.matrix(len(W), dtype, space if len(W) <= size else None)
+            part.values.part(part.points(W)).fill(K[:, : len(W)])
+            q = part.problem
+            group = None if q.group is None else q.group[W]
+            state = _loops.smo.State(K, part.g[W], part.beta[W], q.lower[W], q.upper[W], group)
+            room = int(min(10 * CHUNK, self.max_iter - self.iterations))
+            self.iterations += state.run(max(INNER * gap, 0.5 * aim), room)[0]
+            delta = state.beta - part.beta[W]
+            moved = np.flatnonzero(delta)
+            if not len(moved):
+                return
+            part.beta[W] = state.beta
+            self.beta[part.index[W]] = state.beta
+            part.add(W[moved], delta[moved])
+            still = np.ones(len(W), dtype=bool)
+            still[moved] = False
+            recent = np.concatenate([W[still], W[moved]])
+
+
+class _Part:
+    """The variables that still take part, with their gradient.
+
+    `index` are their positions among all; `problem` is theirs alone (its Gram is that of all points).
+    """
+
+    def __init__(
+        self, problem: BoxProblem, index: Index, beta: Matrix, g: Matrix, values: _Values, objective: float
+    ) -> None:
+        self.problem, self.index, self.beta, self.g, self.values = problem, index, beta, g, values
+        self.began = beta.copy(), g.copy(), objective
+
+    def objective(self) -> float:
+        """That of all variables: what it was, and ½ Δᵀ(g + g₀) for what has changed."""
+        beta, g, objective = self.began
+        return objective + 0.5 * float((self.beta - beta) @ (self.g + g))
+
+    def points(self, variables: Index) -> Index:
+        """Where the values of these variables are."""
+        return self.problem.points_of(variables)
+
+    def add(self, columns: Index, delta: Matrix) -> None:
+        """g += K[:, columns] Δ."""
+        if self.problem.rows is None:
+            self.values.add(self.g, columns, delta)
+        else:
+            product = np.zeros(self.values.n)
+            self.values.add(product, self.points(columns), delta)
+            self.g += product[self.problem.rows]
+
+    def shrunk(self, recent: Index) -> tuple[_Part, Index]:
+        """Without the variables at a bound that are further from leaving it than any pair is from optimal."""
+        p = self.problem
+        stay = np.zeros(p.size, dtype=bool)
+        for member in p.members():
+            up, low = p.ends(self.beta, self.g, member)
+            grow, shrink = self.beta < p.upper, self.beta > p.lower
+            stay |= member & ((grow & (self.g <= low)) | (shrink & (self.g >= up)))
+        stay[recent] = True
+        kept = np.flatnonzero(stay)
+        position = np.cumsum(stay) - 1
+        rows, values = None, self.values
+        if p.rows is None:
+            values = values.part(kept)
+        else:
+            points, rows = np.unique(p.rows[kept], return_inverse=True)
+            values = values.part(points)
+        group = None if p.group is None else p.group[kept]
+        own = BoxProblem(p.gram, p.linear[kept], p.lower[kept], p.upper[kept], p.start[kept], rows, group)
+        return _Part(own, self.index[kept], self.beta[kept], self.g[kept], values, self.objective()), position[recent]
+
+    def working_set(self, recent: Index, size: int) -> Index:
+        """The variables that violate optimality most on either side, and those that moved last."""
+        p = self.problem
+        kept = recent[-int(size * KEPT) :] if len(recent) else recent
+        out = np.ones(p.size, dtype=bool)
+        out[kept] = False
+        chosen = [kept]
+        members = p.members()
+        share = max(1, (size - len(kept)) // (2 * len(members)))
+        for member in members:
+            mask = out & member
+            for sign, may in ((1.0, self.beta < p.upper), (-1.0, self.beta > p.lower)):
+                found = np.flatnonzero(mask & may)
+                if len(found) > share:
+                    found = found[np.argpartition(sign * self.g[found], share)[:share]]
+                mask[found] = False
+                chosen.append(found)
+        return np.sort(np.concatenate(chosen))
