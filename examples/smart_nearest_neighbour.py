@@ -1,0 +1,79 @@
+"""k nearest neighbours, Nadaraya-Watson and the SVM on one data set: "the smart nearest neighbour" (lecture 001).
+
+All three compare a new point with old ones. Neighbours count the nearest, Nadaraya-Watson weighs all by similarity, the
+SVM weighs a few (the support vectors) by similarity times what they taught it; refitted on these alone, it is the same
+function. Run `python examples/smart_nearest_neighbour.py`; the picture is out/smart_nearest_neighbour.png.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+
+import mercer as mc
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+INK, RED, BLUE, GREY = "#222222", "#c0392b", "#2471a3", "#b3b6b7"
+KERNEL = mc.Gaussian(0.45)
+
+
+def data(n: int = 160) -> tuple[np.ndarray, np.ndarray]:
+    """Two interleaved arcs with noise."""
+    rng = np.random.default_rng(1)
+    t = rng.uniform(0, np.pi, n)
+    y = np.repeat([-1.0, 1.0], n // 2)
+    arc = np.column_stack([np.cos(t), np.sin(t)])
+    arc[y > 0] = np.column_stack([1 - np.cos(t), 0.4 - np.sin(t)])[y > 0]
+    return arc + rng.normal(0, 0.22, (n, 2)), y
+
+
+def main() -> None:
+    plt.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": INK})
+    X, y = data()
+    svm = mc.SVC(KERNEL, C=3.0, tol=1e-6).fit(X, y)
+    support = svm.support_
+    again = mc.SVC(KERNEL, C=3.0, tol=1e-6).fit(X[support], y[support])
+
+    def neighbours(Z: np.ndarray) -> np.ndarray:
+        return y[mc.nearest(KERNEL, X, Z, 7)[1]].mean(axis=1)
+
+    def nadaraya_watson(Z: np.ndarray) -> np.ndarray:
+        K = KERNEL(Z, X)
+        return K @ y / K.sum(axis=1)
+
+    side = np.linspace(-1.9, 2.9, 220), np.linspace(-1.5, 1.9, 160)
+    plane = np.stack(np.meshgrid(*side), axis=-1).reshape(-1, 2)
+    difference = np.abs(svm.decision_function(plane) - again.decision_function(plane)).max()
+    print(f"{len(support)} support vectors of {len(X)} points.")
+    print(f"Refitted on them alone, the function moves by {difference:.1g} at the most.")
+    panels = (
+        (f"7 nearest neighbours: {len(X)} points kept", neighbours, np.arange(len(X))),
+        (f"Nadaraya-Watson: {len(X)} points kept", nadaraya_watson, np.arange(len(X))),
+        (f"SVM: {len(support)} support vectors kept", svm.decision_function, support),
+        ("SVM on its support vectors alone", again.decision_function, support),
+    )
+    figure, axes = plt.subplots(1, 4, figsize=(15, 3.7), layout="constrained", sharex=True, sharey=True)
+    for axis, (title, f, kept) in zip(axes, panels):
+        height = f(plane).reshape(len(side[1]), len(side[0]))
+        axis.contourf(*side, height, levels=[-1e9, 0, 1e9], colors=[BLUE, RED], alpha=0.12)
+        axis.contour(*side, height, levels=[0], colors=[INK], linewidths=1.4)
+        shown = np.isin(np.arange(len(X)), kept)
+        if title.endswith("alone"):
+            axis.plot(*X[~shown].T, ".", color=GREY, ms=2)
+        else:
+            axis.scatter(*X[~shown].T, s=10, color=np.where(y[~shown] > 0, RED, BLUE), alpha=0.35, lw=0)
+        axis.scatter(*X[shown].T, s=22, color=np.where(y[shown] > 0, RED, BLUE), edgecolor=INK, lw=0.6)
+        axis.set(title=title, xlabel="x₁", aspect="equal")
+    axes[0].set_ylabel("x₂")
+    path = Path("out/smart_nearest_neighbour.png")
+    path.parent.mkdir(exist_ok=True)
+    figure.savefig(path, dpi=150)
+    print(f"The picture: {path}")
+
+
+if __name__ == "__main__":
+    main()

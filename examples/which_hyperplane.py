@@ -1,0 +1,67 @@
+"""Which separating line does each method find? Perceptron, least squares, logistic regression, SVM (lecture 003).
+
+All separate the same points. Only the SVM says which of the lines it wants: the one farthest from the points. An
+outlier on the right side moves least squares, not the SVM. Run `python examples/which_hyperplane.py`; the picture is
+out/which_hyperplane.png. (Perceptron and logistic regression are scikit-learn's.)
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from sklearn.linear_model import LogisticRegression, Perceptron
+
+import mercer as mc
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+INK, RED, BLUE, GREEN, GOLD = "#222222", "#c0392b", "#2471a3", "#1e8449", "#b9770e"
+
+
+def lines(X: np.ndarray, y: np.ndarray) -> dict[str, tuple[np.ndarray, float, str]]:
+    """w and b of every method's line."""
+    found = {}
+    for name, model, color in (
+        ("perceptron", Perceptron(random_state=1), GREEN),
+        ("logistic regression", LogisticRegression(C=1.0), GOLD),
+    ):
+        model.fit(X, y)
+        found[name] = model.coef_[0], float(model.intercept_[0]), color
+    least = mc.Ridge(alpha=0.0).fit(X, y)
+    found["least squares"] = least.coef_, least.intercept_, BLUE
+    svm = mc.SVC(mc.Linear(), C=1e3, tol=1e-6).fit(X, y)
+    found["SVM"] = svm.function_.weights(), float(np.ravel(svm.intercept_)[0]), RED
+    return found
+
+
+def main() -> None:
+    plt.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": INK})
+    rng = np.random.default_rng(7)
+    X = np.vstack([rng.normal((-1.4, 0.0), 0.5, (18, 2)), rng.normal((1.4, 0.6), 0.5, (18, 2))])
+    y = np.repeat([-1.0, 1.0], 18)
+    far = np.vstack([X, rng.normal((9.0, -6.0), 0.3, (6, 2))]), np.append(y, np.ones(6))
+    figure, axes = plt.subplots(1, 2, figsize=(12, 4.8), layout="constrained")
+    t = np.linspace(-20, 20, 2)
+    for axis, (A, label), title in zip(axes, ((X, y), far), ("Separable points", "Six more, far on their own side")):
+        axis.scatter(*A.T, s=26, color=np.where(label > 0, RED, BLUE), edgecolor=INK, lw=0.5, zorder=3)
+        for name, (w, b, color) in lines(A, label).items():
+            wrong = int((np.sign(A @ w + b) != label).sum())
+            margin = float((label * (A @ w + b)).min() / np.linalg.norm(w))
+            axis.plot(t, -(w[0] * t + b) / w[1], color=color, lw=2, label=f"{name}: margin {margin:.2f}, {wrong} wrong")
+            print(f"{title}: {name:>20}: margin {margin:5.2f}, {wrong} on the wrong side")
+        reach = np.abs(A).max(axis=0) + 0.8
+        axis.set(
+            title=title, xlim=(-3.4, reach[0]), ylim=(-reach[1] if len(A) > 36 else -2.2, 3.2), xlabel="x₁", ylabel="x₂"
+        )
+        axis.legend(framealpha=1, edgecolor="white", fontsize=8, loc="upper right" if len(A) > 36 else "lower right")
+    path = Path("out/which_hyperplane.png")
+    path.parent.mkdir(exist_ok=True)
+    figure.savefig(path, dpi=150)
+    print(f"The picture: {path}")
+
+
+if __name__ == "__main__":
+    main()
