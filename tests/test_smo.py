@@ -271,17 +271,36 @@ def test_precomputed_and_sparse_points(small_sets: None) -> None:
 def test_a_path_computes_the_matrix_once(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = blobs(400)
     gram, kept = mc.gram.of(mc.Gaussian(SIGMA), X), dict[Any, Any]()
-    filled = []
-    fill = smo._Fused.fill
-    monkeypatch.setattr(smo._Fused, "fill", lambda self, K: filled.append(len(K)) or fill(self, K))
+    made = []
+    values = smo._values
+    monkeypatch.setattr(smo, "_values", lambda gram, dtype, limit: made.append(dtype) or values(gram, dtype, limit))
     start = np.zeros(400)
     for C in (0.1, 1.0, 10.0):
         problem = BoxProblem(gram, -y, np.minimum(0.0, C * y), np.maximum(0.0, C * y), start)
         found = smo.solve(problem, kept=kept)
         require_optimal(problem, found, 1e-3)
-        assert found.objective == pytest.approx(smo.solve(classification(X, y, C)).objective, rel=1e-4)
         start = 10.0 * found.beta
-    assert filled.count(400) == 1 + 3  # once for the path, once for each that starts anew
+        K, _, filled = kept["matrix", 4]
+        # rows that were needed are there, in both directions the same; others were not computed
+        assert 0 < filled.sum() < 400
+        rows = np.flatnonzero(filled)
+        np.testing.assert_allclose(K[rows, :400], exactly(problem)[rows], atol=1e-6)
+        np.testing.assert_array_equal(K[np.ix_(rows, rows)], K[np.ix_(rows, rows)].T)
+        assert len(made) == 2  # float32 and float64, once for the whole path
+
+
+@pytest.mark.parametrize("kernel", [mc.Gaussian(SIGMA), mc.Laplacian(2.0)], ids=["fused", "tiles"])
+@pytest.mark.parametrize("stored", [False, True])
+def test_some_points_of_a_gram_are_a_problem_of_their_own(kernel: Any, stored: bool, small_sets: None) -> None:
+    X, y = blobs(500)
+    gram, kept = mc.gram.of(kernel, X), dict[Any, Any]()
+    if stored:
+        gram.dense()
+    for size in (50, 200):
+        rows = np.random.default_rng(size).permutation(500)[:size]
+        own = classification(X[rows], y[rows], 1.0, kernel)
+        found = smo.solve(BoxProblem(gram, own.linear, own.lower, own.upper, own.start, rows=rows), kept=kept)
+        require_optimal(own, found, 1e-3, kernel(X[rows]))
 
 
 def test_a_stored_gram_is_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -391,6 +410,25 @@ def test_data_that_no_margin_separates_end_with_a_status() -> None:
     assert "unbounded" in found.status
 
 
+def test_nothing_is_read_that_was_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fresh memory may hold anything, NaN for one."""
+    aligned = loops.aligned
+
+    def dirty(shape: Any, dtype: Any, empty: bool = False) -> Any:
+        a = aligned(shape, dtype, empty)
+        if empty:
+            a[...] = np.nan
+        return a
+
+    monkeypatch.setattr(loops, "aligned", dirty)
+    X, y = blobs(150)
+    for whole in (1000, 60):
+        monkeypatch.setattr(smo, "WHOLE", whole)
+        monkeypatch.setattr(smo, "SET", 70)
+        for problem in (classification(X, y), nu_classification(X, y, 0.4), regression(X, y)):
+            require_optimal(problem, smo.solve(problem), 1e-3)
+
+
 # --- limits -----------------------------------------------------------------------------------------------------------
 
 
@@ -490,6 +528,7 @@ def test_one_step_is_the_second_order_rule(n: int, dtype: type) -> None:
     A = rng.normal(size=(n, 5)).astype(dtype)
     K = loops.matrix(n, dtype)
     K[:, :n] = A @ A.T + np.eye(n)
+    loops.close(K)
     G = K[:, :n].astype(np.float64)
     lower, upper = -rng.uniform(size=n), rng.uniform(size=n)
     beta = np.where(rng.uniform(size=n) < 0.3, lower, np.where(rng.uniform(size=n) < 0.3, upper, 0.0))

@@ -24,7 +24,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
 from mercer.errors import InvalidInput
-from mercer.models.margins import MarginReport
+from mercer.models.margins import MarginReport, _spans
 from mercer.models.probabilities import Sigmoid, couple
 from mercer.models.svc import SVC, NuSVC
 
@@ -276,6 +276,14 @@ def test_probabilities_are_calibrated():
     np.testing.assert_array_equal(model.predict(X[1000:]), p > 0.5)
 
 
+def test_calibration_looks_at_held_out_rows():
+    """On labels without a reason a narrow kernel remembers every row; held-out values are honest about the rest."""
+    X, y = rng.normal(size=(200, 2)), rng.integers(0, 2, size=200)
+    model = SVC(mc.Gaussian(0.05), C=100.0, calibrated=True).fit(X, y)
+    assert (np.sign(model.decision_function(X)) == 2 * y - 1).mean() > 0.95
+    assert model.predict_proba(X).max() < 0.8
+
+
 def test_no_probabilities_without_calibration():
     X, y = noisy(60)
     model = SVC().fit(X, y)
@@ -326,7 +334,12 @@ def test_path_equals_single_fits():
     for model, one, C in zip(models, alone, Cs):
         assert model.C == C
         np.testing.assert_allclose(model.decision_function(X), one.decision_function(X), atol=1e-6)
-    assert models[0].n_iter_ < alone[0].n_iter_  # the warm start is worth something
+    grid = np.logspace(-1, 3, 9)
+    warm = sum(m.n_iter_ for m in SVC(mc.Gaussian(1.5)).path(X, y, grid))
+    assert warm < sum(SVC(mc.Gaussian(1.5), C=C).fit(X, y).n_iter_ for C in grid)
+    free = SVC(mc.Gaussian(0.3)).path(X, y, [100.0, 1000.0])
+    assert np.abs(free[0].dual_coef_).max() < 100
+    assert free[1].n_iter_ == 0  # nothing is at its bound, so that C does not matter any more
     several = SVC(mc.Gaussian(3.0)).path(standardised(WINE[0]), WINE[1], [0.1, np.inf])
     assert [m.status_.startswith("converged") for m in several] == [True, True]
     with pytest.raises(InvalidInput, match="C"):
@@ -353,6 +366,19 @@ def test_margin_report_bounds_the_leave_one_out_error():
         assert only.errors == (model.predict(X) != y).sum()
         assert only.margin == pytest.approx(1 / model.function_.norm(), rel=1e-6)
         assert f"{only.free} free and {only.bounded} bounded" in str(report)
+
+
+def test_spans_are_distances_from_the_others():
+    """S² of a free point: the squared distance from the affine span of the other free ones, by least squares."""
+    X = rng.normal(size=(7, 9))
+    free = np.array([True, True, False, True, True, False, True])
+    found = _spans(X @ X.T, free)
+    for i in range(7):
+        others = X[free & (np.arange(7) != i)]
+        directions = (others[1:] - others[0]).T
+        rest = X[i] - others[0]
+        rest = rest - directions @ np.linalg.lstsq(directions, rest)[0]
+        assert found[i] == pytest.approx(rest @ rest, rel=1e-6)
 
 
 # -- data of every kind -----------------------------------------------------------------------------------------------

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .addresses import Array, address, aligned
-from .gaussian import Packed
+from .exponential import exp4_negative
+from .gaussian import Packed, _together
 from .vectors import BYTES, count, fill, fma, get, inline, least, load, loop, put, splat, store, where_less
 
 VECTORS = "3b5af5c271a6c3c0"  # digest of vectors.py and exponential.py, see there
@@ -40,6 +41,33 @@ def _first(best, where, far):
     """The smallest value and its position (the first of equal ones)."""
     value = least(best)
     return value, least(where_less(splat(value), best, far, where))
+
+
+@inline
+def _row(like, K, stride, n, made, x, d, direct, one, i):
+    """The address of row i of K, computed from the packed points x where that was not done before."""
+    lanes = count(like)
+    row = K + i * stride
+    if get(np.int64(0), made, i) == 0:
+        size = BYTES // lanes
+        point = x + (i // lanes * (d + 1) * lanes + i % lanes) * size
+        half = fill(like, -0.5)
+        for t in range(0, n, lanes):
+            z = x + t * (d + 1) * size
+            if direct:
+                a = fill(like, 0)
+                for k in range(lanes, (d + 1) * lanes, lanes):
+                    u = load(like, z, k) - splat(get(like, point, k))
+                    a = fma(u, u, a)
+                a = a * half
+            else:
+                a = load(like, z, 0) + splat(get(like, point, 0))
+                for k in range(lanes, (d + 1) * lanes, lanes):
+                    a = fma(load(like, z, k), splat(get(like, point, k)), a)
+            store(row, t, exp4_negative(a))
+        put(row, i, one)
+        put(made, i, np.int64(1))
+    return row
 
 
 @inline
@@ -108,7 +136,9 @@ def _move(like, row, f, up, low, diag, beta, lower, upper, i, j, fi, big, tiny):
 
 
 @loop
-def _pairs(like, K, stride, n, f, diag, beta, lower, upper, iota, tol, big, tiny, most, up, low):
+def _pairs(
+    like, K, stride, n, made, x, d, direct, f, diag, beta, lower, upper, iota, one, tol, big, tiny, most, up, low
+):
     """One sum: pairs until the gap is below `tol`."""
     lanes = count(like)
     far = splat(big)
@@ -118,44 +148,47 @@ def _pairs(like, K, stride, n, f, diag, beta, lower, upper, iota, tol, big, tiny
     iterations = 0
     while True:
         i = np.int64(at)
-        row_i = K + i * stride
+        row_i = _row(like, K, stride, n, made, x, d, direct, one, i)
         j, gap = _partner(like, n, f, low, diag, row_i, i, fi, iota, big, tiny)
         if gap < tol or iterations >= most:
             return iterations, gap
-        row_j = K + j * stride
+        row_j = _row(like, K, stride, n, made, x, d, direct, one, j)
         vm = fill(like, _move(like, row_i, f, up, low, diag, beta, lower, upper, i, j, fi, big, tiny))
         best, where, index = far, zero, load(like, iota, 0)
         for t in range(0, n, lanes):
-            x = fma(vm, load(like, row_i, t) - load(like, row_j, t), load(like, f, t))
-            store(f, t, x)
-            x = x + load(like, up, t)
-            where = where_less(x, best, index, where)
-            best = where_less(x, best, x, best)
+            new = fma(vm, load(like, row_i, t) - load(like, row_j, t), load(like, f, t))
+            store(f, t, new)
+            new = new + load(like, up, t)
+            where = where_less(new, best, index, where)
+            best = where_less(new, best, new, best)
             index = index + step
         fi, at = _first(best, where, far)
         iterations += 1
 
 
 @loop
-def _pairs_of_two(like, K, stride, n, f, diag, beta, lower, upper, iota, tol, big, tiny, most, up0, low0, up1, low1):
+def _pairs_of_two(
+    like, K, stride, n, made, x, d, direct, f, diag, beta, lower, upper, iota, one, tol, big, tiny, most,
+    up0, low0, up1, low1,
+):  # fmt: skip
     """Two sums: every pair is of the group that is further from optimal."""
     lanes = count(like)
     far = splat(big)
     zero = fill(like, 0)
     step = fill(like, lanes)
-    vm, row_i, row_j = zero, K, K
+    vm, row_i, row_j = zero, f, f  # at first nothing moves
     iterations = 0
     while True:
         best0, where0, high0 = far, zero, zero - far
         best1, where1, high1 = far, zero, zero - far
         index = load(like, iota, 0)
         for t in range(0, n, lanes):
-            x = fma(vm, load(like, row_i, t) - load(like, row_j, t), load(like, f, t))
-            store(f, t, x)
-            u0, u1 = x + load(like, up0, t), x + load(like, up1, t)
+            new = fma(vm, load(like, row_i, t) - load(like, row_j, t), load(like, f, t))
+            store(f, t, new)
+            u0, u1 = new + load(like, up0, t), new + load(like, up1, t)
             where0, where1 = where_less(u0, best0, index, where0), where_less(u1, best1, index, where1)
             best0, best1 = where_less(u0, best0, u0, best0), where_less(u1, best1, u1, best1)
-            u0, u1 = x - load(like, low0, t), x - load(like, low1, t)
+            u0, u1 = new - load(like, low0, t), new - load(like, low1, t)
             high0, high1 = where_less(high0, u0, u0, high0), where_less(high1, u1, u1, high1)
             index = index + step
         f0, at0 = _first(best0, where0, far)
@@ -168,38 +201,45 @@ def _pairs_of_two(like, K, stride, n, f, diag, beta, lower, upper, iota, tol, bi
             i, fi, up, low = np.int64(at0), f0, up0, low0
         else:
             i, fi, up, low = np.int64(at1), f1, up1, low1
-        row_i = K + i * stride
+        row_i = _row(like, K, stride, n, made, x, d, direct, one, i)
         j, _ = _partner(like, n, f, low, diag, row_i, i, fi, iota, big, tiny)
-        row_j = K + j * stride
+        row_j = _row(like, K, stride, n, made, x, d, direct, one, j)
         vm = fill(like, _move(like, row_i, f, up, low, diag, beta, lower, upper, i, j, fi, big, tiny))
         iterations += 1
 
 
 def matrix(n: int, dtype: Any, memory: Array | None = None) -> Array:
-    """An n × n matrix to be filled, its rows whole vectors on cache lines. Columns beyond n are zeros.
+    """An n × n matrix to be filled, its rows whole vectors on cache lines. What is beyond column n is for `close`.
 
     `memory` is a larger such matrix that is not needed any more.
     """
     p = padded(n, dtype)
-    K = aligned((n, p), dtype, empty=True) if memory is None else memory.reshape(-1)[: n * p].reshape(n, p)
-    K[:, n:] = 0
-    return K
+    return aligned((n, p), dtype, empty=True) if memory is None else memory.reshape(-1)[: n * p].reshape(n, p)
 
 
-def part(packed: Packed, index: NDArray[np.int64]) -> Packed:
-    """The points at these positions, packed for the fused Gaussian as they were."""
+def close(K: Array) -> None:
+    """Make what is beyond the last column zeros."""
+    K[:, len(K) :] = 0
+
+
+def rows_of(packed: Packed) -> Array:
+    """The points of the fused Gaussian one after the other, shape (n, 1 + d)."""
     panels = packed.panels
-    _, d, lanes = panels.shape
-    n = len(index)
-    out = aligned((-(-n // lanes), d, lanes), panels.dtype)
-    out[:, 0] = -np.inf
-    points = panels[index // lanes, :, index % lanes]
+    return panels.transpose(0, 2, 1).reshape(-1, panels.shape[1])[: packed.n]
+
+
+def pack(rows: Array, spread: float) -> Packed:
+    """Points as `rows_of` gave them, packed again; `spread` is that of all, so that all parts sum in the same way."""
+    n, d = rows.shape
+    lanes = BYTES // rows.itemsize
     whole = n // lanes
-    out[:whole] = points[: whole * lanes].reshape(whole, lanes, d).transpose(0, 2, 1)
+    panels = aligned((-(-n // lanes), d, lanes), rows.dtype, empty=True)
+    panels[:whole] = rows[: whole * lanes].reshape(whole, lanes, d).transpose(0, 2, 1)
     if n % lanes:
-        out[whole, :, : n % lanes] = points[whole * lanes :].T
-    # The spread of all, so that every part sums in the same way and the matrix stays symmetric.
-    return Packed(out, n, packed.spread)
+        panels[whole] = 0
+        panels[whole, 0] = -np.inf
+        panels[whole, :, : n % lanes] = rows[whole * lanes :].T
+    return Packed(panels, n, spread)
 
 
 class State:
@@ -207,9 +247,11 @@ class State:
 
     Parameters
     ----------
-    K : a `matrix`, filled.
+    K : a `matrix`, filled; or of which only the rows marked in `made` are, the others being computed when they are
+        first needed.
     gradient, beta, lower, upper : of its n variables, float64.
     group : 0 or 1 for each, or None.
+    packed, made : the points of a Gaussian kernel, whose matrix K is, and 1 for each row that is filled, else 0.
 
     Attributes
     ----------
@@ -225,6 +267,8 @@ class State:
         lower: NDArray[np.float64],
         upper: NDArray[np.float64],
         group: NDArray[np.int64] | None = None,
+        packed: Packed | None = None,
+        made: NDArray[np.int64] | None = None,
     ) -> None:
         (n, p), dtype = K.shape, K.dtype
         number = dtype.type
@@ -233,7 +277,11 @@ class State:
         numbers = aligned((2 + 2 * sums, p), dtype)
         self._f, diag = numbers[:2]
         self._f[:n] = gradient
-        diag[:n] = np.diagonal(K)
+        diag[:n] = np.diagonal(K) if packed is None else 1.0
+        if packed is None or made is None:
+            made, points = np.ones(n, dtype=np.int64), (0, 0, 0)
+        else:
+            points = _together(packed, packed)[1:]
         masks = numbers[2:]
         masks.fill(big)
         up, low = np.where(beta < upper, 0.0, big), np.where(beta > lower, 0.0, big)
@@ -246,10 +294,10 @@ class State:
         iota = np.arange(BYTES // dtype.itemsize, dtype=dtype)
         tiny = TINY * float(np.abs(diag).max()) or TINY
         self.beta, self.f = doubles[0], self._f[:n]
-        self._alive = K, numbers, doubles, iota
+        self._alive = K, numbers, doubles, iota, packed, made
         self._big, self._tiny, self._number = number(big), number(tiny), number
-        self._arrays: tuple[Any, ...] = (number(0), address(K), K.strides[0], p, address(self._f), address(diag))
-        self._arrays += (*(address(row) for row in doubles), address(iota))
+        self._arrays: tuple[Any, ...] = (number(0), address(K), K.strides[0], p, address(made), *points)
+        self._arrays += (address(self._f), address(diag), *(address(row) for row in doubles), address(iota), number(1))
         self._masks = [address(row) for row in masks]
 
     def run(self, tol: float, most: int) -> tuple[int, float]:

@@ -86,7 +86,12 @@ class SupportVectorMachine(KernelEstimator):
     progress: Callable[[smo.Progress], bool] | None
 
     def _optimise(
-        self, problems: Sequence[BoxProblem], *, max_iter: int | None = None, deadline: float | None = None
+        self,
+        problems: Sequence[BoxProblem],
+        *,
+        max_iter: int | None = None,
+        deadline: float | None = None,
+        kept: Sequence[dict[Any, Any]] | None = None,
     ) -> list[smo.Optimum]:
         """The optimum of each problem: large ones one after the other, small ones side by side.
 
@@ -95,6 +100,7 @@ class SupportVectorMachine(KernelEstimator):
         problems : what to minimise.
         max_iter : pairs at the most for each problem; by default the parameter of the same name.
         deadline : when to stop, by `time.perf_counter`; by default `max_time` from now, for all problems together.
+        kept : for each problem a dict that keeps its kernel values for the next one on the same Gram.
 
         An interrupt raises `Interrupted`, which holds an iterate of every problem.
         """
@@ -106,7 +112,18 @@ class SupportVectorMachine(KernelEstimator):
         def solve(i: int) -> None:
             left = None if deadline is None else max(0.0, deadline - time.perf_counter())
             pairs = self.max_iter if max_iter is None else max_iter
-            found[i] = smo.solve(problems[i], tol=self.tol, max_iter=pairs, max_time=left, progress=progress)
+            try:
+                found[i] = smo.solve(
+                    problems[i],
+                    tol=self.tol,
+                    max_iter=pairs,
+                    max_time=left,
+                    progress=progress,
+                    kept=None if kept is None else kept[i],
+                )
+            except smo.Interrupted as stop:
+                found[i] = stop.optimum
+                raise
 
         order = sorted(range(len(problems)), key=lambda i: -problems[i].size)
         large = [i for i in order if problems[i].size > LARGE or len(problems) == 1]
@@ -119,15 +136,12 @@ class SupportVectorMachine(KernelEstimator):
                     return
                 solve(i)
 
-        i = 0
         try:
             for i in large:
                 solve(i)
             if small:
                 tiling.run([partial(job, share) for share in range(shares)])
-        except KeyboardInterrupt as stop:
-            if isinstance(stop, smo.Interrupted) and found[i] is None:
-                found[i] = stop.optimum
+        except KeyboardInterrupt:
             raise Interrupted([o or _unsolved(p) for o, p in zip(found, problems)]) from None
         return [o or _unsolved(p) for o, p in zip(found, problems)]
 
@@ -154,7 +168,7 @@ class SupportVectorMachine(KernelEstimator):
                 f"{late[0].status}: gap {self.gap_:.3g} > tol = {self.tol:g} after {self.n_iter_} iterations. "
                 "Raise `max_iter` or `max_time`, lower `C`, or scale the columns.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
 

@@ -42,6 +42,7 @@ from mercer.rkhs.tail import Tail
 from mercer.solvers import smo
 
 Index = NDArray[np.int64]
+Room = Sequence[dict[Any, Any]] | None
 
 FOLDS = 5
 """Of the calibration."""
@@ -135,6 +136,11 @@ class Data:
     gram: Gram
     parts: tuple[Part, ...]
 
+    def room(self) -> list[dict[Any, Any]] | None:
+        """For each part a dict that keeps its kernel values, where all of them fit: in all, pairs have 2n² of them."""
+        n, k = len(self.codes), len(self.parts)
+        return [{} for _ in self.parts] if 8 * n * n * min(k, 3) <= memory_budget() // 2 else None
+
 
 def _calibrated(model: Any) -> bool:
     if not model.calibrated:
@@ -158,7 +164,9 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         """Check the parameters."""
 
     @abstractmethod
-    def _solve(self, whole: Gram, parts: Sequence[Part], starts: Sequence[Matrix] | None = None) -> list[Solved]:
+    def _solve(
+        self, whole: Gram, parts: Sequence[Part], starts: Sequence[Matrix] | None = None, room: Room = None
+    ) -> list[Solved]:
         """The optimum of every part; an interrupt raises `Unfinished` with an iterate of each."""
 
     @abstractmethod
@@ -263,10 +271,10 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
             parts.append(Part(index, signs, w[index], (names[a], names[b])))
         return parts
 
-    def _fit(self, data: Data, starts: Sequence[Matrix] | None = None) -> Self:
+    def _fit(self, data: Data, starts: Sequence[Matrix] | None = None, room: Room = None) -> Self:
         interrupt: KeyboardInterrupt | None = None
         try:
-            solved = self._solve(data.gram, data.parts, starts)
+            solved = self._solve(data.gram, data.parts, starts, room)
         except Unfinished as stop:
             solved, interrupt = stop.solved, stop
         self._remember(data, [self._fitted(part, one) for part, one in zip(data.parts, solved)])
@@ -503,10 +511,9 @@ class SVC(SupportVectorClassifier):
         that were moved, and how it ended.
 
     >>> import numpy as np, mercer as mc
-    >>> from mercer.models.svc import SVC
     >>> X = np.array([[-2.0, 0.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, 0.0], [2.0, 1.0], [2.0, -1.0]])
     >>> y = ["left", "left", "left", "right", "right", "right"]
-    >>> model = SVC(mc.Linear(), C=np.inf).fit(X, y)
+    >>> model = mc.SVC(mc.Linear(), C=np.inf).fit(X, y)
     >>> model.predict([[-0.5, 0.0], [0.5, 3.0]]), model.support_.tolist()
     (array(['left', 'right'], dtype='<U5'), [1, 2, 3])
     >>> round(model.margin_report()[0].margin, 3)
@@ -545,15 +552,14 @@ class SVC(SupportVectorClassifier):
     def path(self, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> list[Self]:
         """A fitted model for each of the Cs, in their order.
 
-        They are fitted by growing C on the same kernel values, each from the coefficients of the last, scaled with C:
-        where the same points stay within the margin this is already the solution.
+        They are fitted by growing C on the same kernel values, each from the coefficients of the last: scaled with C
+        where most of them are at their bounds, as they are where most are free and no longer depend on C.
 
         >>> import numpy as np, mercer as mc
-        >>> from mercer.models.svc import SVC
         >>> X = np.random.default_rng(0).normal(size=(200, 2))
-        >>> models = SVC(mc.Gaussian(1.0)).path(X, X[:, 0] > X[:, 1] ** 2, [0.1, 1.0, 10.0])
-        >>> [len(model.support_) for model in models]
-        [104, 52, 22]
+        >>> models = mc.SVC(mc.Gaussian(1.0)).path(X, X[:, 0] > X[:, 1] ** 2, [0.1, 1.0, 10.0])
+        >>> [model.C for model in models], len(models[0].support_) > len(models[2].support_)
+        ([0.1, 1.0, 10.0], True)
         """
         wanted = [positive(C, "C", infinite=True) for C in np.atleast_1d(np.asarray(Cs, dtype=object)).ravel()]
         if not wanted:
@@ -561,6 +567,7 @@ class SVC(SupportVectorClassifier):
         first = clone(self).set_params(C=wanted[0])
         first._begin()
         data = first._data(X, y, sample_weight)
+        room = data.room()
         models: dict[float, Self] = {}
         last: Self | None = None
         for C in sorted(set(wanted)):
@@ -569,8 +576,8 @@ class SVC(SupportVectorClassifier):
             starts = None
             if last is not None:
                 growth = C / last.C if np.isfinite(C) else 1.0
-                starts = [growth * beta for beta in last._betas]
-            models[C] = last = model._fit(data, starts)
+                starts = [_grown(b, side.squared_norm, growth) for b, side in zip(last._betas, last._sides)]
+            models[C] = last = model._fit(data, starts, room)
         return [models[C] for C in wanted]
 
     # -- inside -------------------------------------------------------------------------------------------------------
@@ -587,15 +594,17 @@ class SVC(SupportVectorClassifier):
             beta = np.zeros(len(most))
         return BoxProblem(whole, -part.signs, lower, upper, beta)
 
-    def _solve(self, whole: Gram, parts: Sequence[Part], starts: Sequence[Matrix] | None = None) -> list[Solved]:
+    def _solve(
+        self, whole: Gram, parts: Sequence[Part], starts: Sequence[Matrix] | None = None, room: Room = None
+    ) -> list[Solved]:
         begin: list[Matrix | None] = [None] * len(parts) if starts is None else list(starts)
         if np.isinf(self.C):
-            return self._hard(whole, parts, begin)
+            return self._hard(whole, parts, begin, room)
         return self._side_by_side(
-            [self._box(part.gram(whole), part, float(self.C), start) for part, start in zip(parts, begin)]
+            [self._box(part.gram(whole), part, float(self.C), start) for part, start in zip(parts, begin)], kept=room
         )
 
-    def _hard(self, whole: Gram, parts: Sequence[Part], starts: list[Matrix | None]) -> list[Solved]:
+    def _hard(self, whole: Gram, parts: Sequence[Part], starts: list[Matrix | None], room: Room) -> list[Solved]:
         """No slack at all: C grows until no coefficient is at its bound, so that a larger one would change nothing.
 
         Two classes are 2‖f‖/Σ|β| apart at the most: so near are their means with the weights |β|. Where that
@@ -613,7 +622,8 @@ class SVC(SupportVectorClassifier):
             used = max(0 if found[i] is None else found[i].optimum.iterations for i in pending)
             most = int(min(max(0, left - used), max(STAGE, 100 * max(p.size for p in problems))))
             try:
-                solved = self._side_by_side(problems, max_iter=most)
+                kept = None if room is None else [room[i] for i in pending]
+                solved = self._side_by_side(problems, max_iter=most, kept=kept)
             except Unfinished as stop:
                 for i, one in zip(pending, stop.solved):
                     found[i] = _counted(one, found[i])
@@ -646,6 +656,12 @@ class SVC(SupportVectorClassifier):
         return Fitted(
             beta, b, solved.problem.upper - solved.problem.lower, product + b, max(float(beta @ product), 0.0)
         )
+
+
+def _grown(beta: Matrix, squared_norm: float, growth: float) -> Matrix:
+    """β times the factor, 1 or that of C, which is nearer to the best one: Σ|β|/‖f‖² minimises ½s²‖f‖² − sΣ|β|."""
+    scaled = np.abs(beta).sum() > 0.5 * (1 + growth) * squared_norm
+    return growth * beta if scaled else beta
 
 
 def _counted(solved: Solved, before: Solved | None) -> Solved:
@@ -683,9 +699,8 @@ class NuSVC(SupportVectorClassifier):
     as for `SVC`, whose coefficients and values these are; `C_` : 1/ρ of each function.
 
     >>> import numpy as np, mercer as mc
-    >>> from mercer.models.svc import NuSVC
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> model = NuSVC(mc.Gaussian(1.0), nu=0.2).fit(X, X[:, 0] > 0)
+    >>> model = mc.NuSVC(mc.Gaussian(1.0), nu=0.2).fit(X, X[:, 0] > 0)
     >>> len(model.support_) >= 0.2 * 200
     True
 
@@ -723,7 +738,9 @@ class NuSVC(SupportVectorClassifier):
         if positive(self.nu, "nu") > 1:
             raise InvalidInput("`nu` must be in (0, 1]", got=repr(self.nu), advice="It is a share of the rows.")
 
-    def _solve(self, whole: Gram, parts: Sequence[Part], starts: Sequence[Matrix] | None = None) -> list[Solved]:
+    def _solve(
+        self, whole: Gram, parts: Sequence[Part], starts: Sequence[Matrix] | None = None, room: Room = None
+    ) -> list[Solved]:
         problems = []
         for part in parts:
             w, signs = part.weights, part.signs

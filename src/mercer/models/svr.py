@@ -12,7 +12,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -67,13 +66,13 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
         A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. An
         interrupt keeps the best iterate and is raised again.
         """
-        self._fit(*self._data(X, y, sample_weight))
-        return self
+        return self._fit(*self._data(X, y, sample_weight))
 
     def path(self, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> list[Self]:
         """A fitted model for each of the Cs, in their order.
 
-        They are fitted by growing C, each from the coefficients of the last, scaled with C.
+        They are fitted on the same rows and kernel, and where there is one function on the same kernel values.
+        (Starting each from the coefficients of the last does not pay here: unlike margins, most of them change.)
 
         >>> import numpy as np, mercer as mc
         >>> X = np.linspace(0, 6, 40)[:, None]
@@ -86,13 +85,10 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
             raise InvalidInput("`Cs` must hold at least one C", got="none", advice="Such as np.logspace(-2, 3, 6).")
         first = clone(self).set_params(C=wanted[0])
         rows, K = first._data(X, y, sample_weight)
-        models: dict[float, Self] = {}
-        starts: list[Matrix] | None = None
-        last = 0.0
-        for C in sorted(set(wanted)):
-            models[C] = copy(first).set_params(C=C)
-            optima = models[C]._fit(rows, K, starts and [start * (C / last) for start in starts])
-            starts, last = [o.beta for o in optima], C
+        values: dict[Any, Any] = {}
+        models = {C: copy(first).set_params(C=C) for C in wanted}
+        for model in models.values():
+            model._fit(rows, K, values)
         return [models[C] for C in wanted]
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -111,15 +107,16 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
         warn_if_not_psd(self.kernel_, K, getattr(self, "n_features_in_", None))
         return rows, K
 
-    def _fit(self, rows: Rows, K: Gram, starts: Sequence[Matrix] | None = None) -> list[smo.Optimum]:
-        """Fit all functions and return their optima; after an interrupt keep what was reached, and raise it."""
+    def _fit(self, rows: Rows, K: Gram, values: dict[Any, Any] | None = None) -> Self:
+        """Fit all functions; after an interrupt keep what was reached, and raise it.
+
+        `values` keeps kernel values for the next fit on the same Gram. (Of one function: several have their own each.)
+        """
         C = float(self.C) * (np.ones(len(rows)) if rows.roots is None else rows.roots**2)
         problems = self._problems(rows, K, C)
-        if starts is not None:
-            problems = [replace(p, start=near(start, p)) for p, start in zip(problems, starts, strict=True)]
         interrupt: Interrupted | None = None
         try:
-            optima = self._optimise(problems)
+            optima = self._optimise(problems, kept=[values] if values is not None and len(problems) == 1 else None)
         except Interrupted as stop:
             optima, interrupt = stop.optima, stop
         coef = np.column_stack([p.per_point(o.beta) for p, o in zip(problems, optima, strict=True)])
@@ -130,7 +127,7 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
         self._report(optima)
         if interrupt is not None:
             raise interrupt
-        return optima
+        return self
 
 
 class SVR(SupportVectorRegressor):
@@ -372,13 +369,6 @@ def filled(C: Matrix, total: float) -> Matrix:
     """β with 0 ≤ β ≤ C and Σβ = total ≤ ΣC, the first ones as large as they may be."""
     before = np.cumsum(C) - C
     return np.clip(total - before, 0.0, C)
-
-
-def near(beta: Matrix, problem: BoxProblem) -> Matrix:
-    """β put exactly on the bounds that it reaches to rounding."""
-    lower, upper = problem.lower, problem.upper
-    rounding = 1e-12 * (upper - lower)
-    return np.where(beta > upper - rounding, upper, np.where(beta < lower + rounding, lower, beta))
 
 
 def flatten(model: SupportVectorMachine) -> None:

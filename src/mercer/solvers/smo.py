@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from mercer.kernels.points import Points
 from mercer.kernels.radial import Gaussian
 from mercer.problems.box import BoxProblem, Matrix
 
-SMALL = 1000
+SMALL = 1500
 """Up to so many variables no one asks how much memory there is."""
 WHOLE = 4500
 """Up to so many variables the whole matrix is one working set."""
@@ -114,8 +114,8 @@ def solve(
     max_time : seconds at the most, or None.
     progress : called now and then with a `Progress`; False stops there.
     budget : bytes that kernel values may take, or a text such as "2 GB"; by default as in `gram.of`.
-    kept : an empty dict, to be passed again with the next problem on the same Gram and `rows` (another C, another
-        linear term): kernel values that were stored stay there and are not computed anew.
+    kept : an empty dict, to be passed again with further problems on the same Gram (another C, another linear term, a
+        subset of its points by `rows`): what was computed of the Gram stays there and is not computed anew.
 
     An interrupt (Ctrl-C) raises `Interrupted` with the best iterate.
 
@@ -138,11 +138,13 @@ def solve(
 class _Fused:
     """Values of the fused Gaussian, recomputed whenever they are needed: faster than fetching them from memory."""
 
-    def __init__(self, packed: Any) -> None:
+    def __init__(self, packed: Any, rows: NDArray[Any] | None = None) -> None:
         self.packed, self.n = packed, packed.n
+        self.rows = _loops.smo.rows_of(packed) if rows is None else rows
 
     def part(self, index: Index) -> _Fused:
-        return _Fused(_loops.smo.part(self.packed, index))
+        rows = self.rows.take(index, axis=0)
+        return _Fused(_loops.smo.pack(rows, self.packed.spread), rows)
 
     def fill(self, K: NDArray[Any]) -> None:
         def work(rows: slice, share: int) -> None:
@@ -152,13 +154,13 @@ class _Fused:
         np.fill_diagonal(K, 1.0)
 
     def add(self, g: Matrix, columns: Index, delta: Matrix) -> None:
-        z = _loops.smo.part(self.packed, columns)
+        z = _loops.smo.pack(self.rows.take(columns, axis=0), self.packed.spread)
         V = delta.astype(self.packed.dtype)
 
         def work(rows: slice, share: int) -> None:
             _loops.tiles.gaussian_product(self.packed, z, V, rows.start, rows.stop, g)
 
-        tiling.stripes(self.n, work, rows=256)
+        tiling.stripes(self.n, work, rows=256 if self.n > WHOLE else max(256, -(-self.n // tiling.n_threads())))
 
 
 class _Stored:
@@ -173,7 +175,11 @@ class _Stored:
 
     def fill(self, K: NDArray[Any]) -> None:
         def work(rows: slice, share: int) -> None:
-            K[rows] = self.K[rows] if self.index is None else self.K[self.index[rows]][:, self.index]
+            if self.index is None:
+                K[rows] = self.K[rows]
+                return
+            for i in range(rows.start, rows.stop):
+                K[i] = self.K[self.index[i]].take(self.index)
 
         tiling.stripes(self.n, work)
 
@@ -240,7 +246,11 @@ class _Run:
         budget: Any,
         kept: dict[Any, Any],
     ) -> None:
-        self.problem, self.tol, self.progress, self.budget, self.kept = problem, float(tol), progress, budget, kept
+        self.tol, self.progress, self.budget, self.kept = float(tol), progress, budget, kept
+        # Some of the Gram's points are points of their own; several variables for a point are not.
+        subset = problem.rows is not None and problem.size <= problem.gram.shape[0]
+        self.chosen = problem.rows if subset else None
+        self.problem = replace(problem, rows=None) if subset else problem
         unlimited = max_iter is None or max_iter < 0
         self.max_iter = max(LEAST, MOST * problem.size) if unlimited or max_iter is None else max_iter
         self.began = time.perf_counter()
@@ -248,25 +258,35 @@ class _Run:
         self.beta = np.array(problem.start, dtype=np.float64)
         self.iterations = 0
         self.status = ""
-        kernel = problem.gram.kernel
-        self.largest = 1.0 if kernel.tags.normalised else float(np.abs(kernel.diagonal(problem.gram.x)).max()) or 1.0
+        self.largest = self._largest()
         self.endless = bool(np.isinf(problem.lower).any() or np.isinf(problem.upper).any())
 
+    def _largest(self) -> float:
+        """The greatest |k(x, x)|."""
+        kernel = self.problem.gram.kernel
+        if kernel.tags.normalised:
+            return 1.0
+        if "largest" not in self.kept:
+            self.kept["largest"] = float(np.abs(kernel.diagonal(self.problem.gram.x)).max()) or 1.0
+        return float(self.kept["largest"])
+
     def values(self, dtype: Any, limit: int) -> _Values:
-        """Kernel values in this dtype, prepared once."""
+        """Kernel values in this dtype, prepared once for the Gram."""
         key = "values", np.dtype(dtype).itemsize, limit > 0
         if key not in self.kept:
             self.kept[key] = _values(self.problem.gram, dtype, limit)
         found: _Values = self.kept[key]
-        return found
+        return found if self.chosen is None else found.part(self.chosen)
 
     def gradient(self) -> Matrix:
         """Kβ + q in float64."""
         p = self.problem
         moved = np.flatnonzero(self.beta)
-        g = np.zeros(p.gram.shape[0])
-        if len(moved):
-            self.values(np.float64, 0).add(g, p.points_of(moved), self.beta[moved])
+        if not len(moved):
+            return np.array(p.linear, dtype=np.float64)
+        values = self.values(np.float64, 0)
+        g = np.zeros(values.n)
+        values.add(g, p.points_of(moved), self.beta[moved])
         return np.asarray((g if p.rows is None else g[p.rows]) + p.linear, dtype=np.float64)
 
     # -- the iteration ------------------------------------------------------------------------------------------------
@@ -342,13 +362,18 @@ class _Run:
         """Pairs of all variables, on the whole matrix."""
         p = self.problem
         key = "matrix", np.dtype(dtype).itemsize
-        if key not in self.kept:
+        kept = self.kept if self.chosen is None else {}
+        if key not in kept:
             part = values if p.rows is None else values.part(p.rows)
             K = _loops.smo.matrix(part.n, dtype)
-            part.fill(K[:, : part.n])
-            self.kept[key] = K
-        K = self.kept[key]
-        state = _loops.smo.State(K, g, self.beta, p.lower, p.upper, p.group)
+            if isinstance(part, _Fused):  # most variables are never looked at twice: rows on demand
+                kept[key] = K, part.packed, np.zeros(part.n, dtype=np.int64)
+            else:
+                part.fill(K[:, : part.n])
+                _loops.smo.close(K)
+                kept[key] = K, None, None
+        K, packed, made = kept[key]
+        state = _loops.smo.State(K, g, self.beta, p.lower, p.upper, p.group, packed, made)
         self.beta = state.beta
         best, least, stale = np.inf, np.inf, 0
         while stale <= PATIENCE:
@@ -386,6 +411,7 @@ class _Run:
             W = part.working_set(recent, size)
             K = _loops.smo.matrix(len(W), dtype, space if len(W) <= size else None)
             part.values.part(part.points(W)).fill(K[:, : len(W)])
+            _loops.smo.close(K)
             q = part.problem
             group = None if q.group is None else q.group[W]
             state = _loops.smo.State(K, part.g[W], part.beta[W], q.lower[W], q.upper[W], group)
