@@ -23,6 +23,7 @@ bench: .venv/.bench
 	$(BIN)/python benchmarks/ridge.py
 	$(BIN)/python benchmarks/nystrom.py
 	$(BIN)/python benchmarks/tuning.py
+	$(BIN)/python benchmarks/svm.py
 
 format: .venv/.dev
 	$(BIN)/ruff check --fix .

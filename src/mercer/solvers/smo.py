@@ -28,6 +28,8 @@ SMALL = 1500
 """Up to so many variables no one asks how much memory there is."""
 WHOLE = 4500
 """Up to so many variables the whole matrix is one working set."""
+STORED = 12_000
+"""Up to so many points the values of a dear kernel are stored; of more, most would never be looked at."""
 SET, KEPT = 2048, 0.5
 """Variables of a working set, and the share that stays from the last one."""
 CHUNK = 20_000
@@ -228,7 +230,7 @@ def _values(gram: Gram, dtype: Any, limit: int) -> _Values:
     if packed is not None:
         return _Fused(packed[0])
     n = gram.shape[0]
-    if n > WHOLE and n * n * pair.dtype.itemsize <= limit:
+    if WHOLE < n <= STORED and n * n * pair.dtype.itemsize <= limit:
         return _Stored(gram.kernel.fill(pair, np.empty((n, n), dtype)))
     return _Tiled(gram.kernel, gram.x, dtype)
 
