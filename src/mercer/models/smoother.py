@@ -7,6 +7,7 @@ leave-one-out residual: the n models that jackknife+ asks for cost one matrix pr
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,10 +31,10 @@ ENTRIES = 2**23
 """Weights lᵢ(z) held at a time."""
 
 
-class LinearSmoother(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no types
+class LinearSmoother(RegressorMixin, ABC):  # type: ignore[misc]  # scikit-learn has no types
     """A fitted model with f(z) = Σ lᵢ(z) yᵢ. What a model has to say: its weights and its leave-one-out residuals.
 
-    A subclass sets `_rows`, the rows it was fitted on, and implements `_smoother` and `_leave_one_out`.
+    A subclass sets `_rows`, the rows it was fitted on, and implements `_smoothers` and `_leave_one_out`.
     """
 
     _rows: Rows
@@ -43,17 +44,13 @@ class LinearSmoother(RegressorMixin):  # type: ignore[misc]  # scikit-learn has 
         tags.target_tags.multi_output = True
         return tags
 
-    def _smoother(self, X: Any) -> Matrix:
-        """lᵢ(z) for every query z of X and every training row i, shape (m, n)."""
-        raise NotImplementedError
-
+    @abstractmethod
     def _smoothers(self, X: Any) -> Iterator[tuple[NDArray[np.int64], Matrix]]:
-        """Groups of targets, with the weights that they share."""
-        yield np.arange(self._rows.y.shape[1]), self._smoother(X)
+        """Groups of targets, with the weights lᵢ(z) that they share for every query z of X, shape (m, n)."""
 
+    @abstractmethod
     def _leave_one_out(self) -> Matrix:
         """yᵢ − f₋ᵢ(xᵢ), shape (n, t)."""
-        raise NotImplementedError
 
     @property
     def loo_predictions_(self) -> NDArray[Any]:
@@ -125,13 +122,13 @@ class PenalisedSmoother(LinearSmoother):
     _penalties: Matrix
     _cache: dict[Any, Any]
 
+    @abstractmethod
     def _factorise(self, alpha: float) -> Factor | FeatureFactor:
         """The system at this alpha."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _apply(self, factor: Factor | FeatureFactor, X: Any) -> Matrix:
         """lᵢ(z) for every query of X, shape (m, n)."""
-        raise NotImplementedError
 
     @property
     def degrees_of_freedom_(self) -> Any:
@@ -179,9 +176,16 @@ class PenalisedSmoother(LinearSmoother):
 class GaussianSmoother(LinearSmoother):
     """A smoother with a Gaussian predictive distribution: its intervals are mean ± z·std, unless asked otherwise."""
 
+    @abstractmethod
     def predict_distribution(self, X: Any, *, noise: bool = True) -> tuple[Matrix, Matrix]:
         """Mean and standard deviation of a new target (or, without noise, of f): shapes (m,) or (m, t)."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def _smoother(self, X: Any) -> Matrix:
+        """lᵢ(z) for every query of X, shape (m, n), the same for all targets."""
+
+    def _smoothers(self, X: Any) -> Iterator[tuple[NDArray[np.int64], Matrix]]:
+        yield np.arange(self._rows.y.shape[1]), self._smoother(X)
 
     def predict_interval(
         self, X: Any, coverage: float = 0.9, *, noise: bool = True, method: str = "gaussian"
