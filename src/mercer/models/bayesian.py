@@ -32,6 +32,7 @@ from mercer.models.base import KernelEstimator, Matrix, Rows, _columns, training
 from mercer.models.ridge import Design
 from mercer.models.smoother import GaussianSmoother
 from mercer.solvers.primal import FeatureFactor, FeatureSpectrum
+from mercer.tuning.search import generator
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -355,7 +356,7 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
         ((3, 4), True)
         """
         Phi = self._features(self._queries(X))
-        rng, n_samples = _generator(random_state), _whole(n_samples, "n_samples")
+        rng, n_samples = generator(random_state), _whole(n_samples, "n_samples")
         mean, root = self._belief.mean, self._belief.root
         drawn = rng.standard_normal((root.shape[1], mean.shape[1] * n_samples))
         around = (Phi @ root @ drawn).reshape(len(Phi), mean.shape[1], n_samples)
@@ -363,7 +364,7 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> NDArray[np.float64]:
         """New targets drawn from the predictive distribution: `sample_functions` with noise, in the same shape."""
-        rng = _generator(random_state)
+        rng = generator(random_state)
         values = self.sample_functions(X, n_samples, rng)
         return values + rng.standard_normal(values.shape) / np.sqrt(self.noise_precision_)
 
@@ -573,16 +574,3 @@ def _root(S: Any, M: int) -> Matrix:
     if values[0] < -M * EPS * max(values[-1], 0.0) * 10:
         raise InvalidInput(required, got=f"the eigenvalue {values[0]:.4g}", advice="mc.repair(S).K is the nearest one.")
     return vectors * np.sqrt(np.maximum(values, 0.0))
-
-
-def _generator(random_state: Any) -> np.random.Generator:
-    if isinstance(random_state, np.random.RandomState):
-        random_state = random_state.randint(2**31)
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError):
-        raise InvalidInput(
-            "`random_state` must be a whole number ≥ 0, a generator, or None",
-            got=repr(random_state),
-            advice="Such as 0.",
-        ) from None
