@@ -258,8 +258,11 @@ class Gaussian(Radial, Kernel):
         tiling.stripes(pair.shape[0], work, rows=256)
         return totals.sum()
 
-    def _packed(self, pair: Pair) -> tuple[Any, Any] | None:
-        """Both sides laid out for the fused loop, or None where it would be slower or lose digits."""
+    def _packed(self, pair: Pair, reach: float | None = None) -> tuple[Any, Any] | None:
+        """Both sides laid out for the fused loop, or None where it would be slower or lose digits.
+
+        `reach` is how far from the centre a point may be, in widths, by one who can do with fewer digits.
+        """
 
         self.require_fit(pair.dtype)
 
@@ -273,13 +276,13 @@ class Gaussian(Radial, Kernel):
                 c = own.centred()
             # Centring rounds coordinates by their size: far from the centre, differences of the data itself are
             # more exact, and those are what the tiles of `Radial` fall back on.
-            reach = np.sqrt(max(c.x_norms.max(), c.z_norms.max())) / sigma
-            if c.x.shape[1] > FUSED_COLUMNS or reach > FUSED_REACH[pair.dtype.itemsize]:
+            farthest = np.sqrt(max(c.x_norms.max(), c.z_norms.max())) / sigma
+            if c.x.shape[1] > FUSED_COLUMNS or farthest > (reach or FUSED_REACH[pair.dtype.itemsize]):
                 return None
             packed = _loops.tiles.pack_gaussian(c.x, sigma, pair.dtype)
             return packed, packed if pair.same else _loops.tiles.pack_gaussian(c.z, sigma, pair.dtype)
 
-        return pair.once(("packed", self), make)
+        return pair.once(("packed", self, reach), make)
 
     def _profile(self, sqdist: Array, sigma: float) -> None:
         _loops.tiles.gaussian_from_sqdist_(sqdist, 0.5 / sigma**2)

@@ -3,11 +3,12 @@
 A small problem is solved on its whole matrix, two variables at a time (`_loops.smo`). A large one takes a working set
 of some thousand variables, half of them those that violate optimality most, the rest those that moved last; solves it
 alone, and tells the gradient of all others what changed: one product K[:, changed] Δ, which the Gram never stores.
-Values are float32 where the tolerance allows, the gradient float64; what is returned was checked on float64 values.
+Values are float32 where the tolerance allows, the gradient float64; the gap that is returned is that of float64 values.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -30,10 +31,16 @@ WHOLE = 4500
 """Up to so many variables the whole matrix is one working set."""
 STORED = 12_000
 """Up to so many points the values of a dear kernel are stored; of more, most would never be looked at."""
-SET, KEPT = 2048, 0.5
-"""Variables of a working set, and the share that stays from the last one."""
+FIRST, SET, KEPT = 256, 2048, 0.5
+"""Variables of the first working set and of the largest, and the share that stays from the last one."""
 CHUNK = 20_000
 """Pairs between two looks at the clock."""
+FEW = 4_000_000
+"""Up to so many values the gradient is computed in float64 throughout."""
+SAMPLED, SURE = 64, 8.0
+"""Rows on which float32 is held against float64, and how many times the largest difference seen there is allowed for."""
+STRIPE = 400_000
+"""Values that one thread computes between two looks at what is left to do."""
 INNER = 0.2
 """A working set is solved to this share of the gap."""
 SHRINK = 0.8
@@ -44,6 +51,8 @@ SINGLE = 1e-4
 """Tolerances below this need float64 values."""
 MODERATE = 1e-12, 1e12
 """Kernel values whose squares float32 can hold."""
+REACH = 1000.0
+"""Widths from the centre up to which float32 values are taken from the fused Gaussian: the last word is float64's."""
 PATIENCE = 50
 """Chunks or working sets without a smaller gap, after which rounding is what is left."""
 UNBOUNDED = 1e10
@@ -67,11 +76,12 @@ class Progress:
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """β with its gradient g = Kβ + q in float64, the gap there, and how it was reached.
+    """β with its gradient g = Kβ + q, the gap there, and how it was reached.
 
     Attributes
     ----------
-    beta, gradient : β and Kβ + q, shape (N,).
+    beta, gradient : β and Kβ + q, shape (N,): of float64 kernel values wherever they decide the gap, of float32 ones
+        elsewhere if those were iterated on.
     gap : how far optimality fails, from float64 kernel values.
     objective : ½ βᵀKβ + qᵀβ.
     iterations : pairs that were moved.
@@ -141,7 +151,7 @@ class _Fused:
     """Values of the fused Gaussian, recomputed whenever they are needed: faster than fetching them from memory."""
 
     def __init__(self, packed: Any, rows: NDArray[Any] | None = None) -> None:
-        self.packed, self.n = packed, packed.n
+        self.packed, self.n, self.dtype = packed, packed.n, packed.dtype
         self.rows = _loops.smo.rows_of(packed) if rows is None else rows
 
     def part(self, index: Index) -> _Fused:
@@ -162,15 +172,24 @@ class _Fused:
         def work(rows: slice, share: int) -> None:
             _loops.tiles.gaussian_product(self.packed, z, V, rows.start, rows.stop, g)
 
-        tiling.stripes(self.n, work, rows=256 if self.n > WHOLE else max(256, -(-self.n // tiling.n_threads())))
+        even = -(-self.n // tiling.n_threads())
+        tiling.stripes(self.n, work, rows=min(max(256, STRIPE // max(len(columns), 1)), max(256, even)))
 
 
 class _Stored:
     """Values of a matrix in memory: of those of its rows and columns that are in `index`, or all of them."""
 
-    def __init__(self, K: NDArray[Any], index: Index | None = None) -> None:
-        self.K, self.index = K, index
+    def __init__(self, K: NDArray[Any], index: Index | None = None, padded: NDArray[Any] | None = None) -> None:
+        self.K, self.index, self.padded, self.dtype = K, index, padded, K.dtype
         self.n = len(K) if index is None else len(index)
+
+    @classmethod
+    def filled(cls, n: int, dtype: Any, fill: Callable[[NDArray[Any]], Any]) -> _Stored:
+        """Values laid out as the loops want them."""
+        K = _loops.smo.matrix(n, dtype)
+        fill(K[:, :n])
+        _loops.smo.close(K)
+        return cls(K[:, :n], padded=K)
 
     def part(self, index: Index) -> _Stored:
         return _Stored(self.K, index if self.index is None else self.index[index])
@@ -222,16 +241,20 @@ _Values = _Fused | _Stored | _Tiled
 def _values(gram: Gram, dtype: Any, limit: int) -> _Values:
     """Values of this Gram in the way that is cheapest within `limit` bytes."""
     K = gram._K if isinstance(gram, DenseGram) else None
+    n = gram.shape[0]
+    kept = n <= STORED and n * n * np.dtype(dtype).itemsize <= limit
     if K is not None and K.itemsize >= np.dtype(dtype).itemsize:
+        if kept:
+            return _Stored.filled(n, dtype, _Stored(K).fill)
         fits = K.dtype == dtype or 4 * K.size <= limit
         return _Stored(K.astype(dtype, copy=False) if fits else K)
     pair = gram.kernel.pair(gram.x, dtype=dtype)
-    packed = gram.kernel._packed(pair) if isinstance(gram.kernel, Gaussian) else None
+    reach = REACH if np.dtype(dtype) == np.float32 else None
+    packed = gram.kernel._packed(pair, reach) if isinstance(gram.kernel, Gaussian) else None
     if packed is not None:
         return _Fused(packed[0])
-    n = gram.shape[0]
-    if WHOLE < n <= STORED and n * n * pair.dtype.itemsize <= limit:
-        return _Stored(gram.kernel.fill(pair, np.empty((n, n), dtype)))
+    if kept:
+        return _Stored.filled(n, dtype, lambda K: gram.kernel.fill(pair, K))
     return _Tiled(gram.kernel, gram.x, dtype)
 
 
@@ -258,6 +281,7 @@ class _Run:
         self.began = time.perf_counter()
         self.deadline = np.inf if max_time is None else self.began + max_time
         self.beta = np.array(problem.start, dtype=np.float64)
+        self.own: dict[Any, Any] = {}
         self.iterations = 0
         self.status = ""
         self.largest = self._largest()
@@ -280,49 +304,95 @@ class _Run:
         found: _Values = self.kept[key]
         return found if self.chosen is None else found.part(self.chosen)
 
-    def gradient(self) -> Matrix:
-        """Kβ + q in float64."""
+    def gradient(self, values: _Values | None = None) -> Matrix:
+        """Kβ + q, summed in float64, of these values of K or of those in float64."""
         p = self.problem
         moved = np.flatnonzero(self.beta)
         if not len(moved):
             return np.array(p.linear, dtype=np.float64)
-        values = self.values(np.float64, 0)
+        values = self.values(np.float64, 0) if values is None else values
         g = np.zeros(values.n)
         values.add(g, p.points_of(moved), self.beta[moved])
         return np.asarray((g if p.rows is None else g[p.rows]) + p.linear, dtype=np.float64)
+
+    def exactly(self, some: Index) -> Matrix:
+        """Kβ + q of some variables, in float64."""
+        p = self.problem
+        moved = np.flatnonzero(self.beta)
+        rows, columns = p.points_of(some), p.points_of(moved)
+        if self.chosen is not None:
+            rows, columns = self.chosen[rows], self.chosen[columns]
+        if isinstance(p.gram, DenseGram) and p.gram._K is not None:
+            product = p.gram.block(rows, columns).astype(np.float64, copy=False) @ self.beta[moved]
+        else:
+            pair = p.gram.kernel.pair(p.gram.x.take(rows), p.gram.x.take(columns), np.float64)
+            product = p.gram.kernel.multiply(pair, self.beta[moved, None])[:, 0]
+        return np.asarray(product + p.linear[some], dtype=np.float64)
+
+    def decided(self, values: _Values) -> Matrix:
+        """Kβ + q of these values, with float64 ones wherever they could decide the gap.
+
+        By how much the two differ is seen where both are known: at rows here and there, and at all that are so near
+        an end of the gap that `SURE` times as much would carry them over it.
+        """
+        p = self.problem
+        if values.dtype == np.float64 or p.size * np.count_nonzero(self.beta) <= FEW:
+            return self.gradient()
+        g = self.gradient(values)
+        known = np.zeros(p.size, dtype=bool)
+        todo = np.linspace(0, p.size - 1, min(p.size, SAMPLED)).astype(np.int64)
+        off = 0.0
+        while len(todo):
+            exact = self.exactly(todo)
+            off = max(off, float(np.abs(exact - g[todo]).max()))
+            g[todo], known[todo] = exact, True
+            margin = SURE * off
+            near = np.zeros(p.size, dtype=bool)
+            for member in p.members():
+                up, low = p.ends(self.beta, g, member)
+                grow, shrink = self.beta < p.upper, self.beta > p.lower
+                near |= member & ((grow & (g <= up + margin)) | (shrink & (g >= low - margin)))
+            todo = np.flatnonzero(near & ~known)
+            if 2 * len(todo) > p.size or 5 * margin > self.tol:
+                return self.gradient()
+        return g
 
     # -- the iteration ------------------------------------------------------------------------------------------------
 
     def solve(self) -> Optimum:
         p = self.problem
         limit = memory.budget(self.budget) if self.budget is not None or p.size > SMALL else 16 * SMALL**2
-        exact = self.gradient()
-        gap = p.bounds_met(self.beta, exact)[0]
-        rounding = float(np.finfo(np.float32).eps) * float(np.abs(exact).max(initial=0.0))
-        single = self.tol >= SINGLE and MODERATE[0] < self.largest < MODERATE[1] and rounding < self.tol
+        single = self.tol >= SINGLE and MODERATE[0] < self.largest < MODERATE[1]
+        values = self.values(np.float32 if single else np.float64, limit // 2)
+        g = self.gradient(values)
+        # In float32 a gradient so large has no digits left.
+        if single and float(np.finfo(np.float32).eps) * float(np.abs(g).max(initial=0.0)) >= self.tol:
+            single, values = False, self.values(np.float64, limit // 2)
+            g = self.gradient(values)
         dtype: Any = np.float32 if single else np.float64
-        values = self.values(dtype, limit // 2)
+        gap = p.bounds_met(self.beta, g)[0]
         for turn in range(TURNS):
             if gap <= self.tol or self.status:
                 break
             size = np.dtype(dtype).itemsize
             aim = self.tol * 0.5**turn if turn < 3 else 0.1 * self.tol
-            if p.size <= WHOLE and p.size**2 * size <= limit:
-                self.whole(exact, values, dtype, aim)
+            laid_out = isinstance(values, _Stored) and values.padded is not None and p.rows is None
+            if laid_out or (p.size <= WHOLE and p.size**2 * size <= limit):
+                self.whole(g, values, dtype, aim)
             else:
                 wide = int(np.sqrt(0.25 * limit / size))
-                self.decomposed(exact, values, dtype, aim, min(SET, wide), shrink=turn < 2)
-            # In float64 values, whatever was iterated on.
-            exact = self.gradient()
-            before, gap = gap, p.bounds_met(self.beta, exact)[0]
+                self.decomposed(g, values, dtype, aim, min(SET, wide), shrink=turn < 2)
+            g = self.decided(values)
+            before, gap = gap, p.bounds_met(self.beta, g)[0]
             if dtype == np.float64 and gap > 0.9 * before:
                 break
             if dtype == np.float32 and gap > max(self.tol, 0.2 * before):
                 dtype = np.float64
                 values = self.values(dtype, limit // 2)
-        found = self.optimum(exact)
+                g = self.gradient(values)
+        found = self.optimum(g)
         if self.progress is not None:
-            self.progress(self.report(found.gap, exact))
+            self.progress(self.report(found.gap, g))
         return found
 
     def optimum(self, g: Matrix) -> Optimum:
@@ -364,11 +434,14 @@ class _Run:
         """Pairs of all variables, on the whole matrix."""
         p = self.problem
         key = "matrix", np.dtype(dtype).itemsize
-        kept = self.kept if self.chosen is None else {}
+        kept = self.kept if self.chosen is None else self.own
         if key not in kept:
             part = values if p.rows is None else values.part(p.rows)
-            K = _loops.smo.matrix(part.n, dtype)
-            if isinstance(part, _Fused):  # most variables are never looked at twice: rows on demand
+            laid_out = part.padded if isinstance(part, _Stored) else None
+            K = self.space(part.n, dtype) if laid_out is None else laid_out
+            if laid_out is not None:
+                kept[key] = K, None, None
+            elif isinstance(part, _Fused):  # most variables are never looked at twice: rows on demand
                 kept[key] = K, part.packed, np.zeros(part.n, dtype=np.int64)
             else:
                 part.fill(K[:, : part.n])
@@ -391,11 +464,21 @@ class _Run:
             stale = 0 if better else stale + 1
             best, least = min(best, gap), min(least, objective)
 
+    def space(self, n: int, dtype: Any) -> NDArray[Any]:
+        """A matrix to be filled; for a subset in what the last one in this thread leaves, whose pages are there."""
+        if self.chosen is None:
+            return _loops.smo.matrix(n, dtype)
+        key = "space", np.dtype(dtype).itemsize, threading.get_ident()
+        if key not in self.kept or len(self.kept[key]) < n:
+            self.kept[key] = _loops.smo.matrix(n, dtype)
+        return _loops.smo.matrix(n, dtype, self.kept[key])
+
     def decomposed(self, g: Matrix, values: _Values, dtype: Any, aim: float, size: int, shrink: bool) -> None:
         """Pairs of a working set, on its matrix; then the gradient of all that may still take part."""
         p = self.problem
         part = _Part(p, np.arange(p.size), self.beta.copy(), g.copy(), values, p.objective(self.beta, g))
         space = _loops.smo.matrix(size, dtype)
+        most, size = size, min(size, FIRST)
         level = np.inf if shrink else 0.0
         recent = np.zeros(0, dtype=np.int64)
         best, least, stale = np.inf, np.inf, 0
@@ -411,7 +494,7 @@ class _Run:
             stale = 0 if better else stale + 1
             best, least = min(best, gap), min(least, objective)
             W = part.working_set(recent, size)
-            K = _loops.smo.matrix(len(W), dtype, space if len(W) <= size else None)
+            K = _loops.smo.matrix(len(W), dtype, space if len(W) <= most else None)
             part.values.part(part.points(W)).fill(K[:, : len(W)])
             _loops.smo.close(K)
             q = part.problem
@@ -426,6 +509,8 @@ class _Run:
             part.beta[W] = state.beta
             self.beta[part.index[W]] = state.beta
             part.add(W[moved], delta[moved])
+            if 4 * len(moved) > size:
+                size = min(most, 2 * size)
             still = np.ones(len(W), dtype=bool)
             still[moved] = False
             recent = np.concatenate([W[still], W[moved]])
