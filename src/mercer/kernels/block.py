@@ -27,6 +27,8 @@ T = TypeVar("T")
 CANCELLATION = 1e-2
 # Up to this many columns the differences themselves are as cheap as a matrix product.
 DIRECT_COLUMNS = 4
+# Up to so many numbers a second side is kept in the layout that distances need.
+KEPT = 4_000_000
 
 
 class Centred(NamedTuple):
@@ -122,10 +124,17 @@ class Pair(Once):
 
     def _centre(self) -> Centred:
         self.vectors()
-        x, x_rows = self._centred_side(self.x)
-        z, z_rows = (x, x_rows) if self.same else self._centred_side(self.z)
-        x_norms = squared_norms(x)
-        z_norms = x_norms if self.same else squared_norms(z)
+
+        def second() -> tuple[Any, Any, NDArray[np.float64]]:
+            z, rows = self._centred_side(self.z)
+            return z, rows, squared_norms(z)
+
+        # The second side is often a model's: unless it is large it is laid out once, whatever it is met with.
+        small = not self.same and self.z.n * self.vectors()[1].shape[1] <= KEPT
+        key = "centred", self.dtype.str, self.scale, sp.issparse(self.vectors()[1])
+        z, z_rows, z_norms = self.z.once(key, second) if small else second()
+        x, x_rows = (z, z_rows) if self.same else self._centred_side(self.x)
+        x_norms = z_norms if self.same else squared_norms(x)
         largest = max(x_norms.max(), z_norms.max())
         if not largest < float(np.finfo(self.dtype).max) / 8:
             raise InvalidInput(

@@ -38,7 +38,7 @@ CHUNK = 20_000
 FEW = 4_000_000
 """Up to so many values the gradient is computed in float64 throughout."""
 SAMPLED, SURE = 64, 8.0
-"""Rows on which float32 is held against float64, and how many times the largest difference seen there is allowed for."""
+"""Rows on which float32 is held against float64, and how many times the largest difference seen is allowed for."""
 STRIPE = 400_000
 """Values that one thread computes between two looks at what is left to do."""
 INNER = 0.2
