@@ -206,6 +206,7 @@ def test_two_sums_are_libsvms_nu_form() -> None:
 @pytest.fixture
 def small_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Working sets of a size at which a test is quick."""
+    monkeypatch.setattr(smo, "DOUBLE", 0)
     monkeypatch.setattr(smo, "WHOLE", 60)
     monkeypatch.setattr(smo, "SET", 64)
 
@@ -309,6 +310,7 @@ def test_precomputed_and_sparse_points(small_sets: None) -> None:
 
 
 def test_a_path_computes_the_matrix_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smo, "DOUBLE", 0)
     X, y = blobs(400)
     gram, kept = mc.gram.of(mc.Gaussian(SIGMA), X), dict[Any, Any]()
     made = []

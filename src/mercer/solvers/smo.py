@@ -47,6 +47,8 @@ SHRINK = 0.8
 """Each time the gap falls to this share, variables that will hardly leave their bound are left out until the end."""
 TURNS = 8
 """How often the search is taken up again from the float64 gradient."""
+DOUBLE = 400
+"""Up to so many variables one set of float64 values is quicker than two."""
 SINGLE = 1e-4
 """Tolerances below this need float64 values."""
 MODERATE = 1e-12, 1e12
@@ -336,9 +338,11 @@ class _Run:
         an end of the gap that `SURE` times as much would carry them over it.
         """
         p = self.problem
-        if values.dtype == np.float64 or p.size * np.count_nonzero(self.beta) <= FEW:
+        if values.dtype != np.float64 and p.size * np.count_nonzero(self.beta) <= FEW:
             return self.gradient()
         g = self.gradient(values)
+        if values.dtype == np.float64:
+            return g
         known = np.zeros(p.size, dtype=bool)
         todo = np.linspace(0, p.size - 1, min(p.size, SAMPLED)).astype(np.int64)
         off = 0.0
@@ -362,7 +366,7 @@ class _Run:
     def solve(self) -> Optimum:
         p = self.problem
         limit = memory.budget(self.budget) if self.budget is not None or p.size > SMALL else 16 * SMALL**2
-        single = self.tol >= SINGLE and MODERATE[0] < self.largest < MODERATE[1]
+        single = p.size > DOUBLE and self.tol >= SINGLE and MODERATE[0] < self.largest < MODERATE[1]
         values = self.values(np.float32 if single else np.float64, limit // 2)
         g = self.gradient(values)
         # In float32 a gradient so large has no digits left.
