@@ -25,8 +25,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import mercer as mc
 from mercer.errors import InvalidInput
 from mercer.models.margins import MarginReport, _spans
+from mercer.models.nu_svc import NuSVC
 from mercer.models.probabilities import Sigmoid, couple
-from mercer.models.svc import SVC, NuSVC
+from mercer.models.svc import SVC
 
 rng = np.random.default_rng(0)
 TIGHT = 1e-9

@@ -45,12 +45,14 @@ _HOME = {
     "mercer.models.rbf_network": "RBFNetwork",
     "mercer.models.ridge": "Ridge",
     "mercer.models.one_class": "OneClassSVM",
-    "mercer.models.svc": "NuSVC SVC",
+    "mercer.models.svc": "SVC",
+    "mercer.models.nu_svc": "NuSVC",
+    "mercer.models.progress": "SolverProgress",
     "mercer.models.svr": "KernelQuantileRegressor NuSVR SVR",
     "mercer.models.tune": "tune",
     "mercer.errors": "InvalidInput RuleBroken",
 }
-_MODULES = ("features", "gram", "kernels", "models", "rkhs", "testing")
+_MODULES = ("features", "gram", "kernels", "models", "plot", "rkhs", "testing")
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
 
 __all__ = [*sorted(_NAMES), *_MODULES]

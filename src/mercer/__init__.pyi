@@ -4,6 +4,7 @@ from mercer import features as features
 from mercer import gram as gram
 from mercer import kernels as kernels
 from mercer import models as models
+from mercer import plot as plot
 from mercer import rkhs as rkhs
 from mercer import testing as testing
 from mercer.errors import InvalidInput as InvalidInput
@@ -67,15 +68,16 @@ from mercer.models.bayesian import BayesianLinearRegression as BayesianLinearReg
 from mercer.models.calibration import calibration as calibration
 from mercer.models.gaussian_process import GaussianProcessRegressor as GaussianProcessRegressor
 from mercer.models.kernel_ridge import KernelRidge as KernelRidge
+from mercer.models.nu_svc import NuSVC as NuSVC
 from mercer.models.one_class import OneClassSVM as OneClassSVM
+from mercer.models.progress import SolverProgress as SolverProgress
 from mercer.models.rbf_interpolator import RBFInterpolator as RBFInterpolator
 from mercer.models.rbf_network import RBFNetwork as RBFNetwork
 from mercer.models.ridge import Ridge as Ridge
 from mercer.models.svc import SVC as SVC
-from mercer.models.svc import NuSVC as NuSVC
-from mercer.models.svr import SVR as SVR
 from mercer.models.svr import KernelQuantileRegressor as KernelQuantileRegressor
 from mercer.models.svr import NuSVR as NuSVR
+from mercer.models.svr import SVR as SVR
 from mercer.models.tune import tune as tune
 from mercer.rkhs.embedding import hsic as hsic
 from mercer.rkhs.embedding import mean_embedding as mean_embedding

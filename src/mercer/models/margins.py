@@ -9,11 +9,15 @@ out a point changes no other's role (Vapnik and Chapelle 2000).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from mercer.models.parts import Fitted, Part
 
 Matrix = NDArray[np.float64]
 
@@ -79,7 +83,7 @@ class Side:
     ----------
     between : the two sides, the negative one first.
     rows, errors : training points, and those on the wrong side.
-    squared_norm : ‖f‖².
+    intercept : b.
     support : positions of its support vectors among those of the model.
     beta, bound, values : their coefficients, the greatest |β|, and f there.
     range : R², the largest value of the kernel less the smallest.
@@ -88,17 +92,22 @@ class Side:
     between: tuple[str, str]
     rows: int
     errors: int
-    squared_norm: float
+    intercept: float
     support: NDArray[np.int64]
     beta: Matrix
     bound: Matrix
     values: Matrix
     range: float
 
+    @property
+    def squared_norm(self) -> float:
+        """‖f‖² = βᵀKβ = Σ βᵢ (f(xᵢ) − b)."""
+        return max(float(self.beta @ (self.values - self.intercept)), 0.0)
+
     def margin(self, kernel: Any, points: Any) -> Margin:
         """The report on this function."""
         alpha, signs = np.abs(self.beta), np.sign(self.beta)
-        at_bound = alpha >= self.bound * (1 - 1e-12)
+        at_bound = at_bounds(self.beta, self.bound)
         slack = np.maximum(0.0, 1.0 - signs * self.values)
         span: float | None = 0.0
         if len(alpha) > LARGEST:
@@ -117,6 +126,56 @@ class Side:
             float((2 * alpha * self.range + slack >= 1).sum()) / self.rows,
             span,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """The `Side` of every part, end to end: `ends` says where each begins and ends."""
+
+    between: tuple[tuple[str, str], ...]
+    rows: NDArray[np.int64]
+    errors: NDArray[np.int64]
+    intercept: Matrix
+    ends: NDArray[np.int64]
+    support: NDArray[np.int64]
+    beta: Matrix
+    bound: Matrix
+    values: Matrix
+    range: float
+
+    @classmethod
+    def of(cls, parts: Sequence[Part], fitted: Sequence[Fitted], at: NDArray[np.int64], spread: float) -> Self:
+        """From the parts and their functions; `at` are the positions of rows among the support vectors."""
+        moved, values = [f.coef.nonzero()[0] for f in fitted], [f.values for f in fitted]
+        return cls(
+            tuple(part.between for part in parts),
+            np.array([len(part.signs) for part in parts]),
+            np.array([np.count_nonzero(part.signs * v <= 0) for part, v in zip(parts, values)]),
+            np.array([f.intercept for f in fitted]),
+            np.cumsum([0, *map(len, moved)]),
+            at[np.concatenate([part.rows()[m] for part, m in zip(parts, moved)])],
+            np.concatenate([f.coef[m] for f, m in zip(fitted, moved)]),
+            np.concatenate([f.bound[m] for f, m in zip(fitted, moved)]),
+            np.concatenate([v[m] for v, m in zip(values, moved)]),
+            spread,
+        )
+
+    @property
+    def at_bound(self) -> NDArray[np.bool_]:
+        return at_bounds(self.beta, self.bound)
+
+    def __iter__(self) -> Iterator[Side]:
+        for i, between in enumerate(self.between):
+            own = slice(self.ends[i], self.ends[i + 1])
+            yield Side(
+                between, int(self.rows[i]), int(self.errors[i]), float(self.intercept[i]),
+                self.support[own], self.beta[own], self.bound[own], self.values[own], self.range,
+            )  # fmt: skip
+
+
+def at_bounds(beta: Matrix, bound: Matrix) -> NDArray[np.bool_]:
+    """Which coefficients are as large as they may be."""
+    return np.abs(beta) >= bound * (1 - 1e-12)
 
 
 def _spans(K: Matrix, free: NDArray[np.bool_]) -> Matrix:

@@ -8,12 +8,22 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
+from sklearn.callback import with_callbacks
 
 from mercer import gram
 from mercer.gram import Gram
 from mercer.models.base import Matrix, _columns, resolve_kernel, training_points, weights
-from mercer.models.support import Interrupted, SupportVectorMachine, warn_if_not_psd
-from mercer.models.svr import filled, flatten, limits, share
+from mercer.models.progress import watched
+from mercer.models.support import (
+    Interrupted,
+    SupportVectorMachine,
+    at_bound,
+    filled,
+    flatten,
+    limits,
+    share,
+    warn_if_not_psd,
+)
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
 
@@ -36,7 +46,8 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]  # 
     ----------
     kernel_ : the kernel that was used.
     offset_ : ρ, so that decision_function = score_samples − offset_.
-    support_ : positions of the support vectors among the rows of `fit`, shape (s,).
+    support_, support_vectors_ : positions of the support vectors among the rows of `fit`, shape (s,), and they.
+    bounded_ : for each of them, whether its coefficient is at its bound: only these can be outside.
     dual_coef_, intercept_ : their β, shape (s,), and −ρ.
     function_ : f, an `Expansion` over the support vectors alone.
     gap_, objective_ : the largest violation of optimality, in float64, and ½ βᵀKβ.
@@ -66,13 +77,16 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]  # 
         self.max_time = max_time
         self.progress = progress
 
+    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to n points X; y is not used.
 
         A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. An
         interrupt keeps the best iterate and is raised again.
         """
-        return self._fit(*self._data(X, sample_weight))
+        data = self._data(X, sample_weight)
+        with watched(self, 1, X, y, sample_weight):
+            return self._fit(*data)
 
     def _data(self, X: Any, sample_weight: Any) -> tuple[Gram, NDArray[np.int64], Matrix]:
         """The Gram of the rows whose weight is not zero, their positions, and their weights."""
@@ -102,7 +116,8 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]  # 
         least = problem.bounds_met(optimum.beta, optimum.gradient)[1]
         rho = min(-problem.offsets(optimum.beta, optimum.gradient)[0], least)
         b = np.array([32 * float(np.finfo(K.dtype).eps) * abs(optimum.gradient).max() - rho])
-        self._keep(K.x, kept, optimum.beta[:, None].astype(K.dtype, copy=False), b)
+        used = self._keep(K.x, kept, optimum.beta[:, None].astype(K.dtype, copy=False), b)
+        self.bounded_ = at_bound(problem, optimum.beta)[used]
         flatten(self)
         self.offset_ = -self.intercept_
         self._report([optimum])

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import threading
+import sys
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
+from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
 from mercer.gram import Gram
@@ -20,7 +25,8 @@ from mercer.kernels import tiling
 from mercer.kernels.base import Kernel
 from mercer.kernels.custom import Precomputed
 from mercer.kernels.points import Points
-from mercer.models.base import KernelEstimator, Matrix
+from mercer.models.base import KernelEstimator, Matrix, shortened
+from mercer.models.progress import Listeners
 from mercer.problems.box import BoxProblem
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
@@ -28,6 +34,8 @@ from mercer.solvers import smo
 
 LARGE = 4000
 """Problems with more variables use all threads by themselves; smaller ones share them."""
+MANY = 30
+"""From so many problems on, what they share is prepared by one of them, before the others begin."""
 LOOKED_AT = 1000
 """Points on which a kernel that is not proven is looked at."""
 
@@ -40,32 +48,33 @@ class Interrupted(smo.Interrupted):
         self.optima = list(optima)
 
 
-class _Progress:
-    """A caller's progress, from one thread at a time; what stops one problem stops all of them."""
+class PathInterrupted(KeyboardInterrupt):
+    """An interrupt of `path`: `models` are those that were fitted, by growing C; the last may be an iterate only."""
 
-    def __init__(self, progress: Callable[[smo.Progress], bool] | None) -> None:
-        self.progress, self.lock, self.go_on = progress, threading.Lock(), True
-
-    def __call__(self, progress: smo.Progress) -> bool:
-        if tiling.stopped():
-            return False
-        if self.progress is None:
-            return True
-        with self.lock:
-            self.go_on = self.go_on and self.progress(progress) is not False
-            return self.go_on
+    def __init__(self, models: Sequence[Any]) -> None:
+        super().__init__(f"interrupted; the {len(models)} models so far are the attribute `models` of this")
+        self.models = list(models)
 
 
-def _unsolved(problem: BoxProblem) -> smo.Optimum:
+def _unsolved(problem: BoxProblem, status: str = "interrupted") -> smo.Optimum:
     """The start of a problem whose turn did not come."""
     beta = np.array(problem.start, dtype=np.float64)
-    gradient = problem.linear + (problem.gram @ problem.per_point(beta) if beta.any() else 0.0)
-    gradient = gradient if problem.rows is None or not beta.any() else gradient[problem.rows]
+    gradient = problem.linear + (_product(problem, beta) if beta.any() else 0.0)
     gap = float(problem.bounds_met(beta, gradient)[0])
-    return smo.Optimum(beta, gradient, gap, problem.objective(beta, gradient), 0, "interrupted", False)
+    return smo.Optimum(beta, gradient, gap, problem.objective(beta, gradient), 0, status, False)
 
 
-class SupportVectorMachine(KernelEstimator):
+def _product(problem: BoxProblem, beta: Matrix) -> Matrix:
+    """Kβ of every variable."""
+    rows, K = problem.rows, problem.gram
+    if rows is None:
+        return np.asarray(K @ beta, dtype=np.float64)
+    if len(rows) <= K.shape[0]:  # some of the points
+        return np.asarray(K.restrict(rows) @ beta, dtype=np.float64)
+    return np.asarray((K @ problem.per_point(beta))[rows], dtype=np.float64)
+
+
+class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A model whose dual is a box problem.
 
     A subclass has the parameters `kernel`, `tol`, `max_iter`, `max_time` and `progress`.
@@ -74,6 +83,8 @@ class SupportVectorMachine(KernelEstimator):
     ----------
     support_ : positions of the support vectors among the rows of `fit`.
     dual_coef_, intercept_ : their coefficients, shape (support vectors, functions), and one constant per function.
+    support_vectors_ : the support vectors as they were given.
+    bounded_ : for each of them, whether its coefficient is at its bound (in any function); the others are free.
     function_ : Σ βᵢ k(xᵢ, ·) + b over the support vectors alone.
     gap_ : the largest violation of optimality, in float64.
     objective_ : of the dual, one per problem.
@@ -84,6 +95,7 @@ class SupportVectorMachine(KernelEstimator):
     max_iter: int | None
     max_time: float | None
     progress: Callable[[smo.Progress], bool] | None
+    bounded_: NDArray[np.bool_]
 
     def _optimise(
         self,
@@ -91,7 +103,7 @@ class SupportVectorMachine(KernelEstimator):
         *,
         max_iter: int | None = None,
         deadline: float | None = None,
-        kept: Sequence[dict[Any, Any]] | None = None,
+        kept: Sequence[dict[Any, Any] | None] | None = None,
     ) -> list[smo.Optimum]:
         """The optimum of each problem: large ones one after the other, small ones side by side.
 
@@ -107,9 +119,18 @@ class SupportVectorMachine(KernelEstimator):
         if deadline is None and self.max_time is not None:
             deadline = time.perf_counter() + self.max_time
         found: list[smo.Optimum | None] = [None] * len(problems)
-        progress = _Progress(self.progress)
+        watch = getattr(self, "_watch", None)
+        listeners = None if self.progress is None and watch is None else Listeners(self.progress, watch)
 
         def solve(i: int) -> None:
+            if listeners is None:
+                solve_told(i, None)
+            elif listeners.go_on:
+                task = listeners.begin(steps=problems[i].size > LARGE)
+                solve_told(i, partial(listeners.told, task))
+                listeners.end(task)
+
+        def solve_told(i: int, progress: Callable[[smo.Progress], bool] | None) -> None:
             left = None if deadline is None else max(0.0, deadline - time.perf_counter())
             pairs = self.max_iter if max_iter is None else max_iter
             try:
@@ -125,33 +146,73 @@ class SupportVectorMachine(KernelEstimator):
                 found[i] = stop.optimum
                 raise
 
-        order = sorted(range(len(problems)), key=lambda i: -problems[i].size)
-        large = [i for i in order if problems[i].size > LARGE or len(problems) == 1]
-        small = [i for i in order if i not in set(large)]
-        shares = min(tiling.n_threads(), len(small))
-
-        def job(share: int) -> None:
-            for i in small[share::shares]:
-                if tiling.stopped():
+        def job(waiting: deque[int]) -> None:
+            while not tiling.stopped():
+                try:
+                    i = waiting.popleft()
+                except IndexError:
                     return
                 solve(i)
 
+        order = sorted(range(len(problems)), key=lambda i: -problems[i].size)
+        large = 1 if len(problems) == 1 else sum(problem.size > LARGE for problem in problems)
+        alone, waiting = order[:large], deque(order[large:])
+        if kept is not None and len(waiting) > MANY and kept[order[-1]] is kept[order[-2]] is not None:
+            alone.append(waiting.pop())  # the smallest prepares what all of them share
         try:
-            for i in large:
+            for i in alone:
                 solve(i)
-            if small:
-                tiling.run([partial(job, share) for share in range(shares)])
+            if waiting:
+                tiling.run([partial(job, waiting)] * min(tiling.n_threads(), len(waiting)))
         except KeyboardInterrupt:
             raise Interrupted([o or _unsolved(p) for o, p in zip(found, problems)]) from None
-        return [o or _unsolved(p) for o, p in zip(found, problems)]
+        return [o or _unsolved(p, "stopped by the caller") for o, p in zip(found, problems)]
 
-    def _keep(self, points: Points, kept: NDArray[np.int64], coef: Matrix, intercept: Matrix) -> None:
-        """Keep the points whose coefficients are not all zero: coef (n, f), intercept (f,); `kept` their positions."""
+    def _along(self, Cs: Any, fit: Callable[[Self, float], None], *, infinite: bool = False) -> list[Self]:
+        """A copy of this model for each of the Cs, fitted by growing C: `fit(model, factor)`, C/the last one or 1."""
+        wanted = [positive(C, "C", infinite=infinite) for C in np.atleast_1d(np.asarray(Cs, dtype=object)).ravel()]
+        if not wanted:
+            raise InvalidInput("`Cs` must hold at least one C", got="none", advice="Such as np.logspace(-2, 3, 6).")
+        models: dict[float, Self] = {}
+        before = np.inf
+        for C in sorted(set(wanted)):
+            model = copy(self).set_params(C=C)
+            try:
+                fit(model, C / before if models and np.isfinite(C) else 1.0)
+            except KeyboardInterrupt:
+                begun = [model] if hasattr(model, "status_") else []
+                raise PathInterrupted([*models.values(), *begun]) from None
+            models[C], before = model, C
+        return [models[C] for C in wanted]
+
+    def _keep(self, points: Points, kept: NDArray[np.int64], coef: Matrix, intercept: Matrix) -> NDArray[np.int64]:
+        """Keep the points whose coefficients are not all zero, and say which: coef (n, f), intercept (f,).
+
+        `kept` are the positions of all points among the rows of `fit`.
+        """
         used = np.flatnonzero(coef.any(axis=1))
         used = used if len(used) else np.array([0])
         self.support_ = kept[used]
         self.dual_coef_, self.intercept_ = coef[used], intercept
-        self.function_ = Expansion(self.kernel_, points.take(used), self.dual_coef_, Tail.constant(intercept))
+        self._support = points.take(used)
+        self.function_ = Expansion(self.kernel_, self._support, self.dual_coef_, Tail.constant(intercept))
+        return used
+
+    @property
+    def support_vectors_(self) -> Any:
+        """The support vectors as they were given."""
+        check_is_fitted(self)
+        return self._support.raw
+
+    def _queries(self, X: Any) -> Points:
+        """As for every model; a bare Precomputed() may have the columns of the support vectors alone."""
+        check_is_fitted(self)
+        if self._pairwise() and getattr(X, "shape", (0, 0))[-1] == len(self.support_):
+            return self.kernel_.prepare(X)
+        return super()._queries(X)
+
+    def _pairwise(self) -> bool:
+        return any(isinstance(leaf, Precomputed) and leaf.K is None for leaf in self.kernel_.leaves)
 
     def _report(self, optima: Sequence[smo.Optimum], answer: str = "") -> None:
         """Tell how it ended; warn where the tolerance was not reached and this is not an `answer` in itself."""
@@ -168,8 +229,16 @@ class SupportVectorMachine(KernelEstimator):
                 f"{late[0].status}: gap {self.gap_:.3g} > tol = {self.tol:g} after {self.n_iter_} iterations. "
                 "Raise `max_iter` or `max_time`, lower `C`, or scale the columns.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=outside(),
             )
+
+
+def outside() -> int:
+    """The `stacklevel` of whoever called the library, for a warning of the function that asks."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("mercer.", "sklearn.")):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def positive(value: Any, name: str, *, infinite: bool = False) -> float:
@@ -204,5 +273,72 @@ def warn_if_not_psd(kernel: Kernel, K: Gram, d: int | None = None) -> None:
         f"The Gram matrix is not positive semidefinite: it has the eigenvalue {smallest:.4g} on {m} of these points, "
         "so that the solution found may not be the best. mc.check(kernel, X) shows where, mc.repair(K) mends a matrix.",
         RuntimeWarning,
-        stacklevel=4,
+        stacklevel=outside(),
     )
+
+
+def grown(problem: BoxProblem, optimum: smo.Optimum, growth: float) -> Matrix:
+    """Where to start in a box `growth` times as large: from β, or from β times the growth.
+
+    Whichever is nearer to the best factor: s = −qᵀβ/βᵀKβ minimises ½s² βᵀKβ + s qᵀβ. Sums that are not 0 grow too.
+    """
+    linear = -float(problem.linear @ optimum.beta)
+    quadratic = float(optimum.beta @ (optimum.gradient - problem.linear))
+    scaled = problem.group is not None or linear > 0.5 * (1 + growth) * quadratic
+    return growth * optimum.beta if scaled else optimum.beta
+
+
+def feasible(problem: BoxProblem, start: Matrix) -> BoxProblem:
+    """The problem from another start of the same sums, rounded into the box; from its own where that is not one."""
+    beta = np.clip(start, problem.lower, problem.upper)
+    moved = np.array([float((beta - problem.start)[member].sum()) for member in problem.members()])
+    return problem if (np.abs(moved) > 1e-9 * np.abs(beta).sum()).any() else replace(problem, start=beta)
+
+
+def at_bound(problem: BoxProblem, beta: Matrix) -> NDArray[np.bool_]:
+    """Whether a point has a coefficient that is as large as it may be, shape (n,)."""
+    inside = 1 - 1e-12
+    far = (beta != 0) & ((beta <= inside * problem.lower) | (beta >= inside * problem.upper))
+    return problem.per_point(far.astype(np.float64)) > 0
+
+
+def filled(C: Matrix, total: float) -> Matrix:
+    """β with 0 ≤ β ≤ C and Σβ = total ≤ ΣC, the first ones as large as they may be."""
+    before = np.cumsum(C) - C
+    return np.clip(total - before, 0.0, C)
+
+
+def flatten(model: SupportVectorMachine) -> None:
+    """One function: coefficients of shape (s,) and a number as intercept."""
+    points, b = model.function_.points, float(model.intercept_[0])
+    model.dual_coef_ = model.dual_coef_[:, 0]
+    model.intercept_ = b  # type: ignore[assignment]  # a number for one function, as every scalar of the models
+    model.function_ = Expansion(model.kernel_, points, model.dual_coef_, Tail.constant(b))
+
+
+def number(value: Any, name: str, range_: str, allowed: Callable[[float], bool], advice: str) -> float:
+    """A number in a range, checked."""
+    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not real or not allowed(value):
+        raise InvalidInput(f"`{name}` must be a number {range_}", got=shortened(value), advice=advice)
+    return float(value)
+
+
+def share(nu: Any) -> float:
+    """nu in (0, 1], checked."""
+    return number(nu, "nu", "in (0, 1]", lambda v: 0 < v <= 1, "It is a share of the points, such as 0.1.")
+
+
+def limits(model: SupportVectorMachine) -> None:
+    """Check when a model is to stop: `tol`, `max_iter`, `max_time`, `progress`."""
+    positive(model.tol, "tol")
+    for name in ("max_iter", "max_time"):
+        value = getattr(model, name)
+        if value is not None:
+            number(value, name, "≥ 0, or None for no limit", lambda v: v >= 0, "Such as 100000 pairs or 60 seconds.")
+    if model.progress is not None and not callable(model.progress):
+        raise InvalidInput(
+            "`progress` must be a function of a Progress that returns whether to go on",
+            got=shortened(model.progress),
+            advice="Such as lambda p: p.seconds < 60.",
+        )

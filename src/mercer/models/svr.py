@@ -11,22 +11,34 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from copy import copy
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin, clone
+from sklearn.callback import with_callbacks
 from sklearn.metrics import d2_pinball_score
 
 from mercer import gram
 from mercer.errors import InvalidInput
 from mercer.gram import Gram
 from mercer.models.base import Matrix, Rows, shortened
-from mercer.models.support import Interrupted, SupportVectorMachine, positive, warn_if_not_psd
+from mercer.models.progress import watched
+from mercer.models.support import (
+    Interrupted,
+    SupportVectorMachine,
+    at_bound,
+    feasible,
+    filled,
+    flatten,
+    grown,
+    limits,
+    number,
+    positive,
+    share,
+    warn_if_not_psd,
+)
 from mercer.problems.box import BoxProblem
-from mercer.rkhs.expansion import Expansion
-from mercer.rkhs.tail import Tail
 from mercer.solvers import smo
 
 
@@ -53,6 +65,10 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
         """Whether there is one function, given as such."""
         return rows.single
 
+    def _functions(self, rows: Rows) -> int:
+        """How many functions are fitted, each by a problem of its own."""
+        return rows.y.shape[1]
+
     # -- fit ----------------------------------------------------------------------------------------------------------
 
     def __sklearn_tags__(self) -> Any:
@@ -60,19 +76,24 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
         tags.target_tags.multi_output = True
         return tags
 
+    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to n points X and targets y, shape (n,) or (n, t): one function per target.
 
         A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. An
         interrupt keeps the best iterate and is raised again.
         """
-        return self._fit(*self._data(X, y, sample_weight))
+        rows, K = self._data(X, y, sample_weight)
+        with watched(self, self._functions(rows), X, y, sample_weight):
+            self._fit(rows, K)
+        return self
 
     def path(self, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> list[Self]:
         """A fitted model for each of the Cs, in their order.
 
-        They are fitted on the same rows and kernel, and where there is one function on the same kernel values.
-        (Starting each from the coefficients of the last does not pay here: unlike margins, most of them change.)
+        They are fitted by growing C, each from the coefficients of the last (scaled with C where most of them are at
+        their bounds), and where there is one function on the same kernel values. An interrupt raises a
+        KeyboardInterrupt with the models fitted so far, by growing C, as its attribute `models`.
 
         >>> import numpy as np, mercer as mc
         >>> X = np.linspace(0, 6, 40)[:, None]
@@ -80,16 +101,16 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
         >>> [model.C for model in models], models[0].score(X, np.sin(X[:, 0])) > 0.98
         ([10.0, 0.01], True)
         """
-        wanted = [positive(C, "C") for C in np.atleast_1d(np.asarray(Cs, dtype=object)).ravel()]
-        if not wanted:
-            raise InvalidInput("`Cs` must hold at least one C", got="none", advice="Such as np.logspace(-2, 3, 6).")
-        first = clone(self).set_params(C=wanted[0])
+        first = clone(self)
         rows, K = first._data(X, y, sample_weight)
         values: dict[Any, Any] = {}
-        models = {C: copy(first).set_params(C=C) for C in wanted}
-        for model in models.values():
-            model._fit(rows, K, values)
-        return [models[C] for C in wanted]
+        last: list[Any] = []
+
+        def fit(model: Self, growth: float) -> None:
+            starts = [grown(problem, optimum, growth) for problem, optimum in last]
+            last[:] = model._fit(rows, K, values, starts)
+
+        return first._along(Cs, fit)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """f(x) for m points, shape (m,) or (m, t), in the dtype of the data."""
@@ -107,13 +128,18 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
         warn_if_not_psd(self.kernel_, K, getattr(self, "n_features_in_", None))
         return rows, K
 
-    def _fit(self, rows: Rows, K: Gram, values: dict[Any, Any] | None = None) -> Self:
+    def _fit(
+        self, rows: Rows, K: Gram, values: dict[Any, Any] | None = None, starts: Sequence[Matrix] = ()
+    ) -> list[tuple[BoxProblem, smo.Optimum]]:
         """Fit all functions; after an interrupt keep what was reached, and raise it.
 
-        `values` keeps kernel values for the next fit on the same Gram. (Of one function: several have their own each.)
+        `values` keeps kernel values for the next fit on the same Gram (of one function: several have their own each),
+        `starts` are coefficients to begin with.
         """
         C = float(self.C) * (np.ones(len(rows)) if rows.roots is None else rows.roots**2)
         problems = self._problems(rows, K, C)
+        if starts:
+            problems = [feasible(problem, start) for problem, start in zip(problems, starts, strict=True)]
         interrupt: Interrupted | None = None
         try:
             optima = self._optimise(problems, kept=[values] if values is not None and len(problems) == 1 else None)
@@ -121,13 +147,14 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
             optima, interrupt = stop.optima, stop
         coef = np.column_stack([p.per_point(o.beta) for p, o in zip(problems, optima, strict=True)])
         b = self._constants(rows, problems, optima)
-        self._keep(rows.points, rows.kept, coef.astype(K.dtype, copy=False), b)
+        used = self._keep(rows.points, rows.kept, coef.astype(K.dtype, copy=False), b)
+        self.bounded_ = np.any([at_bound(p, o.beta)[used] for p, o in zip(problems, optima, strict=True)], axis=0)
         if self._single(rows):
             flatten(self)
         self._report(optima)
         if interrupt is not None:
             raise interrupt
-        return self
+        return list(zip(problems, optima, strict=True))
 
 
 class SVR(SupportVectorRegressor):
@@ -148,7 +175,8 @@ class SVR(SupportVectorRegressor):
     Attributes
     ----------
     kernel_ : the kernel that was used.
-    support_ : positions of the support vectors among the rows of `fit`, shape (s,).
+    support_, support_vectors_ : positions of the support vectors among the rows of `fit`, shape (s,), and they.
+    bounded_ : for each of them, whether its coefficient is at its bound: the point is outside the tube.
     dual_coef_, intercept_ : their β, shape (s,) or (s, t), and b.
     function_ : the fitted function, an `Expansion` over the support vectors alone.
     gap_, objective_ : the largest violation of optimality, in float64, and ½ βᵀKβ − yᵀβ + ε‖β‖₁ of each target.
@@ -209,8 +237,8 @@ class NuSVR(SupportVectorRegressor):
     Attributes
     ----------
     epsilon_ : half the width of the tube, a number, or one per target.
-    kernel_, support_, dual_coef_, intercept_, function_, gap_, objective_, n_iter_, status_ : as those of `SVR`, with
-        the objective ½ βᵀKβ − yᵀβ.
+    kernel_, support_, support_vectors_, bounded_, dual_coef_, intercept_, function_, gap_, objective_, n_iter_,
+        status_ : as those of `SVR`, with the objective ½ βᵀKβ − yᵀβ.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(0, 6, 40)[:, None]
@@ -277,8 +305,8 @@ class KernelQuantileRegressor(SupportVectorRegressor):
     quantiles_ : the quantiles, shape (q,).
     crossing_ : the share of the fitted rows at which functions of different quantiles are in the wrong order; there
         `predict` puts their values in order, which never increases the sum of their losses.
-    kernel_, support_, dual_coef_, intercept_, function_, gap_, objective_, n_iter_, status_ : as those of `SVR`, with
-        the objective ½ βᵀKβ − yᵀβ. The functions are as fitted, not put in order.
+    kernel_, support_, support_vectors_, bounded_, dual_coef_, intercept_, function_, gap_, objective_, n_iter_,
+        status_ : as those of `SVR`, with the objective ½ βᵀKβ − yᵀβ. The functions are as fitted, not put in order.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(0, 6, 100)[:, None]
@@ -341,6 +369,9 @@ class KernelQuantileRegressor(SupportVectorRegressor):
     def _single(self, rows: Rows) -> bool:
         return rows.single and not self._several
 
+    def _functions(self, rows: Rows) -> int:
+        return super()._functions(rows) * len(self.quantiles_)
+
     def predict(self, X: Any) -> NDArray[Any]:
         """The quantile at m points: (m,), (m, q) for several quantiles, in order, or (m, t) for several targets."""
         values = super().predict(X)
@@ -363,45 +394,3 @@ class KernelQuantileRegressor(SupportVectorRegressor):
             for tau, column in zip(self.quantiles_, predicted.T, strict=True)
         ]
         return float(np.mean(scores))
-
-
-def filled(C: Matrix, total: float) -> Matrix:
-    """β with 0 ≤ β ≤ C and Σβ = total ≤ ΣC, the first ones as large as they may be."""
-    before = np.cumsum(C) - C
-    return np.clip(total - before, 0.0, C)
-
-
-def flatten(model: SupportVectorMachine) -> None:
-    """One function: coefficients of shape (s,) and a number as intercept."""
-    points, b = model.function_.points, float(model.intercept_[0])
-    model.dual_coef_ = model.dual_coef_[:, 0]
-    model.intercept_ = b  # type: ignore[assignment]  # a number for one function, as every scalar of the models
-    model.function_ = Expansion(model.kernel_, points, model.dual_coef_, Tail.constant(b))
-
-
-def number(value: Any, name: str, range_: str, allowed: Callable[[float], bool], advice: str) -> float:
-    """A number in a range, checked."""
-    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not real or not allowed(value):
-        raise InvalidInput(f"`{name}` must be a number {range_}", got=shortened(value), advice=advice)
-    return float(value)
-
-
-def share(nu: Any) -> float:
-    """nu in (0, 1], checked."""
-    return number(nu, "nu", "in (0, 1]", lambda v: 0 < v <= 1, "It is a share of the points, such as 0.1.")
-
-
-def limits(model: SupportVectorMachine) -> None:
-    """Check when a model is to stop: `tol`, `max_iter`, `max_time`, `progress`."""
-    positive(model.tol, "tol")
-    for name in ("max_iter", "max_time"):
-        value = getattr(model, name)
-        if value is not None:
-            number(value, name, "≥ 0, or None for no limit", lambda v: v >= 0, "Such as 100000 pairs or 60 seconds.")
-    if model.progress is not None and not callable(model.progress):
-        raise InvalidInput(
-            "`progress` must be a function of a Progress that returns whether to go on",
-            got=shortened(model.progress),
-            advice="Such as lambda p: p.seconds < 60.",
-        )

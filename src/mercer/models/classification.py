@@ -1,0 +1,380 @@
+"""What classifiers by margins share: classes, parts of two sides each, votes, probabilities and margins.
+
+Two classes are one box problem. More of them are one problem per pair (or one per class against the rest), all on the
+same points: rows are sorted by class, pairs are solved side by side on one Gram, and where kernel values are dear they
+are computed once for all of them, for the folds of a calibration and for a path of Cs.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from abc import abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import combinations
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.callback import with_callbacks
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from mercer import gram
+from mercer.errors import InvalidInput
+from mercer.gram import Gram
+from mercer.kernels.custom import Precomputed
+from mercer.kernels.points import Points
+from mercer.memory import budget as memory_budget
+from mercer.models.base import Matrix, _columns, resolve_kernel, shortened, training_points, weights
+from mercer.models.margins import MarginReport, Sides
+from mercer.models.parts import (
+    Data,
+    Fitted,
+    Index,
+    Part,
+    Room,
+    Solved,
+    Unfinished,
+    by_rows,
+    class_weights,
+    divide,
+    labels,
+    pair_values,
+    rooms,
+)
+from mercer.models.probabilities import Sigmoid, couple
+from mercer.models.progress import watched
+from mercer.models.support import Interrupted, SupportVectorMachine, flatten, limits, outside, warn_if_not_psd
+from mercer.problems.box import BoxProblem
+from mercer.rkhs.expansion import Expansion
+from mercer.rkhs.tail import Tail
+from mercer.solvers import smo
+
+FOLDS = 5
+"""Of the calibration."""
+DEAR = 300
+"""Columns × passes from which the whole matrix of vectors is computed once and kept, where it fits."""
+
+
+def _calibrated(model: Any) -> bool:
+    if not model.calibrated:
+        raise AttributeError("Probabilities need calibrated=True; decision_function has values without it.")
+    return True
+
+
+class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]  # scikit-learn has no types
+    """What `SVC` and `NuSVC` share: classes, parts, votes, probabilities and margins."""
+
+    kernel: Any
+    multiclass: str
+    class_weight: Any
+    calibrated: bool
+    random_state: int
+
+    # -- what differs -------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Check the parameters."""
+
+    @abstractmethod
+    def _solve(
+        self, within: Sequence[Room], parts: Sequence[Part], starts: Sequence[Matrix] | None = None
+    ) -> list[Solved]:
+        """The optimum of every part in its room; an interrupt raises `Unfinished` with an iterate of each."""
+
+    @abstractmethod
+    def _fitted(self, part: Part, solved: Solved) -> Fitted:
+        """The function that an optimum stands for."""
+
+    # -- fit ----------------------------------------------------------------------------------------------------------
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to n points X and their labels y, of any kind.
+
+        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. (Not in the
+        folds of a calibration: rows given twice may be on both sides.)
+        """
+        self._begin()
+        data = self._data(X, y, sample_weight)
+        with watched(self, self._problems(data), X, y, sample_weight):
+            self._fit(data)
+        return self
+
+    def _problems(self, data: Data) -> int | None:
+        """How many box problems a fit has, where that is known before."""
+        return len(data.parts) * (1 + self._folds(data) * self.calibrated)
+
+    def _begin(self) -> None:
+        self._check()
+        limits(self)
+        if self.multiclass not in ("ovo", "ovr"):
+            raise InvalidInput(
+                "`multiclass` must be 'ovo' (each pair of classes) or 'ovr' (each class against the rest)",
+                got=shortened(self.multiclass),
+                advice="'ovo' is faster.",
+            )
+        for name in ("function_", "_sigmoids", "_ends", "_sides"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        self._deadline = None if self.max_time is None else time.perf_counter() + self.max_time
+
+    def _data(self, X: Any, y: Any, sample_weight: Any) -> Data:
+        """Check what was given: rows of weight > 0, sorted by class where there are several, and their parts."""
+        points = training_points(X)
+        given = labels(y, points.n)
+        w = weights(sample_weight, points.n)
+        kept = np.arange(points.n) if w is None or w.all() else np.flatnonzero(w)
+        w = np.ones(len(kept)) if w is None else w[kept]
+        self.classes_, codes = np.unique(given[kept], return_inverse=True)
+        k = len(self.classes_)
+        if k < 2:
+            raise InvalidInput(
+                f"{type(self).__name__} needs at least two classes",
+                got=f"{k} class, {self.classes_[0]!r}" + (" with weight > 0" if len(kept) < points.n else ""),
+                advice="OneClassSVM describes a single class.",
+            )
+        w = w * class_weights(self.class_weight, self.classes_, codes, w)[codes]
+        if k > 2:
+            order = np.argsort(codes.astype(np.min_scalar_type(k)), kind="stable")  # short integers sort by radix
+            kept, codes, w = kept[order], codes[order], w[order]
+        self.kernel_ = resolve_kernel(self.kernel, points if len(kept) == points.n else points.take(np.sort(kept)))
+        self.kernel_.touch(points)
+        if k > 2 or len(kept) < points.n:
+            points = points.take(kept)
+        _columns(self, X, reset=True)
+        shared = self._gram(points, k)
+        warn_if_not_psd(self.kernel_, shared, getattr(self, "n_features_in_", None))
+        parts = divide(codes, w, [str(label) for label in self.classes_], self.multiclass)
+        return Data(points, codes, w, kept, shared, tuple(parts))
+
+    def _gram(self, points: Points, k: int) -> Gram:
+        """K of all points: values that are dear and asked for repeatedly are computed once, where they fit."""
+        kernel, n = self.kernel_, points.n
+        looked_up = all(isinstance(leaf, Precomputed) for leaf in kernel.leaves)
+        passes = (FOLDS if self.calibrated else 1) * (1 if k == 2 else 2)
+        columns = getattr(points.raw, "shape", (0, 0))[-1]
+        dear = columns * passes >= DEAR and passes > 1 if kernel.space == "vectors" else not looked_up
+        if dear and 3 * 8 * n * n <= memory_budget():
+            return gram.of(Precomputed(kernel(points)), np.arange(n))
+        return gram.of(kernel, points)
+
+    def _fit(
+        self, data: Data, starts: Sequence[Matrix] | None = None, own: Sequence[Room] | None = None
+    ) -> list[Solved]:
+        """Fit all parts, in the rooms of an earlier fit where these are given; keep what an interrupt left."""
+        interrupt: KeyboardInterrupt | None = None
+        try:
+            solved = self._solve(rooms(data.gram, data.parts) if own is None else own, data.parts, starts)
+        except Unfinished as stop:
+            solved, interrupt = stop.solved, stop
+        self._remember(data, [self._fitted(part, one) for part, one in zip(data.parts, solved)])
+        self._report([one.optimum for one in solved], next((one.note for one in solved if one.note), ""))
+        if interrupt is None and self.calibrated:
+            try:
+                self._sigmoids = self._calibrate(data)
+            except KeyboardInterrupt as stop:
+                interrupt = stop
+        if interrupt is not None:
+            self.status_ = "interrupted"
+            raise interrupt
+        return solved
+
+    def _side_by_side(
+        self, problems: Sequence[BoxProblem], within: Sequence[Room], max_iter: int | None = None
+    ) -> list[Solved]:
+        try:
+            kept = [room.kept for room in within]
+            optima = self._optimise(problems, deadline=self._deadline, max_iter=max_iter, kept=kept)
+        except Interrupted as stop:
+            raise Unfinished([Solved(p, o) for p, o in zip(problems, stop.optima)]) from None
+        return [Solved(p, o) for p, o in zip(problems, optima)]
+
+    def _remember(self, data: Data, fitted: Sequence[Fitted]) -> None:
+        """Keep the support vectors, their coefficients, and what the margin report asks for."""
+        n, k, parts = len(data.codes), len(self.classes_), data.parts
+        intercept = np.array([f.intercept for f in fitted])
+        if k == 2 or self.multiclass == "ovr":
+            used = self._keep(data.points, data.kept, np.column_stack([f.coef for f in fitted]), intercept)
+            if k == 2:
+                flatten(self)
+        else:
+            coef = by_rows(parts, fitted, n, k)
+            used = np.flatnonzero(coef.any(axis=1))
+            used = used if len(used) else np.array([0])
+            self.support_, self.dual_coef_, self.intercept_ = data.kept[used], coef[used], intercept
+            self._support = data.points.take(used)
+            self._ends = np.searchsorted(data.codes[used], np.arange(k + 1))
+        self.n_support_ = np.bincount(data.codes[used], minlength=k)
+        largest = float(np.abs(self.kernel_.diag(data.points)).max())
+        spread = largest if self.kernel_.tags.nonnegative else 2 * largest  # |k(x, x')| ≤ the largest k(x, x)
+        at = np.full(n, -1)
+        at[used] = np.arange(len(used))
+        self._unread = parts, fitted, at, spread
+
+    @cached_property
+    def _sides(self) -> Sides:
+        """What the margin report asks for, put together when someone does."""
+        return Sides.of(*self.__dict__.pop("_unread"))
+
+    @property
+    def bounded_(self) -> NDArray[np.bool_]:  # type: ignore[override]
+        """For each support vector, whether its coefficient is at its bound in any function."""
+        check_is_fitted(self)
+        sides = self._sides
+        found = np.zeros(len(self.support_), dtype=np.bool_)
+        found[sides.support[sides.at_bound]] = True
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        if "_unread" in self.__dict__:
+            self._sides  # noqa: B018  # shorter than what it is made of
+        state: dict[str, Any] = super().__getstate__()
+        return state
+
+    # -- probabilities ------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _folds(data: Data) -> int:
+        return max(2, min(FOLDS, int(np.bincount(data.codes).min())))
+
+    def _calibrate(self, data: Data) -> list[Sigmoid]:
+        """A sigmoid for each part, on values of functions that were fitted without the point's fold."""
+        count = self._folds(data)
+        if int(np.bincount(data.codes).min()) < 2:
+            raise InvalidInput(
+                "calibrated=True needs at least two rows of each class",
+                got=f"one of class {self.classes_[np.bincount(data.codes).argmin()]!r}",
+                advice="Leave that class out, or set calibrated=False.",
+            )
+        splitter = StratifiedKFold(count, shuffle=True, random_state=self.random_state)
+        folds = np.empty(len(data.codes), dtype=np.int64)
+        for number, (_, test) in enumerate(splitter.split(np.zeros((len(folds), 1)), data.codes)):
+            folds[test] = number
+        parts = [part.without(folds == number) for part in data.parts for number in range(count)]
+        solved = self._solve(rooms(data.gram, parts), parts)
+        self._warn_of_folds([one.optimum for one in solved if not one.note])
+        fitted = [self._fitted(part, one) for part, one in zip(parts, solved)]
+        held_out = self._held_out(data, folds, parts, fitted)
+        return [Sigmoid.fit(values, part.signs, part.weights) for part, values in zip(data.parts, held_out)]
+
+    def _held_out(self, data: Data, folds: Index, parts: Sequence[Part], fitted: Sequence[Fitted]) -> list[Matrix]:
+        """The values of every part at its rows, each by the function that was fitted without the row's fold.
+
+        `parts` and `fitted` are those of the folds, fold by fold for each part.
+        """
+        found = [np.empty(len(part.signs)) for part in data.parts]
+        count, n, k, whole = len(parts) // len(data.parts), len(folds), len(self.classes_), data.gram
+        for number in range(count):
+            out = [part.rows()[folds[part.rows()] == number] for part in data.parts]
+            own, functions = parts[number::count], fitted[number::count]
+            if k > 2 and self.multiclass == "ovo" and not self._pairwise():
+                coef = by_rows(own, functions, n, k)
+                used, at = np.flatnonzero(coef.any(axis=1)), np.flatnonzero(folds == number)
+                ends = np.searchsorted(data.codes[used], np.arange(k + 1))
+                b = np.array([f.intercept for f in functions])
+                every = pair_values(whole.kernel, whole.x.take(used), ends, coef[used], b, whole.x.take(at))
+                values = [every[np.searchsorted(at, rows), p] for p, rows in enumerate(out)]
+            else:
+                values = [self._apply(whole, part.rows(), f, rows) for part, f, rows in zip(own, functions, out)]
+            for part, all_of_it, some in zip(data.parts, found, values):
+                all_of_it[folds[part.rows()] == number] = some
+        return found
+
+    def _warn_of_folds(self, optima: Sequence[smo.Optimum]) -> None:
+        """Once for all of them, and not where the whole has been warned of."""
+        late = [o for o in optima if not o.converged]
+        if late and self.gap_ <= self.tol:
+            warnings.warn(
+                f"Probabilities are less sure: {len(late)} of {len(optima)} problems of the calibration's folds ended "
+                f"before gap ≤ tol = {self.tol:g}, the first because it was {late[0].status}. Raise `max_iter` or "
+                "`max_time`.",
+                ConvergenceWarning,
+                stacklevel=outside(),
+            )
+
+    @staticmethod
+    def _apply(whole: Gram, rows: Index, f: Fitted, at: Index) -> Matrix:
+        """f at other rows of the Gram."""
+        moved = np.flatnonzero(f.coef)
+        if not len(moved):
+            return np.full(len(at), f.intercept)
+        function = Expansion(whole.kernel, whole.x.take(rows[moved]), f.coef[moved])
+        return function(whole.x.take(at)).astype(np.float64) + f.intercept
+
+    @available_if(_calibrated)  # type: ignore[untyped-decorator, unused-ignore]
+    def predict_proba(self, X: Any) -> Matrix:
+        """Probabilities of the classes for m points, shape (m, classes). Needs calibrated=True."""
+        check_is_fitted(self)
+        if not hasattr(self, "_sigmoids"):
+            raise InvalidInput(
+                "Probabilities need a calibration that was not interrupted", got=f"status_ = {self.status_!r}",
+                advice="Fit again.",
+            )  # fmt: skip
+        values = self._values(self._queries(X))
+        sides = np.column_stack([sigmoid(v) for sigmoid, v in zip(self._sigmoids, values.T)])
+        k = len(self.classes_)
+        if k == 2:
+            return np.column_stack([1 - sides[:, 0], sides[:, 0]])
+        if self.multiclass == "ovo":
+            return couple(sides, k)
+        sides = np.maximum(sides, np.finfo(float).tiny)
+        return sides / sides.sum(axis=1, keepdims=True)
+
+    # -- predict ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def function_(self) -> Expansion:  # type: ignore[override]
+        """f = Σ βᵢ k(xᵢ, ·) + b over the support vectors, one per pair of classes."""
+        k = len(self.classes_)
+        coef = np.zeros((len(self.support_), k * (k - 1) // 2))
+        for p, (a, b) in enumerate(combinations(range(k), 2)):
+            for own, column in ((a, b - 1), (b, a)):
+                span = slice(self._ends[own], self._ends[own + 1])
+                coef[span, p] = self.dual_coef_[span, column]
+        return Expansion(self.kernel_, self._support, coef, Tail.constant(self.intercept_))
+
+    def _values(self, points: Points) -> Matrix:
+        """f of every part, shape (m, parts)."""
+        if not hasattr(self, "_ends") or self._pairwise():
+            return self.function_(points).reshape(points.n, -1).astype(np.float64, copy=False)
+        return pair_values(self.kernel_, self._support, self._ends, self.dual_coef_, self.intercept_, points)
+
+    def decision_function(self, X: Any) -> Matrix:
+        """How far each point is on which side.
+
+        Two classes: f(x), shape (m,), positive for the second. More: shape (m, classes), largest for the class that is
+        predicted. One-vs-one these are votes of the pairs, plus less than ½ by their values, so that equal votes are
+        decided by distance.
+        """
+        values = self._values(self._queries(X))
+        k = len(self.classes_)
+        if k == 2:
+            return values[:, 0]
+        if self.multiclass == "ovr":
+            return values
+        a, b = np.triu_indices(k, 1)
+        of_pairs = np.zeros((len(a), k))
+        of_pairs[np.arange(len(a)), a], of_pairs[np.arange(len(a)), b] = -1.0, 1.0
+        # A class has the votes of the pairs where it is first, less those it loses, and of the others those it wins.
+        votes = (values > 0).astype(np.float64) @ of_pairs + np.arange(k)[::-1]
+        sums = values @ of_pairs
+        return votes + sums / (3 * (np.abs(sums) + 1))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The label of each of m points; where calibrated, the most probable one."""
+        check_is_fitted(self)
+        if self.calibrated and hasattr(self, "_sigmoids"):
+            return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        decision = self.decision_function(X)
+        return self.classes_[(decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)]
+
+    def margin_report(self) -> MarginReport:
+        """Margin, free and bounded support vectors, and bounds on the leave-one-out error, of each function."""
+        check_is_fitted(self)
+        return MarginReport(tuple(side.margin(self.kernel_, self._support) for side in self._sides))

@@ -1,0 +1,110 @@
+"""Classification by the share of support vectors instead of the price of slack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mercer.errors import InvalidInput
+from mercer.models.base import Matrix
+from mercer.models.classification import SupportVectorClassifier
+from mercer.models.parts import Data, Fitted, Part, Room, Solved
+from mercer.models.support import filled, positive
+from mercer.problems.box import BoxProblem
+from mercer.solvers import smo
+
+
+class NuSVC(SupportVectorClassifier):
+    """Support vector classification by the share of support vectors instead of C.
+
+        min ½ ‖f‖² − νρ + 1/n Σ max(0, ρ − yᵢ (f(xᵢ) + b)),   scaled so that ρ = 1:
+
+    at most the share ν of the rows lies within the margin, and at least that share are support vectors. It is the
+    function of `SVC` for C = 1/ρ.
+
+    Parameters
+    ----------
+    nu : in (0, 1], and at most twice the share of the smaller class (of each pair of classes).
+    kernel, multiclass, calibrated, tol, max_iter, max_time, progress, random_state : as for `SVC`. There are no
+        class weights: they would take away what ν means.
+
+    Attributes
+    ----------
+    as for `SVC`, whose coefficients and values these are; `C_` : 1/ρ of each function.
+
+    >>> import numpy as np, mercer as mc
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> model = mc.NuSVC(mc.Gaussian(1.0), nu=0.2).fit(X, X[:, 0] > 0)
+    >>> len(model.support_) >= 0.2 * 200
+    True
+
+    References
+    ----------
+    Schölkopf, Smola, Williamson and Bartlett, New support vector algorithms, 2000.
+    """
+
+    class_weight = None
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        nu: float = 0.5,
+        multiclass: str = "ovo",
+        calibrated: bool = False,
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        max_time: float | None = None,
+        progress: Callable[[smo.Progress], bool] | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.nu = nu
+        self.multiclass = multiclass
+        self.calibrated = calibrated
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.progress = progress
+        self.random_state = random_state
+
+    def _check(self) -> None:
+        if positive(self.nu, "nu") > 1:
+            raise InvalidInput("`nu` must be in (0, 1]", got=repr(self.nu), advice="It is a share of the rows.")
+
+    def _solve(
+        self, within: Sequence[Room], parts: Sequence[Part], starts: Sequence[Matrix] | None = None
+    ) -> list[Solved]:
+        problems = []
+        for part, room in zip(parts, within):
+            w, signs = part.weights, part.signs
+            half = float(self.nu) * w.sum() / 2
+            sides = [w[signs < 0].sum(), w[signs > 0].sum()]
+            if half > min(sides) * (1 + 1e-12):
+                most = 2 * min(sides) / w.sum()
+                raise InvalidInput(
+                    f"`nu` must be at most twice the share of the smaller class: it is infeasible above {most:.4g} for "
+                    f"{part.between[0]} | {part.between[1]}",
+                    got=repr(self.nu),
+                    advice="Lower it, or take SVC, which always has a solution.",
+                )
+            start = np.zeros(len(w))
+            for side in (-1.0, 1.0):
+                start[signs == side] = side * filled(w[signs == side], half)
+            lower, upper = np.minimum(0.0, signs * w), np.maximum(0.0, signs * w)
+            group = (signs > 0).astype(np.int64)
+            problems.append(BoxProblem(room.gram, np.zeros(len(w)), lower, upper, start, room.rows, group))
+        return self._side_by_side(problems, within)
+
+    def _fitted(self, part: Part, solved: Solved) -> Fitted:
+        # On the margin Kβ + b = ±ρ, so that the offsets −Kβ of the two groups are b ± ρ.
+        below, above = solved.offset(0), solved.offset(1)
+        b, rho = (below + above) / 2, (below - above) / 2
+        scale = rho if rho > 1e-12 * max(float(np.abs(solved.product).max()), 1e-300) else 1.0
+        return Fitted.of(solved, b / scale, scale)
+
+    def _remember(self, data: Data, fitted: Sequence[Fitted]) -> None:
+        super()._remember(data, fitted)
+        self.C_ = np.array([f.bound[0] / part.weights[0] for part, f in zip(data.parts, fitted)])

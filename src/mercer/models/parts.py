@@ -1,0 +1,267 @@
+"""A classification in parts: one problem between two sides for two classes, one per pair or per class for more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from mercer.errors import InvalidInput
+from mercer.gram import Gram
+from mercer.kernels import tiling
+from mercer.kernels.base import Similarity
+from mercer.kernels.points import Points
+from mercer.memory import budget as memory_budget
+from mercer.models.base import Matrix, shortened
+from mercer.problems.box import BoxProblem
+from mercer.solvers import smo
+
+Index = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Room:
+    """Where a part finds its kernel values, and where it keeps them.
+
+    Attributes
+    ----------
+    gram : of all points.
+    rows : the part's own, or None for all.
+    kept : what was computed of the Gram and may be used again (`smo.solve`), or None for nothing.
+    """
+
+    gram: Gram
+    rows: Index | None
+    kept: dict[Any, Any] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One problem between two sides.
+
+    Attributes
+    ----------
+    index : its rows, or None for all.
+    signs : −1 or 1 for each of them.
+    weights : of each of them.
+    between : the labels of the two sides, the negative one first.
+    """
+
+    index: Index | None
+    signs: Matrix
+    weights: Matrix
+    between: tuple[str, str]
+
+    def rows(self) -> Index:
+        return np.arange(len(self.signs)) if self.index is None else self.index
+
+    def slack(self, solved: Solved) -> Matrix:
+        """max(0, 1 − yᵢ f(xᵢ)) of its rows."""
+        return np.maximum(0.0, 1.0 - self.signs * (solved.product + solved.offset()))
+
+    def without(self, fold: NDArray[np.bool_]) -> Part:
+        """The same sides without the rows of a fold."""
+        rows = self.rows()
+        left = ~fold[rows]
+        return Part(rows[left], self.signs[left], self.weights[left], self.between)
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """A part's problem, its optimum, and what to say about it beside (data that no margin separates)."""
+
+    problem: BoxProblem
+    optimum: smo.Optimum
+    note: str = ""
+
+    def offset(self, group: int = 0) -> float:
+        return self.problem.offsets(self.optimum.beta, self.optimum.gradient)[group]
+
+    @property
+    def product(self) -> Matrix:
+        """Kβ."""
+        return self.optimum.gradient - self.problem.linear
+
+    @property
+    def squared_norm(self) -> float:
+        """‖f‖² = βᵀKβ."""
+        return max(float(self.optimum.beta @ self.product), 0.0)
+
+
+class Unfinished(KeyboardInterrupt):
+    """An interrupt, with what there is of every part."""
+
+    def __init__(self, solved: Sequence[Solved]) -> None:
+        super().__init__("interrupted; the best iterate so far was kept")
+        self.solved = list(solved)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """f = Σ cᵢ k(xᵢ, ·) + b of a part: c = β/scale and b, and what the margin report makes of its optimum.
+
+    It holds the optimum's arrays but not its Gram, so that it can be kept.
+    """
+
+    coef: Matrix
+    intercept: float
+    gradient: Matrix
+    problem: tuple[Matrix, Matrix, Matrix]
+    scale: float = 1.0
+
+    @classmethod
+    def of(cls, solved: Solved, intercept: float, scale: float = 1.0) -> Self:
+        p, o = solved.problem, solved.optimum
+        coef = o.beta if scale == 1 else o.beta / scale
+        return cls(coef, intercept, o.gradient, (p.linear, p.lower, p.upper), scale)
+
+    @property
+    def values(self) -> Matrix:
+        """f at the part's rows."""
+        return (self.gradient - self.problem[0]) / self.scale + self.intercept
+
+    @property
+    def bound(self) -> Matrix:
+        """The greatest |c| of each row."""
+        return (self.problem[2] - self.problem[1]) / self.scale
+
+
+def by_rows(parts: Sequence[Part], fitted: Sequence[Fitted], n: int, k: int) -> Matrix:
+    """The coefficients of all pairs of k classes by rows, shape (n, k − 1).
+
+    Each row has coefficients in its k − 1 pairs alone: column c of class a is its pair with the c-th other.
+    """
+    coef = np.zeros((n, k - 1))
+    for (a, b), part, f in zip(combinations(range(k), 2), parts, fitted):
+        rows, of_a = part.rows(), int(np.searchsorted(part.signs, 0.0))  # those of a come first
+        coef[_span(rows[:of_a]), b - 1], coef[_span(rows[of_a:]), a] = f.coef[:of_a], f.coef[of_a:]
+    return coef
+
+
+def _span(rows: Index) -> slice | Index:
+    """Ascending rows as a slice, where they are one."""
+    together = len(rows) > 0 and int(rows[-1]) - int(rows[0]) == len(rows) - 1
+    return slice(int(rows[0]), int(rows[-1]) + 1) if together else rows
+
+
+def pair_values(f: Similarity, support: Points, ends: Any, coef: Matrix, b: Matrix, points: Points) -> Matrix:
+    """All pairs' functions at m points, shape (m, k(k − 1)/2).
+
+    Parameters
+    ----------
+    f : the kernel.
+    support, ends, coef : the support vectors sorted by class, where each class begins and ends, and `by_rows` of them.
+    b : one constant per pair.
+    points : where to evaluate.
+    """
+    k = len(ends) - 1
+    one, other = np.triu_indices(k, 1)
+    first, second = one * (k - 1) + other - 1, other * (k - 1) + one  # where a pair's two columns are, class by class
+    values = np.empty((points.n, len(one)))
+
+    def work(rows: slice, share: int) -> None:
+        K = f(points.take(rows), support)
+        by_class = np.empty((len(K), k, k - 1))
+        for own, (begin, end) in enumerate(pairwise(ends)):
+            by_class[:, own] = K[:, begin:end] @ coef[begin:end]
+        columns = by_class.reshape(len(K), -1)
+        values[rows] = columns.take(first, axis=1) + columns.take(second, axis=1) + b
+
+    tiling.stripes(points.n, work, rows=int(np.clip(2**21 // max(1, support.n), 16, 256)))
+    return values
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """What a classifier is fitted on: points sorted by class, their class numbers, weights, and positions in X."""
+
+    points: Points
+    codes: Index
+    weights: Matrix
+    kept: Index
+    gram: Gram
+    parts: tuple[Part, ...]
+
+
+def rooms(whole: Gram, parts: Sequence[Part], *, again: bool = False) -> list[Room]:
+    """Rooms in one Gram, whose points are prepared once for all of them.
+
+    Where they are to be solved `again`, parts of all rows keep their kernel values too, if these fit.
+    """
+    shared: dict[Any, Any] = {}
+    keep = again and 8 * whole.shape[0] ** 2 * min(len(parts), 3) <= memory_budget() // 2
+    return [Room(whole, part.index, shared if part.index is not None else {} if keep else None) for part in parts]
+
+
+def divide(codes: Index, w: Matrix, names: Sequence[str], multiclass: str) -> list[Part]:
+    """The parts of rows with these class numbers (sorted where there are more than two) and weights."""
+    k = len(names)
+    if k == 2:
+        return [Part(None, np.where(codes == 1, 1.0, -1.0), w, (names[0], names[1]))]
+    if multiclass == "ovr":
+        return [Part(None, np.where(codes == c, 1.0, -1.0), w, ("rest", names[c])) for c in range(k)]
+    sizes = np.bincount(codes, minlength=k)
+    most, ends, at = int(sizes.max()), np.concatenate([[0], np.cumsum(sizes)]).tolist(), np.arange(len(codes))
+    rows, ws = [at[i:j] for i, j in pairwise(ends)], [w[i:j] for i, j in pairwise(ends)]
+    step, ones = np.repeat([-1.0, 1.0], most), np.ones(2 * most) if (w == 1).all() else None
+    parts = []
+    for a, b in combinations(range(k), 2):
+        window = slice(most - len(rows[a]), most + len(rows[b]))  # of a step that serves all pairs
+        weights = np.concatenate((ws[a], ws[b])) if ones is None else ones[window]
+        parts.append(Part(np.concatenate((rows[a], rows[b])), step[window], weights, (names[a], names[b])))
+    return parts
+
+
+def class_weights(given: Any, classes: NDArray[Any], codes: Index, w: Matrix) -> Matrix:
+    """One factor of C for each class."""
+    k = len(classes)
+    if given is None:
+        return np.ones(k)
+    if isinstance(given, str) and given == "balanced":
+        return w.sum() / (k * np.bincount(codes, w, minlength=k))
+    required = "`class_weight` must be None, 'balanced' or a dictionary of numbers > 0 by label"
+    if not isinstance(given, Mapping):
+        raise InvalidInput(required, got=shortened(given), advice="Such as {'spam': 2.0}.")
+    found = np.array([given.get(label, 1.0) for label in classes.tolist()], dtype=object)
+    for label, value in zip(classes, found):
+        try:
+            fine = 0 < float(value) < np.inf
+        except (TypeError, ValueError):
+            fine = False
+        if not fine:
+            raise InvalidInput(required, got=f"{value!r} for {label!r}", advice="Drop rows to leave a class out.")
+    return found.astype(np.float64)
+
+
+def labels(y: Any, n: int) -> NDArray[Any]:
+    """One label per point, of any kind."""
+    if y is None:
+        raise InvalidInput(
+            "A classifier requires y to be passed, but the target y is None", got="None", advice="One label per row."
+        )
+    required = "y must hold one label per point: numbers, strings or booleans"
+    if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuU":
+        found = y  # labels without any doubt
+    else:
+        found = _checked(y, required)
+    if len(found) != n:
+        raise InvalidInput(required, got=f"{len(found)} labels for {n} points", advice="Check both lengths.")
+    return found
+
+
+def _checked(y: Any, required: str) -> NDArray[Any]:
+    try:
+        found = column_or_1d(y.to_numpy() if hasattr(y, "to_numpy") else y, warn=True)
+        if found.dtype.kind == "f" and not np.isfinite(found).all():
+            raise ValueError("Input y contains NaN or infinity")
+        check_classification_targets(found)
+    except (TypeError, ValueError) as error:
+        advice = "For numbers to be predicted use SVR; classes are whole numbers, strings or booleans."
+        raise InvalidInput(required, got=f"this: {error}", advice=advice) from None
+    return np.asarray(found)

@@ -1,0 +1,312 @@
+"""Where a classifier decides what: its regions, its margin, and the points that hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import is_classifier, is_outlier_detector
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.errors import InvalidInput
+
+Matrix = NDArray[np.float64]
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#7F7F7F")
+"""Okabe and Ito's, which colour-blind eyes tell apart."""
+MARKERS = "osD^vP*X<>"
+"""So that black-and-white prints do too."""
+FILL = 0.16
+"""How opaque regions are: light, so that points stand out."""
+BORDER = 0.08
+"""Of the range of the data, on every side."""
+
+
+@dataclass(eq=False)
+class DecisionSurface:
+    """The decision surface of a classifier or novelty detector over two columns, with its support vectors.
+
+    Regions are filled by class. Of a machine with two classes f = 0 is drawn, and f = ±1, the margin. Support vectors
+    are ringed: those on the margin by a full ring, those whose coefficient is at its bound by a dotted one.
+
+    Attributes
+    ----------
+    x, y : the coordinates of the grid, shape (r,) each.
+    leads : by how much each class leads over the others, shape (classes, r, r): positive where it is predicted.
+    values : f on the grid, shape (r, r), where there is one function; else None.
+    margin : whether f = ±1 is a margin.
+    classes : the labels.
+    names : of the two columns.
+    points, labels : the data in the two columns, shape (n, 2), and their labels; or None.
+    support, bounded : the support vectors, shape (s, 2), and which are at their bound; or None.
+    ax_, figure_ : where it was drawn last.
+
+    >>> import numpy as np, mercer as mc
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> model = mc.SVC(mc.Gaussian(1.0)).fit(X, X[:, 0] > X[:, 1] ** 2)
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> surface = mc.plot.DecisionSurface.from_estimator(model, X, X[:, 0] > X[:, 1] ** 2)
+    >>> surface.values.shape, len(surface.support) == len(model.support_)
+    ((250, 250), True)
+    """
+
+    x: Matrix
+    y: Matrix
+    leads: Matrix
+    values: Matrix | None
+    margin: bool
+    classes: NDArray[Any]
+    names: tuple[str, str]
+    points: Matrix | None = None
+    labels: NDArray[Any] | None = None
+    support: Matrix | None = None
+    bounded: NDArray[np.bool_] | None = None
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        columns: Sequence[Any] = (0, 1),
+        at: Any = None,
+        resolution: int = 250,
+        ax: Any = None,
+        **style: Any,
+    ) -> Self:
+        """Evaluate a fitted model on a grid around the data, and draw it.
+
+        Parameters
+        ----------
+        estimator : a fitted classifier or outlier detector on vectors: Mercer's, any of scikit-learn's, a pipeline.
+        X : the points to show, with two columns or more; a frame gives the axes their names. (The support vectors of a
+            pipeline are rows of X, which must be what it was fitted on.)
+        y : their labels, or None.
+        columns : the two columns to show, by position or name.
+        at : a value for every column; the others stay at theirs. By default their medians.
+        resolution : points of the grid along each axis.
+        ax : axes to draw in; by default new ones.
+        style : as for `plot`.
+        """
+        _pyplot()
+        check_is_fitted(estimator)
+        if not (is_classifier(estimator) or is_outlier_detector(estimator)):
+            raise InvalidInput(
+                "A decision surface needs a classifier or an outlier detector",
+                got=type(estimator).__name__,
+                advice="Of a regression draw `predict` along a line.",
+            )
+        data, every = _numbers(X)
+        two = _chosen(columns, every)
+        shown = data[:, two]
+        low, high = shown.min(axis=0), shown.max(axis=0)
+        wide = BORDER * np.where(high > low, high - low, 1.0)
+        across, up = (np.linspace(*ends, resolution) for ends in zip(low - wide, high + wide))
+        grid = np.tile(_middle(data, at), (resolution**2, 1))
+        grid[:, two[0]], grid[:, two[1]] = np.tile(across, resolution), np.repeat(up, resolution)
+        grid = grid.astype(data.dtype)
+        asked = type(X)({name: grid[:, j] for j, name in enumerate(every)}) if hasattr(X, "columns") else grid
+        classes = np.asarray(getattr(estimator, "classes_", [-1, 1]))
+        leads, values = _leads(estimator, asked, classes)
+        last = estimator[-1] if hasattr(estimator, "named_steps") else estimator
+        support, bounded = _support(estimator, last, data, two)
+        found = cls(
+            across,
+            up,
+            leads.reshape(-1, resolution, resolution),
+            None if values is None else values.reshape(resolution, resolution),
+            values is not None and is_classifier(estimator) and hasattr(last, "support_"),
+            classes,
+            (every[two[0]], every[two[1]]),
+            shown,
+            None if y is None else np.asarray(y).ravel(),
+            support,
+            bounded,
+        )
+        return found.plot(ax, **style)
+
+    def plot(
+        self, ax: Any = None, *, legend: bool = True, colours: Sequence[Any] | None = None, size: float = 22.0
+    ) -> Self:
+        """Draw it in these axes, or in new ones.
+
+        Parameters
+        ----------
+        ax : axes of matplotlib, or None.
+        legend : whether to say what is what, below the picture.
+        colours : one for each class.
+        size : of the points, in square typographic points.
+        """
+        plt = _pyplot()
+        if ax is None:
+            _, ax = plt.subplots(figsize=(5.2, 5.0), layout="constrained")
+        own = [(colours or _colours(len(self.classes)))[c] for c in range(len(self.classes))]
+        for colour, lead in zip(own, self.leads):
+            if (lead > 0).any():
+                ax.contourf(self.x, self.y, lead, levels=[0.0, np.inf], colors=[colour], alpha=FILL, zorder=0)
+        keys = self._lines(ax)
+        keys += self._data(ax, own, size)
+        keys += self._rings(ax, size)
+        ax.set(xlabel=self.names[0], ylabel=self.names[1])
+        ax.set_xlim(self.x[0], self.x[-1])
+        ax.set_ylim(self.y[0], self.y[-1])
+        if legend and keys:
+            ax.legend(
+                handles=keys, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=min(len(keys), 3), frameon=False
+            )
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _lines(self, ax: Any) -> list[Any]:
+        """Boundaries, and the margin."""
+        from matplotlib.lines import Line2D
+
+        if self.values is None:
+            for lead in self.leads:
+                if (lead > 0).any() and (lead < 0).any():
+                    ax.contour(self.x, self.y, lead, levels=[0.0], colors="#333333", linewidths=0.9, zorder=1)
+            return []
+        keys = []
+        for level, label in ((0.0, "f = 0"), (-1.0, "f = ±1"), (1.0, "")):
+            inside = self.values.min() < level < self.values.max()
+            if inside and (level == 0 or self.margin):
+                dashes: Any = "-" if level == 0 else "--"
+                width = 1.5 if level == 0 else 1.0
+                look = {"colors": "black", "linestyles": dashes, "linewidths": width, "zorder": 1}
+                ax.contour(self.x, self.y, self.values, levels=[level], **look)
+                keys += [Line2D([], [], color="black", linestyle=dashes, linewidth=width, label=label)] if label else []
+        return keys
+
+    def _data(self, ax: Any, own: Sequence[Any], size: float) -> list[Any]:
+        if self.points is None:
+            return []
+        look = {"s": size, "linewidths": 0.5, "edgecolors": "white", "zorder": 3}
+        if self.labels is None:
+            from matplotlib.patches import Patch
+
+            ax.scatter(*self.points.T, color="#444444", marker="o", **look)
+            return [Patch(color=colour, alpha=FILL, label=str(label)) for colour, label in zip(own, self.classes)]
+        keys = []
+        for c, label in enumerate(self.classes):
+            some = self.points[self.labels == label]
+            if len(some):
+                keys.append(
+                    ax.scatter(*some.T, color=own[c], marker=MARKERS[c % len(MARKERS)], label=str(label), **look)
+                )
+        return keys
+
+    def _rings(self, ax: Any, size: float) -> list[Any]:
+        if self.support is None:
+            return []
+        bounded = np.zeros(len(self.support), dtype=bool) if self.bounded is None else self.bounded
+        free = "support vectors" if self.bounded is None else "on the margin"
+        look: dict[str, Any] = {"s": 4 * size, "facecolors": "none", "edgecolors": "black", "zorder": 4}
+        keys = []
+        for some, line, width, label in ((~bounded, "-", 1.3, free), (bounded, ":", 0.9, "at the bound")):
+            if some.any():
+                at = self.support[some].T
+                keys.append(ax.scatter(*at, linestyles=line, linewidths=width, label=label, **look))
+        return keys
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("Pictures need matplotlib: pip install 'mercer[plot]'.") from error
+    return plt
+
+
+def _colours(k: int) -> list[Any]:
+    """A colour for each of k classes: the palette, and from there on the whole circle."""
+    if k <= len(COLOURS):
+        return list(COLOURS[:k])
+    import matplotlib as mpl
+
+    return [mpl.colormaps["hsv"](c / k) for c in range(k)]
+
+
+def _numbers(X: Any) -> tuple[NDArray[Any], list[str]]:
+    """The data as a matrix of two columns or more, and their names."""
+    required = "X must be a matrix of numbers with at least two columns"
+    try:
+        data = np.asarray(X.toarray() if sp.issparse(X) else X)
+        data = data if data.dtype.kind == "f" else data.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(required, got=type(X).__name__, advice="Surfaces are drawn of vectors.") from None
+    if data.ndim != 2 or data.shape[1] < 2 or not len(data):
+        advice = "Over one column draw decision_function as a curve." if data.ndim == 2 and len(data) else "Check it."
+        raise InvalidInput(required, got=f"shape {data.shape}", advice=advice)
+    return data, [str(name) for name in getattr(X, "columns", [f"column {j}" for j in range(data.shape[1])])]
+
+
+def _chosen(columns: Sequence[Any], names: Sequence[str]) -> list[int]:
+    """The positions of the two columns."""
+    required = f"`columns` must be two different columns of {len(names)}, by position or name"
+    found = []
+    for column in columns:
+        if column in names:
+            found.append(names.index(column))
+        elif isinstance(column, (int, np.integer)) and -len(names) <= column < len(names):
+            found.append(int(column) % len(names))
+        else:
+            raise InvalidInput(required, got=repr(column), advice="Such as (0, 1).")
+    if len(found) != 2 or found[0] == found[1]:
+        raise InvalidInput(required, got=repr(columns), advice="Such as (0, 1).")
+    return found
+
+
+def _middle(data: NDArray[Any], at: Any) -> Matrix:
+    if at is None:
+        return np.median(data, axis=0).astype(np.float64)
+    values = np.asarray(at, dtype=np.float64)
+    if values.shape != data.shape[1:] or not np.isfinite(values).all():
+        raise InvalidInput(
+            f"`at` must hold {data.shape[1]} finite numbers, one per column",
+            got=f"shape {values.shape}",
+            advice="The two that are shown may be anything.",
+        )
+    return values
+
+
+def _leads(estimator: Any, grid: Any, classes: NDArray[Any]) -> tuple[Matrix, Matrix | None]:
+    """What is predicted, as one function per class that is positive there, and f itself where there is one.
+
+    Values that decide the prediction give smooth boundaries; else the prediction itself does.
+    """
+    predicted = np.asarray(estimator.predict(grid))
+    leads = np.where(predicted == classes[:, None], 1.0, -1.0)
+    if not hasattr(estimator, "decision_function"):
+        return leads, None
+    values = np.asarray(estimator.decision_function(grid), dtype=np.float64)
+    if values.ndim == 1:
+        smooth = np.stack([-values, values])
+    else:
+        best = np.sort(values, axis=1)[:, -2:]
+        smooth = np.where(values == best[:, 1:], values - best[:, :1], values - best[:, 1:]).T
+    if len(smooth) == len(leads) and not ((smooth > 0) & (leads < 0)).any():
+        leads = smooth
+    return leads, values if values.ndim == 1 else None
+
+
+def _support(estimator: Any, last: Any, data: NDArray[Any], two: list[int]) -> tuple[Any, Any]:
+    """The support vectors in the two columns, and which of them are at their bound."""
+    positions = getattr(last, "support_", None)
+    vectors = getattr(last, "support_vectors_", None)
+    if positions is None or vectors is None:
+        return None, None
+    if last is not estimator:
+        if not len(positions) or positions.max() >= len(data):
+            return None, None
+        found = data[positions]
+    else:
+        found = np.asarray(vectors.toarray() if sp.issparse(vectors) else vectors)
+    if found.ndim != 2 or found.shape[1] != data.shape[1]:
+        return None, None
+    return found[:, two], getattr(last, "bounded_", None)
