@@ -57,6 +57,8 @@ from mercer.solvers import smo
 
 FOLDS = 5
 """Of the calibration."""
+FEW = 12
+"""Up to so many classes all pairs' functions are summed over all support vectors; of more, each over those it has."""
 DEAR = 300
 """Columns × passes from which the whole matrix of vectors is computed once and kept, where it fits."""
 
@@ -341,7 +343,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
 
     def _values(self, points: Points) -> Matrix:
         """f of every part, shape (m, parts)."""
-        if not hasattr(self, "_ends") or self._pairwise():
+        if not hasattr(self, "_ends") or self._pairwise() or len(self.classes_) <= FEW:
             return self.function_(points).reshape(points.n, -1).astype(np.float64, copy=False)
         return pair_values(self.kernel_, self._support, self._ends, self.dual_coef_, self.intercept_, points)
 

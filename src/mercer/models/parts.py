@@ -173,7 +173,7 @@ def pair_values(f: Similarity, support: Points, ends: Any, coef: Matrix, b: Matr
         columns = by_class.reshape(len(K), -1)
         values[rows] = columns.take(first, axis=1) + columns.take(second, axis=1) + b
 
-    tiling.stripes(points.n, work, rows=int(np.clip(2**21 // max(1, support.n), 16, 256)))
+    tiling.stripes(points.n, work, rows=int(np.clip(2**21 // max(1, support.n), 16, 1024)))
     return values
 
 
