@@ -333,6 +333,9 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
     @cached_property
     def function_(self) -> Expansion:  # type: ignore[override]
         """f = Σ βᵢ k(xᵢ, ·) + b over the support vectors, one per pair of classes."""
+        return self._of_pairs()
+
+    def _of_pairs(self) -> Expansion:
         k = len(self.classes_)
         coef = np.zeros((len(self.support_), k * (k - 1) // 2))
         for p, (a, b) in enumerate(combinations(range(k), 2)):
