@@ -212,6 +212,8 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
             self.support_, self.dual_coef_, self.intercept_ = data.kept[used], coef[used], intercept
             self._support = data.points.take(used)
             self._ends = np.searchsorted(data.codes[used], np.arange(k + 1))
+            if k <= FEW:
+                self.function_ = self._of_pairs()
         self.n_support_ = np.bincount(data.codes[used], minlength=k)
         largest = float(np.abs(self.kernel_.diag(data.points)).max())
         spread = largest if self.kernel_.tags.nonnegative else 2 * largest  # |k(x, x')| ≤ the largest k(x, x)
