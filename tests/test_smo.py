@@ -17,6 +17,7 @@ from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
 
 import mercer as mc
 from mercer._loops import smo as loops
+from mercer.kernels import tiling
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
 
@@ -266,6 +267,46 @@ def test_the_gap_is_that_of_float64_values(far: float, whole: int, monkeypatch: 
     monkeypatch.setattr(smo._Run, "exactly", exact)
     require_optimal(problem, smo.solve(problem), 1e-3, K)
     assert 0 < sum(looked_at) < 1500
+
+
+@pytest.mark.parametrize("seed", [50, 79, 83])
+def test_the_gap_is_right_where_a_few_rows_are_a_thousand_times_larger(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their float32 error is a thousand times the others', on which it is measured."""
+    monkeypatch.setattr(smo, "FEW", 0)
+    rng = np.random.default_rng(seed)
+    n = 2600
+    X = rng.normal(size=(n, 3))
+    y = np.where(X[:, 0] + 2 * rng.normal(size=n) > 0, 1.0, -1.0)
+    X[rng.choice(n, 3), 1:] *= 1000.0
+    problem = classification(X, y, 0.1, mc.Linear())
+    found = smo.solve(problem, max_iter=30_000)
+    g = X @ (X.T @ found.beta) + problem.linear
+    gap = g[found.beta > problem.lower].max() - g[found.beta < problem.upper].min()
+    assert found.gap == pytest.approx(max(gap, 0.0), rel=1e-6, abs=1e-9)
+
+
+def test_a_worker_that_is_told_to_stop_leaves_a_true_iterate() -> None:
+    """Products are finished, so that gap and gradient belong to the coefficients, and the status says why it ended."""
+    X, y = blobs(900)
+    found: list[smo.Optimum] = []
+    problem = classification(X, y, 1e6)
+
+    def work() -> None:
+        found.append(smo.solve(problem, tol=1e-9))
+
+    def stop() -> None:
+        event = tiling._local.stop
+        time.sleep(0.2)
+        event.set()
+
+    tiling.run([work, stop])
+    (optimum,) = found
+    assert optimum.status == "interrupted"
+    K = exactly(problem)
+    g = K @ optimum.beta + problem.linear
+    np.testing.assert_allclose(optimum.gradient, g, atol=1e-9 * np.abs(optimum.beta).sum())
 
 
 def test_float32_that_is_far_off_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

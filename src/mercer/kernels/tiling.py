@@ -124,6 +124,20 @@ def stopped() -> bool:
     return stop is not None and stop.is_set()
 
 
+@contextlib.contextmanager
+def to_the_end() -> Iterator[Callable[[], bool]]:
+    """Within, every tile is computed even if this worker should give up; what is yielded says whether it should.
+
+    For those who must not see half a product: they look for themselves, where they can leave.
+    """
+    stop: threading.Event | None = getattr(_local, "stop", None)
+    _local.stop = None
+    try:
+        yield lambda: stop is not None and stop.is_set()
+    finally:
+        _local.stop = stop
+
+
 def workspace() -> Workspace:
     """This thread's scratch buffers."""
     if not hasattr(_local, "workspace"):

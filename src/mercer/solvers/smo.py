@@ -141,12 +141,13 @@ def solve(
     >>> found.beta, found.objective, found.status
     (array([ 0. , -0.5,  0.5,  0. ]), -0.5, 'converged')
     """
-    run = _Run(problem, tol, max_iter, max_time, progress, budget, {} if kept is None else kept)
-    try:
-        return run.solve()
-    except KeyboardInterrupt:
-        run.status = "interrupted"
-        raise Interrupted(run.optimum(run.gradient())) from None
+    with tiling.to_the_end() as stopped:
+        run = _Run(problem, tol, max_iter, max_time, progress, budget, {} if kept is None else kept, stopped)
+        try:
+            return run.solve()
+        except KeyboardInterrupt:
+            run.status = "interrupted"
+            raise Interrupted(run.optimum(run.gradient())) from None
 
 
 class _Fused:
@@ -272,7 +273,9 @@ class _Run:
         progress: Callable[[Progress], bool] | None,
         budget: Any,
         kept: dict[Any, Any],
+        stopped: Callable[[], bool],
     ) -> None:
+        self.stopped = stopped
         self.tol, self.progress, self.budget, self.kept = float(tol), progress, budget, kept
         # Some of the Gram's points are points of their own; several variables for a point are not.
         subset = problem.rows is not None and problem.size <= problem.gram.shape[0]
@@ -289,14 +292,26 @@ class _Run:
         self.largest = self._largest()
         self.endless = bool(np.isinf(problem.lower).any() or np.isinf(problem.upper).any())
 
+    def _roots(self) -> Matrix:
+        """√|k(x, x)| of every point of the Gram: what a value of K is large or small against."""
+        if "roots" not in self.kept:
+            diagonal = np.abs(self.problem.gram.kernel.diagonal(self.problem.gram.x)).astype(np.float64)
+            self.kept["roots"] = np.sqrt(diagonal)
+        found: Matrix = self.kept["roots"]
+        return found
+
     def _largest(self) -> float:
         """The greatest |k(x, x)|."""
-        kernel = self.problem.gram.kernel
-        if kernel.tags.normalised:
-            return 1.0
-        if "largest" not in self.kept:
-            self.kept["largest"] = float(np.abs(kernel.diagonal(self.problem.gram.x)).max()) or 1.0
-        return float(self.kept["largest"])
+        return 1.0 if self.problem.gram.kernel.tags.normalised else float(self._roots().max() ** 2) or 1.0
+
+    def sizes(self) -> Matrix:
+        """What the error of a variable's gradient is in proportion to: √|k(x, x)| of its point."""
+        p = self.problem
+        if p.gram.kernel.tags.normalised:
+            return np.ones(p.size)
+        roots = np.maximum(self._roots(), 1e-12 * float(np.sqrt(self.largest)))
+        roots = roots if self.chosen is None else roots[self.chosen]
+        return roots if p.rows is None else roots[p.rows]
 
     def values(self, dtype: Any, limit: int) -> _Values:
         """Kernel values in this dtype, prepared once for the Gram."""
@@ -334,8 +349,8 @@ class _Run:
     def decided(self, values: _Values) -> Matrix:
         """Kβ + q of these values, with float64 ones wherever they could decide the gap.
 
-        By how much the two differ is seen where both are known: at rows here and there, and at all that are so near
-        an end of the gap that `SURE` times as much would carry them over it.
+        By how much the two differ, in units of √k(x, x), is seen where both are known: at rows here and there, and at
+        all that are so near an end of the gap that `SURE` times as much would carry them over it.
         """
         p = self.problem
         if values.dtype != np.float64 and p.size * np.count_nonzero(self.beta) <= FEW:
@@ -345,19 +360,19 @@ class _Run:
             return g
         known = np.zeros(p.size, dtype=bool)
         todo = np.linspace(0, p.size - 1, min(p.size, SAMPLED)).astype(np.int64)
-        off = 0.0
+        off, sizes = 0.0, self.sizes()
         while len(todo):
             exact = self.exactly(todo)
-            off = max(off, float(np.abs(exact - g[todo]).max()))
+            off = max(off, float((np.abs(exact - g[todo]) / sizes[todo]).max()))
             g[todo], known[todo] = exact, True
-            margin = SURE * off
+            margin = SURE * off * sizes
             near = np.zeros(p.size, dtype=bool)
             for member in p.members():
                 up, low = p.ends(self.beta, g, member)
                 grow, shrink = self.beta < p.upper, self.beta > p.lower
                 near |= member & ((grow & (g <= up + margin)) | (shrink & (g >= low - margin)))
             todo = np.flatnonzero(near & ~known)
-            if 2 * len(todo) > p.size or 5 * margin > self.tol:
+            if 2 * len(todo) > p.size or 5 * float(np.median(margin)) > self.tol:
                 return self.gradient()
         return g
 
@@ -418,7 +433,7 @@ class _Run:
 
     def over(self, gap: float, at: Matrix | _Part) -> bool:
         """Whether to stop before the tolerance is reached."""
-        if tiling.stopped():
+        if self.stopped():
             self.status = "interrupted"
         elif self.endless and np.abs(self.beta).max() > UNBOUNDED / self.largest:
             self.status = "unbounded: no function meets the constraints"
