@@ -533,6 +533,23 @@ def test_neighbours_over_many_tiles(n):
     np.testing.assert_allclose(distances, mc.distance(k, Z, X)[np.arange(600)[:, None], indices], rtol=1e-12)
 
 
+def test_far_from_all_points_the_logarithm_orders_them():
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(1500, 2)), 1e4 + rng.normal(size=(300, 2))
+    distances, indices = mc.nearest(mc.Gaussian(1.0), X, Z, 3)  # all values of k underflow
+    D = np.sqrt(((Z[:, None] - X[None]) ** 2).sum(axis=2))
+    np.testing.assert_array_equal(indices, np.argsort(D, axis=1, kind="stable")[:, :3])
+    np.testing.assert_allclose(distances, math.sqrt(2), rtol=1e-15)
+
+
+@pytest.mark.parametrize("n", [1, 127, 128, 129, 1500])
+def test_equal_distances_over_many_tiles(n):
+    X = np.random.default_rng(0).integers(0, 3, (1500, 2)).astype(float)
+    D = mc.distance(mc.Linear(), X[:40], X)
+    _, indices = mc.nearest(mc.Linear(), X, X[:40], n)
+    np.testing.assert_array_equal(indices, np.argsort(D, axis=1, kind="stable")[:, :n])
+
+
 def test_equally_near_points_come_in_order():
     X = np.repeat(np.arange(3), 1000).astype(str)
     _, indices = mc.nearest(mc.Delta(), list(X), ["1", "2", "9"], 4)

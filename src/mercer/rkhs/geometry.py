@@ -22,9 +22,13 @@ from mercer.kernels.elementwise import require_finite
 from mercer.kernels.nodes import Node, Scaled, Sum
 from mercer.kernels.points import Array, Points
 from mercer.kernels.proof import Proof, Unproven
+from mercer.kernels.tiling import TILE_COLS
 from mercer.memory import budget, within
 from mercer.rkhs.expansion import Expansion, coordinates
 from mercer.rkhs.space import hilbert, streamed
+
+FIRST, ENTRIES = 128, 2**20
+"""Columns that give the first neighbours, at least; distances that one thread holds at a time, at most."""
 
 
 class _SquaredDistance(Node):
@@ -191,43 +195,104 @@ def nearest(kernel: Kernel, X: Any, Z: Any, n: int = 1) -> tuple[Array, NDArray[
         raise InvalidInput(
             f"`n` must be a whole number from 1 to the number of points, {x.n}", got=repr(n), advice="Ask for fewer."
         )
+    n = int(n)
     squared = _SquaredDistance(kernel)
     pair = squared.pair(z, x, np.float64)
+    # Where log k is known it orders the points, also where all values of k underflow; only the chosen need d².
+    by_log = kernel.exact_log and kernel.tags.normalised
     distances, indices = np.empty((z.n, n)), np.empty((z.n, n), np.int64)
+    first = min(x.n, max(n, FIRST))
+    spans = [slice(0, first), *(slice(first + s.start, first + s.stop) for s in tiling.spans(x.n - first, TILE_COLS))]
 
     def search(rows: slice, share: int) -> None:
-        found, where = np.empty((rows.stop - rows.start, 0)), np.empty((rows.stop - rows.start, 0), np.int64)
         space = tiling.workspace()
         mark = space.used
-        for cols in tiling.spans(x.n, tiling.TILE_COLS):
+        best = _Nearest(rows.stop - rows.start, n)
+        for cols in spans:
             block = pair.block(rows, cols, space)
             try:
                 tile = block.scratch()
-                squared.tile(block, tile)
-                found = np.concatenate([found, np.maximum(tile, 0.0)], axis=1)
+                if by_log:
+                    with np.errstate(over="ignore", invalid="ignore"):
+                        kernel.log_tile(block, tile)
+                    np.negative(tile, out=tile)
+                else:
+                    squared.tile(block, tile)
+                    np.maximum(tile, 0.0, out=tile)
+                best.add(tile, cols.start)
             finally:
                 space.release(mark)
-            places = np.broadcast_to(np.arange(cols.start, cols.stop), block.shape)
-            where = np.concatenate([where, places], axis=1)
-            best = _smallest(found, int(n))
-            found, where = np.take_along_axis(found, best, 1), np.take_along_axis(where, best, 1)
-        distances[rows], indices[rows] = np.sqrt(found), where
+        found, indices[rows] = best.sorted()
+        distances[rows] = np.sqrt(-2.0 * np.expm1(-found) if by_log else found)
 
-    tiling.stripes(z.n, search, rows=tiling.TILE_ROWS)
+    tiling.stripes(z.n, search, rows=max(1, min(tiling.TILE_ROWS, ENTRIES // first)))
     return distances.astype(_dtype(kernel, x, z), copy=False), indices
+
+
+class _Nearest:
+    """The n smallest entries of every row of a matrix that comes tile by tile, from left to right.
+
+    After a few tiles hardly an entry is below the n-th smallest of its row so far: one comparison is all that most of
+    them cost. Those that are wait until there are enough to be worth a merge.
+    """
+
+    def __init__(self, rows: int, n: int) -> None:
+        self.n = n
+        self.values, self.places = np.empty((rows, 0)), np.empty((rows, 0), np.int64)
+        self.limits = np.full((rows, 1), np.inf)
+        self.waiting: list[tuple[Array, Array, Array]] = []
+
+    def add(self, tile: Array, start: int) -> None:
+        """Look at columns start, start + 1, …; the first tile has n of them at least."""
+        if start == 0:
+            self._keep(tile, np.broadcast_to(np.arange(tile.shape[1]), tile.shape))
+            return
+        row, column = np.divmod(np.flatnonzero(tile < self.limits), tile.shape[1])
+        self.waiting.append((row, tile[row, column], start + column))
+        if len(self.waiting) == 8 or sum(len(row) for row, *_ in self.waiting) > tile.shape[0] * max(self.n, 16):
+            self._merge()
+
+    def sorted(self) -> tuple[Array, NDArray[np.int64]]:
+        """Values and columns, smallest first; of equal ones the first."""
+        self._merge()
+        order = np.argsort(self.values, axis=1, kind="stable")
+        return np.take_along_axis(self.values, order, 1), np.take_along_axis(self.places, order, 1)
+
+    def _merge(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        if not any(len(row) for row, *_ in waiting):
+            return
+        row, value, place = (np.concatenate(part) for part in zip(*waiting))
+        order = np.argsort(row, kind="stable")  # within a row from left to right, as they came
+        row, counts = row[order], np.bincount(row, minlength=len(self.limits))
+        column = self.n + np.arange(len(row)) - (np.cumsum(counts) - counts)[row]
+        values = np.full((len(self.limits), self.n + counts.max()), np.inf)
+        places = np.zeros(values.shape, np.int64)
+        values[:, : self.n], places[:, : self.n] = self.values, self.places
+        values[row, column], places[row, column] = value[order], place[order]
+        self._keep(values, places)
+
+    def _keep(self, values: Array, places: NDArray[np.int64]) -> None:
+        chosen = _among_smallest(values, self.n)
+        self.values, self.places = np.take_along_axis(values, chosen, 1), np.take_along_axis(places, chosen, 1)
+        self.limits = self.values.max(axis=1, keepdims=True)
 
 
 def _smallest(values: Array, n: int) -> NDArray[np.int64]:
     """Columns of the n smallest entries of every row, in order; of equal ones the first."""
-    if n < values.shape[1]:
-        last = np.partition(values, n - 1, axis=1)[:, n - 1 : n]
-        # 0 below the n-th smallest, 1 at it, 2 above: a stable sort of these takes few ties, and the first.
-        rank = (values >= last).astype(np.int8) + (values > last)
-        chosen = np.argsort(rank, axis=1, kind="stable")[:, :n]
-    else:
-        chosen = np.broadcast_to(np.arange(values.shape[1]), values.shape)
+    chosen = _among_smallest(values, n)
     order = np.argsort(np.take_along_axis(values, chosen, 1), axis=1, kind="stable")
     return np.take_along_axis(chosen, order, 1)
+
+
+def _among_smallest(values: Array, n: int) -> NDArray[np.int64]:
+    """The same columns, equal entries from left to right, but not sorted."""
+    if n == values.shape[1]:
+        return np.broadcast_to(np.arange(n), values.shape)
+    last = np.partition(values, n - 1, axis=1)[:, n - 1 : n]
+    # 0 below the n-th smallest, 1 at it, 2 above: a stable sort of these takes few ties, and the first.
+    rank = (values >= last).astype(np.int8) + (values > last)
+    return np.argsort(rank, axis=1, kind="stable")[:, :n]
 
 
 def _dtype(kernel: Similarity, x: Points, z: Points | None) -> np.dtype[Any]:

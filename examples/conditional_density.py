@@ -1,0 +1,72 @@
+"""The conditional density of a noisy sine: lecture 004's picture.
+
+A Gaussian on every point (x, t) is a density of both; given x it is one of t. Its mean is Nadaraya-Watson, its standard
+deviation the band. Left: the data, the curve of one standard deviation of every component, the mean and two standard
+deviations. Right: the density itself, and what it says at three places.
+
+Run `python examples/conditional_density.py`; the picture is written to out/conditional_density.png.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+
+import mercer as mc
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.patches import Ellipse
+
+GREEN, RED, BLUE, INK = "#1e8449", "#c0392b", "#2471a3", "#222222"
+WIDTH, HEIGHT = 0.055, 0.16
+
+
+def main() -> None:
+    plt.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": INK})
+    rng = np.random.default_rng(4)
+    X = rng.uniform(0, 1, (40, 1))
+    t = np.sin(2 * np.pi * X[:, 0]) + 0.2 * rng.normal(size=40)
+    model = mc.ConditionalDensity(bandwidth=WIDTH, target_bandwidth=HEIGHT).fit(X, t)
+    x = np.linspace(0, 1, 300)[:, None]
+    mean, std = model.predict(x, return_std=True)
+    smoother = mc.NadarayaWatsonRegressor(bandwidth=WIDTH).fit(X, t)
+    print(f"The mean differs from Nadaraya-Watson by {np.abs(mean - smoother.predict(x)).max():.1g} at the most.")
+
+    figure, (left, middle, right) = plt.subplots(
+        1, 3, figsize=(14, 4.6), layout="constrained", width_ratios=(1.3, 1.3, 0.9)
+    )
+    left.fill_between(x[:, 0], mean - 2 * std, mean + 2 * std, color=RED, alpha=0.15, lw=0, label="± 2 std")
+    for (a,), b in zip(X, t):
+        left.add_patch(Ellipse((a, b), 2 * WIDTH, 2 * HEIGHT, fill=False, ec=BLUE, lw=0.5, alpha=0.6))
+    left.plot(x, np.sin(2 * np.pi * x), color=GREEN, lw=1.5, ls="--", label="sin 2πx")
+    left.plot(X, t, "o", color=BLUE, ms=4, label="data")
+    left.plot(x, mean, color=RED, lw=2, label="mean of t given x")
+    left.set(xlim=(0, 1), ylim=(-1.9, 1.9), xlabel="x", ylabel="t", title="data, their one-σ contours, mean and band")
+    left.legend(fontsize=8)
+
+    levels = np.linspace(-1.9, 1.9, 240)
+    density = np.array([model.pdf(x, np.full(len(x), level)) for level in levels])
+    image = middle.pcolormesh(x[:, 0], levels, density, cmap="Greys", vmin=0, shading="auto", rasterized=True)
+    figure.colorbar(image, ax=middle, label="p(t | x)")
+    for p, style in ((0.1, ":"), (0.5, "-"), (0.9, ":")):
+        middle.plot(x, model.quantile(x, p), color=RED, lw=1.2, ls=style, label=f"{100 * p:.0f} % quantile")
+    middle.set(xlim=(0, 1), ylim=(-1.9, 1.9), xlabel="x", title="the conditional density and its quantiles")
+    middle.legend(fontsize=8)
+
+    for at, color in zip((0.1, 0.5, 0.8), (BLUE, RED, GREEN)):
+        right.plot(
+            levels, model.pdf(np.full((len(levels), 1), at), levels), color=color, lw=2, label=f"p(t | x = {at})"
+        )
+    right.set(xlabel="t", title="at three places")
+    right.legend(fontsize=8)
+    path = Path("out/conditional_density.png")
+    path.parent.mkdir(exist_ok=True)
+    figure.savefig(path, dpi=150)
+    print(f"The picture: {path}")
+
+
+if __name__ == "__main__":
+    main()

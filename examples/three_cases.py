@@ -1,0 +1,66 @@
+"""Kernel regression on lecture 000's three cases: a line, a sine on a line, and nothing at all.
+
+Nadaraya-Watson and local lines with widths chosen by leave-one-out, with bands of the mean and of new targets. On pure
+noise the best width is the widest: the answer is the mean, and the effective number of neighbours says so.
+
+Run `python examples/three_cases.py`; the picture is written to out/three_cases.png.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+
+import mercer as mc
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+INK, RED, BLUE = "#222222", "#c0392b", "#2471a3"
+CASES = {
+    "linear + noise": lambda x, e: 0.8 * x - 1 + 0.5 * e,
+    "sine + linear + noise": lambda x, e: np.sin(2 * x) + 0.5 * x - 1 + 0.35 * e,
+    "completely random": lambda x, e: e,
+}
+
+
+def main() -> None:
+    plt.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": INK})
+    rng = np.random.default_rng(3)
+    X = np.sort(rng.uniform(0, 6, 150))[:, None]
+    noise = rng.normal(size=150)
+    x = np.linspace(-0.3, 6.3, 400)[:, None]
+    figure, axes = plt.subplots(2, 3, figsize=(13, 7), layout="constrained", sharex=True, sharey="col")
+    for column, (name, target) in enumerate(CASES.items()):
+        y = target(X[:, 0], noise)
+        for axis, model in zip(
+            axes[:, column],
+            (mc.NadarayaWatsonRegressor(bandwidth="loo"), mc.LocalRegression(degree=1, bandwidth="loo")),
+        ):
+            model.fit(X, y)
+            interval = model.predict_interval(x, coverage=0.9)
+            band = model.bands(x, coverage=0.95)
+            axis.fill_between(x[:, 0], *interval.T, color=BLUE, alpha=0.10, lw=0, label="90 % of new targets")
+            axis.fill_between(x[:, 0], *band.T, color=RED, alpha=0.22, lw=0, label="95 % band of the mean")
+            axis.plot(X, y, ".", color=INK, ms=4, alpha=0.6)
+            if column < 2:
+                axis.plot(x, target(x[:, 0], 0.0), color=INK, lw=1, ls="--", label="without noise")
+            axis.plot(x, model.predict(x), color=RED, lw=2)
+            width, size = float(np.ravel(model.bandwidth_)[0]), np.median(model.effective_sample_size(X))
+            axis.set_title(
+                f"{name}: width {width:.2g}, {size:.0f} neighbours, LOO R² {model.loo_score_:.2f}", fontsize=9.5
+            )
+            print(f"{type(model).__name__:>24}, {name}: width {width:.3g}, leave-one-out R² {model.loo_score_:.3f}")
+    axes[0, 0].set_ylabel("Nadaraya-Watson")
+    axes[1, 0].set_ylabel("local lines")
+    axes[0, 0].legend(fontsize=8, loc="lower right")
+    path = Path("out/three_cases.png")
+    path.parent.mkdir(exist_ok=True)
+    figure.savefig(path, dpi=150)
+    print(f"The picture: {path}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,379 @@
+"""Conformal intervals: a distribution-free guarantee around any regressor, from the residuals of rows it did not see.
+
+Where rows are exchangeable, the rank of a new residual among n held-out ones is uniform: it is at most the
+⌈(n + 1)·coverage⌉-th smallest with a probability of at least `coverage`, whatever the model and the distribution. To
+hold rows out once is "split"; to hold out every row in turn uses all of them, at the price of several fits (Barber,
+Candès, Ramdas and Tibshirani, Predictive inference with the jackknife+, Annals of Statistics 2021).
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.model_selection import check_cv
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.errors import InvalidInput
+from mercer.kernels import tiling
+from mercer.kernels.base import Kernel, Similarity
+from mercer.kernels.points import Points, take
+from mercer.models.base import Matrix, shortened, targets, training_points
+from mercer.models.gaussian_process import GaussianProcessRegressor
+from mercer.models.kernel_ridge import KernelRidge
+from mercer.models.nadaraya_watson import NadarayaWatsonRegressor
+from mercer.models.ridge import Ridge
+from mercer.models.smoother import GaussianSmoother, _rank, _share
+from mercer.tuning.search import generator
+
+Index = NDArray[np.int64]
+
+ENTRIES = 2**23
+"""Ends of intervals held at a time."""
+METHODS = ("split", "cv+", "jackknife+")
+
+
+def plus_ends(others: Matrix, spreads: Matrix, rank: int) -> Matrix:
+    """The interval of jackknife+ and CV+: between quantiles of f₋ᵢ(z) − sᵢ and f₋ᵢ(z) + sᵢ over the n held-out rows i.
+
+    Parameters
+    ----------
+    others : f₋ᵢ(z), shape (m, n, t).
+    spreads : sᵢ ≥ 0, shape (n, t) or (m, n, t).
+    rank : ⌈(n + 1)·coverage⌉, which of the n sorted values is the upper end.
+
+    Returns
+    -------
+    shape (m, t, 2). Where the quantiles cross (a low coverage), both ends are their middle.
+    """
+    n = others.shape[1]
+    lower = np.partition(others - spreads, n - rank, axis=1)[:, n - rank]
+    upper = np.partition(others + spreads, rank - 1, axis=1)[:, rank - 1]
+    middle = 0.5 * (lower + upper)
+    return np.stack([np.minimum(lower, middle), np.maximum(upper, middle)], axis=-1)
+
+
+class ConformalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Prediction intervals with a finite-sample guarantee around any regressor, of this library or of scikit-learn.
+
+    Where rows are exchangeable (and the model treats them alike), a new target is in its interval with a probability of
+
+    - "split": at least `coverage`, and at most `coverage` + 1/(n + 1) if residuals do not tie; n rows are held out.
+    - "jackknife+": at least 1 − 2(1 − coverage), `coverage` in practice; all rows fit and all calibrate.
+    - "cv+": at least 1 − 2(1 − coverage) − √(2/n), `coverage` or a little more in practice; `cv` fits.
+
+    The probability is over the rows and the new point: no promise is made for every x. The plain jackknife, f(z) ± a
+    quantile of leave-one-out residuals, costs the same and has no guarantee at all (it fails for unstable models), so
+    it is not offered. jackknife+ moves the leave-one-out residuals around the leave-one-out predictions f₋ᵢ(z) at the
+    query instead. Models that know these in closed form (`KernelRidge`, `Ridge`, `GaussianProcessRegressor`,
+    `NadarayaWatsonRegressor` and `KernelNeighborsRegressor`, with a kernel and parameters that were given and not
+    chosen by the rows) take one fit, others n of them.
+
+    Parameters
+    ----------
+    model : a regressor; it is cloned, unless cv="prefit".
+    method : "split", "cv+" or "jackknife+".
+    cv : for "cv+" the number of folds, or a splitter that puts every row into one test fold; for "split" one of so
+        many parts is held out, or the first split of a splitter, or "prefit": the model is fitted already, and `fit` is
+        given rows that it has not seen.
+    normalised : whether residuals are divided by the model's own standard deviation, so that intervals are wide where
+        it says so: `predict_distribution`, or predict(X, return_std=True), > 0 on held-out rows.
+    random_state : for the folds; the same number gives the same ones.
+
+    Attributes
+    ----------
+    model_ : what predicts: fitted on all rows, for "split" on those that were not held out.
+    models_ : those that were fitted without a fold, one for each; empty in closed form.
+    residuals_ : |y − f(x)| of held-out rows, over the standard deviation where normalised; shape (n,) or (n, t).
+    n_calibration_ : n, the number of these rows. `coverage` can be n/(n + 1) at most.
+    fits_ : how many times the model was fitted.
+
+    >>> import numpy as np, mercer as mc
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 6, (1300, 1))
+    >>> y = np.sin(X[:, 0]) + 0.1 * rng.standard_t(2, size=1300)                    # heavy tails
+    >>> ridge = mc.KernelRidge(mc.Gaussian(1.0), alpha=0.1)
+    >>> model = mc.ConformalRegressor(ridge, method="jackknife+").fit(X[:300], y[:300])
+    >>> lower, upper = model.predict_interval(X[300:], coverage=0.9).T
+    >>> model.fits_, round(float(np.mean((lower <= y[300:]) & (y[300:] <= upper))), 2)
+    (1, 0.9)
+    """
+
+    def __init__(
+        self, model: Any, *, method: str = "split", cv: Any = 5, normalised: bool = False, random_state: Any = 0
+    ) -> None:
+        self.model = model
+        self.method = method
+        self.cv = cv
+        self.normalised = normalised
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if hasattr(self.model, "predict"):
+            own = get_tags(self.model)
+            tags.input_tags, tags.target_tags = own.input_tags, own.target_tags
+            tags.regressor_tags = own.regressor_tags
+        return tags
+
+    # -- fit ----------------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model to n points X and targets y, shape (n,) or (n, t), and measure it on rows it has not seen."""
+        self._check()
+        points = training_points(X)
+        Y, self._single = targets(y, points.n)
+        data = points.raw
+        self._train: Index | None
+        self.models_: list[Any]
+        if self.method == "split" and isinstance(self.cv, str):
+            check_is_fitted(self.model)
+            self.model_, self.models_, self.fits_, self._train = self.model, [], 0, None
+            self._residuals = self._held_out(self.model_, data, Y)
+        elif self.method == "split":
+            self._train, held_out = self._split(points, Y)
+            self.model_, self.models_, self.fits_ = self._fitted(data, Y, self._train), [], 1
+            rows = self._seen_by(self._train, take(data, held_out))
+            self._residuals = self._held_out(self.model_, rows, Y[held_out])
+        else:
+            self._fit_all(points, Y)
+        self.residuals_ = self._shaped(self._residuals)
+        self.n_calibration_ = len(self._residuals)
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+            if hasattr(self.model_, name):
+                setattr(self, name, getattr(self.model_, name))
+        if self._train is not None and get_tags(self.model).input_tags.pairwise:
+            self.n_features_in_ = points.n
+        return self
+
+    def _shaped(self, values: NDArray[Any]) -> NDArray[Any]:
+        """(m, t) as y was given: (m,) for a vector."""
+        return values[:, 0] if self._single else values
+
+    def _check(self) -> None:
+        if self.method not in METHODS:
+            raise InvalidInput(
+                "`method` must be 'split', 'cv+' or 'jackknife+'",
+                got=shortened(self.method),
+                advice="'jackknife+' for few rows, 'split' for many.",
+            )
+        if isinstance(self.model, type) or not all(
+            hasattr(self.model, name) for name in ("fit", "predict", "get_params")
+        ):
+            raise InvalidInput(
+                "`model` must be a regressor with fit and predict", got=shortened(self.model), advice="An instance."
+            )
+        prefit = isinstance(self.cv, str) and self.cv == "prefit" and self.method == "split"
+        if isinstance(self.cv, (str, bool)) and not prefit:
+            raise InvalidInput(
+                "`cv` must be a number of folds or a splitter, or for method='split' also 'prefit'",
+                got=f"{self.cv!r} with method={self.method!r}",
+                advice="Such as 5.",
+            )
+        if self.normalised and not _knows_std(self.model):
+            raise InvalidInput(
+                "normalised=True needs a model with predict(X, return_std=True) or predict_distribution(X)",
+                got=type(self.model).__name__,
+                advice="Use mc.GaussianProcessRegressor or mc.KernelNeighborsRegressor, or normalised=False.",
+            )
+
+    def _fit_all(self, points: Points, Y: Matrix) -> None:
+        """A model of all rows, and one without each fold, unless what they say at a query is known."""
+        data, n = points.raw, points.n
+        _require_two(n)
+        self.model_, self.models_, self.fits_, self._train = self._fitted(data, Y, None), [], 1, None
+        self._fold: Index = np.arange(n) if self.method == "jackknife+" else self._folds(points, Y)
+        if self.method == "jackknife+" and not self.normalised and _in_one_fit(self.model_):
+            predictions = np.asarray(self.model_.loo_predictions_, dtype=np.float64).reshape(Y.shape)
+            self._residuals = np.abs(Y - predictions)
+            return
+        self._residuals = np.empty_like(Y)
+        self._rows: list[Index] = []
+        for fold in range(int(self._fold.max()) + 1):
+            out, rest = np.flatnonzero(self._fold == fold), np.flatnonzero(self._fold != fold)
+            model = self._fitted(data, Y, rest)
+            self._residuals[out] = self._held_out(model, self._seen_by(rest, take(data, out)), Y[out])
+            self.models_.append(model)
+            self._rows.append(rest)
+        self.fits_ += len(self.models_)
+
+    def _fitted(self, X: Any, Y: Matrix, rows: Index | None) -> Any:
+        """A clone of the model, fitted on these rows."""
+        y = self._shaped(Y)
+        if rows is None:
+            return clone(self.model).fit(X, y)
+        return clone(self.model).fit(self._seen_by(rows, take(X, rows)), y[rows])
+
+    def _seen_by(self, rows: Index | None, X: Any) -> Any:
+        """X for a model of these rows: of a matrix in the place of X (bare Precomputed()), their columns."""
+        if rows is None or not get_tags(self.model).input_tags.pairwise:
+            return X
+        return np.asarray(X)[:, rows]
+
+    def _split(self, points: Points, Y: Matrix) -> tuple[Index, Index]:
+        """Rows to fit on, and rows that are held out."""
+        _require_two(points.n)
+        if isinstance(self.cv, (int, np.integer)):
+            fold = self._folds(points, Y)
+            return np.flatnonzero(fold != 0), np.flatnonzero(fold == 0)
+        train, held_out = next(iter(check_cv(self.cv).split(np.zeros((points.n, 1)), Y)))
+        both = np.intersect1d(train, held_out)
+        if len(both) or not len(train) or not len(held_out):
+            raise InvalidInput(
+                "`cv` must split rows into two parts that have none in common",
+                got=f"{len(train)} and {len(held_out)} rows, {len(both)} in common",
+                advice="Use KFold or ShuffleSplit.",
+            )
+        return np.asarray(train), np.asarray(held_out)
+
+    def _folds(self, points: Points, Y: Matrix) -> Index:
+        """The number of each row's fold."""
+        n, fold = points.n, np.full(points.n, -1)
+        if isinstance(self.cv, (int, np.integer)):
+            if self.cv < 2 or (self.cv > n and self.method != "split"):
+                raise InvalidInput(
+                    "`cv` must be at least 2 and at most the number of rows",
+                    got=f"{self.cv} for n_samples = {n}",
+                    advice="method='jackknife+' holds out every row by itself.",
+                )
+            for number, rows in enumerate(np.array_split(generator(self.random_state).permutation(n), int(self.cv))):
+                fold[rows] = number
+            return fold
+        times = np.zeros(n, dtype=int)
+        for number, (_, test) in enumerate(check_cv(self.cv).split(np.zeros((n, 1)), Y)):
+            fold[test] = number
+            times[test] += 1
+        if (times != 1).any():
+            raise InvalidInput(
+                "`cv` must put every row in one test fold",
+                got=f"{(times == 0).sum()} rows in none and {(times > 1).sum()} in several",
+                advice="Use KFold.",
+            )
+        return fold
+
+    def _held_out(self, model: Any, X: Any, Y: Matrix) -> Matrix:
+        """|y − f(x)| of rows that the model has not seen, over its standard deviation where normalised."""
+        mean, std = self._predicted(model, X, Y.shape[1])
+        if not (np.isfinite(std) & (std > 0)).all():
+            raise InvalidInput(
+                "normalised=True needs a model whose standard deviation is > 0 on rows it has not seen",
+                got=f"{std.min():.3g} at the least",
+                advice="Give it noise (`alpha`) or more neighbours, or set normalised=False.",
+            )
+        return np.abs(Y - mean) / std
+
+    def _predicted(self, model: Any, X: Any, t: int) -> tuple[Matrix, Matrix]:
+        """Predictions and standard deviations (ones, unless normalised), both (m, t)."""
+        if not self.normalised:
+            mean = np.asarray(model.predict(X), dtype=np.float64)
+            mean = mean.reshape(len(mean), t)
+            return mean, np.ones_like(mean)
+        known = hasattr(model, "predict_distribution")
+        mean, std = model.predict_distribution(X) if known else model.predict(X, return_std=True)
+        mean, std = (np.asarray(part, dtype=np.float64) for part in (mean, std))
+        return mean.reshape(len(mean), t), np.broadcast_to(std.reshape(len(std), -1), (len(std), t))
+
+    # -- predict ------------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """What `model_` predicts for m points."""
+        check_is_fitted(self)
+        return np.asarray(self.model_.predict(self._seen_by(self._train, X)))
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Matrix:
+        """Intervals that hold a new target with the given probability: see the class for what is guaranteed.
+
+        Parameters
+        ----------
+        X : m queries.
+        coverage : in (0, 1); n/(n + 1) at most, for n held-out rows.
+
+        Returns
+        -------
+        lower and upper ends, shape (m, 2); for t targets (m, t, 2), each of which has its own probability.
+        """
+        check_is_fitted(self)
+        residuals = self._residuals
+        n, t = residuals.shape
+        needed = math.ceil(_share(coverage) / (1.0 - coverage) - 1e-9)
+        if n < needed:
+            raise InvalidInput(
+                f"A finite interval of coverage {coverage:g} needs at least {needed} held-out rows",
+                got=f"{n} of them",
+                advice="Fit on more rows, ask for less coverage, or hold out every row by method='jackknife+'.",
+            )
+        rank = _rank(coverage, n)
+        if self.method == "split":
+            mean, std = self._predicted(self.model_, self._seen_by(self._train, X), t)
+            reach = np.partition(residuals, rank - 1, axis=0)[rank - 1] * std
+            return self._shaped(np.stack([mean - reach, mean + reach], axis=-1))
+        if not self.models_:
+            return self._in_closed_form(X, coverage, rank)
+        parts = [self._predicted(model, self._seen_by(rows, X), t) for model, rows in zip(self.models_, self._rows)]
+        means, stds = (np.stack(side, axis=1) for side in zip(*parts))  # (m, folds, t)
+        ends = np.empty((len(means), t, 2))
+        for span in tiling.spans(len(means), max(1, ENTRIES // (n * t))):
+            others, spreads = means[span][:, self._fold], stds[span][:, self._fold] * residuals
+            ends[span] = plus_ends(others, spreads, rank)
+        return self._shaped(ends)
+
+    def _in_closed_form(self, X: Any, coverage: float, rank: int) -> Matrix:
+        """Jackknife+ by what the one fitted model knows about the others."""
+        model = self.model_
+        if isinstance(model, NadarayaWatsonRegressor):
+            points, n = Points(X), len(self._residuals)
+            ends = np.empty((points.n, self._residuals.shape[1], 2))
+            for span in tiling.spans(points.n, max(1, ENTRIES // (n * ends.shape[1]))):
+                others = self._without_each(model, take(points.raw, np.arange(points.n)[span]))
+                ends[span] = plus_ends(others, self._residuals, rank)
+            return self._shaped(ends)
+        more = {"method": "jackknife+"} if isinstance(model, GaussianSmoother) else {}
+        return np.asarray(model.predict_interval(X, coverage, **more))
+
+    def _without_each(self, model: NadarayaWatsonRegressor, X: Any) -> Matrix:
+        """f₋ᵢ(z) = (f(z) − lᵢ(z) yᵢ)/(1 − lᵢ(z)) of a weighted mean, shape (m, n, t)."""
+        rows, L = model._rows, model.weights(X)
+        alone = L > 0.5
+        rest = np.where(alone, 1.0, 1.0 - L)[:, :, None]
+        others = ((L @ rows.y)[:, None] - L[:, :, None] * rows.y) / rest
+        for i in np.flatnonzero(alone.any(axis=0)):  # what is left has lost its digits: fit without that row
+            refitted = self._fitted(rows.points.raw, rows.y, np.delete(np.arange(len(rows)), i))
+            at = np.flatnonzero(alone[:, i])
+            others[at, i] = np.reshape(refitted.predict(take(X, at)), (len(at), -1))
+        return np.asarray(others)
+
+
+def _require_two(n: int) -> None:
+    if n < 2:
+        raise InvalidInput(
+            "Holding rows out needs at least two of them", got=f"n_samples = {n}", advice="Fit on more rows."
+        )
+
+
+def _knows_std(model: Any) -> bool:
+    return hasattr(model, "predict_distribution") or "return_std" in inspect.signature(model.predict).parameters
+
+
+def _in_one_fit(model: Any) -> bool:
+    """Whether a fitted model's own jackknife+ is what n refits would give: nothing about it was chosen by its rows."""
+    given = model.get_params(deep=False)
+    if isinstance(model, NadarayaWatsonRegressor):
+        known = given["kernel"] is None or isinstance(given["kernel"], Similarity)
+        chosen = isinstance(given["bandwidth"], str) or (given["kernel"] is None and given["bandwidth"] is None)
+        return known and not chosen and not get_tags(model).input_tags.pairwise
+    if not (isinstance(model, (KernelRidge, Ridge, GaussianProcessRegressor)) or hasattr(model, "_jackknife_plus")):
+        return False
+    return not (
+        ("kernel" in given and not isinstance(given["kernel"], Kernel))  # a rule, such as the median width
+        or given.get("features") is not None  # may be fitted to the rows
+        or any(isinstance(given.get(name), str) for name in ("alpha", "n_neighbors"))
+        or given.get("tune") is not None
+        or given.get("normalize_y", False)
+        or getattr(model, "solver_", None) == "nystrom"
+    )

@@ -1,0 +1,8 @@
+"""Memory-based methods: sums over the data, weighted by the similarity to each query, and what is made of them."""
+
+from __future__ import annotations
+
+from mercer.smoothing.plans import Plan, plan
+from mercer.smoothing.sums import Sums, exponents, sums
+
+__all__ = ["Plan", "Sums", "exponents", "plan", "sums"]

@@ -1,0 +1,204 @@
+"""Direct sums in the plane, in space and beyond: over the cells of a grid near each query, or over all points.
+
+Points are sorted by the cells of a grid; a query meets the cells within the reach of its weight. A Gaussian reaches as
+far as the tolerance asks: where a first sum shows that what was left out may count, the row is repeated with a longer
+reach.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.kernels import tiling
+
+if TYPE_CHECKING:
+    from mercer._loops.local_direct import Grid
+
+Float = NDArray[np.float64]
+Int = NDArray[np.int64]
+
+LONGEST = 30.0
+"""Reach of the Gaussian (in σ) beyond which its values come close to underflow."""
+CROWD = 16
+"""Points per cell that are aimed at."""
+GROUP = 64
+"""Queries that share one copy of the points."""
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """The sums that are asked for, of a Gaussian or a compact weight."""
+
+    kind: str
+    x: Float
+    """(n, d) points, in units of a power of two near σ, or of σ itself where it differs by column."""
+    V: Float
+    """(n, c) values."""
+    z: Float
+    """(m, d) queries."""
+    sigma: float
+    """The width in these units."""
+    ratios: Float
+    """(m,) inverse squares of the queries' scale."""
+    exponents: Int
+    """(M, d) of the monomials."""
+    tolerance: float
+    measure: int
+    """The column of V that bounds every row of it."""
+    own: Int | None
+    """(m,) the point that a query leaves out, or None."""
+
+    @property
+    def unit(self) -> float:
+        """Turns |v|² into the loop's argument: the exponent of 2, or |u|²."""
+        inverse = 1.0 / self.sigma**2
+        return 0.5 * math.log2(math.e) * inverse if self.kind == "Gaussian" else inverse
+
+    @property
+    def code(self) -> int:
+        from mercer._loops import local_direct
+
+        coarse = self.kind == "Gaussian" and self.tolerance >= 1e-10
+        return local_direct.COARSE if coarse else local_direct.KINDS[self.kind]
+
+    @property
+    def reach(self) -> float:
+        """How far weights count, in units of σ; a Gaussian's first guess."""
+        if self.kind != "Gaussian":
+            return 1.0 + 1e-9
+        share = self.V[:, self.measure].sum() / self.V[:, self.measure].min()
+        degree = int(self.exponents.sum(axis=1).max())
+        return math.sqrt(1.0 + 2.0 * (math.log(4.0 * share / self.tolerance) + 5.0 * degree))
+
+
+def all_pairs(space: Space) -> Float:
+    """Every query meets every point: totals (m, M, c)."""
+    m = len(space.z)
+    starts = np.arange(0, m, GROUP)
+    groups = np.zeros((len(starts), 5), dtype=np.int64)
+    groups[:, 0], groups[:, 1] = starts, np.minimum(starts + GROUP, m)
+    return _sums(space, space.x, space.V, space.z, space.ratios, space.own, groups, None, 1)
+
+
+def by_cells(space: Space) -> tuple[Float, Int]:
+    """totals (m, M, c) by cells, and the rows that they do not serve: queries too far from the points."""
+    totals = np.zeros((len(space.z), len(space.exponents), space.V.shape[1]))
+    rows, reach = np.arange(len(space.z)), space.reach
+    needed = np.full(len(rows), reach)
+    while len(rows):
+        totals[rows] = _within(space, rows, reach)
+        if space.kind != "Gaussian":
+            return totals, rows[:0]
+        needed = _needed(space, totals[rows], reach)
+        rows, needed = rows[needed > reach], needed[needed > reach]
+        if len(rows) == 0 or reach >= LONGEST:
+            break
+        # Most of those that are left are served by the median; a longer reach costs its cube.
+        reach = min(max(float(np.median(needed)), 1.2 * reach), LONGEST)
+    return totals, rows
+
+
+def _needed(space: Space, totals: Float, reach: float) -> Float:
+    """The reach that the sums found ask for: beyond it, everything together is below the tolerance."""
+    powers = space.exponents
+    needed = np.zeros(len(totals))
+    everything = float(space.V[:, space.measure].sum())
+    for k in range(0, int(powers.sum(axis=1).max()) + 1, 2):
+        # Σ w |u|ᵏ, up to a constant
+        pure = np.flatnonzero((powers.sum(axis=1) == k) & (powers.max(axis=1) == k))
+        size = totals[:, pure, space.measure].sum(axis=1) / space.sigma**k
+        with np.errstate(divide="ignore", over="ignore"):
+            # nobody found: twice as far, until somebody is
+            found = np.log(4.0 * everything * reach**k / (space.tolerance * np.maximum(size, 0.0)))
+        needed = np.maximum(needed, np.where(size > 0, np.sqrt(2.0 * np.maximum(found, 0.0)), 2.0 * reach))
+    return needed
+
+
+def _within(space: Space, rows: Int, reach: float) -> Float:
+    """totals of these rows over the cells within the reach."""
+    from mercer._loops.local_direct import Grid
+
+    n, d = space.x.shape
+    low, span = space.x.min(axis=0), np.ptp(space.x, axis=0)
+    # cells that hold about CROWD points if these were spread evenly, but not so small that most of the work is empty
+    volume = float(np.prod(np.maximum(span / space.sigma, 1e-3 * reach)))
+    side = min(max((CROWD * volume / n) ** (1.0 / d), reach / 5), reach)
+    # and not so many that their numbers overflow
+    side = max(side, float(span.max()) / space.sigma / 2.0**20)
+    width = side * space.sigma
+    shape = [int(c) for c in np.floor(span / width) + 1]
+    points, queries = _cells(space.x, low, width), _cells(space.z[rows], low, width)
+    points = np.minimum(points, np.array(shape) - 1)
+    numbers = points[:, 0]
+    for k in range(1, d):
+        numbers = numbers * shape[k] + points[:, k]
+    order = np.argsort(numbers, kind="stable")
+    numbers = numbers[order]
+    total = math.prod(shape)
+    if total <= 4 * n + 4096:
+        occupied, starts = np.empty(0, dtype=np.int64), np.searchsorted(numbers, np.arange(total + 1))
+    else:
+        occupied, first = np.unique(numbers, return_index=True)
+        starts = np.append(first, n)
+    dims = (1, *shape) if d == 2 else tuple(shape)
+    grid = Grid((dims[0], dims[1], dims[2]), side, reach, occupied, starts)
+    own = None
+    if space.own is None:
+        sequence = np.lexsort(queries.T[::-1])
+    else:
+        place = np.empty(n, dtype=np.int64)
+        place[order] = np.arange(n)
+        # the queries are points: in the order of the points those of one cell are together
+        sequence = np.argsort(place[space.own[rows]])
+        own = place[space.own[rows]][sequence]
+        queries = points[space.own[rows]]
+    cells = queries[sequence]
+    new = np.ones(len(rows), dtype=bool)
+    new[1:] = (cells[1:] != cells[:-1]).any(axis=1)
+    new[:: 4 * GROUP] = True
+    starts_of = np.flatnonzero(new)
+    groups = np.zeros((len(starts_of), 5), dtype=np.int64)
+    groups[:, 0], groups[:, 1] = starts_of, np.append(starts_of[1:], len(rows))
+    groups[:, 5 - d :] = cells[starts_of]
+    chosen = rows[sequence]
+    x, V = space.x[order], space.V[order]
+    results = _sums(space, x, V, space.z[chosen], space.ratios[chosen], own, groups, grid, 16)
+    totals = np.empty_like(results)
+    totals[sequence] = results
+    return totals
+
+
+def _cells(x: Float, low: Float, width: float) -> Int:
+    return np.clip(np.floor((x - low) / width), -(2.0**40), 2.0**40).astype(np.int64)
+
+
+def _sums(
+    space: Space,
+    x: Float,
+    V: Float,
+    z: Float,
+    ratios: Float,
+    own: Int | None,
+    groups: Int,
+    grid: Grid | None,
+    step: int,
+) -> Float:
+    """The compiled loop over the threads, `step` groups at a time."""
+    from mercer._loops import local_direct
+
+    columns, values = np.ascontiguousarray(x.T), np.ascontiguousarray(V.T)
+    z, of = np.ascontiguousarray(z), local_direct.monomials(space.exponents)
+    totals = np.zeros((len(z), len(space.exponents), V.shape[1]))
+
+    def work(span: slice, share: int) -> None:
+        local_direct.direct_sums(
+            space.code, columns, values, z, space.unit, ratios, of, groups[span], grid, own, totals
+        )
+
+    tiling.stripes(len(groups), work, rows=step)
+    return totals

@@ -1,0 +1,338 @@
+"""Local polynomials: weighted least squares around every query, from moments.
+
+    b(z) = argmin Σᵢ w(z, xᵢ) vᵢ (yᵢ − Σ_α b_α uᵢ^α)²,   so   S b = t,   S_αβ = Σ w v u^(α+β),   t_α = Σ w v u^α y.
+
+The value at z is b₀ = Σ lᵢ(z) yᵢ with lᵢ = w vᵢ aᵀφ(uᵢ), a = S⁻¹e₀; degree 0 is Nadaraya-Watson. S is factorised as
+LDLᵀ in graded order: pivot α is what is left of u^α after all monomials before it. Where nothing is left the points
+around z do not determine that coefficient, and it is 0: a fit of lower degree, as far as it has to be.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput
+from mercer.kernels import tiling
+from mercer.kernels.base import Similarity
+from mercer.kernels.block import Pair
+from mercer.kernels.nodes import Product, WeightProduct
+from mercer.kernels.points import Points
+from mercer.kernels.radial import ByWidth, Gaussian
+from mercer.kernels.stationary import Laplacian
+from mercer.kernels.views import On, WeightOn
+from mercer.kernels.weights import Biweight, Epanechnikov, Uniform
+from mercer.smoothing.sums import Sums, exponents, sums
+from mercer.smoothing.sums_tiled import Stretched, unit_of
+
+Float = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+TOLERANCE = (1e-8, 1e-8, 1e-11, 1e-11)
+"""Of the sums, by degree: ratios of sums lose no digits, differences of higher moments do."""
+DETERMINED = 100.0
+"""A monomial of which, after the ones before it, no more is left than so many tolerances is not determined."""
+FAR = -1e6
+"""Logarithms of weights whose differences have few digits left."""
+STRIPE = 4096
+"""Systems that are solved side by side: they stay in the cache."""
+ENTRIES = 2**22
+"""Weights that are held at a time."""
+NARROW = 1e-3
+"""The width, as a share of the similarity's own, with which the nearest points decide."""
+
+
+@dataclass(frozen=True, eq=False)
+class LocalFit:
+    """The local polynomial at each of m queries.
+
+    coef : b, (m, P, t), of the monomials of u = (x − z)/unit.
+    dual : a = S⁻¹e₀ in units of exp(−log_scale), (m, P).
+    log_scale : (m,) of the sums; 0 where `alone`.
+    alone : (m,) whether no point had any weight: there the nearest ones decide.
+    means : (m, q) weighted means of further columns.
+    """
+
+    coef: Float
+    dual: Float
+    log_scale: Float
+    alone: NDArray[np.bool_]
+    means: Float
+
+    @property
+    def values(self) -> Float:
+        """f(z), (m, t)."""
+        return self.coef[:, 0]
+
+
+def fit(
+    similarity: Similarity,
+    x: Points,
+    y: Float,
+    v: Float,
+    z: Points | None = None,
+    *,
+    degree: int = 0,
+    exclude: bool = False,
+    scale: Float | None = None,
+    more: Float | None = None,
+) -> LocalFit:
+    """The local polynomials of targets y (n, t) with weights v (n,), at z or (without it) at the points themselves.
+
+    With `exclude` row j is left out of its own fit; `more` (n, q) are columns whose weighted mean is asked for too.
+    """
+    centre = v @ y / v.sum()
+    columns = [v[:, None], v[:, None] * (y - centre)] + ([] if more is None else [v[:, None] * more])
+    V = np.concatenate(columns, axis=1)
+    tolerance = TOLERANCE[degree]
+    found = sums(similarity, x, V, z, degree=2 * degree, exclude=exclude, scale=scale, tolerance=tolerance)
+    made = solved(found, columns_of(x, degree), degree, y.shape[1])
+    if made.alone.any():
+        _by_the_nearest(made, similarity, x, V, z, exclude)
+    made.coef[:, 0] += centre
+    return made
+
+
+def columns_of(x: Points, degree: int) -> int:
+    """The number of columns; for a constant fit it does not matter."""
+    return int(x.vectors().shape[1]) if degree else 1
+
+
+def solved(found: Sums, d: int, degree: int, t: int) -> LocalFit:
+    """The fits from the moments of (v, v·y, v·more); nothing is said yet where nobody is in reach."""
+    totals = found.totals
+    alone = ~np.isfinite(found.log_scale) | (totals[:, 0, 0] <= 0)
+    log_scale = np.where(alone, 0.0, found.log_scale)
+    weight = np.where(alone, 1.0, totals[:, 0, 0])
+    means = totals[:, 0, 1 + t :] / weight[:, None]
+    if degree == 0:
+        return LocalFit(
+            totals[:, :1, 1 : 1 + t] / weight[:, None, None], 1.0 / weight[:, None], log_scale, alone, means
+        )
+    at = pairs(d, degree)
+    b = np.empty((len(weight), len(at), t + 1))
+
+    def work(rows: slice, share: int) -> None:
+        part = np.moveaxis(totals[rows], 0, -1)
+        right = np.zeros((len(at), t + 1, part.shape[-1]))
+        right[:, :t] = part[: len(at), 1 : 1 + t]
+        right[0, t] = 1.0
+        b[rows] = np.moveaxis(ldl_solve(part[at, 0], right, DETERMINED * TOLERANCE[degree]), -1, 0)
+
+    tiling.stripes(len(weight), work, rows=STRIPE)
+    return LocalFit(b[:, :, :t], b[:, :, t], log_scale, alone, means)
+
+
+def pairs(d: int, degree: int, shift: Any = 0) -> Index:
+    """Positions of α + β + shift among the monomials up to the degree that holds them all, (P, P)."""
+    powers = exponents(d, degree)
+    place = {tuple(a): i for i, a in enumerate(exponents(d, 2 * degree + int(np.sum(shift))).tolist())}
+    return np.array([[place[tuple((a + b + shift).tolist())] for b in powers] for a in powers])
+
+
+def ldl_solve(S: Float, right: Float, least: float = 1e-9) -> Float:
+    """S⁻¹ right for m symmetric systems at once, S (P, P, m) and right (P, c, m), without undetermined unknowns.
+
+    These are those whose pivot is at most `least` of their diagonal entry.
+
+    >>> S = np.array([[[2.0], [2.0]], [[2.0], [2.0]]])                # rank 1: the second unknown is left out
+    >>> ldl_solve(S, np.array([[[4.0]], [[4.0]]]))[:, 0, 0]
+    array([2., 0.])
+    """
+    P = len(S)
+    L, pivots, x = np.zeros_like(S), np.empty((P, S.shape[-1])), right.copy()
+    for k in range(P):
+        scaled = L[k, :k] * pivots[:k]
+        pivot = S[k, k] - (L[k, :k] * scaled).sum(axis=0)
+        # A comparison that NaN fails, too.
+        kept = pivot > least * S[k, k]
+        pivots[k] = np.where(kept, pivot, np.inf)
+        for i in range(k + 1, P):
+            L[i, k] = (S[i, k] - (L[i, :k] * scaled).sum(axis=0)) / pivots[k]
+        for j in range(k):
+            x[k] -= L[k, j] * x[j]
+        # The left-out row must not reach those after it: its pivot is infinite, and so its multipliers are 0.
+        pivots[k] = np.where(kept, pivot, 0.0)
+        x[k] = np.where(kept, x[k], 0.0)
+    with np.errstate(divide="ignore"):
+        inverse = np.where(pivots > 0, 1.0 / pivots, 0.0)
+    x *= inverse[:, None]
+    for k in reversed(range(P)):
+        for i in range(k + 1, P):
+            x[k] -= L[i, k] * x[i]
+    return x
+
+
+# --- nobody in reach --------------------------------------------------------------------------------------------------
+
+
+def _by_the_nearest(
+    made: LocalFit, similarity: Similarity, x: Points, V: Float, z: Points | None, exclude: bool
+) -> None:
+    """Fill in the rows where nobody is in reach: with the mean of the nearest points, or of all where none is near."""
+    rows = np.flatnonzero(made.alone)
+    totals = _nearest_totals(similarity, x, V, z, rows, exclude)
+    if not (totals[:, 0] > 0).all():
+        raise InvalidInput(
+            "Leaving a row out must leave another one", got="a single row", advice="Fit on two rows or more."
+        )
+    t = made.coef.shape[2]
+    made.coef[rows], made.dual[rows] = 0.0, 0.0
+    made.coef[rows, 0] = totals[:, 1 : 1 + t] / totals[:, :1]
+    made.dual[rows, 0] = 1.0 / totals[:, 0]
+    made.means[rows] = totals[:, 1 + t :] / totals[:, :1]
+
+
+def _nearest_totals(similarity: Similarity, x: Points, V: Float, z: Points | None, rows: Index, exclude: bool) -> Float:
+    """Σ V over the nearest points of these rows, each tie with its share; over all points where distance is unknown."""
+    narrow = narrowed(similarity)
+    if narrow is None:
+        everything = V.sum(axis=0)
+        return everything - V[rows] if exclude else np.broadcast_to(everything, (len(rows), len(everything)))
+    if exclude or z is None:
+        return sums(narrow, x, V, exclude=exclude, tolerance=TOLERANCE[0]).totals[rows, 0]
+    return sums(narrow, x, V, z.take(rows), tolerance=TOLERANCE[0]).totals[:, 0]
+
+
+def narrowed(similarity: Any) -> Similarity | None:
+    """A Gaussian of the same distances, so narrow that the nearest points decide; None where there is no distance."""
+    if isinstance(similarity, ByWidth):
+        return Gaussian(NARROW * np.asarray(similarity.sigma))
+    if isinstance(similarity, (On, WeightOn)):
+        inner = narrowed(similarity.kernel)
+        return None if inner is None else inner.on(*similarity.columns)  # type: ignore[attr-defined]
+    if isinstance(similarity, (Product, WeightProduct)):
+        parts: list[Any] = [narrowed(part) for part in similarity.kernels]
+        return None if None in parts else Product(tuple(parts))
+    return None
+
+
+# --- squares ----------------------------------------------------------------------------------------------------------
+
+
+def squared(similarity: Any) -> Similarity:
+    """w², by name where it has one.
+
+    >>> import mercer as mc
+    >>> squared(mc.Epanechnikov(2.0)), squared(mc.Laplacian(2.0))
+    (Biweight(sigma=2.0), Laplacian(sigma=1.0))
+    """
+    if type(similarity) is Gaussian:
+        return Gaussian(np.asarray(similarity.sigma) / math.sqrt(2.0))
+    if type(similarity) is Laplacian:
+        return Laplacian(np.asarray(similarity.sigma) / 2.0)
+    if type(similarity) is Uniform:
+        return similarity
+    if type(similarity) is Epanechnikov:
+        return Biweight(similarity.sigma)
+    product: Similarity = similarity * similarity
+    return product
+
+
+def spread(
+    made: LocalFit,
+    similarity: Similarity,
+    x: Points,
+    v: Float,
+    z: Points | None = None,
+    *,
+    degree: int = 0,
+    exclude: bool = False,
+    scale: Float | None = None,
+    squares: Float | None = None,
+) -> Float:
+    """Σᵢ lᵢ(z)²/vᵢ, (m,): the variance of f(z) over that of one target; 1/it is an effective number of rows.
+
+    v are the weights of the fit, and `squares` those of w² in this sum: the same where they mean repetition.
+    """
+    squares = v if squares is None else squares
+    power = squared(similarity)
+    tolerance = TOLERANCE[degree]
+    found = sums(power, x, squares[:, None], z, degree=2 * degree, exclude=exclude, scale=scale, tolerance=tolerance)
+    totals = found.totals[:, :, 0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        unit = np.exp(found.log_scale - 2 * made.log_scale)
+        if degree == 0:
+            share = unit * totals[:, 0] * made.dual[:, 0] ** 2
+        else:
+            d = columns_of(x, degree)
+            ratio = np.broadcast_to(unit_of(power) / unit_of(similarity), (d,))
+            totals = totals * np.prod(ratio ** exponents(d, 2 * degree), axis=1)
+            share = unit * np.einsum("ma,mab,mb->m", made.dual, totals[:, pairs(d, degree)], made.dual)
+    # Far away the logarithms are so large that their difference has no digits: there the weights are looked at.
+    far = np.flatnonzero(made.alone | (made.log_scale < FAR) | ~np.isfinite(share))
+    queries = x if z is None else z
+    for span in tiling.spans(len(far), max(1, ENTRIES // x.n)):
+        rows = far[span]
+        part = LocalFit(made.coef[rows], made.dual[rows], made.log_scale[rows], made.alone[rows], made.means[rows])
+        own, factors = rows if exclude else None, None if scale is None else scale[rows]
+        shares = weights(part, similarity, x, v, queries.take(rows), degree=degree, scale=factors, own=own)
+        share[rows] = shares**2 @ (squares / v**2)
+    # Σ l = 1, so that Σ l²/v ≥ 1/Σv: what rounding may have taken away.
+    return np.maximum(share, 1.0 / v.sum())
+
+
+# --- the weights themselves -------------------------------------------------------------------------------------------
+
+
+def weights(
+    made: LocalFit,
+    similarity: Similarity,
+    x: Points,
+    v: Float,
+    z: Points,
+    *,
+    degree: int = 0,
+    scale: Float | None = None,
+    own: Index | None = None,
+) -> Float:
+    """lᵢ(z), (m, n): f(z) = Σ lᵢ(z) yᵢ and Σᵢ lᵢ(z) = 1; `own` are rows that each query leaves out."""
+    shares = _relative(similarity, x, z, scale, own) * v
+    if degree:
+        X, Z = x.vectors().astype(np.float64), z.vectors().astype(np.float64)
+        unit = np.broadcast_to(unit_of(similarity), X.shape[1:])
+        u = (X[None] - Z[:, None]) / unit
+        local = np.zeros(shares.shape)
+        for alpha, a in zip(exponents(len(unit), degree), made.dual.T):
+            local += a[:, None] * np.prod(u**alpha, axis=2)
+        shares *= local
+    if made.alone.any():
+        rows = np.flatnonzero(made.alone)
+        narrow = narrowed(similarity)
+        left = None if own is None else own[rows]
+        if narrow is not None:
+            shares[rows] = _relative(narrow, x, z.take(rows), None, left) * v
+        else:
+            shares[rows] = v
+            if left is not None:
+                shares[rows, left] = 0.0
+    shares /= shares.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _relative(similarity: Similarity, x: Points, z: Points, scale: Float | None, own: Index | None) -> Float:
+    """w(zⱼ, xᵢ) over the largest of the row, (m, n)."""
+    pair = Pair(z, x, np.float64, shared=True)
+    m, n = pair.shape
+    out = np.empty((m, n))
+
+    def work(rows: slice, share: int) -> None:
+        block = pair.block(rows, slice(0, n))
+        if scale is not None:
+            block = Stretched(pair, rows, slice(0, n), block.workspace, scale[rows])
+        with np.errstate(over="ignore", invalid="ignore"):
+            similarity.log_tile(block, out[rows])
+        if own is not None:
+            out[np.arange(rows.start, rows.stop), own[rows]] = -np.inf
+        largest = out[rows].max(axis=1, keepdims=True)
+        out[rows] -= np.where(np.isfinite(largest), largest, 0.0)
+        np.exp(out[rows], out=out[rows])
+
+    similarity.touch(x)
+    similarity.touch(z)
+    tiling.stripes(m, work, rows=64)
+    return out

@@ -1,0 +1,82 @@
+"""Gaussian sums far from all data: only points nearly as near as the nearest count, and a tree finds them.
+
+Relative to the nearest point x₀ of the query z the exponent is −⟨x − x₀, (x − z) + (x₀ − z)⟩/2σ², which keeps its
+digits however far the query is.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from mercer.kernels import tiling
+
+Float = NDArray[np.float64]
+Int = NDArray[np.int64]
+
+AT_ONCE = 2**21
+"""Pairs that are held at once."""
+
+
+def far_sums(
+    x: Float, V: Float, z: Float, sigma: Float, scale: Float, exponents: Int, exponent: float, own: Int | None
+) -> tuple[Float, Float]:
+    """log_scale (m,) and totals (m, M, c) of exp(−‖u‖²/2s²), u = (x − z)/σ.
+
+    x (n, d), V (n, c), z (m, d), sigma (d,), scale (m,) the factors s; weights below exp(−exponent) of the nearest
+    one's are left out; own (m,) the point that a query leaves out, or None.
+    """
+    m, M, c = len(z), len(exponents), V.shape[1]
+    log_scale, totals = np.full(m, -np.inf), np.zeros((m, M, c))
+    if own is not None and len(x) == 1:
+        return log_scale, totals
+    # The tree finds who is near; what they weigh is computed from the points as they came.
+    centre = x.mean(axis=0)
+    tree, queries = cKDTree((x - centre) / sigma), (z - centre) / sigma
+    k = 1 if own is None else 2
+    distances, at = (a.reshape(m, k) for a in tree.query(queries, k=k, workers=tiling.n_threads()))
+    second = np.zeros(m, dtype=np.int64) if own is None else (at[:, 0] == own).astype(np.int64)
+    nearest, distance = at[np.arange(m), second], distances[np.arange(m), second]
+    with np.errstate(over="ignore"):
+        log_scale[:] = np.maximum(-0.5 * np.square(distance / scale), np.finfo(np.float64).min)
+    radius = np.hypot(distance, math.sqrt(2.0 * exponent) * scale) * (1 + 1e-12)
+    counts = tree.query_ball_point(queries, radius, return_length=True, workers=tiling.n_threads())
+    cuts = np.searchsorted(np.cumsum(counts), np.arange(AT_ONCE, counts.sum(), AT_ONCE))
+    for start, stop in zip([0, *cuts], [*cuts, m]):
+        if start < stop:
+            rows = slice(start, stop)
+            found = tree.query_ball_point(queries[rows], radius[rows])
+            hidden = None if own is None else own[rows]
+            part = _relative(x, V, z[rows], sigma, scale[rows], exponents, nearest[rows], found, hidden)
+            log_scale[rows] += part[0]
+            totals[rows] = part[1]
+    return log_scale, totals
+
+
+def _relative(
+    x: Float, V: Float, z: Float, sigma: Float, scale: Float, exponents: Int, nearest: Int, found: Any, own: Int | None
+) -> tuple[Float, Float]:
+    """The sums over the points found, relative to the nearest; and its logarithm relative to the one called so."""
+    sizes = np.array([len(f) for f in found])
+    points = np.concatenate([np.asarray(f, dtype=np.int64) for f in found])
+    rows = np.repeat(np.arange(len(z)), sizes)
+    width = sigma * scale[rows, None]
+    v = x[points] - z[rows]
+    exponent = -0.5 * np.einsum(
+        "ij,ij->i", (x[points] - x[nearest[rows]]) / width, (v + (x[nearest] - z)[rows]) / width
+    )
+    if own is not None:
+        exponent[points == own[rows]] = -np.inf
+    # Distances were rounded: another one may be nearer.
+    largest = np.maximum.reduceat(exponent, np.cumsum(sizes) - sizes)
+    weights = np.exp(exponent - largest[rows])
+    totals = np.zeros((len(z), len(exponents), V.shape[1]))
+    for a, alpha in enumerate(exponents):
+        product = weights * np.prod((v / sigma) ** alpha, axis=1)
+        for col in range(V.shape[1]):
+            totals[:, a, col] = np.bincount(rows, product * V[points, col], minlength=len(z))
+    return largest, totals

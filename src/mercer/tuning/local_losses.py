@@ -1,0 +1,82 @@
+"""What leave-one-out predictions cost, and how a radial similarity moves with its bandwidths."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.kernels.base import Weight
+from mercer.kernels.parameters import positive
+from mercer.kernels.points import Array
+from mercer.kernels.radial import Radial
+
+Float = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Loss(ABC):
+    """The mean loss of predictions F (n, t) over rows with targets y (n, t) and weights v (n,)."""
+
+    y: Float
+    v: Float
+
+    @abstractmethod
+    def __call__(self, F: Float) -> tuple[float, Float]:
+        """The loss, and its derivative by F."""
+
+    def take(self, rows: Index) -> Self:
+        """The same for some of the rows."""
+        return replace(self, y=self.y[rows], v=self.v[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class SquaredError(Loss):
+    """Σ vᵢ ‖(yᵢ − fᵢ)/s‖²/(t Σ v), s being one unit per target, so that all have a say."""
+
+    unit: Float
+
+    @classmethod
+    def of(cls, y: Float, v: Float) -> SquaredError:
+        spread = np.sqrt(v @ (y - v @ y / v.sum()) ** 2 / v.sum()) if y.shape[1] > 1 else np.ones(1)
+        return cls(y, v, np.where(spread > 0, spread, 1.0))
+
+    def __call__(self, F: Float) -> tuple[float, Float]:
+        share = self.v[:, None] / (self.v.sum() * F.shape[1] * self.unit**2)
+        residuals = F - self.y
+        return float((share * residuals**2).sum()), 2 * share * residuals
+
+
+@dataclass(frozen=True, eq=False)
+class LogLoss(Loss):
+    """−Σ vᵢ log((1 − δ) p₋ᵢ(yᵢ) + δ π(yᵢ))/Σ v, π being the shares of the classes.
+
+    δ = 1/n keeps the loss finite where no other row votes for the right class.
+    """
+
+    def __call__(self, F: Float) -> tuple[float, Float]:
+        share = self.v / self.v.sum()
+        delta = 1.0 / len(share)
+        prior = self.y @ (share @ self.y)
+        own = np.clip((self.y * F).sum(axis=1), 0.0, 1.0)  # but for rounding it is there
+        p = (1 - delta) * own + delta * prior
+        return float(-share @ np.log(p)), -self.y * (share * (1 - delta) / p)[:, None]
+
+
+class Slope(Radial, Weight):  # type: ignore[override]
+    """−2φ'(u) of a radial similarity φ(u): times uₖ² it is the derivative by the logarithm of bandwidth k."""
+
+    sigma: Any = positive(1.0, vector=True)
+    of: Any = None
+
+    def _profile(self, sqdist: Array, sigma: float) -> None:
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            u = np.minimum(sqdist * (1.0 / sigma**2), 1e200)
+            sqdist[...] = np.where(u > 0, -2.0 * self.of._slope(u), 0.0)
+
+    def _slope(self, u: Array) -> Array:
+        raise NotImplementedError

@@ -1,0 +1,326 @@
+"""Bandwidths by leave-one-out: the error of every row's local fit without it, and its gradient in log bandwidths.
+
+One pass of sums without the own row gives all n fits that leave a row out. A bandwidth hₖ moves the fit through the
+weights alone: ∂w/∂log hₖ = −2φ'(‖u‖²) uₖ², which for the Gaussian is w uₖ², so that the gradient is made of moments of
+two degrees more:
+
+    ∂f₋ᵢ/∂log hₖ = Σ_α a_α (t'_α − Σ_β S'_αβ b_β),   S', t' being S, t with ∂w/∂log hₖ for w.
+
+Similarities without such a profile take the adjoint way instead, tile by tile, through their own derivatives.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from mercer.errors import InvalidInput
+from mercer.kernels import tiling
+from mercer.kernels.base import Similarity
+from mercer.kernels.block import Block, Pair
+from mercer.kernels.points import Points
+from mercer.kernels.radial import ByWidth, Gaussian, Radial, uncentred
+from mercer.smoothing import local_polynomial as local
+from mercer.smoothing.sums import Sums, exponents, sums
+from mercer.smoothing.sums_tiled import unit_of
+from mercer.tuning.local_losses import LogLoss, Loss, Slope, SquaredError
+
+Float = NDArray[np.float64]
+
+__all__ = ["LogLoss", "Loss", "Search", "SquaredError", "loo_bandwidth", "loo_error"]
+
+MOMENTS = 3
+"""Up to this many columns the gradient comes from moments; beyond, they are too many."""
+SAMPLE = 1500
+"""Rows on which the search begins, where there are more."""
+FACTORS = np.geomspace(1 / 16, 16, 13)
+"""Multiples of the first bandwidths that are tried before any gradient."""
+WIDEST, NARROWEST = 10.0, 1e-4
+"""Bounds of a bandwidth, in units of the column's range: beyond the first all points count alike."""
+FLAT = 8
+"""Up to so many columns the search also starts from each of them not counting, and from each of them alone."""
+ALONE = (0.2, 0.08, 0.03)
+"""Bandwidths, in units of the column's range, with which each column is tried alone."""
+STARTS = 3
+"""Places from which the gradient is followed."""
+STEPS, ENOUGH = 5, 1e-5
+"""Steps over all rows at the most, and the relative improvement that is not worth another."""
+
+
+def loo_error(
+    similarity: Similarity, x: Points, loss: Loss, *, degree: int = 0, gradient: bool = True
+) -> tuple[float, Float]:
+    """The leave-one-out loss of local fits of y to x, and its gradient by `similarity.theta` (logarithms).
+
+    Parameters
+    ----------
+    similarity : whose bandwidths are judged.
+    x : n points.
+    loss : `SquaredError.of(y, v)` or `LogLoss(indicators, v)`, with targets (n, t) and weights (n,).
+    degree : of the local polynomial.
+    gradient : whether to compute it; else it is empty.
+
+    >>> import numpy as np, mercer as mc
+    >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> loss = SquaredError.of(np.sin(X), np.ones(30))
+    >>> value, slopes = loo_error(mc.Gaussian(0.2), Points(X), loss)
+    >>> round(value, 4), slopes.shape
+    (0.0042, (1,))
+    """
+    y, v = loss.y, loss.v
+    theta = similarity.theta
+    by_moments = gradient and isinstance(similarity, Radial) and len(theta) == np.size(similarity.sigma) and _few(x)
+    if by_moments and type(similarity) is Gaussian:
+        centre = v @ y / v.sum()
+        V = np.concatenate([v[:, None], v[:, None] * (y - centre)], axis=1)
+        tolerance = local.TOLERANCE[degree]
+        found = sums(similarity, x, V, degree=2 * degree + 2, exclude=True, tolerance=tolerance)
+        few = Sums(found.log_scale, found.totals[:, : len(exponents(x.vectors().shape[1], 2 * degree))])
+        made = local.solved(few, x.vectors().shape[1], degree, y.shape[1])
+        if made.alone.any():
+            made = local.fit(similarity, x, y, v, degree=degree, exclude=True)
+        else:
+            made.coef[:, 0] += centre
+        value, G = loss(made.values)
+        return value, _by_moments(similarity, made, found.totals, centre, G, degree)
+    made = local.fit(similarity, x, y, v, degree=degree, exclude=True)
+    value, G = loss(made.values)
+    if not gradient or not len(theta):
+        return value, np.zeros(len(theta))
+    if by_moments:
+        centre = v @ y / v.sum()
+        V = np.concatenate([v[:, None], v[:, None] * (y - centre)], axis=1)
+        slope = Slope(similarity.sigma, similarity)  # type: ignore[attr-defined]
+        found = sums(slope, x, V, degree=2 * degree + 2, exclude=True, tolerance=local.TOLERANCE[degree])
+        with np.errstate(over="ignore"):
+            unit = np.where(np.isfinite(found.log_scale) & ~made.alone, np.exp(found.log_scale - made.log_scale), 0.0)
+        totals = found.totals * np.minimum(unit, 1e300)[:, None, None]
+        return value, _by_moments(similarity, made, totals, centre, G, degree)
+    return value, _by_tiles(similarity, x, y, v, made, G, degree)
+
+
+def _few(x: Points) -> bool:
+    X = x.vectors()
+    return not sp.issparse(X) and X.shape[1] <= MOMENTS
+
+
+def _by_moments(similarity: Any, made: local.LocalFit, totals: Float, centre: Float, G: Float, degree: int) -> Float:
+    """Σᵢ Gᵢ ∂f₋ᵢ/∂log hₖ from moments of ∂w/∂log h (or of w itself, for a Gaussian): all up to degree 2p + 2."""
+    d = {len(exponents(d, 2 * degree + 2)): d for d in range(1, MOMENTS + 1)}[totals.shape[1]]
+    b = made.coef.copy()
+    b[:, 0] -= centre
+    b[made.alone] = 0.0
+    a = np.where(made.alone[:, None], 0.0, made.dual)
+    slopes = np.empty(d)
+    for k in range(d):
+        shift = 2 * (np.arange(d) == k)
+        at = local.pairs(d, degree, shift)
+        change = totals[:, at[0], 1:] - np.einsum("mab,mbt->mat", totals[:, at, 0], b)
+        slopes[k] = np.einsum("mt,ma,mat->", G, a, change)
+    return slopes if np.ndim(similarity.sigma) else np.array([slopes.sum()])
+
+
+def _by_tiles(
+    similarity: Similarity, x: Points, y: Float, v: Float, made: local.LocalFit, G: Float, degree: int
+) -> Float:
+    """Σᵢⱼ Mᵢⱼ ∂w(xᵢ, xⱼ)/∂theta with Mᵢⱼ = vⱼ (aᵢᵀφᵢⱼ) Σ_t Gᵢₜ (yⱼₜ − bᵢₜᵀφᵢⱼ): no sum of moments, any similarity."""
+    pair = Pair(x, None, np.float64, shared=len(similarity.leaves) > 1)
+    powers = exponents(local.columns_of(x, degree), degree)
+    seen = ~made.alone & (made.log_scale > -600)
+    with np.errstate(over="ignore"):
+        a = np.where(seen[:, None], made.dual * np.exp(-np.where(seen, made.log_scale, 0.0))[:, None], 0.0)
+    g = np.einsum("mt,mat->ma", G, made.coef)
+    totals = tiling.Totals((len(similarity.theta),))
+
+    def work(block: Block, share: int) -> None:
+        r, c = block.rows, block.cols
+        left, right = np.zeros(block.shape), G[r] @ y[c].T
+        if degree:
+            z, X = uncentred(block)
+            sigma = np.broadcast_to(unit_of(similarity), X.shape[1:])
+            u = [(X[:, k] - z[:, k, None]) / s for k, s in enumerate(sigma)]
+        for p, alpha in enumerate(powers):
+            phi: Any = 1.0
+            for k, e in enumerate(alpha):
+                phi = phi * u[k] ** int(e) if e else phi
+            left += a[r, p, None] * phi
+            right -= g[r, p, None] * phi
+        left *= right
+        left *= v[c]
+        own = np.arange(max(r.start, c.start), min(r.stop, c.stop))
+        left[own - r.start, own - c.start] = 0.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            totals[share] += similarity.tile_gradient(block, left)
+
+    tiling.each(pair, work, triangle=False)
+    return np.nan_to_num(totals.sum())
+
+
+# --- the search -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """What is searched: coordinates p, whose similarity is `at(p)`, within bounds."""
+
+    similarity: Any
+    start: Float
+    bounds: Float
+    common: bool
+    loss: Loss
+    degree: int
+
+    @classmethod
+    def of(cls, similarity: Any, x: Points, loss: Loss, degree: int, common: bool) -> Search:
+        theta, bounds = similarity.theta, similarity.bounds
+        if not len(theta):
+            raise InvalidInput(
+                "bandwidth='loo' needs a similarity with free parameters",
+                got=repr(similarity),
+                advice="Such as mc.Gaussian(); or give the kernel alone, without a bandwidth.",
+            )
+        if isinstance(similarity, ByWidth):
+            X = x.vectors()
+            spread = 1.0 if sp.issparse(X) else np.ptp(X.astype(np.float64), axis=0)
+            unit = np.log(np.where(spread > 0, spread, 1.0))
+            unit = np.broadcast_to(unit if len(theta) > 1 else np.max(unit), theta.shape)
+            if sp.issparse(X):
+                unit = theta
+            bounds = np.stack([unit + math.log(NARROWEST), unit + math.log(WIDEST)], axis=1)
+        if common:
+            # one factor of the given bandwidths
+            apart = bounds - theta[:, None]
+            factors = np.array([[apart[:, 0].min(), apart[:, 1].max()]])
+            return cls(similarity, np.zeros(1), factors, True, loss, degree)
+        return cls(similarity, np.clip(theta, bounds[:, 0], bounds[:, 1]), bounds, False, loss, degree)
+
+    def at(self, p: Float) -> Any:
+        return self.similarity.with_theta(self.similarity.theta + p if self.common else p)
+
+    @property
+    def floor(self) -> float:
+        """What is left of a loss by rounding."""
+        return 1e-24 * float(np.mean(self.loss.y**2)) + 1e-300
+
+    def value(self, p: Float, x: Points) -> float:
+        """The logarithm of the loss: relative changes count."""
+        return math.log(loo_error(self.at(p), x, self.loss, degree=self.degree, gradient=False)[0] + self.floor)
+
+    def slopes(self, p: Float, x: Points) -> tuple[float, Float]:
+        value, gradient = loo_error(self.at(p), x, self.loss, degree=self.degree)
+        gradient = np.array([gradient.sum()]) if self.common else gradient
+        return math.log(value + self.floor), gradient / (value + self.floor)
+
+    def clip(self, p: Float) -> Float:
+        return np.clip(p, self.bounds[:, 0], self.bounds[:, 1])
+
+    def scan(self, x: Points) -> list[Float]:
+        """The best of: local minima over multiples of the start, one column that does not count, one alone."""
+        grid = [self.clip(self.start + s) for s in np.log(FACTORS)]
+        values = np.array([self.value(p, x) for p in grid])
+        padded = np.concatenate([[np.inf], values, [np.inf]])
+        minima = np.flatnonzero((values <= padded[:-2]) & (values <= padded[2:]))
+        best = grid[int(minima[np.argmin(values[minima])])]
+        starts = [(float(values[i]), grid[i]) for i in minima]
+        if 1 < len(self.start) <= FLAT and isinstance(self.similarity, ByWidth):
+            wide = self.bounds[:, 1] - math.log(5.0)
+            for k in range(len(self.start)):
+                only = np.arange(len(best)) == k
+                alone = [np.where(only, self.bounds[:, 1] + math.log(s / WIDEST), wide) for s in ALONE]
+                starts += [(self.value(p, x), p) for p in (np.where(only, wide, best), *alone)]
+        starts.sort(key=lambda start: start[0])
+        return [p for _, p in starts[:STARTS]]
+
+    def descend(self, p: Float, x: Points) -> tuple[float, Float]:
+        found = minimize(
+            self.slopes, p, (x,), jac=True, method="L-BFGS-B", bounds=self.bounds,
+            options={"maxiter": 30, "maxfun": 45, "ftol": 1e-6, "gtol": 1e-3},
+        )  # fmt: skip
+        return float(found.fun), found.x
+
+    def curvature(self, p: Float, x: Points) -> Float:
+        """The second derivatives by differences of the gradient, made positive."""
+        step = 0.05
+        rows = []
+        for k in range(len(p)):
+            e = step * (np.arange(len(p)) == k)
+            rows.append((self.slopes(p + e, x)[1] - self.slopes(p - e, x)[1]) / (2 * step))
+        return positive_definite(np.array(rows))
+
+    def polish(self, p: Float, x: Points, H: Float) -> tuple[float, Float]:
+        """A few quasi-Newton steps: each is a pass over all pairs."""
+        value, g = self.slopes(p, x)
+        for _ in range(STEPS):
+            step = np.clip(-np.linalg.solve(H, g), -math.log(2.0), math.log(2.0))
+            step = self.clip(p + step) - p
+            if -g @ step < ENOUGH:
+                break
+            new_value, new_g = self.slopes(p + step, x)
+            change = new_g - g
+            if new_value > value:
+                # too far: a parabola through both ends says how far
+                step *= float(np.clip(-g @ step / (2 * (new_value - value - g @ step)), 0.1, 0.5))
+                new_value, new_g = self.slopes(p + step, x)
+                change = new_g - g
+                if new_value > value:
+                    break
+            if change @ step > 1e-12:
+                Hs = H @ step
+                H = H + np.outer(change, change) / (change @ step) - np.outer(Hs, Hs) / (step @ Hs)
+            p, value, g = p + step, new_value, new_g
+        return value, p
+
+
+def positive_definite(H: Float) -> Float:
+    """H with its eigenvalues replaced by their absolute values, and by 0.01 where they are smaller."""
+    values, vectors = np.linalg.eigh((H + H.T) / 2)
+    made: Float = (vectors * np.maximum(np.abs(values), 0.01)) @ vectors.T
+    return made
+
+
+def loo_bandwidth(
+    similarity: Similarity, x: Points, loss: Loss, *, degree: int = 0, common: bool = False
+) -> tuple[Similarity, float]:
+    """The similarity with the bandwidths of least leave-one-out loss, and that loss.
+
+    Logarithms are searched, so bandwidths are positive by construction: multiples of the start first, then along the
+    gradient. With many rows this happens on some of them, whose bandwidths shrink like n^(−1/(4⌊p/2⌋ + 4 + d)) towards
+    those of all: there a few quasi-Newton steps are left.
+
+    Parameters
+    ----------
+    similarity : any with free parameters; its own are the start.
+    x, loss, degree : as in `loo_error`.
+    common : whether all parameters are multiplied by one factor.
+
+    >>> import numpy as np, mercer as mc
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 6, size=(200, 1))
+    >>> loss = SquaredError.of(np.sin(X) + 0.3 * rng.normal(size=X.shape), np.ones(200))
+    >>> found, value = loo_bandwidth(mc.Gaussian(1.0), Points(X), loss)
+    >>> bool(0.1 < found.sigma < 0.5), bool(0.08 < value < 0.12)
+    (True, True)
+    """
+    if x.n < 2:
+        return similarity, 0.0
+    search = Search.of(similarity, x, loss, degree, common)
+    if x.n <= SAMPLE:
+        value, p = min((search.descend(p, x) for p in search.scan(x)), key=lambda found: found[0])
+        return search.at(p), math.exp(value)
+    rows = np.sort(np.random.default_rng(0).choice(x.n, SAMPLE, replace=False))
+    few = replace(search, loss=loss.take(rows))
+    part = x.take(rows)
+    value, p = min((few.descend(p, part) for p in few.scan(part)), key=lambda found: found[0])
+    H = few.curvature(p, part)
+    if isinstance(similarity, ByWidth):
+        # widths at the upper bound do not count: they stay there
+        shrink = math.log(SAMPLE / x.n) / (4 * (degree // 2) + 4 + len(p))
+        p = np.where(p < search.bounds[:, 1] - 0.5, search.clip(p + shrink), p)
+    value, p = search.polish(p, x, H)
+    return search.at(p), math.exp(value)

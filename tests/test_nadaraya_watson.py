@@ -1,0 +1,470 @@
+"""Nadaraya-Watson: weights that sum to one, equal to double loops, finite far away, bandwidths by leave-one-out."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import mercer as mc
+from mercer.errors import InvalidInput
+from mercer.kernels.points import Points
+from mercer.models.nadaraya_watson import NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from mercer.tuning.smoothing import LogLoss, Search, SquaredError, loo_bandwidth, loo_error
+
+rng = np.random.default_rng(0)
+
+WEIGHTS = [
+    mc.Gaussian(0.5),
+    mc.Gaussian([0.4, 0.7]),
+    mc.Laplacian(0.5),
+    mc.Matern(0.8),
+    mc.RationalQuadratic(0.5),
+    mc.Uniform(1.5),
+    mc.Triangular(1.5),
+    mc.Epanechnikov(1.5),
+    mc.Biweight([1.5, 2.0]),
+    mc.Tricube(1.5),
+    mc.Epanechnikov(1.5).on(0) * mc.Tricube(2.0).on(1),
+    0.5 * mc.Gaussian(0.5) + mc.Gaussian(2.0),
+]
+
+
+def data(n=40, d=2, t=1):
+    X = rng.normal(size=(n, d))
+    y = np.sin(2 * X[:, :1]) + 0.2 * rng.normal(size=(n, t))
+    return X, y[:, 0] if t == 1 else y
+
+
+def naive(k, X, y, Z, v=None, exclude=False):
+    """Σ w y/Σ w, query by query."""
+    v = np.ones(len(X)) if v is None else v
+    W = k(Z, X) * v
+    if exclude:
+        np.fill_diagonal(W, 0.0)
+    return np.array([w @ y / w.sum() for w in W])
+
+
+# --- the mean ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", WEIGHTS, ids=repr)
+def test_it_is_the_weighted_mean(k):
+    X, y = data(t=3)
+    v = rng.uniform(0.5, 2.0, len(X))
+    Z = X[:15] + 0.1
+    model = NadarayaWatsonRegressor(k).fit(X, y, v)
+    np.testing.assert_allclose(model.predict(Z), naive(k, X, y, Z, v), rtol=1e-8, atol=1e-10)
+    W = model.weights(Z)
+    np.testing.assert_allclose(W.sum(axis=1), 1.0, rtol=1e-9)
+    np.testing.assert_allclose(W @ y, model.predict(Z), rtol=1e-8, atol=1e-10)
+    K = k(Z, X)
+    np.testing.assert_allclose(model.effective_sample_size(Z), (K @ v) ** 2 / (K**2 @ v), rtol=1e-7)
+
+
+@given(st.integers(1, 12), st.integers(1, 3), st.floats(-6, 6), st.integers(0, 100))
+def test_weights_sum_to_one_everywhere(n, d, log_h, seed):
+    own = np.random.default_rng(seed)
+    X, Z = own.normal(size=(n, d)), 10.0 ** own.integers(-3, 9, size=(5, 1)) * own.normal(size=(5, d))
+    model = NadarayaWatsonRegressor(bandwidth=10.0**log_h).fit(X, own.normal(size=n))
+    W = model.weights(Z)
+    assert (W >= 0).all()
+    np.testing.assert_allclose(W.sum(axis=1), 1.0, rtol=1e-8)
+    y = model._rows.y[:, 0]
+    assert ((model.predict(Z) >= y.min() - 1e-9) & (model.predict(Z) <= y.max() + 1e-9)).all()
+
+
+def test_the_limits_of_the_width():
+    X, y = data(30)
+    narrow = NadarayaWatsonRegressor(bandwidth=1e-3).fit(X, y)
+    np.testing.assert_allclose(narrow.predict(X), y)
+    Z = rng.normal(size=(20, 2))
+    nearest = np.linalg.norm(Z[:, None] - X, axis=2).argmin(axis=1)
+    np.testing.assert_allclose(narrow.predict(Z), y[nearest], rtol=1e-6)
+    np.testing.assert_allclose(NadarayaWatsonRegressor(bandwidth=1e5).fit(X, y).predict(Z), y.mean(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("k", WEIGHTS[:-1], ids=repr)
+def test_far_away_the_nearest_decides(k):
+    X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    model = NadarayaWatsonRegressor(k).fit(X, [1.0, 2.0, 3.0])
+    assert np.isfinite(model.predict([[1e100, 1e100], [-1e140, 0.0]])).all()
+    if isinstance(k, mc.RationalQuadratic):  # whose tail is heavy: all count alike
+        assert model.predict([[1e8, 0.0]])[0] == pytest.approx(2.0)
+        return
+    if isinstance(k, mc.Laplacian):  # a ratio of weights that does not depend on how far away it is
+        e = np.exp(-2.0)
+        assert model.predict([[1e6, -1.0]])[0] == pytest.approx((e * 1 + 2 + e * e * 3) / (1 + e + e * e))
+        return
+    np.testing.assert_allclose(model.predict([[1e6, 1.0], [-3.0, 1e4]]), [2.0, 3.0], rtol=1e-6)
+    np.testing.assert_allclose(model.effective_sample_size([[1e6, 1.0]]), 1.0, rtol=1e-6)
+    np.testing.assert_allclose(model.weights([[1e6, 1.0]])[0], [0, 1, 0], atol=1e-6)
+
+
+def test_ties_of_the_nearest_share():
+    model = NadarayaWatsonRegressor(mc.Uniform(0.1)).fit([[-1.0], [1.0], [1.0]], [0.0, 3.0, 6.0])
+    np.testing.assert_allclose(model.predict([[0.0], [0.5]]), [3.0, 4.5])
+    np.testing.assert_allclose(model.effective_sample_size([[0.0], [0.5]]), [3.0, 2.0])
+
+
+def test_any_objects():
+    sets = [{1, 2}, {2, 3}, {3, 4}, {9}]
+    k = mc.Intersection()
+    model = NadarayaWatsonRegressor(k).fit(sets, [1.0, 2.0, 3.0, 9.0])
+    np.testing.assert_allclose(model.predict([{2}, {3, 4}, {7}]), [1.5, (2 + 2 * 3) / 3, 15 / 4])
+    words = NadarayaWatsonClassifier(mc.Delta()).fit(["a", "b", "a"], [0, 1, 1])
+    np.testing.assert_allclose(words.predict_proba(["a", "b"]), [[0.5, 0.5], [0, 1]])
+    K = mc.Gaussian(1.0)(np.arange(6.0)[:, None])
+    y = np.arange(6.0)
+    inside = NadarayaWatsonRegressor(mc.Precomputed(K)).fit([0, 1, 2, 3], y[:4])
+    np.testing.assert_allclose(inside.predict([4, 5]), K[4:, :4] @ y[:4] / K[4:, :4].sum(axis=1))
+    pairwise = NadarayaWatsonRegressor(mc.Precomputed()).fit(K[:4, :4], y[:4])
+    np.testing.assert_allclose(pairwise.predict(K[4:, :4]), inside.predict([4, 5]))
+    np.testing.assert_allclose(pairwise.loo_predictions_, inside.loo_predictions_)
+    with pytest.raises(InvalidInput, match="Precomputed"):
+        pairwise.partial_fit(K[4:, :4], y[4:])
+
+
+def test_sparse_and_dense_agree():
+    X, y = data(30, 3)
+    X[X < 0] = 0
+    for model in (NadarayaWatsonRegressor(bandwidth=0.7), NadarayaWatsonRegressor(mc.Laplacian(0.5))):
+        dense, sparse = clone(model).fit(X, y).predict(X), clone(model).fit(sp.csr_array(X), y).predict(sp.csr_array(X))
+        np.testing.assert_allclose(dense, sparse, rtol=1e-7)
+    assert NadarayaWatsonRegressor().fit(sp.csr_array(X), y).bandwidth_ > 0
+
+
+def test_frames():
+    pd = pytest.importorskip("pandas")
+    X, y = data(30)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    for k in (mc.Gaussian([0.5, 0.7]), mc.Gaussian(0.5).on("a") * mc.Gaussian(0.7).on("b")):
+        model = NadarayaWatsonRegressor(k).fit(frame, y)
+        np.testing.assert_allclose(
+            model.predict(frame[:5]), naive(mc.Gaussian([0.5, 0.7]), X, y, X[:5]), rtol=1e-7, atol=1e-12
+        )
+        model.partial_fit(frame, y)
+        assert model.weights(frame[:2]).shape == (2, 60)
+        with pytest.raises(ValueError, match="feature names"):
+            model.predict(frame.rename(columns={"a": "c"}))
+    compact = NadarayaWatsonRegressor(mc.Tricube(1e-4).on("a") * mc.Tricube(1e-4).on("b")).fit(frame, y)
+    np.testing.assert_allclose(compact.predict(frame + 1e-3), y)
+
+
+def test_weight_means_repetition():
+    X, y = data(25)
+    v = rng.integers(0, 4, len(X))
+    again = np.repeat(np.arange(len(X)), v)
+    Z = rng.normal(size=(9, 2))
+    weighted = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, y, v)
+    repeated = NadarayaWatsonRegressor(bandwidth=0.5).fit(X[again], y[again])
+    np.testing.assert_allclose(weighted.predict(Z), repeated.predict(Z), rtol=1e-8)
+    np.testing.assert_allclose(weighted.effective_sample_size(Z), repeated.effective_sample_size(Z), rtol=1e-8)
+    labels = y > 0
+    p = [NadarayaWatsonClassifier(bandwidth=0.5).fit(*rows).predict_proba(Z) for rows in
+         ((X, labels, v), (X[again], labels[again]))]  # fmt: skip
+    np.testing.assert_allclose(p[0], p[1], rtol=1e-8)
+
+
+def test_rows_may_come_in_parts():
+    X, y = data(40)
+    whole = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, y)
+    parts = NadarayaWatsonRegressor(bandwidth=0.5)
+    for rows in (slice(0, 10), slice(10, 11), slice(11, 40)):
+        parts.partial_fit(X[rows], y[rows])
+        assert parts.loo_predictions_.shape == (rows.stop,)
+    np.testing.assert_allclose(parts.predict(X, return_std=True), whole.predict(X, return_std=True), rtol=1e-8)
+    labels = np.array(["a", "b", "c"])[rng.integers(0, 3, 40)]
+    labels[:5] = "b"
+    one = NadarayaWatsonClassifier(bandwidth=0.5).partial_fit(X[:5], labels[:5]).partial_fit(X[5:], labels[5:])
+    assert one.classes_.tolist() == ["a", "b", "c"]
+    np.testing.assert_allclose(
+        one.predict_proba(X), NadarayaWatsonClassifier(bandwidth=0.5).fit(X, labels).predict_proba(X), rtol=1e-8
+    )
+    declared = NadarayaWatsonClassifier(bandwidth=0.5).partial_fit(X[:5], labels[:5], classes=["a", "b"])
+    np.testing.assert_allclose(declared.predict_proba(X[:2]), [[0, 1], [0, 1]])
+
+
+# --- leave-one-out ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", WEIGHTS, ids=repr)
+def test_leave_one_out_is_refitting(k):
+    X, y = data(25)
+    X[3] = X[4]
+    v = rng.uniform(0.5, 2.0, len(X))
+    model = NadarayaWatsonRegressor(k).fit(X, y, v)
+    rest = [np.delete(np.arange(25), i) for i in range(25)]
+    refitted = [NadarayaWatsonRegressor(k).fit(X[r], y[r], v[r]).predict(X[i : i + 1])[0] for i, r in enumerate(rest)]
+    np.testing.assert_allclose(model.loo_predictions_, refitted, rtol=1e-7, atol=1e-9)
+    r2 = 1 - v @ (y - refitted) ** 2 / (v @ (y - v @ y / v.sum()) ** 2)
+    assert model.loo_score_ == pytest.approx(r2, rel=1e-7)
+    K = k(X) * v
+    assert model.degrees_of_freedom_ == pytest.approx(np.sum(np.diag(K) / K.sum(axis=1)), rel=1e-7)
+
+
+def test_an_isolated_row_is_predicted_by_its_nearest():
+    X, y = np.array([[0.0], [1.0], [1e4], [1e9]]), np.array([1.0, 2.0, 3.0, 4.0])
+    for k in (mc.Gaussian(1e-3), mc.Epanechnikov(1e-3)):
+        np.testing.assert_allclose(NadarayaWatsonRegressor(k).fit(X, y).loo_predictions_, [2, 1, 2, 3])
+        assert np.isfinite(NadarayaWatsonRegressor(k).fit(X, y).predict([[0.4], [1e12]], return_std=True)).all()
+
+
+def test_a_row_of_weight_zero_is_left_out_anyway():
+    X, y = data(20)
+    v = np.ones(20)
+    v[7] = 0
+    model = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, y, v)
+    assert model.loo_predictions_[7] == pytest.approx(model.predict(X[7:8])[0])
+    classifier = NadarayaWatsonClassifier(bandwidth=0.5).fit(X, y > 0, v)
+    np.testing.assert_allclose(classifier.loo_proba_[7], classifier.predict_proba(X[7:8])[0])
+
+
+THETAS = [
+    mc.Gaussian([0.5, 0.8]),
+    mc.Gaussian(0.5),
+    mc.Epanechnikov([2.5, 2.0]),
+    mc.Biweight(2.5),
+    mc.Tricube([2.5, 2.0]),
+    mc.Matern(0.8),
+    mc.Laplacian([0.5, 0.8]),
+    mc.RationalQuadratic(0.5),
+    0.5 * mc.Gaussian(0.5) + mc.Gaussian(2.0),
+]
+
+
+@pytest.mark.parametrize("k", THETAS, ids=repr)
+@pytest.mark.parametrize("kind", ["error", "likelihood"])
+def test_the_criterion_and_its_gradient(k, kind):
+    X, y = data(40, t=2)
+    v = rng.uniform(0.5, 2.0, len(X))
+    if kind == "likelihood":
+        y = (rng.integers(0, 3, len(X))[:, None] == np.arange(3)).astype(float)
+    loss = SquaredError.of(y, v) if kind == "error" else LogLoss(y, v)
+    value, slopes = loo_error(k, Points(X), loss)
+    F = naive(k, X, y, X, v, exclude=True)
+    if kind == "error":
+        unit = np.average((y - np.average(y, axis=0, weights=v)) ** 2, axis=0, weights=v)
+        expected = np.average(((y - F) ** 2 / unit).mean(axis=1), weights=v)
+    else:
+        p = (y * F).sum(axis=1)
+        prior = (y * np.average(y, axis=0, weights=v)).sum(axis=1)
+        expected = -np.average(np.log((1 - 1 / 40) * p + prior / 40), weights=v)
+    assert value == pytest.approx(expected, rel=1e-7)
+    step = 1e-5
+    for i in range(len(k.theta)):
+        e = step * (np.arange(len(k.theta)) == i)
+        up, down = (loo_error(k.with_theta(k.theta + s * e), Points(X), loss, gradient=False)[0] for s in (1, -1))
+        assert slopes[i] == pytest.approx((up - down) / (2 * step), rel=1e-4, abs=1e-7)
+
+
+def test_both_ways_to_the_gradient_agree():
+    X, y = data(50, 5)
+    loss = SquaredError.of(y[:, None], np.ones(50))
+    few = Points(X[:, :3])
+    by_moments = loo_error(mc.Gaussian([0.5, 0.6, 0.7]), few, loss)[1]
+    by_tiles = loo_error(mc.Gaussian([0.5, 0.6, 0.7, 1e9]), Points(X[:, :4]), loss)[1]
+    np.testing.assert_allclose(by_moments, by_tiles[:3], rtol=1e-6)
+
+
+def test_the_chosen_bandwidth_is_the_best_of_a_fine_grid():
+    X = rng.uniform(0, 1, size=(150, 1))
+    y = np.sin(12 * X[:, 0]) + 0.3 * rng.normal(size=150)
+    model = NadarayaWatsonRegressor().fit(X, y)
+    errors = [np.mean((y - NadarayaWatsonRegressor(bandwidth=h).fit(X, y).loo_predictions_) ** 2)
+              for h in np.geomspace(0.003, 3, 60)]  # fmt: skip
+    assert model.loo_loss_ <= min(errors) * (1 + 1e-9)
+    assert model.loo_loss_ == pytest.approx(np.mean((y - model.loo_predictions_) ** 2), rel=1e-6)
+
+
+def test_a_column_that_says_nothing_does_not_count():
+    X = rng.uniform(0, 1, size=(200, 2))
+    y = np.sin(9 * X[:, 0]) + 0.2 * rng.normal(size=200)
+    error, likelihood = SquaredError.of(y[:, None], np.ones(200)), LogLoss(np.c_[y <= 0, y > 0] * 1.0, np.ones(200))
+    for model, loss in ((NadarayaWatsonRegressor(), error), (NadarayaWatsonClassifier(), likelihood)):
+        model.fit(X, y if isinstance(loss, SquaredError) else y > 0)
+        assert model.bandwidth_[1] > 4 * model.bandwidth_[0]
+        widths = np.geomspace(0.01, 3, 9)
+        grid = [loo_error(mc.Gaussian([a, b]), Points(X), loss, gradient=False)[0] for a in widths for b in widths]
+        assert model.loo_loss_ <= min(grid) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", [17, 20, 37])
+def test_the_search_does_not_end_in_a_bad_minimum(seed):
+    own = np.random.default_rng(seed)
+    d, n = 2 + seed % 3, 80 + 20 * (seed % 4)
+    X = own.uniform(size=(n, d))
+    y = np.sin(10 * X[:, :1]) * (1 if seed % 2 else X[:, 1:2]) + 0.3 * own.normal(size=(n, 1))
+    loss, start = SquaredError.of(y, np.ones(n)), mc.Gaussian(np.full(d, 0.2))
+    search = Search.of(start, Points(X), loss, 0, False)
+    starts = own.uniform(-4, 1, size=(8, d))
+    elsewhere = min(search.descend(search.clip(p), Points(X))[0] for p in starts)
+    assert np.log(loo_bandwidth(start, Points(X), loss)[1]) < elsewhere + 1e-3
+
+
+def test_many_rows_end_where_a_search_over_all_would():
+    X = rng.uniform(0, 1, size=(2500, 1))
+    y = np.sin(12 * X[:, 0]) + 0.3 * rng.normal(size=2500)
+    loss = SquaredError.of(y[:, None], np.ones(2500))
+    found, value = loo_bandwidth(mc.Gaussian([0.3]), Points(X), loss)
+    values = {h: loo_error(mc.Gaussian([h]), Points(X), loss, gradient=False)[0] for h in np.geomspace(0.01, 0.06, 12)}
+    assert value <= min(values.values()) * (1 + 1e-6)
+    assert abs(np.log(found.sigma[0] / min(values, key=values.get))) < 0.2
+
+
+def test_bandwidths_by_rule_and_by_hand():
+    X, y = data(60)
+    scott = NadarayaWatsonRegressor(bandwidth="scott").fit(X, y).bandwidth_
+    np.testing.assert_allclose(scott, 60 ** (-1 / 6) * X.std(axis=0, ddof=1), rtol=0.02)
+    wide = NadarayaWatsonRegressor(mc.Epanechnikov(), bandwidth="scott").fit(X, y)
+    np.testing.assert_allclose(wide.bandwidth_, np.sqrt(5) * scott)
+    assert NadarayaWatsonRegressor(bandwidth=[0.3, 0.4]).fit(X, y).kernel_ == mc.Gaussian([0.3, 0.4])
+    assert NadarayaWatsonRegressor(mc.Tricube(9.0)).fit(X, y).kernel_ == mc.Tricube(9.0)
+    assert NadarayaWatsonRegressor(mc.median_gaussian).fit(X, y).kernel_ == mc.median_gaussian(X)
+    common = NadarayaWatsonRegressor(mc.Gaussian([1.0, 3.0]), bandwidth="loo-common").fit(X, y).bandwidth_
+    assert common[1] / common[0] == pytest.approx(3.0)
+    with pytest.raises(InvalidInput, match="free parameters"):
+        NadarayaWatsonRegressor(mc.Delta(), bandwidth="loo").fit(X, y)
+
+
+# --- uncertainty ------------------------------------------------------------------------------------------------------
+
+
+def test_the_standard_error_is_that_of_repeated_draws():
+    X = rng.uniform(0, 1, size=(150, 1))
+    Z = np.array([[0.1], [0.5], [0.9]])
+    truth, noise = np.sin(4 * X[:, 0]), 0.1 + 0.5 * X[:, 0]
+    draws, errors, deviations = [], [], []
+    for _ in range(150):
+        model = NadarayaWatsonRegressor(bandwidth=0.06).fit(X, truth + noise * rng.normal(size=150))
+        mean, error = model.predict(Z, return_std=True)
+        draws.append(mean)
+        errors.append(error)
+        deviations.append(model.predict_distribution(Z)[1])
+    np.testing.assert_allclose(np.mean(errors, axis=0), np.std(draws, axis=0), rtol=0.15)
+    np.testing.assert_allclose(np.mean(deviations, axis=0), 0.1 + 0.5 * Z[:, 0], rtol=0.2)
+
+
+def test_intervals_cover_and_bands_agree():
+    X = rng.uniform(0, 1, size=(400, 1))
+    y = np.sin(6 * X[:, 0]) + 0.3 * rng.normal(size=400)
+    model = NadarayaWatsonRegressor().fit(X, y)
+    Z = rng.uniform(0, 1, size=(1000, 1))
+    new = np.sin(6 * Z[:, 0]) + 0.3 * rng.normal(size=1000)
+    low, high = model.predict_interval(Z, 0.8).T
+    assert 0.74 < np.mean((low <= new) & (new <= high)) < 0.86
+    Z = np.linspace(0.05, 0.95, 20)[:, None]
+    asymptotic, bootstrap = model.bands(Z, 0.9), model.bands(Z, 0.9, method="bootstrap", n_samples=2000)
+    assert np.abs(np.diff(bootstrap) / np.diff(asymptotic) - 1).mean() < 0.12
+    mean = model.predict(Z)
+    assert ((asymptotic[:, 0] < mean) & (mean < asymptotic[:, 1])).all()
+    together = model.bands(Z, 0.9, method="bootstrap", simultaneous=True)
+    assert (np.diff(together) > 1.2 * np.diff(asymptotic)).all()
+    two = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, np.c_[y, -y])
+    assert two.bands(Z).shape == (20, 2, 2) == two.predict_interval(Z).shape
+    np.testing.assert_allclose(two.bands(Z)[:, 0], -two.bands(Z)[:, 1, ::-1])
+
+
+# --- classes ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_the_weighted_majority(classes):
+    X = rng.normal(size=(60, 2))
+    y = (X[:, 0] > 0) + 2 * (X[:, 1] > 0) if classes == 4 else (X[:, 0] > X[:, 1] ** 2).astype(int)
+    k = mc.Gaussian(0.4)
+    model = NadarayaWatsonClassifier(k).fit(X, y)
+    Z = np.r_[rng.normal(size=(20, 2)), [[1e7, 0.0]]]
+    p = model.predict_proba(Z)
+    assert (p >= 0).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
+    W = k(Z[:-1], X)
+    votes = np.stack([W[:, y == c].sum(axis=1) for c in range(classes)], axis=1)
+    np.testing.assert_allclose(p[:-1], votes / votes.sum(axis=1, keepdims=True), rtol=1e-7, atol=1e-12)
+    if classes == 2:  # lecture 000: the sign of Σ w t
+        np.testing.assert_array_equal(model.predict(Z[:-1]), (W @ (2 * y - 1) > 0).astype(int))
+    refitted = [NadarayaWatsonClassifier(k).fit(np.delete(X, i, 0), np.delete(y, i)).predict(X[i : i + 1])[0]
+                for i in range(60)]  # fmt: skip
+    np.testing.assert_array_equal(model.loo_predictions_, refitted)
+    assert model.loo_score_ == pytest.approx(np.mean(np.array(refitted) == y))
+
+
+# --- bad input, and scikit-learn --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "bandwidth", [0.0, -1.0, np.nan, np.inf, "wide", [1.0, 2.0, 3.0], True, [[1.0]], [0.5, -1.0], {}]
+)
+@pytest.mark.parametrize("model", [NadarayaWatsonRegressor, NadarayaWatsonClassifier])
+def test_no_such_bandwidth(model, bandwidth):
+    with pytest.raises(InvalidInput, match="bandwidth"):
+        model(bandwidth=bandwidth).fit([[0.0, 1.0], [1.0, 0.0]], [0, 1])
+
+
+def test_bad_input():
+    X, y = data(10)
+    for kernel in ("rbf", mc.Gaussian, lambda X: 3):
+        with pytest.raises(InvalidInput, match="kernel"):
+            NadarayaWatsonRegressor(kernel).fit(X, y)
+    with pytest.raises(InvalidInput, match="≥ 0"):
+        NadarayaWatsonRegressor(mc.Linear()).fit(X, y)
+    with pytest.raises(InvalidInput, match="NaN"):
+        NadarayaWatsonRegressor(bandwidth=1.0).fit(np.where(X > 0, X, np.nan), y)
+    with pytest.raises(InvalidInput, match="NaN"):
+        NadarayaWatsonRegressor(bandwidth=1.0).fit(X, np.where(y > 0, y, np.nan))
+    one = NadarayaWatsonRegressor().fit([[1.0]], [5.0])
+    np.testing.assert_allclose(one.predict([[3.0], [1e9]]), 5.0)
+    for ask in (lambda: one.loo_score_, lambda: one.predict([[1.0]], return_std=True)):
+        with pytest.raises(InvalidInput, match="two rows"):
+            ask()
+    same = NadarayaWatsonRegressor().fit(np.ones((5, 2)), np.arange(5.0))
+    np.testing.assert_allclose(same.predict([[1.0, 1.0], [9.0, 9.0]]), 2.0)
+    model = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, y)
+    with pytest.raises(InvalidInput, match="coverage"):
+        model.bands(X, 1.5)
+    with pytest.raises(InvalidInput, match="method"):
+        model.bands(X, method="jackknife")
+    with pytest.raises(InvalidInput, match="shape of the first"):
+        model.partial_fit(X, np.c_[y, y])
+    assert len(model._rows) == 10
+    with pytest.raises(ValueError, match="features"):
+        NadarayaWatsonClassifier(bandwidth=1.0).fit(X, y > 0).partial_fit(X[:, :1], y > 0)
+
+
+def test_single_precision_and_pickles():
+    X, y = data(50)
+    X += 1000
+    exact = NadarayaWatsonRegressor(bandwidth=0.5).fit(X.astype(np.float32).astype(float), y)
+    single = NadarayaWatsonRegressor(bandwidth=0.5).fit(X.astype(np.float32), y)
+    Z = X.astype(np.float32)[:9]
+    np.testing.assert_allclose(single.predict(Z), exact.predict(Z), rtol=1e-6)
+    np.testing.assert_allclose(pickle.loads(pickle.dumps(single)).predict(Z, return_std=True),
+                               single.predict(Z, return_std=True))  # fmt: skip
+
+
+LEFT_OUT = "leaving one of two equal rows out is not leaving out a row of weight two"
+
+
+def expected(estimator):
+    if estimator.bandwidth is None:
+        return {f"check_sample_weight_equivalence_on_{kind}_data": LEFT_OUT for kind in ("dense", "sparse")}
+    return {}
+
+
+@parametrize_with_checks(
+    [
+        NadarayaWatsonRegressor(),
+        NadarayaWatsonRegressor(bandwidth=0.5),
+        NadarayaWatsonClassifier(bandwidth=0.5),
+    ],
+    expected_failed_checks=expected,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
