@@ -114,7 +114,8 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
         if w is not None:
             numbers, codes, w = numbers[w > 0], codes[w > 0], w[w > 0]
         self._like = X[:0] if is_frame(X) else None
-        self._w = np.ones(len(numbers)) if w is None else w
+        # one number seen n times: the sums know it for a constant
+        self._w = np.broadcast_to(np.float64(1.0), (len(numbers),)) if w is None else w
         own = self.bandwidth is None and isinstance(kernel, Similarity)
         self._choose(similarity, own, numbers, codes, w)
         self._numbers, self._codes = numbers, codes
@@ -317,14 +318,15 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
         if not Z.shape[1]:
             with np.errstate(divide="ignore"):
                 return np.full(len(Z), np.log(v.sum()))
-        if not v.any():
+        constant = v.strides[0] == 0
+        if not (v[:1] if constant else v).any():
             return np.full(len(Z), -np.inf)
         if self.factors_ is not None:
             with np.errstate(divide="ignore"):
                 log_v = np.log(v) - Z.shape[1] * np.log(self.factors_)
             return density.log_sums_of_spread(self.kernel_, self._points, log_v, Points(Z), self.factors_)
         points = self._points
-        if not v.all():
+        if not constant and not v.all():
             points, v = points.take(v > 0), v[v > 0]
         found = sums(self.kernel_, points, v[:, None], Points(Z), tolerance=self.tolerance)
         with np.errstate(divide="ignore"):

@@ -20,11 +20,10 @@ from mercer.kernels import tiling
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
-SMALL, LARGE = 16, 40
-"""Numbers of moments per cell: for queries among the data, and for those far from it."""
+FEWEST, SMALL, LARGE = 8, 16, 40
+"""Numbers of moments per cell: for few queries, for queries among the data, and for those far from it."""
 NEARBY, SPAN = 3.0, 20.0
-"""Distances from the data, in units of σ, up to which these serve; few queries afford more cells each: WIDE."""
-WIDE = 10.0
+"""Distances from the data, in units of σ, up to which these serve."""
 MANY = 1e8
 """From this many pairs on, far queries are worth cells of their own: else their windows are narrow enough."""
 CHUNK = 8192
@@ -66,7 +65,8 @@ class Line:
     @cached_property
     def ones(self) -> bool:
         """Whether only weights are summed."""
-        return self.V.shape[1] == 1 and not self.exclude and bool((self.V == 1.0).all())
+        some = self.V[:1] if self.V.strides[0] == 0 else self.V
+        return self.V.shape[1] == 1 and not self.exclude and bool((some == 1.0).all())
 
     @cached_property
     def order(self) -> Int:
@@ -135,18 +135,36 @@ def cell_sums(line: Line) -> tuple[Float, Float]:
     order = np.arange(m) if (line.z[1:] >= line.z[:-1]).all() else np.argsort(line.z)
     left = order
     doubtful: list[Int] = []
-    nearby = WIDE if 16 * m < len(line.x) else NEARBY
-    for K, distance in ((SMALL, nearby), (LARGE, SPAN)):
+    first = FEWEST if 16 * m < len(line.x) and line.degree == 0 else SMALL
+    for K, distance in ((first, NEARBY), (LARGE, SPAN)):
         chosen = scheme(even.exponent, even.degree, tolerance, K, distance)
         rest, doubts = _by_cells(even, chosen, left, log_scale, totals)
         left, doubtful = rest, [*doubtful, doubts]
-        if len(left) * len(line.x) < MANY:
+        if len(left) * len(line.x) < MANY or _outside(line, left).all():
             break
     left = np.concatenate([left, *doubtful])
     if len(left):
         left = left[np.argsort(line.z[left])]
-        log_scale[left], totals[left] = window_sums(even, left)
+        log_scale[left], totals[left] = window_sums(_outermost(even, left), left)
     return log_scale, totals[:, : line.degree + 1]
+
+
+def _outside(line: Line, rows: Int) -> NDArray[np.bool_]:
+    return (line.z[rows] < line.ends[0]) | (line.z[rows] > line.ends[1])
+
+
+def _outermost(line: Line, rows: Int) -> Line:
+    """The line with the points that count for these rows alone, where all of them are outside the data."""
+    (low, high), z = line.ends, line.z[rows]
+    if line.exclude or not _outside(line, rows).all():
+        return line
+    outside = np.maximum(low - z, z - high)
+    # Seen from a distance a the nearest point is an end, and what counts is √(a² + r²) − a behind it.
+    reach = math.sqrt(2 * line.exponent) * line.sigma * (1 + 1e-9)
+    behind = float(np.max(reach * (reach / (np.hypot(outside, reach) + outside)))) + 1e-9 * (high - low)
+    sides = [(z < low).any() and line.x <= low + behind, (z > high).any() and line.x >= high - behind]
+    keep = np.unique(np.concatenate([np.flatnonzero(side) for side in sides if side is not np.False_]))
+    return replace(line, x=line.x[keep], V=line.V[keep])
 
 
 def _by_cells(line: Line, s: Scheme, rows: Int, log_scale: Float, totals: Float) -> tuple[Int, Int]:
@@ -241,8 +259,8 @@ def _moments(line: Line, s: Scheme) -> tuple[Int, Float, Float]:
 
 
 def _parts(bounds: Int) -> Int:
-    """Positions of groups that begin a part of about CHUNK queries."""
-    wanted = np.arange(0, bounds[-1], CHUNK)
+    """Positions of groups that begin a part: about CHUNK queries, fewer where all threads would not have one."""
+    wanted = np.arange(0, bounds[-1], min(CHUNK, max(64, int(bounds[-1]) // (2 * tiling.n_threads()))))
     return np.unique(np.append(np.searchsorted(bounds[:-1], wanted), len(bounds) - 1))
 
 

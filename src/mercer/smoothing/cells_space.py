@@ -8,7 +8,7 @@ reach.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +24,8 @@ Int = NDArray[np.int64]
 
 LONGEST = 30.0
 """Reach of the Gaussian (in σ) beyond which its values come close to underflow."""
+MANY, LOOKED_AT, MOST = 2000, 64, 0.9
+"""From so many queries on, so many are looked at to know the reach that this share of them needs."""
 CROWD = 16
 """Points per cell that are aimed at."""
 GROUP = 64
@@ -88,8 +90,7 @@ def all_pairs(space: Space) -> Float:
 def by_cells(space: Space) -> tuple[Float, Int]:
     """totals (m, M, c) by cells, and the rows that they do not serve: queries too far from the points."""
     totals = np.zeros((len(space.z), len(space.exponents), space.V.shape[1]))
-    rows, reach = np.arange(len(space.z)), space.reach
-    needed = np.full(len(rows), reach)
+    rows, reach = np.arange(len(space.z)), _first_reach(space)
     while len(rows):
         totals[rows] = _within(space, rows, reach)
         if space.kind != "Gaussian":
@@ -101,6 +102,17 @@ def by_cells(space: Space) -> tuple[Float, Int]:
         # Most of those that are left are served by the median; a longer reach costs its cube.
         reach = min(max(float(np.median(needed)), 1.2 * reach), LONGEST)
     return totals, rows
+
+
+def _first_reach(space: Space) -> float:
+    """How far to go at first: where a guess would be costly, as far as most queries of a sample need."""
+    guess = space.reach
+    if space.kind != "Gaussian" or len(space.z) < MANY:
+        return guess
+    some = np.linspace(0, len(space.z) - 1, LOOKED_AT).astype(np.int64)
+    own = None if space.own is None else space.own[some]
+    sample = replace(space, z=space.z[some], ratios=space.ratios[some], own=own)
+    return min(guess, float(np.quantile(_needed(space, all_pairs(sample), guess), MOST)))
 
 
 def _needed(space: Space, totals: Float, reach: float) -> Float:

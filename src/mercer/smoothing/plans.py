@@ -27,7 +27,7 @@ COUNTABLE = 1e14
 """Spread up to which the cells on a line can be numbered."""
 DIRECT_COLUMNS = 8
 """Up to this many columns differences are summed directly."""
-SPARSE = 0.12
+SPARSE = 0.5
 """Share of the points within reach up to which cells save time."""
 SAMPLE = 1024, 32
 """Points and queries that are looked at to estimate it."""

@@ -22,7 +22,7 @@ from mercer.kernels.base import Similarity
 from mercer.kernels.points import Points
 from mercer.kernels.radial import ByWidth
 from mercer.smoothing.plans import plan
-from mercer.smoothing.sums_fast import fast_sums
+from mercer.smoothing.sums_fast import different, fast_sums
 from mercer.smoothing.sums_tiled import tiled
 
 Float = NDArray[np.float64]
@@ -79,7 +79,8 @@ def sums(
     ----------
     similarity : w, a kernel or a smoothing weight, on any objects.
     x : the n data points, prepared by `similarity.prepare`.
-    V : (n, c) numbers that are summed: ones, targets, indicators of classes, sample weights.
+    V : (n, c) numbers that are summed: ones, targets, indicators of classes, sample weights. A broadcast row (such as
+        np.broadcast_to(1.0, (n, 1))) is known to be the same everywhere.
     z : the m queries; without them the data points themselves.
     degree : of the monomials; above 0 points must be dense vectors. u is in units of the similarity's sigma (per
         column; 1 where it has none), whatever `scale` is.
@@ -102,7 +103,7 @@ def sums(
     powers = exponents(d, degree)
     chosen = plan(similarity, x, z, degree=degree, exclude=exclude, scale=factors, tolerance=tolerance)
     if chosen.path == "tiled" or V.shape[1] > MANY_COLUMNS:
-        return Sums(*tiled(similarity, x, V, z, powers, exclude=exclude, scale=factors))
+        return Sums(*tiled(similarity, x, np.ascontiguousarray(V), z, powers, exclude=exclude, scale=factors))
     X, Z = _dense(x), None if z is None else _dense(z)
     return Sums(*fast_sums(chosen.path, similarity, X, V, Z, powers, exclude, factors, tolerance))
 
@@ -122,10 +123,11 @@ def _checked(
     tolerance: float,
 ) -> tuple[Float, Float | None, int]:
     """V, the scale factors and the number of columns (1 for objects that have none)."""
-    V = np.ascontiguousarray(V, dtype=np.float64)
+    V = np.asarray(V, dtype=np.float64)
+    V = V if V.strides[:1] == (0,) else np.ascontiguousarray(V)
     if V.ndim != 2 or len(V) != x.n:
         raise InvalidInput(f"`V` must have shape ({x.n}, c)", got=V.shape, advice="One row per data point.")
-    if not np.isfinite(V).all():
+    if not np.isfinite(different(V)).all():
         raise InvalidInput("`V` must be finite", got="NaN or infinity in it", advice="Drop those points first.")
     if exclude and z is not None:
         raise InvalidInput("`exclude` needs the data as queries", got="other queries", advice="Leave out `z`.")

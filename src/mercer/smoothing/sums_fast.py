@@ -59,7 +59,12 @@ class Task:
     def share(self) -> float:
         """How much all points together can outweigh one of them."""
         sizes = self.V[:, self.measure]
-        return float(sizes.sum() / sizes.min())
+        return float(len(sizes)) if sizes.strides[0] == 0 else float(sizes.sum() / sizes.min())
+
+
+def different(V: Float) -> Float:
+    """The rows of V that may differ: one where it is a row broadcast to all."""
+    return V[:1] if V.strides[0] == 0 else V
 
 
 def fast_sums(
@@ -74,9 +79,10 @@ def fast_sums(
     tolerance: float,
 ) -> tuple[Float, Float]:
     """log_scale (m,) and totals (m, M, c) by the path planned."""
-    given: NDArray[np.bool_] = V[:, 0] != 0
+    rows_of = different(V)
+    given: NDArray[np.bool_] = rows_of[:, 0] != 0
     for k in range(1, V.shape[1]):
-        given |= V[:, k] != 0
+        given |= rows_of[:, k] != 0
     if not given.any():
         m = len(X if Z is None else Z)
         return np.zeros(m), np.zeros((m, len(powers), V.shape[1]))
@@ -94,7 +100,7 @@ def fast_sums(
             log_scale[rows], totals[rows] = part
         return log_scale, totals
     c = V.shape[1]
-    V, measure = _measured(V)
+    V, measure = _measured(V if c == 1 and path == "line cells" else np.ascontiguousarray(V))
     task = Task(similarity, X, V, measure, Z, powers, exclude, scale, tolerance)
     log_scale, totals = _PATHS[path](task)
     return log_scale, totals[:, :, :c]
@@ -103,7 +109,7 @@ def fast_sums(
 def _measured(V: Float) -> tuple[Float, int]:
     """V with a column that is the size of every row: one of its own where there is such, else one more."""
     if V.shape[1] == 1:
-        return (V, 0) if V.min() > 0 else (np.concatenate([V, np.abs(V)], axis=1), 1)
+        return (V, 0) if different(V).min() > 0 else (np.concatenate([V, np.abs(V)], axis=1), 1)
     largest = np.abs(V).max(axis=0)
     sizes = np.max([np.abs(V[:, k]) / largest[k] for k in np.flatnonzero(largest)], axis=0)
     for k in np.flatnonzero(largest):
@@ -116,8 +122,9 @@ def _measured(V: Float) -> tuple[Float, int]:
 
 
 def _line(task: Task) -> Line:
+    V = task.V if (different(task.V) == 1.0).all() else np.ascontiguousarray(task.V)
     return Line(
-        np.ascontiguousarray(task.X[:, 0]), np.ascontiguousarray(task.V), np.ascontiguousarray(task.queries[:, 0]),
+        np.ascontiguousarray(task.X[:, 0]), V, np.ascontiguousarray(task.queries[:, 0]),
         float(task.sigma[0]), task.scale, task.degree, task.tolerance, task.share, task.measure, task.exclude,
     )  # fmt: skip
 
