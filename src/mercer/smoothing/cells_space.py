@@ -112,7 +112,7 @@ def _first_reach(space: Space) -> float:
     some = np.linspace(0, len(space.z) - 1, LOOKED_AT).astype(np.int64)
     own = None if space.own is None else space.own[some]
     sample = replace(space, z=space.z[some], ratios=space.ratios[some], own=own)
-    return min(guess, float(np.quantile(_needed(space, all_pairs(sample), guess), MOST)))
+    return min(guess, float(np.sort(_needed(space, all_pairs(sample), guess))[int(MOST * LOOKED_AT)]))
 
 
 def _needed(space: Space, totals: Float, reach: float) -> Float:
