@@ -1,18 +1,13 @@
-"""What leave-one-out predictions cost, and how a radial similarity moves with its bandwidths."""
+"""What leave-one-out predictions cost."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-
-from mercer.kernels.base import Weight
-from mercer.kernels.parameters import positive
-from mercer.kernels.points import Array
-from mercer.kernels.radial import Radial
 
 Float = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -65,18 +60,3 @@ class LogLoss(Loss):
         own = np.clip((self.y * F).sum(axis=1), 0.0, 1.0)  # but for rounding it is there
         p = (1 - delta) * own + delta * prior
         return float(-share @ np.log(p)), -self.y * (share * (1 - delta) / p)[:, None]
-
-
-class Slope(Radial, Weight):  # type: ignore[override]
-    """−2φ'(u) of a radial similarity φ(u): times uₖ² it is the derivative by the logarithm of bandwidth k."""
-
-    sigma: Any = positive(1.0, vector=True)
-    of: Any = None
-
-    def _profile(self, sqdist: Array, sigma: float) -> None:
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            u = np.minimum(sqdist * (1.0 / sigma**2), 1e200)
-            sqdist[...] = np.where(u > 0, -2.0 * self.of._slope(u), 0.0)
-
-    def _slope(self, u: Array) -> Array:
-        raise NotImplementedError

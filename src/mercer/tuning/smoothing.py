@@ -22,14 +22,15 @@ from scipy.optimize import minimize
 
 from mercer.errors import InvalidInput
 from mercer.kernels import tiling
-from mercer.kernels.base import Similarity
+from mercer.kernels.base import Similarity, Weight
 from mercer.kernels.block import Block, Pair
-from mercer.kernels.points import Points
+from mercer.kernels.parameters import positive
+from mercer.kernels.points import Array, Points
 from mercer.kernels.radial import ByWidth, Gaussian, Radial, uncentred
 from mercer.smoothing import local_polynomial as local
 from mercer.smoothing.sums import Sums, exponents, sums
 from mercer.smoothing.sums_tiled import unit_of
-from mercer.tuning.local_losses import LogLoss, Loss, Slope, SquaredError
+from mercer.tuning.local_losses import LogLoss, Loss, SquaredError
 
 Float = NDArray[np.float64]
 
@@ -96,7 +97,7 @@ def loo_error(
     if by_moments:
         centre = v @ y / v.sum()
         V = np.concatenate([v[:, None], v[:, None] * (y - centre)], axis=1)
-        slope = Slope(similarity.sigma, similarity)  # type: ignore[attr-defined]
+        slope = _Slope(similarity.sigma, similarity)  # type: ignore[attr-defined]
         found = sums(slope, x, V, degree=2 * degree + 2, exclude=True, tolerance=local.TOLERANCE[degree])
         with np.errstate(over="ignore"):
             unit = np.where(np.isfinite(found.log_scale) & ~made.alone, np.exp(found.log_scale - made.log_scale), 0.0)
@@ -324,3 +325,18 @@ def loo_bandwidth(
         p = np.where(p < search.bounds[:, 1] - 0.5, search.clip(p + shrink), p)
     value, p = search.polish(p, x, H)
     return search.at(p), math.exp(value)
+
+
+class _Slope(Radial, Weight):  # type: ignore[override]
+    """−2φ'(u) of a radial similarity φ(u): times uₖ² it is the derivative by the logarithm of bandwidth k."""
+
+    sigma: Any = positive(1.0, vector=True)
+    of: Any = None
+
+    def _profile(self, sqdist: Array, sigma: float) -> None:
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            u = np.minimum(sqdist * (1.0 / sigma**2), 1e200)
+            sqdist[...] = np.where(u > 0, -2.0 * self.of._slope(u), 0.0)
+
+    def _slope(self, u: Array) -> Array:
+        raise NotImplementedError
