@@ -240,3 +240,22 @@ def test_the_advised_budget_suffices():
     assert mc.gram.of(mc.Gaussian(1.0), X, budget=advised).dense().shape == (900, 900)
     assert show_bytes(999_999) == "1 MB"
     assert budget(np.int64(5)) == 5
+
+
+def test_threads_leave_the_interpreter_as_they_found_it() -> None:
+    """Turns are short only while several jobs run, also where one of them fails."""
+    import sys
+
+    from mercer.kernels import tiling
+
+    before, seen = sys.getswitchinterval(), []
+
+    def job() -> None:
+        seen.append(sys.getswitchinterval())
+        raise ValueError("wrong")
+
+    with pytest.raises(ValueError, match="wrong"):
+        tiling.run([job, job])
+    assert sys.getswitchinterval() == before
+    if tiling.n_threads() > 1:
+        assert min(seen) <= tiling.TURN < before
