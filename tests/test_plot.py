@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_iris, make_moons
 from sklearn.ensemble import IsolationForest
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -162,6 +163,9 @@ def test_given_axes_are_used_and_it_can_be_drawn_again():
         ({"columns": (0, 5)}, "two different columns of 2, by position or name, got 5"),
         ({"columns": (0,)}, "two different columns of 2"),
         ({"at": [1.0]}, "`at` must hold 2 finite numbers"),
+        ({"y": y[:-1]}, "one label per point, got 119 for 120 points"),
+        ({"y": NAMED}, "which are 0, 1, got '(upper|lower)'"),
+        ({"colours": ["red"]}, "one for each of the 2 classes, got 1"),
         (
             {"estimator": LinearRegression().fit(X, y)},
             "needs a classifier or an outlier detector, got Lin",
@@ -189,3 +193,26 @@ def test_importing_the_pictures_loads_no_matplotlib():
     code = "import sys, mercer.plot; print('matplotlib' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert told == "False\n"
+
+
+def test_the_best_model_of_a_search_is_ringed():
+    search = GridSearchCV(mc.SVC(K), {"C": [1.0, 10.0]}, cv=3).fit(X, y)
+    surface = DecisionSurface.from_estimator(search, X, y, resolution=20)
+    np.testing.assert_array_equal(surface.support, X[search.best_estimator_.support_])
+    assert surface.margin
+    steps = GridSearchCV(make_pipeline(StandardScaler(), mc.SVC(K)), {"svc__C": [1.0]}, cv=3).fit(X, y)
+    surface = DecisionSurface.from_estimator(steps, X, y, resolution=20)
+    np.testing.assert_array_equal(surface.support, X[steps.best_estimator_[-1].support_])
+
+
+def test_columns_that_are_named_by_numbers():
+    data = pd.DataFrame(IRIS.data, columns=[3, 2, 1, 0])
+    model = mc.SVC(mc.Gaussian(1.0)).fit(data, IRIS.target)  # no warning of names: they are errors here
+    by_name = DecisionSurface.from_estimator(model, data, IRIS.target, columns=(3, 2), resolution=20)
+    np.testing.assert_array_equal(by_name.points, IRIS.data[:, [0, 1]])
+    assert by_name.names == ("3", "2")
+    first = DecisionSurface.from_estimator(model, data, resolution=20)
+    np.testing.assert_array_equal(first.points, IRIS.data[:, [0, 1]])
+    years = pd.DataFrame(IRIS.data, columns=[2001, 2002, 2003, 2004])
+    by_position = DecisionSurface.from_estimator(model.fit(years, IRIS.target), years, columns=(1, -1), resolution=20)
+    assert by_position.names == ("2002", "2004")

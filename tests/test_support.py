@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
+from operator import attrgetter, methodcaller
 
 import numpy as np
 import pytest
@@ -13,7 +15,8 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 import mercer as mc
-from mercer.models import support
+from mercer.errors import InvalidInput
+from mercer.models import classification, probabilities, support
 from mercer.models.parts import Solved, divide
 from mercer.models.support import PathInterrupted, _unsolved, feasible, filled, grown
 from mercer.problems.box import BoxProblem
@@ -44,11 +47,12 @@ def test_support_vectors_and_their_columns_are_enough(name):
     values, Z = K(X), rng.normal(size=(7, 3))
     pairwise = clone(model).set_params(kernel=mc.Precomputed()).fit(values, target)
     cross = K(Z, X)
-    np.testing.assert_array_equal(pairwise.support_, model.support_)
+    np.testing.assert_array_equal(pairwise.support_, np.sort(model.support_))
+    assert pairwise.support_vectors_.shape == 2 * (len(model.support_),)  # no more of the matrix is kept
     np.testing.assert_allclose(pairwise.predict(cross), model.predict(Z), atol=1e-6)
-    np.testing.assert_array_equal(pairwise.predict(cross[:, model.support_]), pairwise.predict(cross))
+    np.testing.assert_array_equal(pairwise.predict(cross[:, pairwise.support_]), pairwise.predict(cross))
     if hasattr(model, "decision_function"):
-        some = pairwise.decision_function(cross[:, model.support_])
+        some = pairwise.decision_function(cross[:, pairwise.support_])
         np.testing.assert_allclose(some, model.decision_function(Z), atol=1e-6)
 
 
@@ -75,7 +79,7 @@ def test_bounded_support_vectors_are_those_at_their_bound():
     "model",
     [
         mc.SVC(K, C=2.0),
-        mc.SVC(K, C=2.0, class_weight={1: 3.0}),
+        mc.SVC(K, C=2.0, class_weight={0: 1.0, 1: 3.0, 2: 1.0, 3: 1.0}),
         mc.SVC(mc.Polynomial(2, c=1.0), C=0.5),
         mc.SVC(mc.Gaussian(0.1), C=np.inf),
         mc.NuSVC(K, nu=0.2),
@@ -123,8 +127,8 @@ def test_held_out_values_of_all_pairs_at_once_are_those_of_one_after_the_other(m
     model = mc.SVC(kernel, calibrated=True).fit(X[:60], LABELS[:60], sample_weight=w)
     seen = []
     monkeypatch.setattr(mc.SVC, "_pairwise", lambda self: True)
-    apply = mc.SVC._apply
-    monkeypatch.setattr(mc.SVC, "_apply", staticmethod(lambda *given: seen.append(1) or apply(*given)))
+    real = probabilities.at_rows
+    monkeypatch.setattr(probabilities, "at_rows", lambda *given: seen.append(1) or real(*given))
     alone = mc.SVC(kernel, calibrated=True).fit(X[:60], LABELS[:60], sample_weight=w)
     assert len(seen) == 6 * 5
     for ours, theirs in zip(model._sigmoids, alone._sigmoids):
@@ -148,7 +152,6 @@ def test_the_margin_report_outlives_pickles_and_refits():
     data = load_iris().data
     model = mc.SVC(K).fit(data, labels)
     again = pickle.loads(pickle.dumps(model))
-    assert "_unread" not in vars(again)
     assert str(again.margin_report()) == str(model.margin_report())
     small = mc.SVC(K, C=0.01)
     assert str(model.set_params(C=0.01).fit(data, labels).margin_report()) == str(
@@ -314,3 +317,245 @@ def test_an_error_in_a_problem_is_an_error_of_the_fit(monkeypatch):
     monkeypatch.setattr(smo, "solve", solve)
     with pytest.raises(IndexError, match="planted"):
         mc.SVC(K).fit(X, LABELS)
+
+
+# -- a matrix in place of the data ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        mc.SVC(tol=1e-8),
+        mc.SVC(tol=1e-8, multiclass="ovr"),
+        mc.SVC(tol=1e-8, calibrated=True),
+        mc.NuSVC(nu=0.9, tol=1e-8),
+    ],
+)
+@pytest.mark.parametrize("sigma", [0.05, 1.0])
+def test_columns_of_support_vectors_are_read_as_such_even_if_all_are_there(machine, sigma):
+    data, labels = load_iris(return_X_y=True)
+    order = np.random.default_rng(0).permutation(150)
+    data, labels = data[order], labels[order]
+    values = mc.Gaussian(sigma)(data)
+    model = clone(machine).set_params(kernel=mc.Precomputed()).fit(values, labels)
+    assert (len(model.support_) == 150) == (sigma == 0.05)
+    assert (np.diff(model.support_) > 0).all()
+    columns = values[:, model.support_]
+    np.testing.assert_array_equal(model.predict(columns), model.predict(values))
+    np.testing.assert_array_equal(model.decision_function(columns), model.decision_function(values))
+    assert model.score(values, labels) > 0.9
+    direct = clone(machine).set_params(kernel=mc.Gaussian(sigma)).fit(data, labels)
+    np.testing.assert_allclose(model.decision_function(values), direct.decision_function(data), atol=1e-5)
+    np.testing.assert_array_equal(model.bounded_, direct.bounded_[np.argsort(direct.support_)])
+    np.testing.assert_array_equal(model.n_support_, direct.n_support_)
+    ours, theirs = model.margin_report(), direct.margin_report()
+    assert [m.free for m in ours.functions] == [m.free for m in theirs.functions]
+    assert ours[0].loo_span == pytest.approx(theirs[0].loo_span, abs=0.021)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(columns), model.predict(values))
+
+
+def test_a_matrix_with_rows_left_out():
+    w = np.where(np.arange(120) % 3, 1.0, 0.0)
+    values, some = K(X), w > 0
+    model = mc.SVC(mc.Precomputed(), tol=1e-8).fit(values, LABELS, sample_weight=w)
+    direct = mc.SVC(K, tol=1e-8).fit(X[some], LABELS[some])
+    assert not np.isin(model.support_, np.flatnonzero(~some)).any()
+    for given in (values, values[:, model.support_]):
+        np.testing.assert_allclose(model.decision_function(given), direct.decision_function(X), atol=1e-5)
+
+
+# -- what a fit leaves ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_refused_fit_leaves_the_model_as_it_was(name, monkeypatch):
+    model, target = MACHINES[name]
+    model = clone(model).fit(X, target)
+    before, kept = model.predict(X), vars(model).copy()
+    with pytest.raises(InvalidInput):
+        model.fit(
+            X[:5], target[:4] if target is not None else X[:5], **({} if target is not None else {"sample_weight": [1]})
+        )
+
+    def failing(*given, **more):
+        raise InvalidInput("A kernel", got="nothing", advice="None.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(smo, "solve", failing)
+        with pytest.raises(InvalidInput, match="A kernel"):
+            model.fit(X[:50, :2], None if target is None else target[:50])
+    assert vars(model).keys() == kept.keys()
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+def interrupted_early(*given, **more):
+    raise KeyboardInterrupt
+
+
+def test_an_interrupt_before_there_is_an_iterate_leaves_the_model_as_it_was(monkeypatch):
+    model = mc.SVC(K).fit(X, LABELS)
+    before = model.predict(X)
+    monkeypatch.setattr(classification, "warn_if_not_psd", interrupted_early)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:, :2], y > 0)
+    np.testing.assert_array_equal(model.predict(X), before)
+    assert model.status_.startswith("converged")
+
+
+def test_threads_may_ask_for_everything_at_once():
+    labels = np.arange(120) % 15
+    for _ in range(5):
+        model = mc.SVC(K).fit(X, labels)
+        names = set(vars(model))
+        asked = [
+            attrgetter("function_"),
+            attrgetter("bounded_"),
+            methodcaller("margin_report"),
+            methodcaller("predict", X),
+        ]
+        with ThreadPoolExecutor(4) as pool:
+            for done in [pool.submit(ask, model) for ask in asked * 4]:
+                done.result()
+        assert set(vars(model)) == names  # `check_is_fitted` walks over them
+
+
+@pytest.mark.parametrize("name", ["SVC", "NuSVC", "many"])
+def test_a_model_keeps_nothing_of_the_rows_that_are_not_support_vectors(name):
+    n = 1200
+    data = np.random.default_rng(0).normal(size=(n, 2)) + 6 * np.random.default_rng(1).integers(0, 4, (n, 2))
+    labels = (data[:, 0] > 9).astype(int) if name == "SVC" else np.round(data.sum(axis=1)).astype(int) // 5
+    model = (mc.NuSVC(K, nu=0.02, tol=1e-6) if name == "NuSVC" else mc.SVC(K, C=10.0)).fit(data, labels)
+    assert 2 * len(model.support_) < n
+
+    def arrays(value, depth=0):
+        if isinstance(value, np.ndarray):
+            yield value
+        elif isinstance(value, (tuple, list)):
+            for item in value:
+                yield from arrays(item, depth)
+        elif isinstance(value, dict):
+            yield from arrays(tuple(value.values()), depth)
+        elif hasattr(value, "__dict__") and depth < 6:
+            yield from arrays(vars(value), depth + 1)
+
+    assert all(n not in array.shape for array in arrays(vars(model)))
+
+
+@pytest.mark.parametrize(("target", "calls"), [(LABELS, 0), (LABELS, 4), (LABELS, 7), (LABELS > 1, 0)])
+def test_a_calibration_that_is_stopped_says_so(target, calls):
+    told = []
+    model = mc.SVC(K, calibrated=True, progress=lambda p: told.append(p) or len(told) <= calls)
+    with pytest.warns(ConvergenceWarning, match="stopped by the caller") as caught:
+        model.fit(X, target)
+    assert len(caught) == 1
+    assert "Raise" not in str(caught[0].message)
+    assert model.status_ == "stopped by the caller, and therefore not calibrated"
+    assert len(model.predict(X)) == 120
+    with pytest.raises(InvalidInput, match="not interrupted or stopped, got status_ = 'stopped by the caller"):
+        model.predict_proba(X)
+    assert model.set_params(progress=None).fit(X, target).predict_proba(X).shape[0] == 120
+
+
+def test_no_stage_of_the_hard_margin_begins_after_a_stop():
+    told = []
+    model = mc.SVC(mc.Linear(), C=np.inf, progress=lambda p: bool(told.append(p)))
+    with pytest.warns(ConvergenceWarning, match="stopped by the caller"):
+        model.fit(X, y > 0)
+    assert len(told) <= 2
+    assert model.status_ == "stopped by the caller"
+
+
+def test_a_calibration_without_time_or_iterations():
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        model = mc.SVC(K, C=1e6, tol=1e-12, calibrated=True, max_time=0.0).fit(X, rng.integers(0, 2, 120))
+    assert model.status_ == "stopped at the time limit, and therefore not calibrated"
+    for multiclass in ("ovo", "ovr"):
+        with pytest.warns(ConvergenceWarning, match="stopped after 0 iterations"):
+            model = mc.SVC(K, calibrated=True, max_iter=0, multiclass=multiclass).fit(X, LABELS)
+        np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+
+
+def test_rows_for_a_calibration_are_counted_before_anything_is_solved(monkeypatch):
+    monkeypatch.setattr(smo, "solve", None)
+    with pytest.raises(InvalidInput, match="two rows of each class, got one of class 7"):
+        mc.SVC(K, calibrated=True).fit(X[:5], np.array([3, 3, 3, 3, 7]))
+
+
+# -- the duality gap --------------------------------------------------------------------------------------------------
+
+
+def hinge(t):
+    return np.maximum(0.0, t)
+
+
+def primal_less_dual(name, model, w):
+    """For each function, naively: the primal with its norm and losses, less the dual with its coefficients."""
+    labels, gaps = y > 0, []
+    f = np.reshape(model.function_(X), (120, -1))
+    b, beta = np.atleast_1d(model.intercept_), np.zeros((120, f.shape[1]))
+    beta[model.support_] = np.reshape(model.dual_coef_, (-1, f.shape[1]))
+    for c in range(f.shape[1]):
+        own, h = beta[:, c], f[:, c] - b[c]
+        squared = own @ K(X) @ own
+        assert squared == pytest.approx(own @ h, rel=1e-6)
+        if name == "SVC":
+            primal, dual = 2.0 * w @ hinge(1 - np.where(labels, 1, -1) * f[:, c]), np.abs(own).sum()
+        elif name == "SVR":
+            primal, dual = 2.0 * w @ hinge(np.abs(y - f[:, c]) - 0.1), y @ own - 0.1 * np.abs(own).sum()
+        elif name == "NuSVR":
+            outside = 2.0 * w @ hinge(np.abs(y - f[:, c]) - model.epsilon_)
+            primal, dual = outside + 2.0 * 0.3 * w.sum() * model.epsilon_, y @ own
+        elif name == "quantiles":
+            r, tau = y - f[:, c], model.quantiles_[c]
+            primal, dual = 2.0 * w @ np.maximum(tau * r, (tau - 1) * r), y @ own
+        elif name == "OneClassSVM":
+            primal, dual = w @ hinge(model.offset_ - h) - model.offset_ * 0.3 * w.sum(), 0.0
+        elif name == "NuSVC":  # as it was before it was divided by ρ
+            rho = 1 / model.C_[0]
+            squared *= rho**2
+            primal = w @ hinge(rho - np.where(labels, 1, -1) * f[:, c] * rho) - 0.3 * w.sum() * rho
+            dual = 0.0
+        gaps.append(0.5 * squared + primal - (dual - 0.5 * squared))
+    return gaps
+
+
+@pytest.mark.parametrize("tol", [0.3, 1e-2, 1e-7])
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("SVC", mc.SVC(K, C=2.0)),
+        ("NuSVC", mc.NuSVC(K, nu=0.3)),
+        ("SVR", mc.SVR(K, C=2.0)),
+        ("NuSVR", mc.NuSVR(K, C=2.0, nu=0.3)),
+        ("quantiles", mc.KernelQuantileRegressor(K, C=2.0, quantile=[0.2, 0.7])),
+        ("OneClassSVM", mc.OneClassSVM(K, nu=0.3)),
+    ],
+)
+def test_the_duality_gap_is_the_primal_less_the_dual(name, model, tol):
+    w = np.random.default_rng(2).integers(1, 4, 120).astype(float)
+    target = {"SVC": y > 0, "NuSVC": y > 0, "OneClassSVM": None}.get(name, y)
+    model = clone(model).set_params(tol=tol).fit(X, target, sample_weight=w)
+    expected = primal_less_dual(name, model, w)
+    assert model.duality_gap_.shape == model.objective_.shape == (len(expected),)
+    assert (model.duality_gap_ >= 0).all()
+    np.testing.assert_allclose(
+        model.duality_gap_, expected, atol=1e-9 * w.sum() + 1e-6 * np.abs(model.objective_).max()
+    )
+    if tol == 0.3:
+        assert model.duality_gap_.max() > 0.01
+    if tol == 1e-7:
+        assert model.duality_gap_.max() < 1e-3
+
+
+def test_the_duality_gap_of_every_pair_and_after_an_early_end():
+    model = mc.SVC(K, tol=1e-6).fit(X, LABELS)
+    assert model.duality_gap_.shape == (6,)
+    for p, (a, b) in enumerate(combinations(range(4), 2)):
+        own = np.isin(LABELS, [a, b])
+        h = hinge(1 - np.where(LABELS[own] == b, 1, -1) * model.function_(X[own])[:, p])
+        squared = model.function_.norm()[p] ** 2
+        assert model.duality_gap_[p] == pytest.approx(0.5 * squared + h.sum() + model.objective_[p], abs=1e-6)
+    with pytest.warns(ConvergenceWarning):
+        early = mc.SVC(K, max_iter=3).fit(X, y > 0)
+    assert early.duality_gap_[0] > 10 * model.duality_gap_.max()

@@ -17,7 +17,15 @@ import pytest
 import scipy.sparse as sp
 from sklearn import svm
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_circles, make_classification
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_digits,
+    load_iris,
+    load_wine,
+    make_circles,
+    make_classification,
+    make_moons,
+)
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -606,6 +614,106 @@ def test_refit_forgets():
     np.testing.assert_allclose(model.decision_function(X), SVC(mc.Gaussian(1.0)).fit(X, y).decision_function(X))
 
 
+# -- words and numbers that were wrong once ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("away", [0.0, 2e4, 1e5])
+@pytest.mark.parametrize("half", [0.1, 0.5])
+def test_hard_margin_far_from_the_origin(away, half):
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    X[:, 0] += half * np.sign(X[:, 0])
+    y = X[:, 0] > 0
+    model = SVC(mc.Linear(), C=np.inf).fit(X + away, y)
+    assert model.status_.startswith("converged")
+    assert model.score(X + away, y) == 1
+    near = SVC(mc.Linear(), C=np.inf).fit(X, y)
+    assert model.margin_report()[0].margin == pytest.approx(near.margin_report()[0].margin, rel=0.02)
+    shuffled = np.random.default_rng(1).permutation(y)
+    assert SVC(mc.Linear(), C=np.inf).fit(X + away, shuffled).status_.startswith("not separable")
+
+
+def test_hard_margin_where_all_points_are_one():
+    y = np.arange(40) % 2
+    for kernel, X in (
+        (mc.Precomputed(), np.zeros((40, 40))),
+        (mc.Linear(), np.zeros((40, 2))),
+        (mc.Linear(), np.ones((40, 2))),
+    ):
+        model = SVC(kernel, C=np.inf).fit(X, y)
+        assert model.status_.startswith("not separable: the smallest violation found is Σ max(0, 1 − yᵢ f(xᵢ)) = 40")
+        assert model.n_iter_ < 10_000
+
+
+def test_nu_that_leaves_no_margin_is_warned_of():
+    X, y = make_moons(60, noise=0.35, random_state=2)
+    with pytest.warns(ConvergenceWarning, match=r"no margin between 0 \| 1 for nu=0.2: ρ vanishes"):
+        model = NuSVC(mc.Polynomial(2, c=1.0), nu=0.2).fit(X, y)
+    assert model.status_.startswith("no margin")
+    assert str(model.margin_report()).startswith("Not optimal, so that no bound holds: no margin")
+    fine = NuSVC(mc.Polynomial(2, c=1.0), nu=0.7).fit(X, y)  # no warning: they are errors here
+    assert fine.status_.startswith("converged")
+    # Without a row it would have another C: the bounds are those of the SVC that it is.
+    report = fine.margin_report()
+    assert f"leave-one-out error of SVC(C={fine.C_[0]:.4g}) at most" in str(report)
+    same = SVC(mc.Polynomial(2, c=1.0), C=fine.C_[0], tol=1e-8).fit(X, y).margin_report()
+    assert report[0].margin == pytest.approx(same[0].margin, rel=0.02)
+    assert "of SVC" not in str(same)
+
+
+def test_the_report_of_an_iterate_bounds_nothing():
+    X, y = noisy(100)
+    with pytest.warns(ConvergenceWarning, match="stopped after 0 iterations: gap"):
+        model = SVC(max_iter=0).fit(X, y)
+    assert str(model.margin_report()).startswith("Not optimal, so that no bound holds: stopped after 0 iterations.\n")
+    assert not str(SVC().fit(X, y).margin_report()).startswith("Not")
+    hard = SVC(mc.Linear(), C=np.inf).fit(X, y)
+    assert str(hard.margin_report()).startswith("Not optimal, so that no bound holds: not separable")
+
+
+def test_class_weights_of_classes_that_are_not_there():
+    X, y = noisy(60)
+    named = np.array(["ham", "spam"])[y]
+    with pytest.raises(InvalidInput, match=r"one of the classes, got 'sapm'\. They are 'ham', 'spam'"):
+        SVC(class_weight={"sapm": 5.0}).fit(X, named)
+    with pytest.raises(InvalidInput, match=r"got -1\.0 for 1"):
+        SVC(class_weight={1: -1.0}).fit(X, y)
+    # Of all classes in a part of the rows, such as a fold without the rare one.
+    both = SVC(class_weight={"ham": 1.0, "spam": 5.0, "rare": 9.0}, tol=1e-8).fit(X, named)
+    one = SVC(class_weight={"spam": 5.0}, tol=1e-8).fit(X, named)
+    np.testing.assert_allclose(both.decision_function(X), one.decision_function(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("labels", [[3, 7], [False, True], [1.0, 2.0]])
+def test_labels_as_objects(labels):
+    X, y = noisy(60)
+    plain = np.array(labels)[y]
+    model = SVC(mc.Gaussian(1.0)).fit(X, plain.astype(object))
+    np.testing.assert_array_equal(model.predict(X), SVC(mc.Gaussian(1.0)).fit(X, plain).predict(X))
+    assert model.classes_.tolist() == labels
+    for mixed in (np.array([1, None], dtype=object)[y], np.array([1, "a"], dtype=object)[y]):
+        with pytest.raises(InvalidInput, match="one label per point"):
+            SVC().fit(X, mixed)
+
+
+def test_words_without_the_names_of_types():
+    X, y = noisy(60)
+    for refused, words in (
+        (lambda: SVC().fit(X, np.full(60, 7)), "got 1 class, 7. "),
+        (lambda: SVC(C=np.float64(-1)).fit(X, y), "got -1.0. "),
+        (lambda: SVC(max_iter=np.int64(-3)).fit(X, y), "got -3. "),
+        (lambda: NuSVC(nu=np.float64(1.5)).fit(X, y), "got 1.5. "),
+        (lambda: mc.SVR(epsilon=np.float64(-1)).fit(X, y), "got -1.0. "),
+    ):
+        with pytest.raises(InvalidInput) as error:
+            refused()
+        assert words in str(error.value)
+    with pytest.warns(ConvergenceWarning) as caught:
+        SVC(mc.Gaussian(1.0), C=100.0, max_iter=2).fit(X, np.arange(60) % 3)
+    text = str(caught[0].message)
+    assert text.startswith("stopped after 2 iterations (3 of 3 problems): gap")
+    assert text.count("iterations") == 1
+
+
 # -- scikit-learn -----------------------------------------------------------------------------------------------------
 
 EQUAL_TO_TOLERANCE = "weights are repetitions to the tolerance of the solver, which the check leaves no room for"
@@ -617,5 +725,6 @@ EXPECTED = {
 
 @parametrize_with_checks([SVC(), NuSVC()], expected_failed_checks=lambda model: EXPECTED)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.filterwarnings("ignore:no margin between")  # of labels at random
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -11,8 +11,6 @@ import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
-from functools import cached_property
-from itertools import combinations
 from typing import Any, Self
 
 import numpy as np
@@ -45,11 +43,24 @@ from mercer.models.parts import (
     divide,
     labels,
     pair_values,
+    per_pair,
     rooms,
+    votes,
 )
-from mercer.models.probabilities import Sigmoid, couple
+from mercer.models.probabilities import Sigmoid, couple, held_out
 from mercer.models.progress import watched
-from mercer.models.support import Interrupted, SupportVectorMachine, flatten, limits, outside, warn_if_not_psd
+from mercer.models.support import (
+    CALLER,
+    LATE,
+    Interrupted,
+    SupportVectorMachine,
+    flatten,
+    limits,
+    outside,
+    refitted,
+    shown,
+    warn_if_not_psd,
+)
 from mercer.problems.box import BoxProblem
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
@@ -77,6 +88,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
     class_weight: Any
     calibrated: bool
     random_state: int
+    _function: Expansion | None
 
     # -- what differs -------------------------------------------------------------------------------------------------
 
@@ -103,10 +115,11 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. (Not in the
         folds of a calibration: rows given twice may be on both sides.)
         """
-        self._begin()
-        data = self._data(X, y, sample_weight)
-        with watched(self, self._problems(data), X, y, sample_weight):
-            self._fit(data)
+        with refitted(self):
+            self._begin()
+            data = self._data(X, y, sample_weight)
+            with watched(self, self._problems(data), X, y, sample_weight):
+                self._fit(data)
         return self
 
     def _problems(self, data: Data) -> int | None:
@@ -122,8 +135,9 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
                 got=shortened(self.multiclass),
                 advice="'ovo' is faster.",
             )
-        for name in ("function_", "_sigmoids", "_ends", "_sides"):  # of an earlier fit
+        for name in ("_sigmoids", "_ends"):  # of an earlier fit
             self.__dict__.pop(name, None)
+        self._go_on = True
         self._deadline = None if self.max_time is None else time.perf_counter() + self.max_time
 
     def _data(self, X: Any, y: Any, sample_weight: Any) -> Data:
@@ -138,8 +152,14 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         if k < 2:
             raise InvalidInput(
                 f"{type(self).__name__} needs at least two classes",
-                got=f"{k} class, {self.classes_[0]!r}" + (" with weight > 0" if len(kept) < points.n else ""),
+                got=f"{k} class, {shown(self.classes_[0])}" + (" with weight > 0" if len(kept) < points.n else ""),
                 advice="OneClassSVM describes a single class.",
+            )
+        if self.calibrated and int(np.bincount(codes).min()) < 2:
+            raise InvalidInput(
+                "calibrated=True needs at least two rows of each class",
+                got=f"one of class {shown(self.classes_[np.bincount(codes).argmin()])}",
+                advice="Leave that class out, or set calibrated=False.",
             )
         w = w * class_weights(self.class_weight, self.classes_, codes, w)[codes]
         if k > 2:
@@ -175,11 +195,13 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
             solved = self._solve(rooms(data.gram, data.parts) if own is None else own, data.parts, starts)
         except Unfinished as stop:
             solved, interrupt = stop.solved, stop
-        self._remember(data, [self._fitted(part, one) for part, one in zip(data.parts, solved)])
-        self._report([one.optimum for one in solved], next((one.note for one in solved if one.note), ""))
+        fitted = [self._fitted(part, one) for part, one in zip(data.parts, solved)]
+        self._remember(data, fitted)
+        optima = [one.optimum for one in solved]
+        self._report(optima, [f.summary.duality for f in fitted], next((one.note for one in solved if one.note), ""))
         if interrupt is None and self.calibrated:
             try:
-                self._sigmoids = self._calibrate(data)
+                self._calibrate(data, optima)
             except KeyboardInterrupt as stop:
                 interrupt = stop
         if interrupt is not None:
@@ -190,12 +212,18 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
     def _side_by_side(
         self, problems: Sequence[BoxProblem], within: Sequence[Room], max_iter: int | None = None
     ) -> list[Solved]:
+        ready: dict[int, Solved] = {}
+
+        def after(i: int, optimum: smo.Optimum) -> None:
+            ready[i] = one = Solved(problems[i], optimum)
+            one.summary  # noqa: B018  # while other threads solve, and before the cache forgets
+
         try:
             kept = [room.kept for room in within]
-            optima = self._optimise(problems, deadline=self._deadline, max_iter=max_iter, kept=kept)
+            optima = self._optimise(problems, deadline=self._deadline, max_iter=max_iter, kept=kept, after=after)
         except Interrupted as stop:
             raise Unfinished([Solved(p, o) for p, o in zip(problems, stop.optima)]) from None
-        return [Solved(p, o) for p, o in zip(problems, optima)]
+        return [ready.get(i) or Solved(p, o) for i, (p, o) in enumerate(zip(problems, optima))]
 
     def _remember(self, data: Data, fitted: Sequence[Fitted]) -> None:
         """Keep the support vectors, their coefficients, and what the margin report asks for."""
@@ -207,24 +235,21 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
                 flatten(self)
         else:
             coef = by_rows(parts, fitted, n, k)
-            used = np.flatnonzero(coef.any(axis=1))
-            used = used if len(used) else np.array([0])
-            self.support_, self.dual_coef_, self.intercept_ = data.kept[used], coef[used], intercept
-            self._support = data.points.take(used)
-            self._ends = np.searchsorted(data.codes[used], np.arange(k + 1))
-            if k <= FEW:
-                self.function_ = self._of_pairs()
+            used = self._used(coef, data.kept)
+            self._keep_points(data.points, data.kept, used)
+            self.dual_coef_, self.intercept_ = coef[used], intercept
+            self._codes = data.codes[used].astype(np.min_scalar_type(k))
+            self._function = None
+            if k > FEW and not self._pairwise():
+                self._ends = np.searchsorted(self._codes, np.arange(k + 1))
+            else:
+                self._function = self._of_pairs()
         self.n_support_ = np.bincount(data.codes[used], minlength=k)
         largest = float(np.abs(self.kernel_.diag(data.points)).max())
         spread = largest if self.kernel_.tags.nonnegative else 2 * largest  # |k(x, x')| ≤ the largest k(x, x)
         at = np.full(n, -1)
         at[used] = np.arange(len(used))
-        self._unread = parts, fitted, at, spread
-
-    @cached_property
-    def _sides(self) -> Sides:
-        """What the margin report asks for, put together when someone does."""
-        return Sides.of(*self.__dict__.pop("_unread"))
+        self._sides = Sides.of(parts, fitted, at, spread)
 
     @property
     def bounded_(self) -> NDArray[np.bool_]:  # type: ignore[override]
@@ -235,60 +260,40 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         found[sides.support[sides.at_bound]] = True
         return found
 
-    def __getstate__(self) -> dict[str, Any]:
-        if "_unread" in self.__dict__:
-            self._sides  # noqa: B018  # shorter than what it is made of
-        state: dict[str, Any] = super().__getstate__()
-        return state
-
     # -- probabilities ------------------------------------------------------------------------------------------------
 
     @staticmethod
     def _folds(data: Data) -> int:
         return max(2, min(FOLDS, int(np.bincount(data.codes).min())))
 
-    def _calibrate(self, data: Data) -> list[Sigmoid]:
-        """A sigmoid for each part, on values of functions that were fitted without the point's fold."""
+    def _calibrate(self, data: Data, optima: Sequence[smo.Optimum]) -> None:
+        """A sigmoid for each part, on values of functions that were fitted without the point's fold.
+
+        Where the fit was told to stop there are none, and the status says so.
+        """
+        if not self._go_on or any(o.status == LATE for o in optima):
+            self._uncalibrated(CALLER if not self._go_on else LATE)
+            return
         count = self._folds(data)
-        if int(np.bincount(data.codes).min()) < 2:
-            raise InvalidInput(
-                "calibrated=True needs at least two rows of each class",
-                got=f"one of class {self.classes_[np.bincount(data.codes).argmin()]!r}",
-                advice="Leave that class out, or set calibrated=False.",
-            )
         splitter = StratifiedKFold(count, shuffle=True, random_state=self.random_state)
         folds = np.empty(len(data.codes), dtype=np.int64)
         for number, (_, test) in enumerate(splitter.split(np.zeros((len(folds), 1)), data.codes)):
             folds[test] = number
         parts = [part.without(folds == number) for part in data.parts for number in range(count)]
         solved = self._solve(rooms(data.gram, parts), parts)
+        if any(one.optimum.status == CALLER for one in solved):
+            self._uncalibrated(CALLER)
+            return
         self._warn_of_folds([one.optimum for one in solved if not one.note])
         fitted = [self._fitted(part, one) for part, one in zip(parts, solved)]
-        held_out = self._held_out(data, folds, parts, fitted)
-        return [Sigmoid.fit(values, part.signs, part.weights) for part, values in zip(data.parts, held_out)]
+        at_once = len(self.classes_) > 2 and self.multiclass == "ovo" and not self._pairwise()
+        values = held_out(data, folds, parts, fitted, at_once=at_once)
+        self._sigmoids = [Sigmoid.fit(f, part.signs, part.weights) for part, f in zip(data.parts, values)]
 
-    def _held_out(self, data: Data, folds: Index, parts: Sequence[Part], fitted: Sequence[Fitted]) -> list[Matrix]:
-        """The values of every part at its rows, each by the function that was fitted without the row's fold.
-
-        `parts` and `fitted` are those of the folds, fold by fold for each part.
-        """
-        found = [np.empty(len(part.signs)) for part in data.parts]
-        count, n, k, whole = len(parts) // len(data.parts), len(folds), len(self.classes_), data.gram
-        for number in range(count):
-            out = [part.rows()[folds[part.rows()] == number] for part in data.parts]
-            own, functions = parts[number::count], fitted[number::count]
-            if k > 2 and self.multiclass == "ovo" and not self._pairwise():
-                coef = by_rows(own, functions, n, k)
-                used, at = np.flatnonzero(coef.any(axis=1)), np.flatnonzero(folds == number)
-                ends = np.searchsorted(data.codes[used], np.arange(k + 1))
-                b = np.array([f.intercept for f in functions])
-                every = pair_values(whole.kernel, whole.x.take(used), ends, coef[used], b, whole.x.take(at))
-                values = [every[np.searchsorted(at, rows), p] for p, rows in enumerate(out)]
-            else:
-                values = [self._apply(whole, part.rows(), f, rows) for part, f, rows in zip(own, functions, out)]
-            for part, all_of_it, some in zip(data.parts, found, values):
-                all_of_it[folds[part.rows()] == number] = some
-        return found
+    def _uncalibrated(self, why: str) -> None:
+        self.status_ = f"{why}, and therefore not calibrated"
+        if self.gap_ <= self.tol:  # else it has been warned of
+            warnings.warn(f"{self.status_}.", ConvergenceWarning, stacklevel=outside())
 
     def _warn_of_folds(self, optima: Sequence[smo.Optimum]) -> None:
         """Once for all of them, and not where the whole has been warned of."""
@@ -302,23 +307,15 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
                 stacklevel=outside(),
             )
 
-    @staticmethod
-    def _apply(whole: Gram, rows: Index, f: Fitted, at: Index) -> Matrix:
-        """f at other rows of the Gram."""
-        moved = np.flatnonzero(f.coef)
-        if not len(moved):
-            return np.full(len(at), f.intercept)
-        function = Expansion(whole.kernel, whole.x.take(rows[moved]), f.coef[moved])
-        return function(whole.x.take(at)).astype(np.float64) + f.intercept
-
     @available_if(_calibrated)  # type: ignore[untyped-decorator, unused-ignore]
     def predict_proba(self, X: Any) -> Matrix:
         """Probabilities of the classes for m points, shape (m, classes). Needs calibrated=True."""
         check_is_fitted(self)
         if not hasattr(self, "_sigmoids"):
             raise InvalidInput(
-                "Probabilities need a calibration that was not interrupted", got=f"status_ = {self.status_!r}",
-                advice="Fit again.",
+                "Probabilities need a calibration that was not interrupted or stopped",
+                got=f"status_ = {self.status_!r}",
+                advice="Fit again, with more time.",
             )  # fmt: skip
         values = self._values(self._queries(X))
         sides = np.column_stack([sigmoid(v) for sigmoid, v in zip(self._sigmoids, values.T)])
@@ -332,23 +329,25 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
 
     # -- predict ------------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def function_(self) -> Expansion:  # type: ignore[override]
+    @property
+    def function_(self) -> Expansion:
         """f = Σ βᵢ k(xᵢ, ·) + b over the support vectors, one per pair of classes."""
-        return self._of_pairs()
+        check_is_fitted(self)
+        if self._function is None:  # the name is there already: other threads may be looking at them
+            self._function = self._of_pairs()
+        return self._function
+
+    @function_.setter
+    def function_(self, f: Expansion) -> None:
+        self._function = f
 
     def _of_pairs(self) -> Expansion:
-        k = len(self.classes_)
-        coef = np.zeros((len(self.support_), k * (k - 1) // 2))
-        for p, (a, b) in enumerate(combinations(range(k), 2)):
-            for own, column in ((a, b - 1), (b, a)):
-                span = slice(self._ends[own], self._ends[own + 1])
-                coef[span, p] = self.dual_coef_[span, column]
+        coef = per_pair(self.dual_coef_, self._codes, len(self.classes_))
         return Expansion(self.kernel_, self._support, coef, Tail.constant(self.intercept_))
 
     def _values(self, points: Points) -> Matrix:
         """f of every part, shape (m, parts)."""
-        if not hasattr(self, "_ends") or self._pairwise() or len(self.classes_) <= FEW:
+        if not hasattr(self, "_ends"):
             return self.function_(points).reshape(points.n, -1).astype(np.float64, copy=False)
         return pair_values(self.kernel_, self._support, self._ends, self.dual_coef_, self.intercept_, points)
 
@@ -365,13 +364,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
             return values[:, 0]
         if self.multiclass == "ovr":
             return values
-        a, b = np.triu_indices(k, 1)
-        of_pairs = np.zeros((len(a), k))
-        of_pairs[np.arange(len(a)), a], of_pairs[np.arange(len(a)), b] = -1.0, 1.0
-        # A class has the votes of the pairs where it is first, less those it loses, and of the others those it wins.
-        votes = (values > 0).astype(np.float64) @ of_pairs + np.arange(k)[::-1]
-        sums = values @ of_pairs
-        return votes + sums / (3 * (np.abs(sums) + 1))
+        return votes(values, k)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The label of each of m points; where calibrated, the most probable one."""
@@ -384,4 +377,12 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
     def margin_report(self) -> MarginReport:
         """Margin, free and bounded support vectors, and bounds on the leave-one-out error, of each function."""
         check_is_fitted(self)
-        return MarginReport(tuple(side.margin(self.kernel_, self._support) for side in self._sides))
+        status = "" if self.status_.startswith("converged") else self.status_
+        Cs = getattr(self, "C_", [None] * len(self._sides))
+        return MarginReport(tuple(side.margin(self._among, C) for side, C in zip(self._sides, Cs)), status)
+
+    def _among(self, some: Index) -> Matrix:
+        """The kernel matrix of some support vectors."""
+        if self._pairwise():
+            return self.kernel_(self._support, dtype=np.float64)[np.ix_(some, some)]
+        return self.kernel_(self._support.take(some), dtype=np.float64)

@@ -9,12 +9,15 @@ out a point changes no other's role (Vapnik and Chapelle 2000).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mercer.problems.box import BoxProblem
+from mercer.solvers import smo
 
 if TYPE_CHECKING:
     from mercer.models.parts import Fitted, Part
@@ -38,6 +41,7 @@ class Margin:
     errors : training points on the wrong side.
     loo_support, loo_slack : upper bounds of the leave-one-out error by the count of support vectors and by 2αR² + ξ.
     loo_span : its estimate by the span; None beyond 5 000 support vectors.
+    C : that these are of, where it was not given (`NuSVC`): another without a row would have another C.
     """
 
     between: tuple[str, str]
@@ -49,21 +53,28 @@ class Margin:
     loo_support: float
     loo_slack: float
     loo_span: float | None
+    C: float | None = None
 
     def __str__(self) -> str:
         span = "" if self.loo_span is None else f", about {self.loo_span:.1%} by the span"
+        kept = "" if self.C is None else f" of SVC(C={self.C:.4g})"
+        errors = f"{self.errors} error" + "s" * (self.errors != 1)
         return (
             f"{self.between[0]} | {self.between[1]}: margin {self.margin:.4g}, {self.free} free and {self.bounded} "
-            f"bounded support vectors of {self.rows} rows, {self.errors} errors; leave-one-out error at most "
+            f"bounded support vectors of {self.rows} rows, {errors}; leave-one-out error{kept} at most "
             f"{min(self.loo_support, self.loo_slack):.1%}{span}"
         )
 
 
 @dataclass(frozen=True)
 class MarginReport:
-    """One `Margin` per function of a classifier: one for two classes, else one per pair or per class."""
+    """One `Margin` per function of a classifier: one for two classes, else one per pair or per class.
+
+    `status` says how the fit ended where it is not optimal: there margins are those of an iterate, and bound nothing.
+    """
 
     functions: tuple[Margin, ...]
+    status: str = ""
 
     def __getitem__(self, position: int) -> Margin:
         return self.functions[position]
@@ -72,7 +83,8 @@ class MarginReport:
         return len(self.functions)
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.functions))
+        before = [f"Not optimal, so that no bound holds: {self.status}."] if self.status else []
+        return "\n".join([*before, *map(str, self.functions)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +116,8 @@ class Side:
         """‖f‖² = βᵀKβ = Σ βᵢ (f(xᵢ) − b)."""
         return max(float(self.beta @ (self.values - self.intercept)), 0.0)
 
-    def margin(self, kernel: Any, points: Any) -> Margin:
-        """The report on this function."""
+    def margin(self, among: Callable[[NDArray[np.int64]], Matrix], C: float | None = None) -> Margin:
+        """The report on this function; `among` gives the kernel matrix of some support vectors of the model."""
         alpha, signs = np.abs(self.beta), np.sign(self.beta)
         at_bound = at_bounds(self.beta, self.bound)
         slack = np.maximum(0.0, 1.0 - signs * self.values)
@@ -113,7 +125,7 @@ class Side:
         if len(alpha) > LARGEST:
             span = None
         elif len(alpha):
-            spans = _spans(kernel(points.take(self.support), dtype=np.float64), ~at_bound)
+            spans = _spans(among(self.support), ~at_bound)
             span = float((alpha * spans >= signs * self.values).sum()) / self.rows
         return Margin(
             self.between,
@@ -125,6 +137,7 @@ class Side:
             len(alpha) / self.rows,
             float((2 * alpha * self.range + slack >= 1).sum()) / self.rows,
             span,
+            C,
         )
 
 
@@ -146,19 +159,21 @@ class Sides:
     @classmethod
     def of(cls, parts: Sequence[Part], fitted: Sequence[Fitted], at: NDArray[np.int64], spread: float) -> Self:
         """From the parts and their functions; `at` are the positions of rows among the support vectors."""
-        moved, values = [f.coef.nonzero()[0] for f in fitted], [f.values for f in fitted]
         return cls(
             tuple(part.between for part in parts),
             np.array([len(part.signs) for part in parts]),
-            np.array([np.count_nonzero(part.signs * v <= 0) for part, v in zip(parts, values)]),
+            np.array([f.errors for f in fitted]),
             np.array([f.intercept for f in fitted]),
-            np.cumsum([0, *map(len, moved)]),
-            at[np.concatenate([part.rows()[m] for part, m in zip(parts, moved)])],
-            np.concatenate([f.coef[m] for f, m in zip(fitted, moved)]),
-            np.concatenate([f.bound[m] for f, m in zip(fitted, moved)]),
-            np.concatenate([v[m] for v, m in zip(values, moved)]),
+            np.cumsum([0, *(len(f.summary.moved) for f in fitted)]),
+            at.take(np.concatenate([part.rows().take(f.summary.moved) for part, f in zip(parts, fitted)])),
+            np.concatenate([f.summary.beta / f.scale for f in fitted]),
+            np.concatenate([f.summary.bound / f.scale for f in fitted]),
+            np.concatenate([f.summary.product / f.scale + f.intercept for f in fitted]),
             spread,
         )
+
+    def __len__(self) -> int:
+        return len(self.between)
 
     @property
     def at_bound(self) -> NDArray[np.bool_]:
@@ -171,6 +186,22 @@ class Sides:
                 between, int(self.rows[i]), int(self.errors[i]), float(self.intercept[i]),
                 self.support[own], self.beta[own], self.bound[own], self.values[own], self.range,
             )  # fmt: skip
+
+
+def duality_gap(problem: BoxProblem, optimum: smo.Optimum, offsets: Any) -> float:
+    """The primal at f = Σ βᵢ k(xᵢ, ·) + b less the dual at β: Σ (gᵢ + b)(βᵢ − t), the greatest over t in the box.
+
+    Zero iff β and b are optimal; every term is ≥ 0. `offsets` is b, or one for each group.
+    """
+    beyond = optimum.gradient + (offsets[0] if problem.group is None else np.take(offsets, problem.group))
+    return float(beyond @ (optimum.beta - np.where(beyond > 0, problem.lower, problem.upper)))
+
+
+def at_bound(problem: BoxProblem, beta: Matrix) -> NDArray[np.bool_]:
+    """Whether a point has a coefficient that is as large as it may be, shape (n,)."""
+    inside = 1 - 1e-12
+    far = (beta != 0) & ((beta <= inside * problem.lower) | (beta >= inside * problem.upper))
+    return problem.per_point(far.astype(np.float64)) > 0
 
 
 def at_bounds(beta: Matrix, bound: Matrix) -> NDArray[np.bool_]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from mercer.errors import InvalidInput
 from mercer.models.base import Matrix
 from mercer.models.classification import SupportVectorClassifier
 from mercer.models.parts import Data, Fitted, Part, Room, Solved
-from mercer.models.support import filled, positive
+from mercer.models.support import filled, outside, positive, shown
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
 
@@ -32,7 +35,9 @@ class NuSVC(SupportVectorClassifier):
 
     Attributes
     ----------
-    as for `SVC`, whose coefficients and values these are; `C_` : 1/ρ of each function.
+    as for `SVC`, whose coefficients and values these are; `C_` : 1/ρ of each function. `objective_` and `duality_gap_`
+        are of the form above, times Σw and before the scaling. A ν below what the data allow has ρ = 0, no margin, and
+        is warned of.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
@@ -72,7 +77,7 @@ class NuSVC(SupportVectorClassifier):
 
     def _check(self) -> None:
         if positive(self.nu, "nu") > 1:
-            raise InvalidInput("`nu` must be in (0, 1]", got=repr(self.nu), advice="It is a share of the rows.")
+            raise InvalidInput("`nu` must be in (0, 1]", got=shown(self.nu), advice="It is a share of the rows.")
 
     def _solve(
         self, within: Sequence[Room], parts: Sequence[Part], starts: Sequence[Matrix] | None = None
@@ -87,7 +92,7 @@ class NuSVC(SupportVectorClassifier):
                 raise InvalidInput(
                     f"`nu` must be at most twice the share of the smaller class: it is infeasible above {most:.4g} for "
                     f"{part.between[0]} | {part.between[1]}",
-                    got=repr(self.nu),
+                    got=shown(self.nu),
                     advice="Lower it, or take SVC, which always has a solution.",
                 )
             start = np.zeros(len(w))
@@ -96,15 +101,31 @@ class NuSVC(SupportVectorClassifier):
             lower, upper = np.minimum(0.0, signs * w), np.maximum(0.0, signs * w)
             group = (signs > 0).astype(np.int64)
             problems.append(BoxProblem(room.gram, np.zeros(len(w)), lower, upper, start, room.rows, group))
-        return self._side_by_side(problems, within)
+        return [self._noted(one, part) for one, part in zip(self._side_by_side(problems, within), parts)]
+
+    def _noted(self, solved: Solved, part: Part) -> Solved:
+        """With a word where ρ vanishes: nothing is left then but rounding and the tolerance, divided by it."""
+        below, above = solved.summary.offsets
+        if not solved.optimum.converged or (below - above) / 2 > self.tol:
+            return solved
+        note = (
+            f"no margin between {part.between[0]} | {part.between[1]} for nu={float(self.nu):g}: ρ vanishes (≤ tol). "
+            "Raise `nu`, take SVC, or lower `tol` where the values of the kernel are small"
+        )
+        return replace(solved, note=note)
 
     def _fitted(self, part: Part, solved: Solved) -> Fitted:
         # On the margin Kβ + b = ±ρ, so that the offsets −Kβ of the two groups are b ± ρ.
-        below, above = solved.offset(0), solved.offset(1)
+        below, above = solved.summary.offsets
         b, rho = (below + above) / 2, (below - above) / 2
         scale = rho if rho > 1e-12 * max(float(np.abs(solved.product).max()), 1e-300) else 1.0
-        return Fitted.of(solved, b / scale, scale)
+        return Fitted.of(part, solved, b / scale, scale)
+
+    def _report(self, optima: Sequence[smo.Optimum], duality: Sequence[float], answer: str = "") -> None:
+        super()._report(optima, duality, answer)
+        if answer:
+            warnings.warn(f"{answer}.", ConvergenceWarning, stacklevel=outside())
 
     def _remember(self, data: Data, fitted: Sequence[Fitted]) -> None:
         super()._remember(data, fitted)
-        self.C_ = np.array([f.bound[0] / part.weights[0] for part, f in zip(data.parts, fitted)])
+        self.C_ = np.array([1 / f.scale for f in fitted])

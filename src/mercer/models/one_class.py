@@ -13,14 +13,15 @@ from sklearn.callback import with_callbacks
 from mercer import gram
 from mercer.gram import Gram
 from mercer.models.base import Matrix, _columns, resolve_kernel, training_points, weights
+from mercer.models.margins import at_bound, duality_gap
 from mercer.models.progress import watched
 from mercer.models.support import (
     Interrupted,
     SupportVectorMachine,
-    at_bound,
     filled,
     flatten,
     limits,
+    refitted,
     share,
     warn_if_not_psd,
 )
@@ -51,6 +52,7 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]  # 
     dual_coef_, intercept_ : their β, shape (s,), and −ρ.
     function_ : f, an `Expansion` over the support vectors alone.
     gap_, objective_ : the largest violation of optimality, in float64, and ½ βᵀKβ.
+    duality_gap_ : the primal ½ ‖f + ρ‖² − ρν Σw + Σ wᵢ max(0, −f(xᵢ)) less the dual, ≥ 0.
     n_iter_, status_ : pairs that were moved, and how it ended.
 
     >>> import numpy as np, mercer as mc
@@ -84,9 +86,10 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]  # 
         A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. An
         interrupt keeps the best iterate and is raised again.
         """
-        data = self._data(X, sample_weight)
-        with watched(self, 1, X, y, sample_weight):
-            return self._fit(*data)
+        with refitted(self):
+            data = self._data(X, sample_weight)
+            with watched(self, 1, X, y, sample_weight):
+                return self._fit(*data)
 
     def _data(self, X: Any, sample_weight: Any) -> tuple[Gram, NDArray[np.int64], Matrix]:
         """The Gram of the rows whose weight is not zero, their positions, and their weights."""
@@ -105,6 +108,7 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]  # 
         return K, kept, w[kept]
 
     def _fit(self, K: Gram, kept: NDArray[np.int64], w: Matrix) -> Self:
+        self._go_on = True
         zeros = np.zeros(len(w))
         problem = BoxProblem(K, zeros, zeros, w, filled(w, float(self.nu) * w.sum()))
         interrupt: Interrupted | None = None
@@ -120,7 +124,7 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]  # 
         self.bounded_ = at_bound(problem, optimum.beta)[used]
         flatten(self)
         self.offset_ = -self.intercept_
-        self._report([optimum])
+        self._report([optimum], [duality_gap(problem, optimum, b)])
         if interrupt is not None:
             raise interrupt
         return self

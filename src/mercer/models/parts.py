@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, pairwise
 from typing import Any, Self
 
@@ -19,6 +20,8 @@ from mercer.kernels.base import Similarity
 from mercer.kernels.points import Points
 from mercer.memory import budget as memory_budget
 from mercer.models.base import Matrix, shortened
+from mercer.models.margins import duality_gap
+from mercer.models.support import shown
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
 
@@ -63,13 +66,33 @@ class Part:
 
     def slack(self, solved: Solved) -> Matrix:
         """max(0, 1 − yᵢ f(xᵢ)) of its rows."""
-        return np.maximum(0.0, 1.0 - self.signs * (solved.product + solved.offset()))
+        return np.maximum(0.0, 1.0 - self.signs * (solved.product + solved.summary.offsets[0]))
 
     def without(self, fold: NDArray[np.bool_]) -> Part:
         """The same sides without the rows of a fold."""
         rows = self.rows()
         left = ~fold[rows]
         return Part(rows[left], self.signs[left], self.weights[left], self.between)
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """What a report and a prediction need of an optimum.
+
+    Attributes
+    ----------
+    moved, beta : the rows with a coefficient, and it: all rows inside the box are among them, one end of which is 0.
+    bound, product : the greatest |β|, and Kβ, of these rows.
+    offsets : b of each group, as `BoxProblem.offsets`.
+    duality : the duality gap.
+    """
+
+    moved: Index
+    beta: Matrix
+    bound: Matrix
+    product: Matrix
+    offsets: tuple[float, ...]
+    duality: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +103,17 @@ class Solved:
     optimum: smo.Optimum
     note: str = ""
 
-    def offset(self, group: int = 0) -> float:
-        return self.problem.offsets(self.optimum.beta, self.optimum.gradient)[group]
+    @cached_property
+    def summary(self) -> Summary:
+        """What is asked of it later, while its arrays are at hand."""
+        p, o = self.problem, self.optimum
+        moved = o.beta.nonzero()[0]
+        beta, lower, upper = o.beta.take(moved), p.lower.take(moved), p.upper.take(moved)
+        gradient = o.gradient.take(moved)
+        free = gradient[(beta > lower) & (beta < upper)] if p.group is None else gradient[:0]
+        offsets = [-float(free.sum()) / len(free)] if len(free) else p.offsets(o.beta, o.gradient)
+        product = gradient - p.linear.take(moved)
+        return Summary(moved, beta, upper - lower, product, tuple(offsets), duality_gap(p, o, offsets))
 
     @property
     def product(self) -> Matrix:
@@ -104,32 +136,31 @@ class Unfinished(KeyboardInterrupt):
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """f = Σ cᵢ k(xᵢ, ·) + b of a part: c = β/scale and b, and what the margin report makes of its optimum.
+    """f = Σ cᵢ k(xᵢ, ·) + b of a part, and what a report tells of it.
 
-    It holds the optimum's arrays but not its Gram, so that it can be kept.
+    Attributes
+    ----------
+    coef, intercept : c = β/scale of all its rows, and b.
+    scale : what f is divided by.
+    errors : rows on the wrong side.
+    summary : of the optimum, whose values are to be divided by the scale.
     """
 
     coef: Matrix
     intercept: float
-    gradient: Matrix
-    problem: tuple[Matrix, Matrix, Matrix]
-    scale: float = 1.0
+    scale: float
+    errors: int
+    summary: Summary
 
     @classmethod
-    def of(cls, solved: Solved, intercept: float, scale: float = 1.0) -> Self:
-        p, o = solved.problem, solved.optimum
-        coef = o.beta if scale == 1 else o.beta / scale
-        return cls(coef, intercept, o.gradient, (p.linear, p.lower, p.upper), scale)
-
-    @property
-    def values(self) -> Matrix:
-        """f at the part's rows."""
-        return (self.gradient - self.problem[0]) / self.scale + self.intercept
-
-    @property
-    def bound(self) -> Matrix:
-        """The greatest |c| of each row."""
-        return (self.problem[2] - self.problem[1]) / self.scale
+    def of(cls, part: Part, solved: Solved, intercept: float, scale: float = 1.0) -> Self:
+        one = solved.summary
+        if solved.problem.group is None and solved.optimum.gap < 1:  # the others are right: yᵢ f(xᵢ) ≥ 1 − gap
+            errors = np.count_nonzero(one.beta * (one.product + intercept) <= 0)
+        else:
+            errors = np.count_nonzero(part.signs * (solved.product / scale + intercept) <= 0)
+        beta = solved.optimum.beta
+        return cls(beta if scale == 1 else beta / scale, intercept, scale, int(errors), one)
 
 
 def by_rows(parts: Sequence[Part], fitted: Sequence[Fitted], n: int, k: int) -> Matrix:
@@ -175,6 +206,27 @@ def pair_values(f: Similarity, support: Points, ends: Any, coef: Matrix, b: Matr
 
     tiling.stripes(points.n, work, rows=int(np.clip(2**21 // max(1, support.n), 16, 1024)))
     return values
+
+
+def per_pair(coef: Matrix, codes: Index, k: int) -> Matrix:
+    """`by_rows` of rows with these class numbers as one function per pair, shape (s, k(k − 1)/2)."""
+    one, other = np.triu_indices(k, 1)
+    pair = np.empty((k, k - 1), dtype=np.int64)  # which one column c of class a belongs to
+    pair[one, other - 1] = pair[other, one] = np.arange(len(one))
+    found = np.zeros((len(coef), len(one)))
+    np.put_along_axis(found, pair[codes], coef, axis=1)
+    return found
+
+
+def votes(values: Matrix, k: int) -> Matrix:
+    """The votes of all pairs of k classes, shape (m, k), plus less than ½ by their values, shape (m, k(k − 1)/2)."""
+    a, b = np.triu_indices(k, 1)
+    of_pairs = np.zeros((len(a), k))
+    of_pairs[np.arange(len(a)), a], of_pairs[np.arange(len(a)), b] = -1.0, 1.0
+    # A class has the votes of the pairs where it is first, less those it loses, and of the others those it wins.
+    won = (values > 0).astype(np.float64) @ of_pairs + np.arange(k)[::-1]
+    sums = values @ of_pairs
+    return won + sums / (3 * (np.abs(sums) + 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,6 +280,12 @@ def class_weights(given: Any, classes: NDArray[Any], codes: Index, w: Matrix) ->
     required = "`class_weight` must be None, 'balanced' or a dictionary of numbers > 0 by label"
     if not isinstance(given, Mapping):
         raise InvalidInput(required, got=shortened(given), advice="Such as {'spam': 2.0}.")
+    unknown = sorted(given.keys() - set(classes.tolist()), key=str)
+    if unknown and not given.keys() >= set(classes.tolist()):  # a part of the classes may be fitted with those of all
+        names = ", ".join(shown(label) for label in classes[:10]) + (", …" if len(classes) > 10 else "")
+        raise InvalidInput(
+            "`class_weight` must be by label, one of the classes", got=shown(unknown[0]), advice=f"They are {names}."
+        )
     found = np.array([given.get(label, 1.0) for label in classes.tolist()], dtype=object)
     for label, value in zip(classes, found):
         try:
@@ -235,7 +293,9 @@ def class_weights(given: Any, classes: NDArray[Any], codes: Index, w: Matrix) ->
         except (TypeError, ValueError):
             fine = False
         if not fine:
-            raise InvalidInput(required, got=f"{value!r} for {label!r}", advice="Drop rows to leave a class out.")
+            raise InvalidInput(
+                required, got=f"{shown(value)} for {shown(label)}", advice="Drop rows to leave a class out."
+            )
     return found.astype(np.float64)
 
 
@@ -258,6 +318,9 @@ def labels(y: Any, n: int) -> NDArray[Any]:
 def _checked(y: Any, required: str) -> NDArray[Any]:
     try:
         found = column_or_1d(y.to_numpy() if hasattr(y, "to_numpy") else y, warn=True)
+        if found.dtype == object:  # numbers and booleans in disguise
+            plain = np.array(found.tolist())
+            found = plain if plain.ndim == 1 and plain.dtype.kind in "biuf" else found
         if found.dtype.kind == "f" and not np.isfinite(found).all():
             raise ValueError("Input y contains NaN or infinity")
         check_classification_targets(found)

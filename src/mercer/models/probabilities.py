@@ -7,6 +7,7 @@ probabilities rᵢⱼ = P(i | i or j) are coupled: p minimises Σᵢⱼ (rⱼᵢ
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -14,7 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from mercer.gram import Gram
 from mercer.kernels import tiling
+from mercer.models.parts import Data, Fitted, Index, Part, by_rows, pair_values
+from mercer.rkhs.expansion import Expansion
 
 Matrix = NDArray[np.float64]
 
@@ -98,3 +102,40 @@ def couple(pairs: Matrix, classes: int) -> Matrix:
         p = np.maximum(np.linalg.solve(system, right)[:, :classes, 0], 0.0)
         found[span] = p / p.sum(axis=1, keepdims=True)
     return found
+
+
+def held_out(
+    data: Data, folds: Index, parts: Sequence[Part], fitted: Sequence[Fitted], *, at_once: bool
+) -> list[Matrix]:
+    """The values of every part at its rows, each by the function that was fitted without the row's fold.
+
+    `parts` and `fitted` are those of the folds, fold by fold for each part; `at_once` sums all pairs of classes
+    together.
+    """
+    found = [np.empty(len(part.signs)) for part in data.parts]
+    count, n, k, whole = len(parts) // len(data.parts), len(folds), int(data.codes.max()) + 1, data.gram
+    for number in range(count):
+        out = [part.rows()[folds[part.rows()] == number] for part in data.parts]
+        own, functions = parts[number::count], fitted[number::count]
+        if at_once:
+            coef = by_rows(own, functions, n, k)
+            used, at = np.flatnonzero(coef.any(axis=1)), np.flatnonzero(folds == number)
+            used = used if len(used) else np.array([0])
+            ends = np.searchsorted(data.codes[used], np.arange(k + 1))
+            b = np.array([f.intercept for f in functions])
+            every = pair_values(whole.kernel, whole.x.take(used), ends, coef[used], b, whole.x.take(at))
+            values = [every[np.searchsorted(at, rows), p] for p, rows in enumerate(out)]
+        else:
+            values = [at_rows(whole, part.rows(), f, rows) for part, f, rows in zip(own, functions, out)]
+        for part, all_of_it, some in zip(data.parts, found, values):
+            all_of_it[folds[part.rows()] == number] = some
+    return found
+
+
+def at_rows(whole: Gram, rows: Index, f: Fitted, at: Index) -> Matrix:
+    """A part's f at other rows of the Gram."""
+    moved = f.summary.moved
+    if not len(moved):
+        return np.full(len(at), f.intercept)
+    function = Expansion(whole.kernel, whole.x.take(rows[moved]), f.coef[moved])
+    return function(whole.x.take(at)).astype(np.float64) + f.intercept

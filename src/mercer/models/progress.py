@@ -104,8 +104,10 @@ def watched(model: Any, problems: int | None, X: Any, y: Any, sample_weight: Any
 class Listeners:
     """A caller's progress and callbacks, from one thread at a time; what stops one problem stops all of them."""
 
-    def __init__(self, progress: Callable[[smo.Progress], bool] | None, watch: Watch | None) -> None:
-        self.progress, self.watch, self.lock, self.go_on = progress, watch, threading.Lock(), True
+    def __init__(
+        self, progress: Callable[[smo.Progress], bool] | None, watch: Watch | None, go_on: bool = True
+    ) -> None:
+        self.progress, self.watch, self.lock, self.go_on = progress, watch, threading.Lock(), go_on
 
     def begin(self, steps: bool) -> Task | None:
         with self.lock:

@@ -6,7 +6,8 @@ import sys
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -37,7 +38,9 @@ LARGE = 4000
 MANY = 30
 """From so many problems on, what they share is prepared by one of them, before the others begin."""
 LOOKED_AT = 1000
-"""Points on which a kernel that is not proven is looked at."""
+"""Points on which a kernel is looked at."""
+CALLER, LATE = "stopped by the caller", "stopped at the time limit"
+"""Ends (`smo.Optimum.status`) after which nothing more is begun."""
 
 
 class Interrupted(smo.Interrupted):
@@ -88,6 +91,7 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
     function_ : Σ βᵢ k(xᵢ, ·) + b over the support vectors alone.
     gap_ : the largest violation of optimality, in float64.
     objective_ : of the dual, one per problem.
+    duality_gap_ : by how much at most each of them is not optimal: the primal at `function_` less the dual, ≥ 0.
     n_iter_, status_ : pairs that were moved, and how it ended.
     """
 
@@ -96,6 +100,8 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
     max_time: float | None
     progress: Callable[[smo.Progress], bool] | None
     bounded_: NDArray[np.bool_]
+    _go_on: bool
+    """Whether no one has asked this fit to stop."""
 
     def _optimise(
         self,
@@ -104,6 +110,7 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
         max_iter: int | None = None,
         deadline: float | None = None,
         kept: Sequence[dict[Any, Any] | None] | None = None,
+        after: Callable[[int, smo.Optimum], None] | None = None,
     ) -> list[smo.Optimum]:
         """The optimum of each problem: large ones one after the other, small ones side by side.
 
@@ -113,6 +120,7 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
         max_iter : pairs at the most for each problem; by default the parameter of the same name.
         deadline : when to stop, by `time.perf_counter`; by default `max_time` from now, for all problems together.
         kept : for each problem a dict that keeps its kernel values for the next one on the same Gram.
+        after : called with the position of a problem and its optimum, by the thread that has found it.
 
         An interrupt raises `Interrupted`, which holds an iterate of every problem.
         """
@@ -120,7 +128,7 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
             deadline = time.perf_counter() + self.max_time
         found: list[smo.Optimum | None] = [None] * len(problems)
         watch = getattr(self, "_watch", None)
-        listeners = None if self.progress is None and watch is None else Listeners(self.progress, watch)
+        listeners = None if self.progress is None and watch is None else Listeners(self.progress, watch, self._go_on)
 
         def solve(i: int) -> None:
             if listeners is None:
@@ -134,7 +142,7 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
             left = None if deadline is None else max(0.0, deadline - time.perf_counter())
             pairs = self.max_iter if max_iter is None else max_iter
             try:
-                found[i] = smo.solve(
+                found[i] = optimum = smo.solve(
                     problems[i],
                     tol=self.tol,
                     max_iter=pairs,
@@ -145,6 +153,8 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
             except smo.Interrupted as stop:
                 found[i] = stop.optimum
                 raise
+            if after is not None:
+                after(i, optimum)
 
         def job(waiting: deque[int]) -> None:
             while not tiling.stopped():
@@ -166,7 +176,8 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
                 tiling.run([partial(job, waiting)] * min(tiling.n_threads(), len(waiting)))
         except KeyboardInterrupt:
             raise Interrupted([o or _unsolved(p) for o, p in zip(found, problems)]) from None
-        return [o or _unsolved(p, "stopped by the caller") for o, p in zip(found, problems)]
+        self._go_on = listeners is None or listeners.go_on
+        return [o or _unsolved(p, CALLER) for o, p in zip(found, problems)]
 
     def _along(self, Cs: Any, fit: Callable[[Self, float], None], *, infinite: bool = False) -> list[Self]:
         """A copy of this model for each of the Cs, fitted by growing C: `fit(model, factor)`, C/the last one or 1."""
@@ -190,13 +201,30 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
 
         `kept` are the positions of all points among the rows of `fit`.
         """
-        used = np.flatnonzero(coef.any(axis=1))
-        used = used if len(used) else np.array([0])
-        self.support_ = kept[used]
+        used = self._used(coef, kept)
+        self._keep_points(points, kept, used)
         self.dual_coef_, self.intercept_ = coef[used], intercept
-        self._support = points.take(used)
         self.function_ = Expansion(self.kernel_, self._support, self.dual_coef_, Tail.constant(intercept))
         return used
+
+    def _used(self, coef: Matrix, kept: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The points whose coefficients are not all zero; one at least.
+
+        Where they are columns of a matrix they are in the order of `fit`: if every point is one of them, the columns
+        `support_` are the matrix itself.
+        """
+        used = np.flatnonzero(coef.any(axis=1))
+        used = used if len(used) else np.array([0])
+        return used[np.argsort(kept[used])] if self._pairwise() else used
+
+    def _keep_points(self, points: Points, kept: NDArray[np.int64], used: NDArray[np.int64]) -> None:
+        """The support vectors; of the rows of a matrix, their own columns alone."""
+        self.support_ = kept[used]
+        if not isinstance(self.kernel_, Precomputed) or self.kernel_.K is not None:
+            self._support = points.take(used)
+            return
+        values = points.encoded(self.kernel_)
+        self._support = Points(values[np.ix_(used, self.support_)], self.support_, values.shape[1])
 
     @property
     def support_vectors_(self) -> Any:
@@ -214,8 +242,9 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
     def _pairwise(self) -> bool:
         return any(isinstance(leaf, Precomputed) and leaf.K is None for leaf in self.kernel_.leaves)
 
-    def _report(self, optima: Sequence[smo.Optimum], answer: str = "") -> None:
+    def _report(self, optima: Sequence[smo.Optimum], duality: Sequence[float], answer: str = "") -> None:
         """Tell how it ended; warn where the tolerance was not reached and this is not an `answer` in itself."""
+        self.duality_gap_ = np.array(duality)
         self.n_iter_ = sum(o.iterations for o in optima)
         self.gap_ = max(o.gap for o in optima)
         self.objective_ = np.array([o.objective for o in optima])
@@ -225,12 +254,30 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
             self.status_ = answer
             return
         if late and late[0].status != "interrupted":
+            several = f" ({len(late)} of {len(optima)} problems)" if len(optima) > 1 else ""
+            advice = "Raise `max_iter` or `max_time`, lower `C`, or scale the columns."
+            if late[0].status == CALLER:
+                advice = "The model is what was reached by then."
             warnings.warn(
-                f"{late[0].status}: gap {self.gap_:.3g} > tol = {self.tol:g} after {self.n_iter_} iterations. "
-                "Raise `max_iter` or `max_time`, lower `C`, or scale the columns.",
+                f"{late[0].status}{several}: gap {self.gap_:.3g} > tol = {self.tol:g}. {advice}",
                 ConvergenceWarning,
                 stacklevel=outside(),
             )
+
+
+@contextmanager
+def refitted(model: SupportVectorMachine) -> Iterator[None]:
+    """A fit that is refused, or interrupted before it has an iterate, leaves the model as it was."""
+    own = model.__dict__
+    before = own.copy()
+    own.pop("status_", None)
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, Exception) or not hasattr(model, "status_"):
+            own.clear()
+            own.update(before)
+        raise
 
 
 def outside() -> int:
@@ -245,8 +292,14 @@ def positive(value: Any, name: str, *, infinite: bool = False) -> float:
     """A number > 0, checked."""
     number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
     if not number or not value > 0 or (np.isinf(value) and not infinite):
-        raise InvalidInput(f"`{name}` must be a number > 0", got=repr(value), advice="Such as 1.0.")
+        raise InvalidInput(f"`{name}` must be a number > 0", got=shown(value), advice="Such as 1.0.")
     return float(value)
+
+
+def looked_at(K: Gram) -> Gram:
+    """K, or where it is large, that of some points here and there."""
+    n = K.shape[0]
+    return K if n <= LOOKED_AT else K.restrict(np.unique(np.linspace(0, n - 1, LOOKED_AT).astype(np.int64)))
 
 
 def warn_if_not_psd(kernel: Kernel, K: Gram, d: int | None = None) -> None:
@@ -258,12 +311,11 @@ def warn_if_not_psd(kernel: Kernel, K: Gram, d: int | None = None) -> None:
     # The proof of Precomputed(K) is the eigenvalues of all of K, of which only these rows matter.
     if not any(isinstance(leaf, Precomputed) for leaf in kernel.leaves) and kernel.proof(d).valid:
         return
-    n = K.shape[0]
-    some = K if n <= LOOKED_AT else K.restrict(np.unique(np.linspace(0, n - 1, LOOKED_AT).astype(np.int64)))
+    some = looked_at(K)
     values = some.fresh(np.float64)
     m = len(values)
     tolerance = 100 * m * float(np.finfo(K.dtype).eps) * float(np.abs(values).sum(axis=1).max())
-    values.flat[:: m + 1] += tolerance
+    values.flat[:: m + 1] += max(tolerance, float(np.finfo(np.float64).tiny))
     with tiling.single_threaded_blas():
         _, failed = lapack.dpotrf(values.T, lower=1, overwrite_a=1, clean=0)
         if not failed:
@@ -295,13 +347,6 @@ def feasible(problem: BoxProblem, start: Matrix) -> BoxProblem:
     return problem if (np.abs(moved) > 1e-9 * np.abs(beta).sum()).any() else replace(problem, start=beta)
 
 
-def at_bound(problem: BoxProblem, beta: Matrix) -> NDArray[np.bool_]:
-    """Whether a point has a coefficient that is as large as it may be, shape (n,)."""
-    inside = 1 - 1e-12
-    far = (beta != 0) & ((beta <= inside * problem.lower) | (beta >= inside * problem.upper))
-    return problem.per_point(far.astype(np.float64)) > 0
-
-
 def filled(C: Matrix, total: float) -> Matrix:
     """β with 0 ≤ β ≤ C and Σβ = total ≤ ΣC, the first ones as large as they may be."""
     before = np.cumsum(C) - C
@@ -320,8 +365,13 @@ def number(value: Any, name: str, range_: str, allowed: Callable[[float], bool],
     """A number in a range, checked."""
     real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not real or not allowed(value):
-        raise InvalidInput(f"`{name}` must be a number {range_}", got=shortened(value), advice=advice)
+        raise InvalidInput(f"`{name}` must be a number {range_}", got=shown(value), advice=advice)
     return float(value)
+
+
+def shown(value: Any) -> str:
+    """A value in words: 7, not np.int64(7)."""
+    return shortened(value.item() if isinstance(value, np.generic) else value)
 
 
 def share(nu: Any) -> float:

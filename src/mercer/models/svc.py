@@ -9,10 +9,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
+from mercer.gram import Gram
 from mercer.models.base import Matrix
 from mercer.models.classification import SupportVectorClassifier
 from mercer.models.parts import Data, Fitted, Part, Room, Solved, Unfinished, rooms
-from mercer.models.support import feasible, grown, positive
+from mercer.models.support import feasible, grown, looked_at, positive
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
 
@@ -20,7 +21,7 @@ STAGE = 200_000
 """Pairs in a stage of the hard margin, so that none takes for ever where coefficients grow with C."""
 STOPPED = "stopped before the hard margin was reached"
 NARROW = 1e-5
-"""A margin below this share of the points' own length is none."""
+"""A margin below this share of the points' spread is none."""
 
 
 class SVC(SupportVectorClassifier):
@@ -46,7 +47,8 @@ class SVC(SupportVectorClassifier):
     ----------
     classes_ : the labels, sorted.
     kernel_ : the kernel that was used.
-    support_, support_vectors_, n_support_ : positions, points, and numbers by class of the support vectors.
+    support_, support_vectors_, n_support_ : positions, points, and numbers by class of the support vectors, which are
+        sorted by class where there are more than two, and ascending for a bare `Precomputed()`.
     bounded_ : for each of them, whether its coefficient is at its bound C wᵢ: within the margin or beyond it.
     dual_coef_, intercept_ : β, shape (s,), and b. With more classes: shape (s, classes) and (classes,) for "ovr"; for
         "ovo" the coefficients of a row in its pairs with each of the other classes, shape (s, classes − 1), and one b
@@ -54,6 +56,8 @@ class SVC(SupportVectorClassifier):
     function_ : f as an `Expansion`: one function, or one per pair or class.
     gap_, objective_, n_iter_, status_ : the largest violation of optimality, the dual objectives (of a minimum), pairs
         that were moved, and how it ended.
+    duality_gap_ : the primal less the dual of each problem, ≥ 0: so far at most is the primal from its minimum. (Of the
+        hard margin at the C that was enough for it.)
 
     >>> import numpy as np, mercer as mc
     >>> X = np.array([[-2.0, 0.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, 0.0], [2.0, 1.0], [2.0, -1.0]])
@@ -107,6 +111,8 @@ class SVC(SupportVectorClassifier):
             except KeyboardInterrupt as stop:
                 models = stop.models
 
+        `max_time` is for each model; `progress` is called as in `fit`, scikit-learn's callbacks are not.
+
         >>> import numpy as np, mercer as mc
         >>> X = np.random.default_rng(0).normal(size=(200, 2))
         >>> models = mc.SVC(mc.Gaussian(1.0)).path(X, X[:, 0] > X[:, 1] ** 2, [0.1, 1.0, 10.0])
@@ -159,7 +165,7 @@ class SVC(SupportVectorClassifier):
         even = [Part(p.index, p.signs, np.ones(len(p.signs)), p.between) for p in parts]
         whole = within[0].gram
         within = rooms(whole, parts, again=True)
-        length = float(np.sqrt(max(float(np.abs(whole.kernel.diag(whole.x)).mean()), 1e-300)))
+        length = _spread(whole)
         C, last = 10.0 / length**2, 1e10 / length**2
         found: list[Any] = [None] * len(parts)
         least: list[Any] = [None] * len(parts)  # of the stages, that of the smallest Σ slack
@@ -198,7 +204,15 @@ class SVC(SupportVectorClassifier):
         return found
 
     def _fitted(self, part: Part, solved: Solved) -> Fitted:
-        return Fitted.of(solved, solved.offset())
+        return Fitted.of(part, solved, solved.summary.offsets[0])
+
+
+def _spread(K: Gram) -> float:
+    """The root mean square distance of points from their mean, as the kernel sees them; 1 where they are all one."""
+    values = looked_at(K).fresh(np.float64)
+    diagonal = np.diagonal(values)
+    squared = max(float(diagonal.mean() - values.mean()), 1e-12 * float(np.abs(diagonal).mean()))
+    return float(np.sqrt(squared)) if squared > 1e-290 else 1.0
 
 
 def _counted(solved: Solved, before: Solved | None) -> Solved:

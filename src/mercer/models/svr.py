@@ -23,11 +23,11 @@ from mercer import gram
 from mercer.errors import InvalidInput
 from mercer.gram import Gram
 from mercer.models.base import Matrix, Rows, shortened
+from mercer.models.margins import at_bound, duality_gap
 from mercer.models.progress import watched
 from mercer.models.support import (
     Interrupted,
     SupportVectorMachine,
-    at_bound,
     feasible,
     filled,
     flatten,
@@ -35,6 +35,7 @@ from mercer.models.support import (
     limits,
     number,
     positive,
+    refitted,
     share,
     warn_if_not_psd,
 )
@@ -83,9 +84,10 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
         A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. An
         interrupt keeps the best iterate and is raised again.
         """
-        rows, K = self._data(X, y, sample_weight)
-        with watched(self, self._functions(rows), X, y, sample_weight):
-            self._fit(rows, K)
+        with refitted(self):
+            rows, K = self._data(X, y, sample_weight)
+            with watched(self, self._functions(rows), X, y, sample_weight):
+                self._fit(rows, K)
         return self
 
     def path(self, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> list[Self]:
@@ -93,7 +95,8 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
 
         They are fitted by growing C, each from the coefficients of the last (scaled with C where most of them are at
         their bounds), and where there is one function on the same kernel values. An interrupt raises a
-        KeyboardInterrupt with the models fitted so far, by growing C, as its attribute `models`.
+        KeyboardInterrupt with the models fitted so far, by growing C, as its attribute `models`. `max_time` is for each
+        model; `progress` is called as in `fit`, scikit-learn's callbacks are not.
 
         >>> import numpy as np, mercer as mc
         >>> X = np.linspace(0, 6, 40)[:, None]
@@ -136,6 +139,7 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
         `values` keeps kernel values for the next fit on the same Gram (of one function: several have their own each),
         `starts` are coefficients to begin with.
         """
+        self._go_on = True
         C = float(self.C) * (np.ones(len(rows)) if rows.roots is None else rows.roots**2)
         problems = self._problems(rows, K, C)
         if starts:
@@ -151,7 +155,7 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
         self.bounded_ = np.any([at_bound(p, o.beta)[used] for p, o in zip(problems, optima, strict=True)], axis=0)
         if self._single(rows):
             flatten(self)
-        self._report(optima)
+        self._report(optima, [duality_gap(p, o, p.offsets(o.beta, o.gradient)) for p, o in zip(problems, optima)])
         if interrupt is not None:
             raise interrupt
         return list(zip(problems, optima, strict=True))
@@ -180,6 +184,7 @@ class SVR(SupportVectorRegressor):
     dual_coef_, intercept_ : their β, shape (s,) or (s, t), and b.
     function_ : the fitted function, an `Expansion` over the support vectors alone.
     gap_, objective_ : the largest violation of optimality, in float64, and ½ βᵀKβ − yᵀβ + ε‖β‖₁ of each target.
+    duality_gap_ : the primal less the dual of each target, ≥ 0: so far at most is the primal from its minimum.
     n_iter_, status_ : pairs that were moved, and how it ended.
 
     >>> import numpy as np, mercer as mc
@@ -237,8 +242,8 @@ class NuSVR(SupportVectorRegressor):
     Attributes
     ----------
     epsilon_ : half the width of the tube, a number, or one per target.
-    kernel_, support_, support_vectors_, bounded_, dual_coef_, intercept_, function_, gap_, objective_, n_iter_,
-        status_ : as those of `SVR`, with the objective ½ βᵀKβ − yᵀβ.
+    kernel_, support_, support_vectors_, bounded_, dual_coef_, intercept_, function_, gap_, objective_, duality_gap_,
+        n_iter_, status_ : as those of `SVR`, with the objective ½ βᵀKβ − yᵀβ.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(0, 6, 40)[:, None]
@@ -305,8 +310,9 @@ class KernelQuantileRegressor(SupportVectorRegressor):
     quantiles_ : the quantiles, shape (q,).
     crossing_ : the share of the fitted rows at which functions of different quantiles are in the wrong order; there
         `predict` puts their values in order, which never increases the sum of their losses.
-    kernel_, support_, support_vectors_, bounded_, dual_coef_, intercept_, function_, gap_, objective_, n_iter_,
-        status_ : as those of `SVR`, with the objective ½ βᵀKβ − yᵀβ. The functions are as fitted, not put in order.
+    kernel_, support_, support_vectors_, bounded_, dual_coef_, intercept_, function_, gap_, objective_, duality_gap_,
+        n_iter_, status_ : as those of `SVR`, with the objective ½ βᵀKβ − yᵀβ. The functions are as fitted, not put in
+        order.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(0, 6, 100)[:, None]

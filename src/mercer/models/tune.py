@@ -16,7 +16,7 @@ from mercer.kernels.base import Kernel
 from mercer.models.base import Matrix, Rows, penalties, resolve_kernel, shortened, training_points
 from mercer.models.gaussian_process import normalised
 from mercer.models.rbf_network import RBFNetwork, _basis_function
-from mercer.models.tune_margin import tune_margin
+from mercer.models.tune_margin import listed, tune_margin
 from mercer.rkhs.space import same_points
 from mercer.rkhs.tail import Monomials
 from mercer.tuning.grid import evaluate_grid
@@ -44,8 +44,9 @@ def tune(
     Parameters
     ----------
     model : a `KernelRidge`, a `GaussianProcessRegressor`, an `RBFNetwork` with the penalty wᵀKw, or another model with
-        parameters `kernel` and `alpha` that is kernel ridge regression; or a support vector machine, whose C and kernel
-        are compared on a grid by folds.
+        parameters `kernel` and `alpha` that is kernel ridge regression; or a support vector machine with a C, whose C,
+        kernel and `epsilon` or `nu` are compared on a grid by folds. Its `max_time` is for each fit. (Machines without
+        a C, and Pipelines, are for scikit-learn's GridSearchCV.)
     X, y : the data, as for `fit`.
     by : "loo", the leave-one-out squared error; "evidence", the log marginal likelihood; or, with `grid`, the number of
         contiguous folds, compared by mean R² as scikit-learn's GridSearchCV does. By default "loo".
@@ -76,9 +77,10 @@ def tune(
         return tune_margin(model, X, y, cv=5 if by is None else by, grid=grid, sample_weight=sample_weight)
     if not {"kernel", "alpha"} <= set(known):
         raise InvalidInput(
-            "`model` must be an estimator with the parameters `kernel` and `alpha`",
+            "`model` must be an estimator with the parameters `kernel` and `alpha`, or `kernel` and `C`",
             got=model.__name__ if isinstance(model, type) else type(model).__name__,
-            advice="Such as mc.KernelRidge(). In a Pipeline, let the last step tune itself: KernelRidge(tune='loo').",
+            advice="Such as mc.KernelRidge() or mc.SVC(). NuSVC, OneClassSVM and Pipelines are tuned by scikit-learn's "
+            "GridSearchCV, with names such as svc__kernel__sigma; KernelRidge(tune='loo') in a Pipeline tunes itself.",
         )
     by = "loo" if by is None else by
     if grid is not None and not isinstance(grid, Mapping):
@@ -192,7 +194,7 @@ def _on_grid(
                 got=repr(name),
                 advice="Such as 'kernel__sigma' and 'alpha'.",
             )
-    values = {name: _candidates(name, grid[name]) for name in sorted(grid)}
+    values = {name: listed(name, grid[name]) for name in sorted(grid)}
     given = values.pop("alpha", [alpha])
     alphas = penalties(given, len(given))
     kernels = []
@@ -208,16 +210,3 @@ def _on_grid(
         found.kernel, found.alpha, found.value, float("nan"), str(by) if isinstance(by, str) else f"{by}-fold R²",
         found.values.size, time.perf_counter() - began, notes, grid=found,
     )  # fmt: skip
-
-
-def _candidates(name: str, values: Any) -> list[Any]:
-    """The values of one parameter of a grid."""
-    found = list(values) if np.iterable(values) and not isinstance(values, (str, bytes, Mapping)) else []
-    if not found:
-        example = "[mc.Linear(), mc.Gaussian(1.0)]" if name == "kernel" else "[0.1, 1.0]"
-        raise InvalidInput(
-            f"`grid` must hold a list of at least one value for {name!r}",
-            got=shortened(values),
-            advice=f"Such as {{{name!r}: {example}}}.",
-        )
-    return found

@@ -74,7 +74,7 @@ class DecisionSurface:
         X: Any,
         y: Any = None,
         *,
-        columns: Sequence[Any] = (0, 1),
+        columns: Sequence[Any] | None = None,
         at: Any = None,
         resolution: int = 250,
         ax: Any = None,
@@ -84,11 +84,13 @@ class DecisionSurface:
 
         Parameters
         ----------
-        estimator : a fitted classifier or outlier detector on vectors: Mercer's, any of scikit-learn's, a pipeline.
+        estimator : a fitted classifier or outlier detector on vectors: Mercer's, any of scikit-learn's, a pipeline, a
+            grid search.
         X : the points to show, with two columns or more; a frame gives the axes their names. (The support vectors of a
             pipeline are rows of X, which must be what it was fitted on.)
-        y : their labels, or None.
-        columns : the two columns to show, by position or name.
+        y : their labels, all of them known to the estimator, or None.
+        columns : the two columns to show, by name or position (a whole number is a name where a frame has such names).
+            By default the first two.
         at : a value for every column; the others stay at theirs. By default their medians.
         resolution : points of the grid along each axis.
         ax : axes to draw in; by default new ones.
@@ -103,7 +105,9 @@ class DecisionSurface:
                 advice="Of a regression draw `predict` along a line.",
             )
         data, every = _numbers(X)
-        two = _chosen(columns, every)
+        two = [0, 1] if columns is None else _chosen(columns, every)
+        classes = np.asarray(getattr(estimator, "classes_", [-1, 1]))
+        labels = None if y is None else _labels(y, len(data), classes)
         shown = data[:, two]
         low, high = shown.min(axis=0), shown.max(axis=0)
         wide = BORDER * np.where(high > low, high - low, 1.0)
@@ -112,10 +116,10 @@ class DecisionSurface:
         grid[:, two[0]], grid[:, two[1]] = np.tile(across, resolution), np.repeat(up, resolution)
         grid = grid.astype(data.dtype)
         asked = type(X)({name: grid[:, j] for j, name in enumerate(every)}) if hasattr(X, "columns") else grid
-        classes = np.asarray(getattr(estimator, "classes_", [-1, 1]))
         leads, values = _leads(estimator, asked, classes)
-        last = estimator[-1] if hasattr(estimator, "named_steps") else estimator
-        support, bounded = _support(estimator, last, data, two)
+        best = getattr(estimator, "best_estimator_", estimator)  # of a search
+        last = best[-1] if hasattr(best, "named_steps") else best
+        support, bounded = _support(best, last, data, two)
         found = cls(
             across,
             up,
@@ -123,9 +127,9 @@ class DecisionSurface:
             None if values is None else values.reshape(resolution, resolution),
             values is not None and is_classifier(estimator) and hasattr(last, "support_"),
             classes,
-            (every[two[0]], every[two[1]]),
+            (str(every[two[0]]), str(every[two[1]])),
             shown,
-            None if y is None else np.asarray(y).ravel(),
+            labels,
             support,
             bounded,
         )
@@ -146,7 +150,12 @@ class DecisionSurface:
         plt = _pyplot()
         if ax is None:
             _, ax = plt.subplots(figsize=(5.2, 5.0), layout="constrained")
-        own = [(colours or _colours(len(self.classes)))[c] for c in range(len(self.classes))]
+        k = len(self.classes)
+        own = _colours(k) if colours is None else list(colours)
+        if len(own) < k:
+            raise InvalidInput(
+                f"`colours` must hold one for each of the {k} classes", got=f"{len(own)}", advice="Or leave it out."
+            )
         for colour, lead in zip(own, self.leads):
             if (lead > 0).any():
                 ax.contourf(self.x, self.y, lead, levels=[0.0, np.inf], colors=[colour], alpha=FILL, zorder=0)
@@ -232,7 +241,7 @@ def _colours(k: int) -> list[Any]:
     return [mpl.colormaps["hsv"](c / k) for c in range(k)]
 
 
-def _numbers(X: Any) -> tuple[NDArray[Any], list[str]]:
+def _numbers(X: Any) -> tuple[NDArray[Any], list[Any]]:
     """The data as a matrix of two columns or more, and their names."""
     required = "X must be a matrix of numbers with at least two columns"
     try:
@@ -243,17 +252,33 @@ def _numbers(X: Any) -> tuple[NDArray[Any], list[str]]:
     if data.ndim != 2 or data.shape[1] < 2 or not len(data):
         advice = "Over one column draw decision_function as a curve." if data.ndim == 2 and len(data) else "Check it."
         raise InvalidInput(required, got=f"shape {data.shape}", advice=advice)
-    return data, [str(name) for name in getattr(X, "columns", [f"column {j}" for j in range(data.shape[1])])]
+    return data, list(getattr(X, "columns", [f"column {j}" for j in range(data.shape[1])]))
 
 
-def _chosen(columns: Sequence[Any], names: Sequence[str]) -> list[int]:
-    """The positions of the two columns."""
+def _labels(y: Any, n: int, classes: NDArray[Any]) -> NDArray[Any]:
+    """One label per point, each of them one of the classes."""
+    labels = np.asarray(y).ravel()
+    known = ", ".join(str(label) for label in classes[:10])
+    if len(labels) != n:
+        raise InvalidInput("y must hold one label per point", got=f"{len(labels)} for {n} points", advice="Check both.")
+    unknown = [label for label in set(labels.tolist()) if label not in set(classes.tolist())]
+    if unknown:
+        raise InvalidInput(
+            f"y must hold classes of the estimator, which are {known}", got=repr(unknown[0]), advice="Leave those out."
+        )
+    return labels
+
+
+def _chosen(columns: Sequence[Any], names: Sequence[Any]) -> list[int]:
+    """The positions of the two columns. Whole numbers are names where all of them are."""
     required = f"`columns` must be two different columns of {len(names)}, by position or name"
+    numbers = [column for column in columns if isinstance(column, (int, np.integer))]
+    named = all(column in names for column in numbers)
     found = []
     for column in columns:
-        if column in names:
+        if column in names and (named or column not in numbers):
             found.append(names.index(column))
-        elif isinstance(column, (int, np.integer)) and -len(names) <= column < len(names):
+        elif column in numbers and -len(names) <= column < len(names):
             found.append(int(column) % len(names))
         else:
             raise InvalidInput(required, got=repr(column), advice="Such as (0, 1).")

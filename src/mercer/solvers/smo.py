@@ -438,7 +438,7 @@ class _Run:
         elif self.endless and np.abs(self.beta).max() > UNBOUNDED / self.largest:
             self.status = "unbounded: no function meets the constraints"
         elif self.iterations >= self.max_iter:
-            self.status = f"stopped after {self.iterations} iterations"
+            self.status = f"stopped after {self.iterations} iteration{'s' * (self.iterations != 1)}"
         elif time.perf_counter() > self.deadline:
             self.status = "stopped at the time limit"
         elif self.progress is not None and not self.progress(self.report(gap, at)):
