@@ -83,9 +83,9 @@ from mercer.models.rbf_interpolator import RBFInterpolator as RBFInterpolator
 from mercer.models.rbf_network import RBFNetwork as RBFNetwork
 from mercer.models.ridge import Ridge as Ridge
 from mercer.models.svc import SVC as SVC
+from mercer.models.svr import SVR as SVR
 from mercer.models.svr import KernelQuantileRegressor as KernelQuantileRegressor
 from mercer.models.svr import NuSVR as NuSVR
-from mercer.models.svr import SVR as SVR
 from mercer.models.tune import tune as tune
 from mercer.rkhs.embedding import hsic as hsic
 from mercer.rkhs.embedding import mean_embedding as mean_embedding
