@@ -39,7 +39,7 @@ FEW = 4_000_000
 """Up to so many values the gradient is computed in float64 throughout."""
 SAMPLED, SURE = 64, 8.0
 """Rows on which float32 is held against float64, and how many times the largest difference seen is allowed for."""
-STRIPE = 400_000
+STRIPE = 4_000_000
 """Values that one thread computes between two looks at what is left to do."""
 INNER = 0.2
 """A working set is solved to this share of the gap."""
@@ -165,7 +165,7 @@ class _Fused:
         def work(rows: slice, share: int) -> None:
             _loops.tiles.gaussian_tile(self.packed, self.packed, rows.start, rows.stop, 0, self.n, K[rows])
 
-        tiling.stripes(self.n, work)
+        tiling.stripes(self.n, work, rows=max(128, -(-self.n // (2 * tiling.n_threads()))))
         np.fill_diagonal(K, 1.0)
 
     def add(self, g: Matrix, columns: Index, delta: Matrix) -> None:
