@@ -24,6 +24,7 @@ bench: .venv/.bench
 	$(BIN)/python benchmarks/nystrom.py
 	$(BIN)/python benchmarks/tuning.py
 	$(BIN)/python benchmarks/svm.py
+	$(BIN)/python -W ignore benchmarks/smoothing.py
 
 format: .venv/.dev
 	$(BIN)/ruff check --fix .

@@ -23,6 +23,8 @@ INK, RED, BLUE, GREEN = "#222222", "#c0392b", "#2471a3", "#1e8449"
 
 
 def columns(folder: Path, name: str) -> np.ndarray:
+    if not (folder / f"{name}.csv.gz").exists():
+        raise SystemExit(f"{folder} must hold {name}.csv.gz; see the beginning of this file")
     return np.genfromtxt(folder / f"{name}.csv.gz", delimiter=",", names=True)
 
 

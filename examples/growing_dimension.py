@@ -1,6 +1,6 @@
 """Nadaraya-Watson against locally weighted lines as the dimension grows: error and time (lecture 000).
 
-The same smooth function of the first two columns, with more and more columns that matter less and less; every method
+A smooth function of more and more columns, of which the later ones matter less and less; every method
 chooses its widths by leave-one-out. Local lines mend the bias at borders and slopes, at the price of d + 1 unknowns for
 every query; with the dimension neighbourhoods empty and both approach the mean of all targets.
 

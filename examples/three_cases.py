@@ -1,7 +1,7 @@
 """Kernel regression on lecture 000's three cases: a line, a sine on a line, and nothing at all.
 
 Nadaraya-Watson and local lines with widths chosen by leave-one-out, with bands of the mean and of new targets. On pure
-noise the best width is the widest: the answer is the mean, and the effective number of neighbours says so.
+noise leave-one-out finds next to nothing to explain (R² near 0), and the band of the mean holds the flat truth.
 
 Run `python examples/three_cases.py`; the picture is written to out/three_cases.png.
 """
@@ -50,7 +50,7 @@ def main() -> None:
             axis.plot(x, model.predict(x), color=RED, lw=2)
             width, size = float(np.ravel(model.bandwidth_)[0]), np.median(model.effective_sample_size(X))
             axis.set_title(
-                f"{name}: width {width:.2g}, {size:.0f} neighbours, LOO R² {model.loo_score_:.2f}", fontsize=9.5
+                f"{name}\nwidth {width:.2g}, {size:.0f} neighbours, LOO R² {model.loo_score_:.2f}", fontsize=9.5
             )
             print(f"{type(model).__name__:>24}, {name}: width {width:.3g}, leave-one-out R² {model.loo_score_:.3f}")
     axes[0, 0].set_ylabel("Nadaraya-Watson")

@@ -319,6 +319,130 @@ def test_far_from_all_data_the_nearest_point_decides(model):
         np.testing.assert_allclose(model.score_samples(far, nearest + 0.13), alone, rtol=1e-9)
 
 
+@pytest.mark.parametrize(
+    "kernel", [mc.Gaussian(0.1), mc.Epanechnikov(0.1), mc.Tricube([0.1, 0.3]), mc.Matern(0.1), mc.Laplacian(0.1)]
+)
+def test_far_away_everything_speaks_of_the_same_rows(kernel):
+    """At any distance, the nearest row decides the mean, the quantiles, the samples and the effective size alike."""
+    X, t = sine(60, d=2)
+    model = ConditionalDensity(kernel, target_bandwidth=0.2).fit(X, t)
+    for distance in (40.0, 1e5, 1e14, 1e30, 1e150, 1e200, 1e307):
+        z = distance * np.array([[1.0, 0.5], [-0.3, 1.0]])
+        mean, std = model.predict(z, return_std=True)
+        size = model.effective_sample_size(z)
+        assert np.isfinite([*mean, *std, *size, *model.score_samples(z, mean), *model.bands(z).ravel()]).all()
+        alone = size < 1 + 1e-9
+        if not isinstance(kernel, mc.Laplacian | mc.Matern):  # these see many rows of much the same weight
+            assert alone.all()
+            sigma = np.broadcast_to(kernel.sigma, 2)
+            ahead = np.argmax(((X - X.mean(axis=0)) / sigma**2) @ (z / distance).T, axis=0)
+            if distance > 1e4:
+                np.testing.assert_allclose(mean, t[ahead], rtol=1e-12)
+        np.testing.assert_allclose(std[alone], 0.2, rtol=1e-9)
+        np.testing.assert_allclose(model.quantile(z, 0.5)[alone], mean[alone], atol=1e-9)
+
+
+def test_far_away_weights_of_rows_close_to_each_other_keep_their_digits():
+    """The logarithms of the two weights are −5e13 and differ by 0.1."""
+    model = ConditionalDensity(bandwidth=0.1, target_bandwidth=1.0).fit([[0.0], [1e-9]], [0.0, 1.0])
+    ratio = np.exp(-(1e6 * 1e-9) / 0.1**2)
+    assert model.effective_sample_size([[1e6]])[0] == pytest.approx((1 + ratio) ** 2 / (1 + ratio**2), rel=1e-7)
+    assert model.predict([[1e6]])[0] == pytest.approx(1 / (1 + ratio), rel=1e-7)
+    assert model.cdf([[1e6]], model.quantile([[1e6]], 0.3))[0] == pytest.approx(0.3)
+
+
+def test_targets_far_from_all_data_have_finite_logarithms():
+    X, t = sine(40)
+    for target in (mc.Gaussian(0.2), mc.Laplacian(0.2), mc.RationalQuadratic(0.2, alpha=3.0)):
+        for kernel in (mc.Gaussian(0.1), mc.Tricube(0.3)):
+            model = ConditionalDensity(kernel, target_kernel=target).fit(X, t)
+            values = model.score_samples(np.full((4, 1), 0.5), [1e3, 1e160, -1e300, 1.7e308])
+            assert np.isfinite(values).all()
+            assert values[0] > values[1]
+            np.testing.assert_allclose(model.cdf(np.full((2, 1), 0.5), [-1.7e308, 1.7e308]), [0.0, 1.0], atol=1e-300)
+    leaning = ConditionalDensity(covariance=np.array([[0.01, 0.02], [0.02, 0.09]])).fit(X, t)
+    assert np.isfinite(leaning.score_samples([[0.5]], [1e160])).all()
+    assert np.isfinite(leaning.predict([[1e300]])).all()
+    with pytest.raises(InvalidInput, match="lean"):
+        leaning.predict([[1.7e308]])
+
+
+@pytest.mark.parametrize("kernel", [mc.Epanechnikov(0.1), mc.Tricube(0.02), mc.Gaussian(0.1), mc.Uniform(0.05)])
+def test_where_nobody_is_in_reach_the_mean_is_still_nadaraya_watsons(kernel):
+    X, t = sine(60)
+    X[0] = X[1] = X.max() + 1e-3  # a tie for the nearest
+    z = np.array([[3.0], [-2.0], [0.5], [1e9]])
+    model, peer = ConditionalDensity(kernel, target_bandwidth=0.2).fit(X, t), mc.NadarayaWatsonRegressor(kernel)
+    np.testing.assert_allclose(model.predict(z), peer.fit(X, t).predict(z), rtol=1e-7)
+    np.testing.assert_allclose(model.effective_sample_size(z), peer.effective_sample_size(z), rtol=1e-6)
+
+
+def test_weights_that_are_negative_at_queries_are_refused():
+    model = ConditionalDensity(mc.Linear(), target_bandwidth=1.0).fit([[1.0, 0.0], [0.0, 1.0]], [0.0, 1.0])
+    assert model.predict([[1.0, 3.0]])[0] == pytest.approx(0.75)
+    for ask in (model.predict, model.effective_sample_size, lambda z: model.quantile(z, 0.5),
+                lambda z: model.cdf(z, [0.0]), lambda z: model.pdf(z, [0.0]), model.sample):  # fmt: skip
+        with pytest.raises(InvalidInput, match="≥ 0"):
+            ask([[1.0, -0.99]])
+
+
+def test_the_standard_deviation_does_not_cancel():
+    """Two clusters of targets a million apart, each with a noise of a thousandth."""
+    rng = np.random.default_rng(0)
+    X = np.repeat([[0.0], [1.0], [2.0]], 200, axis=0) + 0.05 * rng.normal(size=(600, 1))
+    t = np.repeat([-1e6, 0.0, 1e6], 200) + 1e-3 * rng.normal(size=600)
+    model = ConditionalDensity(bandwidth=0.05, target_bandwidth=1e-5).fit(X, t)
+    mean, std = model.predict([[0.0], [1.0], [2.0], [0.5]], return_std=True)
+    np.testing.assert_allclose(mean[:3], [-1e6, 0.0, 1e6], atol=1e-3)
+    np.testing.assert_allclose(std[:3], 1e-3, rtol=0.15)
+    assert std[3] > 1e3
+
+
+@pytest.mark.parametrize("n", [60, 5000])
+@pytest.mark.parametrize("target", [mc.Gaussian(0.2), mc.Laplacian(0.2), mc.Epanechnikov(0.2)])
+def test_quantiles_and_distribution_are_inverses_in_the_tails(n, target):
+    X, t = sine(n)
+    model = ConditionalDensity(mc.Gaussian(0.1), target_kernel=target).fit(X, t)
+    z = np.array([[0.3], [0.8], [7.0]])
+    for p in (1e-5, 1e-12, *(() if isinstance(target, mc.Epanechnikov) else (1e-30, 1e-200))):
+        np.testing.assert_allclose(model.cdf(z, model.quantile(z, p)), p, rtol=1e-4 if p > 1e-20 else 1e-9)
+
+
+def test_a_row_of_tiny_weight_decides_a_tinier_quantile():
+    model = ConditionalDensity(bandwidth=0.1, target_bandwidth=1.0).fit([[0.0], [1.0]], [0.0, -100.0])
+    for p in (1e-20, 1e-23, 1e-25):  # the second row weighs exp(−50), about 2e-22
+        q = model.quantile([[0.0]], p)
+        assert model.cdf([[0.0]], q)[0] == pytest.approx(p, rel=1e-9)
+        assert (q[0] < -90) == (p < 1e-22)
+
+
+def test_the_usual_widths_cover_what_they_say():
+    X, t = sine(400, seed=4)
+    new_x, new_t = sine(3000, seed=5)
+    for kernel in (None, mc.Gaussian(0.03), mc.Epanechnikov):
+        model = ConditionalDensity(kernel).fit(X, t)
+        ends = model.predict_interval(new_x, 0.9)
+        assert np.mean((ends[:, 0] <= new_t) & (new_t <= ends[:, 1])) == pytest.approx(0.9, abs=0.06)
+        assert "of t: loo" in model.status_
+        assert isinstance(kernel, mc.Gaussian) or "of x: loo" in model.status_
+    matrix = ConditionalDensity(bandwidth=np.array([[0.03**2]])).fit(X, t)
+    alike = ConditionalDensity(mc.Gaussian(0.03)).fit(X, t)
+    np.testing.assert_allclose(matrix.target_bandwidth_, alike.target_bandwidth_, rtol=1e-4)
+    assert "of t: scott" in ConditionalDensity(mc.Matern(0.1)).fit(X, t).status_
+
+
+def test_the_usual_widths_of_very_many_rows_are_found_on_some(monkeypatch):
+    X, t = sine(2000)
+    exact = ConditionalDensity(bandwidth="loo", target_bandwidth="loo").fit(X, t)
+    monkeypatch.setattr("mercer.models.conditional_widths.MANY", 500)
+    some = ConditionalDensity().fit(X, t)
+    assert "500 of 2000" in some.status_
+    np.testing.assert_allclose(some.target_bandwidth_, exact.target_bandwidth_, rtol=0.3)
+    new = sine(1000, seed=3)
+    assert some.score_samples(*new).mean() == pytest.approx(exact.score_samples(*new).mean(), abs=0.03)
+    assert ConditionalDensity(bandwidth="loo").fit(X, t).bandwidth_ == pytest.approx(exact.bandwidth_)
+
+
 def test_far_from_all_data_under_a_covariance_the_line_goes_on():
     X, t = sine(30)
     C = np.array([[0.01, 0.02], [0.02, 0.09]])
@@ -361,17 +485,20 @@ def test_data_frames(frame):
     ("parameters", "match"),
     [
         ({"bandwidth": 0.0}, "number > 0"),
-        ({"bandwidth": [1.0, 2.0]}, "columns"),
+        ({"bandwidth": [1.0, 2.0]}, "1 column,"),
         ({"bandwidth": "gold"}, "one of"),
         ({"target_bandwidth": -1.0}, "target_bandwidth"),
         ({"target_bandwidth": "gold"}, "target_bandwidth"),
         ({"covariance": np.eye(2), "bandwidth": 1.0}, "alone"),
         ({"covariance": np.eye(3)}, "shape"),
         ({"covariance": np.array([[1.0, 2.0], [2.0, 1.0]])}, "positive definite"),
-        ({"kernel": mc.Gaussian([1.0, 2.0])}, "columns"),
+        ({"kernel": mc.Gaussian([1.0, 2.0])}, "1 column"),
         ({"kernel": "gaussian"}, "integral"),
         ({"target_kernel": mc.Matern(1.0)}, "closed form"),
-        ({"kernel": mc.Gaussian(1.0), "target_bandwidth": "loo"}, "loo"),
+        ({"kernel": mc.Matern(1.0), "target_bandwidth": "loo"}, "loo"),
+        ({"bandwidth": mc.Gaussian(1.0)}, "Pass it as kernel"),
+        ({"target_bandwidth": mc.Gaussian}, "Pass it as target_kernel"),
+        ({"tolerance": None}, "tolerance"),
     ],
 )
 def test_bad_parameters_are_refused(parameters, match):
@@ -392,9 +519,17 @@ def test_bad_input_is_refused():
         model.quantile(X, "half")
     with pytest.raises(InvalidInput, match="coverage"):
         model.predict_interval(X, 2.0)
+    for deviations in (np.nan, -1.0, None, "two"):
+        with pytest.raises(InvalidInput, match="deviations"):
+            model.bands(X, deviations)
+    for n in (0, 1, -3, 2.5, True, "many"):
+        with pytest.raises(InvalidInput, match="`n` must"):
+            model.on_grid(X, n)
+    with pytest.raises(InvalidInput, match="margin"):
+        model.on_grid(X, margin=np.nan)
     with pytest.raises(InvalidInput, match="y must"):
         model.pdf(X, t[:-1])
-    with pytest.raises(InvalidInput, match="1 targets"):
+    with pytest.raises(InvalidInput, match="1 target "):
         model.pdf(X, np.column_stack([t, t]))
 
 

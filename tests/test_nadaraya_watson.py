@@ -191,6 +191,77 @@ def test_rows_may_come_in_parts():
     np.testing.assert_allclose(declared.predict_proba(X[:2]), [[0, 1], [0, 1]])
 
 
+FAR = [1e9, 1e14, 1e100, 1e150, 1e200, 1.7e308]
+
+
+@pytest.mark.parametrize("k", [mc.Gaussian(0.1), mc.Epanechnikov(0.1), mc.Tricube(0.1), mc.Matern(0.1)], ids=repr)
+@pytest.mark.parametrize("d", [1, 2])
+def test_all_answers_far_away_are_about_the_same_row(k, d):
+    own = np.random.default_rng(0)
+    X = own.uniform(0, 1, (300, d))
+    y = X[:, 0] + own.normal(size=300)
+    model = NadarayaWatsonRegressor(k).fit(X, y)
+    direction = np.array([1.0, 0.25])[:d]
+    outermost = (X @ direction).argmax()
+    Z = np.outer(FAR, direction)
+    np.testing.assert_allclose(model.predict(Z), y[outermost])
+    np.testing.assert_allclose(model.effective_sample_size(Z), 1.0)
+    np.testing.assert_allclose(model.weights(Z)[:, outermost], 1.0)
+    mean, std = model.predict(Z, return_std=True)
+    np.testing.assert_allclose(mean, y[outermost])
+    np.testing.assert_allclose(std, model.predict_distribution(Z)[1] / np.sqrt(2))
+    labels = NadarayaWatsonClassifier(k).fit(X, np.arange(300) == outermost)
+    assert labels.predict(Z).all()
+    assert labels.effective_sample_size(Z) == pytest.approx(1.0)
+
+
+def test_rows_that_come_later_stay_where_they_are():
+    for model in (NadarayaWatsonRegressor(bandwidth=0.1), NadarayaWatsonClassifier(bandwidth=0.1)):
+        model.fit([[0.0]], [1]).partial_fit([[1.7e12], [1.7e12 + 1]], [2, 3])
+        np.testing.assert_array_equal(model._rows.points.vectors()[:, 0], [0.0, 1.7e12, 1.7e12 + 1])
+        np.testing.assert_array_equal(model.predict([[1.7e12 + 1]]), [3])
+
+
+def test_support_where_weights_underflow():
+    X = np.random.default_rng(0).uniform(0, 1, (300, 2))
+    k = mc.Gaussian(0.2) + mc.Laplacian(0.1)
+    model = NadarayaWatsonRegressor(k).fit(X, X[:, 0])
+    Z = np.array([[16.0, 16.0], [18.0, 18.0], [20.0, 20.0]])
+    W = model.weights(Z)
+    np.testing.assert_allclose(model.effective_sample_size(Z), 1 / (W**2).sum(axis=1), rtol=1e-6)
+    assert (model.effective_sample_size(Z) < 20).all()
+    corner = X.sum(axis=1).argmax()
+    far = [[1e3, 1e3], [1e150, 1e150]]  # where even the weights underflow the nearest decides
+    for sum_of in (k, 2.0 * mc.Gaussian(0.2) + mc.Gaussian([0.1, 0.3])):
+        model = NadarayaWatsonRegressor(sum_of).fit(X, X[:, 0])
+        np.testing.assert_allclose(model.effective_sample_size(far), 1.0)
+        np.testing.assert_allclose(model.predict(far)[0], X[corner, 0] if sum_of is k else model.predict(far)[1])
+
+
+def test_support_of_what_is_like_no_row():
+    y = np.array([1.0, 2.0, 5.0, 6.0])
+    words = NadarayaWatsonRegressor(mc.Delta()).fit(["a", "a", "b", "b"], y)
+    np.testing.assert_allclose(words.effective_sample_size(["a", "c"]), [2.0, 0.0])
+    mean, std = words.predict(["a", "c"], return_std=True)
+    np.testing.assert_allclose([mean[1], std[1]], [y.mean(), y.std()])
+    assert std[0] < std[1]
+    classes = NadarayaWatsonClassifier(mc.Delta()).fit(["a", "a", "b"], [0, 1, 1])
+    np.testing.assert_allclose(classes.effective_sample_size(["b", "c"]), [1.0, 0.0])
+
+
+def test_negative_weights_of_queries():
+    for model in (NadarayaWatsonRegressor, NadarayaWatsonClassifier):
+        fitted = model(mc.Linear()).fit([[1.0, 0.0], [0.0, 1.0]], [0, 1])
+        fitted.predict([[1.0, 0.5]])
+        for ask in (fitted.predict, fitted.weights, fitted.effective_sample_size):
+            with pytest.raises(InvalidInput, match="≥ 0"):
+                ask([[1.0, 0.5], [1.0, -0.99]])
+    many = np.r_[np.ones((200, 1)), [[-1.0]]]  # the one that is not looked at first
+    later = NadarayaWatsonRegressor(mc.Linear()).fit(many[:200], np.ones(200)).partial_fit(many[200:], [1.0])
+    with pytest.raises(InvalidInput, match="≥ 0"):
+        later.loo_score_  # noqa: B018
+
+
 # --- leave-one-out ----------------------------------------------------------------------------------------------------
 
 
@@ -333,6 +404,46 @@ def test_bandwidths_by_rule_and_by_hand():
         NadarayaWatsonRegressor(mc.Delta(), bandwidth="loo").fit(X, y)
 
 
+@pytest.mark.parametrize("unit", [1e-200, 1e160, 1e200])
+def test_targets_of_any_size(unit):
+    own = np.random.default_rng(0)
+    X = own.uniform(0, 1, (100, 1))
+    y = np.sin(9 * X[:, 0]) + 0.2 * own.normal(size=100)
+    for t in (y, np.c_[y, -y]):
+        plain, scaled = NadarayaWatsonRegressor().fit(X, t), NadarayaWatsonRegressor().fit(X, unit * t)
+        np.testing.assert_allclose(scaled.bandwidth_, plain.bandwidth_, rtol=1e-3)
+        for a, b in zip(scaled.predict(X, return_std=True), plain.predict(X, return_std=True)):
+            np.testing.assert_allclose(a / unit, b, rtol=1e-2, atol=1e-3)
+        np.testing.assert_allclose(scaled.bands(X) / unit, plain.bands(X), atol=1e-2)
+    few = NadarayaWatsonRegressor().fit([[1.0]], [5.0])
+    assert few.loo_loss_ is None
+
+
+def test_a_class_of_kernels_leaves_the_width_to_the_data():
+    X, y = data(60)
+    model = NadarayaWatsonRegressor(mc.Epanechnikov).fit(X, y)
+    same = NadarayaWatsonRegressor(mc.Epanechnikov(), bandwidth="loo").fit(X, y)
+    assert isinstance(model.kernel_, mc.Epanechnikov)
+    np.testing.assert_allclose(model.bandwidth_, same.bandwidth_)
+    assert NadarayaWatsonRegressor(mc.Tricube, bandwidth=2.0).fit(X, y).kernel_ == mc.Tricube(2.0)
+    assert NadarayaWatsonClassifier(mc.Delta).fit(["a", "b"], [0, 1]).kernel_ == mc.Delta()
+    clone(model).fit(X, y)
+    sparse = sp.csr_array(np.maximum(X, 0.0))
+    assert NadarayaWatsonRegressor(mc.Laplacian).fit(sparse, y).bandwidth_ > 0
+    with pytest.raises(InvalidInput, match=r"mc\.FromFunction"):
+        NadarayaWatsonRegressor(mc.FromFunction).fit(X, y)
+
+
+def test_the_status_says_how_the_bandwidth_was_chosen():
+    X, y = data(20)
+    cases = {None: "leave-one-out", 1.0: "as given", "scott": "'scott'", "loo-common": "one factor"}
+    assert NadarayaWatsonRegressor(mc.Gaussian(1.0)).fit(X, y).status_ == "kernel as given"
+    for bandwidth, said in cases.items():
+        options = {"bandwidth": bandwidth}
+        assert said in NadarayaWatsonRegressor(**options).fit(X, y).status_
+        assert said in NadarayaWatsonClassifier(**options).fit(X, y > 0).status_
+
+
 # --- uncertainty ------------------------------------------------------------------------------------------------------
 
 
@@ -369,6 +480,22 @@ def test_intervals_cover_and_bands_agree():
     two = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, np.c_[y, -y])
     assert two.bands(Z).shape == (20, 2, 2) == two.predict_interval(Z).shape
     np.testing.assert_allclose(two.bands(Z)[:, 0], -two.bands(Z)[:, 1, ::-1])
+
+
+def test_bands_of_few_rows_know_that_the_noise_is_estimated():
+    own = np.random.default_rng(0)
+    X = np.linspace(0, 1, 60)[:, None]
+    Z = np.linspace(0.1, 0.9, 25)[:, None]
+    covered = {"each": [], "all": [], "bootstrap": []}
+    for _ in range(150):
+        model = NadarayaWatsonRegressor(bandwidth=0.03).fit(X, own.normal(size=60))
+        for kind, options in (("each", {}), ("bootstrap", {"method": "bootstrap"}),
+                              ("all", {"method": "bootstrap", "simultaneous": True})):  # fmt: skip
+            low, high = model.bands(Z, 0.9, n_samples=300, **options).T
+            inside = (low < 0) & (high > 0)
+            covered[kind].append(inside.all() if kind == "all" else inside.mean())
+    for kind, values in covered.items():
+        assert 0.855 < np.mean(values) < 0.96, kind
 
 
 # --- classes ----------------------------------------------------------------------------------------------------------
@@ -409,7 +536,7 @@ def test_no_such_bandwidth(model, bandwidth):
 
 def test_bad_input():
     X, y = data(10)
-    for kernel in ("rbf", mc.Gaussian, lambda X: 3):
+    for kernel in ("rbf", lambda X: 3, int):
         with pytest.raises(InvalidInput, match="kernel"):
             NadarayaWatsonRegressor(kernel).fit(X, y)
     with pytest.raises(InvalidInput, match="≥ 0"):
@@ -435,6 +562,29 @@ def test_bad_input():
     assert len(model._rows) == 10
     with pytest.raises(ValueError, match="features"):
         NadarayaWatsonClassifier(bandwidth=1.0).fit(X, y > 0).partial_fit(X[:, :1], y > 0)
+
+
+def test_labels_of_one_kind():
+    model = NadarayaWatsonClassifier(bandwidth=1.0).fit([[0.0], [1.0]], ["a", "b"])
+    for later in ([1, 2], np.array([True, False])):
+        with pytest.raises(InvalidInput, match="text"):
+            model.partial_fit([[2.0], [3.0]], later)
+    with pytest.raises(InvalidInput, match="text"):
+        NadarayaWatsonClassifier(bandwidth=1.0).partial_fit([[0.0], [1.0]], [1, 2], classes=["a", "b"])
+    assert model.classes_.tolist() == ["a", "b"]
+    assert len(model._rows) == 2
+    model.partial_fit([[2.0]], np.array(["c"], dtype=object))
+    assert model.classes_.tolist() == ["a", "b", "c"]
+
+
+def test_what_messages_advise():
+    X, y = data(10, 1)
+    with pytest.raises(InvalidInput, match=r"'rbf' is mc\.Gaussian"):
+        NadarayaWatsonRegressor("rbf").fit(X, y)
+    with pytest.raises(InvalidInput, match="use NadarayaWatsonRegressor"):
+        NadarayaWatsonClassifier().fit(X, y)
+    with pytest.raises(InvalidInput, match="There is 1 column"):
+        NadarayaWatsonRegressor(bandwidth=[1.0, 2.0]).fit(X, y)
 
 
 def test_single_precision_and_pickles():

@@ -407,3 +407,12 @@ def test_pickles_grids_and_iris():
         KernelNeighborsClassifier(mc.Gaussian(1.0)), {"n_neighbors": [1, 5], "kernel__sigma": [1.0, 2.0]}
     )
     assert grid.fit(X, labels).best_score_ > 0.9
+
+
+def test_what_messages_advise():
+    X, y, labels, _ = data(20)
+    for model in (KernelNeighborsClassifier, KernelNeighborsRegressor):
+        with pytest.raises(mc.InvalidInput, match="smoothing weight Tricube"):
+            model(mc.Tricube(1.0)).fit(X, labels)
+    with pytest.raises(mc.InvalidInput, match="use KernelNeighborsRegressor"):
+        KernelNeighborsClassifier().fit(X, y)

@@ -166,6 +166,16 @@ def test_many_points_share_cells_to_rounding():
     np.testing.assert_allclose(many.cdf(many.quantile(p, None)), p, rtol=1e-9)
 
 
+@pytest.mark.parametrize("n", [300, 6000])
+@pytest.mark.parametrize("kernel", [mc.Gaussian(0.1), mc.Laplacian(0.1), mc.Tricube(0.1)], ids=repr)
+def test_quantile_and_distribution_are_inverses_in_the_tail(kernel, n):
+    model = ParzenDensity(kernel).fit(np.random.default_rng(5).normal(size=(n, 1)))
+    compact = isinstance(kernel, mc.Tricube)
+    p = np.array([1e-6, 1e-12, 1e-16, 1e-20] if compact else [1e-6, 1e-12, 1e-30, 1e-100, 1e-300])
+    np.testing.assert_allclose(model.cdf(model.quantile(p)), p, rtol=1e-6 if compact else 1e-9)
+    assert (np.diff(model.quantile(p)) < 0).all()
+
+
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_samples_follow_the_distribution(kernel):
     x = np.array([[-3.0], [0.0], [0.1], [6.0]])
@@ -361,6 +371,64 @@ def test_mixed_density_sums_and_integrates_to_one():
     assert total == pytest.approx(1.0, abs=1e-5)
 
 
+GRADES = ["low", "middle", "high", "top"]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "dict", "array"])
+def test_ordered_categories_keep_their_order(kind):
+    rng = np.random.default_rng(0)
+    size, grade = rng.normal(size=30), np.array(GRADES, dtype=object)[rng.integers(0, 3, 30)]  # nobody is at the top
+    given = ["g"]
+    if kind == "pandas":
+        X = pd.DataFrame({"g": pd.Categorical(grade, categories=GRADES, ordered=True), "size": size})
+    elif kind == "polars":
+        X = pl.DataFrame({"g": pl.Series(grade.tolist(), dtype=pl.Enum(GRADES)), "size": size})
+    elif kind == "dict":
+        X, given = pd.DataFrame({"g": grade, "size": size}), {"g": GRADES}
+    else:
+        X, given = np.column_stack([grade, size.astype(object)]), {0: GRADES}
+    model = ParzenDensity(bandwidth=0.5, ordered=given, category_bandwidth=0.3).fit(X)
+    assert model.categories_[0].tolist() == GRADES
+    codes = np.array([GRADES.index(g) for g in grade])
+    by_number = ParzenDensity(bandwidth=0.5, ordered=[0], category_bandwidth=0.3)
+    by_number.fit(np.column_stack([np.append(codes, 3), np.append(size, 0.0)]), sample_weight=[1.0] * 30 + [1e-12])
+    numbers = np.column_stack([codes, size])
+    np.testing.assert_allclose(model.pdf(X), by_number.pdf(numbers), rtol=1e-7)
+    draws = model.sample(200, random_state=0)
+    if kind == "pandas":
+        assert draws["g"].dtype == X["g"].dtype
+    elif kind == "polars":
+        assert draws.schema["g"] == X.schema["g"]
+    drawn = draws["g"] if kind != "array" else draws[:, 0]
+    assert set(drawn) == set(GRADES)
+    assert np.isfinite(model.score_samples(draws)).all()
+
+
+def test_samples_of_categories_have_the_types_of_the_data():
+    frame = mixed()
+    frame["colour"], frame["grade"] = frame["colour"].astype("category"), frame["grade"].astype("int8")
+    draws = ParzenDensity(categorical=["colour"], ordered=["grade"]).fit(frame).sample(5, random_state=0)
+    assert draws.dtypes.tolist() == frame.dtypes.tolist()
+    table = pl.DataFrame(frame.to_dict("list")).with_columns(pl.col("colour").cast(pl.Categorical))
+    drawn = ParzenDensity(categorical=["colour"], ordered=["grade"]).fit(table).sample(5, random_state=0)
+    assert drawn.schema == table.schema
+
+
+def test_an_order_must_be_known():
+    X = mixed()[["size", "colour"]]
+    for ordered, match in (
+        (["colour"], "lowest first"),
+        ({"colour": ["red", "green"]}, "'blue'"),
+        ({"colour": ["red", "green", "blue", "red"]}, "once"),
+        ({"colour": "red"}, "list different levels"),
+        ({"shape": ["a"]}, "columns of X"),
+    ):
+        with pytest.raises(InvalidInput, match=match):
+            ParzenDensity(ordered=ordered).fit(X)
+    with pytest.raises(InvalidInput, match="lowest first"):
+        ParzenDensity(ordered=["colour"]).fit(X.astype({"colour": "category"}))
+
+
 def test_categories_alone_and_levels_never_seen():
     model = ParzenDensity(categorical=[0], category_bandwidth=0.3).fit([["a"], ["a"], ["b"], ["c"]])
     np.testing.assert_allclose(model.pdf([["a"], ["b"]]), [0.5 * 0.7 + 0.5 * 0.15, 0.25 * 0.7 + 0.75 * 0.15])
@@ -457,6 +525,23 @@ def test_far_away_logarithms_are_finite_and_exact():
     assert np.isfinite(compact.score_samples([[0.09], [1.09]])).all()
 
 
+@pytest.mark.parametrize("d", [1, 2, 4])
+@pytest.mark.parametrize("m", [1, 200])
+def test_at_any_distance_logarithms_are_no_nan(d, m):
+    X = np.random.default_rng(0).uniform(size=(300, d))
+    for bandwidth in (0.3, np.linspace(0.2, 0.4, d), 0.1 * np.eye(d)):
+        model = ParzenDensity(bandwidth=bandwidth).fit(X)
+        for distance in (1e150, 1e160, 1e200, 1e306):
+            Z = np.vstack([np.full((1, d), distance), X[:m]])
+            values = model.score_samples(Z)
+            assert np.isfinite(values).all()
+            assert values[0] < -1e290
+            np.testing.assert_allclose(values[1:], model.score_samples(X[:m]), rtol=1e-7)
+    assert ParzenDensity(bandwidth=0.3).fit(X).score_samples(np.full((1, d), 1.7e308))[0] < -1e300
+    compact = ParzenDensity(mc.Epanechnikov, bandwidth=0.3).fit(X)
+    assert compact.score_samples(np.full((m, d), 1e200)).max() == -np.inf
+
+
 def test_float32_is_computed_in_float64(data):
     X, Z = (a.astype(np.float32) for a in data)
     a, b = ParzenDensity(bandwidth=0.3).fit(X), ParzenDensity(bandwidth=0.3).fit(X.astype(float))
@@ -480,6 +565,10 @@ def test_one_point_and_equal_points_have_densities_of_given_width():
         ({"bandwidth": "gold"}, "one of"),
         ({"bandwidth": np.array([[1.0, 2.0], [2.0, 1.0]])}, "positive definite"),
         ({"bandwidth": np.eye(3)}, "covariance"),
+        ({"bandwidth": mc.Gaussian(1.0)}, "a kernel, Gaussian.*Pass it as kernel"),
+        ({"bandwidth": mc.Tricube}, "Pass it as kernel"),
+        ({"tolerance": None}, "tolerance"),
+        ({"tolerance": 2.0}, "tolerance"),
         ({"kernel": mc.Linear()}, "integral"),
         ({"kernel": "gaussian"}, "integral"),
         ({"kernel": mc.RationalQuadratic(1.0, alpha=0.5)}, "alpha"),
@@ -507,6 +596,10 @@ def test_bad_input_is_refused(data):
         ParzenDensity().fit([[-1e308], [1e308], [0.0]])
     with pytest.raises(InvalidInput, match="one column"):
         model.cdf(0.0)
+    with pytest.raises(InvalidInput, match="margin"):
+        model.on_grid(10, margin=np.nan)
+    with pytest.raises(InvalidInput, match="1 column,"):
+        ParzenDensity(bandwidth=[1.0, 2.0]).fit(data[0][:, :1])
     with pytest.raises(InvalidInput, match="whole number"):
         model.sample(0)
     line = ParzenDensity(bandwidth=1.0).fit([[0.0]])

@@ -225,6 +225,72 @@ def test_far_from_all_data(d):
             assert log_scale[0] + np.log(totals[0, 0, 0]) == pytest.approx(scale, rel=1e-12, abs=1e-8)
 
 
+@pytest.mark.parametrize("m", [3, 300])
+@pytest.mark.parametrize("d", [1, 2, 3, 10])
+def test_so_far_that_squares_overflow(d, m):
+    """The nearest points decide at any distance, whatever the other queries are."""
+    X, V = rng.uniform(size=(200, d)), values(200)
+    X[0] = X[1] = 1.5  # the nearest on one side, twice
+    for sigma in (0.3, np.linspace(0.2, 0.5, d)):
+        k = mc.Gaussian(sigma)
+        x, near = k.prepare(X), rng.uniform(size=(m, d))
+        alone = sums(k, x, V, k.prepare(near))
+        for distance in (1e31, 1e153, 1e160, 1e200, 1.7e308):
+            Z = np.vstack([near, np.full((1, d), distance), np.full((1, d), -distance)])
+            found = sums(k, x, V, k.prepare(Z), degree=0)
+            assert np.isfinite(found.log_scale).all()
+            np.testing.assert_allclose(found.values[:-2], alone.values, rtol=1e-7)
+            last = np.argmin((X / np.broadcast_to(sigma, d) ** 2).sum(axis=1))
+            np.testing.assert_allclose(found.totals[-2, 0], V[0] + V[1], rtol=1e-12)
+            np.testing.assert_allclose(found.totals[-1, 0], V[last], rtol=1e-12)
+            assert (found.log_scale[-2:] < -1e61).all()
+            moments = sums(k, x, V, k.prepare(Z), degree=2)
+            assert np.isfinite(moments.totals).all()
+    for weight in (mc.Tricube(0.3), mc.Uniform(2.0)):
+        found = sums(weight, x, V, k.prepare(np.full((m, d), 1e200)))
+        assert (found.log_scale == -np.inf).all()
+        assert (found.totals == 0).all()
+
+
+def test_a_width_for_every_query_reaches_as_far_as_it_says():
+    X, V = rng.uniform(size=(50, 2)), values(50)
+    Z = np.array([[0.5, 0.5], [1e40, 0.0], [1e40, 0.0]])
+    for k in (mc.Tricube(0.5), mc.Gaussian(0.5)):
+        found = sums(k, k.prepare(X), V, k.prepare(Z), scale=[1.0, 1e45, 1.0])
+        np.testing.assert_allclose(found.values[1, 0], V.sum(axis=0), rtol=1e-6)
+        np.testing.assert_allclose(found.values[:1, 0], k(Z[:1], X) @ V, rtol=1e-7)
+        assert (found.log_scale[2] == -np.inf) == isinstance(k, mc.Tricube)
+
+
+def test_data_so_wide_that_squares_overflow():
+    X = np.array([[0.0, 0.0], [1.0, 0.0], [1e200, 0.0], [1e200, 1e190], [-1.7e308, 0.0]])
+    k, V = mc.Gaussian(1.0), np.eye(5)
+    found = sums(k, k.prepare(X), V, k.prepare(np.vstack([X, [[1e100, 0.0]]])))
+    e = np.exp(-0.5)
+    expected = np.array([[1, e, 0, 0, 0], [e, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, 0, 1]])
+    np.testing.assert_allclose(found.values[:5, 0], expected)
+    np.testing.assert_allclose(found.totals[5, 0], [0, 1, 0, 0, 0], atol=1e-300)
+    left = sums(k, k.prepare(X), V, exclude=True)
+    np.testing.assert_allclose(left.totals[:2, 0], np.eye(5)[[1, 0]], atol=1e-300)
+    assert (left.totals[[2, 3, 4], 0].argmax(axis=1) == [3, 2, 0]).all()
+    assert np.isfinite(left.log_scale).all()
+
+
+def test_points_without_a_value_count_nowhere():
+    """A copy of the query without a value must not be the unit of its sum."""
+    for d, similarities in ((2, [mc.Laplacian(0.01), mc.Matern(0.01), mc.Gaussian(0.01)]), (9, [mc.Gaussian(0.01)])):
+        X = rng.uniform(size=(40, d))
+        X[20:] = X[:20]
+        V = np.concatenate([np.zeros((20, 1)), rng.normal(size=(20, 1))])
+        for k in similarities:
+            for degree, exclude in ((0, False), (0, True), (1, True)):
+                found = sums(k, k.prepare(X), V, degree=degree, exclude=exclude)
+                fewer = sums(k, k.prepare(X[20:]), V[20:], degree=degree, exclude=exclude)
+                np.testing.assert_allclose(found.log_scale[20:], fewer.log_scale, rtol=1e-12, atol=1e-12)
+                np.testing.assert_allclose(found.totals[20:], fewer.totals, rtol=1e-7, atol=1e-9)
+                assert found.totals[20:, 0].all()
+
+
 @pytest.mark.parametrize("d", [1, 2])
 def test_nearly_equally_far(d):
     """The tree's distances are equal in float64, the weights differ by exp(10): whichever is called the nearest."""
@@ -337,6 +403,7 @@ def test_bad_arguments():
         ({"V": np.full((2, 1), np.nan)}, "finite"),
         ({"z": x, "exclude": True}, "exclude"),
         ({"tolerance": 0.0}, "tolerance"),
+        ({"tolerance": None}, "tolerance"),
         ({"degree": -1}, "degree"),
         ({"scale": [1.0]}, "scale"),
         ({"scale": [1.0, 0.0]}, "scale"),

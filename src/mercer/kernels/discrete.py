@@ -51,6 +51,11 @@ class _Categories(Kernel):
         left = np.stack([p[0] for p in pairs], axis=1)
         return left, left if x is z else np.stack([p[1] for p in pairs], axis=1)
 
+    @property
+    def exact_log(self) -> bool:
+        """Shares of columns neither over- nor underflow."""
+        return True
+
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         return np.empty(0)
 

@@ -14,23 +14,26 @@ from mercer.kernels.base import Similarity
 from mercer.kernels.points import Points
 from mercer.kernels.radial import Gaussian
 from mercer.models.base import KernelEstimator, Rows, _columns, shortened, targets, training_points
-from mercer.models.conditional_mixture import Mixture, spans, weight_rows
+from mercer.models.conditional_mixture import FARTHEST, Mixture, spans, weight_rows
 from mercer.models.conditional_widths import choose
-from mercer.models.local_bandwidth import require_nonnegative
-from mercer.models.parzen import OnGrid
+from mercer.models.local_bandwidth import nearer, require_nonnegative
+from mercer.models.parzen import OnGrid, require_grid
 from mercer.models.parzen_columns import dense
 from mercer.models.parzen_line import numbers_of
-from mercer.models.parzen_widths import made_by_rule
+from mercer.models.parzen_widths import counted, made_by_rule, require_tolerance
 from mercer.models.smoother import _share
 from mercer.smoothing import density
 from mercer.smoothing.density import log_sum_exp
 from mercer.smoothing.sums import sums
+from mercer.smoothing.sums_tiled import unit_of
 from mercer.tuning.search import generator
 
 Float = NDArray[np.float64]
 
 DISTANT = 1e4
 """From this logarithm of a sum on, a ratio of two of them is taken from normalised weights instead."""
+CANCELLED = 1e-6
+"""A variance below this share of the largest square is taken from normalised weights, too: E t² − (E t)² cancels."""
 
 
 class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -45,12 +48,12 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
     kernel : k, a family such as mc.Epanechnikov (None is the Gaussian) whose width is `bandwidth`; or any kernel or
         weight ≥ 0, also on strings, sets and other objects, taken as it is unless there is a `bandwidth`; or a rule
         X → kernel.
-    bandwidth : of x: a number > 0, one per column, a covariance matrix (d, d), a rule X → one of these, or "scott" (the
-        default), "silverman", "isj" of x and t together, or "loo" for the largest leave-one-out likelihood of t given
-        x.
+    bandwidth : of x: a number > 0, one per column, a covariance matrix (d, d), a rule X → one of these, or "loo" (the
+        default) for the largest leave-one-out likelihood of t given x, or "scott", "silverman", "isj" of x and t
+        together, which know nothing of how t depends on x.
     target_kernel : K, a family of densities, or one with its width; None is the Gaussian. Several targets have a
         product of them.
-    target_bandwidth : of t, in the same ways; one per target.
+    target_bandwidth : of t, in the same ways; one per target. ("scott" is the default for a kernel on objects.)
     covariance : the joint covariance of (x, t), shape (d + t, d + t), or "scott"; then all is Gaussian and no other
         width is given.
     tolerance : the relative error of sums, where a fast one allows to trade it for time.
@@ -105,6 +108,7 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Keep n points X with targets y, shape (n,) or (n, t), and choose the widths."""
+        require_tolerance(self.tolerance)
         rows = Rows.of(training_points(X), y, sample_weight)
         w = np.ones(len(rows)) if rows.roots is None else np.square(rows.roots)
         given = None if rows.roots is None else w
@@ -112,7 +116,7 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         self._objects = isinstance(kernel, Similarity) and kernel.space != "vectors"
         if isinstance(kernel, Similarity):
             require_nonnegative(kernel, kernel.prepare(rows.points))
-        numbers = None if self._objects else dense(rows.points.raw)
+        numbers = self._numbers = None if self._objects else dense(rows.points.raw)
         widths = self.bandwidth, self.target_kernel, self.target_bandwidth, self.covariance
         made = self._choice = choose(kernel, *widths, numbers, rows.y, given)
         self.kernel_: Any = made.kernel
@@ -139,20 +143,34 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         R = self._residuals - self._centre
         V = np.hstack([np.ones((len(R), 1)), R, R * R if return_std else R[:, :0]]) * self._w[:, None]
         found = sums(self.kernel_, self._points, V, z, tolerance=min(self.tolerance, 1e-12 if return_std else 1.0))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            moments = found.totals[:, 0, 1:] / found.totals[:, 0, :1]
-        for lost in np.flatnonzero(~(found.totals[:, 0, 0] > 0)):
-            W = self._weights(z, slice(int(lost), int(lost) + 1))
-            moments[lost] = W[0] @ (V[:, 1:] / self._w[:, None])
-        t = R.shape[1]
-        mean = moments[:, :t] + self._centre + shift
+        total = found.totals[:, 0]
+        t, lost = R.shape[1], ~(total[:, 0] > 0)
+        moments = total[:, 1:] / np.where(lost, 1.0, total[:, 0])[:, None]
+        mean, variance = moments[:, :t], np.zeros((z.n, t))
+        if return_std:
+            variance = moments[:, t:] - mean**2
+            lost |= (variance + self._kernel_std**2 < CANCELLED * np.square(R).max(axis=0)).any(axis=1)
+        rows = np.flatnonzero(lost)
+        at = z.take(rows) if len(rows) else z
+        for span in spans(len(rows), len(self._w)):
+            W = self._weights(at, span)
+            mean[rows[span]] = W @ R
+            if return_std:
+                for k in range(t):
+                    variance[rows[span], k] = np.einsum("ij,ij->i", W, np.square(R[:, k] - (W @ R[:, k])[:, None]))
+        mean = mean + self._centre + shift
         if not return_std:
             return self._rows.shaped(mean)
-        variance = np.maximum(moments[:, t:] - moments[:, :t] ** 2, 0.0) + self._kernel_std**2
+        variance = np.maximum(variance, 0.0) + self._kernel_std**2
         return self._rows.shaped(mean), self._rows.shaped(np.sqrt(variance))
 
     def bands(self, X: Any, deviations: float = 2.0) -> Float:
         """mean ± so many standard deviations, shape (m, 2) or (m, t, 2): the lecture's two-standard-deviation bands."""
+        number = isinstance(deviations, (int, float, np.number)) and not isinstance(deviations, bool)
+        if not number or not 0 <= deviations < np.inf:
+            raise InvalidInput(
+                "`deviations` must be a finite number ≥ 0", got=shortened(deviations), advice="Two are usual."
+            )
         mean, std = self.predict(X, return_std=True)
         return np.stack([mean - deviations * std, mean + deviations * std], axis=-1)
 
@@ -160,9 +178,11 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
 
     def score_samples(self, X: Any, y: Any = None) -> Float:
         """log p(y | x) for m pairs, shape (m,), of all targets together; without y the log p(x) of the joint model."""
-        z, shift = self._at(X)
         if y is None:
-            return self._log_marginal(z)
+            check_is_fitted(self)
+            _columns(self, X, reset=False)
+            return self._log_marginal(self._prepared(X if isinstance(X, Points) else Points(X)))
+        z, shift = self._at(X)
         T = self._targets(y, z.n) - shift
         values = np.full(z.n, np.nan)
         if self._joint:
@@ -243,6 +263,7 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         >>> model.on_grid([[0.0], [0.5], [1.0]], 50).density.shape
         (3, 50)
         """
+        require_grid(n, margin)
         z, shift = self._at(X)
         if shift.shape[1] != 1:
             raise InvalidInput("A grid needs one target", got=f"{shift.shape[1]}", advice="Fit one at a time.")
@@ -277,18 +298,37 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         X = dense(points.raw)
         return Points(X if self._choice.x is None else self._choice.x.whitened(X))
 
+    def _nearer(self, points: Points) -> Points:
+        """Queries so far outside of the data that distances have no digits, moved towards it."""
+        if self._numbers is None:
+            return points
+        x = self._choice.x
+        unit = unit_of(self.kernel_) if x is None or x.root is None else np.sqrt(np.diag(x.shown))
+        moved = nearer(dense(points.raw), self._numbers, unit)
+        return points if moved is None else Points(moved)
+
     def _shift(self, points: Points) -> Float:
         """Σ_tx Σ_xx⁻¹ x, shape (m, t): how far the components lean."""
         if self.slope_ is None:
             return np.zeros((points.n, self._rows.y.shape[1]))
-        return (dense(points.raw) - self._choice.origin) @ self.slope_.T
+        with np.errstate(over="ignore", invalid="ignore"):
+            shift: Float = (dense(points.raw) - self._choice.origin) @ self.slope_.T
+        if not np.isfinite(shift).all():
+            raise InvalidInput(
+                "Queries must be so near that the components, which lean with x, have means in float64",
+                got="an overflow",
+                advice="Pass widths without correlation: with them the nearest points decide far away.",
+            )
+        return shift
 
     def _at(self, X: Any) -> tuple[Points, Float]:
-        """Queries as the kernel sees them, and their shift."""
+        """Queries as the kernel sees them, moved nearer where distances would have no digits, and their shift."""
         check_is_fitted(self)
         _columns(self, X, reset=False)
         points = X if isinstance(X, Points) else Points(X)
-        return self._prepared(points), self._shift(points)
+        z = self._prepared(self._nearer(points))
+        require_nonnegative(self.kernel_, self._points, z)
+        return z, self._shift(points)
 
     def _weights(self, z: Points, rows: slice) -> Float:
         return weight_rows(self.kernel_, self._points, self._w, z, rows)
@@ -301,7 +341,9 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         T, _ = targets(np.full(m, y) if np.ndim(y) == 0 and y is not None else y, m)
         t = self._residuals.shape[1]
         if T.shape[1] != t:
-            raise InvalidInput(f"y must have {t} targets for each point", got=f"shape {T.shape}", advice="As in `fit`.")
+            raise InvalidInput(
+                f"y must have {counted(t, 'target')} for each point", got=f"shape {T.shape}", advice="As in `fit`."
+            )
         return T
 
     def _log_kernels(self, T: Float) -> Float:
@@ -310,6 +352,7 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         if t.root is None:
             return np.sum([mixture.log_kernel(T[:, k]) for k, mixture in enumerate(self._mixtures())], axis=0)
         a, b = t.whitened(T - self._centre), t.whitened(self._residuals - self._centre)
+        a = np.clip(a, -FARTHEST, FARTHEST)
         squares = np.square(a[:, None] - b).sum(axis=2)
         return -0.5 * squares - 0.5 * a.shape[1] * np.log(2 * np.pi) - t.log_volume
 

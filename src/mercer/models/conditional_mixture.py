@@ -16,9 +16,11 @@ from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
 from mercer.kernels.block import Pair
 from mercer.kernels.points import Points
-from mercer.kernels.radial import ByWidth, Gaussian
-from mercer.models.parzen_line import CELL, MOMENTS, REACH
+from mercer.kernels.radial import Gaussian
+from mercer.models.parzen_line import CELL, MOMENTS, REACH, TAIL, gap_to
 from mercer.smoothing import density
+from mercer.smoothing.local_polynomial import narrowed
+from mercer.smoothing.sums_far import remote_weights
 
 Float = NDArray[np.float64]
 
@@ -27,7 +29,11 @@ Law = Callable[[NDArray[np.int64], Float], tuple[Float, Float]]
 ENTRIES = 2**22
 """Weights held at a time."""
 NEGLIGIBLE = 1e-17
-"""Weights below this share of the largest one are left out of searches."""
+"""Weights below this share of the probability that is looked for are left out of the search."""
+FAR = -1e5
+"""Logarithms of weights whose differences have few digits left."""
+FARTHEST = 1e153
+"""In units of the kernel's width: the square of it is a float."""
 
 
 def spans(m: int, n: int) -> list[slice]:
@@ -38,34 +44,45 @@ def spans(m: int, n: int) -> list[slice]:
 def weight_rows(similarity: Similarity, x: Points, w: Float, z: Points, rows: slice) -> Float:
     """Wₙ(z) for some queries, shape (rows, n): non-negative, each row sums to one.
 
-    Far from all data the nearest point decides, also for compact kernels, which do not reach it; where nothing is
+    Far from all data the nearest points decide, also for compact kernels, which do not reach them; where nothing is
     near (a kernel on objects that is 0), all points count alike.
     """
+    W = _log_weights(similarity, x, z, rows)
+    lost = np.flatnonzero(~np.isfinite(W.max(axis=1)))
+    narrow = narrowed(similarity)
+    if len(lost):
+        W[lost] = 0.0
+        if narrow is not None:
+            near = z.take(np.arange(z.n)[rows][lost])
+            found = _log_weights(narrow, x, near, slice(0, near.n))
+            W[lost] = np.where(np.isfinite(found.max(axis=1, keepdims=True)), found, 0.0)
+    with np.errstate(divide="ignore"):
+        W += np.log(w)
+    W -= W.max(axis=1, keepdims=True)
+    np.exp(W, out=W)
+    W /= W.sum(axis=1, keepdims=True)
+    return W
+
+
+def _log_weights(similarity: Any, x: Points, z: Points, rows: slice) -> Float:
+    """log k(z, xₙ) for some queries, up to a constant of the row: shape (rows, n)."""
     pair = Pair(z, x, np.float64, shared=True)
-    block = pair.block(rows, slice(0, x.n), tiling.workspace())
-    space, W = tiling.workspace(), np.empty(block.shape)
+    space = tiling.workspace()
     mark = space.used
     try:
+        block = pair.block(rows, slice(0, x.n), space)
+        W = np.empty(block.shape)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             similarity.log_tile(block, W)
     finally:
         space.release(mark)
     if not similarity.tags.nonnegative:
-        W[np.isnan(W)] = -np.inf  # a value below 0 is no weight
-    with np.errstate(divide="ignore"):
-        W += np.log(w)
-    largest = W.max(axis=1)
-    lost = np.flatnonzero(~np.isfinite(largest))
-    W -= np.where(np.isfinite(largest), largest, 0.0)[:, None]
-    np.exp(W, out=W)
-    if len(lost):
-        at = np.arange(pair.shape[0])[rows][lost]
-        if isinstance(similarity, ByWidth) and not isinstance(similarity, Gaussian):
-            for i, q in zip(lost, at):
-                W[i] = weight_rows(Gaussian(similarity.sigma), x, w, z, slice(int(q), int(q) + 1))[0]
-        else:
-            W[lost] = w
-    W /= W.sum(axis=1, keepdims=True)
+        W[np.isnan(W)] = -np.inf  # 0, but for rounding
+    if type(similarity) is Gaussian:
+        X, Z = (np.asarray(side.vectors(), dtype=np.float64) for side in (x, z))
+        sigma = np.broadcast_to(np.asarray(similarity.sigma, dtype=np.float64), X.shape[1:])
+        for i in np.flatnonzero(~(W.max(axis=1) >= FAR)):
+            W[i] = remote_weights(X, Z[rows][i], sigma)[1]
     return W
 
 
@@ -81,26 +98,30 @@ class Mixture:
 
     def log_kernel(self, t: Float) -> Float:
         """log K(t − rₙ), shape (len(t), n)."""
+        reach = FARTHEST * self.h
+        t = np.clip(t, self.r.min() - reach, self.r.max() + reach)
         return density.log_profile(self.similarity, (t[:, None] - self.r) / self.h) - self.log_mass
 
     def cdf(self, W: Float, t: Float) -> Float:
         """F at t[j] under the weights W[j], shape (m,)."""
-        u = (t[:, None] - self.r) / self.h
+        with np.errstate(over="ignore"):
+            u = (t[:, None] - self.r) / self.h
         return np.clip(np.einsum("ij,ij->i", W, density.cdf(self.similarity, u)), 0.0, 1.0)
 
     def quantiles(self, W: Float, p: Float) -> Float:
         """The t with F(t) = p under every row of W, shape (m, len(p))."""
-        kept = np.flatnonzero(W.max(axis=0) > NEGLIGIBLE)
+        kept = np.flatnonzero(W.max(axis=0) > NEGLIGIBLE * float(p.min()))
         kept = kept[np.argsort(self.r[kept])]
         W, r = W[:, kept], self.r[kept]
         ends = np.cumsum(W, axis=1)
-        law = self._law(W, r)
+        law, direct = self._law(W, r), self._point_by_point(W, r)
         found = np.empty((len(W), len(p)))
         for j, share in enumerate(p):
             first = r[np.minimum((ends < share).sum(axis=1), len(r) - 1)]
             u = float(density.quantile(self.similarity, np.array(share)))
             # F of the mixture lies between the kernels' own: so does the quantile.
-            found[:, j] = _invert(law, float(share), first, r[0] + self.h * u, r[-1] + self.h * u, self.h)
+            of = direct if share < TAIL else law
+            found[:, j] = _invert(of, float(share), first, r[0] + self.h * u, r[-1] + self.h * u, self.h)
         return found
 
     def _law(self, W: Float, r: Float) -> Law:
@@ -109,6 +130,10 @@ class Mixture:
         starts = np.flatnonzero(np.concatenate([[True], cells[1:] != cells[:-1]]))
         if isinstance(self.similarity, Gaussian) and 4 * MOMENTS * len(starts) < len(r):
             return _law_of_cells(W, r, r[0] + (cells[starts] + 0.5) * CELL * self.h, starts, self.h)
+        return self._point_by_point(W, r)
+
+    def _point_by_point(self, W: Float, r: Float) -> Law:
+        """The same without cells, accurate relative to F itself."""
 
         def law(rows: NDArray[np.int64], t: Float) -> tuple[Float, Float]:
             u = (t[:, None] - r) / self.h
@@ -153,7 +178,7 @@ def _invert(law: Law, p: float, first: Float, low: float, high: float, h: float)
     for _ in range(200):
         at = t[active]
         F, slope = law(active, at)
-        gap = F - p
+        gap = gap_to(F, p)
         below[active] = np.where(gap <= 0, at, below[active])
         above[active] = np.where(gap >= 0, at, above[active])
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -9,23 +9,32 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri, stdtrit
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.kernels.custom import Precomputed
-from mercer.kernels.points import Points
+from mercer.kernels.points import Points, as_table
 from mercer.kernels.radial import ByWidth, Gaussian
 from mercer.kernels.rules import median_gaussian
 from mercer.memory import allocatable
 from mercer.models.base import KernelEstimator, Rows, _columns, training_points
 from mercer.models.gaussian_process import _appended
-from mercer.models.local_bandwidth import by_rule, require_nonnegative, similarity_of, spreads, with_bandwidth
+from mercer.models.local_bandwidth import (
+    by_rule,
+    nearer,
+    require_nonnegative,
+    similarity_of,
+    spreads,
+    with_bandwidth,
+)
+from mercer.models.parts import labels
 from mercer.models.smoother import LinearSmoother, _share
 from mercer.smoothing import local_polynomial as local
+from mercer.smoothing.sums_tiled import unit_of
 from mercer.tuning.search import generator
-from mercer.tuning.smoothing import loo_bandwidth
+from mercer.tuning.smoothing import SquaredError, loo_bandwidth
 
 Matrix = NDArray[np.float64]
 
@@ -47,7 +56,8 @@ class LocalEstimator(KernelEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         kernel = getattr(self, "kernel", None)
-        tags.input_tags.sparse = self._degree == 0 and (kernel is None or isinstance(kernel, Similarity))
+        known = kernel is None or isinstance(kernel, (Similarity, type))
+        tags.input_tags.sparse = self._degree == 0 and known
         return tags
 
     def weights(self, X: Any) -> Matrix:
@@ -55,7 +65,7 @@ class LocalEstimator(KernelEstimator):
 
         They sum to one over the rows. From degree 1 on some are negative.
         """
-        z = self._queries(X)
+        z = self._query_points(X)
         x, v = self._rows.points, self._v
         allocatable(8 * z.n * x.n, f"The weights of {x.n} rows for {z.n} queries", "Ask for fewer queries at a time.")
         return local.weights(self._fit_at(z), self.kernel_, x, v, z, degree=self._degree, scale=self._scale(z))
@@ -63,12 +73,15 @@ class LocalEstimator(KernelEstimator):
     def effective_sample_size(self, X: Any) -> Matrix:
         """(Σ w)²/Σ w² for every query, shape (m,): how many rows of equal weight would say as much.
 
-        It is 1 where a single row decides, as far from all data, and n where all count alike.
+        It is 1 where a single row decides, as far from all data, and n where all count alike. It is 0 where no row has
+        any weight and none is nearest (a category that is new): there the mean of all is predicted.
         """
-        z = self._queries(X)
+        z = self._query_points(X)
         x, v, scale = self._rows.points, self._v, self._scale(z)
         made = local.fit(self.kernel_, x, self._rows.y[:, :1], v, z, scale=scale)
-        return 1.0 / local.spread(made, self.kernel_, x, v, z, scale=scale, squares=self._v2)
+        size = 1.0 / local.spread(made, self.kernel_, x, v, z, scale=scale, squares=self._v2)
+        size[self._unlike_all(made)] = 0.0
+        return size
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
@@ -87,8 +100,37 @@ class LocalEstimator(KernelEstimator):
         """Factors of the bandwidth, one per query."""
         return None
 
+    def _query_points(self, X: Any) -> Points:
+        """Checked queries; those that are far outside of the data are moved nearer, for distances lose digits there.
+
+        (Not so the rows of `partial_fit`, which are kept as they are: `_queries`.)
+        """
+        z = self._queries(X)
+        moved = self._nearer(z)
+        z = z if moved is None else self.kernel_.prepare(as_table(z.raw, moved))
+        require_nonnegative(self.kernel_, self._rows.points, z)
+        return z
+
+    def _nearer(self, z: Points) -> Matrix | None:
+        """Far queries moved nearer, where points are dense vectors and the similarity is one of vectors."""
+        kernel = self.kernel_
+        vectors = kernel.space in ("vectors", "table") and all(leaf.space == "vectors" for leaf in kernel.leaves)
+        if not vectors and not self._degree:
+            return None
+        try:
+            Z, X = z.vectors(), self._rows.points.vectors()
+        except InvalidInput:  # a table with other columns
+            return None
+        return None if sp.issparse(Z) or sp.issparse(X) else nearer(Z, X, unit_of(kernel))
+
+    def _unlike_all(self, made: local.LocalFit) -> NDArray[np.bool_]:
+        """Queries to which no row is similar and none is nearest: objects without a distance."""
+        return made.alone if local.narrowed(self.kernel_) is None else np.zeros_like(made.alone)
+
     def _fit_at(self, z: Points | None, *, exclude: bool = False, y: Any = None, more: Any = None) -> local.LocalFit:
         rows = self._rows
+        if z is None:
+            require_nonnegative(self.kernel_, rows.points, rows.points)
         return local.fit(
             self.kernel_, rows.points, rows.y if y is None else y, self._v, z,
             degree=self._degree, exclude=exclude, scale=self._scale(z, exclude), more=more,
@@ -114,25 +156,33 @@ class LocalEstimator(KernelEstimator):
         return median_gaussian(points) if sp.issparse(points.vectors()) else Gaussian(spreads(points))
 
     def _chosen_bandwidth(self) -> Any:
-        """What `bandwidth` says; without it and without a kernel leave-one-out chooses."""
-        return "loo" if self.bandwidth is None and self.kernel is None else self.bandwidth
+        """What `bandwidth` says; without it and without a kernel that has one leave-one-out chooses."""
+        family = isinstance(self.kernel, type) and issubclass(self.kernel, ByWidth)
+        return "loo" if self.bandwidth is None and (self.kernel is None or family) else self.bandwidth
 
     def _choose(self, loss: Callable[[Matrix, Matrix], Any]) -> None:
         """Give `kernel_` the bandwidth that is asked for."""
         rows, given = self._rows, self._chosen_bandwidth()
         self.loo_loss_: float | None = None
+        self.status_ = "kernel as given"
         if isinstance(given, str) and given in ("loo", "loo-common"):
             start = self.kernel_
             sparse = isinstance(start, ByWidth) and sp.issparse(rows.points.vectors())
             if isinstance(start, ByWidth) and not sparse and given == "loo" and "sigma" not in start.fixed:
                 start = with_bandwidth(start, by_rule("spread", start, rows.points), rows.points)
-            self.kernel_, self.loo_loss_ = loo_bandwidth(
+            self.kernel_, value = loo_bandwidth(
                 start, rows.points, loss(rows.y, self._v), degree=self._degree, common=given == "loo-common"
             )
+            self.status_ = "bandwidth not chosen: there is one row"
+            if len(rows) > 1:
+                self.loo_loss_ = value
+                self.status_ = "bandwidth by least leave-one-out loss" + (", one factor" if given != "loo" else "")
         elif isinstance(given, str):
             self.kernel_ = with_bandwidth(self.kernel_, by_rule(given, self.kernel_, rows.points), rows.points)
+            self.status_ = f"bandwidth by the rule {given!r}"
         elif given is not None:
             self.kernel_ = with_bandwidth(self.kernel_, given, rows.points)
+            self.status_ = "bandwidth as given"
         require_nonnegative(self.kernel_, rows.points)
         self.bandwidth_ = getattr(self.kernel_, "sigma", None)
 
@@ -144,6 +194,15 @@ class LocalEstimator(KernelEstimator):
                 advice="Use Precomputed(K) with the matrix of all points, and positions in it as X.",
             )
         return _appended(self._rows, new)
+
+
+def class_labels(y: Any, n: int, regressor: str) -> NDArray[Any]:
+    """One label per point; whoever passes numbers to be predicted is told of the regressor."""
+    try:
+        return labels(y, n)
+    except InvalidInput as error:
+        advice = error.advice.replace("SVR", regressor)
+        raise InvalidInput(error.required, got=error.got, advice=advice) from None
 
 
 class LocalSmoother(LinearSmoother, LocalEstimator):
@@ -170,22 +229,23 @@ class LocalSmoother(LinearSmoother, LocalEstimator):
         return_std : also √(σ²(z) Σ lᵢ(z)²), the standard deviation of f(z) over other draws of the targets, with the
             local variance σ²(z) of targets. It knows nothing of the bias of smoothing (see `bands`).
         """
-        z = self._queries(X)
+        z = self._query_points(X)
         if not return_std:
             return self._rows.shaped(self._fit_at(z).values)
-        mean, error, _ = self._distribution(z)
+        mean, error, *_ = self._distribution(z)
         return self._rows.shaped(mean), self._rows.shaped(error)
 
     def predict_distribution(self, X: Any, *, noise: bool = True) -> tuple[Matrix, Matrix]:
         """Mean and standard deviation of a new target (or, without noise, of f): shapes (m,) or (m, t)."""
-        mean, error, deviation = self._distribution(self._queries(X))
+        mean, error, deviation, _ = self._distribution(self._query_points(X))
         std = np.hypot(error, deviation) if noise else error
         return self._rows.shaped(mean), self._rows.shaped(std)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Matrix:
         """Intervals that hold a new target with the given probability, if targets are normal around f.
 
-        f(z) ± q √(σ²(z) (1 + Σ lᵢ(z)²)) with the local variance σ²(z), which may change from place to place.
+        f(z) ± q √(σ²(z) (1 + Σ lᵢ(z)²)) with the local variance σ²(z), which may change from place to place; it is
+        estimated from few rows, so q is the quantile of Student's t with 1/Σ lᵢ(z)² degrees of freedom.
 
         Parameters
         ----------
@@ -196,9 +256,10 @@ class LocalSmoother(LinearSmoother, LocalEstimator):
         -------
         lower and upper ends, shape (m, 2), or (m, t, 2) for t targets.
         """
-        mean, std = self.predict_distribution(X)
-        reach = float(ndtri(0.5 + 0.5 * _share(coverage))) * std
-        return np.stack([mean - reach, mean + reach], axis=-1)
+        normal = ndtri(0.5 + 0.5 * _share(coverage))
+        mean, error, deviation, size = self._distribution(self._query_points(X))
+        reach = _student(normal, size) * np.hypot(error, deviation)
+        return self._rows.shaped(np.stack([mean - reach, mean + reach], axis=-1))
 
     def bands(
         self,
@@ -221,8 +282,10 @@ class LocalSmoother(LinearSmoother, LocalEstimator):
         ----------
         X : m queries.
         coverage : in (0, 1).
-        method : "asymptotic", f ± q·std with the normal quantile; or "bootstrap", which redraws every residual with a
-            random sign (wild bootstrap: the noise may differ from row to row).
+        method : "asymptotic", f ± q·std with the normal quantile; or "bootstrap", which multiplies every residual
+            by a standard normal number (wild bootstrap: the noise may differ from row to row). In both the quantile q
+            of a normal variable is replaced by that of Student's t with as many degrees of freedom as rows have a say,
+            1/Σ lᵢ(z)²: std is estimated from them.
         simultaneous : for the bootstrap, whether the band holds all of the queries at once, not each one.
         n_samples, random_state : of the bootstrap.
 
@@ -231,10 +294,11 @@ class LocalSmoother(LinearSmoother, LocalEstimator):
         lower and upper ends, shape (m, 2), or (m, t, 2) for t targets.
         """
         share = _share(coverage)
-        z = self._queries(X)
-        mean, error, _ = self._distribution(z)
+        z = self._query_points(X)
+        mean, error, _, size = self._distribution(z)
+        normal = float(ndtri(0.5 + 0.5 * share))
         if method == "asymptotic" and not simultaneous:
-            reach = float(ndtri(0.5 + 0.5 * share)) * error
+            reach = _student(normal, size) * error
             return self._rows.shaped(np.stack([mean - reach, mean + reach], axis=-1))
         if method != "bootstrap":
             raise InvalidInput(
@@ -248,10 +312,11 @@ class LocalSmoother(LinearSmoother, LocalEstimator):
         if simultaneous:
             unit = np.where(error > 0, error, 1.0)
             largest = np.abs(moved / unit[:, :, None]).max(axis=0)
-            reach = np.quantile(largest, share, axis=1) * error
+            reach = _student(np.quantile(largest, share, axis=1), size) * error
             ends = np.stack([mean - reach, mean + reach], axis=-1)
         else:
-            low, high = np.quantile(moved, [0.5 - 0.5 * share, 0.5 + 0.5 * share], axis=2)
+            wider = _student(normal, size) / normal if normal > 0 else 1.0
+            low, high = wider * np.quantile(moved, [0.5 - 0.5 * share, 0.5 + 0.5 * share], axis=2)
             ends = np.stack([mean - high, mean - low], axis=-1)
         return self._rows.shaped(ends)
 
@@ -309,24 +374,55 @@ class LocalSmoother(LinearSmoother, LocalEstimator):
         found: Matrix = self._cache["residuals"]
         return found
 
-    def _distribution(self, z: Points) -> tuple[Matrix, Matrix, Matrix]:
-        """f, its standard error, and the local standard deviation of targets: (m, t) each."""
-        made = self._fit_at(z, more=self._residuals() ** 2)
+    @property
+    def _unit(self) -> Matrix:
+        """The largest deviation of every target from its mean, (t,): squares of targets in this unit are numbers."""
+        y, v = self._rows.y, self._v
+        largest = np.abs(y - (v / v.sum()) @ y).max(axis=0)
+        return np.where(largest > 0, largest, 1.0)
+
+    def _choose_by_error(self) -> None:
+        """Give `kernel_` the bandwidth that is asked for: by the squared error, if by leave-one-out."""
+        unit = self._unit
+        self._choose(lambda y, v: SquaredError.of((y - (v / v.sum()) @ y) / unit, v))
+        if self.loo_loss_ is not None and len(unit) == 1:
+            self.loo_loss_ = self.loo_loss_ * float(unit[0]) * float(unit[0])
+
+    def _distribution(self, z: Points) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+        """f, its standard error, and the local standard deviation of targets: (m, t) each; and 1/Σ lᵢ², (m,)."""
+        unit = self._unit
+        made = self._fit_at(z, more=(self._residuals() / unit) ** 2)
         share = self._spread(made, z)
-        deviation = np.sqrt(made.means)
-        return made.values, deviation * np.sqrt(share)[:, None], deviation
+        deviation = unit * np.sqrt(made.means)
+        error = deviation * np.sqrt(share)[:, None]
+        unlike = self._unlike_all(made)
+        if unlike.any():  # nothing is known but how targets spread
+            y, v = self._rows.y / unit, self._v / self._v.sum()
+            error[unlike] = unit * np.sqrt(v @ (y - v @ y) ** 2)
+        return made.values, error, deviation, 1.0 / share
 
     def _redrawn(self, z: Points, n_samples: int, rng: np.random.Generator) -> Matrix:
-        """Σ lᵢ(z) sᵢ eᵢ for random signs s of the residuals e: (m, t, n_samples)."""
+        """Σ lᵢ(z) sᵢ eᵢ for residuals e with standard normal factors s: (m, t, n_samples).
+
+        Random signs would do for one query; the largest of many deviations they bound where few rows have a say.
+        """
         e = self._residuals()
         n, t = e.shape
         # Copies of a row are drawn apart: their mean has a variance smaller by the weight.
         e = e * np.sqrt(self._v2)[:, None] / self._v[:, None]
+        allocatable(
+            8 * z.n * t * n_samples, f"{n_samples} bootstrap fits at {z.n} queries", "Ask for fewer queries at a time."
+        )
         moved = np.empty((z.n, t, n_samples))
         step = max(1, BATCH // (n * t))
         for start in range(0, n_samples, step):
             draws = min(step, n_samples - start)
-            signs = rng.integers(0, 2, size=(n, 1, draws)) * 2.0 - 1.0
-            targets = (e[:, :, None] * signs).reshape(n, -1)
+            factors = rng.normal(size=(n, 1, draws))
+            targets = (e[:, :, None] * factors).reshape(n, -1)
             moved[:, :, start : start + draws] = self._fit_at(z, y=targets).values.reshape(z.n, t, draws)
         return moved
+
+
+def _student(normal: Any, size: Matrix) -> Matrix:
+    """What a normal quantile, one or (t,), becomes where the variance comes from so many rows: (m, 1) or (m, t)."""
+    return np.asarray(-stdtrit(np.maximum(size, 1.0)[:, None], ndtr(-np.asarray(normal))))

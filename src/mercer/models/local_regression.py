@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
-from mercer.kernels.points import Points, as_table
+from mercer.kernels.custom import Precomputed
+from mercer.kernels.points import Points
 from mercer.kernels.radial import ByWidth
 from mercer.kernels.weights import Tricube
 from mercer.models.base import Rows, shortened
@@ -19,12 +20,9 @@ from mercer.models.local_bandwidth import spreads
 from mercer.models.local_base import LocalSmoother
 from mercer.smoothing.local_neighbours import neighbour_distances
 from mercer.smoothing.sums_tiled import unit_of
-from mercer.tuning.smoothing import SquaredError
 
 Matrix = NDArray[np.float64]
 
-FARTHEST = 1e10
-"""Queries are not seen farther outside of the data than this, in units of its extent."""
 MISTRUST = 1e-12
 """The robustness weight of a row that is far off: it still decides where nobody else is near."""
 
@@ -38,12 +36,12 @@ class LocalRegression(LocalSmoother):
 
     Parameters
     ----------
-    kernel : a kernel or smoothing weight on vectors, a rule X → kernel, or None for a Gaussian (with `neighbors`: the
-        tricube).
+    kernel : a kernel or smoothing weight on vectors, a class of them such as mc.Epanechnikov whose width is
+        `bandwidth`, a rule X → kernel, or None for the Gaussian (with `neighbors`: the tricube).
     degree : 0, 1, 2 or 3, in all columns together.
     bandwidth : the kernel's sigma: a number > 0, one per column, "loo" (one per column, of least leave-one-out squared
-        error; "loo-common": one factor for all of them), "scott" or "silverman". By default "loo" without a kernel;
-        a kernel that is given is taken as it is.
+        error; "loo-common": one factor for all of them), "scott" or "silverman". By default "loo" without a kernel
+        or for a class of them; a kernel that is given is taken as it is.
     neighbors : a number of rows ≥ 1 or a share of them in (0, 1], as a float: sigma is multiplied, for every query, so
         that it just reaches its so many nearest rows. `bandwidth` then only says in which units columns are compared:
         by default their standard deviations.
@@ -54,6 +52,7 @@ class LocalRegression(LocalSmoother):
     ----------
     kernel_ : the similarity with its bandwidth.
     bandwidth_ : its sigma, a number or (d,).
+    status_ : how the bandwidth was chosen.
     loo_loss_ : the leave-one-out error at bandwidths chosen by "loo" (targets in units of their deviation if several).
     loo_predictions_, loo_score_ : f₋ᵢ(xᵢ), and their R²; robustness weights are taken as given there.
     degrees_of_freedom_ : the trace of the smoother.
@@ -100,11 +99,13 @@ class LocalRegression(LocalSmoother):
             self._require_vectors()
         self._trust: Matrix | None = None
         self._forget()
-        self._choose(SquaredError.of)
+        self._choose_by_error()
         self._distrust()
         if self.robust and self.loo_loss_ is not None:
-            self._choose(SquaredError.of)  # outliers have had their say on the bandwidth
+            self._choose_by_error()  # outliers have had their say on the bandwidth
             self._distrust()
+        if self._near is not None:
+            self.status_ += "; it reaches the nearest rows of every query"
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -122,7 +123,7 @@ class LocalRegression(LocalSmoother):
 
         They are not the derivative of `predict`, but of the polynomial at each query: less biased.
         """
-        z = self._queries(X)
+        z = self._query_points(X)
         if self._degree < 1:
             raise InvalidInput("Slopes need `degree` ≥ 1", got=self._degree, advice="LocalRegression(degree=1).")
         d = z.vectors().shape[1]
@@ -138,7 +139,7 @@ class LocalRegression(LocalSmoother):
         >>> [float(model.derivative([[0.5]], k)[0].round(6)) for k in range(4)]
         [0.125, 0.75, 3.0, 6.0]
         """
-        z = self._queries(X)
+        z = self._query_points(X)
         if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or not 0 <= order <= self._degree:
             raise InvalidInput(
                 f"`order` must be a whole number from 0 to the degree {self._degree}",
@@ -196,7 +197,14 @@ class LocalRegression(LocalSmoother):
         self._degree, self._near = int(degree), near
 
     def _require_vectors(self) -> None:
-        X = self._rows.points.vectors()
+        kernel = self.kernel_
+        pairs = any(isinstance(leaf, Precomputed) for leaf in kernel.leaves)
+        if pairs or kernel.space not in ("vectors", "table", "any"):
+            raise self._no_vectors(f"{kernel!r} on {'a matrix of similarities' if pairs else kernel.space}")
+        try:
+            X = self._rows.points.vectors()
+        except InvalidInput as error:
+            raise self._no_vectors(error.got) from None
         if sp.issparse(X):
             raise InvalidInput(
                 "Local polynomials and neighbours need dense data", got="a sparse matrix", advice="Pass X.toarray()."
@@ -213,18 +221,13 @@ class LocalRegression(LocalSmoother):
                 advice="Lower `degree`, or use KernelRidge.",
             )
 
-    def _queries(self, X: Any) -> Points:
-        """Queries so far away that powers of their distance overflow are moved nearer: all is one direction there."""
-        z = super()._queries(X)
-        if not self._degree:
-            return z
-        Z, own = z.vectors(), self._rows.points.vectors()
-        low, high = (np.asarray(side, dtype=np.float64) for side in (own.min(axis=0), own.max(axis=0)))
-        reach = FARTHEST * (high - low + unit_of(self.kernel_))
-        if ((low - reach <= Z) & (high + reach >= Z)).all():
-            return z
-        nearer = np.clip(Z.astype(np.float64), low - reach, high + reach)
-        return self.kernel_.prepare(as_table(z.raw, nearer))
+    @staticmethod
+    def _no_vectors(got: str) -> InvalidInput:
+        return InvalidInput(
+            "Local polynomials and neighbours need a similarity of vectors, and X in numbers",
+            got=got,
+            advice="Use NadarayaWatsonRegressor, which takes any objects.",
+        )
 
     def _default(self, points: Points) -> Similarity:
         return super()._default(points) if self._near is None else Tricube(spreads(points))

@@ -10,11 +10,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
-from mercer.models.base import Rows, weights
-from mercer.models.local_base import LocalEstimator, LocalSmoother
-from mercer.models.parts import labels
+from mercer.models.base import Rows, shortened, weights
+from mercer.models.local_base import LocalEstimator, LocalSmoother, class_labels
 from mercer.smoothing import local_polynomial as local
-from mercer.tuning.smoothing import LogLoss, SquaredError
+from mercer.tuning.smoothing import LogLoss
 
 Matrix = NDArray[np.float64]
 
@@ -28,15 +27,17 @@ class NadarayaWatsonRegressor(LocalSmoother):
 
     Parameters
     ----------
-    kernel : a kernel or smoothing weight on any objects, a rule X → kernel, or None for a Gaussian.
+    kernel : a kernel or smoothing weight on any objects, a class of them such as mc.Epanechnikov whose width is
+        `bandwidth`, a rule X → kernel, or None for the Gaussian.
     bandwidth : the kernel's sigma: a number > 0, one per column, "loo" (one per column, of least leave-one-out squared
-        error; "loo-common": one factor for all of them), "scott" or "silverman". By default "loo" without a kernel;
-        a kernel that is given is taken as it is.
+        error; "loo-common": one factor for all of them), "scott" or "silverman". By default "loo" without a kernel
+        or for a class of them; a kernel that is given is taken as it is.
 
     Attributes
     ----------
     kernel_ : the similarity with its bandwidth.
     bandwidth_ : its sigma, a number or (d,); None where it has none.
+    status_ : how the bandwidth was chosen.
     loo_loss_ : the leave-one-out error at bandwidths chosen by "loo" (targets in units of their deviation if several).
     loo_predictions_, loo_score_ : f₋ᵢ(xᵢ), and their R².
     degrees_of_freedom_ : Σᵢ w(xᵢ, xᵢ)/Σⱼ w(xᵢ, xⱼ).
@@ -69,7 +70,7 @@ class NadarayaWatsonRegressor(LocalSmoother):
         """
         self._rows = Rows.of(self._points(X), y, sample_weight)
         self._forget()
-        self._choose(SquaredError.of)
+        self._choose_by_error()
         return self
 
 
@@ -80,15 +81,17 @@ class NadarayaWatsonClassifier(ClassifierMixin, LocalEstimator):  # type: ignore
 
     Parameters
     ----------
-    kernel : a kernel or smoothing weight on any objects, a rule X → kernel, or None for a Gaussian.
+    kernel : a kernel or smoothing weight on any objects, a class of them such as mc.Epanechnikov whose width is
+        `bandwidth`, a rule X → kernel, or None for the Gaussian.
     bandwidth : the kernel's sigma: a number > 0, one per column, "loo" (one per column, of greatest leave-one-out
         likelihood; "loo-common": one factor for all of them), "scott" or "silverman". By default "loo" without a
-        kernel; a kernel that is given is taken as it is.
+        kernel or for a class of them; a kernel that is given is taken as it is.
 
     Attributes
     ----------
     classes_ : the labels, sorted.
     kernel_, bandwidth_ : the similarity, and its sigma (None where it has none).
+    status_ : how the bandwidth was chosen.
     loo_loss_ : the leave-one-out log loss at bandwidths chosen by "loo".
 
     >>> import numpy as np, mercer as mc
@@ -124,7 +127,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, LocalEstimator):  # type: ignore
         if not hasattr(self, "_rows"):
             return self._start(X, y, classes, sample_weight)
         points = self._queries(X)
-        given = labels(y, points.n)
+        given = class_labels(y, points.n, "NadarayaWatsonRegressor")
         w = weights(sample_weight, points.n)
         old, seen = self._rows, self.classes_[self._rows.y.argmax(axis=1)]
         found = _union(self.classes_, classes, given if w is None else given[w > 0])
@@ -146,7 +149,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, LocalEstimator):  # type: ignore
 
     def predict_proba(self, X: Any) -> Matrix:
         """p(c | z), shape (m, classes): the shares of the weights, which sum to one."""
-        return _shares(self._fit_at(self._queries(X)))
+        return _shares(self._fit_at(self._query_points(X)))
 
     def predict_log_proba(self, X: Any) -> Matrix:
         """log p(c | z), shape (m, classes): −inf for a class without any weight."""
@@ -182,7 +185,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, LocalEstimator):  # type: ignore
 
     def _start(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
         points = self._points(X)
-        given = labels(y, points.n)
+        given = class_labels(y, points.n, "NadarayaWatsonRegressor")
         w = weights(sample_weight, points.n)
         self.classes_ = _union(None, classes, given if w is None else given[w > 0])
         self._rows = Rows.of(points, _indicators(given, self.classes_), sample_weight)
@@ -195,9 +198,17 @@ def _indicators(given: NDArray[Any], classes: NDArray[Any]) -> Matrix:
 
 
 def _union(old: NDArray[Any] | None, more: Any, given: NDArray[Any]) -> NDArray[Any]:
-    """All labels, sorted."""
+    """All labels, sorted; they must be of one kind, for NumPy would make text of the numbers among text."""
     parts = [given] if more is None else [given, np.asarray(more)]
-    return np.unique(np.concatenate(parts if old is None else [old, *parts]))
+    parts = parts if old is None else [old, *parts]
+    if len({_is_text(part) for part in parts}) > 1:
+        shown = ", ".join(shortened(part[:3].tolist()) for part in parts)
+        raise InvalidInput("Labels must all be text, or none of them", got=shown, advice="Convert one to the other.")
+    return np.unique(np.concatenate(parts))
+
+
+def _is_text(given: NDArray[Any]) -> bool:
+    return given.dtype.kind in "US" or (given.dtype == object and isinstance(given.flat[0], (str, bytes)))
 
 
 def _shares(made: local.LocalFit) -> Matrix:

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
 from mercer.kernels import tiling
+from mercer.kernels.base import Weight
 from mercer.kernels.custom import Precomputed
 from mercer.kernels.points import Points
 from mercer.memory import budget
@@ -34,7 +35,7 @@ from mercer.models.base import (
     weights,
 )
 from mercer.models.conformal import plus_ends
-from mercer.models.parts import labels
+from mercer.models.local_base import class_labels
 from mercer.models.smoother import _rank
 from mercer.rkhs.geometry import _smallest, nearest
 
@@ -75,6 +76,12 @@ class KernelNeighbors(KernelEstimator):
                 "`weights` must be 'uniform', 'distance' (1/d) or 'kernel' (k(x, z))",
                 got=shortened(self.weights),
                 advice="'uniform' gives every neighbour one vote.",
+            )
+        if isinstance(self.kernel, Weight):
+            raise InvalidInput(
+                "Neighbours in feature space need a kernel",
+                got=f"the smoothing weight {self.kernel!r}, which has no feature space",
+                advice="Such as mc.Gaussian(1.0); LocalRegression(neighbors=k) takes smoothing weights.",
             )
         w = weights(sample_weight, points.n)
         kept = np.arange(points.n) if w is None or w.all() else np.flatnonzero(w)
@@ -386,7 +393,7 @@ class KernelNeighborsClassifier(ClassifierMixin, KernelNeighbors):  # type: igno
         weight 0 leaves it out. (Not where one row is left out of several equal ones: n_neighbors="loo".)
         """
         points = training_points(X)
-        given = labels(y, points.n)
+        given = class_labels(y, points.n, "KernelNeighborsRegressor")
         kept = self._remember(X, points, sample_weight)
         self.classes_, self._codes = np.unique(given[kept], return_inverse=True)
         self._choose()

@@ -15,7 +15,15 @@ from mercer.kernels.points import Points, is_frame
 from mercer.models.base import KernelEstimator, _columns, shortened, training_points, weights
 from mercer.models.parzen_columns import Table, given_widths, level_weights, likeliest_width
 from mercer.models.parzen_line import Distribution, numbers_of
-from mercer.models.parzen_widths import Widths, family, loo_with_categories, made_by_rule, resolve
+from mercer.models.parzen_widths import (
+    Widths,
+    counted,
+    family,
+    loo_with_categories,
+    made_by_rule,
+    require_tolerance,
+    resolve,
+)
 from mercer.smoothing import density
 from mercer.smoothing.sums import sums
 from mercer.tuning.bandwidth import silverman
@@ -45,8 +53,9 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
     adaptive : Abramson's widths, h (p̃(xᵢ)/g)^(−1/2) around point i, p̃ a first density of fixed width and g its
         geometric mean on the data; a number takes the place of 1/2.
     categorical, ordered : columns (positions, or names in a data frame) that hold categories, and ordered ones; they
-        are smoothed over their levels (Aitchison & Aitken; Wang & van Ryzin). A level that `fit` never saw has
-        density 0.
+        are smoothed over their levels (Aitchison & Aitken; Wang & van Ryzin). Numbers are ordered by size, an ordered
+        pandas Categorical and a Polars Enum as declared, other text by a dict {column: levels, the lowest first}. A
+        level that was neither declared nor seen by `fit` has density 0.
     category_bandwidth : λ, the mass that leaves a level: a number, one per such column (the categorical ones first), or
         None for the likeliest.
     tolerance : the relative error of the density where a fast sum allows to trade it for time.
@@ -104,6 +113,7 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Keep n points X, (n, d), and choose the widths; y is not used."""
         training_points(X)
+        require_tolerance(self.tolerance)
         kernel = made_by_rule(self.kernel, X)
         similarity: Any = family(kernel)
         self.kernel_ = similarity
@@ -212,12 +222,11 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
         if d not in (1, 2) or self._table.categories:
             raise InvalidInput(
                 "A grid needs one or two columns of numbers and no categories",
-                got=f"{d} columns of numbers and {len(self._table.categories)} categories",
+                got=self._kinds_of_columns,
                 advice="Evaluate `pdf` on points of your own.",
             )
         n = (512 if d == 1 else 128) if n is None else n
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 2:
-            raise InvalidInput("`n` must be a whole number ≥ 2", got=repr(n), advice="Such as 200.")
+        require_grid(n, margin)
         std = self.bandwidth_ if self._widths.root is None else np.sqrt(np.diag(self.bandwidth_))
         spread = density.variance(self.kernel_, d)
         reach = margin * std * np.sqrt(spread if np.isfinite(spread) else 1.0)
@@ -231,6 +240,11 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
         return OnGrid(axes, values.reshape((int(n),) * d))
 
     # -- inside -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _kinds_of_columns(self) -> str:
+        columns = counted(self._numbers.shape[1], "column")
+        return f"{columns} of numbers and {len(self._table.categories)} of categories"
 
     @property
     def _whitening(self) -> bool:
@@ -247,7 +261,7 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
             sigma = np.asarray(similarity.sigma, dtype=np.float64)
             if sigma.ndim and sigma.shape != (d,):
                 raise InvalidInput(
-                    f"`kernel` must have one width, or one for each of {d} columns of numbers",
+                    f"`kernel` must have one width, or one for each of {counted(d, 'column')} of numbers",
                     got=shortened(similarity),
                     advice="One sigma serves all columns.",
                 )
@@ -337,7 +351,7 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
         if self._numbers.shape[1] != 1 or self._table.categories:
             raise InvalidInput(
                 "A distribution function needs one column of numbers",
-                got=f"{self._numbers.shape[1]} columns of numbers and {len(self._table.categories)} categories",
+                got=self._kinds_of_columns,
                 advice="Fit the column of interest by itself.",
             )
         if self._distribution is None:
@@ -345,3 +359,12 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
             widths = np.broadcast_to(h, (len(self._w),)) * (1.0 if self.factors_ is None else self.factors_)
             self._distribution = Distribution(self.kernel_, self._numbers[:, 0], self._w / self._w.sum(), widths)
         return self._distribution
+
+
+def require_grid(n: Any, margin: Any) -> None:
+    """Raise where there is no grid of n points along an axis, `margin` beyond the data."""
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 2:
+        raise InvalidInput("`n` must be a whole number ≥ 2", got=shortened(n), advice="Such as 200.")
+    number = isinstance(margin, (int, float, np.number)) and not isinstance(margin, bool)
+    if not number or not 0 <= margin < np.inf:
+        raise InvalidInput("`margin` must be a finite number ≥ 0", got=shortened(margin), advice="Such as 3.")

@@ -28,7 +28,7 @@ class Table:
 
     numbers, categories : positions of the columns.
     ordered : for every category whether its levels are ordered.
-    levels : for every category its sorted levels.
+    levels : for every category its levels: sorted, or in the order that was declared.
     """
 
     width: int
@@ -54,7 +54,11 @@ class Table:
             )
         chosen = (*nominal, *ranked)
         columns = _columns(X)
-        levels = tuple(_levels(columns[k], k) for k in chosen)
+        orders = _given_orders(X, ordered)
+        levels = tuple(
+            _ranks(columns[k], k, orders.get(k, _declared(X, k))) if k in ranked else _levels(columns[k], k)
+            for k in chosen
+        )
         numbers = tuple(k for k in range(width) if k not in chosen)
         return cls(width, numbers, chosen, (False,) * len(nominal) + (True,) * len(ranked), levels)
 
@@ -88,7 +92,7 @@ class Table:
         for j, (k, levels) in enumerate(zip(self.categories, self.levels)):
             columns[k] = levels[codes[:, j]]
         if is_frame(like):
-            return type(like)(dict(zip(like.columns, columns)))
+            return _framed(columns, self.categories, like)
         if all(np.asarray(c).dtype.kind in "iufb" for c in columns):
             return np.column_stack([np.asarray(c, dtype=np.float64) for c in columns])
         return object_matrix(list(zip(*columns)))
@@ -164,11 +168,80 @@ def _levels(column: NDArray[Any], position: int) -> NDArray[Any]:
         ordered = sorted(different)
     except TypeError:
         ordered = sorted(different, key=lambda v: (type(v).__name__, str(v)))
+    return _as_levels(ordered)
+
+
+def _as_levels(ordered: list[Any]) -> NDArray[Any]:
     made = np.asarray(ordered)
     if made.dtype.kind in "US" or made.tolist() != ordered:
         made = np.empty(len(ordered), dtype=object)
         made[:] = ordered
     return made
+
+
+# --- the order of levels ----------------------------------------------------------------------------------------------
+
+
+def _given_orders(X: Any, ordered: Any) -> dict[int, list[Any]]:
+    """The levels that `ordered` lists by itself, by position: {column: levels}."""
+    if not isinstance(ordered, dict):
+        return {}
+    orders = {}
+    for column, given in ordered.items():
+        (position,) = _positions(X, [column], "ordered")
+        required = "`ordered` as a dict must list different levels, the lowest first, for every column"
+        if isinstance(given, str) or not hasattr(given, "__iter__"):
+            raise InvalidInput(required, got=f"{column!r}: {given!r}", advice="Such as {'grade': ['low', 'high']}.")
+        levels = np.asarray(given).tolist() if hasattr(given, "dtype") else list(given)
+        if not levels or len(set(levels)) < len(levels):
+            raise InvalidInput(required, got=f"{column!r}: {given!r}", advice="Name every level once.")
+        orders[position] = levels
+    return orders
+
+
+def _declared(X: Any, position: int) -> list[Any] | None:
+    """The order that a column's type declares: an ordered categorical of pandas, or an Enum of Polars."""
+    if not is_frame(X):
+        return None
+    dtype: Any = X.iloc[:, position].dtype if hasattr(X, "iloc") else X.dtypes[position]
+    if getattr(dtype, "ordered", False) is True or type(dtype).__name__ == "Enum":
+        levels: list[Any] = dtype.categories.to_list()
+        return levels
+    return None
+
+
+def _ranks(column: NDArray[Any], position: int, order: list[Any] | None) -> NDArray[Any]:
+    """The levels of an ordered column, lowest first: as declared, also those without a row; numbers by their size."""
+    seen = _values(column, position)
+    if order is None:
+        if any(isinstance(v, (str, bytes)) for v in seen):
+            raise InvalidInput(
+                f"Column {position} is text: `ordered` must know the order of its levels",
+                got=", ".join(map(repr, sorted(set(map(str, seen)))[:5])),
+                advice="Pass ordered={column: levels, the lowest first}, an ordered pandas Categorical or a Polars "
+                "Enum; or name it in `categorical`.",
+            )
+        return _levels(column, position)
+    known = set(order)
+    missing = [v for v in seen if v not in known]
+    if missing:
+        raise InvalidInput(
+            f"The levels of column {position} must be among those that `ordered` lists",
+            got=repr(missing[0]),
+            advice=f"They are {order}.",
+        )
+    return _as_levels(order)
+
+
+def _framed(columns: list[Any], categories: tuple[int, ...], like: Any) -> Any:
+    """Columns as a data frame like this one, categories in the types that they had."""
+    names = list(like.columns)
+    if hasattr(like, "iloc"):
+        made = type(like)(dict(zip(names, columns)))
+        return made.astype({names[k]: like.dtypes.iloc[k] for k in categories})
+    values = [c.tolist() if k in categories else c for k, c in enumerate(columns)]
+    made = type(like)(dict(zip(names, values)))
+    return made.cast({names[k]: like.dtypes[k] for k in categories}) if categories else made
 
 
 # --- smoothing over levels --------------------------------------------------------------------------------------------

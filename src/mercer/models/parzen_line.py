@@ -24,6 +24,9 @@ DIRECT = 4096
 """Up to so many points they are summed one by one."""
 CELL, MOMENTS, REACH = 0.5, 14, 9.0
 """The width of a cell, its moments, and how far it acts, in widths of the kernel: the error is below 1e-14."""
+TAIL = 1e-4
+"""Below this probability cells are too coarse (their error is small beside one, not beside it), and log F is nearly a
+parabola while F is nearly flat."""
 ENTRIES = 2**21
 """Numbers held at a time."""
 
@@ -48,7 +51,7 @@ class Distribution:
         """F at q, shape (m,)."""
         order = np.argsort(q, kind="stable")
         values = np.empty(len(q))
-        values[order] = self._by_cells(q[order])[0] if self.cells else self._direct(q[order])
+        values[order] = self._at(q[order])[0] if self.cells else self._direct(q[order])[0]
         return np.clip(values, 0.0, 1.0)
 
     def quantile(self, p: Float, pdf: Callable[[Float], Float]) -> Float:
@@ -70,8 +73,8 @@ class Distribution:
         active = np.arange(len(p))
         for _ in range(200):
             at = q[active]
-            F, slope = self._by_cells(at) if self.cells else (self.cdf(at), pdf(at))
-            gap = F - p[active]
+            F, slope = self._at(at) if self.cells else (self.cdf(at), pdf(at))
+            gap = gap_to(F, p[active])
             low[active] = np.where(gap <= 0, at, low[active])
             high[active] = np.where(gap >= 0, at, high[active])
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -89,9 +92,19 @@ class Distribution:
         found[inside] = q
         return found
 
-    def _direct(self, q: Float) -> Float:
-        """Point by point, for queries in order."""
-        values = np.empty(len(q))
+    def _at(self, q: Float) -> tuple[Float, Float]:
+        """F and its density by cells, and in the lower tail point by point."""
+        F, f = self._by_cells(q)
+        low = np.flatnonzero(F < TAIL)
+        low = low[np.argsort(q[low], kind="stable")]
+        if len(low):
+            F[low], f[low] = self._direct(q[low], slopes=True)
+        return F, f
+
+    def _direct(self, q: Float, slopes: bool = False) -> tuple[Float, Float]:
+        """F point by point, and its density if it is asked for, for queries in order."""
+        values, slope = np.empty(len(q)), np.zeros(len(q))
+        log_mass = density.log_mass(self.similarity, 1)
         n = len(self.x)
         reach = density.reach(self.similarity) * float(self.h.max())
         rows = max(1, min(256, ENTRIES // n))
@@ -100,10 +113,13 @@ class Distribution:
             first = int(np.searchsorted(self.x, part[0] - reach))
             last = int(np.searchsorted(self.x, part[-1] + reach, side="right"))
             near = slice(first, last)
-            values[start : start + rows] = self.before[first] + (
-                density.cdf(self.similarity, (part[:, None] - self.x[near]) / self.h[near]) @ self.w[near]
-            )
-        return values
+            with np.errstate(over="ignore"):
+                u = (part[:, None] - self.x[near]) / self.h[near]
+            values[start : start + rows] = self.before[first] + density.cdf(self.similarity, u) @ self.w[near]
+            if slopes:
+                k = np.exp(density.log_profile(self.similarity, u) - log_mass)
+                slope[start : start + rows] = k @ (self.w[near] / self.h[near])
+        return values, slope
 
     def _gather(self) -> None:
         h = float(self.h[0])
@@ -141,6 +157,13 @@ class Distribution:
             values[start : start + len(part)] = self.passed[first] + terms.sum(axis=1)
             slopes[start : start + len(part)] = (phi * f).sum(axis=1) / h
         return values, slopes
+
+
+def gap_to(F: Float, p: Any) -> Float:
+    """F − p, or in the lower tail F log(F/p): over the density it is Newton's step for F = p, or for log F = log p."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        logarithmic = F * np.log(F / p)
+    return np.where((p < TAIL) & (F > 0), logarithmic, F - p)
 
 
 def numbers_of(values: Any, name: str) -> Float:

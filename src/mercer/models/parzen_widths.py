@@ -33,6 +33,22 @@ def made_by_rule(kernel: Any, X: Any) -> Any:
     return kernel
 
 
+def counted(n: int, word: str) -> str:
+    """So many of them, in words.
+
+    >>> counted(1, "column"), counted(3, "column")
+    ('1 column', '3 columns')
+    """
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
+
+
+def require_tolerance(tolerance: Any) -> None:
+    """Raise where a relative error that was asked for is none."""
+    number = isinstance(tolerance, (float, np.floating))
+    if not number or not 0 < tolerance < 1:
+        raise InvalidInput("`tolerance` must lie between 0 and 1", got=shortened(tolerance), advice="Such as 1e-8.")
+
+
 def family(kernel: Any) -> ByWidth:
     """The kernel that a parameter stands for; an instance has a width of its own."""
     made = Gaussian(1.0) if kernel is None else kernel
@@ -88,8 +104,8 @@ def resolve(similarity: ByWidth, bandwidth: Any, X: Float, w: Float | None, name
     """Widths from a rule's name, a rule X → widths, a number, one per column, or a covariance matrix."""
     d = X.shape[1]
     required = (
-        f"`{name}` must be a number > 0, one for each of {d} columns, a covariance matrix ({d}, {d}), a rule "
-        "X → widths, or one of 'scott', 'silverman', 'isj', 'loo'"
+        f"`{name}` must be a number > 0, one for each of {counted(d, 'column')}, a covariance matrix ({d}, {d}), a "
+        "rule X → widths, or one of 'scott', 'silverman', 'isj', 'loo'"
     )
     if isinstance(bandwidth, str):
         if bandwidth not in RULES:
@@ -106,6 +122,12 @@ def resolve(similarity: ByWidth, bandwidth: Any, X: Float, w: Float | None, name
         else:
             widths = RULES[bandwidth](X, w)  # type: ignore[misc]
         return Widths(factor * widths, notes=notes)
+    if isinstance(bandwidth, Similarity) or (isinstance(bandwidth, type) and issubclass(bandwidth, Similarity)):
+        raise InvalidInput(
+            required,
+            got=f"a kernel, {shortened(bandwidth)}",
+            advice=f"Pass it as {name.replace('bandwidth', 'kernel')}.",
+        )
     if callable(bandwidth):
         bandwidth = bandwidth(X)
     try:
@@ -118,7 +140,7 @@ def resolve(similarity: ByWidth, bandwidth: Any, X: Float, w: Float | None, name
         or (H.ndim == 1 and len(H) != d)
         or (H.ndim == 2 and H.shape != (d, d))
     ):
-        raise InvalidInput(required, got=shortened(bandwidth), advice=f"X has {d} columns of numbers.")
+        raise InvalidInput(required, got=shortened(bandwidth), advice=f"X has {counted(d, 'column')} of numbers.")
     if not np.isfinite(H).all() or (H.ndim < 2 and (H <= 0).any()):
         raise InvalidInput(required, got=shortened(bandwidth), advice="A width of 0 would put all mass on the points.")
     if H.ndim < 2:

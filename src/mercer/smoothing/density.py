@@ -158,8 +158,9 @@ def cdf(similarity: Any, u: Float) -> Float:
         return np.asarray(special.ndtr(u))
     if type(similarity) in COMPACT:
         q, p = COMPACT[type(similarity)]
-        r = np.minimum(np.abs(u), 1.0)
-        return 0.5 + 0.5 * np.sign(u) * special.betainc(1.0 / q, p + 1.0, r**q)
+        # the mass beyond |u|, which keeps its digits in the tail
+        tail = 0.5 * special.betaincc(1.0 / q, p + 1.0, np.minimum(np.abs(u), 1.0) ** q)
+        return np.where(u < 0, tail, 1.0 - tail)
     if isinstance(similarity, RationalQuadratic):
         a = float(similarity.alpha)
         return np.asarray(special.stdtr(2 * a - 1, u * math.sqrt((2 * a - 1) / (2 * a))))
@@ -174,7 +175,7 @@ def quantile(similarity: Any, p: Float) -> Float:
         return np.asarray(special.ndtri(p))
     if type(similarity) in COMPACT:
         q, power = COMPACT[type(similarity)]
-        return np.sign(p - 0.5) * special.betaincinv(1.0 / q, power + 1.0, np.abs(2 * p - 1)) ** (1.0 / q)
+        return np.sign(p - 0.5) * special.betainccinv(1.0 / q, power + 1.0, 2 * np.minimum(p, 1 - p)) ** (1.0 / q)
     if isinstance(similarity, RationalQuadratic):
         a = float(similarity.alpha)
         inside = special.stdtrit(2 * a - 1, np.clip(p, 1e-300, 1.0)) / math.sqrt((2 * a - 1) / (2 * a))

@@ -55,7 +55,18 @@ def neighbour_distances(
             found = _by_all(A, B, lambda D, rows: np.partition(D, k - 1, axis=1)[:, k - 1])
     else:
         found = _by_all(A, B, lambda D, rows: _weighted(D, rows, v, neighbors, exclude))
-    return np.maximum(found, CLOSEST)
+    return _outwards(np.maximum(found, CLOSEST), A, B)
+
+
+def _outwards(found: Float, A: Float, B: Float) -> Float:
+    """Distances lengthened by what rounding may have taken away, so that they do reach the k-th row.
+
+    A squared distance is a difference of squares, each wrong by a few units of rounding.
+    """
+    centre = A.mean(axis=0)
+    size = np.square(A - centre).sum(axis=1).max() + np.square(B - centre).sum(axis=1)
+    rounding = 8 * np.finfo(np.float64).eps * size / np.square(found)
+    return found * (1 + np.clip(rounding, 1e-12, 1e-6))
 
 
 def _count(neighbors: Any, n: float) -> int:

@@ -20,12 +20,13 @@ from mercer.errors import InvalidInput
 from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
 from mercer.kernels.block import Pair
-from mercer.kernels.nodes import Product, WeightProduct
+from mercer.kernels.nodes import Product, Scaled, Sum, WeightProduct
 from mercer.kernels.points import Points
 from mercer.kernels.radial import ByWidth, Gaussian
 from mercer.kernels.stationary import Laplacian
 from mercer.kernels.views import On, WeightOn
 from mercer.kernels.weights import Biweight, Epanechnikov, Uniform
+from mercer.memory import allocatable
 from mercer.smoothing.sums import Sums, exponents, sums
 from mercer.smoothing.sums_tiled import Stretched, unit_of
 
@@ -38,10 +39,14 @@ DETERMINED = 100.0
 """A monomial of which, after the ones before it, no more is left than so many tolerances is not determined."""
 FAR = -1e6
 """Logarithms of weights whose differences have few digits left."""
+UNDERFLOW = -690.0
+"""Logarithms of sums whose terms may have underflowed, where no logarithm of the similarity is known."""
 STRIPE = 4096
-"""Systems that are solved side by side: they stay in the cache."""
+"""Systems that are solved side by side at the most: they stay in the cache."""
 ENTRIES = 2**22
-"""Weights that are held at a time."""
+"""Weights, or entries of systems, that are held at a time."""
+HELD = 2**24
+"""Moments that are held at a time."""
 NARROW = 1e-3
 """The width, as a share of the similarity's own, with which the nearest points decide."""
 
@@ -88,13 +93,44 @@ def fit(
     centre = v @ y / v.sum()
     columns = [v[:, None], v[:, None] * (y - centre)] + ([] if more is None else [v[:, None] * more])
     V = np.concatenate(columns, axis=1)
-    tolerance = TOLERANCE[degree]
-    found = sums(similarity, x, V, z, degree=2 * degree, exclude=exclude, scale=scale, tolerance=tolerance)
-    made = solved(found, columns_of(x, degree), degree, y.shape[1])
-    if made.alone.any():
-        _by_the_nearest(made, similarity, x, V, z, exclude)
-    made.coef[:, 0] += centre
-    return made
+    parts = []
+    for rows in _held(x, z, degree, V.shape[1]):
+        at, factors = _part(z, scale, rows)
+        found = sums(
+            similarity, x, V, at, degree=2 * degree, exclude=exclude, scale=factors, tolerance=TOLERANCE[degree]
+        )
+        made = solved(found, columns_of(x, degree), degree, y.shape[1])
+        if made.alone.any():
+            _by_the_nearest(made, similarity, x, V, at, exclude)
+        made.coef[:, 0] += centre
+        parts.append(made)
+    return parts[0] if len(parts) == 1 else _joined(parts)
+
+
+def _held(x: Points, z: Points | None, degree: int, columns: int) -> list[slice]:
+    """Queries in groups whose moments fit the memory; the points themselves, without z, are one group."""
+    d = columns_of(x, degree)
+    moments = math.comb(d + 2 * degree, 2 * degree) * columns
+    if z is None:
+        allocatable(
+            8 * x.n * moments,
+            f"{moments} moments for each of {x.n} rows",
+            "Lower `degree`, or give a `bandwidth`, and predict a few queries at a time.",
+        )
+        return [slice(0, x.n)]
+    return tiling.spans(z.n, max(1, HELD // moments)) or [slice(0, 0)]
+
+
+def _part(z: Points | None, scale: Float | None, rows: slice) -> tuple[Points | None, Float | None]:
+    """Some of the queries, with their factors of the width."""
+    if z is None or rows == slice(0, z.n):
+        return z, scale
+    return z.take(rows), None if scale is None else scale[rows]
+
+
+def _joined(parts: list[LocalFit]) -> LocalFit:
+    names = ("coef", "dual", "log_scale", "alone", "means")
+    return LocalFit(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 def columns_of(x: Points, degree: int) -> int:
@@ -123,7 +159,7 @@ def solved(found: Sums, d: int, degree: int, t: int) -> LocalFit:
         right[0, t] = 1.0
         b[rows] = np.moveaxis(ldl_solve(part[at, 0], right, DETERMINED * TOLERANCE[degree]), -1, 0)
 
-    tiling.stripes(len(weight), work, rows=STRIPE)
+    tiling.stripes(len(weight), work, rows=min(STRIPE, max(1, ENTRIES // len(at) ** 2)))
     return LocalFit(b[:, :, :t], b[:, :, t], log_scale, alone, means)
 
 
@@ -151,19 +187,19 @@ def ldl_solve(S: Float, right: Float, least: float = 1e-9) -> Float:
         # A comparison that NaN fails, too.
         kept = pivot > least * S[k, k]
         pivots[k] = np.where(kept, pivot, np.inf)
-        for i in range(k + 1, P):
-            L[i, k] = (S[i, k] - (L[i, :k] * scaled).sum(axis=0)) / pivots[k]
-        for j in range(k):
-            x[k] -= L[k, j] * x[j]
+        if k:
+            x[k] -= np.einsum("jm,jcm->cm", L[k, :k], x[:k])
+        if k + 1 < P:
+            below = S[k + 1 :, k] - np.einsum("ijm,jm->im", L[k + 1 :, :k], scaled) if k else S[1:, 0]
+            L[k + 1 :, k] = below / pivots[k]
         # The left-out row must not reach those after it: its pivot is infinite, and so its multipliers are 0.
         pivots[k] = np.where(kept, pivot, 0.0)
         x[k] = np.where(kept, x[k], 0.0)
     with np.errstate(divide="ignore"):
         inverse = np.where(pivots > 0, 1.0 / pivots, 0.0)
     x *= inverse[:, None]
-    for k in reversed(range(P)):
-        for i in range(k + 1, P):
-            x[k] -= L[i, k] * x[i]
+    for k in reversed(range(P - 1)):
+        x[k] -= np.einsum("im,icm->cm", L[k + 1 :, k], x[k + 1 :])
     return x
 
 
@@ -205,7 +241,9 @@ def narrowed(similarity: Any) -> Similarity | None:
     if isinstance(similarity, (On, WeightOn)):
         inner = narrowed(similarity.kernel)
         return None if inner is None else inner.on(*similarity.columns)  # type: ignore[attr-defined]
-    if isinstance(similarity, (Product, WeightProduct)):
+    if isinstance(similarity, Scaled):
+        return narrowed(similarity.kernel)
+    if isinstance(similarity, (Product, WeightProduct, Sum)):
         parts: list[Any] = [narrowed(part) for part in similarity.kernels]
         return None if None in parts else Product(tuple(parts))
     return None
@@ -251,20 +289,18 @@ def spread(
     """
     squares = v if squares is None else squares
     power = squared(similarity)
-    tolerance = TOLERANCE[degree]
-    found = sums(power, x, squares[:, None], z, degree=2 * degree, exclude=exclude, scale=scale, tolerance=tolerance)
-    totals = found.totals[:, :, 0]
-    with np.errstate(over="ignore", invalid="ignore"):
-        unit = np.exp(found.log_scale - 2 * made.log_scale)
-        if degree == 0:
-            share = unit * totals[:, 0] * made.dual[:, 0] ** 2
-        else:
-            d = columns_of(x, degree)
-            ratio = np.broadcast_to(unit_of(power) / unit_of(similarity), (d,))
-            totals = totals * np.prod(ratio ** exponents(d, 2 * degree), axis=1)
-            share = unit * np.einsum("ma,mab,mb->m", made.dual, totals[:, pairs(d, degree)], made.dual)
+    share, lost = np.empty(len(made.alone)), np.zeros(len(made.alone), dtype=bool)
+    for group in _held(x, z, degree, 1):
+        at, factors = _part(z, scale, group)
+        found = sums(
+            power, x, squares[:, None], at,
+            degree=2 * degree, exclude=exclude, scale=factors, tolerance=TOLERANCE[degree],
+        )  # fmt: skip
+        share[group] = _square(found, made, group, unit_of(power) / unit_of(similarity), columns_of(x, degree), degree)
+        # where w² has underflowed, w has not yet
+        lost[group] = (found.totals[:, 0, 0] <= 0) | ((found.log_scale < UNDERFLOW) & (not power.exact_log))
     # Far away the logarithms are so large that their difference has no digits: there the weights are looked at.
-    far = np.flatnonzero(made.alone | (made.log_scale < FAR) | ~np.isfinite(share))
+    far = np.flatnonzero(made.alone | lost | (made.log_scale < FAR) | ~np.isfinite(share))
     queries = x if z is None else z
     for span in tiling.spans(len(far), max(1, ENTRIES // x.n)):
         rows = far[span]
@@ -274,6 +310,21 @@ def spread(
         share[rows] = shares**2 @ (squares / v**2)
     # Σ l = 1, so that Σ l²/v ≥ 1/Σv: what rounding may have taken away.
     return np.maximum(share, 1.0 / v.sum())
+
+
+def _square(found: Sums, made: LocalFit, rows: slice, ratio: Any, d: int, degree: int) -> Float:
+    """Σ l²/v of some queries from the moments of w², whose width is `ratio` of the similarity's."""
+    a, totals = made.dual[rows], found.totals[:, :, 0]
+    share = np.empty(len(a))
+    with np.errstate(over="ignore", invalid="ignore"):
+        unit = np.exp(found.log_scale - 2 * made.log_scale[rows])
+        if degree == 0:
+            return np.asarray(unit * totals[:, 0] * a[:, 0] ** 2)
+        at = pairs(d, degree)
+        totals = totals * np.prod(np.broadcast_to(ratio, (d,)) ** exponents(d, 2 * degree), axis=1)
+        for part in tiling.spans(len(a), max(1, ENTRIES // len(at) ** 2)):
+            share[part] = np.einsum("ma,mab,mb->m", a[part], totals[part][:, at], a[part])
+        return np.asarray(unit * share)
 
 
 # --- the weights themselves -------------------------------------------------------------------------------------------
@@ -295,21 +346,22 @@ def weights(
     if degree:
         X, Z = x.vectors().astype(np.float64), z.vectors().astype(np.float64)
         unit = np.broadcast_to(unit_of(similarity), X.shape[1:])
-        u = (X[None] - Z[:, None]) / unit
-        local = np.zeros(shares.shape)
-        for alpha, a in zip(exponents(len(unit), degree), made.dual.T):
-            local += a[:, None] * np.prod(u**alpha, axis=2)
-        shares *= local
+        for rows in tiling.spans(len(Z), max(1, ENTRIES // X.size)):
+            u = (X[None] - Z[rows, None]) / unit
+            local = np.zeros(shares[rows].shape)
+            for alpha, a in zip(exponents(len(unit), degree), made.dual[rows].T):
+                local += a[:, None] * np.prod(u**alpha, axis=2)
+            shares[rows] *= local
     if made.alone.any():
-        rows = np.flatnonzero(made.alone)
+        lone = np.flatnonzero(made.alone)
         narrow = narrowed(similarity)
-        left = None if own is None else own[rows]
+        left = None if own is None else own[lone]
         if narrow is not None:
-            shares[rows] = _relative(narrow, x, z.take(rows), None, left) * v
+            shares[lone] = _relative(narrow, x, z.take(lone), None, left) * v
         else:
-            shares[rows] = v
+            shares[lone] = v
             if left is not None:
-                shares[rows, left] = 0.0
+                shares[lone, left] = 0.0
     shares /= shares.sum(axis=1, keepdims=True)
     return shares
 

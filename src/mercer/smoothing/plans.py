@@ -89,7 +89,7 @@ def plan(
         # far from all data, differences keep digits that the logarithms of a tile have lost
         return Plan("line windows" if d == 1 else "direct", few)
     sigma = np.broadcast_to(np.asarray(similarity.sigma, dtype=np.float64), (d,))  # type: ignore[attr-defined]
-    low, high = (np.stack(ends) for ends in zip(*(_ends(points) for points in (x, x if z is None else z))))
+    low, high = (np.stack(side) for side in zip(*(ends(points) for points in (x, x if z is None else z))))
     with np.errstate(over="ignore"):
         spread = float(np.max((high.max(axis=0) - low.min(axis=0)) / sigma))
     if not spread < WIDEST:
@@ -99,7 +99,7 @@ def plan(
     return _on_a_line(similarity, X, Z, sigma, degree, scale, tolerance, spread)
 
 
-def _ends(points: Points) -> tuple[Float, Float]:
+def ends(points: Points) -> tuple[Float, Float]:
     """The smallest and the largest value of every column."""
     X = points.vectors()
     return points.once("ends", lambda: (X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)))

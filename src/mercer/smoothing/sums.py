@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.kernels.points import Points
-from mercer.kernels.radial import ByWidth
-from mercer.smoothing.plans import plan
+from mercer.kernels.radial import ByWidth, Gaussian
+from mercer.smoothing.plans import COMPACT, WIDEST, ends, plan
+from mercer.smoothing.sums_far import remote_sums
 from mercer.smoothing.sums_fast import different, fast_sums
 from mercer.smoothing.sums_tiled import tiled
 
@@ -101,6 +102,9 @@ def sums(
     """
     V, factors, d = _checked(similarity, x, V, z, degree, exclude, scale, tolerance)
     powers = exponents(d, degree)
+    remote = _remote(similarity, x, z, factors)
+    if len(remote):
+        return _with_remote(similarity, x, V, z, remote, powers, exclude, factors, tolerance)
     chosen = plan(similarity, x, z, degree=degree, exclude=exclude, scale=factors, tolerance=tolerance)
     if chosen.path == "tiled" or V.shape[1] > MANY_COLUMNS:
         return Sums(*tiled(similarity, x, np.ascontiguousarray(V), z, powers, exclude=exclude, scale=factors))
@@ -110,6 +114,65 @@ def sums(
 
 def _dense(points: Points) -> Float:
     return np.asarray(points.vectors(), dtype=np.float64)
+
+
+# --- queries so far away that squares overflow ------------------------------------------------------------------------
+
+
+def _remote(similarity: Any, x: Points, z: Points | None, scale: Float | None) -> NDArray[np.int64]:
+    """The queries that are summed apart: more than WIDEST widths away from dense data, or all where data is so wide."""
+    none, queries = np.empty(0, dtype=np.int64), x if z is None else z
+    if type(similarity) not in (Gaussian, *COMPACT) or any(sp.issparse(p.vectors()) for p in (x, queries)):
+        return none
+    d = x.vectors().shape[1]
+    if queries.vectors().shape[1] != d or np.size(similarity.sigma) not in (1, d):
+        return none  # which raises elsewhere
+    sigma = np.asarray(similarity.sigma, dtype=np.float64)
+    (low, high), (first, last) = ends(x), ends(queries)
+    gaussian = type(similarity) is Gaussian
+    factors = np.ones(1) if scale is None else scale
+    # a compact weight whose query is so wide that it may reach somebody is summed as any other
+    limits = WIDEST * np.minimum(factors, 1.0) if gaussian else np.maximum(factors, WIDEST)
+    with np.errstate(over="ignore"):
+        if not float(np.max((high - low) / sigma)) < WIDEST:
+            return np.arange(queries.n) if gaussian else none
+        if float(np.max((np.maximum(high, last) - np.minimum(low, first)) / sigma)) < limits.min():
+            return none
+        Z = _dense(queries)
+        away = np.max(np.maximum(low - Z, Z - high) / sigma, axis=1)
+    return np.flatnonzero(~(away <= limits))
+
+
+def _with_remote(
+    similarity: Any,
+    x: Points,
+    V: Float,
+    z: Points | None,
+    remote: NDArray[np.int64],
+    powers: NDArray[np.int64],
+    exclude: bool,
+    scale: Float | None,
+    tolerance: float,
+) -> Sums:
+    """The sums with these queries apart: a compact weight does not reach them."""
+    queries = x if z is None else z
+    m, factors = queries.n, np.ones(queries.n) if scale is None else scale
+    log_scale, totals = np.full(m, -np.inf), np.zeros((m, len(powers), V.shape[1]))
+    if type(similarity) is Gaussian:
+        X, sigma = _dense(x), np.broadcast_to(np.asarray(similarity.sigma, dtype=np.float64), x.vectors().shape[1:])
+        own = remote if exclude else None
+        log_scale[remote], totals[remote] = remote_sums(
+            X, V, _dense(queries)[remote], sigma, factors[remote], powers, own
+        )
+    near = np.setdiff1d(np.arange(m), remote)
+    if len(near):
+        # data is never remote from itself unless all of it is: these are queries of their own
+        part = sums(
+            similarity, x, V, queries.take(near), degree=int(powers.sum(axis=1).max()),
+            scale=None if scale is None else scale[near], tolerance=tolerance,
+        )  # fmt: skip
+        log_scale[near], totals[near] = part.log_scale, part.totals
+    return Sums(log_scale, totals)
 
 
 def _checked(
@@ -131,8 +194,8 @@ def _checked(
         raise InvalidInput("`V` must be finite", got="NaN or infinity in it", advice="Drop those points first.")
     if exclude and z is not None:
         raise InvalidInput("`exclude` needs the data as queries", got="other queries", advice="Leave out `z`.")
-    if not 0 < tolerance < 1:
-        raise InvalidInput("`tolerance` must lie between 0 and 1", got=tolerance, advice="Such as 1e-8.")
+    if not isinstance(tolerance, (float, np.floating)) or not 0 < tolerance < 1:
+        raise InvalidInput("`tolerance` must lie between 0 and 1", got=repr(tolerance), advice="Such as 1e-8.")
     if isinstance(degree, bool) or not isinstance(degree, (int, np.integer)) or degree < 0:
         raise InvalidInput("`degree` must be a whole number ≥ 0", got=repr(degree), advice="0 sums the values.")
     similarity.touch(x)

@@ -20,6 +20,7 @@ Int = NDArray[np.int64]
 
 AT_ONCE = 2**21
 """Pairs that are held at once."""
+LARGEST = np.finfo(np.float64).max
 
 
 def far_sums(
@@ -80,3 +81,61 @@ def _relative(
         for col in range(V.shape[1]):
             totals[:, a, col] = np.bincount(rows, product * V[points, col], minlength=len(z))
     return largest, totals
+
+
+# --- so far that squares overflow -------------------------------------------------------------------------------------
+
+
+def remote_sums(
+    x: Float, V: Float, z: Float, sigma: Float, scale: Float, exponents: Int, own: Int | None
+) -> tuple[Float, Float]:
+    """As `far_sums`, over all points and at any distance at all: squares of it need not be floats.
+
+    The logarithm of the magnitude and the moments are cut off at the largest float.
+    """
+    m, M, c = len(z), len(exponents), V.shape[1]
+    log_scale, totals = np.full(m, -np.inf), np.zeros((m, M, c))
+    empty: NDArray[np.bool_] = np.abs(V).max(axis=1) == 0
+    for j in range(m):
+        hidden = empty.copy()
+        if own is not None:
+            hidden[own[j]] = True
+        if hidden.all():
+            continue
+        log_scale[j], log_weights = remote_weights(x, z[j], sigma * scale[j], hidden)
+        weights = np.exp(log_weights)
+        counted = np.flatnonzero(weights)
+        with np.errstate(over="ignore", invalid="ignore"):
+            u = np.clip((x[counted] - z[j]) / sigma, -LARGEST, LARGEST)
+            monomials = np.stack([np.prod(u**alpha, axis=1) for alpha in exponents])
+            totals[j] = np.nan_to_num((weights[counted] * np.nan_to_num(monomials)) @ V[counted])
+    return log_scale, totals
+
+
+def remote_weights(x: Float, z: Float, sigma: Float, hidden: NDArray[np.bool_] | None = None) -> tuple[float, Float]:
+    """The logarithm of the largest weight exp(−‖(x − z)/σ‖²/2), and those of all (n,) relative to it.
+
+    x (n, d), z (d,), sigma (d,); `hidden` (n,) marks points that do not count, if any.
+    """
+    # In units of the largest of them, differences have squares.
+    with np.errstate(over="ignore", invalid="ignore"):
+        v = 0.5 * x - 0.5 * z
+        longest = max(float(np.abs(v).max()), 1e-300)
+        u = (v / longest) / sigma
+        largest = max(float(np.abs(u).max()), 1e-300)
+        u /= largest
+        unit = min(longest * largest, LARGEST)
+        squares = np.square(u).sum(axis=1)
+        if hidden is not None:
+            squares[hidden] = np.inf
+        first = int(np.argmin(squares))
+        # relative to this one, in units of 2·unit: −⟨x − x₀, (x − z) + (x₀ − z)⟩/2σ²
+        steps = np.clip((x - x[first]) / sigma, -LARGEST, LARGEST)
+        relative = -np.einsum("ij,ij->i", steps, 0.5 * (u + u[first]))
+        relative[np.isnan(relative)] = -np.inf
+        if hidden is not None:
+            relative[hidden] = -np.inf
+        nearest = int(np.argmax(relative))
+        log_weights = np.minimum((relative - relative[nearest]) * unit * 2.0, 0.0)
+        size = 2.0 * unit * float(np.sqrt(np.square(u[nearest]).sum()))
+    return (-0.5 * size * size if size < 1e154 else -LARGEST), log_weights

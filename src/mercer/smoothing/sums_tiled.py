@@ -72,6 +72,9 @@ def tiled(
     log_scale = np.full(m, -np.inf)
     totals = np.zeros((m, len(powers), V.shape[1]))
     own = np.arange(m) if at is None else at
+    # Points without any value count nowhere, not even for the unit of a row.
+    empty: NDArray[np.bool_] = np.abs(V).max(axis=1) == 0
+    void = empty if empty.any() else None
 
     def work(rows: slice, share: int) -> None:
         space = tiling.workspace()
@@ -86,7 +89,8 @@ def tiled(
                     block = Stretched(pair, rows, cols, space, scale[rows])
                 tile = np.empty(block.shape)
                 hidden = own[rows] if exclude else None
-                _add(similarity, block, tile, V[cols], powers, hidden, log_scale[rows], totals[rows])
+                nobody = None if void is None else void[cols]
+                _add(similarity, block, tile, V[cols], powers, hidden, nobody, log_scale[rows], totals[rows])
             finally:
                 space.release(mark)
 
@@ -104,6 +108,7 @@ def _add(
     V: Float,
     powers: NDArray[np.int64],
     own: NDArray[np.int64] | None,
+    empty: NDArray[np.bool_] | None,
     log_scale: Float,
     totals: Float,
 ) -> None:
@@ -117,6 +122,8 @@ def _add(
     if own is not None:
         inside = np.flatnonzero((own >= block.cols.start) & (own < block.cols.stop))
         W[inside, own[inside] - block.cols.start] = -np.inf if logarithmic else 0.0
+    if empty is not None:
+        W[:, empty] = -np.inf if logarithmic else 0.0
     with np.errstate(divide="ignore"):
         largest = W.max(axis=1) if logarithmic else np.log(np.abs(W).max(axis=1))
     largest = np.maximum(log_scale, largest)

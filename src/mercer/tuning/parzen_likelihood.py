@@ -49,10 +49,13 @@ def loo(X: Any, weights: Any = None, *, targets: int = 0, held: Any = None) -> L
     array([0.36])
     """
     X, given = _table(X, weights)
-    start = silverman(X, given)
-    ties = [len(X) - len(np.unique(x)) for x in X.T]
+    silverman(X, given)  # which refuses columns that do not vary
     X, inverse = np.unique(X, axis=0, return_inverse=True)
+    # of different rows, for equal ones are left out together
+    ties = [len(X) - len(np.unique(x)) for x in X.T]
     w = np.bincount(inverse.ravel(), given, len(X)).astype(np.float64)
+    # of the different rows, so that a weight and as many repetitions start from the same bits
+    start = silverman(X, w)
     size, d = w.sum(), X.shape[1]
     low, high = np.empty(d), np.empty(d)
     for k, x in enumerate(X.T):
