@@ -84,6 +84,7 @@ def main() -> None:
         axis.plot(z, density.pdf(z[:, None]), color=color, lw=2, label=f"{rule}: {width:.2g}")
     axis.plot(faithful["eruptions"], np.full(len(faithful), -0.012), "|", color=INK, ms=7, alpha=0.4)
     axis.set(xlabel="eruption (min)", ylabel="density", title="Old Faithful: eruptions, by three rules")
+    axis.set_ylim(-0.03, 0.78)
     axis.legend(fontsize=8, loc="upper center")
 
     axis = axes[1, 1]

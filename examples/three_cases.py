@@ -1,7 +1,7 @@
 """Kernel regression on lecture 000's three cases: a line, a sine on a line, and nothing at all.
 
 Nadaraya-Watson and local lines with widths chosen by leave-one-out, with bands of the mean and of new targets. On pure
-noise leave-one-out finds next to nothing to explain (R² near 0), and the band of the mean holds the flat truth.
+noise leave-one-out finds next to nothing to explain (R² near 0), and the band of the mean hardly leaves the flat truth.
 
 Run `python examples/three_cases.py`; the picture is written to out/three_cases.png.
 """
@@ -31,7 +31,7 @@ def main() -> None:
     rng = np.random.default_rng(3)
     X = np.sort(rng.uniform(0, 6, 150))[:, None]
     noise = rng.normal(size=150)
-    x = np.linspace(-0.3, 6.3, 400)[:, None]
+    x = np.linspace(X.min(), X.max(), 400)[:, None]
     figure, axes = plt.subplots(2, 3, figsize=(13, 7), layout="constrained", sharex=True, sharey="col")
     for column, (name, target) in enumerate(CASES.items()):
         y = target(X[:, 0], noise)
@@ -48,6 +48,7 @@ def main() -> None:
             if column < 2:
                 axis.plot(x, target(x[:, 0], 0.0), color=INK, lw=1, ls="--", label="without noise")
             axis.plot(x, model.predict(x), color=RED, lw=2)
+            axis.set_ylim(y.min() - 1, y.max() + 1)
             width, size = float(np.ravel(model.bandwidth_)[0]), np.median(model.effective_sample_size(X))
             axis.set_title(
                 f"{name}\nwidth {width:.2g}, {size:.0f} neighbours, LOO R² {model.loo_score_:.2f}", fontsize=9.5
