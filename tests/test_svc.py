@@ -728,3 +728,15 @@ EXPECTED = {
 @pytest.mark.filterwarnings("ignore:no margin between")  # of labels at random
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+def test_a_sparse_matrix_of_kernel_values_is_one_too():
+    import scipy.sparse as sp
+
+    X, y = load_iris(return_X_y=True)
+    K = mc.Gaussian(1.0)(X)
+    K[K < 1e-3] = 0.0
+    K += 0.2 * np.eye(len(K))
+    model, dense = (SVC(mc.Precomputed()).fit(given, y) for given in (sp.csr_array(K), K))
+    np.testing.assert_array_equal(model.predict(sp.csr_array(K)), dense.predict(K))
+    np.testing.assert_array_equal(model.predict(K[:, model.support_]), dense.predict(K))

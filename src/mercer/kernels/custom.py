@@ -230,7 +230,7 @@ class Precomputed(Kernel):
 
     def encode(self, X: Any) -> Any:
         if self.K is None:
-            return as_vectors(X)
+            return as_vectors(X.toarray() if sp.issparse(X) else X)
         positions = np.asarray(X)
         if positions.ndim == 2 and positions.shape[1] == 1:
             positions = positions[:, 0]
