@@ -18,13 +18,14 @@ from mercer import _loops
 from mercer.errors import InvalidInput
 from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
-from mercer.kernels.block import Block, Pair, Workspace
+from mercer.kernels.block import Pair
 from mercer.kernels.matern import Matern
-from mercer.kernels.points import Array, Points, View
+from mercer.kernels.points import Points
 from mercer.kernels.radial import Gaussian, RationalQuadratic
 from mercer.kernels.stationary import Laplacian
 from mercer.kernels.weights import Biweight, Epanechnikov, Triangular, Tricube, Uniform
 from mercer.smoothing.sums import exponents, sums
+from mercer.smoothing.sums_tiled import Stretched
 
 Float = NDArray[np.float64]
 
@@ -224,34 +225,6 @@ def reach(similarity: Any) -> float:
 # --- sums in which every point has its own width ----------------------------------------------------------------------
 
 
-class Spread(Block):
-    """A tile whose distances are divided by a factor of the column: every point has its own width."""
-
-    def __init__(self, pair: Pair, rows: slice, cols: slice, workspace: Workspace, scale: Float) -> None:
-        super().__init__(pair, rows, cols, workspace)
-        self.scale = scale
-
-    def view(self, view: View) -> Block:
-        if view not in self._views:
-            self._views[view] = Spread(self.pair.view(view), self.rows, self.cols, self.workspace, self.scale)
-        return self._views[view]
-
-    def rescaled(self, scale: tuple[float, ...]) -> Block:
-        if scale not in self._views:
-            pair = self.pair.rescaled(scale)
-            self._views[scale] = Spread(pair, self.rows, self.cols, self.workspace, self.scale)
-        return self._views[scale]
-
-    def _fill_sqdist(self, out: Array) -> None:
-        super()._fill_sqdist(out)
-        with np.errstate(over="ignore"):
-            out /= np.square(self.scale)
-
-    def _fill_l1(self, out: Array) -> None:
-        super()._fill_l1(out)
-        out /= self.scale
-
-
 def log_sums_of_spread(similarity: Similarity, x: Points, log_v: Float, z: Points, scale: Float) -> Float:
     """log Σᵢ vᵢ k((zⱼ − xᵢ)/(σ sᵢ)) for every query, shape (m,): point i has the width σ sᵢ.
 
@@ -270,7 +243,7 @@ def log_sums_of_spread(similarity: Similarity, x: Points, log_v: Float, z: Point
                 return
             mark = space.used
             try:
-                block = Spread(pair, rows, cols, space, scale[cols])
+                block = Stretched(pair, rows, cols, space, scale[cols])
                 W = np.empty(block.shape)
                 with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                     similarity.log_tile(block, W)

@@ -375,7 +375,7 @@ def _relative(similarity: Similarity, x: Points, z: Points, scale: Float | None,
     def work(rows: slice, share: int) -> None:
         block = pair.block(rows, slice(0, n))
         if scale is not None:
-            block = Stretched(pair, rows, slice(0, n), block.workspace, scale[rows])
+            block = Stretched(pair, rows, slice(0, n), block.workspace, scale[rows, None])
         with np.errstate(over="ignore", invalid="ignore"):
             similarity.log_tile(block, out[rows])
         if own is not None:

@@ -27,7 +27,9 @@ ROWS, COLS = 64, 1024
 
 
 class Stretched(Block):
-    """A tile whose distances are divided by a factor of the row: a similarity of its own width for every query."""
+    """A tile whose distances are divided by a factor: of the row (r, 1), so that every query has its own width, or of
+    the column (c,), so that every point has.
+    """
 
     def __init__(self, pair: Pair, rows: slice, cols: slice, workspace: Workspace, scale: Float) -> None:
         super().__init__(pair, rows, cols, workspace)
@@ -47,11 +49,11 @@ class Stretched(Block):
     def _fill_sqdist(self, out: Array) -> None:
         super()._fill_sqdist(out)
         with np.errstate(over="ignore"):
-            out *= (1.0 / np.square(self.scale))[:, None]
+            out *= 1.0 / np.square(self.scale)
 
     def _fill_l1(self, out: Array) -> None:
         super()._fill_l1(out)
-        out /= self.scale[:, None]
+        out /= self.scale
 
 
 def tiled(
@@ -86,7 +88,7 @@ def tiled(
                 if scale is None:
                     block = pair.block(rows, cols, space)
                 else:
-                    block = Stretched(pair, rows, cols, space, scale[rows])
+                    block = Stretched(pair, rows, cols, space, scale[rows, None])
                 tile = np.empty(block.shape)
                 hidden = own[rows] if exclude else None
                 nobody = None if void is None else void[cols]
