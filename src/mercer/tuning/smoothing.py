@@ -339,4 +339,4 @@ class _Slope(Radial, Weight):  # type: ignore[override]
             sqdist[...] = np.where(u > 0, -2.0 * self.of._slope(u), 0.0)
 
     def _slope(self, u: Array) -> Array:
-        raise NotImplementedError
+        raise TypeError("the derivative of a slope needs φ'', which a profile does not know; use values of it alone")
