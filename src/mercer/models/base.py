@@ -144,6 +144,11 @@ def shortened(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:60]}… ({type(value).__name__})"
 
 
+def shown(value: Any) -> str:
+    """A value in words: 7, not np.int64(7)."""
+    return shortened(value.item() if isinstance(value, np.generic) else value)
+
+
 def targets(y: Any, n: int) -> tuple[Matrix, bool]:
     """y as (n, t) float64, and whether it was a single column given as a vector."""
     if y is None:

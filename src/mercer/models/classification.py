@@ -28,7 +28,8 @@ from mercer.gram import Gram
 from mercer.kernels.custom import Precomputed
 from mercer.kernels.points import Points
 from mercer.memory import budget as memory_budget
-from mercer.models.base import Matrix, _columns, resolve_kernel, shortened, training_points, weights
+from mercer.models.base import Matrix, _columns, resolve_kernel, shortened, shown, training_points, weights
+from mercer.models.labels import class_weights, labels
 from mercer.models.margins import MarginReport, Sides
 from mercer.models.parts import (
     Data,
@@ -39,9 +40,7 @@ from mercer.models.parts import (
     Solved,
     Unfinished,
     by_rows,
-    class_weights,
     divide,
-    labels,
     pair_values,
     per_pair,
     rooms,
@@ -58,7 +57,6 @@ from mercer.models.support import (
     limits,
     outside,
     refitted,
-    shown,
     warn_if_not_psd,
 )
 from mercer.problems.box import BoxProblem

@@ -29,7 +29,6 @@ from mercer.models.local_bandwidth import (
     spreads,
     with_bandwidth,
 )
-from mercer.models.parts import labels
 from mercer.models.smoother import LinearSmoother, _share
 from mercer.smoothing import local_polynomial as local
 from mercer.smoothing.sums_tiled import unit_of
@@ -194,15 +193,6 @@ class LocalEstimator(KernelEstimator):
                 advice="Use Precomputed(K) with the matrix of all points, and positions in it as X.",
             )
         return _appended(self._rows, new)
-
-
-def class_labels(y: Any, n: int, regressor: str) -> NDArray[Any]:
-    """One label per point; whoever passes numbers to be predicted is told of the regressor."""
-    try:
-        return labels(y, n)
-    except InvalidInput as error:
-        advice = error.advice.replace("SVR", regressor)
-        raise InvalidInput(error.required, got=error.got, advice=advice) from None
 
 
 class LocalSmoother(LinearSmoother, LocalEstimator):

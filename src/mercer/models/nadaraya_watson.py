@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
 from mercer.models.base import Rows, shortened, weights
-from mercer.models.local_base import LocalEstimator, LocalSmoother, class_labels
+from mercer.models.labels import labels
+from mercer.models.local_base import LocalEstimator, LocalSmoother
 from mercer.smoothing import local_polynomial as local
 from mercer.tuning.smoothing import LogLoss
 
@@ -127,7 +128,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, LocalEstimator):  # type: ignore
         if not hasattr(self, "_rows"):
             return self._start(X, y, classes, sample_weight)
         points = self._queries(X)
-        given = class_labels(y, points.n, "NadarayaWatsonRegressor")
+        given = labels(y, points.n, "NadarayaWatsonRegressor")
         w = weights(sample_weight, points.n)
         old, seen = self._rows, self.classes_[self._rows.y.argmax(axis=1)]
         found = _union(self.classes_, classes, given if w is None else given[w > 0])
@@ -185,7 +186,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, LocalEstimator):  # type: ignore
 
     def _start(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
         points = self._points(X)
-        given = class_labels(y, points.n, "NadarayaWatsonRegressor")
+        given = labels(y, points.n, "NadarayaWatsonRegressor")
         w = weights(sample_weight, points.n)
         self.classes_ = _union(None, classes, given if w is None else given[w > 0])
         self._rows = Rows.of(points, _indicators(given, self.classes_), sample_weight)

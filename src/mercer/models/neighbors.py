@@ -35,7 +35,7 @@ from mercer.models.base import (
     weights,
 )
 from mercer.models.conformal import plus_ends
-from mercer.models.local_base import class_labels
+from mercer.models.labels import labels
 from mercer.models.smoother import _rank
 from mercer.rkhs.geometry import _smallest, nearest
 
@@ -393,7 +393,7 @@ class KernelNeighborsClassifier(ClassifierMixin, KernelNeighbors):  # type: igno
         weight 0 leaves it out. (Not where one row is left out of several equal ones: n_neighbors="loo".)
         """
         points = training_points(X)
-        given = class_labels(y, points.n, "KernelNeighborsRegressor")
+        given = labels(y, points.n, "KernelNeighborsRegressor")
         kept = self._remember(X, points, sample_weight)
         self.classes_, self._codes = np.unique(given[kept], return_inverse=True)
         self._choose()

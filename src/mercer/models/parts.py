@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
@@ -10,18 +10,14 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
 
-from mercer.errors import InvalidInput
 from mercer.gram import Gram
 from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
 from mercer.kernels.points import Points
 from mercer.memory import budget as memory_budget
-from mercer.models.base import Matrix, shortened
+from mercer.models.base import Matrix
 from mercer.models.margins import duality_gap
-from mercer.models.support import shown
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
 
@@ -268,63 +264,3 @@ def divide(codes: Index, w: Matrix, names: Sequence[str], multiclass: str) -> li
         weights = np.concatenate((ws[a], ws[b])) if ones is None else ones[window]
         parts.append(Part(np.concatenate((rows[a], rows[b])), step[window], weights, (names[a], names[b])))
     return parts
-
-
-def class_weights(given: Any, classes: NDArray[Any], codes: Index, w: Matrix) -> Matrix:
-    """One factor of C for each class."""
-    k = len(classes)
-    if given is None:
-        return np.ones(k)
-    if isinstance(given, str) and given == "balanced":
-        return w.sum() / (k * np.bincount(codes, w, minlength=k))
-    required = "`class_weight` must be None, 'balanced' or a dictionary of numbers > 0 by label"
-    if not isinstance(given, Mapping):
-        raise InvalidInput(required, got=shortened(given), advice="Such as {'spam': 2.0}.")
-    unknown = sorted(given.keys() - set(classes.tolist()), key=str)
-    if unknown and not given.keys() >= set(classes.tolist()):  # a part of the classes may be fitted with those of all
-        names = ", ".join(shown(label) for label in classes[:10]) + (", …" if len(classes) > 10 else "")
-        raise InvalidInput(
-            "`class_weight` must be by label, one of the classes", got=shown(unknown[0]), advice=f"They are {names}."
-        )
-    found = np.array([given.get(label, 1.0) for label in classes.tolist()], dtype=object)
-    for label, value in zip(classes, found):
-        try:
-            fine = 0 < float(value) < np.inf
-        except (TypeError, ValueError):
-            fine = False
-        if not fine:
-            raise InvalidInput(
-                required, got=f"{shown(value)} for {shown(label)}", advice="Drop rows to leave a class out."
-            )
-    return found.astype(np.float64)
-
-
-def labels(y: Any, n: int) -> NDArray[Any]:
-    """One label per point, of any kind."""
-    if y is None:
-        raise InvalidInput(
-            "A classifier requires y to be passed, but the target y is None", got="None", advice="One label per row."
-        )
-    required = "y must hold one label per point: numbers, strings or booleans"
-    if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuU":
-        found = y  # labels without any doubt
-    else:
-        found = _checked(y, required)
-    if len(found) != n:
-        raise InvalidInput(required, got=f"{len(found)} labels for {n} points", advice="Check both lengths.")
-    return found
-
-
-def _checked(y: Any, required: str) -> NDArray[Any]:
-    try:
-        found = column_or_1d(y.to_numpy() if hasattr(y, "to_numpy") else y, warn=True)
-        if found.dtype == object:  # numbers and booleans in disguise
-            plain = np.array(found.tolist())
-            found = plain if plain.ndim == 1 and plain.dtype.kind in "biuf" else found
-        if found.dtype.kind == "f" and not np.isfinite(found).all():
-            raise ValueError("Input y contains NaN or infinity")
-        check_classification_targets(found)
-    except (TypeError, ValueError) as error:
-        advice = "For numbers to be predicted use SVR; classes are whole numbers, strings or booleans."
-        raise InvalidInput(required, got=f"this: {error}", advice=advice) from None
-    return np.asarray(found)

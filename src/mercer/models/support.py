@@ -26,7 +26,7 @@ from mercer.kernels import tiling
 from mercer.kernels.base import Kernel
 from mercer.kernels.custom import Precomputed
 from mercer.kernels.points import Points
-from mercer.models.base import KernelEstimator, Matrix, shortened
+from mercer.models.base import KernelEstimator, Matrix, shortened, shown
 from mercer.models.progress import Listeners
 from mercer.problems.box import BoxProblem
 from mercer.rkhs.expansion import Expansion
@@ -367,11 +367,6 @@ def number(value: Any, name: str, range_: str, allowed: Callable[[float], bool],
     if not real or not allowed(value):
         raise InvalidInput(f"`{name}` must be a number {range_}", got=shown(value), advice=advice)
     return float(value)
-
-
-def shown(value: Any) -> str:
-    """A value in words: 7, not np.int64(7)."""
-    return shortened(value.item() if isinstance(value, np.generic) else value)
 
 
 def share(nu: Any) -> float:

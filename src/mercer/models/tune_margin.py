@@ -20,8 +20,7 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.custom import Precomputed
 from mercer.kernels.points import Points, take
 from mercer.kernels.rules import median_gaussian
-from mercer.models.base import resolve_kernel, shortened, training_points
-from mercer.models.support import shown
+from mercer.models.base import resolve_kernel, shortened, shown, training_points
 from mercer.tuning.search import brief
 
 Matrix = NDArray[np.float64]
