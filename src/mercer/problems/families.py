@@ -1,0 +1,722 @@
+"""Families: the distribution of a response about its mean μ, with variance φ V(μ) (lecture 003).
+
+What a family says of the fit is its unit deviance d(y, μ) ≥ 0, zero where y = μ, and half of it is the loss: squares
+for the Gaussian, the negative log-likelihood up to what depends on y only for the others. Three of the deviances are
+made of one function that keeps its digits where y ≈ μ,
+
+    excess(a, b) = a/b − 1 − log(a/b) ≥ 0.
+
+A weight means repetition: a row of weight 2 is the row twice.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from mercer.errors import InvalidInput
+from mercer.problems.links import LARGEST, Identity, Inverse, Link, Log, Logit, LogRatio, Power, PowerLink, link_of
+
+Matrix = NDArray[np.float64]
+_POSITIVE = ("log", "identity", "inverse", "sqrt")
+_LOG_2PI = float(np.log(2 * np.pi))
+
+
+def excess(a: Any, b: Any) -> Matrix:
+    """a/b − 1 − log(a/b) for a, b > 0, to full relative accuracy also where a ≈ b.
+
+    >>> excess([1.0 + 1e-8, 2.0, 0.5], 1.0)
+    array([4.99999991e-17, 3.06852819e-01, 1.93147181e-01])
+    """
+    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        x = (a - b) / b
+        return np.where(np.abs(x) < 0.4, _beyond_log(x), x - (np.log(a) - np.log(b)))
+
+
+def _beyond_log(x: Matrix) -> Matrix:
+    """x − log(1 + x) for |x| ≤ 0.4.
+
+    With s = x/(2 + x): log(1 + x) = 2 artanh s and x = s(2 + x), hence x − log(1 + x) = s(x − 2s²(1/3 + s²/5 + ...)).
+    """
+    x = np.clip(x, -0.4, 0.4)
+    s = x / (2.0 + x)
+    z = s * s
+    series = np.full(np.shape(z), 1 / 27)
+    for k in range(25, 1, -2):
+        series = series * z + 1 / k
+    return np.asarray(s * (x - 2.0 * z * series))
+
+
+@dataclass(frozen=True)
+class Family(ABC):
+    """A distribution about a mean μ with variance φ V(μ).
+
+    Every method takes float64 arrays that broadcast.
+    """
+
+    name: ClassVar[str]
+    range: ClassVar[tuple[float, float]]
+    """The open interval of means."""
+    known_dispersion: ClassVar[bool] = False
+    """Whether φ = 1 is part of the distribution."""
+    support: ClassVar[str]
+    """What y must be, in words."""
+    links: ClassVar[tuple[str, ...]]
+    """Names of the links it may have, beside `canonical`; others give means that it cannot have, or too few."""
+    power: ClassVar[float | None] = None
+    """p of V = μᵖ, None for a variance of another kind."""
+
+    @property
+    @abstractmethod
+    def canonical(self) -> Link:
+        """The link for which η is the natural parameter, up to a factor."""
+
+    @property
+    def default(self) -> Link:
+        """The link it has if none is given."""
+        return Log()
+
+    def link(self, link: Any = None) -> Link:
+        """The link to use: `default` for None, `canonical` by that name, else the one given if its means fit.
+
+        >>> Poisson().link(), Gamma().link("inverse"), InverseGaussian().link("canonical")
+        (Log(), Inverse(), Power(exponent=-2.0))
+        >>> Poisson().link("logit")
+        Traceback (most recent call last):
+        mercer.errors.InvalidInput: `link` of the poisson family must be one of 'log', 'identity', 'inverse', 'sqrt', \
+'canonical', got 'logit'. It gives means in (0, 1), and those of the family are in (0, inf).
+        """
+        if link is None:
+            return self.default
+        if isinstance(link, str) and link.strip().lower() == "canonical":
+            return self.canonical
+        found = link_of(link)
+        powers = isinstance(found, PowerLink) and "sqrt" in self.links
+        if found.name in self.links or powers or found == self.canonical:
+            return found
+        (a, b), (c, d) = found.range, self.range
+        raise InvalidInput(
+            f"`link` of the {self.name} family must be one of {', '.join(map(repr, (*self.links, 'canonical')))}",
+            got=repr(found.name),
+            advice=f"It gives means in ({a:g}, {b:g}), and those of the family are in ({c:g}, {d:g})."
+            if found.range != self.range
+            else f"It is made for another family: this one has {self.canonical!r}.",
+        )
+
+    def check(self, y: Any) -> None:
+        """Raise if a response is outside the support, with the first such row."""
+        y = np.atleast_1d(np.asarray(y, dtype=np.float64))
+        bad = ~(np.isfinite(y) & self._inside(y))
+        if bad.any():
+            row = int(np.argwhere(bad)[0, 0])
+            number = int(bad.sum())
+            raise InvalidInput(
+                f"y of the {self.name} family must be {self.support}",
+                got=f"{float(y[bad][0])!r} in row {row}" + (f" and {number - 1} more" if number > 1 else ""),
+                advice=self._advice,
+            )
+
+    _advice: ClassVar[str] = "Remove or correct these rows, or choose another family."
+
+    @abstractmethod
+    def _inside(self, y: Matrix) -> NDArray[np.bool_]:
+        """Which finite y are in the support."""
+
+    @abstractmethod
+    def variance(self, mu: Any) -> Matrix:
+        """V(μ), the variance over the dispersion."""
+
+    @abstractmethod
+    def variance_slope(self, mu: Any) -> Matrix:
+        """V'(μ)."""
+
+    @abstractmethod
+    def unit_deviance(self, y: Any, mu: Any) -> Matrix:
+        """d(y, μ) ≥ 0: twice the log-likelihood ratio against μ = y, for φ = 1."""
+
+    def start(self, y: Any) -> Matrix:
+        """Means inside the range near y, for a first step: half-way from y to their mean."""
+        y = np.asarray(y, dtype=np.float64)
+        mean = float(y.mean()) if y.size else 1.0
+        return np.asarray(0.5 * (y + (mean if mean > 0 else 1.0)))
+
+    @abstractmethod
+    def _log_density(self, y: Matrix, mu: Matrix, dispersion: float) -> Matrix:
+        """log p(y) of every row."""
+
+    def log_likelihood(self, y: Any, mu: Any, weights: Any = None, dispersion: float = 1.0) -> float:
+        """Σ wᵢ log p(yᵢ; μᵢ, φ), as statsmodels' `llf` with `freq_weights`.
+
+        >>> round(Poisson().log_likelihood([0.0, 3.0], [1.0, 2.0]), 6)
+        -2.712318
+        """
+        y, mu = np.asarray(y, dtype=np.float64), np.asarray(mu, dtype=np.float64)
+        each = self._log_density(y, mu, self._dispersion(dispersion))
+        return float(each.sum() if weights is None else (np.asarray(weights, dtype=np.float64) * each).sum())
+
+    @abstractmethod
+    def _quantile(self, q: Matrix, mu: Matrix, dispersion: float) -> Matrix: ...
+
+    def quantile(self, q: Any, mu: Any, dispersion: float = 1.0) -> Matrix:
+        """The smallest y with P(Y ≤ y) ≥ q, for a new response Y with mean μ.
+
+        >>> Poisson().quantile([0.05, 0.95], 4.0)
+        array([1., 8.])
+        """
+        q, mu = np.asarray(q, dtype=np.float64), np.asarray(mu, dtype=np.float64)
+        if not ((q > 0) & (q < 1)).all():
+            raise InvalidInput("`q` must be between 0 and 1", got=repr(q.tolist()), advice="0.025 and 0.975, say.")
+        return np.asarray(self._quantile(q, mu, self._dispersion(dispersion)), dtype=np.float64)
+
+    @abstractmethod
+    def _sample(self, mu: Matrix, dispersion: float, rng: np.random.Generator) -> Matrix: ...
+
+    def sample(self, mu: Any, dispersion: float = 1.0, rng: Any = None) -> Matrix:
+        """One new response for every mean.
+
+        >>> Bernoulli().sample([0.0, 1.0], rng=0)
+        array([0., 1.])
+        """
+        mu = np.asarray(mu, dtype=np.float64)
+        return np.asarray(self._sample(mu, self._dispersion(dispersion), np.random.default_rng(rng)), dtype=np.float64)
+
+    def _dispersion(self, dispersion: float) -> float:
+        """φ, checked."""
+        if self.known_dispersion:
+            if dispersion != 1.0:
+                raise InvalidInput(
+                    f"The dispersion of the {self.name} family must be 1",
+                    got=repr(dispersion),
+                    advice="It is part of the distribution. For counts that vary more, use NegativeBinomial(theta).",
+                )
+        elif not (np.ndim(dispersion) == 0 and dispersion > 0 and np.isfinite(dispersion)):
+            raise InvalidInput("`dispersion` must be a number > 0", got=repr(dispersion), advice="Estimate it first.")
+        return float(dispersion)
+
+
+@dataclass(frozen=True)
+class Gaussian(Family):
+    """N(μ, φ): V = 1, d = (y − μ)².
+
+    >>> Gaussian().unit_deviance([1.0, 2.0], 0.0), Gaussian().default
+    (array([1., 4.]), Identity())
+    """
+
+    name = "gaussian"
+    range = (-np.inf, np.inf)
+    support = "finite numbers"
+    links = ("identity", "log", "inverse", "sqrt")
+    power = 0.0
+
+    @property
+    def canonical(self) -> Link:
+        return Identity()
+
+    @property
+    def default(self) -> Link:
+        return Identity()
+
+    def _inside(self, y: Matrix) -> NDArray[np.bool_]:
+        return np.ones(y.shape, dtype=bool)
+
+    def start(self, y: Any) -> Matrix:
+        """y itself."""
+        return np.asarray(y, dtype=np.float64)
+
+    def variance(self, mu: Any) -> Matrix:
+        return np.ones(np.shape(mu))
+
+    def variance_slope(self, mu: Any) -> Matrix:
+        return np.zeros(np.shape(mu))
+
+    def unit_deviance(self, y: Any, mu: Any) -> Matrix:
+        return np.asarray((np.asarray(y, dtype=np.float64) - mu) ** 2)
+
+    def _log_density(self, y: Matrix, mu: Matrix, dispersion: float) -> Matrix:
+        return np.asarray(-0.5 * ((y - mu) ** 2 / dispersion + np.log(dispersion) + _LOG_2PI))
+
+    def _quantile(self, q: Matrix, mu: Matrix, dispersion: float) -> Matrix:
+        return mu + np.sqrt(dispersion) * special.ndtri(q)
+
+    def _sample(self, mu: Matrix, dispersion: float, rng: np.random.Generator) -> Matrix:
+        return mu + np.sqrt(dispersion) * rng.standard_normal(mu.shape)
+
+
+@dataclass(frozen=True)
+class Bernoulli(Family):
+    """P(y = 1) = μ: V = μ(1 − μ), d = 2[y log(y/μ) + (1 − y) log((1 − y)/(1 − μ))].
+
+    y between 0 and 1 is a share of successes, and its weight the number of trials; the log-likelihood then lacks the
+    binomial coefficient, which no parameter changes.
+
+    >>> Bernoulli().unit_deviance([0.0, 0.5, 1.0], 0.5).round(6)
+    array([1.386294, 0.      , 1.386294])
+    """
+
+    name = "bernoulli"
+    range = (0.0, 1.0)
+    known_dispersion = True
+    support = "0 or 1, or a share between them with the number of trials as weight"
+    links = ("logit", "probit", "cloglog", "cauchit")
+    _advice = "Encode the two classes as 0 and 1; divide successes by trials."
+
+    @property
+    def canonical(self) -> Link:
+        return Logit()
+
+    @property
+    def default(self) -> Link:
+        return Logit()
+
+    def _inside(self, y: Matrix) -> NDArray[np.bool_]:
+        return (y >= 0) & (y <= 1)
+
+    def variance(self, mu: Any) -> Matrix:
+        mu = np.asarray(mu, dtype=np.float64)
+        return np.asarray(mu * (1 - mu))
+
+    def variance_slope(self, mu: Any) -> Matrix:
+        return np.asarray(1 - 2 * np.asarray(mu, dtype=np.float64))
+
+    def unit_deviance(self, y: Any, mu: Any) -> Matrix:
+        y, mu = np.asarray(y, dtype=np.float64), np.asarray(mu, dtype=np.float64)
+        gap = mu - y
+        return 2.0 * (_shared(y, mu, gap) + _shared(1 - y, 1 - mu, -gap))
+
+    def start(self, y: Any) -> Matrix:
+        """(y + ½)/2."""
+        return np.asarray(0.5 * np.asarray(y, dtype=np.float64) + 0.25)
+
+    def _log_density(self, y: Matrix, mu: Matrix, dispersion: float) -> Matrix:
+        return np.asarray(special.xlogy(y, mu) + special.xlog1py(1 - y, -mu))
+
+    def _quantile(self, q: Matrix, mu: Matrix, dispersion: float) -> Matrix:
+        return (q > 1 - mu).astype(np.float64)
+
+    def _sample(self, mu: Matrix, dispersion: float, rng: np.random.Generator) -> Matrix:
+        return (rng.random(mu.shape) < mu).astype(np.float64)
+
+
+def _shared(y: Matrix, mu: Matrix, gap: Matrix) -> Matrix:
+    """y log(y/μ) − y + μ, which is μ at y = 0; `gap` is μ − y, which may be known better than μ and y are."""
+    zero = y == 0
+    safe = np.where(zero, 1.0, y)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        x = gap / safe
+        far = safe * (np.log(safe) - np.log(mu)) + gap
+    return np.where(zero, mu, np.where(np.abs(x) < 0.4, safe * _beyond_log(x), far))
+
+
+@dataclass(frozen=True)
+class Poisson(Family):
+    """Counts with mean μ: V = μ, d = 2[y log(y/μ) − (y − μ)].
+
+    y ≥ 0; whole numbers are not required, since V = μ is all that estimation uses (counts over exposures, say). The
+    log-likelihood is then the same formula with Γ(y + 1) for y!.
+
+    >>> Poisson().unit_deviance([0.0, 3.0], 3.0)
+    array([6., 0.])
+    """
+
+    name = "poisson"
+    range = (0.0, np.inf)
+    known_dispersion = True
+    support = "counts ≥ 0 (whole numbers are not required)"
+    links = _POSITIVE
+    power = 1.0
+
+    @property
+    def canonical(self) -> Link:
+        return Log()
+
+    def _inside(self, y: Matrix) -> NDArray[np.bool_]:
+        return y >= 0
+
+    def variance(self, mu: Any) -> Matrix:
+        return np.asarray(mu, dtype=np.float64)
+
+    def variance_slope(self, mu: Any) -> Matrix:
+        return np.ones(np.shape(mu))
+
+    def unit_deviance(self, y: Any, mu: Any) -> Matrix:
+        y, mu = np.asarray(y, dtype=np.float64), np.asarray(mu, dtype=np.float64)
+        return 2.0 * _shared(y, mu, mu - y)
+
+    def _log_density(self, y: Matrix, mu: Matrix, dispersion: float) -> Matrix:
+        return np.asarray(special.xlogy(y, mu) - mu - special.gammaln(y + 1))
+
+    def _quantile(self, q: Matrix, mu: Matrix, dispersion: float) -> Matrix:
+        from scipy import stats  # half a second
+
+        # Cornish and Fisher's expansion where the rate is so large that SciPy gives up: the error is O(1/√μ)
+        z = special.ndtri(q)
+        large = np.ceil(mu + z * np.sqrt(mu) + (z * z - 4) / 6)
+        return np.where(mu > 1e8, large, stats.poisson.ppf(q, np.minimum(mu, 1e8)))
+
+    def _sample(self, mu: Matrix, dispersion: float, rng: np.random.Generator) -> Matrix:
+        # beyond this the generator refuses
+        return rng.poisson(np.minimum(mu, 9e18)).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Gamma(Family):
+    """Positive responses whose standard deviation grows with μ: V = μ², d = 2[y/μ − 1 − log(y/μ)].
+
+    The shape is 1/φ.
+
+    >>> Gamma().unit_deviance([2.0, 4.0], 2.0).round(6), Gamma().default, Gamma().canonical
+    (array([0.      , 0.613706]), Log(), Inverse())
+    """
+
+    name = "gamma"
+    range = (0.0, np.inf)
+    support = "> 0"
+    links = _POSITIVE
+    power = 2.0
+
+    @property
+    def canonical(self) -> Link:
+        return Inverse()
+
+    def _inside(self, y: Matrix) -> NDArray[np.bool_]:
+        return y > 0
+
+    def variance(self, mu: Any) -> Matrix:
+        return np.asarray(np.asarray(mu, dtype=np.float64) ** 2)
+
+    def variance_slope(self, mu: Any) -> Matrix:
+        return np.asarray(2 * np.asarray(mu, dtype=np.float64))
+
+    def unit_deviance(self, y: Any, mu: Any) -> Matrix:
+        return 2.0 * excess(y, mu)
+
+    def _log_density(self, y: Matrix, mu: Matrix, dispersion: float) -> Matrix:
+        k = 1 / dispersion
+        return np.asarray(k * (np.log(k * y / mu) - y / mu) - np.log(y) - special.gammaln(k))
+
+    def _quantile(self, q: Matrix, mu: Matrix, dispersion: float) -> Matrix:
+        return special.gammaincinv(1 / dispersion, q) * dispersion * mu
+
+    def _sample(self, mu: Matrix, dispersion: float, rng: np.random.Generator) -> Matrix:
+        return rng.gamma(1 / dispersion, dispersion * mu)
+
+
+@dataclass(frozen=True)
+class InverseGaussian(Family):
+    """Positive responses with heavier tails than Gamma's: V = μ³, d = (y − μ)²/(y μ²).
+
+    >>> InverseGaussian().unit_deviance([1.0, 4.0], 2.0)
+    array([0.25, 0.25])
+    """
+
+    name = "inverse_gaussian"
+    range = (0.0, np.inf)
+    support = "> 0"
+    links = _POSITIVE
+    power = 3.0
+
+    @property
+    def canonical(self) -> Link:
+        return Power(-2.0)
+
+    def _inside(self, y: Matrix) -> NDArray[np.bool_]:
+        return y > 0
+
+    def variance(self, mu: Any) -> Matrix:
+        return np.asarray(np.asarray(mu, dtype=np.float64) ** 3)
+
+    def variance_slope(self, mu: Any) -> Matrix:
+        return np.asarray(3 * np.asarray(mu, dtype=np.float64) ** 2)
+
+    def unit_deviance(self, y: Any, mu: Any) -> Matrix:
+        y, mu = np.asarray(y, dtype=np.float64), np.asarray(mu, dtype=np.float64)
+        return np.asarray(((y - mu) / mu) ** 2 / y)
+
+    def _log_density(self, y: Matrix, mu: Matrix, dispersion: float) -> Matrix:
+        return np.asarray(
+            -0.5 * (self.unit_deviance(y, mu) / dispersion + np.log(dispersion) + 3 * np.log(y) + _LOG_2PI)
+        )
+
+    def _quantile(self, q: Matrix, mu: Matrix, dispersion: float) -> Matrix:
+        # y = μ eᵘ has P(Y ≤ y) = Φ(a) + e^(2κ) Φ(−b) with κ = 1/(φμ) and a, b = √κ (e^(u/2) ∓ e^(−u/2))
+        q, mu = np.broadcast_arrays(q, mu)
+        p, root = q.ravel(), 1 / np.sqrt(dispersion * mu.ravel())
+
+        def beyond(u: Matrix, rows: NDArray[np.int64]) -> Matrix:
+            a, b = 2 * root[rows] * np.sinh(u / 2), 2 * root[rows] * np.cosh(u / 2)
+            mirrored = 0.5 * np.exp(-0.5 * a * a) * special.erfcx(b / np.sqrt(2))
+            return np.asarray(special.ndtr(a) + mirrored - p[rows])
+
+        width = np.minimum(3 / root, 1.0)
+        return np.asarray(mu * np.exp(_root(beyond, -width, width)).reshape(q.shape))
+
+    def _sample(self, mu: Matrix, dispersion: float, rng: np.random.Generator) -> Matrix:
+        return rng.wald(mu, 1 / dispersion)
+
+
+@dataclass(frozen=True)
+class NegativeBinomial(Family):
+    """Counts that vary more than Poisson's: V = μ + μ²/θ, a Poisson count whose rate is Gamma with shape θ.
+
+    `theta` is R's; statsmodels' `alpha` is 1/theta, and Poisson is the limit theta → ∞.
+
+    >>> NegativeBinomial(2.0).variance(4.0), NegativeBinomial(2.0)
+    (array(12.), NegativeBinomial(theta=2.0))
+    """
+
+    theta: float = 1.0
+    name = "negative_binomial"
+    range = (0.0, np.inf)
+    known_dispersion = True
+    support = "counts ≥ 0 (whole numbers are not required)"
+    links = _POSITIVE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "theta", _number(self.theta, "`theta` of NegativeBinomial", 0.0, np.inf))
+
+    @property
+    def canonical(self) -> Link:
+        return LogRatio(self.theta)
+
+    def _inside(self, y: Matrix) -> NDArray[np.bool_]:
+        return y >= 0
+
+    def variance(self, mu: Any) -> Matrix:
+        mu = np.asarray(mu, dtype=np.float64)
+        return np.asarray(mu * (1 + mu / self.theta))
+
+    def variance_slope(self, mu: Any) -> Matrix:
+        return np.asarray(1 + 2 * np.asarray(mu, dtype=np.float64) / self.theta)
+
+    def unit_deviance(self, y: Any, mu: Any) -> Matrix:
+        # ½d = y log(1 + u) + θ log(1 + v) with
+        #   u = θ(y − μ)/(μ(y + θ)),  v = (μ − y)/(y + θ);  yu + θv = θ(y − μ)²/(μ(y + θ)) is the leading term,
+        # of which log(1 + u) − u and log(1 + v) − v take half: no cancellation where y ≈ μ.
+        y, mu, theta = np.asarray(y, dtype=np.float64), np.asarray(mu, dtype=np.float64), self.theta
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            u, v = theta * (y - mu) / (mu * (y + theta)), (mu - y) / (y + theta)
+            near = u * (y - mu) - y * _beyond_log(u) - theta * _beyond_log(v)
+            far = special.xlog1py(y, u) + theta * np.log1p(v)
+        return 2.0 * np.where(y == mu, 0.0, np.where((np.abs(u) < 0.3) & (np.abs(v) < 0.3), near, far))
+
+    def _log_density(self, y: Matrix, mu: Matrix, dispersion: float) -> Matrix:
+        theta = self.theta
+        coefficient = special.gammaln(y + theta) - special.gammaln(y + 1) - special.gammaln(theta)
+        return np.asarray(coefficient - special.xlog1py(y, theta / mu) - theta * np.log1p(mu / theta))
+
+    def _quantile(self, q: Matrix, mu: Matrix, dispersion: float) -> Matrix:
+        from scipy import stats
+
+        return stats.nbinom.ppf(q, self.theta, self.theta / (self.theta + mu))
+
+    def _sample(self, mu: Matrix, dispersion: float, rng: np.random.Generator) -> Matrix:
+        rate = rng.gamma(self.theta, mu / self.theta)
+        return rng.poisson(np.minimum(rate, 9e18)).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Tweedie(Family):
+    """Sums of a Poisson number of Gamma amounts, zero with positive probability: V = μ^power, 1 < power < 2.
+
+    ½d = y^(2−p)/((1 − p)(2 − p)) − y μ^(1−p)/(1 − p) + μ^(2−p)/(2 − p). The number of amounts has mean
+    λ = μ^(2−p)/(φ(2 − p)), each amount shape (2 − p)/(p − 1) and scale φ(p − 1)μ^(p−1).
+
+    >>> Tweedie(1.5).unit_deviance([0.0, 4.0], 4.0)
+    array([8., 0.])
+    """
+
+    power: float = 1.5  # type: ignore[misc]
+    name = "tweedie"
+    range = (0.0, np.inf)
+    support = "≥ 0"
+    links = _POSITIVE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "power", _number(self.power, "`power` of Tweedie", 1.0, 2.0))
+
+    @property
+    def canonical(self) -> Link:
+        return Power(1 - self.power)
+
+    def _inside(self, y: Matrix) -> NDArray[np.bool_]:
+        return y >= 0
+
+    def variance(self, mu: Any) -> Matrix:
+        return np.asarray(np.asarray(mu, dtype=np.float64) ** self.power)
+
+    def variance_slope(self, mu: Any) -> Matrix:
+        return np.asarray(self.power * np.asarray(mu, dtype=np.float64) ** (self.power - 1))
+
+    def unit_deviance(self, y: Any, mu: Any) -> Matrix:
+        # With t = y/μ, L = log t and c = 2 − p:  ½d = μᶜ (e^{cL} − 1 − c(t − 1))/(c(c − 1)), whose series in L is
+        # Σ_{k ≥ 2} (1 + c + ... + c^{k−2}) Lᵏ/k!.
+        y, mu, c = np.asarray(y, dtype=np.float64), np.asarray(mu, dtype=np.float64), 2.0 - self.power
+        x = (y - mu) / mu
+        with np.errstate(divide="ignore"):
+            L = np.where(np.abs(x) < 0.5, np.log1p(x), np.log(y) - np.log(mu))
+        h = np.clip(L, -0.5, 0.5)
+        series, term, geometric = np.zeros(np.shape(h)), h.copy(), 0.0
+        for k in range(2, 18):
+            term, geometric = term * h / k, geometric * c + 1.0
+            series = series + geometric * term
+        far = (np.expm1(c * L) - c * x) / (c * (c - 1))
+        return np.asarray(2.0 * mu**c * np.where(np.abs(L) < 0.5, series, far))
+
+    def _parts(self, mu: Matrix, dispersion: float) -> tuple[Matrix, float, Matrix]:
+        """Mean number of amounts, their shape and their scale."""
+        p = self.power
+        return mu ** (2 - p) / (dispersion * (2 - p)), (2 - p) / (p - 1), dispersion * (p - 1) * mu ** (p - 1)
+
+    def _log_density(self, y: Matrix, mu: Matrix, dispersion: float) -> Matrix:
+        y, mu = np.broadcast_arrays(y, mu)
+        rate, shape, scale = self._parts(mu, dispersion)
+        found = -rate
+        some = y > 0
+        if some.any():
+            rate, scale, y = rate[some], scale[some], y[some]
+            # the n-th term of the sum over the number of amounts is largest near n = y^(2−p)/(φ(2 − p))
+            peak = y ** (2 - self.power) / (dispersion * (2 - self.power))
+
+            def log_term(n: Matrix) -> Matrix:
+                return (
+                    n * np.log(rate) - rate - special.gammaln(n + 1)
+                    + special.xlogy(n * shape - 1, y / scale) - y / scale - special.gammaln(n * shape) - np.log(scale)
+                )  # fmt: skip
+
+            found = found.copy()
+            found[some] = _log_sum(log_term, peak, 1 / np.sqrt(1 + shape), 1 / np.sqrt(1 + shape))
+        return found
+
+    def _cdf(self, x: Matrix, mu: Matrix, dispersion: float) -> Matrix:
+        rate, shape, scale = self._parts(mu, dispersion)
+
+        def log_term(n: Matrix) -> Matrix:
+            with np.errstate(divide="ignore"):
+                return n * np.log(rate) - rate - special.gammaln(n + 1) + np.log(special.gammainc(n * shape, x / scale))
+
+        return np.exp(-rate) + np.exp(_log_sum(log_term, rate, 1.0, 1 / np.sqrt(1 + shape)))
+
+    def _quantile(self, q: Matrix, mu: Matrix, dispersion: float) -> Matrix:
+        q, mu = np.broadcast_arrays(q, mu)
+        found = np.zeros(q.shape)
+        # the mass at zero is below no other quantile
+        some = np.flatnonzero(q.ravel() > np.exp(-self._parts(mu, dispersion)[0]).ravel())
+        if len(some):
+            p, m = q.ravel()[some], mu.ravel()[some]
+            ends = np.log(m) - 1, np.log(m) + 1
+            found.reshape(-1)[some] = np.exp(
+                _root(lambda u, rows: self._cdf(np.exp(u), m[rows], dispersion) - p[rows], *ends)
+            )
+        return found
+
+    def _sample(self, mu: Matrix, dispersion: float, rng: np.random.Generator) -> Matrix:
+        rate, shape, scale = self._parts(mu, dispersion)
+        amounts = rng.poisson(rate)
+        return np.where(amounts > 0, rng.gamma(np.maximum(amounts, 1) * shape, scale), 0.0)
+
+
+def _log_sum(log_term: Any, peak: Matrix, width: float, fine: float) -> Matrix:
+    """log Σ_{n ≥ 1} exp(log_term(n)), whose terms are largest near `peak` and fall like a normal density there.
+
+    The window has ten standard deviations width·√peak and twenty terms on each side. Where the terms change over many
+    n (fine·√peak), every s-th of them counts s times: the trapezoidal rule, exact to rounding for such functions.
+    """
+    centre = np.maximum(np.round(peak), 1.0)
+    half = np.ceil(10 * width * np.sqrt(centre)) + 20
+    stride = np.maximum(np.floor(0.25 * fine * np.sqrt(centre)), 1.0)
+    first = np.maximum(centre - half, 1.0)
+    offset = log_term(centre)
+    offset = np.where(np.isfinite(offset), offset, 0.0)
+    total = np.zeros(np.shape(peak))
+    for step in range(int(((centre + half - first) / stride).max(initial=0.0)) + 1):
+        total = total + np.exp(np.minimum(log_term(first + step * stride) - offset, LARGEST))
+    with np.errstate(divide="ignore"):
+        return np.asarray(offset + np.log(stride * total))
+
+
+def _root(f: Any, low: Matrix, high: Matrix) -> Matrix:
+    """The zeros of increasing functions f(x, rows), x (n,): regula falsi, and every third step a bisection.
+
+    `low` and `high` are guesses on both sides of the zeros, and are moved apart until they are.
+    """
+    rows = np.arange(len(high))
+    low, high = low.copy(), high.copy()
+    while (over := (below := f(low, rows)) > 0).any():
+        low = np.where(over, low - 2 * (high - low), low)
+    while (short := (above := f(high, rows)) < 0).any():
+        high = np.where(short, high + 2 * (high - low), high)
+    found = high.copy()
+    for step in range(200):
+        a, b, fa, fb = low[rows], high[rows], below[rows], above[rows]
+        x = middle = 0.5 * (a + b)
+        if step % 3 < 2:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                secant = b - fb * (b - a) / (fb - fa)
+            x = np.where((secant > a) & (secant < b), secant, middle)
+        fx = f(x, rows)
+        negative = fx < 0
+        # Illinois: an end that stays counts half, so that the other moves, too
+        low[rows], high[rows] = np.where(negative, x, a), np.where(negative, b, x)
+        below[rows], above[rows] = np.where(negative, fx, 0.5 * fa), np.where(negative, 0.5 * fb, fx)
+        found[rows] = x
+        rows = rows[(high[rows] - low[rows] > 1e-13 * np.maximum(np.abs(x), 1.0)) & (fx != 0)]
+        if not len(rows):
+            break
+    return found
+
+
+def _number(value: Any, what: str, low: float, high: float) -> float:
+    if isinstance(value, (bool, str)) or np.ndim(value) != 0 or not low < value < high:
+        bound = f"> {low:g}" if np.isinf(high) else f"between {low:g} and {high:g}"
+        advice = "Poisson() is the limit." if np.isinf(high) else "Poisson() is 1 and Gamma() is 2."
+        raise InvalidInput(f"{what} must be a number {bound}", got=repr(value), advice=advice)
+    return float(value)
+
+
+_NAMES: dict[str, Family] = {
+    family.name: family
+    for family in (Gaussian(), Bernoulli(), Poisson(), Gamma(), InverseGaussian(), NegativeBinomial(), Tweedie())
+}
+# What other libraries call them: R, statsmodels, scikit-learn.
+_ALIASES: dict[str, Family] = {
+    "normal": Gaussian(),
+    "binomial": Bernoulli(),
+    "logistic": Bernoulli(),
+    "negativebinomial": NegativeBinomial(),
+    "negbin": NegativeBinomial(),
+    "nbinom": NegativeBinomial(),
+    "inversegaussian": InverseGaussian(),
+    "inverse.gaussian": InverseGaussian(),
+    "wald": InverseGaussian(),
+}
+
+
+def family_of(family: Any) -> Family:
+    """The family of this name, or the family itself.
+
+    >>> family_of("poisson"), family_of("binomial"), family_of(NegativeBinomial(2.0))
+    (Poisson(), Bernoulli(), NegativeBinomial(theta=2.0))
+    >>> family_of("weibull")
+    Traceback (most recent call last):
+    mercer.errors.InvalidInput: `family` must be one of 'bernoulli', 'gamma', 'gaussian', 'inverse_gaussian', \
+'negative_binomial', 'poisson', 'tweedie', or a Family, got 'weibull'. Choose one of these.
+    """
+    if isinstance(family, Family):
+        return family
+    if isinstance(family, str):
+        key = family.strip().lower().replace("-", "_").replace(" ", "_")
+        found = _NAMES.get(key) or _ALIASES.get(key)
+        if found is not None:
+            return found
+    advice = "Choose one of these."
+    if isinstance(family, type) and issubclass(family, Family):
+        advice = f"Pass an instance: {family.__name__}()."
+    raise InvalidInput(
+        f"`family` must be one of {', '.join(map(repr, sorted(_NAMES)))}, or a Family", got=repr(family), advice=advice
+    )
