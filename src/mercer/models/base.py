@@ -124,6 +124,8 @@ def resolve_kernel(kernel: Any, X: Any) -> Kernel:
     if callable(kernel) and not isinstance(kernel, type):
         try:
             made = kernel(X.raw if isinstance(X, Points) else X)
+        except InvalidInput:
+            raise
         except TypeError as error:
             raise InvalidInput(
                 "`kernel` must be a kernel or a rule X → kernel",
