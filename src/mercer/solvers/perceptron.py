@@ -1,0 +1,351 @@
+"""The kernel perceptron (lecture 002): f = Σ_{s ∈ S} yₛ k(xₛ, ·), where S are the examples it was wrong about.
+
+Examples are learnt from one after the other, and computed many at a time: the values of f at a chunk are one product
+with the support set as it was before, and what the chunk's own mistakes change is a loop over its own kernel values.
+All of it is float64, whatever the points are, so that every decision is the one that `values` stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput
+from mercer.kernels.base import Kernel, join
+from mercer.kernels.block import squared_norms
+from mercer.kernels.points import Points
+from mercer.kernels.tiling import spans
+from mercer.rkhs.expansion import Expansion
+from mercer.rkhs.space import finite, hilbert
+
+Matrix = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+CHUNK = 1024
+"""Examples whose kernel values among themselves are computed at once."""
+SEGMENT = 2048
+"""Support vectors that are kept together, in the layout that products need."""
+ROWS = 8192
+"""Rows of explicit features between two looks at the clock."""
+
+
+def functions_of(classes: int) -> int:
+    """How many functions tell so many classes apart: one for two of them, else one each."""
+    return 1 if classes == 2 else classes
+
+
+def changes(codes: Index, guesses: Index, functions: int) -> Matrix:
+    """What mistakes add to the coefficients, one row each: ±1, or 1 for the class and −1 for the guess."""
+    if functions == 1:
+        return np.where(codes == 1, 1.0, -1.0)[:, None]
+    D = np.zeros((len(codes), functions))
+    D[np.arange(len(codes)), codes] = 1.0
+    D[np.arange(len(codes)), guesses] = -1.0
+    return D
+
+
+def joined(x: Points | None, z: Points) -> Points:
+    """Two point sets as one, x first; positions among the same points stay known."""
+    if x is None:
+        return z
+    known = x.index is not None and z.index is not None and x.among == z.among
+    return Points(join(x, z), np.concatenate([x.index, z.index]) if known else None, x.among if known else None)
+
+
+def product(kernel: Kernel, points: Points, others: Points, coef: Matrix) -> Matrix:
+    """K(points, others)·coef in float64, tile by tile."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = kernel.multiply(kernel.pair(points, others, np.float64), np.ascontiguousarray(coef))
+    return finite(values, "Values of f")
+
+
+class Learnt(NamedTuple):
+    """What a perceptron knows: a new value after each chunk, so that an interrupt leaves one or the other.
+
+    Attributes
+    ----------
+    segments : the support vectors, in the order in which they were added.
+    rows, codes : their positions in the stream and their classes, shape (s,).
+    coef : their coefficients, shape (s, functions).
+    late : Σ time·(change of the coefficients), the time being the number of examples before; same shape.
+    slots, guesses, times : of each update its support vector, the class that was guessed, and its time (voted only).
+    seen, mistakes : how many examples there were, and on how many f was wrong.
+    """
+
+    segments: tuple[Points, ...]
+    rows: Index
+    codes: Index
+    coef: Matrix
+    late: Matrix
+    slots: Index
+    guesses: Index
+    times: Index
+    seen: int = 0
+    mistakes: int = 0
+
+    @classmethod
+    def nothing(cls, functions: int) -> Learnt:
+        """f = 0."""
+        none = np.empty(0, dtype=np.int64)
+        zero = np.empty((0, functions))
+        return cls((), none, none, zero, zero, none, none, none)
+
+    def slots_of(self, rows: Index) -> Index:
+        """The support vector that each row is, or −1."""
+        if not len(self.rows) or rows.min() > self.rows[-1] == self.rows.max():
+            return np.full(len(rows), -1)
+        order = np.argsort(self.rows)
+        at = np.minimum(np.searchsorted(self.rows, rows, sorter=order), len(order) - 1)
+        return np.where(self.rows[order[at]] == rows, order[at], -1)
+
+    def after(self, points: Points, rows: Index, codes: Index, guesses: Index, order: Index, voted: bool) -> Learnt:
+        """With what was learnt from visiting the points in this order: guesses ≥ 0 were mistakes."""
+        wrong = np.flatnonzero(guesses >= 0)
+        seen, mistakes = self.seen + len(order), self.mistakes + len(wrong)
+        if not len(wrong):
+            return self._replace(seen=seen)
+        at, times = order[wrong], self.seen + wrong
+        D = changes(codes[at], guesses[wrong], self.coef.shape[1])
+        slots = self.slots_of(rows[at])
+        new = slots < 0
+        slots[new] = len(self.rows) + np.arange(int(new.sum()))
+        more = np.zeros((int(new.sum()), D.shape[1]))
+        coef, late = np.concatenate([self.coef, more]), np.concatenate([self.late, more])
+        coef[slots] += D
+        late[slots] += times[:, None] * D
+        segments = self.segments
+        if new.any():
+            fresh = points.take(at[new])
+            if segments and segments[-1].n + fresh.n <= SEGMENT:
+                segments, fresh = segments[:-1], joined(segments[-1], fresh)
+            segments = (*segments, fresh)
+        learnt = self._replace(
+            segments=segments,
+            rows=np.concatenate([self.rows, rows[at[new]]]),
+            codes=np.concatenate([self.codes, codes[at[new]]]),
+            coef=coef,
+            late=late,
+            seen=seen,
+            mistakes=mistakes,
+        )
+        if not voted:
+            return learnt
+        return learnt._replace(
+            slots=np.concatenate([self.slots, slots]),
+            guesses=np.concatenate([self.guesses, guesses[wrong]]),
+            times=np.concatenate([self.times, times]),
+        )
+
+
+class OnlinePerceptron:
+    """The perceptron that keeps every example it was wrong about.
+
+    Parameters
+    ----------
+    kernel : what similar means.
+    classes : how many there are.
+    variant : "plain" for the last function, "averaged" for the mean of all functions on the way, "voted" for their
+        votes.
+    """
+
+    chunk = CHUNK
+
+    def __init__(self, kernel: Kernel, classes: int, variant: str = "plain") -> None:
+        self.kernel, self.variant, self.functions = kernel, variant, functions_of(classes)
+        self.learnt = Learnt.nothing(self.functions)
+        self.anchor: Points | None = None  # where f = 0 is written as 0·k(x, ·)
+
+    @property
+    def seen(self) -> int:
+        return self.learnt.seen
+
+    @property
+    def mistakes(self) -> int:
+        return self.learnt.mistakes
+
+    @property
+    def rows(self) -> Index:
+        return self.learnt.rows
+
+    def learn(self, points: Points, codes: Index, rows: Index) -> int:
+        """Learn from a chunk of examples, in their order: how many of them were mistakes."""
+        from mercer._loops import perceptron as loops
+
+        self._begin(points)
+        F = np.ascontiguousarray(self._sum(points, self.learnt.coef).T)
+        K = self.kernel(points, dtype=np.float64)
+        order, guesses = np.arange(points.n), np.empty(points.n, dtype=np.int64)
+        mistakes: int = loops.sweep(K, order, codes, F, guesses)
+        self.learnt = self.learnt.after(points, rows, codes, guesses, order, self.variant == "voted")
+        return mistakes
+
+    def passes(self, points: Points, codes: Index) -> Callable[[Index], int]:
+        """For points whose kernel matrix is kept: a function that visits them in an order, from f = 0 on."""
+        from mercer._loops import perceptron as loops
+
+        self._begin(points)
+        K, F = self.kernel(points, dtype=np.float64), np.zeros((self.functions, points.n))
+        rows = np.arange(points.n)
+
+        def visit(order: Index) -> int:
+            guesses = np.empty(len(order), dtype=np.int64)
+            mistakes: int = loops.sweep(K, order, codes, F, guesses)
+            self.learnt = self.learnt.after(points, rows, codes, guesses, order, self.variant == "voted")
+            return mistakes
+
+        return visit
+
+    def values(self, points: Points) -> Matrix:
+        """f at m points, shape (m, functions); where they vote, the mean vote."""
+        return self._votes(points) if self.variant == "voted" else self._sum(points, self.coef)
+
+    @property
+    def coef(self) -> Matrix:
+        """The coefficients of f, or of the mean of all functions on the way, shape (s, functions)."""
+        learnt = self.learnt
+        return learnt.coef if self.variant != "averaged" else learnt.coef - learnt.late / max(1, learnt.seen)
+
+    def support(self) -> Points | None:
+        """The support vectors, in the order in which they were added."""
+        found = None
+        for segment in self.learnt.segments:
+            found = joined(found, segment)
+        return found
+
+    def expansion(self) -> Expansion:
+        """f as an element of the Hilbert space."""
+        return expansion(self.kernel, self.support(), self.coef, self.anchor)
+
+    def _begin(self, points: Points) -> None:
+        if self.anchor is None:
+            self.anchor = points.take(slice(0, 1))
+
+    def _sum(self, points: Points, coef: Matrix) -> Matrix:
+        total, start = np.zeros((points.n, self.functions)), 0
+        for segment in self.learnt.segments:
+            total += product(self.kernel, points, segment, coef[start : start + segment.n])
+            start += segment.n
+        return total
+
+    def _votes(self, points: Points) -> Matrix:
+        from mercer._loops import perceptron as loops
+
+        learnt, support = self.learnt, self.support()
+        out = np.zeros((points.n, self.functions))
+        lives = np.diff(learnt.times, prepend=0, append=learnt.seen).astype(np.float64)
+        for span in spans(points.n, CHUNK):
+            K = np.zeros((span.stop - span.start, 1))
+            if support is not None:
+                K = self.kernel(points.take(span), support, dtype=np.float64)
+            loops.votes(K, learnt.slots, learnt.codes[learnt.slots], learnt.guesses, lives, out[span])
+        return out / max(1, learnt.seen)
+
+
+def expansion(kernel: Kernel, support: Points | None, coef: Matrix, anchor: Points | None) -> Expansion:
+    """Σ cᵢ k(xᵢ, ·) for coefficients (s, functions); one function has them as a vector. f = 0 needs a point too."""
+    if support is None:
+        support, coef = anchor, np.zeros((1, coef.shape[1]))
+    return Expansion(kernel, support, coef[:, 0] if coef.shape[1] == 1 else coef)
+
+
+class PrimalPerceptron:
+    """The perceptron on explicit features: weights W (functions, d) and constants b, and no support vectors.
+
+    An intercept is one more column of ones: the kernel xᵀz + 1.
+    """
+
+    chunk = ROWS
+
+    def __init__(self, d: int, classes: int, variant: str, intercept: bool) -> None:
+        self.variant, self.intercept, self.functions = variant, intercept, functions_of(classes)
+        self.seen = self.mistakes = 0
+        # W, b and their Σ time·change, in one array: a chunk makes a new one.
+        self.weights = np.zeros((2, self.functions, d + 1))
+        self.updates: list[Index] = []
+
+    @property
+    def rows(self) -> Index:
+        """Positions of the examples it was wrong about, each once, in that order."""
+        visited = np.concatenate([np.empty(0, dtype=np.int64), *self.updates])
+        return visited[np.sort(np.unique(visited, return_index=True)[1])]
+
+    def learn(self, X: Any, codes: Index, rows: Index) -> int:
+        """Learn from rows of features, dense or CSR, in their order: how many of them were mistakes."""
+        from mercer._loops import perceptron as loops
+
+        # |wᵀx| is at most the number of mistakes times the largest ‖x‖², and so is no weight larger.
+        if not (float(squared_norms(X).max()) + 1) * (self.seen + X.shape[0]) ** 2 < np.finfo(np.float64).max:
+            raise InvalidInput("‖x‖² must fit float64", got="an overflow", advice="Rescale the columns of X.")
+        guesses = np.empty(X.shape[0], dtype=np.int64)
+        parts = self.weights.copy()
+        (W, late), (b, late_b) = (np.ascontiguousarray(p) for p in (parts[..., :-1], parts[..., -1:]))
+        state = W, b, late, late_b, self.seen, int(self.intercept), guesses
+        if sp.issparse(X):
+            # Index types differ by the size of the matrix: one is enough for the loop.
+            at = X.indices.astype(np.int64, copy=False), X.indptr.astype(np.int64, copy=False)
+            mistakes: int = loops.sweep_sparse(X.data.astype(np.float64, copy=False), *at, codes, *state)
+        else:
+            mistakes = loops.sweep_rows(X, codes, *state)
+        parts[0, :, :-1], parts[0, :, -1:], parts[1, :, :-1], parts[1, :, -1:] = W, b, late, late_b
+        self.weights = parts
+        if mistakes:
+            self.updates.append(rows[guesses >= 0])
+        self.seen, self.mistakes = self.seen + X.shape[0], self.mistakes + mistakes
+        return mistakes
+
+    @property
+    def coef(self) -> Matrix:
+        """The weights, and the constant last, shape (functions, d + 1)."""
+        W, late = self.weights
+        return W if self.variant != "averaged" else W - late / max(1, self.seen)
+
+    def values(self, X: Any) -> Matrix:
+        """f at m rows, shape (m, functions)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return finite(np.asarray(X @ self.coef[:, :-1].T + self.coef[:, -1]), "Values of f")
+
+
+def mistake_bound(u: Expansion, points: Points, codes: Index, classes: int, rows: Index) -> float:
+    """‖u‖²·max k(x, x)/(min y·u(x))² over these examples: no perceptron makes more mistakes on them (lecture 002).
+
+    With several classes u is one function each, y·u(x) is by how much that of the class exceeds all others, ‖u‖² the
+    sum of their squares, and the bound twice as large, since an update moves two functions.
+    """
+    functions = functions_of(classes)
+    if not isinstance(u, Expansion):
+        raise InvalidInput("`u` must be an Expansion", got=type(u).__name__, advice="Such as model.function_.")
+    if u.tail is not None:
+        raise InvalidInput(
+            "`u` must lie in the Hilbert space of the kernel",
+            got="a function with a tail (an intercept)",
+            advice="Leave it out, or give the kernel a constant: k + mc.Constant(1.0).",
+        )
+    coef = u.coef.reshape(len(u), -1).astype(np.float64)
+    if coef.shape[1] != functions:
+        raise InvalidInput(
+            f"`u` must be {functions} function{'s' * (functions > 1)} for {classes} classes",
+            got=f"coefficients of shape {u.coef.shape}",
+            advice="One column per class; for two classes a single function, positive on the second.",
+        )
+    kernel = hilbert(u.kernel)
+    values = product(kernel, points, u.points, coef)
+    if functions == 1:
+        margins = np.where(codes == 1, values[:, 0], -values[:, 0])
+    else:
+        own = values[np.arange(len(codes)), codes]
+        values[np.arange(len(codes)), codes] = -np.inf
+        margins = own - values.max(axis=1)
+    worst = int(margins.argmin())
+    if not margins[worst] > 0:
+        raise InvalidInput(
+            "`u` must separate the classes, y·u(x) > 0 on every row",
+            got=f"{margins[worst]:.3g} in row {rows[worst]}",
+            advice="The theorem is about separable data: take another u, or a kernel that separates it.",
+        )
+    squared = float(np.sum(np.square(u.norm())))
+    largest = float(np.max(kernel.diagonal(points)))
+    return (1 if functions == 1 else 2) * squared * largest / float(margins[worst]) ** 2

@@ -1,0 +1,252 @@
+"""Perceptrons on a budget: what a stream without end leaves behind fits a fixed memory.
+
+`Projectron` replaces an example by its projection on the span of the support set, where that is near or the budget is
+spent. `Forgetron` forgets the oldest example, after it has shrunk all of them so far that this does little harm.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import lapack, solve_triangular
+
+from mercer.kernels import tiling
+from mercer.kernels.base import Kernel
+from mercer.kernels.points import Points
+from mercer.memory import budget as memory_budget
+from mercer.memory import within
+from mercer.rkhs.expansion import Expansion
+from mercer.solvers.perceptron import Index, Matrix, expansion, functions_of, joined, product
+
+CHUNK = 512
+"""Examples whose kernel values are computed at once."""
+BLOCK = 128
+"""Rows of a triangle that are multiplied at once."""
+
+
+class Basis(NamedTuple):
+    """What a Projectron knows: support vectors, their positions, and the coordinates of f in their span.
+
+    Attributes
+    ----------
+    points, rows : the support vectors (None where there are none yet) and their positions, shape (s,).
+    W, late : the coordinates of f, and Σ time·(their change), shape (functions, budget).
+    numbers : examples seen, mistakes, the largest k(x, x), and a number that only the Forgetron needs.
+    """
+
+    points: Points | None
+    rows: Index
+    W: Matrix
+    late: Matrix
+    numbers: Matrix
+
+
+class Projectron:
+    """Projectron++ with a hard budget, in an orthonormal basis of what the support set spans.
+
+    With the Cholesky factor L of the support set's Gram matrix, φ(x) = L⁻¹k(x) are the coordinates of x's projection,
+    and f(x) = wᵀφ(x): a perceptron with explicit features, whose number grows while there is room. What is outside the
+    span has the squared length k(x, x) − ‖φ(x)‖².
+
+    Parameters
+    ----------
+    kernel : what similar means.
+    classes : how many there are.
+    budget : support vectors at the most.
+    eta : a mistake whose part outside the span is at most this, in units of the largest √k(x, x), is projected.
+    averaged : whether f is the mean of all functions on the way.
+    """
+
+    chunk = 2 * CHUNK
+
+    def __init__(self, kernel: Kernel, classes: int, budget: int, eta: float, averaged: bool) -> None:
+        self.kernel, self.functions, self.eta, self.averaged = kernel, functions_of(classes), eta, averaged
+        within(16 * budget**2, memory_budget(), f"A budget of {budget:,} support vectors", "Lower `max_support`.")
+        self.L = np.zeros((budget, budget))  # rows beyond the support set are no one's yet
+        self._inverse = np.empty((0, 0))  # of the others, where it is known
+        zero = np.zeros((self.functions, budget))
+        self.learnt = Basis(None, np.empty(0, dtype=np.int64), zero, zero, np.zeros(4))
+        self.anchor: Points | None = None
+
+    @property
+    def seen(self) -> int:
+        return int(self.learnt.numbers[0])
+
+    @property
+    def mistakes(self) -> int:
+        return int(self.learnt.numbers[1])
+
+    @property
+    def rows(self) -> Index:
+        return self.learnt.rows
+
+    def learn(self, points: Points, codes: Index, rows: Index) -> int:
+        """Learn from a chunk of examples, in their order: how many of them were mistakes."""
+        from mercer._loops import perceptron as loops
+
+        self.anchor = self.anchor or points.take(slice(0, 1))
+        n, s, budget = points.n, len(self.rows), len(self.L)
+        basis = self.learnt
+        phi = self._coordinates(points)
+        diagonal = np.asarray(self.kernel.diagonal(points), dtype=np.float64)
+        K = self.kernel(points, dtype=np.float64) if s < budget else np.empty((1, 1))
+        W, late, numbers = basis.W.copy(), basis.late.copy(), basis.numbers.copy()
+        guesses, added = np.empty(n, dtype=np.int64), np.empty(min(n, budget - s) + 1, dtype=np.int64)
+        size, mistakes = loops.project(
+            phi, s, K, diagonal, codes, self.L, W, late, float(self.eta), numbers, guesses, added
+        )
+        support, where = basis.points, basis.rows
+        if size > s:
+            new = added[: size - s]
+            support, where = joined(support, points.take(new)), np.concatenate([where, rows[new]])
+        self.learnt = Basis(support, where, W, late, numbers)
+        return int(mistakes)
+
+    def values(self, points: Points) -> Matrix:
+        """f at m points, shape (m, functions)."""
+        support = self.learnt.points
+        return np.zeros((points.n, self.functions)) if support is None else self._sum(points, support)
+
+    def _sum(self, points: Points, support: Points) -> Matrix:
+        return product(self.kernel, points, support, self.coef)
+
+    @property
+    def coef(self) -> Matrix:
+        """The coefficients of f, shape (s, functions)."""
+        s = len(self.rows)
+        W = self.learnt.W - self.learnt.late / max(1, self.seen) if self.averaged else self.learnt.W
+        if not s:
+            return np.empty((0, self.functions))
+        return np.asarray(solve_triangular(self.L[:s, :s], W[:, :s].T, lower=True, trans="T"))
+
+    def support(self) -> Points | None:
+        return self.learnt.points
+
+    def expansion(self) -> Expansion:
+        """f as an element of the Hilbert space."""
+        return expansion(self.kernel, self.support(), self.coef, self.anchor)
+
+    def _coordinates(self, points: Points) -> Matrix:
+        """φ = L⁻¹k for every point, shape (n, budget), of which those of the support set are filled."""
+        support, budget = self.learnt.points, len(self.L)
+        if support is None:
+            return np.zeros((points.n, budget))
+        s = support.n
+        if len(self._inverse) != s:
+            # Pivots are not small, so that the inverse is as good as solving, and a product is much faster.
+            self._inverse = np.ascontiguousarray(lapack.dtrtri(self.L[:s, :s], lower=1)[0])
+        K, inverse = self.kernel(points, support, dtype=np.float64), self._inverse
+        phi = np.empty((points.n, budget)) if s == budget else np.zeros((points.n, budget))
+
+        def work(rows: slice, share: int) -> None:
+            for part in tiling.spans(s, BLOCK):  # what is above the diagonal is 0
+                np.matmul(K[rows, : part.stop], inverse[part, : part.stop].T, out=phi[rows, part])
+
+        tiling.stripes(points.n, work)
+        return phi
+
+    def __getstate__(self) -> dict[str, Any]:
+        own = slice(0, len(self.rows))
+        return self.__dict__ | {"L": self.L[own, own], "budget": len(self.L), "_inverse": np.empty((0, 0))}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        budget, own = state.pop("budget"), state["L"]
+        state["L"] = np.zeros((budget, budget))
+        state["L"][: len(own), : len(own)] = own
+        self.__dict__.update(state)
+
+
+class Queue(NamedTuple):
+    """What a Forgetron knows: its support vectors, the oldest first.
+
+    Attributes
+    ----------
+    points, rows : the support vectors (None where there are none) and their positions, shape (s,).
+    codes, others : their classes and what had been guessed, shape (s,).
+    coef, sigma : their coefficients, shape (functions, s), and the size of these, shape (s,).
+    numbers : examples seen, mistakes, the largest k(x, x), and what forgetting has cost.
+    """
+
+    points: Points | None
+    rows: Index
+    codes: Index
+    others: Index
+    coef: Matrix
+    sigma: Matrix
+    numbers: Matrix
+
+
+class Forgetron:
+    """The self-tuned Forgetron: after a mistake beyond the budget all coefficients shrink, and the oldest one goes.
+
+    Parameters
+    ----------
+    kernel : what similar means.
+    classes : how many there are.
+    budget : support vectors at the most.
+    """
+
+    chunk = CHUNK
+
+    def __init__(self, kernel: Kernel, classes: int, budget: int) -> None:
+        self.kernel, self.functions, self.budget = kernel, functions_of(classes), budget
+        none = np.empty(0, dtype=np.int64)
+        self.learnt = Queue(None, none, none, none, np.empty((self.functions, 0)), np.empty(0), np.zeros(4))
+        self.anchor: Points | None = None
+
+    @property
+    def seen(self) -> int:
+        return int(self.learnt.numbers[0])
+
+    @property
+    def mistakes(self) -> int:
+        return int(self.learnt.numbers[1])
+
+    @property
+    def rows(self) -> Index:
+        return self.learnt.rows
+
+    def learn(self, points: Points, codes: Index, rows: Index) -> int:
+        """Learn from a chunk of examples, in their order: how many of them were mistakes."""
+        from mercer._loops import perceptron as loops
+
+        self.anchor = self.anchor or points.take(slice(0, 1))
+        known, n = self.learnt, points.n
+        s = len(known.rows)
+        pool = joined(known.points, points)
+        K = self.kernel(pool, dtype=np.float64)
+        classes, others = np.concatenate([known.codes, codes]), np.concatenate([known.others, codes])
+        sigma, C = np.zeros(s + n), np.zeros((self.functions, s + n))
+        sigma[:s], C[:, :s] = known.sigma, known.coef
+        queue, guesses = np.arange(s + n), np.empty(n, dtype=np.int64)
+        numbers = known.numbers.copy()
+        head, held, mistakes = loops.forget(
+            K, np.diagonal(K).copy(), s, classes, others, sigma, C, queue, s, self.budget, numbers, guesses
+        )
+        if mistakes:
+            left = queue[head : head + held]
+            where = np.concatenate([known.rows, rows])[left]
+            self.learnt = Queue(pool.take(left), where, classes[left], others[left], C[:, left], sigma[left], numbers)
+        else:
+            self.learnt = known._replace(numbers=numbers)
+        return int(mistakes)
+
+    def values(self, points: Points) -> Matrix:
+        """f at m points, shape (m, functions)."""
+        support = self.learnt.points
+        if support is None:
+            return np.zeros((points.n, self.functions))
+        return product(self.kernel, points, support, self.coef)
+
+    @property
+    def coef(self) -> Matrix:
+        """The coefficients of f, shape (s, functions)."""
+        return np.ascontiguousarray(self.learnt.coef.T)
+
+    def support(self) -> Points | None:
+        return self.learnt.points
+
+    def expansion(self) -> Expansion:
+        """f as an element of the Hilbert space."""
+        return expansion(self.kernel, self.support(), self.coef, self.anchor)
