@@ -2,7 +2,7 @@
 
 All separate the same points. Only the SVM says which of the lines it wants: the one farthest from the points. An
 outlier on the right side moves least squares, not the SVM. Run `python examples/which_hyperplane.py`; the picture is
-out/which_hyperplane.png. (Perceptron and logistic regression are scikit-learn's.)
+out/which_hyperplane.png.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
-from sklearn.linear_model import LogisticRegression, Perceptron
 
 import mercer as mc
 
@@ -25,11 +24,11 @@ def lines(X: np.ndarray, y: np.ndarray) -> dict[str, tuple[np.ndarray, float, st
     """w and b of every method's line."""
     found = {}
     for name, model, color in (
-        ("perceptron", Perceptron(random_state=1), GREEN),
-        ("logistic regression", LogisticRegression(C=1.0), GOLD),
+        ("perceptron", mc.Perceptron(max_iter=1000, shuffle=True, random_state=1), GREEN),
+        ("logistic regression", mc.LogisticRegression(alpha=1.0), GOLD),
     ):
         model.fit(X, y)
-        found[name] = model.coef_[0], float(model.intercept_[0]), color
+        found[name] = np.ravel(model.coef_), float(np.ravel(model.intercept_)[0]), color
     least = mc.Ridge(alpha=0.0).fit(X, y)
     found["least squares"] = least.coef_, least.intercept_, BLUE
     svm = mc.SVC(mc.Linear(), C=1e3, tol=1e-6).fit(X, y)

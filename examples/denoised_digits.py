@@ -1,0 +1,65 @@
+"""Noise taken off digits by kernel PCA: scores along the leading components, and the digit they belong to.
+
+A digit has scores along the components of other digits; the noise on it has hardly any, for nothing in the digits
+looks like it. The pre-image of the scores is the picture whose feature vector is nearest to them. PCA (the linear
+kernel, with the number of components that suits it best) does the same in a plane; the learned map of scikit-learn's
+KernelPCA goes from scores to pictures by ridge regression. Run `python examples/denoised_digits.py`; the picture is
+out/denoised_digits.png.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.decomposition import KernelPCA
+
+import mercer as mc
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+SIGMA, COMPONENTS, PLANES, NOISE = 2.0, 120, 18, 0.25
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the picture")
+    out = parser.parse_args().out
+    rng = np.random.default_rng(0)
+    X, y = load_digits(return_X_y=True)
+    order = rng.permutation(len(X))
+    X, y = X[order] / 16, y[order]
+    train, clean, labels = X[:1000], X[1000:1300], y[1000:1300]
+    noisy = clean + NOISE * rng.normal(size=clean.shape)
+    models = {
+        f"PCA,\n{PLANES} components": mc.KernelPCA(mc.Linear(), n_components=PLANES),
+        "kernel PCA,\nlearned map": KernelPCA(
+            COMPONENTS, kernel="rbf", gamma=0.5 / SIGMA**2, fit_inverse_transform=True, alpha=0.1
+        ),
+        "kernel PCA,\nnearest\nfeature vector": mc.KernelPCA(mc.Gaussian(SIGMA), n_components=COMPONENTS),
+    }
+    pictures = {"clean": clean, "with noise": noisy}
+    for name, model in models.items():
+        pictures[name] = model.fit(train).inverse_transform(model.transform(noisy))
+    shown = [int(np.flatnonzero(labels == digit)[0]) for digit in range(10)]
+    figure, axes = plt.subplots(len(pictures), 11, figsize=(11, 5.2), layout="constrained")
+    for row, (name, images) in zip(axes, pictures.items()):
+        error = float(((images - clean) ** 2).mean())
+        row[0].text(1.0, 0.5, name if name == "clean" else f"{name}\n{error:.4f}", ha="right", va="center", fontsize=9)
+        for axis, i in zip(row[1:], shown):
+            axis.imshow(images[i].reshape(8, 8), cmap="gray_r", vmin=0, vmax=1)
+        for axis in row:
+            axis.set_axis_off()
+        print(f"{' '.join(name.split()):>36}: mean squared distance from the clean digits {error:.4f}")
+    figure.suptitle(f"Digits that no model was trained on; {COMPONENTS} components of 1000 others", fontsize=11)
+    out.mkdir(exist_ok=True)
+    figure.savefig(out / "denoised_digits.png", dpi=150)
+    print(f"The picture: {out / 'denoised_digits.png'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""Least squares classifies, but every far point pulls its line; logistic regression forgets them (lecture 003).
+
+Points far on their own side, where no one doubts the class, turn the line of least squares. Of three classes in a row
+the one in the middle is masked: its one-hot output is hardly ever the largest. Logistic regression minds neither. Run
+`python examples/least_squares_outliers.py`; the picture is out/least_squares_outliers.png.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+
+import mercer as mc
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.colors import ListedColormap
+
+INK, RED, BLUE, GREEN = "#222222", "#c0392b", "#2471a3", "#1e8449"
+COLORS = np.array([BLUE, RED, GREEN])
+
+
+def two(rng: np.random.Generator, far: bool) -> tuple[np.ndarray, np.ndarray]:
+    X = np.vstack([rng.normal((-1.2, 0.8), 0.7, (40, 2)), rng.normal((1.2, -0.2), 0.7, (40, 2))])
+    y = np.repeat([0, 1], 40)
+    if far:
+        X, y = np.vstack([X, rng.normal((7.0, -5.0), 0.5, (12, 2))]), np.append(y, np.ones(12, dtype=int))
+    return X, y
+
+
+def three(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    X = np.vstack([rng.normal((c, c), 0.5, (40, 2)) for c in (-3.0, 0.0, 3.0)])
+    return X, np.repeat([0, 1, 2], 40)
+
+
+def regions(axis: plt.Axes, model: object, X: np.ndarray, y: np.ndarray, title: str) -> None:
+    low, high = X.min(axis=0) - 1, X.max(axis=0) + 1
+    G = np.meshgrid(np.linspace(low[0], high[0], 300), np.linspace(low[1], high[1], 300))
+    label = model.fit(X, y).predict(np.column_stack([g.ravel() for g in G])).reshape(300, 300)
+    k = len(np.unique(y))
+    axis.pcolormesh(*G, label, cmap=ListedColormap(COLORS[:k].tolist()), vmin=0, vmax=k - 1, alpha=0.18, shading="auto")
+    axis.scatter(*X.T, s=16, color=COLORS[y], edgecolor=INK, lw=0.4)
+    wrong = int((model.predict(X) != y).sum())
+    axis.set(xlabel="x₁", ylabel="x₂")
+    axis.set_title(f"{title}: {wrong} of {len(y)} wrong", fontsize=10)
+    print(f"{title}: {wrong} of {len(y)} wrong")
+
+
+def main() -> None:
+    plt.rcParams.update({"font.size": 10, "axes.edgecolor": INK})
+    figure, axes = plt.subplots(2, 3, figsize=(13, 8), layout="constrained")
+    plain, far = (two(np.random.default_rng(5), far=more) for more in (False, True))
+    row = three(np.random.default_rng(6))
+    for line, name in enumerate(("Least squares", "Logistic regression")):
+        for column, (X, y), what in ((0, plain, ""), (1, far, ", far points"), (2, row, ", three in a row")):
+            model = mc.LeastSquaresClassifier(alpha=1e-6) if line == 0 else mc.LogisticRegression(alpha=1e-2)
+            regions(axes[line, column], model, X, y, f"{name}{what}")
+    path = Path("out/least_squares_outliers.png")
+    path.parent.mkdir(exist_ok=True)
+    figure.savefig(path, dpi=130)
+    print(f"the picture is {path}")
+
+
+if __name__ == "__main__":
+    main()

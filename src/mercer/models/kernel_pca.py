@@ -1,0 +1,309 @@
+"""Kernel principal component analysis: the directions of largest variance in feature space."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from mercer import gram
+from mercer.errors import InvalidInput
+from mercer.gram import Gram
+from mercer.gram.centers import choose_centers
+from mercer.kernels import tiling
+from mercer.kernels.custom import Precomputed
+from mercer.kernels.points import Points, take
+from mercer.kernels.rules import median_gaussian
+from mercer.memory import budget as memory_budget
+from mercer.models.base import KernelEstimator, Matrix, _columns, resolve_kernel, shown, training_points, weights
+from mercer.models.kernel_ridge import KernelRidge
+from mercer.problems.objective import LeastSquares
+from mercer.rkhs.expansion import Expansion
+from mercer.rkhs.preimage import ENTRIES, gaps, preimage, vectors
+from mercer.rkhs.space import same_points
+from mercer.rkhs.tail import Tail
+from mercer.solvers import leading
+from mercer.solvers.eigen import Spectrum
+from mercer.solvers.leading import Principal
+from mercer.solvers.nystrom import default_centers
+
+INVERSES = ("distance", "regression", "nearest")
+# The mean of so many nearest points is the other start of the way to a pre-image.
+NEIGHBOURS = 5
+# Rows whose leave-one-out error chooses the penalty of the map from scores to points, and among which penalties.
+ROWS, PENALTIES = 1000, tuple(10.0**e for e in range(-8, 2))
+# Scores within this share of the largest are equal: the first of them decides on the sign.
+TIE = 1e-6
+
+
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):  # type: ignore[misc]
+    """Principal components in feature space: orthonormal functions f₁, f₂, … whose values vary most over the points.
+
+    fⱼ = Σ cᵢⱼ k(xᵢ, ·) with eigenvectors of the centred Gram matrix as coefficients; the scores of a point are
+    fⱼ(x) − ⟨fⱼ, μ⟩ = ⟨fⱼ, phi(x) − μ⟩, where μ is the mean of the training points in feature space. With `Linear()`
+    this is PCA. The sign of a component makes its largest score positive.
+
+    Parameters
+    ----------
+    kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
+    n_components : how many components; None takes all with a variance above rounding.
+    inverse : how `inverse_transform` finds points for scores. "distance", the point whose feature vector is nearest:
+        what a pre-image is, with nothing to train and nothing to choose, and exact for `Linear()`. "regression", kernel
+        ridge regression from scores to points: one product of matrices, also for kernels without derivatives.
+        "nearest", the nearest of the training points, which may be any objects.
+    solver : "auto", "eigen" (all eigenvalues), "krylov" (the leading ones, by products with K) or "nystrom". "auto"
+        takes the fastest exact one within memory, computes K anew in each product where it does not fit, and takes
+        Nyström centres for very many points; `status_` says which and why.
+    n_centers, centers : for Nyström: how many, and "uniform", "kmeans", "pivoted" or the points themselves.
+    tol : the relative residual ‖Gu − λu‖/λ at which "krylov" stops; eigenvalues are as exact, or better.
+    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
+    random_state : for random starts and centres; the same number gives the same fit.
+
+    Attributes
+    ----------
+    kernel_ : the kernel that was used.
+    function_ : the t components as an `Expansion`, orthonormal in the Hilbert space; its values are the scores.
+    mean_ : the mean μ of the points in feature space, an `Expansion` (with Nyström: its projection on the centres).
+    dual_coef_ : the coefficients of the components, shape (n, t).
+    eigenvalues_ : of the centred Gram matrix, descending, shape (t,): the sums of the squared scores.
+    explained_variance_ : the variance of every score, eigenvalues over n − 1.
+    explained_variance_ratio_ : its share of the whole variance in feature space, which is known without the other
+        eigenvalues: (1/n) Σ k(xᵢ, xᵢ) − ‖μ‖².
+    n_components_, solver_, status_, residual_ : how many, how they were found, and ‖Gu − λu‖/λ at the most.
+
+    >>> import numpy as np, mercer as mc
+    >>> angle = np.linspace(0, 2 * np.pi, 60, endpoint=False)
+    >>> ring = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> X = np.vstack([ring, 3 * ring])                                            # two rings around the origin
+    >>> scores = mc.KernelPCA(mc.Polynomial(2), n_components=3).fit_transform(X)
+    >>> bool(scores[60:, 2].max() < 0 < scores[:60, 2].min())                      # the third one is the radius
+    True
+    >>> model = mc.KernelPCA(mc.Gaussian(0.5), n_components=10).fit(X)
+    >>> near = model.inverse_transform(model.transform([[1.3, 0.0], [0.0, 2.6]]))   # back to the rings
+    >>> np.linalg.norm(near, axis=1).round(1)
+    array([1., 3.])
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        n_components: int | None = None,
+        inverse: str = "distance",
+        solver: str = "auto",
+        n_centers: int | None = None,
+        centers: Any = "uniform",
+        tol: float = 1e-8,
+        budget: Any = None,
+        random_state: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.inverse = inverse
+        self.solver = solver
+        self.n_centers = n_centers
+        self.centers = centers
+        self.tol = tol
+        self.budget = budget
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the components of n points X; y is not used.
+
+        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. (Not where
+        rows are drawn: the choice of Nyström centres.)
+        """
+        self._fit(X, sample_weight)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[Any]:
+        """`fit` and the scores of X, shape (n, t), without computing K again where it is stored."""
+        whole = self._fit(X, sample_weight)
+        if not whole:
+            return self.transform(X)
+        return (self._values - self._offsets).astype(self.function_.coef.dtype, copy=False)
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """The scores of m points, shape (m, t): the coordinates of phi(x) − μ along the components."""
+        points = self._queries(X)
+        return self.function_(points)
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Points for scores of shape (m, t), as `inverse` says: shape (m, d); or training objects, for "nearest".
+
+        Scores of a noisy point along the leading components are those of a point without much of its noise, so that
+        `inverse_transform(transform(X))` removes it.
+        """
+        check_is_fitted(self)
+        Z = self._scores(X)
+        self._check_parameters()
+        if self.inverse == "regression":
+            if not hasattr(self, "_regression"):
+                required = "inverse='regression' learns its map in `fit`"
+                raise InvalidInput(required, got="another `inverse` there", advice="Refit.")
+            return self._regression.predict(Z)
+        points, coef = self._all.points, self._all.coef.astype(np.float64)
+        if self.inverse == "nearest":
+            return take(points.raw, self._nearest(Z, 1)[:, 0])
+        centres = vectors(self.kernel_, points)
+        found = np.empty((len(Z), centres.shape[1]))
+        for rows in tiling.spans(len(Z), max(1, ENTRIES // points.n)):
+            targets = Expansion(self.kernel_, points, coef @ np.vstack([Z[rows].T, np.ones(len(Z[rows]))]))
+            near = self._nearest(Z[rows], min(NEIGHBOURS, points.n))
+            starts = centres[near[:, 0]], centres[near].mean(axis=1)
+            better = gaps(targets, starts[1]) < gaps(targets, starts[0])
+            found[rows] = preimage(targets, np.where(better[:, None], starts[1], starts[0]))
+        return found.astype(self.function_.coef.dtype, copy=False)
+
+    def reconstruction_error(self, X: Any) -> NDArray[Any]:
+        """‖phi(x) − μ‖² − Σ scores²: the squared distance of phi(x) to the components' plane through μ, shape (m,).
+
+        Points unlike all training points are far from it. Known to rounding of k(x, x).
+
+        >>> import numpy as np, mercer as mc
+        >>> X = np.column_stack([np.arange(5.0), np.arange(5.0)])                         # points of a line
+        >>> mc.KernelPCA(mc.Linear(), n_components=1).fit(X).reconstruction_error([[1.0, 1.0], [2.0, 0.0]]).round(9)
+        array([0., 2.])
+        """
+        points = self._queries(X)
+        pairwise = any(isinstance(leaf, Precomputed) and leaf.K is None for leaf in self.kernel_.leaves)
+        if pairwise and not same_points(points, self.function_.points):
+            raise InvalidInput(
+                "A distance needs k(z, z) of the queries, which a matrix of queries against training points lacks",
+                got="bare Precomputed()",
+                advice="Use Precomputed(K) with the matrix of all points, and positions in it as X.",
+            )
+        values = self._all(points).astype(np.float64)
+        scores, mean = values[:, :-1] - self._offsets, values[:, -1]
+        squared = self.kernel_.diag(points).astype(np.float64) - 2 * mean + self._mean_square
+        squared -= np.einsum("ij,ij->i", scores, scores)
+        return np.maximum(squared, 0.0).astype(self.function_.coef.dtype, copy=False)
+
+    # -- inside ---------------------------------------------------------------------------------------------------
+
+    def _fit(self, X: Any, sample_weight: Any) -> bool:
+        """Fit; whether all rows took part."""
+        self._check_parameters()
+        self.__dict__.pop("_regression", None)  # of an earlier fit
+        points = training_points(X)
+        w = weights(sample_weight, points.n)
+        n = points.n
+        if w is not None and not w.all():
+            points, w = points.take(np.flatnonzero(w)), w[w > 0]
+        self.kernel_ = resolve_kernel(self.kernel, points)
+        self.kernel_.touch(points)
+        _columns(self, X, reset=True)
+        t = self.n_components
+        if points.n == 1:
+            raise InvalidInput(
+                "Principal components need two points at least", got="n_samples = 1", advice="Pass more rows."
+            )
+        if t is not None and t >= points.n:
+            raise InvalidInput(
+                f"`n_components` must be at most n − 1 = {points.n - 1}: centring takes one direction away",
+                got=str(t),
+                advice="n_components=None takes all there are.",
+            )
+        total = float(points.n if w is None else w.sum())
+        if total <= 1.0:
+            raise InvalidInput(
+                "`sample_weight` counts rows, so that its sum must be > 1", got=f"{total:.4g}", advice="Multiply by n."
+            )
+        K = gram.of(self.kernel_, points, budget=self.budget)
+        found = self._solve(K, None if w is None else np.sqrt(w))
+        if not found.converged:
+            warnings.warn(found.status, ConvergenceWarning, stacklevel=3)
+        self._keep(found, found.points or points, K.dtype, total)
+        if self.inverse == "regression":
+            scores = self._values - self._offsets if found.points is None else self.function_(points)
+            self._regression = self._learn(scores.astype(np.float64), vectors(self.kernel_, points), w)
+        return points.n == n and found.points is None
+
+    def _learn(self, scores: Matrix, X: Matrix, w: Matrix | None) -> KernelRidge:
+        """Kernel ridge regression from scores to points, with the penalty of least leave-one-out error on some rows."""
+        kernel = median_gaussian(scores)
+        some = np.sort(np.random.default_rng(self.random_state).permutation(len(X))[:ROWS])
+        Y, roots = X[some], None if w is None else np.sqrt(w[some])
+        K = gram.of(kernel, scores[some])
+        spectrum = Spectrum(LeastSquares(K, Y, np.ones(Y.shape[1]), roots, np.ones((len(some), 1))))
+        s = 1.0 if roots is None else roots[:, None]
+        errors = [float(((s * spectrum.at(a).leave_one_out(Y)) ** 2).sum()) for a in PENALTIES]
+        alpha = PENALTIES[int(np.argmin(errors))]
+        return KernelRidge(kernel, alpha=alpha, fit_intercept=True, budget=self.budget).fit(scores, X, w)
+
+    def _solve(self, K: Gram, roots: Matrix | None) -> Principal:
+        limit, t = memory_budget(self.budget), self.n_components
+        solver, why = leading.choose(K, t, self.solver, limit)
+        rng = np.random.default_rng(self.random_state)
+        if solver == "nystrom":
+            m = default_centers(K.shape[0], limit) if self.n_centers is None else self.n_centers
+            return leading.on_centers(K, choose_centers(K, m, self.centers, rng=rng), t, roots, self.budget, why)
+        operator = leading.Centred(K, roots)
+        if solver == "krylov" and t is not None:
+            return leading.krylov(operator, t, tol=self.tol, rng=rng, why=why)
+        return leading.decompose(operator, t, limit, why)
+
+    def _keep(self, found: Principal, points: Points, dtype: np.dtype[Any], total: float) -> None:
+        scores = found.values - found.offsets
+        sizes = np.abs(scores)
+        deciding = (sizes >= (1 - TIE) * sizes.max(axis=0)).argmax(axis=0)
+        signs = np.where(scores[deciding, np.arange(scores.shape[1])] < 0, -1.0, 1.0)
+        coef = (found.coef * signs).astype(dtype, copy=False)
+        self._values, self._offsets = found.values * signs, found.offsets * signs
+        self._mean_values, self._mean_square = found.mean_values, found.mean_square
+        # The mean as one more column: a query is compared with the points once.
+        self._all = Expansion(self.kernel_, points, np.column_stack([coef, found.mean.astype(dtype, copy=False)]))
+        self.function_ = Expansion(self.kernel_, self._all.points, coef, Tail.constant(-self._offsets))
+        self.mean_ = Expansion(self.kernel_, self._all.points, self._all.coef[:, -1])
+        self.dual_coef_ = self.function_.coef
+        self.eigenvalues_ = found.eigenvalues
+        self.explained_variance_ = found.eigenvalues / (total - 1)
+        self.explained_variance_ratio_ = found.eigenvalues / found.total
+        self.n_components_ = self._n_features_out = len(found.eigenvalues)
+        self.solver_, self.status_, self.residual_ = found.solver, found.status, found.residual
+
+    def _nearest(self, Z: Matrix, count: int) -> NDArray[np.int64]:
+        """The training points (or centres) nearest to μ + Σ zⱼfⱼ in feature space, nearest first, shape (m, count)."""
+        points = self._all.points
+        own = self.kernel_.diag(points).astype(np.float64) - 2 * self._mean_values
+        near = np.empty((len(Z), count), np.int64)
+        for rows in tiling.spans(len(Z), max(1, ENTRIES // points.n)):
+            # ‖phi(x) − P‖² − ‖P‖² = k(x, x) − 2 P(x)
+            squared = own - 2 * Z[rows] @ self._values.T
+            some = np.argpartition(squared, count - 1, axis=1)[:, :count]
+            order = np.argsort(np.take_along_axis(squared, some, 1), axis=1, kind="stable")
+            near[rows] = np.take_along_axis(some, order, 1)
+        return near
+
+    def _scores(self, X: Any) -> Matrix:
+        """Checked scores, shape (m, t)."""
+        required = f"Scores must be finite numbers of shape (m, {self.n_components_})"
+        try:
+            Z = np.asarray(X, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(required, got=str(error), advice="Pass what `transform` returned.") from None
+        if Z.ndim != 2 or Z.shape[1] != self.n_components_:
+            raise InvalidInput(required, got=f"shape {Z.shape}", advice="Pass what `transform` returned.")
+        if not np.isfinite(Z).all():
+            raise InvalidInput(required, got="NaN or infinity", advice="Pass what `transform` returned.")
+        return Z
+
+    def _check_parameters(self) -> None:
+        t = self.n_components
+        if t is not None and (isinstance(t, bool) or not isinstance(t, (int, np.integer)) or t < 1):
+            raise InvalidInput(
+                "`n_components` must be a whole number ≥ 1, or None for all", got=shown(t), advice="Such as 2."
+            )
+        if isinstance(self.tol, bool) or not isinstance(self.tol, (int, float, np.number)) or not 0 < self.tol < 1:
+            raise InvalidInput("`tol` must be a number in (0, 1)", got=shown(self.tol), advice="1e-8 is the default.")
+        if self.inverse not in INVERSES:
+            raise InvalidInput(
+                f"`inverse` must be one of {', '.join(map(repr, INVERSES))}",
+                got=shown(self.inverse),
+                advice="'distance' is the default.",
+            )
