@@ -55,10 +55,21 @@ _HOME = {
     "mercer.models.neighbors": "KernelNeighborsClassifier KernelNeighborsRegressor",
     "mercer.models.conformal": "ConformalRegressor",
     "mercer.models.svr": "KernelQuantileRegressor NuSVR SVR",
+    "mercer.models.least_squares_classifier": "LeastSquaresClassifier",
+    "mercer.models.perceptron": "KernelPerceptron Perceptron",
+    "mercer.models.logistic": "KernelLogisticRegression LogisticRegression",
+    "mercer.models.glm": "GLM KernelGLM",
+    "mercer.models.discriminants": "FisherDiscriminant LinearDiscriminant",
+    "mercer.models.kernel_discriminants": "KernelDiscriminant KernelFisherDiscriminant",
+    "mercer.models.kernel_pca": "KernelPCA",
     "mercer.models.tune": "tune",
+    "mercer.models.separation": "Separable",
     "mercer.errors": "InvalidInput RuleBroken",
 }
-_MODULES = ("features", "gram", "kernels", "models", "plot", "rkhs", "testing")
+_MODULES = {name: f"mercer.{name}" for name in "features gram kernels models plot rkhs testing".split()} | {
+    "families": "mercer.problems.families",
+    "links": "mercer.problems.links",
+}
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
 
 __all__ = [*sorted(_NAMES), *_MODULES]
@@ -68,7 +79,7 @@ def __getattr__(name: str) -> _Any:
     if name in _NAMES:
         value = getattr(_import_module(_NAMES[name]), name)
     elif name in _MODULES:
-        value = _import_module(f"mercer.{name}")
+        value = _import_module(_MODULES[name])
     else:
         raise AttributeError(f"module 'mercer' has no attribute {name!r}{_hint(name)}")
     globals()[name] = value

@@ -3,7 +3,7 @@
 A solver does not know how many steps it will take, but its gap falls about as fast on a logarithmic scale all the way:
 log(first gap/gap)/log(first gap/tol) is the share that is done. One problem is `STEPS` tasks, told as that share grows
 (and now and then where it does not, so that a callback is heard and may stop the fit); several are a task each.
-Each of these tasks carries a `Progress` (iteration, gap, objective, support, seconds) as metadata["progress"].
+Each of these tasks carries a `Progress` (gap, objective, and what the solver adds) as metadata["progress"].
 """
 
 from __future__ import annotations
@@ -14,17 +14,27 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from mercer.kernels import tiling
-from mercer.solvers import smo
 
 STEPS = 200
 """Tasks of a problem that is told of in steps."""
 HEARTBEAT = 1.0
 """Seconds after which a step is told though the gap has not fallen."""
+
+
+class Progress(Protocol):
+    """Where an iteration is, as any solver tells it."""
+
+    @property
+    def gap(self) -> float: ...
+    @property
+    def objective(self) -> float: ...
+    @property
+    def detail(self) -> str: ...
 
 
 class Watch:
@@ -57,9 +67,9 @@ class Task:
     def __init__(self, watch: Watch, context: Any, own: bool) -> None:
         self.watch, self.context, self.own = watch, context, own
         self.told, self.last, self.first = 0, time.perf_counter(), 0.0
-        self.progress: smo.Progress | None = None
+        self.progress: Progress | None = None
 
-    def __call__(self, progress: smo.Progress) -> bool:
+    def __call__(self, progress: Progress) -> bool:
         """Tell the steps up to here; False where a callback asks to stop."""
         self.progress = progress
         self.first = self.first or progress.gap
@@ -104,16 +114,14 @@ def watched(model: Any, problems: int | None, X: Any, y: Any, sample_weight: Any
 class Listeners:
     """A caller's progress and callbacks, from one thread at a time; what stops one problem stops all of them."""
 
-    def __init__(
-        self, progress: Callable[[smo.Progress], bool] | None, watch: Watch | None, go_on: bool = True
-    ) -> None:
+    def __init__(self, progress: Callable[[Any], bool] | None, watch: Watch | None, go_on: bool = True) -> None:
         self.progress, self.watch, self.lock, self.go_on = progress, watch, threading.Lock(), go_on
 
     def begin(self, steps: bool) -> Task | None:
         with self.lock:
             return None if self.watch is None else self.watch.task(steps)
 
-    def told(self, task: Task | None, progress: smo.Progress) -> bool:
+    def told(self, task: Task | None, progress: Progress) -> bool:
         """Whether to go on."""
         if tiling.stopped():
             return False
@@ -202,12 +210,12 @@ class _Line:
     began: float
     written: float = -np.inf
     first: tuple[float, float] | None = None
-    last: smo.Progress | None = None
+    last: Progress | None = None
     done: int = 0
     text: str = ""
     fresh: bool = False
 
-    def tell(self, model: Any, progress: smo.Progress, context: Any) -> None:
+    def tell(self, model: Any, progress: Progress, context: Any) -> None:
         now = time.perf_counter()
         total, since, share, of = context.parent.max_subtasks, self.began, None, ""
         if context.task_name == "problem":
@@ -222,7 +230,7 @@ class _Line:
         left = f", about {(now - since) * (1 - share) / share:.1f} s left" if share and share < 1 else ""
         self.text = (
             f"{type(model).__name__}:{done}{of} objective {progress.objective:.6g}, gap {progress.gap:.1e} (to "
-            f"{model.tol:g}), {progress.support} support vectors, {now - self.began:.1f} s{left}"
+            f"{model.tol:g}), {progress.detail}, {now - self.began:.1f} s{left}"
         )
         self.fresh |= progress is not self.last
         self.last = progress

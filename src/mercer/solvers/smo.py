@@ -75,6 +75,11 @@ class Progress:
     support: int
     seconds: float
 
+    @property
+    def detail(self) -> str:
+        """What only this method knows, in words."""
+        return f"{self.support} support vectors"
+
 
 @dataclass(frozen=True, eq=False)
 class Optimum:

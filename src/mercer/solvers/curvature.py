@@ -1,0 +1,182 @@
+"""The second derivative of a risk as a system: (A*WA + alpha) d = g, factorised for weights W = w∘loss'' ≥ 0.
+
+Features and centres factorise a matrix of their own size; a Gram matrix B = alpha I + √W K √W, whose eigenvalues are at
+least alpha however small the weights (W⁻¹ is never formed).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from copy import copy
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sla
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mercer.problems.spaces import Element, FeatureSpace, GramSpace, NystromSpace, Space
+from mercer.solvers.cholesky import CholeskyFactor
+
+Matrix = NDArray[np.float64]
+# From so many points on a Gram matrix is factorised in float32 first: conjugate gradients mend the digits.
+HALF = 1500
+# Systems of up to so many multiply-adds are made anew for nearly every step.
+CHEAP = 1e7
+# Features up to so many are factorised; more of them are scaled by the diagonal.
+WIDE = 4000
+# Nyström systems of more multiply-adds than this see a sample of the rows, so many per centre.
+EXACT, PER_CENTER = 1e10, 12
+
+
+class System(ABC):
+    """(A*WA + alpha) d = g: solved, exactly or nearly so.
+
+    Attributes
+    ----------
+    exact : whether to rounding; otherwise it is a preconditioner.
+    patience : it serves more steps as long as each lowers the excess by this factor; less where it is cheap to make.
+    """
+
+    exact: bool = True
+    patience: float = 0.1
+
+    @abstractmethod
+    def solve(self, g: Element) -> Element:
+        """d, with its values."""
+
+
+class FeatureSystem(System):
+    """By the Cholesky factor of ZᵀWZ + alpha, Z = [X, P], scaled to a unit diagonal; where it is singular, by its
+    eigenvectors: then the shortest of all solutions."""
+
+    def __init__(self, space: FeatureSpace | NystromSpace, H: Matrix, alpha: float, *, exact: bool = True) -> None:
+        self.space, self.exact = space, exact
+        self.patience = 1e-3 if space.n * space.size**2 <= CHEAP else 0.1
+        H = H.copy()
+        m = space.size
+        if isinstance(space, FeatureSpace) and alpha == 0:  # what a constant column leaves of itself is rounding
+            total = float(np.trace(H[m:, m:])) if len(H) > m else 0.0
+            lost = np.flatnonzero(np.diagonal(H)[:m] <= (8 * np.finfo(float).eps * space.mean) ** 2 * total)
+            H[lost], H[:, lost] = 0.0, 0.0
+        H.flat[: m * len(H) : len(H) + 1] += alpha
+        diagonal = np.diagonal(H).copy()
+        self.scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+        H *= self.scale
+        H *= self.scale[:, None]
+        self.H = H
+        self.vectors: Matrix | None = None
+        try:
+            self.L = sla.cholesky(H, lower=True, check_finite=False)
+            singular = np.diagonal(self.L).min(initial=1.0) ** 2 < 1e2 * len(H) * np.finfo(float).eps
+        except np.linalg.LinAlgError:
+            singular = True
+        if singular:
+            values, vectors = sla.eigh(H, check_finite=False)
+            used = values > 1e2 * len(H) * np.finfo(float).eps * max(values[-1], 1e-300)
+            self.vectors = vectors[:, used] / np.sqrt(values[used])
+
+    @property
+    def rank(self) -> int:
+        return len(self.H) if self.vectors is None else self.vectors.shape[1]
+
+    def seen_from(self, space: FeatureSpace | NystromSpace, *, exact: bool) -> FeatureSystem:
+        """The same system for another set of points, whose curvature it nearly is."""
+        other = copy(self)
+        other.space, other.exact, other.patience = space, exact, 0.1
+        return other
+
+    def apply(self, G: Matrix) -> Matrix:
+        """(ZᵀWZ + alpha)⁻¹ G, shape (size + p, t)."""
+        G = self.scale[:, None] * G
+        if self.vectors is not None:
+            found = self.vectors @ (self.vectors.T @ G)
+        else:
+            found = sla.cho_solve((self.L, True), G, check_finite=False)
+        return np.asarray(self.scale[:, None] * found)
+
+    def inverse(self) -> Matrix:
+        """(ZᵀWZ + alpha)⁻¹, or the pseudo-inverse of what is singular."""
+        return self.apply(np.eye(len(self.H)))
+
+    def solve(self, g: Element) -> Element:
+        d = self.apply(np.vstack([g.coef, g.tail]))
+        m = self.space.size
+        return self.space.element(d[:m], d[m:])
+
+
+class Diagonal(System):
+    """Scaled by the diagonal of ZᵀWZ + alpha alone: for features too many to factorise."""
+
+    exact = False
+
+    def __init__(self, space: FeatureSpace, W: Matrix, alpha: float) -> None:
+        self.space = space
+        X = space.X
+        squares = X.multiply(X) if sp.issparse(X) else np.square(X)
+        diagonal = np.asarray(squares.T @ W).ravel() - 2.0 * space.mean * np.asarray(X.T @ W).ravel()
+        diagonal += space.mean**2 * W.sum() + alpha
+        tail = np.square(space.tail).T @ W
+        self.diagonal = np.where(diagonal > 0, diagonal, 1.0), np.where(tail > 0, tail, 1.0)
+
+    def solve(self, g: Element) -> Element:
+        main, tail = self.diagonal
+        return self.space.element(g.coef / main[:, None], g.tail / tail[:, None])
+
+
+class GramSystem(System):
+    """By the Cholesky factor of B = alpha I + √W K √W.
+
+    With v the values of d: d = (g − W v)/alpha and B √W v = √W K g + alpha √W P b.
+    """
+
+    def __init__(self, space: GramSpace, W: Matrix, alpha: float, dtype: type = np.float64) -> None:
+        self.space, self.alpha, self.exact = space, alpha, dtype is np.float64
+        self.roots = np.sqrt(W)
+        K = space.gram.fresh(dtype)
+        s: NDArray[Any] = self.roots.astype(dtype)
+        K *= s[:, None]
+        K *= s
+        self.factor = CholeskyFactor(K, alpha, self.roots, space.tail if space.tail.shape[1] else None)
+
+    def solve(self, g: Element) -> Element:
+        s, factor, alpha = self.roots[:, None], self.factor, self.alpha
+        values = self.space.penalised(g).values  # K g
+        y = factor.solve_system(s * values)
+        tail = np.zeros_like(g.tail)
+        if factor.V is not None:
+            tail = sla.cho_solve(factor.inner, g.tail - factor.P.T @ y) / alpha
+            y = y + alpha * (factor.V @ tail)
+        return self.space.element((g.coef - s * y) / alpha, tail)
+
+
+def system(space: Space, W: Matrix, alpha: float, *, precise: bool = False) -> System:
+    """The system of a space for these weights: exact where that is cheap or wanted, else a preconditioner."""
+    if isinstance(space, FeatureSpace):
+        if space.size > WIDE and not precise:
+            return Diagonal(space, W, alpha)
+        return FeatureSystem(space, space.normal_matrix(W, precise=precise), alpha)
+    if isinstance(space, NystromSpace):
+        return _of_centres(space, W, alpha, precise)
+    assert isinstance(space, GramSpace)
+    if space.n > HALF and not precise:
+        try:
+            return GramSystem(space, W, alpha, np.float32)
+        except np.linalg.LinAlgError:
+            pass  # float32 has not the digits
+    return GramSystem(space, W, alpha)
+
+
+def _of_centres(space: NystromSpace, W: Matrix, alpha: float, precise: bool) -> FeatureSystem:
+    """ΦᵀWΦ + alpha over all rows, or over a sample of them drawn by weight."""
+    n, m, p = space.n, space.size, space.tail.shape[1]
+    count = PER_CENTER * m
+    if not precise and n * m**2 > EXACT and count < n // 2 and W.sum() > 0:
+        index = np.sort(np.random.default_rng(0).choice(n, count, p=W / W.sum()))
+        Z = np.hstack([space.Phi.features(index), space.tail[index]])
+        return FeatureSystem(space, float(W.sum()) / count * (Z.T @ Z).astype(np.float64), alpha, exact=False)
+    H = np.empty((m + p, m + p))
+    H[:m, :m] = space.Phi.normal_matrix(np.arange(n), np.sqrt(W))
+    cross = space.Phi.adjoint(W[:, None] * space.tail)
+    H[:m, m:], H[m:, :m], H[m:, m:] = cross, cross.T, space.tail.T @ (W[:, None] * space.tail)
+    return FeatureSystem(space, H, alpha, exact=space.Phi.dtype == np.float64)

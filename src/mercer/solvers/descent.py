@@ -1,0 +1,346 @@
+"""Down a smooth risk: gradient descent with fixed steps or backtracking, and L-BFGS, in the space of functions.
+
+Every method is written once for features, Gram matrices and centres: a step is a function added to a function, and the
+loss along it needs no pass over the data. `Trace` keeps what lecture 003 compares: objective, gradient and step.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput
+from mercer.problems.families import Bernoulli, Gaussian
+from mercer.problems.links import Identity, Logit, Probit
+from mercer.problems.losses import Deviance, Loss, Softmax
+from mercer.problems.risk import Line, Risk, State
+from mercer.problems.spaces import Element
+
+Matrix = NDArray[np.float64]
+# A step must lower the objective by this share of what the slope promises, and its end must be this much flatter.
+ARMIJO, WOLFE = 1e-4, 0.9
+# Halvings of a step before it is given up; pairs that L-BFGS remembers; steps of the power method.
+HALVINGS, MEMORY, POWER = 60, 10, 60
+# Coefficients up to so many are kept for every step of a trace.
+KEPT = 256
+# Rounding of a sum of n losses, relative to it: below, a change of the objective cannot be seen.
+ROUNDING = 1e-13
+
+
+@dataclass(frozen=True)
+class Step:
+    """How far a minimisation is, told to whoever watches it.
+
+    Attributes
+    ----------
+    iteration : its number; 0 is the start.
+    objective, gradient : the objective, and the norm of its gradient.
+    step : the length along the direction that led here.
+    gap : what the stopping rule looks at, relative; `tol` where it stops.
+    tol : the tolerance.
+    seconds : since the start.
+    """
+
+    iteration: int
+    objective: float
+    gradient: float
+    step: float
+    gap: float
+    tol: float
+    seconds: float
+
+    @property
+    def detail(self) -> str:
+        """What only this method knows, in words."""
+        return f"step {self.iteration}, gradient {self.gradient:.1e}"
+
+
+Progress = Callable[[Step], bool]
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """The steps of a minimisation: one row per iterate, the start first.
+
+    Attributes
+    ----------
+    objective, gradient, step, seconds : of every iterate, shape (steps + 1,).
+    coef : the coefficients of every iterate with the tail's (an intercept) last, shape (steps + 1, size), where there
+        are few of them and one column; else empty.
+
+    >>> Trace.of([Step(0, 2.0, 1.0, 0.0, 1.0, 1e-6, 0.0)], []).objective
+    array([2.])
+    """
+
+    objective: Matrix
+    gradient: Matrix
+    step: Matrix
+    seconds: Matrix
+    coef: Matrix
+
+    @classmethod
+    def of(cls, steps: list[Step], path: list[Matrix]) -> Trace:
+        def column(name: str) -> Matrix:
+            return np.array([getattr(step, name) for step in steps], dtype=np.float64)
+
+        coef = np.array(path) if path else np.empty((0, 0))
+        return cls(column("objective"), column("gradient"), column("step"), column("seconds"), coef)
+
+    def __len__(self) -> int:
+        return len(self.objective)
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    """Where a method stopped.
+
+    Attributes
+    ----------
+    state : the best iterate, with its value and gradient.
+    converged : whether the stopping rule was met.
+    status : in words.
+    trace : the way there.
+    interrupted : whether by the caller's Ctrl-C.
+    """
+
+    state: State
+    converged: bool
+    status: str
+    trace: Trace
+    interrupted: bool = False
+
+
+@dataclass(eq=False)
+class Journey:
+    """The bookkeeping of one minimisation: steps told and kept, limits, interrupts."""
+
+    risk: Risk
+    tol: float
+    max_iter: int
+    progress: Progress | None = None
+    max_time: float | None = None
+    steps: list[Step] = field(default_factory=list)
+    path: list[Matrix] = field(default_factory=list)
+    began: float = field(default_factory=time.perf_counter)
+    steep: float = 0.0  # the gradient's norm at the best constant, where it begins elsewhere
+    state: State | None = None
+    kept: Step | None = None
+    verdict: str = ""
+    system: Any = None
+
+    def steepness(self, first: State) -> float:
+        """What norms of gradients are relative to: that of the first iterate, or of a constant where it is larger."""
+        return max(self.risk.space.norm(first.gradient), self.steep) or 1.0
+
+    def arrive(self, state: State, step: float, gap: float) -> bool:
+        """Keep an iterate and tell of it. Whether to go on from it."""
+        seconds = time.perf_counter() - self.began
+        told = Step(len(self.steps), state.value, self.risk.space.norm(state.gradient), step, gap, self.tol, seconds)
+        self.steps.append(told)
+        if self.state is None or state.value <= self.state.value + ROUNDING * abs(self.state.value):
+            self.state, self.kept = state, told
+        coef = state.at.coef
+        if coef.shape[1] == 1 and len(coef) <= KEPT:
+            self.path.append(np.concatenate([coef[:, 0], state.at.tail[:, 0]]))
+        if self.progress is not None and self.progress(told) is False:
+            self.verdict = "stopped by the caller"
+        elif gap <= self.tol:
+            self.verdict = "converged"
+        elif told.iteration >= self.max_iter:
+            self.verdict = "stopped"
+        elif self.max_time is not None and seconds > self.max_time:
+            self.verdict = f"stopped by the limit of {self.max_time:g} s"
+        return not self.verdict
+
+    def forget(self) -> None:
+        """The last iterate is arrived at again."""
+        self.steps.pop()
+        if self.path:
+            self.path.pop()
+
+    def end(self, *, interrupted: bool = False) -> Minimum:
+        """Where it stopped: at the best iterate. The verdict is in words, its reason after a colon."""
+        assert self.state is not None
+        assert self.kept is not None
+        what, _, why = ("interrupted" if interrupted else self.verdict).partition(": ")
+        converged, count = what == "converged", len(self.steps) - 1
+        after = f"{'in' if converged else 'after'} {count} step{'s' * (count != 1)}{', ' * bool(why)}{why}"
+        told = f"{what} {after}: objective {self.kept.objective:.8g}, relative gap {self.kept.gap:.1e}"
+        return Minimum(self.state, converged, told, Trace.of(self.steps, self.path), interrupted)
+
+
+def backtrack(line: Line, value: float, slope: float, step: float = 1.0) -> tuple[float, bool]:
+    """The first of step, step/2, step/4, … that descends, and whether there is one."""
+    for _ in range(HALVINGS):
+        if _descends(line, value, slope, step):
+            return step, True
+        step *= 0.5
+    return 0.0, False
+
+
+def _descends(line: Line, value: float, slope: float, step: float) -> bool:
+    """Whether a step lowers the objective by ARMIJO of what the slope promises.
+
+    Where rounding hides the change, the slope at the step's end tells: of a parabola, the same. (Hager and Zhang, 2005)
+    """
+    hidden = ROUNDING * abs(value)
+    if -step * slope > hidden:
+        return line.value(step) <= value + ARMIJO * step * slope
+    return line.value(step) <= value + hidden and line.slope(step) <= (2.0 * ARMIJO - 1.0) * slope
+
+
+def steepest(loss: Loss) -> float:
+    """The least upper bound of a loss's second derivative."""
+    match loss:
+        case Softmax():
+            return 0.5
+        case Deviance(family=Bernoulli(), link=Logit()):
+            return 0.25
+        case Deviance(family=Bernoulli(), link=Probit()) | Deviance(family=Gaussian(), link=Identity()):
+            return 1.0
+    return np.inf
+
+
+def lipschitz(risk: Risk) -> float:
+    """A bound on the curvature of the whole risk: that of the loss times ‖A‖², by the power method, plus alpha.
+
+    Descent with steps of 1/L cannot diverge. Losses whose curvature grows without end have none.
+    """
+    bound = steepest(risk.loss)
+    if not np.isfinite(bound):
+        raise InvalidInput(
+            "Fixed steps need a loss of bounded curvature, so that 1/L is a safe step",
+            got=repr(risk.loss),
+            advice="Use solver='backtracking', or give `step` a number.",
+        )
+    space, w = risk.space, 1.0 if risk.weights is None else risk.weights[:, None]
+    R = np.random.default_rng(0).normal(size=(len(risk.y), 1))
+    largest = 0.0
+    for _ in range(POWER):
+        u = space.representer(w * R)
+        size = space.norm(u)
+        if size == 0.0:
+            break
+        R = u.values / size
+        u = u.times(1.0 / size)
+        found = float((w * u.values**2).sum())  # ⟨u, A*wA u⟩
+        if found <= (1.0 + 1e-4) * largest:
+            largest = max(found, largest)
+            break
+        largest = found
+    return 1.05 * bound * largest + risk.alpha
+
+
+def gradient(risk: Risk, start: Element, journey: Journey, step: float | None = None) -> Minimum:
+    """f ← f − step·gradient with a fixed step: 1/L, or the one given, which may diverge (the status says so)."""
+    space = risk.space
+    state = risk.at(start)
+    begin, first = state.value, journey.steepness(state)
+    length = 1.0 / lipschitz(risk) if step is None else step
+    go_on = journey.arrive(state, 0.0, space.norm(state.gradient) / first)
+    while go_on:
+        with np.errstate(over="ignore", invalid="ignore"):
+            state = risk.at(state.at.plus(-length, state.gradient))
+        if not state.value <= 1e3 * max(abs(begin), 1.0):
+            journey.verdict = "diverged"
+            break
+        go_on = journey.arrive(state, length, space.norm(state.gradient) / first)
+    best = journey.state
+    if best is not None and best is not state and journey.verdict != "converged":
+        journey.verdict += f": the step {length:.3g} is too long"
+    return journey.end()
+
+
+def backtracking(risk: Risk, start: Element, journey: Journey) -> Minimum:
+    """Gradient descent whose steps are halved until they lower the objective, and doubled for the next try."""
+    space = risk.space
+    state = risk.at(start)
+    first = journey.steepness(state)
+    length = 1.0
+    go_on = journey.arrive(state, 0.0, space.norm(state.gradient) / first)
+    while go_on:
+        d = state.gradient.times(-1.0)
+        slope = -space.inner(state.gradient, state.gradient)
+        length, moved = backtrack(risk.line(state.at, d), state.value, slope, 2.0 * length)
+        if not moved:
+            journey.verdict = "stopped: no step lowers the objective for rounding"
+            break
+        state = risk.at(state.at.plus(length, d))
+        go_on = journey.arrive(state, length, space.norm(state.gradient) / first)
+    return journey.end()
+
+
+def lbfgs(risk: Risk, start: Element, journey: Journey) -> Minimum:
+    """Limited-memory BFGS: the inverse curvature from the last pairs of steps and gradient changes."""
+    space = risk.space
+    state = risk.at(start)
+    first = journey.steepness(state)
+    pairs: list[Pair] = []
+    go_on = journey.arrive(state, 0.0, space.norm(state.gradient) / first)
+    while go_on:
+        d = two_loops(risk, state.gradient, pairs).times(-1.0)
+        slope = space.inner(state.gradient, d)
+        if not slope < 0.0:  # rounding has spoilt the memory
+            pairs, d = [], state.gradient.times(-1.0)
+            slope = -space.inner(state.gradient, state.gradient)
+        length = 1.0 if pairs else min(1.0, 1.0 / space.norm(state.gradient))
+        length, moved = _wolfe(risk.line(state.at, d), state.value, slope, length)
+        if not moved:
+            if pairs:
+                pairs = []
+                continue
+            journey.verdict = "stopped: no step lowers the objective for rounding"
+            break
+        new = risk.at(state.at.plus(length, d))
+        pairs = [*pairs[-MEMORY + 1 :], *secant(risk, state, new)]
+        state = new
+        go_on = journey.arrive(state, length, space.norm(state.gradient) / first)
+    return journey.end()
+
+
+Pair = tuple[Element, Element, float]
+"""A step s, the change y of the gradient along it, and ⟨s, y⟩."""
+
+
+def secant(risk: Risk, before: State, after: State) -> list[Pair]:
+    """The pair of a step, or none where it shows no curvature for rounding."""
+    space = risk.space
+    s, y = after.at.plus(-1.0, before.at), after.gradient.plus(-1.0, before.gradient)
+    product = space.inner(s, y)
+    return [(s, y, product)] if product > 1e-14 * space.norm(s) * space.norm(y) else []
+
+
+def two_loops(risk: Risk, g: Element, pairs: list[Pair], solve: Callable[[Element], Element] | None = None) -> Element:
+    """H⁻¹g by the secant pairs, from `solve` for an H⁻¹ known nearly, or from a multiple of the identity."""
+    space, q, shares = risk.space, g, []
+    for s, y, product in reversed(pairs):
+        share = space.inner(s, q) / product
+        shares.append(share)
+        q = q.plus(-share, y)
+    if solve is not None:
+        q = solve(q)
+    elif pairs:
+        _, y, product = pairs[-1]
+        q = q.times(product / space.inner(y, y))
+    for (s, y, product), share in zip(pairs, reversed(shares)):
+        q = q.plus(share - space.inner(y, q) / product, s)
+    return q
+
+
+def _wolfe(line: Line, value: float, slope: float, step: float) -> tuple[float, bool]:
+    """A step after which the objective is lower and its slope flatter: bisection between one too short and too long."""
+    low, high = 0.0, np.inf
+    for _ in range(HALVINGS):
+        if not _descends(line, value, slope, step):
+            high = step
+        elif line.slope(step) < WOLFE * slope:
+            low = step
+        else:
+            return step, True
+        step = 2.0 * step if np.isinf(high) else 0.5 * (low + high)
+    return low, low > 0.0

@@ -1,0 +1,137 @@
+"""What each row would be predicted without it: one Newton step from the minimum, by the curvature that is there.
+
+Without row i the minimiser moves, to first order, by H₋ᵢ⁻¹ of that row's pull rᵢ, and the matrix inversion lemma gives
+
+    η₋ᵢ = ηᵢ + hᵢ rᵢ / (1 − Wᵢ hᵢ),      h = diag(A (A*WA + alpha)⁻¹ A*),
+
+exact for the squared loss. Of several classes W is diag(p) − ppᵀ, h a matrix for each row, and where there are too many
+weights for one H of all classes, each class has its own, with the weights p(1 − p).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.kernels import tiling
+from mercer.problems.risk import Risk, State
+from mercer.problems.spaces import FeatureSpace, GramSpace, NystromSpace, Space
+from mercer.solvers.curvature import FeatureSystem, GramSystem, System, system
+
+Matrix = NDArray[np.float64]
+# Above this share of itself a row decides its own value, and nothing is known without it.
+SURE = 1 - 1e-9
+# Weights of all classes together, up to so many: H is factorised as it is.
+JOINT = 3000
+
+
+def left_out_values(risk: Risk, state: State) -> Matrix:
+    """η of every row by the function fitted without it, approximately, shape (n, t)."""
+    weights = np.ones(len(risk.y)) if risk.weights is None else risk.weights
+    eta, pull = risk.eta(state.at.values).copy(), weights[:, None] * state.terms.gradient
+    t, P = eta.shape[1], state.terms.probabilities
+    if P is None:
+        second = state.terms.observed if risk.loss.convex else state.terms.fisher
+        W = weights * second[:, 0]
+        h = leverages(system(risk.space, W, risk.alpha, precise=True), W)
+        return np.asarray(eta + h[:, None] * pull / (1.0 - np.minimum(W * h, SURE))[:, None])
+    W = weights[:, None, None] * (P[:, :, None] * np.eye(t) - P[:, :, None] * P[:, None, :])
+    if t * (risk.space.size + risk.space.tail.shape[1]) <= JOINT:
+        h = _of_classes(_explicit(risk.space), W, risk.alpha)
+        return eta + np.linalg.solve(np.eye(t) - SURE * (h @ W), h @ pull[:, :, None])[:, :, 0]
+    for j in range(t):
+        own = t / (t - 1) * np.ascontiguousarray(W[:, j, j])
+        h = leverages(system(risk.space, own, risk.alpha, precise=True), own)
+        eta[:, j] += h * pull[:, j] / (1.0 - np.minimum(own * h, SURE))
+    return eta
+
+
+def _explicit(space: Space) -> FeatureSpace:
+    """The same functions as weights of features."""
+    if isinstance(space, GramSpace):
+        values, vectors = np.linalg.eigh(space.gram.fresh(np.float64))
+        used = values > len(values) * np.finfo(float).eps * max(values[-1], 0.0)
+        return FeatureSpace(vectors[:, used] * np.sqrt(values[used]), space.tail, np.zeros(np.count_nonzero(used)))
+    if isinstance(space, NystromSpace):
+        return space.restrict(np.arange(space.n))
+    assert isinstance(space, FeatureSpace)
+    return space
+
+
+def _of_classes(space: FeatureSpace, W: Matrix, alpha: float) -> Matrix:
+    """The blocks z (H⁻¹) zᵀ of all rows, shape (n, t, t), for W (n, t, t).
+
+    H is 0 (of the tail) or alpha along what is the same for all classes, which changes nothing: it may be anything > 0.
+    """
+    n, t, q = len(W), W.shape[1], space.size + space.tail.shape[1]
+    H = np.empty((t, q, t, q))
+    for a in range(t):
+        for b in range(a + 1):
+            sign = 1.0 if a == b else -1.0
+            H[a, :, b, :] = sign * space.normal_matrix(sign * W[:, a, b])
+            H[b, :, a, :] = H[a, :, b, :]
+        H[a, np.arange(space.size), a, np.arange(space.size)] += alpha
+    common = np.einsum("aqaq->q", H) / t**2
+    for a in range(t):
+        for b in range(t):
+            H[a, np.arange(q), b, np.arange(q)] += common
+    inverse = FeatureSystem(space, H.reshape(t * q, t * q), 0.0).inverse().reshape(t, q, t, q)
+    h = np.empty((n, t, t))
+    for rows in tiling.spans(n, int(np.clip(2**18 // max(1, q), 16, 4096))):
+        Z = space.joint(rows)
+        for a in range(t):
+            for b in range(t):
+                h[rows, a, b] = np.einsum("ij,ij->i", Z @ inverse[a, :, b, :], Z)
+    return h
+
+
+def leverages(held: System, W: Matrix) -> Matrix:
+    """h, shape (n,): the variance of η at every row, were alpha⁻¹ that of f."""
+    if isinstance(held, GramSystem):
+        return _of_gram(held, W)
+    assert isinstance(held, FeatureSystem)
+    space, inverse = held.space, held.inverse()
+    h = np.empty(space.n)
+
+    def work(rows: slice, share: int) -> None:
+        Z = _joint(space, rows)
+        h[rows] = np.einsum("ij,ij->i", Z @ inverse, Z)
+
+    height = int(np.clip(2**18 // max(1, space.size), 16, 4096))
+    for rows in tiling.spans(space.n, height):
+        work(rows, 0)
+    return np.maximum(h, 0.0)
+
+
+def _joint(space: FeatureSpace | NystromSpace, rows: slice) -> Matrix:
+    if isinstance(space, FeatureSpace):
+        return space.joint(rows)
+    return np.hstack([space.Phi.features(np.arange(rows.start, rows.stop)), space.tail[rows]])
+
+
+def _of_gram(held: GramSystem, W: Matrix) -> Matrix:
+    """From the diagonal of the inverse of B: W h = 1 − alpha B⁻¹ᵢᵢ; where W vanishes, from the values themselves."""
+    space: GramSpace = held.space
+    safe = np.where(W > 0, W, 1.0)
+    kept = held.factor.diagonal() / safe  # (B⁻¹)ᵢᵢ with the tail projected out
+    h = (1.0 - held.alpha * kept) / safe
+    doubtful = np.flatnonzero(W * space.gram.diag() < 1e-6 * held.alpha)
+    if len(doubtful):
+        h[doubtful] = _directly(held, doubtful)
+    return np.maximum(h, 0.0)
+
+
+def _directly(held: GramSystem, rows: NDArray[np.int64]) -> Matrix:
+    """(k(x, x) − bᵀB⁻¹b)/alpha with b = √W k(x, ·), and the tail's part, of some rows."""
+    space, factor, s = held.space, held.factor, held.roots
+    found = np.empty(len(rows))
+    diagonal = np.asarray(space.gram.diag(), dtype=np.float64)
+    for part in tiling.spans(len(rows), 256):
+        index = rows[part]
+        b = s[:, None] * np.asarray(space.gram.rows(index), dtype=np.float64).T
+        y = factor.solve_system(b)
+        found[part] = (diagonal[index] - np.einsum("ij,ij->j", b, y)) / held.alpha
+        if factor.V is not None:
+            rest = space.tail[index].T - factor.P.T @ y
+            found[part] += np.einsum("ij,ij->j", rest, np.linalg.solve(factor.P.T @ factor.V, rest)) / held.alpha
+    return found

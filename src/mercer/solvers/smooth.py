@@ -1,0 +1,146 @@
+"""The minimum of a smooth risk: which method, from where, and when to stop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput
+from mercer.problems.families import Gaussian
+from mercer.problems.links import Identity
+from mercer.problems.losses import Deviance, Softmax
+from mercer.problems.risk import Risk
+from mercer.problems.spaces import Element, FeatureSpace
+from mercer.solvers import descent, newton
+from mercer.solvers.descent import Journey, Minimum, Progress
+
+Matrix = NDArray[np.float64]
+
+SOLVERS = ("auto", "newton", "newton-cg", "lbfgs", "gradient", "backtracking")
+MAX_ITER = {"newton": 100, "newton-cg": 100, "lbfgs": 1000, "gradient": 10_000, "backtracking": 10_000}
+
+
+def minimise(
+    risk: Risk,
+    solver: str = "auto",
+    *,
+    start: Element | None = None,
+    step: float | None = None,
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    max_time: float | None = None,
+    progress: Progress | None = None,
+) -> Minimum:
+    """The minimiser of a smooth risk.
+
+    Parameters
+    ----------
+    risk : what to minimise.
+    solver : "newton" (also what "auto" takes), "newton-cg", "lbfgs", "gradient" or "backtracking".
+    start : where to begin; by default the best constant, for Newton's method then the fit to a sample of the rows.
+    step : a fixed step of "gradient", by default 1/L.
+    tol : Newton's methods stop where the root of the predicted excess over the minimum, relative to the first
+        objective, is below it; the others where the norm of the gradient is, relative to the first one (or to that at
+        the best constant, where it is larger).
+    max_iter, max_time : steps and seconds.
+    progress : called with a `descent.Step` after every step; False stops there.
+
+    An interrupt (Ctrl-C) ends it at the best iterate, which `interrupted` tells; before there is one, it is raised.
+
+    >>> from mercer.problems.losses import loss_of
+    >>> X, y = np.array([[-1.0], [0.0], [1.0], [2.0]]), np.array([0.0, 1.0, 0.0, 1.0])
+    >>> risk = Risk(FeatureSpace(X, np.ones((4, 1))), loss_of("bernoulli", "logit"), y, alpha=0.1)
+    >>> found = minimise(risk)
+    >>> found.converged, found.state.at.coef.round(4)
+    (True, array([[0.8155]]))
+    """
+    if solver not in SOLVERS:
+        raise InvalidInput(
+            f"`solver` must be one of {', '.join(map(repr, SOLVERS))}",
+            got=repr(solver),
+            advice="'auto' takes 'newton'.",
+        )
+    name = "newton" if solver == "auto" else solver
+    journey = Journey(risk, tol, MAX_ITER[name] if max_iter is None else max_iter, progress, max_time)
+    begin = constant(risk) if start is None else start
+    if start is not None and not name.startswith("newton"):
+        journey.steep = risk.space.norm(risk.at(constant(risk)).gradient)
+    try:
+        match name:
+            case "newton":
+                found = newton.newton(risk, begin, journey, levels=start is None)
+            case "newton-cg":
+                found = newton.newton_cg(risk, begin, journey)
+            case "lbfgs":
+                found = descent.lbfgs(risk, begin, journey)
+            case "backtracking":
+                found = descent.backtracking(risk, begin, journey)
+            case _:
+                found = descent.gradient(risk, begin, journey, step)
+    except KeyboardInterrupt:
+        if not journey.steps:
+            raise
+        found = journey.end(interrupted=True)
+    return _balanced(found) if isinstance(risk.loss, Softmax) else found
+
+
+def _balanced(found: Minimum) -> Minimum:
+    """Without what all classes have in common: the softmax does not see it, and steps add rounding to it."""
+    u = found.state.at
+    at = Element(u.space, *(a - a.mean(axis=1, keepdims=True) for a in (u.coef, u.tail, u.values)))
+    return replace(found, state=replace(found.state, at=at))
+
+
+def constant(risk: Risk) -> Element:
+    """The best constant function, 0 where there is no intercept; a rough fit where the loss is not defined there."""
+    t, loss = risk.loss.outputs, risk.loss
+    begin = risk.space.zero(t)
+    if risk.space.tail.shape[1]:
+        w = risk.weights
+        if isinstance(loss, Softmax):
+            share = np.bincount(risk.y.astype(np.int64), w, minlength=t) / (len(risk.y) if w is None else w.sum())
+            b = np.log(np.maximum(share, 1e-12))
+            return risk.space.constant(b - b.mean())
+        begin = risk.space.constant(_best_constant(risk, w))
+    if np.isfinite(risk.total(begin.values)):
+        return begin
+    return _rough(risk)
+
+
+def _best_constant(risk: Risk, w: Matrix | None) -> Matrix:
+    """b that minimises Σ w loss(y, b + o): the link of the mean, or with offsets by Newton's method."""
+    loss = risk.loss
+    assert isinstance(loss, Deviance)
+    mean = np.atleast_1d(loss.family.start(np.atleast_1d(np.average(risk.y, weights=w))))
+    low, high = loss.means
+    if not low < mean[0] < high:  # a Gaussian with the log link may have any targets
+        mean = np.atleast_1d(np.abs(risk.y).mean())
+    b = loss.link(mean)
+    if risk.offset is None:
+        return np.asarray(b)
+    b = b - np.average(risk.offset, weights=w)
+    space = FeatureSpace(np.empty((len(risk.y), 0)), np.ones((len(risk.y), 1)))
+    null = Risk(space, loss, risk.y, 0.0, risk.weights, risk.offset)
+    if not np.isfinite(null.total(np.full((len(risk.y), 1), float(b[0])))):
+        return np.asarray(b)
+    return newton.newton(null, space.constant(b), Journey(null, 1e-8, 50)).state.at.tail[0]
+
+
+def _rough(risk: Risk) -> Element:
+    """Least squares to the link of targets pulled inside their range: where the loss is not defined at a constant."""
+    loss: Any = risk.loss
+    wanted = loss.link(loss.family.start(risk.y))
+    if risk.offset is not None:
+        wanted = wanted - risk.offset
+    linear = Risk(risk.space, Deviance(Gaussian(), Identity()), wanted, risk.alpha, risk.weights)
+    found = newton.newton(linear, risk.space.zero(1), Journey(linear, 1e-6, 5), levels=False).state.at
+    if not np.isfinite(risk.total(found.values)):
+        raise InvalidInput(
+            f"The {loss.link.name} link needs a start at which every mean is possible",
+            got="none, neither a constant nor the fit to the link of the targets",
+            advice="Use the log link, or fit_intercept=True.",
+        )
+    return found
