@@ -200,7 +200,9 @@ class Bilinear(Kernel):
             raise RuleBroken(rule, got=f"an array of shape {A.shape}", advice="Pass a finite square matrix.")
         if not np.allclose(A, A.T, rtol=1e-12, atol=1e-12 * np.abs(A).max()):
             raise RuleBroken(rule, got="an asymmetric matrix", advice="(A + A.T)/2 gives the same quadratic form.")
-        values, vectors = np.linalg.eigh((A + A.T) / 2)
+        values, vectors = np.linalg.eigh(A / 2 + A.T / 2)
+        if not np.isfinite(values).all():
+            raise RuleBroken(rule, got=f"entries up to {np.abs(A).max():.3g}", advice="Scale it: eigenvalues overflow.")
         tolerance = len(A) * np.finfo(np.float64).eps * max(abs(values[0]), abs(values[-1]))
         if values[0] < -tolerance:
             raise RuleBroken(

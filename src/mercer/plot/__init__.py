@@ -1,5 +1,64 @@
-"""Pictures of fitted models, in the way of scikit-learn's displays. Needs matplotlib: `pip install 'mercer[plot]'`."""
+"""Pictures of fitted models, in the way of scikit-learn's displays. Needs matplotlib: `pip install 'mercer[plot]'`.
 
-from mercer.plot.surface import DecisionSurface
+Each class answers one question: a class method computes what is drawn, and keeps it as plain arrays; `plot(ax)` draws.
+Names load when they are first used.
+"""
 
-__all__ = ["DecisionSurface"]
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
+from typing import Any as _Any
+
+if TYPE_CHECKING:
+    from mercer.plot.calibration import Coverage, Reliability
+    from mercer.plot.convergence import Convergence
+    from mercer.plot.curves import LearningCurve, TuningPath, ValidationCurve
+    from mercer.plot.kernel import KernelShape
+    from mercer.plot.looks import sketch, style, svg
+    from mercer.plot.matrix import EigenvalueSpectrum, GramHeatMap
+    from mercer.plot.proof import ProofTree
+    from mercer.plot.regression import RegressionBands, Residuals
+    from mercer.plot.surface import DecisionSurface
+
+_HOME = {
+    "calibration": "Coverage Reliability",
+    "convergence": "Convergence",
+    "curves": "LearningCurve TuningPath ValidationCurve",
+    "kernel": "KernelShape",
+    "looks": "sketch style svg",
+    "matrix": "EigenvalueSpectrum GramHeatMap",
+    "proof": "ProofTree",
+    "regression": "RegressionBands Residuals",
+    "surface": "DecisionSurface",
+}
+_MODULE = {name: f"mercer.plot.{home}" for home, names in _HOME.items() for name in names.split()}
+
+__all__ = [
+    "Convergence",
+    "Coverage",
+    "DecisionSurface",
+    "EigenvalueSpectrum",
+    "GramHeatMap",
+    "KernelShape",
+    "LearningCurve",
+    "ProofTree",
+    "RegressionBands",
+    "Reliability",
+    "Residuals",
+    "TuningPath",
+    "ValidationCurve",
+    "sketch",
+    "style",
+    "svg",
+]
+
+
+def __getattr__(name: str) -> _Any:
+    if name not in _MODULE:
+        raise AttributeError(f"module 'mercer.plot' has no attribute {name!r}")
+    found = getattr(_import_module(_MODULE[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -13,11 +13,14 @@ from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
+from mercer.plot.looks import Palette, canvas
 
 Matrix = NDArray[np.float64]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#7F7F7F")
 """Okabe and Ito's, which colour-blind eyes tell apart."""
+BRIGHT = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#D55E00", "#4A90C2", "#A0A0A0")
+"""The same in an order, and with changes, that dark pictures need."""
 MARKERS = "osD^vP*X<>"
 """So that black-and-white prints do too."""
 FILL = 0.16
@@ -53,6 +56,7 @@ class DecisionSurface:
     >>> surface = mc.plot.DecisionSurface.from_estimator(model, X, X[:, 0] > X[:, 1] ** 2)
     >>> surface.values.shape, len(surface.support) == len(model.support_)
     ((250, 250), True)
+    >>> matplotlib.pyplot.close("all")
     """
 
     x: Matrix
@@ -96,7 +100,6 @@ class DecisionSurface:
         ax : axes to draw in; by default new ones.
         style : as for `plot`.
         """
-        _pyplot()
         check_is_fitted(estimator)
         if not (is_classifier(estimator) or is_outlier_detector(estimator)):
             raise InvalidInput(
@@ -147,39 +150,41 @@ class DecisionSurface:
         colours : one for each class.
         size : of the points, in square typographic points.
         """
-        plt = _pyplot()
-        if ax is None:
-            _, ax = plt.subplots(figsize=(5.2, 5.0), layout="constrained")
         k = len(self.classes)
-        own = _colours(k) if colours is None else list(colours)
-        if len(own) < k:
+        if colours is not None and len(colours) < k:
             raise InvalidInput(
-                f"`colours` must hold one for each of the {k} classes", got=f"{len(own)}", advice="Or leave it out."
+                f"`colours` must hold one for each of the {k} classes", got=f"{len(colours)}", advice="Or leave it out."
             )
-        for colour, lead in zip(own, self.leads):
-            if (lead > 0).any():
-                ax.contourf(self.x, self.y, lead, levels=[0.0, np.inf], colors=[colour], alpha=FILL, zorder=0)
-        keys = self._lines(ax)
-        keys += self._data(ax, own, size)
-        keys += self._rings(ax, size)
-        ax.set(xlabel=self.names[0], ylabel=self.names[1])
-        ax.set_xlim(self.x[0], self.x[-1])
-        ax.set_ylim(self.y[0], self.y[-1])
-        if legend and keys:
-            ax.legend(
-                handles=keys, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=min(len(keys), 3), frameon=False
-            )
+        with canvas(ax, (5.2, 5.0)) as (ax, palette):
+            own = _colours(k, palette) if colours is None else list(colours)
+            for colour, lead in zip(own, self.leads):
+                if (lead > 0).any():
+                    ax.contourf(self.x, self.y, lead, levels=[0.0, np.inf], colors=[colour], alpha=FILL, zorder=0)
+            keys = self._lines(ax, palette)
+            keys += self._data(ax, palette, own, size)
+            keys += self._rings(ax, palette, size)
+            ax.set(xlabel=self.names[0], ylabel=self.names[1])
+            ax.set_xlim(self.x[0], self.x[-1])
+            ax.set_ylim(self.y[0], self.y[-1])
+            if legend and keys:
+                ax.legend(
+                    handles=keys,
+                    loc="upper center",
+                    bbox_to_anchor=(0.5, -0.12),
+                    ncols=min(len(keys), 3),
+                    frameon=False,
+                )
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _lines(self, ax: Any) -> list[Any]:
+    def _lines(self, ax: Any, palette: Palette) -> list[Any]:
         """Boundaries, and the margin."""
         from matplotlib.lines import Line2D
 
         if self.values is None:
             for lead in self.leads:
                 if (lead > 0).any() and (lead < 0).any():
-                    ax.contour(self.x, self.y, lead, levels=[0.0], colors="#333333", linewidths=0.9, zorder=1)
+                    ax.contour(self.x, self.y, lead, levels=[0.0], colors=palette.ink, linewidths=0.9, zorder=1)
             return []
         keys = []
         for level, label in ((0.0, "f = 0"), (-1.0, "f = ±1"), (1.0, "")):
@@ -187,19 +192,21 @@ class DecisionSurface:
             if inside and (level == 0 or self.margin):
                 dashes: Any = "-" if level == 0 else "--"
                 width = 1.5 if level == 0 else 1.0
-                look = {"colors": "black", "linestyles": dashes, "linewidths": width, "zorder": 1}
+                look = {"colors": palette.ink, "linestyles": dashes, "linewidths": width, "zorder": 1}
                 ax.contour(self.x, self.y, self.values, levels=[level], **look)
-                keys += [Line2D([], [], color="black", linestyle=dashes, linewidth=width, label=label)] if label else []
+                keys += (
+                    [Line2D([], [], color=palette.ink, linestyle=dashes, linewidth=width, label=label)] if label else []
+                )
         return keys
 
-    def _data(self, ax: Any, own: Sequence[Any], size: float) -> list[Any]:
+    def _data(self, ax: Any, palette: Palette, own: Sequence[Any], size: float) -> list[Any]:
         if self.points is None:
             return []
-        look = {"s": size, "linewidths": 0.5, "edgecolors": "white", "zorder": 3}
+        look = {"s": size, "linewidths": 0.5, "edgecolors": palette.face, "zorder": 3}
         if self.labels is None:
             from matplotlib.patches import Patch
 
-            ax.scatter(*self.points.T, color="#444444", marker="o", **look)
+            ax.scatter(*self.points.T, color=palette.ink, marker="o", **look)
             return [Patch(color=colour, alpha=FILL, label=str(label)) for colour, label in zip(own, self.classes)]
         keys = []
         for c, label in enumerate(self.classes):
@@ -210,12 +217,12 @@ class DecisionSurface:
                 )
         return keys
 
-    def _rings(self, ax: Any, size: float) -> list[Any]:
+    def _rings(self, ax: Any, palette: Palette, size: float) -> list[Any]:
         if self.support is None:
             return []
         bounded = np.zeros(len(self.support), dtype=bool) if self.bounded is None else self.bounded
         free = "support vectors" if self.bounded is None else "on the margin"
-        look: dict[str, Any] = {"s": 4 * size, "facecolors": "none", "edgecolors": "black", "zorder": 4}
+        look: dict[str, Any] = {"s": 4 * size, "facecolors": "none", "edgecolors": palette.ink, "zorder": 4}
         keys = []
         for some, line, width, label in ((~bounded, "-", 1.3, free), (bounded, ":", 0.9, "at the bound")):
             if some.any():
@@ -224,18 +231,10 @@ class DecisionSurface:
         return keys
 
 
-def _pyplot() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("Pictures need matplotlib: pip install 'mercer[plot]'.") from error
-    return plt
-
-
-def _colours(k: int) -> list[Any]:
+def _colours(k: int, palette: Palette) -> list[Any]:
     """A colour for each of k classes: the palette, and from there on the whole circle."""
     if k <= len(COLOURS):
-        return list(COLOURS[:k])
+        return list(BRIGHT[:k] if palette.name == "dark" else COLOURS[:k])
     import matplotlib as mpl
 
     return [mpl.colormaps["hsv"](c / k) for c in range(k)]

@@ -1,0 +1,247 @@
+"""Do probabilities and intervals mean what they say?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom, rankdata
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.errors import InvalidInput
+from mercer.models.calibration import Calibration, calibration
+from mercer.plot.looks import Display, canvas, legend
+
+Matrix = NDArray[np.float64]
+
+BAND = 0.95
+"""Of the observed shares fall in the bands where the model is right."""
+COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+
+
+@dataclass(eq=False, repr=False)
+class Reliability(Display):
+    """Predicted probabilities against how often it happened, with the binomial bands of a calibrated model.
+
+    Attributes
+    ----------
+    probabilities, happened : of every row, shape (n,).
+    predicted, observed, counts : the mean probability, the share that happened, and the number of rows of each bin.
+    lower, upper : where 95 % of the observed shares fall if the probabilities are right, shape (bins,).
+    error : Σ counts |observed − predicted|/n, the expected calibration error.
+    brier : mean (probability − happened)².
+    what : the event.
+    ax_, figure_ : where it was drawn last.
+
+    >>> import numpy as np, mercer as mc
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.uniform(size=1000)
+    >>> right = mc.plot.Reliability.from_predictions(rng.uniform(size=1000) < p, p, bins=5)
+    >>> right.counts, bool(((right.lower <= right.observed) & (right.observed <= right.upper)).all())
+    (array([200, 200, 200, 200, 200]), True)
+    >>> matplotlib.pyplot.close("all")
+    """
+
+    probabilities: Matrix
+    happened: NDArray[np.bool_]
+    predicted: Matrix
+    observed: Matrix
+    counts: NDArray[np.int64]
+    lower: Matrix
+    upper: Matrix
+    error: float
+    brier: float
+    what: str = "it happens"
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, label: Any = None, bins: int = 10, ax: Any = None, **style: Any
+    ) -> Self:
+        """The probabilities of a fitted classifier on rows that it has not seen.
+
+        Parameters
+        ----------
+        estimator : a fitted classifier with `predict_proba`.
+        X, y : rows and their classes.
+        label : the class whose probability is looked at. By default the second of two classes; of more, whether the
+            predicted class is the true one.
+        bins : how many, of equally many rows each.
+        ax : axes to draw in; by default new ones.
+        style : as for `plot`.
+        """
+        check_is_fitted(estimator)
+        if not hasattr(estimator, "predict_proba"):
+            raise InvalidInput(
+                "A reliability diagram needs a classifier with predict_proba",
+                got=type(estimator).__name__,
+                advice="Such as mc.KernelLogisticRegression(), mc.SVC(calibrated=True); of regressions draw Coverage.",
+            )
+        classes = np.asarray(estimator.classes_)
+        P = np.asarray(estimator.predict_proba(X), dtype=np.float64)
+        truth = np.asarray(y).ravel()
+        if len(truth) != len(P):
+            raise InvalidInput(
+                "y must hold one class per row", got=f"{len(truth)} for {len(P)} rows", advice="Check both."
+            )
+        if label is None and len(classes) > 2:
+            best = P.argmax(axis=1)
+            p, happened, what = P[np.arange(len(P)), best], classes[best] == truth, "the predicted class is true"
+        else:
+            label = classes[-1] if label is None else label
+            at = np.flatnonzero(classes == label)
+            if not len(at):
+                raise InvalidInput(
+                    f"`label` must be a class, {', '.join(map(str, classes[:10]))}",
+                    got=repr(label),
+                    advice="Check its type.",
+                )
+            p, happened, what = P[:, at[0]], truth == label, f"the class is {label}"
+        return cls.from_predictions(happened, p, bins=bins, what=what, ax=ax, **style)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        happened: Any,
+        probabilities: Any,
+        *,
+        bins: int = 10,
+        what: str = "it happens",
+        ax: Any = None,
+        **style: Any,
+    ) -> Self:
+        """Probabilities of any origin, shape (n,), and whether it happened."""
+        p, hit = np.asarray(probabilities, dtype=np.float64).ravel(), np.asarray(happened).ravel()
+        if len(p) != len(hit) or not len(p) or not ((p >= 0) & (p <= 1)).all() or not np.isin(hit, (0, 1)).all():
+            raise InvalidInput(
+                "There must be as many probabilities in [0, 1] as outcomes 0 or 1",
+                got=f"{len(p)} and {len(hit)}",
+                advice="Check both.",
+            )
+        if bins < 1:
+            raise InvalidInput("`bins` must be ≥ 1", got=repr(bins), advice="Such as 10.")
+        hit = hit.astype(bool)
+        place = (bins * (rankdata(p) - 0.5) / len(p)).astype(np.int64)  # equal probabilities stay together
+        every = np.bincount(place)
+        full = np.flatnonzero(every)
+        counts = every[full]
+        predicted = np.bincount(place, p)[full] / counts
+        observed = np.bincount(place, hit)[full] / counts
+        mean = np.clip(predicted, 0.0, 1.0)
+        ends = [binom.ppf(q, counts, mean) / counts for q in ((1 - BAND) / 2, (1 + BAND) / 2)]
+        error = float((counts * np.abs(observed - predicted)).sum() / len(p))
+        brier = float(((p - hit) ** 2).mean())
+        return cls(p, hit, predicted, observed, counts, ends[0], ends[1], error, brier, what).plot(ax, **style)
+
+    def plot(self, ax: Any = None, *, title: str | None = None) -> Self:
+        """Draw it in these axes, or in new ones: bars below say where the probabilities are."""
+        with canvas(ax, (6.0, 5.0)) as (ax, palette):
+            heights, edges = np.histogram(self.probabilities, bins=25, range=(0.0, 1.0))
+            ax.bar(
+                edges[:-1], 0.12 * heights / heights.max(), width=np.diff(edges), align="edge", color=palette.grey,
+                alpha=0.35, lw=0, label="how often predicted",
+            )  # fmt: skip
+            ax.plot([0, 1], [0, 1], color=palette.grey, lw=1)
+            ax.vlines(
+                self.predicted, self.lower, self.upper, color=palette.grey, lw=5, alpha=0.45,
+                label=f"{100 * BAND:.0f} % if calibrated",
+            )  # fmt: skip
+            out = (self.observed < self.lower) | (self.observed > self.upper)
+            ax.plot(self.predicted, self.observed, color=palette.blue, lw=1.2, zorder=3)
+            for some, colour, word in ((~out, palette.blue, "observed"), (out, palette.red, "outside the band")):
+                if some.any():
+                    ax.plot(self.predicted[some], self.observed[some], "o", color=colour, ms=6, label=word, zorder=4)
+            ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.04), ylabel="share of rows")
+            ax.set(xlabel=f"probability that {self.what}")
+            words = f"calibration error {self.error:.3f}, Brier score {self.brier:.3f}"
+            ax.set_title(words if title is None else title)
+            legend(ax, loc="upper left")
+        return self._drawn(ax)
+
+
+@dataclass(eq=False, repr=False)
+class Coverage(Display):
+    """Promised against observed coverage of the intervals of a regression, on rows it has not seen.
+
+    Attributes
+    ----------
+    coverages, observed : promised and observed shares, shape (c,).
+    lower, upper : where 95 % of the observed shares fall if the promise holds.
+    widths : mean widths of the intervals.
+    n : the number of targets.
+    verdict : in words.
+    ax_, figure_ : where it was drawn last.
+
+    >>> import numpy as np, mercer as mc
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 6, size=(400, 1))
+    >>> y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=400)
+    >>> model = mc.GaussianProcessRegressor(mc.Gaussian(1.0), alpha=0.01).fit(X[:200], y[:200])
+    >>> mc.plot.Coverage.from_estimator(model, X[200:], y[200:]).verdict
+    'well calibrated'
+    >>> matplotlib.pyplot.close("all")
+    """
+
+    coverages: Matrix
+    observed: Matrix
+    lower: Matrix
+    upper: Matrix
+    widths: Matrix
+    n: int
+    verdict: str
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        coverages: Sequence[float] = COVERAGES,
+        method: str | None = None,
+        ax: Any = None,
+        **style: Any,
+    ) -> Self:
+        """The intervals of a fitted regressor on these rows; arguments as for `mercer.calibration`."""
+        check_is_fitted(estimator)
+        model = getattr(estimator, "best_estimator_", estimator)
+        return cls.from_calibration(calibration(model, X, y, coverages, method=method), ax=ax, **style)
+
+    @classmethod
+    def from_calibration(cls, report: Calibration, *, ax: Any = None, **style: Any) -> Self:
+        """What `mercer.calibration` found."""
+        if not isinstance(report, Calibration):
+            raise InvalidInput(
+                "A report must be what mc.calibration returns",
+                got=type(report).__name__,
+                advice="Or use from_estimator.",
+            )
+        p = np.asarray(report.coverages)
+        ends = [binom.ppf(q, report.n, p) / report.n for q in ((1 - BAND) / 2, (1 + BAND) / 2)]
+        observed, widths = np.asarray(report.observed), np.asarray(report.widths)
+        return cls(p, observed, ends[0], ends[1], widths, report.n, report.verdict).plot(ax, **style)
+
+    def plot(self, ax: Any = None, *, title: str | None = None) -> Self:
+        """Draw it in these axes, or in new ones."""
+        with canvas(ax, (6.0, 5.0)) as (ax, palette):
+            p = np.unique([*np.linspace(0, 1, 21), *self.coverages])
+            ends = [binom.ppf(q, self.n, p) / self.n for q in ((1 - BAND) / 2, (1 + BAND) / 2)]
+            ends = [np.where(p == 0, 0.0, np.where(p == 1, 1.0, end)) for end in ends]
+            label = f"{100 * BAND:.0f} % if the promise holds"
+            ax.fill_between(p, *ends, color=palette.grey, alpha=0.3, lw=0, label=label)
+            ax.plot([0, 1], [0, 1], color=palette.grey, lw=1)
+            ax.plot(self.coverages, self.observed, color=palette.blue, lw=1.2, zorder=3)
+            out = (self.observed < self.lower) | (self.observed > self.upper)
+            for some, colour, word in ((~out, palette.blue, "observed"), (out, palette.red, "outside the band")):
+                if some.any():
+                    ax.plot(self.coverages[some], self.observed[some], "o", color=colour, ms=6, label=word, zorder=4)
+            ax.set(xlabel="promised coverage", ylabel="share of targets inside", xlim=(0, 1.02), ylim=(0, 1.02))
+            ax.set_title(f"{self.n} targets: {self.verdict.partition(':')[0]}" if title is None else title)
+            legend(ax, loc="upper left")
+        return self._drawn(ax)

@@ -1,0 +1,250 @@
+"""How the pictures look: one style, light or dark, set for a while and never for good."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Self
+
+from mercer.errors import InvalidInput
+
+SIZE = (6.0, 4.0)
+"""Inches, at 100 dots each: 600 pixels are enough to read everything."""
+DOTS = 100
+PAD = 0.08
+"""Inches around everything."""
+
+
+@dataclass(frozen=True)
+class Palette:
+    """The colours of one style, by what they are for.
+
+    Attributes
+    ----------
+    face, ink : behind everything, and text and axes.
+    grey, grid : what is there for reference, and the faint lines behind.
+    red, blue, green, gold, violet : red is what matters most or what is wrong, green what is right.
+    """
+
+    name: str
+    face: str
+    ink: str
+    grey: str
+    grid: str
+    red: str
+    blue: str
+    green: str
+    gold: str
+    violet: str
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        """Colours of curves that stand side by side."""
+        return self.blue, self.red, self.green, self.gold, self.violet, self.ink, self.grey
+
+    def wash(self, colour: str, share: float) -> tuple[float, ...]:
+        """A colour thinned with what is behind everything."""
+        from matplotlib.colors import to_rgb
+
+        return tuple(share * a + (1 - share) * b for a, b in zip(to_rgb(colour), to_rgb(self.face)))
+
+    def amounts(self) -> Any:
+        """A colour map from nothing to much."""
+        return _colormap("amounts", [self.face, self.blue, self.ink])
+
+    def signs(self) -> Any:
+        """A colour map from negative through zero to positive."""
+        return _colormap("signs", [self.blue, self.face, self.red])
+
+
+LIGHT = Palette(
+    "light", "#ffffff", "#222222", "#868c93", "#e4e6e8", "#c0392b", "#2471a3", "#1e8449", "#b9770e", "#7d3c98"
+)
+DARK = Palette(
+    "dark", "#16191d", "#e6e6e6", "#8d949c", "#2c3138", "#f1796b", "#6cb2eb", "#5cc98a", "#e9b24f", "#c39bd3"
+)
+_PALETTES = {palette.name: palette for palette in (LIGHT, DARK)}
+_current: ContextVar[Palette] = ContextVar("palette", default=LIGHT)
+
+
+@contextmanager
+def style(name: str = "light") -> Iterator[Palette]:
+    """Pictures of this style inside a `with`; afterwards everything is as it was.
+
+    Parameters
+    ----------
+    name : "light" or "dark".
+
+    Yields the colours, for what you add yourself. Inside, all of matplotlib draws this way, and SVG files hold text as
+    text. Axes that were made elsewhere keep their colours, and what is drawn in them follows those.
+
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import mercer as mc
+    >>> with mc.plot.style("dark") as colours:
+    ...     shape = mc.plot.KernelShape.from_kernel(mc.Gaussian(1.0))
+    >>> colours.face, matplotlib.rcParams["axes.facecolor"]
+    ('#16191d', 'white')
+    >>> matplotlib.pyplot.close("all")
+    """
+    if name not in _PALETTES:
+        raise InvalidInput(
+            f"The style must be one of {', '.join(_PALETTES)}", got=repr(name), advice="The default is 'light'."
+        )
+    pyplot()
+    import matplotlib as mpl
+
+    token = _current.set(_PALETTES[name])
+    try:
+        with mpl.rc_context(_settings(_PALETTES[name])):
+            yield _PALETTES[name]
+    finally:
+        _current.reset(token)
+
+
+def svg(picture: Any) -> str:
+    """A picture as SVG, with text as text: the same picture is the same text.
+
+    Parameters
+    ----------
+    picture : a display that was drawn, or a figure of matplotlib.
+
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import mercer as mc
+    >>> text = mc.plot.svg(mc.plot.KernelShape.from_kernel(mc.Gaussian(1.0)))
+    >>> text[text.index("<svg") :][:4], "distance" in text
+    ('<svg', True)
+    >>> matplotlib.pyplot.close("all")
+    """
+    pyplot()
+    import matplotlib as mpl
+
+    figure = getattr(picture, "figure_", picture)
+    if not hasattr(figure, "savefig"):
+        raise InvalidInput(
+            "A picture must be a display that was drawn, or a figure",
+            got=type(picture).__name__,
+            advice="Such as mc.plot.KernelShape.from_kernel(mc.Gaussian(1.0)).",
+        )
+    out = io.StringIO()
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "mercer"}):
+        figure.savefig(out, format="svg", metadata={"Date": None})
+    return out.getvalue()
+
+
+def sketch(draw: Callable[[], Any], name: str = "light") -> str:
+    """What `draw` draws as an <svg> element in a style, for a page; the figure is closed.
+
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import mercer as mc
+    >>> mc.plot.sketch(lambda: mc.plot.KernelShape.from_kernel(mc.Gaussian(1.0)), "dark")[:4]
+    '<svg'
+    """
+    plt = pyplot()
+    with style(name):
+        display = draw()
+        try:
+            text = svg(display)
+        finally:
+            plt.close(display.figure_)
+    return text[text.index("<svg") :]
+
+
+class Display:
+    """What every picture has once it is drawn: `ax_` and `figure_`."""
+
+    ax_: Any
+    figure_: Any
+
+    def _drawn(self, ax: Any) -> Self:
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+@contextmanager
+def canvas(ax: Any = None, size: tuple[float, float] = SIZE, *, square: bool = False) -> Iterator[tuple[Any, Palette]]:
+    """These axes, or new ones in the current style, and the colours that can be seen on them.
+
+    `square` is for axes with equal units.
+    """
+    plt = pyplot()
+    import matplotlib as mpl
+
+    palette = _current.get() if ax is None else _seen_on(ax)
+    with mpl.rc_context(_settings(palette)):
+        if ax is None:
+            figure, ax = plt.subplots(figsize=size, layout="compressed" if square else "constrained")
+            figure.get_layout_engine().set(w_pad=PAD, h_pad=PAD)
+            # Ticks are made when they are drawn, when the context may be over.
+            ax.tick_params(which="both", color=palette.ink, labelcolor=palette.ink, labelsize=9, gridOn=False)
+        yield ax, palette
+
+
+def pyplot() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("Pictures need matplotlib: pip install 'mercer[plot]'.") from error
+    return plt
+
+
+def legend(ax: Any, handles: Sequence[Any] | None = None, **where: Any) -> None:
+    """Say what is what, where it hides least."""
+    found = list(handles) if handles is not None else ax.get_legend_handles_labels()[0]
+    if found:
+        ax.legend(handles=found, **({"loc": "best"} | where))
+
+
+def beside(ax: Any, picture: Any, label: str) -> None:
+    """A bar with the values of a colour map."""
+    bar = ax.figure.colorbar(picture, ax=ax, fraction=0.05, pad=0.02)
+    ink = ax.xaxis.label.get_color()
+    bar.set_label(label, color=ink)
+    bar.ax.tick_params(color=ink, labelcolor=ink, labelsize=9)
+    bar.outline.set_visible(False)
+
+
+def shortened(text: str, most: int) -> str:
+    """The beginning of a text that is too long, and a sign that there is more."""
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def _settings(palette: Palette) -> Any:
+    from cycler import cycler
+
+    ink, face = palette.ink, palette.face
+    return {
+        "figure.facecolor": face, "axes.facecolor": face, "savefig.facecolor": "auto", "figure.dpi": DOTS,
+        "savefig.dpi": DOTS,
+        "text.color": ink, "axes.labelcolor": ink, "axes.edgecolor": ink, "axes.titlecolor": ink,
+        "xtick.color": ink, "ytick.color": ink, "xtick.labelcolor": ink, "ytick.labelcolor": ink,
+        "font.family": "sans-serif", "font.size": 10, "axes.titlesize": 11, "axes.titlelocation": "center",
+        "axes.titlepad": 8, "axes.labelsize": 10, "xtick.labelsize": 9, "ytick.labelsize": 9, "legend.fontsize": 9,
+        "axes.spines.top": False, "axes.spines.right": False, "axes.grid": False, "grid.color": palette.grid,
+        "axes.linewidth": 0.8, "lines.linewidth": 1.8, "patch.linewidth": 0.8,
+        "axes.prop_cycle": cycler(color=palette.series), "axes.unicode_minus": True,
+        "legend.frameon": True, "legend.framealpha": 0.9, "legend.facecolor": face, "legend.edgecolor": face,
+        "legend.labelcolor": ink, "svg.fonttype": "none", "text.usetex": False,
+    }  # fmt: skip
+
+
+def _seen_on(ax: Any) -> Palette:
+    """Dark where the axes (or, where those are clear, their figure) are dark."""
+    from matplotlib.colors import to_rgba
+
+    *rgb, opaque = to_rgba(ax.get_facecolor())
+    if opaque < 0.5:
+        *rgb, opaque = to_rgba(ax.figure.get_facecolor())
+    light = sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), rgb))
+    return DARK if light < 0.4 and opaque >= 0.5 else LIGHT
+
+
+def _colormap(name: str, colours: list[str]) -> Any:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list(name, colours)

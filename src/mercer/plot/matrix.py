@@ -1,0 +1,305 @@
+"""A Gram matrix as a picture, and its eigenvalues: which points are alike, and how many directions there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import scipy.linalg as sla
+from numpy.typing import NDArray
+from scipy.cluster import hierarchy
+from scipy.spatial.distance import squareform
+from sklearn.utils.validation import check_is_fitted
+
+from mercer import gram
+from mercer.errors import InvalidInput
+from mercer.kernels.base import Similarity
+from mercer.kernels.points import length, take
+from mercer.plot.looks import Display, beside, canvas, legend, shortened
+from mercer.tuning.search import brief
+
+Matrix = NDArray[np.float64]
+
+OPTIMAL = 400
+"""Points up to which the leaves of a hierarchy are put in the best order, which costs their cube."""
+ROUNDING = float(np.finfo(np.float64).eps)
+
+
+@dataclass(eq=False, repr=False)
+class GramHeatMap(Display):
+    """The Gram matrix with its points in such an order that those alike are neighbours.
+
+    Attributes
+    ----------
+    K : the matrix in that order, shape (n, n).
+    order : row i of the picture is row order[i] of the data.
+    labels : of the classes, in the order they are shown; empty without labels.
+    boundaries : where the classes begin and end, shape (classes + 1,); empty without labels.
+    kernel : its name.
+    ax_, figure_ : where it was drawn last.
+
+    >>> import numpy as np, mercer as mc
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> X = np.array([[0.0], [5.0], [0.1], [5.1]])
+    >>> mc.plot.GramHeatMap.from_kernel(mc.Gaussian(1.0), X, [0, 1, 0, 1]).boundaries
+    array([0, 2, 4])
+    >>> matplotlib.pyplot.close("all")
+    """
+
+    K: Matrix
+    order: NDArray[np.int64]
+    labels: NDArray[Any]
+    boundaries: NDArray[np.int64]
+    kernel: str = ""
+
+    @classmethod
+    def from_kernel(
+        cls,
+        kernel: Any,
+        X: Any,
+        labels: Any = None,
+        *,
+        order: str = "hierarchical",
+        most: int = 1000,
+        ax: Any = None,
+        **style: Any,
+    ) -> Self:
+        """The heat map of k on these points.
+
+        Parameters
+        ----------
+        kernel : a kernel or weight, or a rule X → kernel.
+        X : n objects of any kind.
+        labels : a class for each of them. Classes are shown one after the other, each in its own order.
+        order : "hierarchical" (average linkage of distances in feature space), "spectral" (the Fiedler vector of the
+            similarities), or "given".
+        most : of more points, so many at even steps are shown.
+        ax : axes to draw in; by default new ones.
+        style : as for `plot`.
+        """
+        if order not in ("hierarchical", "spectral", "given"):
+            raise InvalidInput(
+                "`order` must be 'hierarchical', 'spectral' or 'given'", got=repr(order), advice="Choose one of them."
+            )
+        kernel = _resolved(kernel, X)
+        names = None if labels is None else np.asarray(labels).ravel()
+        if names is not None and len(names) != length(X):
+            raise InvalidInput(
+                "`labels` must hold one class per point",
+                got=f"{len(names)} for {length(X)} points",
+                advice="Check both.",
+            )
+        shown = _even(length(X), most)
+        K = np.asarray(gram.of(kernel, take(X, shown)).dense(), dtype=np.float64)
+        arrange = {"hierarchical": _hierarchical, "spectral": _spectral, "given": _given}[order]
+        if names is None:
+            places, classes, boundaries = arrange(K), np.empty(0), np.empty(0, dtype=np.int64)
+        else:
+            places, classes, boundaries = _by_class(K, names[shown], arrange)
+        found = cls(K[np.ix_(places, places)], shown[places], classes, boundaries, brief(kernel))
+        return found.plot(ax, **style)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, labels: Any = None, **options: Any) -> Self:
+        """The heat map of the kernel that a fitted model used; options as for `from_kernel`."""
+        return cls.from_kernel(_kernel_of(estimator), X, labels, **options)
+
+    def plot(self, ax: Any = None, *, title: str | None = None) -> Self:
+        """Draw it in these axes, or in new ones."""
+        with canvas(ax, (6.0, 5.2), square=True) as (ax, palette):
+            low, high = float(self.K.min()), float(self.K.max())
+            signed = low < -0.02 * max(high, -low)
+            reach = max(high, -low)
+            picture = ax.imshow(
+                self.K, cmap=palette.signs() if signed else palette.amounts(), interpolation="nearest",
+                vmin=-reach if signed else min(low, 0.0), vmax=reach if signed else high,
+            )  # fmt: skip
+            beside(ax, picture, "k(x, z)")
+            for b in self.boundaries[1:-1] - 0.5:
+                ax.axhline(b, color=palette.gold, lw=1.1)
+                ax.axvline(b, color=palette.gold, lw=1.1)
+            if len(self.labels):
+                middle = (self.boundaries[:-1] + self.boundaries[1:] - 1) / 2
+                words = [shortened(str(label), 14) for label in self.labels]
+                ax.set_yticks(middle, words)
+                across = sum(len(word) for word in words) > 55
+                ax.set_xticks(middle, words, rotation=90 if across else 0)
+                ax.tick_params(length=0)
+            else:
+                ax.set(xlabel="points, ordered", ylabel="points, ordered")
+            for spine in ax.spines.values():
+                spine.set_visible(False)
+            ax.set_title(shortened(self.kernel, 58) if title is None else title)
+        return self._drawn(ax)
+
+
+@dataclass(eq=False, repr=False)
+class EigenvalueSpectrum(Display):
+    """The eigenvalues of a Gram matrix, and how many of them count at a penalty alpha.
+
+    A fit with penalty alpha follows the direction of λⱼ by λⱼ/(λⱼ + alpha): these sum up to its degrees of freedom.
+
+    Attributes
+    ----------
+    eigenvalues : descending, shape (n,); rounding may leave negative ones.
+    alphas, degrees_of_freedom : penalties and Σ λ/(λ + alpha) at each, shape (a,).
+    floor : what rounding leaves of zero, n ε λ₁.
+    kernel : its name.
+    ax_, figure_ : where it was drawn last.
+
+    >>> import numpy as np, mercer as mc
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> X = np.eye(3)
+    >>> found = mc.plot.EigenvalueSpectrum.from_kernel(mc.Linear(), X, alpha=1.0)
+    >>> found.eigenvalues, found.degrees_of_freedom
+    (array([1., 1., 1.]), array([1.5]))
+    >>> matplotlib.pyplot.close("all")
+    """
+
+    eigenvalues: Matrix
+    alphas: Matrix
+    degrees_of_freedom: Matrix
+    floor: float
+    kernel: str = ""
+
+    @classmethod
+    def from_kernel(
+        cls, kernel: Any, X: Any, *, alpha: Any = None, most: int = 3000, ax: Any = None, **style: Any
+    ) -> Self:
+        """The spectrum of k on these points.
+
+        Parameters
+        ----------
+        kernel : a kernel, or a rule X → kernel.
+        X : n objects of any kind.
+        alpha : a penalty > 0 to mark, or several; or None.
+        most : more points than these are refused: their eigenvalues cost the cube.
+        ax : axes to draw in; by default new ones.
+        style : as for `plot`.
+        """
+        alphas = np.atleast_1d(np.asarray([] if alpha is None else alpha, dtype=np.float64)).ravel()
+        if not (np.isfinite(alphas) & (alphas > 0)).all():
+            raise InvalidInput("`alpha` must be > 0", got=repr(alpha), advice="Leave it out to mark none.")
+        if length(X) > most:
+            raise InvalidInput(
+                f"A spectrum is computed of at most {most} points",
+                got=f"{length(X)}",
+                advice="Pass a sample of the rows, or raise `most`.",
+            )
+        kernel = _resolved(kernel, X)
+        K = gram.of(kernel, X).fresh(np.float64)
+        values = sla.eigvalsh(K, overwrite_a=True)[::-1].copy()
+        positive = np.maximum(values, 0.0)
+        freedom = (positive / (positive + alphas[:, None])).sum(axis=1)
+        floor = len(values) * ROUNDING * float(np.abs(values).max())
+        return cls(values, alphas, freedom, floor, brief(kernel)).plot(ax, **style)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, *, alpha: Any = "fitted", **options: Any) -> Self:
+        """The spectrum of the kernel that a fitted model used, with its own alpha marked where it has one."""
+        kernel = _kernel_of(estimator)
+        if isinstance(alpha, str) and alpha == "fitted":
+            own = np.unique(np.asarray(getattr(estimator, "alpha_", getattr(estimator, "alpha", None)), dtype=object))
+            alpha = [a for a in own if isinstance(a, (int, float)) and a > 0] or None
+        return cls.from_kernel(kernel, X, alpha=alpha, **options)
+
+    def plot(self, ax: Any = None, *, title: str | None = None) -> Self:
+        """Draw it in these axes, or in new ones."""
+        with canvas(ax) as (ax, palette):
+            n = len(self.eigenvalues)
+            j = np.arange(1, n + 1)
+            seen = self.eigenvalues > self.floor
+            top = float(self.eigenvalues[0]) if self.eigenvalues[0] > 0 else 1.0
+            ax.plot(j[seen], self.eigenvalues[seen], "o-" if n <= 60 else "-", color=palette.blue, ms=4, label="λⱼ")
+            noise = ~seen & (self.eigenvalues > 0)
+            if noise.any():
+                ax.plot(j[noise], self.eigenvalues[noise], ".", color=palette.grey, ms=3)
+            if not seen.all():
+                low = self.floor * 1e-3
+                ax.axhspan(low, self.floor, color=palette.grey, alpha=0.18, lw=0, label="rounding")
+                ax.set_ylim(low, 4 * top)
+            colours = (palette.red, palette.gold, palette.green, palette.violet)
+            for i, (alpha, freedom) in enumerate(zip(self.alphas, self.degrees_of_freedom)):
+                colour = colours[i % len(colours)]
+                label = f"alpha = {alpha:.3g}: {freedom:.1f} degrees of freedom"
+                ax.plot([1, max(freedom, 1)], [alpha, alpha], color=colour, lw=1.2, ls="--", label=label)
+                ax.axvline(freedom, color=colour, lw=1.2, ls=":")
+            ax.set(yscale="log", xlabel="j", ylabel="eigenvalue λⱼ")
+            if n > 200:
+                ax.set_xscale("log")
+            ax.set_title(shortened(self.kernel, 58) if title is None else title)
+            legend(ax)
+        return self._drawn(ax)
+
+
+def _resolved(kernel: Any, X: Any) -> Similarity:
+    if not isinstance(kernel, Similarity) and callable(kernel) and not isinstance(kernel, type):
+        kernel = kernel(X)
+    if not isinstance(kernel, Similarity):
+        raise InvalidInput(
+            "`kernel` must be a kernel, or a rule X → kernel",
+            got=getattr(kernel, "__name__", type(kernel).__name__),
+            advice="Such as mc.Gaussian(1.0), with its parentheses.",
+        )
+    return kernel
+
+
+def _kernel_of(estimator: Any) -> Any:
+    check_is_fitted(estimator)
+    if not hasattr(estimator, "kernel_"):
+        raise InvalidInput(
+            "The model must have a kernel, `kernel_`",
+            got=type(estimator).__name__,
+            advice="Pass a kernel and points to from_kernel; of a pipeline, its last step and what that step sees.",
+        )
+    return estimator.kernel_
+
+
+def _even(n: int, most: int) -> NDArray[np.int64]:
+    """At most so many positions out of n, at even steps."""
+    if most < 1 or not n:
+        raise InvalidInput("There must be points to show", got=f"{n} points, most={most}", advice="Check both.")
+    return np.arange(n) if n <= most else np.linspace(0, n - 1, most).round().astype(np.int64)
+
+
+def _by_class(
+    K: Matrix, labels: NDArray[Any], arrange: Callable[[Matrix], NDArray[np.int64]]
+) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int64]]:
+    """Classes one after the other, each arranged: positions, classes, and where they begin and end."""
+    classes, number = np.unique(labels, return_inverse=True)
+    parts = []
+    for c in range(len(classes)):
+        own = np.flatnonzero(number == c)
+        parts.append(own[arrange(K[np.ix_(own, own)])])
+    ends = np.cumsum([0, *(len(part) for part in parts)])
+    return np.concatenate(parts), classes, ends
+
+
+def _given(K: Matrix) -> NDArray[np.int64]:
+    return np.arange(len(K))
+
+
+def _hierarchical(K: Matrix) -> NDArray[np.int64]:
+    """The leaves of average linkage over ‖φ(x) − φ(z)‖."""
+    if len(K) < 3:
+        return np.arange(len(K))
+    d = np.diag(K)
+    distances = np.sqrt(np.maximum(d[:, None] + d - K - K.T, 0.0))
+    np.fill_diagonal(distances, 0.0)
+    tree = hierarchy.linkage(squareform(distances, checks=False), "average", optimal_ordering=len(K) <= OPTIMAL)
+    return np.asarray(hierarchy.leaves_list(tree), dtype=np.int64)
+
+
+def _spectral(K: Matrix) -> NDArray[np.int64]:
+    """The order along the second eigenvector of the normalised similarities: what cuts the graph best comes apart."""
+    if len(K) < 3:
+        return np.arange(len(K))
+    W = K - min(float(K.min()), 0.0)
+    roots = 1.0 / np.sqrt(np.maximum(W.sum(axis=1), np.finfo(np.float64).tiny))
+    n = len(W)
+    _, vectors = sla.eigh(roots[:, None] * W * roots, subset_by_index=[n - 2, n - 2])
+    return np.argsort(roots * vectors[:, 0], kind="stable")

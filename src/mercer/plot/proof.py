@@ -1,0 +1,153 @@
+"""Why an expression is a kernel, as a tree: claims, the rules that give them, and the leaves nobody has proven."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput
+from mercer.kernels.base import Similarity
+from mercer.kernels.proof import Proof
+from mercer.plot.looks import Display, canvas
+
+WIDTH, STEP = 6.0, 0.24
+"""Inches, of the picture and of the indentation of premises."""
+CLAIM, RULE, GAP = 0.19, 0.165, 0.16
+"""Inches of a line of a claim, of a line below it, and between steps."""
+LETTERS = 0.073, 0.066
+"""Inches of a letter of either, on average."""
+MOST = 3
+"""Lines of one claim; what is longer is cut."""
+
+
+@dataclass(eq=False, repr=False)
+class ProofTree(Display):
+    """The proof of a kernel, one line per step, premises below what they prove.
+
+    Rules are blue, axioms green, and what nobody has proven is red.
+
+    Attributes
+    ----------
+    claims, rules, conditions, references : of every step, premises after conclusions.
+    kinds : "rule", "axiom" or "unproven".
+    depth, parent : of every step, shape (steps,); the parent of the whole is −1.
+    valid : whether every leaf is an axiom.
+    ax_, figure_ : where it was drawn last.
+
+    >>> import mercer as mc
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> tree = mc.plot.ProofTree.from_kernel(mc.Linear() + mc.exp(mc.Linear()))
+    >>> tree.depth, tree.parent, tree.valid
+    (array([0, 1, 1, 2]), array([-1,  0,  0,  2]), True)
+    >>> matplotlib.pyplot.close("all")
+    """
+
+    claims: list[str]
+    rules: list[str]
+    conditions: list[str]
+    references: list[str]
+    kinds: list[str]
+    depth: NDArray[np.int64]
+    parent: NDArray[np.int64]
+    valid: bool
+
+    @classmethod
+    def from_kernel(cls, kernel: Any, *, ax: Any = None, **style: Any) -> Self:
+        """The proof of a kernel; `kernel` may be a fitted model with one."""
+        kernel = getattr(kernel, "kernel_", kernel)
+        if not isinstance(kernel, Similarity):
+            raise InvalidInput(
+                "A proof belongs to a kernel",
+                got=type(kernel).__name__,
+                advice="Such as mc.Gaussian(1.0) + mc.Linear().",
+            )
+        return cls.from_proof(kernel.proof(), ax=ax, **style)
+
+    @classmethod
+    def from_proof(cls, proof: Proof, *, ax: Any = None, **style: Any) -> Self:
+        """A proof, such as `kernel.proof()` gives."""
+        if not isinstance(proof, Proof):
+            raise InvalidInput("A proof must be a mc.Proof", got=type(proof).__name__, advice="Use from_kernel.")
+        steps: list[tuple[Proof, int, int]] = []
+
+        def walk(step: Proof, depth: int, parent: int) -> None:
+            own = len(steps)
+            steps.append((step, depth, parent))
+            for premise in step.premises:
+                walk(premise, depth + 1, own)
+
+        walk(proof, 0, -1)
+        every, depth, parent = zip(*steps)
+        found = cls(
+            [s.claim for s in every],
+            [s.rule for s in every],
+            [s.condition for s in every],
+            [s.reference for s in every],
+            [s.kind for s in every],
+            np.array(depth),
+            np.array(parent),
+            proof.valid,
+        )
+        return found.plot(ax, **style)
+
+    def plot(self, ax: Any = None, *, deepest: int | None = None, title: str | None = None) -> Self:
+        """Draw it in these axes, or in new ones, as tall as the proof is long.
+
+        With `deepest`, steps below that depth are only counted; where one of them is unproven, what hides it is red.
+        """
+        shown = np.flatnonzero(self.depth <= (self.depth.max() if deepest is None else max(deepest, 0)))
+        below = (
+            np.append(shown[1:], len(self.depth)) - shown - 1
+        )  # steps come in order: what is hidden follows its parent
+        kinds = [
+            "unproven" if "unproven" in self.kinds[i : i + 1 + hidden] else self.kinds[i]
+            for i, hidden in zip(shown, below)
+        ]
+        parent = np.searchsorted(shown, self.parent[shown])
+        at = 0.12 + STEP * self.depth[shown]
+        rows = zip(shown.tolist(), below.tolist(), at)
+        words = [self._words(i, hidden, WIDTH - left - 0.14) for i, hidden, left in rows]
+        tall = np.array([CLAIM * len(claim) + RULE * len(rule) + GAP for claim, rule in words])
+        y = -(np.cumsum(tall) - tall)  # the middle of the first line of every step
+        with canvas(ax, (WIDTH + 0.2, float(tall.sum()) + 0.55)) as (ax, palette):
+            colours = {"rule": palette.blue, "axiom": palette.green, "unproven": palette.red}
+            marks = {"rule": "o", "axiom": "s", "unproven": "X"}
+            ax.set(xlim=(0, WIDTH), ylim=(-float(tall.sum()) + GAP, 0.15))
+            ax.axis("off")
+            for i, p in enumerate(parent[1:], 1):
+                ax.plot([at[p], at[p], at[i]], [y[p], y[i], y[i]], color=palette.grey, lw=1, zorder=1)
+            for i, kind in enumerate(kinds):
+                ax.plot(at[i], y[i], marks[kind], color=colours[kind], ms=7, zorder=2, clip_on=False)
+                claim, rule = words[i]
+                ink, weight = (palette.red, "bold") if kind == "unproven" else (palette.ink, "normal")
+                for line, text in enumerate(claim):
+                    ax.text(at[i] + 0.14, y[i] - CLAIM * line, text, va="center", fontsize=10, color=ink, weight=weight)
+                under = y[i] - CLAIM * len(claim)
+                for line, text in enumerate(rule):
+                    ax.text(at[i] + 0.14, under - RULE * line, text, va="center", fontsize=8.5, color=colours[kind])
+                if equation := self._equation(shown[i]):
+                    ax.text(WIDTH, y[i], equation, va="center", ha="right", fontsize=9, color=palette.grey)
+            verdict = "Every leaf is an axiom: a kernel" if self.valid else "Not proven to be a kernel"
+            ax.set_title(verdict if title is None else title, color=palette.green if self.valid else palette.red)
+        return self._drawn(ax)
+
+    def _words(self, i: int, hidden: int, room: float) -> tuple[list[str], list[str]]:
+        """The lines of a claim, and of the rule below it."""
+        claim = textwrap.wrap(self.claims[i], max(int((room - 0.5) / LETTERS[0]), 20)) or [""]
+        if len(claim) > MOST:
+            claim = [*claim[: MOST - 1], claim[MOST - 1] + " …"]
+        rule = {"rule": "by ", "axiom": "axiom: ", "unproven": "unproven: "}[self.kinds[i]] + self.rules[i]
+        rule += f"; {self.conditions[i]}" if self.conditions[i] else ""
+        rule += f" ({hidden} step{'s' * (hidden > 1)} below)" if hidden else ""
+        return claim, textwrap.wrap(rule, max(int(room / LETTERS[1]), 20))
+
+    def _equation(self, i: int) -> str:
+        """The number of an equation, where the reference has one."""
+        found = re.search(r"\([0-9]+\.[0-9]+\)", self.references[i])
+        return found.group() if found else ""

@@ -1,0 +1,345 @@
+"""What a regression says along a column, how sure it is, and what it leaves over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+from scipy.stats import beta
+from sklearn.base import is_classifier
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.errors import InvalidInput
+from mercer.models.local_regression import LocalRegression
+from mercer.plot.columns import along
+from mercer.plot.looks import Display, Palette, canvas, legend
+
+Matrix = NDArray[np.float64]
+
+CONFIDENCE = 0.95
+"""Of the band of a normal sample."""
+SMOOTHED = 0.5
+"""Share of the residuals that the trend looks at around each point."""
+FEWEST = 10
+"""Residuals that have a trend."""
+
+
+@dataclass(eq=False, repr=False)
+class RegressionBands(Display):
+    """A regression along one column: its curve, the intervals of new targets, and the data.
+
+    Attributes
+    ----------
+    x : the grid along the column, shape (r,).
+    mean : the prediction there, shape (r,).
+    coverages : promised shares, ascending, shape (c,).
+    lower, upper : ends of the intervals, shape (c, r).
+    points, targets : the data in that column and its targets, shape (n,); or None.
+    names : of the column and the target.
+    moved : whether other columns were held at one value.
+    ax_, figure_ : where it was drawn last.
+
+    >>> import numpy as np, mercer as mc
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=60)
+    >>> model = mc.KernelRidge(mc.Gaussian(1.0), alpha=0.1).fit(X, y)
+    >>> bands = mc.plot.RegressionBands.from_estimator(model, X, y, coverage=(0.5, 0.9))
+    >>> bands.mean.shape, bands.lower.shape
+    ((300,), (2, 300))
+    >>> matplotlib.pyplot.close("all")
+    """
+
+    x: NDArray[Any]
+    mean: Matrix
+    coverages: Matrix
+    lower: Matrix
+    upper: Matrix
+    points: NDArray[Any] | None = None
+    targets: Matrix | None = None
+    names: tuple[str, str] = ("x", "y")
+    moved: bool = False
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        column: Any = None,
+        at: Any = None,
+        coverage: float | Sequence[float] | None = 0.9,
+        target: int | None = None,
+        resolution: int = 300,
+        ax: Any = None,
+        **style: Any,
+    ) -> Self:
+        """Predict along one column, the others held, and draw.
+
+        Parameters
+        ----------
+        estimator : a fitted regressor, a pipeline that ends in one, or a search. Bands need `predict_interval`.
+        X : the data to show, a matrix or a frame, shape (n, d).
+        y : its targets, shape (n,) or (n, t), or None.
+        column : the column to move, by name or position; by default the first.
+        at : values of the other columns, a dictionary by name or position, or one value per column. By default medians,
+            and the most frequent value of what is no number.
+        coverage : of the intervals, one number in (0, 1) or several; None draws the curve alone.
+        target : which of several targets.
+        resolution : points of the grid.
+        ax : axes to draw in; by default new ones.
+        style : as for `plot`.
+        """
+        check_is_fitted(estimator)
+        if is_classifier(estimator) or not hasattr(estimator, "predict"):
+            raise InvalidInput(
+                "Bands need a regressor",
+                got=type(estimator).__name__,
+                advice="Of a classifier draw DecisionSurface or Reliability.",
+            )
+        shown, grid, queries, name = along(X, column, at, resolution)
+        asked = np.sort(np.atleast_1d(np.asarray([] if coverage is None else coverage, dtype=np.float64)))
+        if asked.ndim != 1 or not ((asked > 0) & (asked < 1)).all():
+            raise InvalidInput("`coverage` must be numbers in (0, 1)", got=repr(coverage), advice="Such as 0.9.")
+        mean = _one(np.asarray(estimator.predict(queries), dtype=np.float64), target)
+        bands = [_interval(estimator, queries, float(c), target) for c in asked]
+        ends = np.stack(bands) if bands else np.empty((0, len(grid), 2))
+        truth = None if y is None else _one(np.asarray(y, dtype=np.float64), target)
+        if truth is not None and len(truth) != len(shown):
+            raise InvalidInput(
+                "y must hold one target per row", got=f"{len(truth)} for {len(shown)} rows", advice="Check both."
+            )
+        names = name, str(getattr(y, "name", None) or "y")
+        others = queries.shape[1] > 1
+        found = cls(grid, mean, asked, ends[..., 0], ends[..., 1], shown, truth, names, others)
+        return found.plot(ax, **style)
+
+    def plot(self, ax: Any = None, *, data: bool = True, title: str | None = None) -> Self:
+        """Draw it in these axes, or in new ones; without `data`, the curve and its bands alone."""
+        with canvas(ax) as (ax, palette):
+            c = len(self.coverages)
+            for i in range(c)[::-1]:
+                wash = palette.wash(palette.blue, 0.3 if c == 1 else 0.45 - 0.33 * i / (c - 1))
+                label = f"{100 * self.coverages[i]:.4g} % of new targets"
+                ax.fill_between(self.x, self.lower[i], self.upper[i], color=wash, lw=0, label=label, zorder=1)
+            ax.plot(self.x, self.mean, color=palette.blue, label="prediction", zorder=3)
+            if data and self.points is not None and self.targets is not None:
+                n = len(self.points)
+                label = "data (other columns vary)" if self.moved else "data"
+                ax.plot(
+                    self.points, self.targets, "o", color=palette.ink, ms=3.5 if n < 500 else 2, mew=0,
+                    alpha=0.75 if n < 200 else 0.35, label=label, zorder=2,
+                )  # fmt: skip
+            ax.set(xlabel=self.names[0], ylabel=self.names[1], xlim=(self.x[0], self.x[-1]))
+            ax.set_title(title or "")
+            legend(ax)
+        return self._drawn(ax)
+
+
+@dataclass(eq=False, repr=False)
+class Residuals(Display):
+    """What a regression leaves over: against what it predicts, against a normal sample, or as a histogram.
+
+    Attributes
+    ----------
+    fitted, residuals : f(xᵢ) and yᵢ − f(xᵢ), shape (n,).
+    kind : "fitted", "qq" or "histogram".
+    grid, trend : a local regression of the residuals on what was predicted, shape (r,); empty where n < 10.
+    quantiles, ordered : of a normal sample, and the sorted residuals in units of their standard deviation, shape (n,).
+    lower, upper : where 95 % of normal samples have their i-th largest, shape (n,).
+    left_out : whether each prediction is by the model without that row.
+    ax_, figure_ : where it was drawn last.
+
+    >>> import numpy as np, mercer as mc
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=60)
+    >>> model = mc.KernelRidge(mc.Gaussian(1.0), alpha=0.1).fit(X, y)
+    >>> left = mc.plot.Residuals.from_estimator(model, X, y, left_out=True, kind="qq")
+    >>> bool(np.allclose(left.residuals, y - model.loo_predictions_))
+    True
+    >>> matplotlib.pyplot.close("all")
+    """
+
+    fitted: Matrix
+    residuals: Matrix
+    kind: str
+    grid: Matrix
+    trend: Matrix
+    quantiles: Matrix
+    ordered: Matrix
+    lower: Matrix
+    upper: Matrix
+    left_out: bool = False
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        kind: str = "fitted",
+        left_out: bool = False,
+        target: int | None = None,
+        ax: Any = None,
+        **style: Any,
+    ) -> Self:
+        """The residuals of a fitted regressor on these rows.
+
+        Parameters
+        ----------
+        estimator : a fitted regressor.
+        X, y : rows and targets. Of rows it was fitted on, residuals are too small.
+        kind : "fitted", "qq" or "histogram".
+        left_out : X and y are what it was fitted on, and each row is predicted by the model without it, in closed form
+            (`loo_predictions_`).
+        target : which of several targets.
+        ax : axes to draw in; by default new ones.
+        style : as for `plot`.
+        """
+        check_is_fitted(estimator)
+        if is_classifier(estimator):
+            raise InvalidInput(
+                "Residuals belong to regressors", got=type(estimator).__name__, advice="Draw Reliability instead."
+            )
+        if not left_out:
+            predicted = estimator.predict(X)
+        elif hasattr(estimator, "loo_predictions_"):
+            predicted = estimator.loo_predictions_
+        else:
+            raise InvalidInput(
+                "left_out=True needs a model with loo_predictions_",
+                got=type(estimator).__name__,
+                advice="Pass rows it has not seen, or scikit-learn's cross_val_predict to from_predictions.",
+            )
+        return cls.from_predictions(y, predicted, kind=kind, target=target, left_out=left_out, ax=ax, **style)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: Any,
+        predicted: Any,
+        *,
+        kind: str = "fitted",
+        target: int | None = None,
+        left_out: bool = False,
+        ax: Any = None,
+        **style: Any,
+    ) -> Self:
+        """The residuals of predictions of any origin, both of shape (n,)."""
+        _kind(kind)
+        truth, fitted = (_one(np.asarray(a, dtype=np.float64), target) for a in (y, predicted))
+        if truth.shape != fitted.shape or len(truth) < 2 or not np.isfinite(truth - fitted).all():
+            raise InvalidInput(
+                "y and predictions must be finite, as many of the one as of the other, and at least two",
+                got=f"{len(truth)} and {len(fitted)}",
+                advice="Leave rows without a target out.",
+            )
+        n, r = len(truth), truth - fitted
+        spread = r.std(ddof=1)
+        i = np.arange(1, n + 1)
+        tail = (1 - CONFIDENCE) / 2
+        ends = [ndtri(beta.ppf(p, i, n + 1 - i)) for p in (tail, 1 - tail)]
+        ordered = np.sort(r - r.mean()) / (spread if spread > 0 else 1.0)
+        grid, trend = _trend(fitted, r)
+        quantiles = ndtri((i - 0.375) / (n + 0.25))  # Blom's
+        found = cls(fitted, r, kind, grid, trend, quantiles, ordered, ends[0], ends[1], left_out)
+        return found.plot(ax, **style)
+
+    def plot(self, ax: Any = None, *, kind: str | None = None, title: str | None = None) -> Self:
+        """Draw it in these axes, or in new ones; `kind` as above."""
+        self.kind = _kind(kind or self.kind)
+        with canvas(ax) as (ax, palette):
+            {"fitted": self._against, "qq": self._normal, "histogram": self._counted}[self.kind](ax, palette)
+            ax.set_title(title or "")
+            legend(ax)
+        return self._drawn(ax)
+
+    def _against(self, ax: Any, palette: Palette) -> None:
+        n = len(self.fitted)
+        ax.axhline(0.0, color=palette.grey, lw=1, zorder=1)
+        ax.plot(
+            self.fitted, self.residuals, "o", color=palette.blue, ms=4 if n < 500 else 2.5, mew=0,
+            alpha=0.8 if n < 300 else 0.55, zorder=2,
+        )  # fmt: skip
+        if len(self.grid):
+            ax.plot(self.grid, self.trend, color=palette.red, label="trend", zorder=3)
+        ax.set(xlabel="predicted" + (", the row left out" if self.left_out else ""), ylabel="residual")
+
+    def _normal(self, ax: Any, palette: Palette) -> None:
+        q = self.quantiles
+        label = f"{CONFIDENCE:.0%} of normal samples".replace("%", " %")
+        ax.fill_between(q, self.lower, self.upper, color=palette.grey, alpha=0.25, lw=0, label=label)
+        ax.plot(q[[0, -1]], q[[0, -1]], color=palette.grey, lw=1)
+        out = (self.ordered < self.lower) | (self.ordered > self.upper)
+        for some, colour, word in ((~out, palette.blue, None), (out, palette.red, "outside")):
+            if some.any():
+                ax.plot(q[some], self.ordered[some], "o", color=colour, ms=4, mew=0, alpha=0.8, label=word)
+        ax.set(xlabel="quantile of the normal distribution", ylabel="standardised residual")
+
+    def _counted(self, ax: Any, palette: Palette) -> None:
+        r = self.residuals
+        ax.hist(r, bins="fd" if np.ptp(r) > 0 else 1, density=True, color=palette.blue, alpha=0.55)
+        mean, spread = r.mean(), r.std(ddof=1)
+        if spread > 0:
+            at = np.linspace(r.min(), r.max(), 200)
+            normal = np.exp(-0.5 * ((at - mean) / spread) ** 2) / (spread * np.sqrt(2 * np.pi))
+            ax.plot(at, normal, color=palette.red, label=f"normal, mean {mean:.2g}, std {spread:.2g}")
+        ax.axvline(0.0, color=palette.grey, lw=1)
+        ax.set(xlabel="residual" + (", the row left out" if self.left_out else ""), ylabel="density")
+
+
+def _kind(kind: str) -> str:
+    kinds = ("fitted", "qq", "histogram")
+    if kind not in kinds:
+        raise InvalidInput(f"`kind` must be one of {', '.join(kinds)}", got=repr(kind), advice="Such as 'qq'.")
+    return kind
+
+
+def _trend(fitted: Matrix, r: Matrix) -> tuple[Matrix, Matrix]:
+    """A local regression of the residuals, where there are enough of them and they are not all in one place."""
+    if len(r) < FEWEST or len(np.unique(fitted)) < FEWEST:
+        return np.empty(0), np.empty(0)
+    low, high = np.percentile(fitted, [1, 99])
+    grid = np.linspace(low, high, 100)
+    smooth = LocalRegression(neighbors=SMOOTHED, degree=1).fit(fitted[:, None], r)
+    return grid, np.asarray(smooth.predict(grid[:, None]))
+
+
+def _one(values: Matrix, target: int | None) -> Matrix:
+    """One column of targets."""
+    if values.ndim == 1:
+        return values
+    if values.ndim == 2 and (values.shape[1] == 1 or target is not None):
+        t = target or 0
+        if -values.shape[1] <= t < values.shape[1]:
+            return values[:, t]
+    raise InvalidInput(
+        "A picture shows one target", got=f"shape {values.shape}, target={target}", advice="Say `target=0`, or which."
+    )
+
+
+def _interval(estimator: Any, queries: Any, coverage: float, target: int | None) -> Matrix:
+    """The ends of the intervals, shape (r, 2)."""
+    model = getattr(estimator, "best_estimator_", estimator)
+    if isinstance(model, Pipeline):
+        queries, model = model[:-1].transform(queries) if len(model) > 1 else queries, model[-1]
+    if not hasattr(model, "predict_interval"):
+        raise InvalidInput(
+            "Bands need a model with predict_interval",
+            got=type(model).__name__,
+            advice="Pass coverage=None for the curve alone, or fit mc.ConformalRegressor(model).",
+        )
+    ends = np.asarray(model.predict_interval(queries, coverage), dtype=np.float64)
+    if ends.ndim == 3:
+        ends = np.stack([_one(ends[..., side], target) for side in (0, 1)], axis=-1)
+    return ends
