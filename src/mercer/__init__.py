@@ -28,6 +28,7 @@ _HOME = {
     "mercer.kernels.sets": "Intersection",
     "mercer.kernels.custom": "FromFeatures FromFunction Precomputed",
     "mercer.kernels.rules": "median_gaussian",
+    "mercer.kernels.expression": "parse",
     "mercer.kernels.splines": "Multiquadric Polyharmonic ThinPlate",
     "mercer.kernels.proof": "Axiom Proof Unproven",
     "mercer.kernels.validity": "check repair",
@@ -66,7 +67,7 @@ _HOME = {
     "mercer.models.separation": "Separable",
     "mercer.errors": "InvalidInput RuleBroken",
 }
-_MODULES = {name: f"mercer.{name}" for name in "features gram kernels models plot rkhs testing".split()} | {
+_MODULES = {name: f"mercer.{name}" for name in "features gram kernels models plot report rkhs testing".split()} | {
     "families": "mercer.problems.families",
     "links": "mercer.problems.links",
 }

@@ -5,6 +5,7 @@ from mercer import gram as gram
 from mercer import kernels as kernels
 from mercer import models as models
 from mercer import plot as plot
+from mercer import report as report
 from mercer import rkhs as rkhs
 from mercer import testing as testing
 from mercer.errors import InvalidInput as InvalidInput
@@ -29,6 +30,7 @@ from mercer.kernels.dot import Tanh as Tanh
 from mercer.kernels.entrywise import Exp as Exp
 from mercer.kernels.entrywise import Poly as Poly
 from mercer.kernels.entrywise import Power as Power
+from mercer.kernels.expression import parse as parse
 from mercer.kernels.matern import Matern as Matern
 from mercer.kernels.nodes import Constant as Constant
 from mercer.kernels.nodes import Product as Product
