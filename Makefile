@@ -25,6 +25,9 @@ bench: .venv/.bench
 	$(BIN)/python benchmarks/tuning.py
 	$(BIN)/python benchmarks/svm.py
 	$(BIN)/python -W ignore benchmarks/smoothing.py
+	$(BIN)/python benchmarks/glm.py
+	$(BIN)/python benchmarks/perceptron.py
+	$(BIN)/python benchmarks/kernel_pca.py
 
 format: .venv/.dev
 	$(BIN)/ruff check --fix .

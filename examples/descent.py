@@ -1,8 +1,8 @@
 """Down the cross-entropy surface: gradient descent, Newton, L-BFGS from several starts (lecture 003).
 
 The surface of logistic regression is convex: every start leads to the same minimum. Fixed steps zigzag along a narrow
-valley, Newton's method knows its shape, and a quadratic takes it one step. The objective above its minimum by step shows
-which method is which. Run `python examples/descent.py`; the picture is out/descent.png.
+valley, Newton's method knows its shape, and a quadratic takes it one step. The objective above its minimum, step by
+step, shows which method is which. Run `python examples/descent.py`; the picture is out/descent.png.
 """
 
 from __future__ import annotations

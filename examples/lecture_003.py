@@ -1,8 +1,8 @@
 """Every classifier and every method of descent of lecture 003 on real data: breast cancer, spam and census incomes.
 
-The upper row draws the objective of logistic regression above its minimum by seconds, one line per solver; the lower row
-the test error of each classifier. Breast cancer comes with scikit-learn. Run `python examples/lecture_003.py --data DIR`
-(or set MERCER_DATA) with spam.csv.gz (UCI's spambase, its class in the column `type`) and adult.parquet (UCI's Adult,
+The upper row draws the objective of logistic regression above its minimum by seconds, one line per solver; the lower
+row the test error of each classifier. Breast cancer comes with scikit-learn. Run
+`python examples/lecture_003.py --data DIR` (or set MERCER_DATA) with spam.csv.gz (UCI's spambase, its class in the column `type`) and adult.parquet (UCI's Adult,
 `income` and `split`) in DIR to add the other two. The picture is out/lecture_003.png.
 """
 
@@ -85,8 +85,12 @@ def descend(axis: plt.Axes, X: np.ndarray, y: np.ndarray) -> None:
             warnings.simplefilter("ignore", ConvergenceWarning)  # some are stopped by the clock
             trace = mc.LogisticRegression(alpha=1.0, solver=solver, tol=1e-9, max_time=10.0).fit(X, y).trace_
         above = np.maximum((trace.objective - best) / best, 1e-15)
-        axis.loglog(np.maximum(trace.seconds, 1e-3), above, "-", lw=1.6, color=color, label=f"{solver}: {len(trace) - 1}")
-        print(f"  {solver:>13}: {len(trace) - 1:5d} steps, {trace.seconds[-1]:6.2f} s, {above[-1]:.1e} above the minimum")
+        axis.loglog(
+            np.maximum(trace.seconds, 1e-3), above, "-", lw=1.6, color=color, label=f"{solver}: {len(trace) - 1}"
+        )
+        print(
+            f"  {solver:>13}: {len(trace) - 1:5d} steps, {trace.seconds[-1]:6.2f} s, {above[-1]:.1e} above the minimum"
+        )
     axis.set(xlabel="seconds", ylabel="relative objective above its minimum", ylim=(1e-13, 3))
     axis.legend(title="solver: steps", loc="lower left", framealpha=0, fontsize=8, title_fontsize=8)
 

@@ -27,7 +27,10 @@ def built(entry):
 def points(entry, kernel):
     if entry.space == "table":
         frame = pd.DataFrame({"age": [30.0, 41.0, 57.0, 30.0], "city": ["Bonn", "Ulm", "Bonn", "Kiel"]})
-        return frame if isinstance(kernel.columns[0], str) else frame[["age"]]
+        columns = kernel.columns_read if isinstance(kernel, mc.Typed) else kernel.columns
+        return frame if isinstance(columns[0], str) else frame[["age"]]
+    if isinstance(kernel, mc.Missing):
+        return np.array([[0.0], [np.nan], [2.5], [np.nan], [-1.0]])
     return np.abs(sample(kernel, 6)) if not entry.textual else sample(kernel, 6)
 
 
@@ -99,6 +102,9 @@ def test_parameters_are_those_of_the_constructor(entry):
         if parameter.required:
             with pytest.raises(TypeError if default is inspect.Parameter.empty else mc.InvalidInput):
                 cls(**others)
+        elif (entry.name, parameter.name) == ("Typed", "numbers"):
+            with pytest.raises(mc.InvalidInput, match="'age', of none"):  # the column of its example is of no kind then
+                cls(**others)
         else:
             assert getattr(cls(**others), parameter.name) == parameter.default
         own = [name for name in kernel.parameter_names if name.split("[")[0] == parameter.name]
@@ -106,6 +112,7 @@ def test_parameters_are_those_of_the_constructor(entry):
 
 
 BAD = {">": 0.0, "≥": -0.5, "w": 0.5, "0": 3, "r": "a", "s": [[1.0, 2.0], [0.0, 1.0]], "k": 3.0j, "t": (), "p": None}
+BAD |= {"T": 3, "v": 3, "n": "age"}
 
 
 @names

@@ -452,12 +452,55 @@ def test_calibrated_probabilities_are_those_of_rows_left_out():
     losses = [log_loss(yb, m.predict_proba(Xb)) for m in (plain, model)]
     assert losses[1] < 0.5 * losses[0]
     np.testing.assert_allclose(model.transform(Xb), plain.transform(Xb))
-    ridge = mc.KernelRidge(alpha=1e-2, fit_intercept=True).fit(Xa, np.eye(2)[ya])
-    f = ridge.predict(Xa)[:, 1]
-    slope = np.polyfit(f, plain.transform(Xa)[:, 0], 1)  # the axis is the function, moved and scaled
-    Z = np.polyval(slope, ridge.loo_predictions_[:, 1])[:, None]
-    peer = LinearDiscriminantAnalysis().fit(Z, ya)
-    np.testing.assert_allclose(model.predict_proba(Xa), peer.predict_proba(plain.transform(Xa)), atol=1e-6)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_calibrated_covariance_is_that_of_refits_without_a_row(weighted):
+    X, y = three_classes(40)
+    w = rng.uniform(0.5, 3.0, 40) if weighted else np.ones(40)
+    kernel, Y = mc.Gaussian(2.0), np.eye(3)[y]
+    model = mc.KernelFisherDiscriminant(kernel, alpha=0.3, calibrated=True).fit(X, y, w)
+    ridge = mc.KernelRidge(kernel, alpha=0.3, fit_intercept=True)
+    f = clone(ridge).fit(X, Y, w).predict(X) - np.average(Y, axis=0, weights=w)
+    axes = np.linalg.lstsq(f, model.transform(X), rcond=None)[0]  # functions beside the mean of their targets
+    C = np.zeros((2, 2))
+    for i in range(40):
+        rest = np.arange(40) != i
+        z = clone(ridge).fit(X[rest], Y[rest], w[rest]).predict(X[i : i + 1])[0]
+        z = (z - np.average(Y[rest], axis=0, weights=w[rest])) @ axes - model.centres_[y[i]]
+        C += w[i] * np.outer(z, z) / w.sum()
+    expected = posterior(model.transform(X), model.centres_, C, model.priors_)
+    np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [1e-8, 1e-5, 1e-3, 1.0, 1e3, 1e6])
+def test_calibrated_classes_never_change_places(alpha):
+    random = np.random.default_rng(0)
+    X, Z = random.normal(size=(60, 2)), random.normal(size=(500, 2))
+    for d in (1, 2):
+        y, t = ((A[:, :d] > 0).sum(axis=1) for A in (X, Z))
+        plain, model = (
+            mc.KernelFisherDiscriminant(mc.Gaussian(1.0), alpha=alpha, calibrated=c).fit(X, y) for c in (False, True)
+        )
+        assert model.score(X, y) >= model.priors_.max()  # chance, at its best
+        assert model.score(Z, t) > (plain.score(Z, t) if alpha > 1e-4 else model.priors_.max()) - 0.05
+        assert log_loss(t, model.predict_proba(Z)) < log_loss(t, plain.predict_proba(Z)) + 0.02
+        logs = model.predict_log_proba(X)
+        for a in range(y.max() + 1):
+            for b in range(a):
+                odds = logs[:, a] - logs[:, b]
+                assert odds[y == a].mean() > odds[y == b].mean()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_calibrated_where_left_out_rows_are_on_the_wrong_side(seed):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(40, 10))
+    y = (X[:, 0] + random.normal(size=40) > 0) * 1
+    model = mc.KernelFisherDiscriminant(mc.Gaussian(1.0), calibrated=True).fit(X, y)
+    assert model.score(X, y) == 1.0  # as without: every row is like itself only
+    Z = random.normal(size=(500, 10))
+    assert log_loss((Z[:, 0] > 0) * 1, model.predict_proba(Z)) < 1.0  # and of nothing else it is sure
 
 
 def test_alpha_and_kernel_by_leave_one_out():
@@ -679,6 +722,18 @@ def test_bad_parameters():
         for Model in KERNEL:
             with pytest.raises(InvalidInput, match="`alpha` must be a number > 0"):
                 Model(alpha=bad).fit(X, y)
+    unread = {
+        "solver": ["x"],
+        "n_centers": [-1, 2.5],
+        "centers": ["x", 3],
+        "tol": ["a", 0.0],
+        "random_state": ["a", -1],
+    }
+    for name, values in unread.items():  # by the solver of a small problem
+        for bad in values:
+            for Model in KERNEL:
+                with pytest.raises(InvalidInput, match=f"`{name}` must be"):
+                    Model(**{name: bad}).fit(X, y)
     for bad in (0, 3, 1.5, True, "all"):
         for Model in (mc.FisherDiscriminant, mc.KernelFisherDiscriminant):
             with pytest.raises(InvalidInput, match="n_components"):

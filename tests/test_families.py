@@ -404,17 +404,6 @@ def test_links_of_families() -> None:
         close(ratio, np.full(3, ratio[0]), 1e-12)
 
 
-@pytest.mark.parametrize("loss", PAIRS, ids=name)
-def test_the_first_step_is_inside(loss) -> None:
-    y, _ = responses(loss.family)
-    for some in (y, np.full(3, y.max()), np.full(3, y.min())):
-        eta = loss.start(some)
-        low, high = loss.domain
-        assert eta.shape == (len(some), 1)
-        assert ((eta > low) & (eta < high) & np.isfinite(eta)).all()
-        assert np.isfinite(loss.value(some, eta)).all()
-
-
 # --- losses -----------------------------------------------------------------------------------------------------------
 
 
@@ -710,3 +699,14 @@ def test_loss_of() -> None:
     assert loss_of("gamma", "canonical") == Deviance(Gamma(), Inverse())
     assert loss_of("logistic").outputs == 1
     assert Softmax(4).outputs == 4
+
+
+@pytest.mark.parametrize("bad", [None, 1j, "a", -1.0, True, np.inf])
+def test_parameters_must_be_numbers(bad) -> None:
+    for kind in (NegativeBinomial, Tweedie, LogRatio):
+        with pytest.raises(InvalidInput, match="must be a number"):
+            kind(bad)
+
+
+def test_numbers_may_be_numpys() -> None:
+    assert Power(np.int64(2)) == Power(2.0)

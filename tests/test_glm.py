@@ -424,6 +424,73 @@ def test_distribution_functions(family, exact):
     assert (intervals.cdf(family, inside, mu, phi) >= 0.3 - 1e-9).all()
 
 
+@pytest.mark.parametrize("link", ["logit", "probit", "cloglog", "cauchit"])
+@pytest.mark.parametrize("tol", [1e-2, 1e-6])
+def test_quasi_separation_is_found_on_the_scale_of_every_link(link, tol):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 2))
+    y = (X[:, 0] + 0.5 * rng.logistic(size=100) > 0).astype(int)
+    mc.GLM(family="bernoulli", link=link, tol=tol).fit(X, y)
+    rare = np.arange(100.0) < 6  # y = 1 throughout
+    with pytest.raises(Separable) as caught:
+        mc.GLM(family="bernoulli", link=link, tol=tol).fit(np.c_[X, rare], np.where(rare, 1, y))
+    assert not caught.value.complete
+    assert caught.value.direction[2] > 0
+
+
+@pytest.mark.parametrize("family", ["gaussian", "gamma", "inverse_gaussian", TWEEDIE])
+def test_an_exact_fit_has_intervals_and_a_summary(family):
+    model = mc.GLM(family=family).fit(np.random.default_rng(0).normal(size=(40, 2)), np.ones(40))
+    assert model.predict_interval([[0.0, 0.0]]) == pytest.approx(np.ones((1, 2)), rel=1e-6)
+    assert "log-likelihood" in str(model.summary())
+
+
+def test_shares_of_trials_have_the_binomial_coefficients():
+    rng = np.random.default_rng(0)
+    X, trials = rng.normal(size=(60, 2)), rng.integers(1, 20, 60)
+    hits = rng.binomial(trials, 0.3)
+    model = mc.GLM(family="bernoulli").fit(X, hits / trials, sample_weight=trials)
+    expected = stats.binom.logpmf(hits, trials, model.predict(X)).sum()
+    assert model.log_likelihood_ == pytest.approx(expected, rel=1e-10)
+
+
+def test_the_negative_binomial_of_large_theta_is_poissons():
+    X, y = draw()
+    poisson = mc.GLM(family="poisson").fit(X, y)
+    for theta in (1e12, 1e15):
+        model = mc.GLM(family=NegativeBinomial(theta)).fit(X, y)
+        assert model.deviance_ == pytest.approx(poisson.deviance_, rel=1e-8)
+        assert model.log_likelihood_ == pytest.approx(poisson.log_likelihood_, rel=1e-8)
+
+
+def test_what_is_no_number_is_refused():
+    X = np.random.default_rng(0).normal(size=(4, 2))
+    for y in (np.array(["2020-01-01", "NaT", "2021-01-01", "2022-01-01"], "M8[D]"), np.arange(4).astype("m8[s]")):
+        with pytest.raises(InvalidInput, match="dates"):
+            mc.GLM().fit(X, y)
+    for alpha in (0.0, 1.0):
+        with pytest.raises(InvalidInput, match="Scale the columns"):
+            mc.GLM(alpha=alpha).fit(1e300 * X, np.arange(4.0))
+    with pytest.raises(InvalidInput, match="sample_weight"):
+        mc.KernelGLM(mc.Gaussian(1.0)).fit(X, np.arange(4.0), sample_weight=np.full(4, 1e300))
+    with pytest.raises(InvalidInput, match="fit_intercept"):
+        mc.GLM(fit_intercept="x").fit(X, np.arange(4.0))
+
+
+def test_left_out_counts_are_held_near_the_fitted_ones():
+    rng = np.random.default_rng(0)
+    X = np.sort(rng.uniform(0, 6, 60))[:, None]
+    y = rng.poisson(np.exp(1 + np.sin(X[:, 0])))
+    model = mc.KernelGLM(mc.Gaussian(0.3), family="poisson", alpha=1e-8).fit(X, y)
+    assert model.loo_predictions_.max() < 1.001 * np.e * model.predict(X).max()
+
+
+def test_a_mean_that_the_link_cannot_have_is_no_null_model():
+    X, y = np.arange(6.0)[:, None], np.array([-3.0, -2.0, 1.0, -1.0, -2.0, 1.5])
+    model = mc.GLM(link="log", alpha=1.0).fit(X, y)
+    assert model.null_deviance_ == pytest.approx((y**2).sum())
+
+
 def test_distribution_functions_of_sums_and_of_other_families():
     mu, y = np.array([0.3, 2.0, 30.0]), np.array([[0.0], [0.5], [3.0], [40.0]])
     found = intervals.cdf(TWEEDIE, y, mu, 0.7)
@@ -431,14 +498,13 @@ def test_distribution_functions_of_sums_and_of_other_families():
     for j in range(3):
         assert found[:, j] == pytest.approx(np.searchsorted(draws[:, j], y[:, 0], side="right") / 1e5, abs=0.006)
     assert found[0] == pytest.approx(np.exp(-np.sqrt(mu) / 0.35))
-    # many amounts are not summed up, but their first three moments are right
-    for p in (1.2, 1.5, 1.8):
-        rate = np.full(41, 1.01 * intervals.MANY)
-        mu = (rate * 0.7 * (2 - p)) ** (1 / (2 - p))
-        y = mu + np.sqrt(0.7 * mu**p) * np.linspace(-3, 4, 41)
-        assert intervals.cdf(Tweedie(p), y, mu, 0.7) == pytest.approx(
-            intervals._few_amounts(y, mu, rate, p, 0.7), abs=3e-4
-        )
+    for p in (1.2, 1.5, 1.8):  # the sum over the number of amounts, term by term
+        mu = np.full((41, 1), (100.0 * 0.7 * (2 - p)) ** (1 / (2 - p)))
+        y = mu + np.sqrt(0.7 * mu**p) * np.linspace(-3, 4, 41)[:, None]
+        n = np.arange(1, 300)
+        each = special.gammainc(n * (2 - p) / (p - 1), y / (0.7 * (p - 1) * mu ** (p - 1)))
+        summed = np.exp(-100.0) + (stats.poisson.pmf(n, 100.0) * each).sum(axis=1)
+        assert intervals.cdf(Tweedie(p), y, mu, 0.7)[:, 0] == pytest.approx(summed, rel=1e-9, abs=1e-12)
     mu, y = np.array([0.3, 2.0, 30.0]), np.array([[0.0], [0.5], [3.0], [40.0]])
 
     class Exponential(Gamma):  # of someone else's library

@@ -321,6 +321,20 @@ def test_bad_input(kernel):
             model.predict(Z)
 
 
+# Parameters of solvers that a small problem does not need.
+UNREAD = [
+    ("solver", "x"),
+    ("n_centers", -1),
+    ("n_centers", 2.5),
+    ("centers", "x"),
+    ("centers", 3),
+    ("tol", "a"),
+    ("tol", 0.0),
+    ("random_state", "a"),
+    ("random_state", -1),
+]
+
+
 @pytest.mark.parametrize("kernel", [None, mc.Gaussian(1.0)])
 def test_bad_parameters(kernel):
     X, y = three_classes()
@@ -330,6 +344,9 @@ def test_bad_parameters(kernel):
     for bad in ({"x": 1.0}, {0: -1.0}, "even", {0: "much"}):
         with pytest.raises(InvalidInput, match="class_weight"):
             LeastSquaresClassifier(kernel, class_weight=bad).fit(X, y)
+    for name, bad in UNREAD:
+        with pytest.raises(InvalidInput, match=f"`{name}` must be"):
+            LeastSquaresClassifier(kernel, **{name: bad}).fit(X, y)
     with pytest.raises(InvalidInput, match="`kernel` or `features` must be None"):
         LeastSquaresClassifier(mc.Linear(), features=np.square).fit(X, y)
     with pytest.raises(InvalidInput, match="features"):

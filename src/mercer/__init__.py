@@ -29,6 +29,13 @@ _HOME = {
     "mercer.kernels.custom": "FromFeatures FromFunction Precomputed",
     "mercer.kernels.rules": "median_gaussian",
     "mercer.kernels.expression": "parse",
+    "mercer.kernels.missing": "Missing",
+    "mercer.kernels.additive": "Additive",
+    "mercer.kernels.categories": "Categorical",
+    "mercer.kernels.text": "NGrams",
+    "mercer.kernels.typed": "Typed",
+    "mercer.tables": "TableKernel table_kernel",
+    "mercer.files": "load",
     "mercer.kernels.splines": "Multiquadric Polyharmonic ThinPlate",
     "mercer.kernels.proof": "Axiom Proof Unproven",
     "mercer.kernels.validity": "check repair",
@@ -63,11 +70,14 @@ _HOME = {
     "mercer.models.discriminants": "FisherDiscriminant LinearDiscriminant",
     "mercer.models.kernel_discriminants": "KernelDiscriminant KernelFisherDiscriminant",
     "mercer.models.kernel_pca": "KernelPCA",
+    "mercer.models.auto_regressor": "AutoRegressor",
+    "mercer.models.auto_classifier": "AutoClassifier",
     "mercer.models.tune": "tune",
     "mercer.models.separation": "Separable",
     "mercer.errors": "InvalidInput RuleBroken",
 }
-_MODULES = {name: f"mercer.{name}" for name in "features gram kernels models plot report rkhs testing".split()} | {
+_PACKAGES = ("features", "gram", "kernels", "models", "plot", "report", "rkhs", "testing")
+_MODULES = {name: f"mercer.{name}" for name in _PACKAGES} | {
     "families": "mercer.problems.families",
     "links": "mercer.problems.links",
 }

@@ -12,11 +12,14 @@ from mercer.errors import InvalidInput as InvalidInput
 from mercer.errors import RuleBroken as RuleBroken
 from mercer.features import fourier_features as fourier_features
 from mercer.features import taylor_features as taylor_features
+from mercer.files import load as load
+from mercer.kernels.additive import Additive as Additive
 from mercer.kernels.algebra import exp as exp
 from mercer.kernels.base import Kernel as Kernel
 from mercer.kernels.base import Similarity as Similarity
 from mercer.kernels.base import Tags as Tags
 from mercer.kernels.base import Weight as Weight
+from mercer.kernels.categories import Categorical as Categorical
 from mercer.kernels.custom import FromFeatures as FromFeatures
 from mercer.kernels.custom import FromFunction as FromFunction
 from mercer.kernels.custom import Precomputed as Precomputed
@@ -32,6 +35,7 @@ from mercer.kernels.entrywise import Poly as Poly
 from mercer.kernels.entrywise import Power as Power
 from mercer.kernels.expression import parse as parse
 from mercer.kernels.matern import Matern as Matern
+from mercer.kernels.missing import Missing as Missing
 from mercer.kernels.nodes import Constant as Constant
 from mercer.kernels.nodes import Product as Product
 from mercer.kernels.nodes import Scaled as Scaled
@@ -56,6 +60,8 @@ from mercer.kernels.splines import Polyharmonic as Polyharmonic
 from mercer.kernels.splines import ThinPlate as ThinPlate
 from mercer.kernels.stationary import Laplacian as Laplacian
 from mercer.kernels.stationary import Periodic as Periodic
+from mercer.kernels.text import NGrams as NGrams
+from mercer.kernels.typed import Typed as Typed
 from mercer.kernels.validity import check as check
 from mercer.kernels.validity import repair as repair
 from mercer.kernels.views import After as After
@@ -66,6 +72,8 @@ from mercer.kernels.weights import Epanechnikov as Epanechnikov
 from mercer.kernels.weights import Triangular as Triangular
 from mercer.kernels.weights import Tricube as Tricube
 from mercer.kernels.weights import Uniform as Uniform
+from mercer.models.auto_classifier import AutoClassifier as AutoClassifier
+from mercer.models.auto_regressor import AutoRegressor as AutoRegressor
 from mercer.models.bayesian import BayesianLinearRegression as BayesianLinearRegression
 from mercer.models.calibration import calibration as calibration
 from mercer.models.conditional_density import ConditionalDensity as ConditionalDensity
@@ -114,6 +122,8 @@ from mercer.rkhs.geometry import distance_to_mean as distance_to_mean
 from mercer.rkhs.geometry import mean_coordinates as mean_coordinates
 from mercer.rkhs.geometry import nearest as nearest
 from mercer.rkhs.posterior import Posterior as Posterior
+from mercer.tables import TableKernel as TableKernel
+from mercer.tables import table_kernel as table_kernel
 
 __version__: str
 __all__: list[str]

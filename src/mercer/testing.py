@@ -56,12 +56,14 @@ def sample(kernel: Similarity, n: int, *, seed: int = 0, scale: float = 1.0) -> 
         return [set(rng.choice(8, size=rng.integers(0, 6), replace=False).tolist()) for _ in range(n)]
     if kernel.space == "categories":
         return [["red", "green", "blue"][i] for i in rng.integers(0, 3, n)]
+    if kernel.space == "strings":
+        return ["".join(rng.choice(list("abcB "), size=rng.integers(0, 8))) for _ in range(n)]
     if kernel.space == "indices":
         size = min((len(K) for leaf in kernel.leaves if (K := getattr(leaf, "K", None)) is not None), default=n)
         return rng.integers(0, size, n)
     if kernel.space not in ("vectors", "table", "any"):
         raise InvalidInput(
-            "Sample points exist for vectors, sets, categories and indices",
+            "Sample points exist for vectors, sets, categories, strings and indices",
             got=f"a kernel on {kernel.space!r}",
             advice="Pass your own points: check_laws(k, X).",
         )

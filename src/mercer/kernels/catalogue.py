@@ -35,7 +35,7 @@ class Parameter:
     symbol: str
     domain: str
     required: bool
-    default: float | int | None
+    default: float | int | tuple[()] | None
     free: bool
 
 
@@ -49,7 +49,7 @@ class Entry:
     kind : "kernel", "rule" (makes kernels of kernels, or weights of weights), "weight" (for smoothing only) or
         "conditional" (positive definite only beside a polynomial tail).
     formula, purpose : one line each.
-    space : the objects it takes: "vectors", "categories", "sets", "table", "indices", or "any".
+    space : the objects it takes: "vectors", "categories", "sets", "strings", "table", "indices", or "any".
     tags : what holds for the example without evaluating it; empty for rules, where it depends on the parts.
     parameters : in the order of the constructor.
     example : an expression; text for `mc.parse` where `textual`, else Python.
@@ -116,6 +116,11 @@ WRITTEN = {
         "Hours, weekdays, seasons; times Gaussian() where the pattern drifts.",
         "Periodic(sigma=1.0, period=24.0)",
     ),
+    "Additive": _Written(
+        "(1/d) Σₖ 1/(1 + (xₖ − zₖ)²/σ²)",
+        "Columns of numbers in tables: each counts for its share, outliers and gaps included.",
+        "Additive(sigma=1.0)",
+    ),
     "Tanh": _Written(
         "tanh(a·xᵀz + b)",
         "Comparing with other software; it is not positive semidefinite.",
@@ -125,7 +130,17 @@ WRITTEN = {
     # kernels of other objects
     "Delta": _Written("1 if x = z, else 0", "One category, such as a city or a colour.", "Delta()"),
     "Hamming": _Written("share of columns k with xₖ = zₖ", "Several categories that count alike.", "Hamming()"),
+    "Categorical": _Written(
+        "exp(−Σₖ 1[xₖ ≠ zₖ]/σ²)",
+        "Columns of categories in tables: one σ per column, and a gap is a category.",
+        "Categorical(sigma=1.0)",
+    ),
     "Intersection": _Written("|x ∩ z|", "Sets of tokens, tags, items in a basket.", "Intersection()"),
+    "NGrams": _Written(
+        "Σ_g #g(x)·#g(z), g of n characters, cases alike if fold",
+        "Short texts; NGrams(3).normalize() does not count their length.",
+        "NGrams(3)",
+    ),
     # your own
     "FromFunction": _Written(
         "f(x, z), up to a relative error ε",
@@ -169,6 +184,16 @@ WRITTEN = {
         "A kernel for some columns of a table, by name or position: k.on('age').",
         "Gaussian(10.0).on('age')",
     ),
+    "Missing": _Written(
+        "k(x, z), and for a gap the mean over v: k(?, z) = E k(v, z)",
+        "Missing values in place: a point of its own, or an unknown one of some examples.",
+        "Missing(Gaussian(1.0), like=[0.0, 1.0])",
+    ),
+    "Typed": _Written(
+        "k(φ(x), φ(z)), φ reads columns J by kind, C without gaps",
+        "Tables whose columns are found by name and read as what they are (mc.table_kernel).",
+        "Typed(Gaussian(10.0).on('age'), numbers=['age'])",
+    ),
     "WeightProduct": _Written(
         "Πᵢ wᵢ(x, z)",
         "A weight that is local in every column: w1 * w2.",
@@ -204,13 +229,14 @@ WRITTEN = {
 SYMBOLS = {
     "sigma": "σ", "alpha": "α", "nu": "ν", "period": "p", "degree": "p", "c": "c", "order": "n", "A": "A", "K": "K",
     "scale": "a", "offset": "b", "f": "f", "phi": "φ", "error": "ε", "kernel": "k", "kernels": "kᵢ", "exponent": "n",
-    "coefficients": "aₙ", "columns": "J",
+    "coefficients": "aₙ", "columns": "J", "n": "n", "fold": "fold", "like": "v", "complete": "C",
+    "numbers": "J", "dates": "J", "codes": "J", "categories": "J", "tokens": "J", "texts": "J", "ordered": "J",
     ("Polyharmonic", "degree"): "k", ("Scaled", "scale"): "c",
     ("WeightOn", "kernel"): "w", ("WeightProduct", "kernels"): "wᵢ",
 }  # fmt: skip
 
 # Where the rule of a parameter does not say it all, or there is none.
-DOMAINS = {
+DOMAINS: dict[str | tuple[str, str], str] = {
     "degree": "whole number ≥ 1",
     "order": "0, 1 or 2",
     "A": "symmetric positive semidefinite matrix",
@@ -221,6 +247,11 @@ DOMAINS = {
     "kernels": "tuple of kernels",
     "exponent": "whole number ≥ 1",
     "columns": "positions or names",
+    "n": "whole number ≥ 1, or (shortest, longest)",
+    "fold": "True or False",
+    "like": "values that are present, of the kernel's space",
+    **dict.fromkeys(("numbers", "dates", "codes", "categories", "tokens", "texts", "complete"), "names of columns"),
+    "ordered": "pairs (name, levels from the lowest)",
     ("Matern", "nu"): "> 0, at most 100",
     ("Poly", "coefficients"): "≥ 0, one per power",
     ("Polyharmonic", "degree"): "whole number from 1 to 20",
@@ -258,7 +289,7 @@ def _entry(name: str, cls: type[Similarity], written: _Written) -> Entry:
         kind=kind,
         formula=written.formula,
         purpose=written.purpose,
-        space="table" if name in ("On", "WeightOn") else "any" if kind == "rule" else kernel.space,
+        space="table" if name in ("On", "Typed", "WeightOn") else "any" if kind == "rule" else kernel.space,
         tags=() if kind == "rule" else _tags(kernel),
         parameters=_parameters(name, cls),
         example=written.example,

@@ -11,16 +11,18 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
 
 from mercer.errors import InvalidInput
+from mercer.files import Saved, described
 from mercer.kernels.base import Kernel
 from mercer.kernels.custom import Precomputed
-from mercer.kernels.points import Points
+from mercer.kernels.points import Points, is_frame
 from mercer.kernels.rules import median_gaussian
+from mercer.kernels.typed import Typed
 from mercer.kernels.values import Value
 
 Matrix = NDArray[np.float64]
 
 
-class KernelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class KernelEstimator(Saved, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A scikit-learn estimator whose parameters may be kernels.
 
     Kernels are frozen values, so `clone` shares them and `set_params(kernel__sigma=2.0)` puts another kernel in their
@@ -88,7 +90,11 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
 
 def _columns(model: Any, X: Any, *, reset: bool) -> None:
     """Record (or compare) the names and the number of columns, where the data has columns."""
+    if not reset and is_frame(X) and isinstance(getattr(model, "kernel_", None), Typed):
+        return  # it finds its columns by name, and checks them: others, or another order, do not matter
     _check_feature_names(model, X, reset=reset)
+    if reset:
+        model._fitted_on = described(X)
     shape = getattr(X, "shape", None)
     listed = shape is None and isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], (list, tuple, np.ndarray))
     if listed and model.kernel_.space == "vectors":  # elsewhere a list may be a set or a sequence

@@ -401,6 +401,9 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
+    def _training_only(self) -> tuple[str, ...]:
+        return ("_rows_fitted",)
+
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: the posterior and the rows, not what can be computed again."""
         return {**super().__getstate__(), **({"_cache": {}} if "_cache" in self.__dict__ else {})}

@@ -20,6 +20,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
+from mercer.files import Saved
 from mercer.kernels import tiling
 from mercer.kernels.base import Kernel, Similarity
 from mercer.kernels.points import Points, take
@@ -58,7 +59,7 @@ def plus_ends(others: Matrix, spreads: Matrix, rank: int) -> Matrix:
     return np.stack([np.minimum(lower, middle), np.maximum(upper, middle)], axis=-1)
 
 
-class ConformalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Prediction intervals with a finite-sample guarantee around any regressor, of this library or of scikit-learn.
 
     Where rows are exchangeable (and the model treats them alike), a new target is in its interval with a probability of
@@ -192,6 +193,7 @@ class ConformalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  
         if self.method == "jackknife+" and not self.normalised and _in_one_fit(self.model_):
             predictions = np.asarray(self.model_.loo_predictions_, dtype=np.float64).reshape(Y.shape)
             self._residuals = np.abs(Y - predictions)
+            self.model_._keeps_rows = True  # which every query asks
             return
         self._residuals = np.empty_like(Y)
         self._rows: list[Index] = []

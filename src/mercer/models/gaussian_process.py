@@ -161,6 +161,7 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
             self._rows, self._cache = rows, {}
             try:
                 self._cache["factor"] = _grown(factor, K21, K22, rows.roots)
+                self._grew = True
             except np.linalg.LinAlgError:
                 self._factorise()
             return self._condition()
@@ -258,6 +259,15 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
         """What is pickled: the function and its rows, not the factor, which can be computed again."""
         return {**super().__getstate__(), **({"_cache": {}} if "_cache" in self.__dict__ else {})}
 
+    def _file_state(self) -> tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]:
+        """A factor that grew is kept in files: computed at once it has other last digits."""
+        parameters, fitted, left_out = super()._file_state()
+        if fitted.get("_grew"):
+            factor = copy.copy(self._factor)
+            factor.L = np.asfortranarray(np.tril(factor.L))
+            fitted["_cache"] = {"factor": factor}
+        return parameters, fitted, left_out
+
     @property
     def _pairwise(self) -> bool:
         return any(isinstance(leaf, Precomputed) and leaf.K is None for leaf in self.kernel_.leaves)
@@ -301,7 +311,7 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
             except np.linalg.LinAlgError:
                 jitter = max(10 * jitter, EPS * trace, np.finfo(np.float64).tiny)
             else:
-                self.jitter_ = jitter
+                self.jitter_, self._grew = jitter, False
                 return
         require_psd(problem.gram)
         # More noise than was asked for would be another model.

@@ -23,7 +23,7 @@ from mercer.models.base import Matrix, targets, training_points, weights
 from mercer.models.glm_summary import Summary
 from mercer.models.predictor import FeaturePredictor, KernelPredictor, Predictor
 from mercer.models.progress import watched
-from mercer.models.separation import require_finite_minimum
+from mercer.models.separation import require_finite_minimum, require_numbers
 from mercer.models.smoother import _share
 from mercer.models.support import outside
 from mercer.problems.families import Family, Gaussian, family_of
@@ -40,6 +40,8 @@ from mercer.solvers.leave_out import left_out_values, leverages
 RESIDUALS = ("deviance", "pearson", "response", "working")
 # Numbers between queries and training points that are held at a time.
 ENTRIES = 2**23
+# A response whose standard deviation is less than this share of its mean is known to rounding.
+SHARP = 1e-12
 
 
 class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  # scikit-learn has no types
@@ -91,10 +93,12 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
             loss = Deviance(self.family_, self.link_)
             if self.fit_intercept:
                 _require_bounded(loss, response)
-            space = self._open(X, points, response)
+            with np.errstate(over="ignore"):  # which `require_numbers` tells of
+                space = self._open(X, points, response)
+            require_numbers(self, space, w)
             with watched(self, 1, X, y, sample_weight):
                 self._minimise(space, loss, response, w, shift)
-            require_finite_minimum(self._risk, self._minimum)
+            require_finite_minimum(self._risk, self._minimum, names=getattr(self, "feature_names_in_", None))
         self._finish()
         return self
 
@@ -160,11 +164,14 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
         if self._classical:
             reach = self._reach(coverage) * np.sqrt(dispersion * (1.0 + h))
             return np.stack([eta - reach, eta + reach], axis=1)
-        found = np.empty((len(eta), 2))
-        for part in tiling.spans(len(eta), ENTRIES // 256):
-            deviation = np.sqrt(dispersion * h[part])
+        mu = intervals.means(self._loss(), eta)
+        found = np.stack([mu, mu], axis=1)
+        wide = np.flatnonzero(dispersion * self.family_.variance(mu) > (SHARP * mu) ** 2)
+        for part in tiling.spans(len(wide), ENTRIES // 256):
+            rows = wide[part]
+            deviation = np.sqrt(dispersion * h[rows])
             for j, q in enumerate((0.5 - 0.5 * share, 0.5 + 0.5 * share)):
-                found[part, j] = intervals.quantiles(self._loss(), q, eta[part], deviation, dispersion)
+                found[rows, j] = intervals.quantiles(self._loss(), q, eta[rows], deviation, dispersion)
         return found
 
     @property
@@ -180,8 +187,16 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None, offset: Any = None) -> float:
         """D² = 1 − deviance/deviance of the best constant for these rows: the share of the deviance that is explained.
 
-        1 is perfect, 0 no better than a constant; of the Gaussian family it is R².
+        1 is perfect, 0 no better than a constant; of the Gaussian family it is R². A model of counts over exposures is
+        judged with theirs; without them it warns.
         """
+        if exposure is None and offset is None and self._shifts is not None:
+            warnings.warn(
+                "This model was fitted with exposures or offsets: a score without them takes every row for one unit. "
+                "Pass `exposure` (cross-validation: set_score_request(exposure=True) with metadata routing).",
+                UserWarning,
+                stacklevel=outside(),
+            )
         points, eta = self._eta(X, exposure, offset)
         response = _responses(y, points.n, self.family_)
         w, shift = weights(sample_weight, points.n), self._shift(exposure, offset, points.n)
@@ -239,7 +254,38 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
                 self._cache["freedom"] = W @ leverages(held, W)
         return float(self._cache["freedom"])
 
+    def _training_only(self) -> tuple[str, ...]:
+        return () if self._on_rows() else (*super()._training_only(), "_y", "_rest")
+
+    def _on_rows(self) -> bool:
+        """Whether f is a sum over all rows, by a kernel or by their products."""
+        return bool(getattr(self, "_wide", getattr(self, "_centres", None) is None))
+
+    def _file_state(self) -> tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]:
+        """Intervals need the curvature and the dispersion: files hold them, and the rows only where f is made of them.
+
+        The curvature is left out where it has more numbers than the rows had, and on Nyström centres.
+        """
+        if not hasattr(self, "family_"):
+            return super()._file_state()
+        held: Any = None
+        with suppress(InvalidInput):
+            held = self._system()
+            self._cache |= {"dispersion": self.dispersion_, "left": self._residual_freedom()}
+        parameters, fitted, left_out = super()._file_state()
+        fitted["_cache"] = {name: float(self._cache[name]) for name in ("dispersion", "left") if name in self._cache}
+        if self._on_rows():
+            fitted["_fisher"] = self._fisher_weights()
+        elif self._shifts is not None:
+            fitted["_shifts"] = self._shifts[:0]  # there were some
+        space: Any = getattr(held, "space", None)
+        if isinstance(space, FeatureSpace) and space.size <= (space.n or space.size):
+            fitted["_curvature"] = held.seen_from(space.restrict(np.arange(0)), exact=held.exact)
+        return parameters, fitted, left_out
+
     def _residual_freedom(self) -> float:
+        if "left" in self._cache:
+            return float(self._cache["left"])
         left = self.n_observations_ - self.degrees_of_freedom_
         if not left > 1e-9 * self.n_observations_:
             raise InvalidInput(
@@ -260,13 +306,20 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
     def dispersion_(self) -> float:
         """φ: 1 where the family knows it, else Pearson's χ²/(n − degrees of freedom)."""
         check_is_fitted(self)
+        if "dispersion" in self._cache:
+            return float(self._cache["dispersion"])
         return 1.0 if self.family_.known_dispersion else self.pearson_chi2_ / self._residual_freedom()
+
+    def _likeliest_dispersion(self) -> float:
+        return self.deviance_ / self.n_observations_ if isinstance(self.family_, Gaussian) else self.dispersion_
 
     @property
     def log_likelihood_(self) -> float:
-        """Σ wᵢ log p(yᵢ); φ is `dispersion_`, of the Gaussian family the likeliest one, deviance/n."""
-        mu = intervals.means(self._loss(), self._fitted_eta)
-        phi = self.deviance_ / self.n_observations_ if isinstance(self.family_, Gaussian) else self.dispersion_
+        """Σ wᵢ log p(yᵢ); φ is `dispersion_`, of the Gaussian family the likeliest one, deviance/n.
+
+        Shares of trials, with their number as weight, have the binomial coefficients, as in R.
+        """
+        mu, phi = intervals.means(self._loss(), self._fitted_eta), self._likeliest_dispersion()
         if phi == 0.0:
             raise InvalidInput(
                 "A likelihood needs responses that are not fitted exactly", got="no residuals", advice="Use more rows."
@@ -332,7 +385,8 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
         """The mean at each training point of the model fitted without it, shape (n,): approximate.
 
         One Newton step from the minimum without the row, by the last curvature: exact for the Gaussian family with the
-        identity link. A row of weight 0 was left out anyway.
+        identity link. With the log link η is held within 1 of the range of all fitted ones. A row of weight 0 was left
+        out anyway.
         """
         return intervals.means(self._loss(), self._everywhere(self._left_out()))
 
@@ -352,6 +406,9 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
 
     def _facts(self) -> dict[str, str]:
         n, count = len(self._whole().y), self.n_observations_
+        likelihood, criteria = "none: the responses are fitted exactly", "none"
+        if self._likeliest_dispersion() > 0.0:
+            likelihood, criteria = f"{self.log_likelihood_:.6g}", f"{self.aic_:.6g}, {self.bic_:.6g}"
         known = "" if self.family_.known_dispersion else " (Pearson's χ² over n − degrees of freedom)"
         return {
             "family, link": f"{self.family_!r}, {self.link_!r}",
@@ -361,8 +418,8 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
             "D²": f"{self._explained_here():.4f}; left out one by one {self.loo_score_:.4f}",
             "dispersion": f"{self.dispersion_:.6g}{known}",
             "Pearson's χ²": f"{self.pearson_chi2_:.6g}",
-            "log-likelihood": f"{self.log_likelihood_:.6g}",
-            "AIC, BIC": f"{self.aic_:.6g}, {self.bic_:.6g}",
+            "log-likelihood": likelihood,
+            "AIC, BIC": criteria,
             "solver": self.status_,
         }
 
@@ -395,7 +452,6 @@ class GLM(GeneralisedLinearModel, FeaturePredictor):
         where the gradient is tol of the first.
     max_iter, max_time : steps and seconds; by default as many as it takes, within reason.
     progress : a function of each `Step`; False stops there. Callbacks are set by `set_callbacks`.
-    budget : memory, as for `Ridge`.
 
     Attributes
     ----------
@@ -438,7 +494,6 @@ class GLM(GeneralisedLinearModel, FeaturePredictor):
         max_iter: int | None = None,
         max_time: float | None = None,
         progress: Any = None,
-        budget: Any = None,
     ) -> None:
         self.features = features
         self.family = family
@@ -452,7 +507,6 @@ class GLM(GeneralisedLinearModel, FeaturePredictor):
         self.max_iter = max_iter
         self.max_time = max_time
         self.progress = progress
-        self.budget = budget
 
     @property
     def coef_(self) -> Matrix:
@@ -692,6 +746,12 @@ class KernelGLM(GeneralisedLinearModel, KernelPredictor):
 
 def _responses(y: Any, n: int, family: Family) -> Matrix:
     """y as (n,) float64 in the support of the family."""
+    if getattr(np.asarray(y), "dtype", np.dtype(float)).kind in "mM":
+        raise InvalidInput(
+            f"y must hold finite numbers, shape ({n},)",
+            got="dates or durations",
+            advice="Convert them: (y - y.min()) / np.timedelta64(1, 'D').",
+        )
     Y, single = targets(y, n)
     if Y.shape[1] > 1:
         raise InvalidInput(
@@ -744,7 +804,7 @@ def _null_deviance(loss: Deviance, y: Any, w: Matrix | None, offset: Matrix | No
     if (y == y[0]).all() and offset is None:
         return 0.0
     if offset is None:
-        mean = np.average(y, weights=w)
+        mean = np.clip(np.average(y, weights=w), *loss.means)  # the link may not have a negative one
         return _total(loss.family.unit_deviance(y, np.full(len(y), mean)), w)
     lower, upper = loss.recession(y)
     if np.isinf(lower).all() or np.isinf(upper).all():

@@ -12,9 +12,11 @@ from mercer.models.base import Matrix, _columns, penalties, training_points
 from mercer.models.discriminant_base import GaussianDiscriminant, class_priors, number_of_axes
 from mercer.models.kernel_ridge import KernelRidge
 from mercer.models.labels import Labelled
-from mercer.models.least_squares_classifier import one_hot
+from mercer.models.least_squares_classifier import kernel_ridge, one_hot
+from mercer.models.solver_parameters import check_solver_parameters
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
+from mercer.solvers.auto import SOLVERS
 from mercer.solvers.discriminant_axes import Axes, by_scores, principal, within
 
 # Differences of the classes below this share are rounding, by bytes of the values; Nyström's iterations stop earlier.
@@ -40,6 +42,26 @@ class Regressed:
         W, means = by_scores(self.residuals, self.data.codes, self.data.weights, resolution=resolution)
         return principal(W, means, priors, n_components)
 
+    def covariance(self, axes: Axes) -> Matrix:
+        """Of the rows on the axes, around the means of their classes, shape (r, r)."""
+        spread = -self.residuals @ axes.directions  # less the target's coordinates, the same for all rows of a class
+        return within(spread, self.data.codes, self.data.weights, len(self.data.classes))
+
+    def covariance_left_out(self, axes: Axes) -> Matrix:
+        """Of the rows on the axes of fits without them, around the means of their classes in the fit with them.
+
+        The origin of a fit is the mean of its targets: ȳ, and ȳ − wᵢ (yᵢ − ȳ)/(W − wᵢ) without row i, so that all
+        points move away from the class of the row that is left out. What tells classes apart is the place beside it.
+        """
+        data = self.data
+        w = (np.ones(len(data)) if data.weights is None else data.weights)[:, None]
+        y, mean = np.eye(len(data.classes))[data.codes], axes.origin
+        rest = np.maximum(w.sum() - w, w.min())  # and not 0 beside a row that outweighs all others
+        origins = np.clip(mean - w / rest * (y - mean), 0.0, 1.0)
+        left_out = (self.ridge.loo_predictions_[data.kept] - origins) @ axes.directions
+        spread = left_out - axes.means[data.codes]
+        return np.asarray((w * spread).T @ spread / w.sum())
+
 
 class _HilbertDiscriminant(GaussianDiscriminant):
     """Discriminants whose axes are functions f = Σ cᵢ k(xᵢ, ·) + b."""
@@ -62,13 +84,15 @@ class _HilbertDiscriminant(GaussianDiscriminant):
                 raise InvalidInput("`alpha` must be a number > 0 or 'loo'", got=repr(self.alpha), advice="Try 0.1.")
         else:
             penalties(self.alpha, 1, positive=True)
+        check_solver_parameters(self, SOLVERS)
         points = training_points(X)
         data = Labelled.of(points, y, sample_weight, class_weight, model=type(self).__name__, regressor="KernelRidge")
         Y, w = one_hot(data, points.n)
-        ridge = self._ridge(self.alpha).fit(X, Y, w)
+        ridge = kernel_ridge(self, self.alpha, fit_intercept=True).fit(X, Y, w)
         if isinstance(self.alpha, str) and self.tune is None:  # one alpha for all classes
             path = ridge.path_
-            ridge = self._ridge(float(path.alphas[path.errors.sum(axis=1).argmin()])).fit(X, Y, w)
+            alpha = float(path.alphas[path.errors.sum(axis=1).argmin()])
+            ridge = kernel_ridge(self, alpha, fit_intercept=True).fit(X, Y, w)
         self.classes_, self.kernel_ = data.classes, ridge.kernel_
         self.alpha_ = float(np.ravel(ridge.alpha_)[0])
         self.solver_, self.status_ = ridge.solver_, ridge.status_
@@ -80,20 +104,6 @@ class _HilbertDiscriminant(GaussianDiscriminant):
             residuals = self.alpha_ * ridge.dual_coef_.astype(np.float64)
             residuals = residuals if data.weights is None else residuals / data.weights[:, None]
         return Regressed(data, ridge, residuals)
-
-    def _ridge(self, alpha: Any) -> KernelRidge:
-        return KernelRidge(
-            self.kernel,
-            alpha=alpha,
-            fit_intercept=True,
-            solver=self.solver,
-            tune=self.tune,
-            n_centers=self.n_centers,
-            centers=self.centers,
-            tol=self.tol,
-            budget=self.budget,
-            random_state=self.random_state,
-        )
 
     def _keep_functions(self, axes: Axes, ridge: KernelRidge) -> None:
         """The axes as functions: combinations of the fitted ones, less the origin."""
@@ -120,7 +130,9 @@ class KernelFisherDiscriminant(_HilbertDiscriminant):
     `predict` and probabilities are those of linear discriminant analysis in the projected space: Gaussians with one
     covariance around the class means on the axes, with the classes' shares as priors. A function that can follow its
     own rows leaves them less spread than new ones have, and probabilities are too sure of themselves then; with
-    `calibrated` means and covariance are those of leave-one-out coordinates, in closed form (the axes are kept).
+    `calibrated` the covariance is that of rows left out, in closed form, around the class means of the fit. Axes and
+    means are kept, so that classes never change places: over the training rows of a class its mean log-odds against
+    any other class are higher than over the rows of that other one.
 
     Parameters
     ----------
@@ -192,18 +204,12 @@ class KernelFisherDiscriminant(_HilbertDiscriminant):
         rows are left out or drawn: alpha="loo", `tune`, `calibrated`, and the choice of Nyström centres.)
         """
         found = self._regress(X, y, sample_weight, self.class_weight)
-        data, k = found.data, len(found.data.classes)
-        self.priors_ = class_priors(None, data)
-        axes = found.axes(self.priors_, number_of_axes(self.n_components, k))
+        self.priors_ = class_priors(None, found.data)
+        axes = found.axes(self.priors_, number_of_axes(self.n_components, len(self.classes_)))
         self._keep_functions(axes, found.ridge)
-        means, spread = axes.means, -found.residuals @ axes.directions  # around the target's own coordinates
-        if self.calibrated:
-            left_out = (found.ridge.loo_predictions_[data.kept] - axes.origin) @ axes.directions
-            members = np.eye(k)[:, data.codes] * (1.0 if data.weights is None else data.weights)
-            means, spread = members @ left_out / members.sum(axis=1)[:, None], left_out
-        covariance = within(spread, data.codes, data.weights, k)
+        covariance = found.covariance_left_out(axes) if self.calibrated else found.covariance(axes)
         covariance.flat[:: len(covariance) + 1] += LEAST_VARIANCE
-        self._score_by(means, self.priors_, covariance)
+        self._score_by(axes.means, self.priors_, covariance)
         return self
 
 

@@ -22,6 +22,7 @@ from mercer.kernels.rules import median_gaussian
 from mercer.memory import budget as memory_budget
 from mercer.models.base import KernelEstimator, Matrix, _columns, resolve_kernel, shown, training_points, weights
 from mercer.models.kernel_ridge import KernelRidge
+from mercer.models.solver_parameters import check_solver_parameters
 from mercer.problems.objective import LeastSquares
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.preimage import ENTRIES, gaps, preimage, vectors
@@ -299,8 +300,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             raise InvalidInput(
                 "`n_components` must be a whole number ≥ 1, or None for all", got=shown(t), advice="Such as 2."
             )
-        if isinstance(self.tol, bool) or not isinstance(self.tol, (int, float, np.number)) or not 0 < self.tol < 1:
-            raise InvalidInput("`tol` must be a number in (0, 1)", got=shown(self.tol), advice="1e-8 is the default.")
+        if self.tol is None:
+            raise InvalidInput("`tol` must be a number in (0, 1)", got="None", advice="1e-8 is the default.")
+        check_solver_parameters(self, leading.SOLVERS)
         if self.inverse not in INVERSES:
             raise InvalidInput(
                 f"`inverse` must be one of {', '.join(map(repr, INVERSES))}",

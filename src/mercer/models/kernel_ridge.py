@@ -179,6 +179,10 @@ class KernelRidge(PenalisedSmoother, KernelEstimator):
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
+    def _training_only(self) -> tuple[str, ...]:
+        # Without centres the rows are all in the function, and with their targets intervals are, too.
+        return ("_rows",) if getattr(self, "solver_", None) == "nystrom" else ()
+
     def _solve(self, problem: LeastSquares, solver: str, n_centers: Any, centers: Any) -> Solution:
         return auto.solve(
             problem,
@@ -233,7 +237,8 @@ class KernelRidge(PenalisedSmoother, KernelEstimator):
         problem = self._problem(self._penalties)
         if self.solver_ == "nystrom":
             return self._nystrom_spectrum().at(alpha)
-        if alpha == 0 and "spectrum" not in self._cache:
+        along_the_path = isinstance(self.alpha, str) and self.tune is None
+        if (alpha == 0 or along_the_path) and "spectrum" not in self._cache:
             self._cache["spectrum"] = eigen.Spectrum(problem)
         if "spectrum" in self._cache:
             return self._cache["spectrum"].at(alpha)

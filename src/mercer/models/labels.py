@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from mercer.errors import InvalidInput
+from mercer.kernels.missing import gaps_of
 from mercer.kernels.points import Points
 from mercer.models.base import Matrix, shortened, shown, weights
 
@@ -119,14 +120,39 @@ def labels(y: Any, n: int, regressor: str = "SVR") -> NDArray[Any]:
 
 def _checked(y: Any, required: str, regressor: str) -> NDArray[Any]:
     try:
-        found = column_or_1d(y.to_numpy() if hasattr(y, "to_numpy") else y, warn=True)
+        given = y.to_numpy() if hasattr(y, "to_numpy") else y
+        found = column_or_1d(given, warn=True)
+        # NumPy makes text of ["a", 1] and of ["a", nan]: what a list held is asked before that.
+        listed = found.dtype.kind == "U" and not hasattr(given, "dtype")
+        _same_kind(np.array(given, dtype=object).ravel() if listed else found, np.ma.getmask(given), required)
         if found.dtype == object:  # numbers and booleans in disguise
             plain = np.array(found.tolist())
             found = plain if plain.ndim == 1 and plain.dtype.kind in "biuf" else found
         if found.dtype.kind == "f" and not np.isfinite(found).all():
-            raise ValueError("Input y contains NaN or infinity")
+            raise ValueError("Input y contains infinity")
         check_classification_targets(found)
+    except InvalidInput:
+        raise
     except (TypeError, ValueError) as error:
         advice = f"For numbers to be predicted use {regressor}; classes are whole numbers, strings or booleans."
         raise InvalidInput(required, got=f"this: {error}", advice=advice) from None
     return np.asarray(found)
+
+
+def _same_kind(given: NDArray[Any], mask: Any, required: str) -> None:
+    """No label is missing, and none is text unless all are: "1" is not 1, and the two have no order."""
+    missing = gaps_of(given) | np.ravel(mask)
+    if missing.any():
+        raise InvalidInput(
+            required,
+            got=f"a missing label (None, NaN, NaT or masked) in row {missing.argmax()}",
+            advice="Drop such rows (X and y), or name what is missing: a class of its own.",
+        )
+    text = np.array([isinstance(label, str) for label in given.tolist()]) if given.dtype == object else np.ones(1)
+    if text.any() and not text.all():
+        rows = [int(text.argmax()), int(text.argmin())]
+        raise InvalidInput(
+            required + ", all of one kind",
+            got=" and ".join(f"{shown(given[row])} in row {row}" for row in rows),
+            advice="Make text of all: [str(label) for label in y].",
+        )

@@ -14,7 +14,9 @@ from mercer.models.base import KernelEstimator, Matrix, _columns, shortened, tra
 from mercer.models.kernel_ridge import KernelRidge
 from mercer.models.labels import Labelled
 from mercer.models.ridge import Ridge
+from mercer.models.solver_parameters import check_solver_parameters
 from mercer.rkhs.expansion import Expansion
+from mercer.solvers.auto import SOLVERS
 
 
 def one_hot(data: Labelled, n: int) -> tuple[Matrix, Matrix | None]:
@@ -26,6 +28,12 @@ def one_hot(data: Labelled, n: int) -> tuple[Matrix, Matrix | None]:
     w = np.zeros(n)
     w[data.kept] = 1.0 if data.weights is None else data.weights
     return Y, w
+
+
+def kernel_ridge(model: Any, alpha: Any, *, fit_intercept: bool) -> KernelRidge:
+    """Kernel ridge regression with the parameters that a classifier shares with it, not fitted."""
+    shared = ("kernel", "solver", "tune", "n_centers", "centers", "tol", "budget", "random_state")
+    return KernelRidge(alpha=alpha, fit_intercept=fit_intercept, **{name: getattr(model, name) for name in shared})
 
 
 class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -106,12 +114,13 @@ class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[
         A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. (Not where
         rows are left out or drawn: alpha="loo", `tune`, and the choice of Nyström centres.)
         """
+        unfitted = self._regression()
         points = training_points(X)
         data = Labelled.of(
             points, y, sample_weight, self.class_weight, model="LeastSquaresClassifier", regressor="Ridge"
         )
         Y, w = one_hot(data, points.n)
-        regression = self._regression().fit(X, Y, w)
+        regression = unfitted.fit(X, Y, w)
         self.classes_, self.regression_, self._data = data.classes, regression, data
         self.kernel_, self.alpha_, self.status_ = regression.kernel_, regression.alpha_, regression.status_
         _columns(self, X, reset=True)
@@ -173,8 +182,12 @@ class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
+    def _training_only(self) -> tuple[str, ...]:
+        return ("_data",)
+
     def _regression(self) -> Ridge | KernelRidge:
         """The regression, not fitted."""
+        check_solver_parameters(self, SOLVERS)
         if self.kernel is None:
             if self.tune is not None:
                 raise InvalidInput(
@@ -189,18 +202,7 @@ class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[
                 got=f"kernel={shortened(self.kernel)} and features={shortened(self.features)}",
                 advice="kernel.after(features) is the kernel on these features.",
             )
-        return KernelRidge(
-            self.kernel,
-            alpha=self.alpha,
-            fit_intercept=self.fit_intercept,
-            solver=self.solver,
-            tune=self.tune,
-            n_centers=self.n_centers,
-            centers=self.centers,
-            tol=self.tol,
-            budget=self.budget,
-            random_state=self.random_state,
-        )
+        return kernel_ridge(self, self.alpha, fit_intercept=self.fit_intercept)
 
     def _values(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)

@@ -15,7 +15,7 @@ from mercer.models.base import Matrix, training_points
 from mercer.models.labels import Labelled
 from mercer.models.predictor import FeaturePredictor, KernelPredictor, Predictor
 from mercer.models.progress import watched
-from mercer.models.separation import require_finite_minimum
+from mercer.models.separation import require_finite_minimum, require_numbers
 from mercer.problems.losses import Loss, Softmax, loss_of
 from mercer.solvers.leave_out import left_out_values
 
@@ -33,18 +33,22 @@ class LogisticClassifier(ClassifierMixin, Predictor):  # type: ignore[misc]  # s
         rows are drawn: the choice of Nyström centres.)
         """
         with self._refitted():
+            self.__dict__.pop("_left", None)
             name = type(self).__name__
             rows = Labelled.of(
                 training_points(X), y, sample_weight, self.class_weight, model=name, regressor="GLM or KernelGLM"
             )
             self.classes_, self._kept = rows.classes, rows.kept
             k = len(rows.classes)
-            space = self._open(X, rows.points, rows.codes)
+            with np.errstate(over="ignore"):  # which `require_numbers` tells of
+                space = self._open(X, rows.points, rows.codes)
+            require_numbers(self, space, rows.weights)
             with watched(self, 1, X, y, sample_weight):
                 self._minimise(
                     space, self._loss(), rows.codes if k > 2 else rows.codes.astype(np.float64), rows.weights
                 )
-            require_finite_minimum(self._risk, self._minimum, [str(c) for c in rows.classes])
+            names = getattr(self, "feature_names_in_", None)
+            require_finite_minimum(self._risk, self._minimum, [str(c) for c in rows.classes], names)
         self._finish()
         return self
 
@@ -79,7 +83,13 @@ class LogisticClassifier(ClassifierMixin, Predictor):  # type: ignore[misc]  # s
     # -- leave-one-out ------------------------------------------------------------------------------------------------
 
     def _left_out(self) -> Matrix:
-        return left_out_values(self._whole(), self._minimum.state)
+        risk = self._whole()
+        if "_left" not in self.__dict__:
+            self._left = left_out_values(risk, self._minimum.state)
+        return self._left
+
+    def _training_only(self) -> tuple[str, ...]:
+        return (*super()._training_only(), "_left")
 
     @property
     def loo_proba_(self) -> Matrix:
@@ -94,17 +104,17 @@ class LogisticClassifier(ClassifierMixin, Predictor):  # type: ignore[misc]  # s
     def loo_score_(self) -> float:
         """The share of rows that `loo_proba_` classifies rightly: an estimate of `score` on new data."""
         eta = self._left_out()
-        right = _chosen(eta) == self._risk.y.astype(np.int64)
-        return float(np.average(right, weights=self._risk.weights))
+        right = _chosen(eta) == self._whole().y.astype(np.int64)
+        return float(np.average(right, weights=self._whole().weights))
 
     @property
     def loo_log_loss_(self) -> float:
         """The mean of −log P(class of row i) without row i: an estimate of the log-loss on new data."""
         eta = self._left_out()
-        codes = self._risk.y.astype(np.int64)
+        codes = self._whole().y.astype(np.int64)
         both = np.hstack([np.zeros_like(eta), eta]) if eta.shape[1] == 1 else eta
         losses = -log_softmax(both, axis=1)[np.arange(len(codes)), codes]
-        return float(np.average(losses, weights=self._risk.weights))
+        return float(np.average(losses, weights=self._whole().weights))
 
 
 def _probabilities(eta: Matrix) -> Matrix:

@@ -241,6 +241,11 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
 
     # -- inside -----------------------------------------------------------------------------------------------------
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled or saved: not the sorted line, which can be made again."""
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "_distribution": None} if "_distribution" in state else state
+
     @property
     def _kinds_of_columns(self) -> str:
         columns = counted(self._numbers.shape[1], "column")

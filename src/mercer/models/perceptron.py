@@ -130,12 +130,12 @@ class KernelPerceptron(OnlineClassifier):
         whole(self.max_iter, "max_iter")
         one_of(self.variant, "variant", ("plain", "averaged", "voted"))
         one_of(self.on_full, "on_full", ("projectron", "forgetron"))
-        if self.max_support is None:
-            return
-        whole(self.max_support, "max_support")
         number = isinstance(self.eta, (int, float, np.number)) and not isinstance(self.eta, bool)
         if not number or not 0 <= self.eta < np.inf:
             raise InvalidInput("`eta` must be a number ≥ 0", got=shortened(self.eta), advice="Try 0.1.")
+        if self.max_support is None:
+            return
+        whole(self.max_support, "max_support")
         if self.variant == "voted" or (self.variant == "averaged" and self.on_full == "forgetron"):
             raise InvalidInput(
                 f"variant={self.variant!r} must keep every support vector there ever was",

@@ -74,11 +74,12 @@ class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator): 
         model: Any = self
         with refitted(model):
             self._check()
+            random = _orders(self.random_state)
             points = training_points(X)
             data = Labelled.of(points, y, model=type(self).__name__, regressor=REGRESSOR)
             self._start(points, X, data.classes)
             self._seen = points.n
-            self._passes(points, data.codes, X, y)
+            self._passes(points, data.codes, X, y, random if self.shuffle else None)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
@@ -154,11 +155,10 @@ class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator): 
             )
         return found
 
-    def _passes(self, points: Points, codes: Index, X: Any, y: Any) -> None:
+    def _passes(self, points: Points, codes: Index, X: Any, y: Any, random: np.random.RandomState | None) -> None:
         n, learner = points.n, self._learner
         visit = self._whole(points, codes) if self.max_iter > 1 else None
         step = n if visit is not None else learner.chunk
-        random = check_random_state(self.random_state) if self.shuffle else None
         self.status_, tell = "", self._told(self.max_iter * -(-n // step), X, y)
         clean = False
         try:
@@ -264,6 +264,18 @@ class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator): 
             return mistake_bound(u, points, codes, len(self.classes_), rows)
         seen, codes, rows = self._seen_examples()
         return 0.0 if seen is None else mistake_bound(u, seen, codes, len(self.classes_), rows)
+
+
+def _orders(random_state: Any) -> np.random.RandomState:
+    """The source of the orders in which points are visited."""
+    try:
+        return check_random_state(random_state)
+    except ValueError:
+        raise InvalidInput(
+            "`random_state` must be a whole number ≥ 0 and < 2³², a numpy RandomState or None",
+            got=shortened(random_state),
+            advice="The same number gives the same orders.",
+        ) from None
 
 
 def data_set(x: Any) -> Any:

@@ -48,6 +48,10 @@ EXACT = 8 + 4 + 4
 # Features that are this many times more than rows are solved through the rows' Gram matrix, up to so many rows, unless
 # they are so many times as far from zero as from each other: it would lose the square of that in digits.
 TIMES, ROWS, FAR = 2, 4000, 1e3
+# The rounding of a kernel's values must be below this share of alpha.
+ROUNDED = 0.01
+# A fitted model of more points than this does not hold its matrices; who asks for leave-one-out waits for them.
+HELD = 2000
 
 
 class Predictor(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -63,6 +67,7 @@ class Predictor(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  #
     max_time: Any
     progress: Any
     budget: Any
+    _fisher: Matrix
 
     # -- what differs -------------------------------------------------------------------------------------------------
 
@@ -98,6 +103,12 @@ class Predictor(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  #
         start: Element | None = None,
     ) -> Minimum:
         """Minimise, keep the function, the trace and the status; an interrupt keeps the best iterate and goes on."""
+        if self.progress is not None and not callable(self.progress):
+            raise InvalidInput(
+                "`progress` must be a function of a Step that returns whether to go on",
+                got=shown(self.progress),
+                advice="For a line on the terminal: model.set_callbacks(mc.SolverProgress()).",
+            )
         risk = Risk(space, loss, y, self._penalty(), w, offset)
         listeners = Listeners(self.progress, getattr(self, "_watch", None))
         task = listeners.begin(steps=True)
@@ -124,10 +135,13 @@ class Predictor(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  #
         return found
 
     def _finish(self) -> None:
-        """Raise the interrupt that a fit ended with, or warn of what it did not reach."""
-        if self._minimum.interrupted:
+        """Raise the interrupt that a fit ended with, or warn of what it did not reach; let go of large matrices."""
+        found, space = self._minimum, self._risk.space
+        if not isinstance(space, FeatureSpace) and space.n > HELD:
+            self.__dict__ = self.__getstate__()
+        if found.interrupted:
             raise KeyboardInterrupt("interrupted; the best iterate so far was kept")
-        if not self._minimum.converged:
+        if not found.converged:
             advice = "Raise `max_iter`, scale the columns, or take solver='newton'."
             if "too long" in self.status_:
                 advice = "Take a shorter `step`, or None for one that is safe."
@@ -139,6 +153,7 @@ class Predictor(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  #
         own = self.__dict__
         before = own.copy()
         own.pop("_curvature", None)
+        own.pop("_fisher", None)
         try:
             yield
         except BaseException:
@@ -189,31 +204,41 @@ class Predictor(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  #
     # -- after it -----------------------------------------------------------------------------------------------------
 
     def _whole(self) -> Risk:
-        """The problem that was solved; after a pickle, which does not hold its matrices, built again."""
+        """The problem that was solved; where its matrices were let go of, as in a pickle, built again."""
         check_is_fitted(self)
         if "_risk" not in self.__dict__:
             y, w, offset, alpha, coef, tail = self._packed
             risk = Risk(self._again(), self._loss(), y, alpha, w, offset)
             state = risk.at(risk.space.element(coef, tail))
-            self._risk, self._minimum = risk, Minimum(state, True, self.status_, self.trace_)
+            trace: Any = self.__dict__.get("trace_")  # which files leave out
+            self._risk, self._minimum = risk, Minimum(state, True, self.status_, trace)
         return self._risk
 
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: points and coefficients, not the matrices, which can be computed again."""
         state: dict[str, Any] = super().__getstate__()
-        if "_risk" in state:
+        if "_risk" in state:  # not packed yet
             risk, at = state["_risk"], state["_minimum"].state.at
             state["_packed"] = risk.y, risk.weights, risk.offset, risk.alpha, at.coef, at.tail
         gone = ("_risk", "_minimum", "_curvature", "_Phi")
         return {name: value for name, value in state.items() if name not in gone}
 
+    def _training_only(self) -> tuple[str, ...]:
+        return ("_packed", "_points", "_kept")
+
     def _system(self) -> System:
         """The factorised curvature at the minimum, with Fisher's weights."""
         if "_curvature" not in self.__dict__:
-            risk, terms = self._whole(), self._minimum.state.terms
-            w = 1.0 if risk.weights is None else risk.weights
-            self._curvature = system(risk.space, w * terms.fisher[:, 0], risk.alpha, precise=True)
+            risk = self._whole()
+            self._curvature = system(risk.space, self._fisher_weights(), risk.alpha, precise=True)
         return self._curvature
+
+    def _fisher_weights(self) -> Matrix:
+        """W at the minimum, shape (n,)."""
+        if "_fisher" in self.__dict__:  # of a file, to the last digit
+            return self._fisher
+        w = self._whole().weights
+        return (1.0 if w is None else w) * self._minimum.state.terms.fisher[:, 0]
 
 
 class FeaturePredictor(Predictor):
@@ -276,12 +301,15 @@ class FeaturePredictor(Predictor):
         t, size = loss.outputs, space.size + bool(self.fit_intercept)
         last = ", then the intercept" if self.fit_intercept else ""
         required, advice = f"`start` must hold {size} numbers: a weight per feature{last}", "None begins at a constant."
+        required += f", for each of {t} classes: shape ({size}, {t})" if t > 1 else ""
         try:
-            given = np.asarray(self.start, dtype=np.float64).reshape(-1, t)
+            given = np.asarray(self.start, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise InvalidInput(required, got=str(error), advice=advice) from None
-        if len(given) != size or not np.isfinite(given).all():
+        fits = given.shape == (size, t) or (t == 1 and given.shape == (size,))
+        if not fits or not np.isfinite(given).all():
             raise InvalidInput(required, got=f"shape {np.shape(self.start)}", advice=advice)
+        given = given.reshape(size, t)
         constants = given[-1] if self.fit_intercept else np.zeros(t)
         return space.from_weights(given[: space.size], constants)
 
@@ -330,6 +358,7 @@ class KernelPredictor(Predictor):
             if self._penalty() == 0:
                 m = n  # of them as many as the rank are kept: a system of full rank, which the Gram matrix is not
             elif exact <= limit:
+                self._warn_of_rounding(K)
                 return GramSpace(K, self._tail(n))
             else:
                 m = default_centers(n, limit)
@@ -345,6 +374,18 @@ class KernelPredictor(Predictor):
             return GramSpace(gram.of(self.kernel_, self._points, dtype=np.float64, budget=self.budget), tail)
         Phi = Nystrom(self.kernel_, self._points, self._centres, np.float64, memory_budget(self.budget))
         return NystromSpace(Phi, tail)
+
+    def _warn_of_rounding(self, K: gram.Gram) -> None:
+        """Where the rounding of large kernel values is not far below alpha, the fit is not to be relied on."""
+        largest = float(np.abs(K.diag()).max())
+        rounding = K.shape[0] * float(np.finfo(np.float64).eps) * largest
+        if rounding > ROUNDED * self._penalty():
+            warnings.warn(
+                f"Kernel values up to {largest:.3g} have a rounding of about {rounding:.1g}, near alpha = "
+                f"{self.alpha:g}: the fit is inexact. Centre and scale the columns, or raise `alpha`.",
+                ConvergenceWarning,
+                stacklevel=outside(),
+            )
 
     def _close(self, space: Space, u: Element) -> None:
         coef, points = u.coef, self._points

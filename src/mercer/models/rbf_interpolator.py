@@ -12,6 +12,7 @@ from scipy.spatial import KDTree
 
 from mercer import gram
 from mercer.errors import InvalidInput
+from mercer.files import Saved
 from mercer.kernels import tiling
 from mercer.kernels.base import Kernel, Similarity
 from mercer.kernels.elementwise import require_finite
@@ -43,7 +44,7 @@ NAMES: dict[str, Callable[[float], Similarity]] = {
 SCALE_INVARIANT = ("linear", "thin_plate_spline", "cubic", "quintic")
 
 
-class RBFInterpolator:
+class RBFInterpolator(Saved):
     """f(x) = Σ cᵢ φ(‖x − yᵢ‖) + polynomial, through the data or near it: the arguments and values of SciPy's class.
 
     (Φ + diag(smoothing)) c + P b = d and Pᵀc = 0, by the null space of P and a Cholesky factor.

@@ -124,6 +124,7 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
         different = _different(rows.points)
         self.kernel_ = _basis_function(self.kernel, different)
         self.kernel_.touch(rows.points)
+        self._of_rows = self.kernel_.dtype_of(rows.points)
         _columns(self, X, reset=True)
         self._check()
         alpha = penalties(1.0 if isinstance(self.alpha, str) else self.alpha, rows.y.shape[1])
@@ -178,6 +179,9 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
                 "`basis` needs a network", got="`neighbors`: one per query", advice="Set neighbors=None."
             )
         return self._basis(points)
+
+    def _training_only(self) -> tuple[str, ...]:
+        return () if self.neighbors is not None or getattr(self, "_dual", True) else ("_rows", "_whiten")
 
     # -- choices ------------------------------------------------------------------------------------------------------
 
@@ -337,7 +341,7 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
 
     def _dtype(self, points: Points) -> np.dtype[Any]:
         """That of the data: queries and training points."""
-        return np.result_type(self.kernel_.dtype_of(points), self.kernel_.dtype_of(self._rows.points))
+        return np.result_type(self.kernel_.dtype_of(points), self._of_rows)
 
     def _size_of_tail(self) -> int:
         assert self._tail_basis is not None

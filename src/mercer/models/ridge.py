@@ -105,7 +105,8 @@ def _finite_map(kernel: Kernel, points: Points) -> FeatureMap:
         raise InvalidInput(
             "A kernel given as `features` must have a finite feature map",
             got=error.got,
-            advice="mc.KernelRidge takes any kernel; mc.fourier_features and mc.taylor_features approximate some.",
+            advice="Models whose name begins with Kernel take any; mc.fourier_features and mc.taylor_features "
+            "approximate some.",
         ) from None
 
 
@@ -154,6 +155,7 @@ class Ridge(PenalisedSmoother, KernelEstimator):
     """
 
     _cache: dict[Any, Any]
+    _keeps_rows = False  # in files, although predictions do without
     _weights: Matrix | None
     _dual: Matrix | None
 
@@ -182,7 +184,7 @@ class Ridge(PenalisedSmoother, KernelEstimator):
         self._design = Design.of(self.features, rows.points, rows.y)
         self.kernel_, self.features_ = self._design.kernel, self._design.phi
         _columns(self, X, reset=True)
-        self._rows, self._cache = rows, {}
+        self._rows, self._single, self._cache = rows, rows.single, {}
         tune = isinstance(self.alpha, str)
         if tune and self.alpha != "loo":
             raise InvalidInput(
@@ -214,13 +216,15 @@ class Ridge(PenalisedSmoother, KernelEstimator):
             return self.function_(points).astype(dtype, copy=False)
         Phi = self._design.matrix(points)
         values = np.asarray(Phi @ self._weights + self._intercept).astype(Phi.dtype, copy=False)
-        return self._rows.shaped(values)
+        return values[:, 0] if self._single else values
 
     @property
     def coef_(self) -> Matrix:
         """w, shape (M,) or (M, t)."""
         check_is_fitted(self)
-        return self.function_.weights() if self._weights is None else self._rows.shaped(self._weights)
+        if self._weights is None:
+            return self.function_.weights()
+        return self._weights[:, 0] if self._single else self._weights
 
     @property
     def dual_coef_(self) -> Matrix:
@@ -254,6 +258,9 @@ class Ridge(PenalisedSmoother, KernelEstimator):
         return spectrum.rank
 
     # -- inside ---------------------------------------------------------------------------------------------------
+
+    def _training_only(self) -> tuple[str, ...]:
+        return () if self._keeps_rows or getattr(self, "_weights", None) is None else ("_rows", "_dual")
 
     def _choose(self) -> tuple[str, str]:
         """The form, and why."""
@@ -366,7 +373,8 @@ class Ridge(PenalisedSmoother, KernelEstimator):
 
     def _factorise(self, alpha: float) -> Factor | FeatureFactor:
         lost = False
-        if "spectrum" not in self._cache and self.form_ == "dual" and alpha > 0:
+        spectral = isinstance(self.alpha, str) or bool((self._penalties == 0).any())
+        if "spectrum" not in self._cache and self.form_ == "dual" and not spectral:
             factor = self._by_kernel(alpha) if self._design.implicit else self._by_features(alpha)
             if factor is not None:
                 return factor

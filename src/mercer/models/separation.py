@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,17 +13,48 @@ from scipy.optimize import linprog
 from mercer.errors import InvalidInput
 from mercer.problems.losses import Softmax
 from mercer.problems.risk import Risk, State
-from mercer.problems.spaces import FeatureSpace, NystromSpace
+from mercer.problems.spaces import FeatureSpace, NystromSpace, Space
+from mercer.solvers import smooth
 from mercer.solvers.descent import Minimum
 
 Matrix = NDArray[np.float64]
-# Predictors beyond this are looked into: probabilities of 1e-5, means of a ten-thousandth of the smallest. So are fits
-# whose every loss is below that of even odds.
-SUSPICIOUS, EVEN = 10.0, np.log(2.0)
+# A row that could go on for ever and pulls less than this share of the strongest (a probability of 1e-5 is left), or
+# less than so many times the gradient that is left, is looked into. So are fits whose every loss is below that of even
+# odds.
+SUSPICIOUS, UNCERTAIN, EVEN = 1e-5, 10.0, np.log(2.0)
 # A direction counts if it moves some predictor by this much, of weights within ±1 in units of their columns.
 MOVES = 1e-7
-# A row pulls strongly at a minimum if by this share of the strongest; so many weights may be asked what they move.
-STRONG, WIDEST = 0.1, 2000
+# Larger numbers are refused: their squares overflow.
+LARGE = 1e151
+# So many weights may be asked what they move: first by the rows that pull most, so many for each, and if they do not
+# tell, after so many steps more.
+WIDEST, FEW, CLOSER = 2000, 20, 30
+
+
+def require_numbers(model: Any, space: Space, w: Matrix | None) -> None:
+    """Raise where sums of squares of columns or weights would not be numbers, or `fit_intercept` is no yes or no."""
+    if not isinstance(model.fit_intercept, (bool, np.bool_)) and model.fit_intercept not in (0, 1):
+        raise InvalidInput(
+            "`fit_intercept` must be True or False", got=repr(model.fit_intercept), advice="Or leave it."
+        )
+    if w is not None and w.max() > LARGE:
+        raise InvalidInput(
+            f"`sample_weight` must be ≤ {LARGE:g}",
+            got=f"{w.max():.3g}",
+            advice="Scale the weights, and `alpha` with them.",
+        )
+    # The largest of some rows is a cheap first look: numbers this large are hardly alone.
+    large = isinstance(space, FeatureSpace) and space.X.size and float(abs(space.X[:1000]).max()) > 1e100
+    if large and isinstance(space, FeatureSpace) and (largest := (1.0 / _least(_scale(space)))) > LARGE:
+        raise InvalidInput(
+            f"X must hold numbers within ±{LARGE:g}, whose squares can be summed",
+            got=f"{largest:.3g}",
+            advice="Scale the columns.",
+        )
+
+
+def _least(scale: Matrix) -> float:
+    return float(scale[scale > 0].min(initial=np.inf))
 
 
 class Separable(InvalidInput):
@@ -46,31 +78,80 @@ class Separable(InvalidInput):
     complete: bool
 
 
-def require_finite_minimum(risk: Risk, minimum: Minimum, classes: list[str] | None = None) -> None:
+def require_finite_minimum(risk: Risk, minimum: Minimum, classes: list[str] | None = None, names: Any = None) -> None:
     """Raise `Separable` where the unpenalised loss falls for ever along a direction."""
     if risk.alpha > 0 or minimum.interrupted:
         return
-    eta = risk.eta(minimum.state.at.values)
-    if eta.shape[1] > 1:
-        eta = eta - eta.mean(axis=1, keepdims=True)
-    if minimum.converged and np.abs(eta).max() < SUSPICIOUS and minimum.state.terms.value.max() >= EVEN:
+    if minimum.converged and not _suspicious(risk, minimum.state):
         return
     found = receding_direction(risk, minimum.state)
     if found is None:
         return
     direction, complete = found
-    shown = np.array2string(direction.T.ravel()[:6], precision=3, suppress_small=True, separator=", ")
-    shown = shown[:-1] + ", …]" if direction.size > 6 else shown
-    last = ", the last the intercept's" if risk.space.tail.shape[1] else ""
     rows = "every row" if complete else "some rows, the others being on the border"
-    what = f"the classes {', '.join(classes[:4])}" if classes else "the rows"
+    what = f"the classes {', '.join(classes[:4])}{', …' if len(classes) > 4 else ''}" if classes else "the rows"
     error = Separable(
         "`alpha` must be > 0 on data that a hyperplane separates: the likelihood rises for ever",
-        got=f"alpha = 0 and {what} separated ({rows}) by the weights {shown}{last}",
-        advice="Raise `alpha` (1e-3 is a weak penalty), or leave out the columns that give the answer away.",
+        got=f"alpha = 0 and {what} separated ({rows}) along {_told(risk, direction, names)}",
+        advice="Raise `alpha` (1e-3 is a weak penalty), or leave out the columns that give the answer away. "
+        "The whole direction is the error's `direction`.",
     )
     error.direction, error.complete = direction, complete
     raise error
+
+
+def _suspicious(risk: Risk, state: State) -> bool:
+    """Whether rows that could go on for ever are all but there, for what the minimum is known to.
+
+    Along a receding direction rows move by mᵢ ≥ 0 and Σ |rᵢ| mᵢ is the gradient's part along it: their pulls r have
+    become as small as the gradient, however large η is by then (7 of a probit is 10 of a logit).
+    """
+    if state.terms.value.max() < EVEN:
+        return True
+    R, w = np.abs(state.terms.gradient), risk.weights
+    if isinstance(risk.loss, Softmax):
+        free = np.arange(R.shape[1]) != risk.y[:, None]
+    else:
+        free = np.logical_or(*map(np.isinf, risk.loss.recession(risk.y)))[:, None]
+    if not free.any():
+        return False
+    pulls = R if w is None else w[:, None] * R
+    least = pulls[free].min()
+    if R[free].min() < SUSPICIOUS * R.max():
+        return True
+    if not isinstance(risk.space, FeatureSpace):
+        return True
+    gradient = _scale(risk.space)[:, None] * _joint_gradient(risk.space, _weighted(risk, state))
+    return bool(least < UNCERTAIN * np.abs(gradient).sum())
+
+
+def _scale(space: FeatureSpace) -> Matrix:
+    """One over the largest number of each column, and ones for the tail."""
+    size = np.asarray(abs(space.X).max(axis=0).todense() if sp.issparse(space.X) else _largest(space.X)).ravel()
+    inverse = np.divide(1.0, size, out=np.zeros(len(size)), where=size > 0)
+    return np.concatenate([inverse, np.ones(space.tail.shape[1])])
+
+
+def _largest(X: Matrix) -> Matrix:
+    return np.maximum(X.max(axis=0, initial=0.0), -X.min(axis=0, initial=0.0)).astype(np.float64)
+
+
+def _joint_gradient(space: FeatureSpace, R: Matrix) -> Matrix:
+    """[X, P]ᵀ R, of the columns as they are."""
+    return np.vstack([np.asarray(space.X.T @ R), space.tail.T @ R])
+
+
+def _told(risk: Risk, direction: Matrix, names: Any) -> str:
+    """The columns that move the predictor most along a direction, by name."""
+    m = risk.space.size
+    each = np.abs(direction.reshape(len(direction), -1)).max(axis=1)[:m]
+    if isinstance(risk.space, FeatureSpace):
+        each = np.divide(each, _scale(risk.space)[:m], out=np.zeros(m), where=each > 0)
+    labels = list(map(str, names)) if names is not None and len(names) == m else [f"column {j}" for j in range(m)]
+    first = [j for j in np.argsort(-each, kind="stable")[:5].tolist() if each[j] > 1e-6 * each.max()]
+    if direction.ndim > 1:
+        return ", ".join(labels[j] for j in first)
+    return ", ".join(f"{labels[j]} ({direction[j]:+.3g})" for j in first) or "the intercept"
 
 
 def receding_direction(risk: Risk, state: State | None = None) -> tuple[Matrix, bool] | None:
@@ -83,41 +164,64 @@ def receding_direction(risk: Risk, state: State | None = None) -> tuple[Matrix, 
     if isinstance(space, NystromSpace):
         return _on_centres(risk, space, state)
     assert isinstance(space, FeatureSpace)
-    X = sp.csr_array(space.X) if sp.issparse(space.X) else np.asarray(space.X, dtype=np.float64)
-    size = np.asarray(abs(X).max(axis=0).todense() if sp.issparse(X) else np.abs(X).max(axis=0)).ravel()
-    scale = np.concatenate([1.0 / np.where(size > 0, size, np.inf), np.ones(space.tail.shape[1])])
-    joined = sp.hstack([X, space.tail]) if sp.issparse(X) else np.hstack([X, space.tail])
-    Z = sp.csr_array(joined) @ sp.diags_array(scale)
-    if isinstance(risk.loss, Softmax):
-        k = risk.loss.outputs
-        y = risk.y.astype(np.int64)
-        others = [np.flatnonzero(y != j) for j in range(k)]
-        moving = sp.csr_array(sp.vstack([_margins(Z, rows, y[rows], j, k) for j, rows in enumerate(others)]))
-        fixed, every = sp.csr_array((0, moving.shape[1])), True
-        shared = sp.csr_array(sp.hstack([sp.eye_array(Z.shape[1])] * k))  # the same added to every class moves nothing
-        pull = (
-            None
-            if state is None
-            else np.concatenate([_weighted(risk, state)[rows, j] for j, rows in enumerate(others)])
-        )
-    else:
-        k = 1
-        lower, upper = risk.loss.recession(risk.y)
-        free = np.isinf(lower) | np.isinf(upper)
-        signs = np.where(np.isinf(upper), 1.0, -1.0)
-        moving = sp.csr_array(sp.diags_array(signs[free]) @ Z[np.flatnonzero(free)])
-        fixed, every = Z[np.flatnonzero(~free)], bool(free.all())
-        shared = sp.csr_array((0, Z.shape[1]))
-        pull = None if state is None else _weighted(risk, state)[free, 0]
-    if not moving.shape[0]:
+    if state is not None and risk.loss.convex and _proven(risk, space, state):
         return None
-    if pull is not None and risk.loss.convex and _still(moving, sp.csr_array(sp.vstack([fixed, shared])), np.abs(pull)):
+    moving, fixed, _ = _moves(risk, space, np.arange(space.n))
+    if not moving.shape[0]:
         return None
     direction, complete = _direction(moving, fixed)
     if direction is None:
         return None
-    weights = direction.reshape(k, -1).T * scale[:, None]
-    return (weights[:, 0] if k == 1 else weights), complete and every
+    k = risk.loss.outputs
+    weights = direction.reshape(k, -1).T * _scale(space)[:, None]
+    return (weights[:, 0] if k == 1 else weights), complete and (k > 1 or not fixed.shape[0])
+
+
+def _proven(risk: Risk, space: FeatureSpace, state: State) -> bool:
+    """Whether the pulls at a minimum prove that there is no direction: those of some rows, of all, or nearer to it."""
+    m, k = len(_scale(space)), risk.loss.outputs
+    if m * k > WIDEST:
+        return False
+    for nearer in (False, True):
+        if nearer:
+            state = smooth.minimise(risk, "newton", start=state.at, tol=1e-8, max_iter=CLOSER).state
+        R = _weighted(risk, state)
+        gradient = float(np.abs(_scale(space)[:, None] * _joint_gradient(space, R)).sum())
+        rows, few = np.arange(space.n), FEW * m
+        if few < space.n:
+            strongest = np.argpartition(-np.abs(R).max(axis=1), few)[:few]
+            if _still(*_moves(risk, space, strongest, R), gradient):
+                return True
+        if _still(*_moves(risk, space, rows, R), gradient):
+            return True
+    return False
+
+
+def _moves(
+    risk: Risk, space: FeatureSpace, rows: NDArray[np.int64], R: Matrix | None = None
+) -> tuple[sp.csr_array, sp.csr_array, Matrix]:
+    """Some rows as matrices on weights in units of their columns: what must be ≥ 0, what must be 0, and the pulls.
+
+    Of several classes these are the margins to each other class. With the pulls R, what moves nothing must be 0, too:
+    the same added to every class.
+    """
+    X, tail = space.X[rows], space.tail[rows]
+    joined = sp.hstack([sp.csr_array(X), tail]) if sp.issparse(X) else np.hstack([np.asarray(X, np.float64), tail])
+    Z = sp.csr_array(sp.csr_array(joined) @ sp.diags_array(_scale(space)))
+    if isinstance(risk.loss, Softmax):
+        k = risk.loss.outputs
+        y = risk.y[rows].astype(np.int64)
+        others = [np.flatnonzero(y != j) for j in range(k)]
+        moving = sp.csr_array(sp.vstack([_margins(Z, some, y[some], j, k) for j, some in enumerate(others)]))
+        if R is None:
+            return moving, sp.csr_array((0, moving.shape[1])), np.empty(0)
+        shared = sp.csr_array(sp.hstack([sp.eye_array(Z.shape[1])] * k))
+        return moving, shared, np.concatenate([np.abs(R[rows[some], j]) for j, some in enumerate(others)])
+    lower, upper = risk.loss.recession(risk.y[rows])
+    free = np.isinf(lower) | np.isinf(upper)
+    signs = np.where(np.isinf(upper), 1.0, -1.0)
+    moving = sp.csr_array(sp.diags_array(signs[free]) @ Z[np.flatnonzero(free)])
+    return moving, Z[np.flatnonzero(~free)], np.empty(0) if R is None else np.abs(R[rows[free], 0])
 
 
 def _weighted(risk: Risk, state: State) -> Matrix:
@@ -125,20 +229,16 @@ def _weighted(risk: Risk, state: State) -> Matrix:
     return R if risk.weights is None else risk.weights[:, None] * R
 
 
-def _still(moving: sp.csr_array, fixed: sp.csr_array, pull: Matrix) -> bool:
+def _still(moving: sp.csr_array, fixed: sp.csr_array, pull: Matrix, gradient: float) -> bool:
     """Whether no direction can move any row, by the pulls r ≥ 0 that all but balance at a minimum.
 
-    Along a receding direction w within ±1 all moves are ≥ 0, and their sum weighted by r is |gᵀw| ≤ ‖g‖₁. So rows of
-    a large r move by ‖g‖₁/r at most; where these are of full rank, w is as short.
+    Along a receding direction w within ±1 all moves m are ≥ 0, and Σ r m = |gᵀw| ≤ ‖g‖₁. Hence ‖r∘m‖₂ ≤ ‖g‖₁, and
+    where the rows r∘z have no singular value as small as that, w is 0.
     """
-    if moving.shape[1] > WIDEST:
-        return False
-    strong = np.flatnonzero(pull > STRONG * pull.max(initial=0.0))
-    A = sp.csr_array(sp.vstack([moving[strong], fixed]))
-    smallest, largest = np.linalg.eigvalsh((A.T @ A).toarray())[[0, -1]]
-    slack = np.abs(moving.T @ pull).sum() / max(STRONG * pull.max(initial=0.0), 1e-300)
-    longest = np.sqrt(len(strong)) * slack
-    return bool(smallest > 1e-10 * largest and np.sqrt(smallest) > 10.0 * longest)
+    A = sp.csr_array(sp.vstack([sp.diags_array(pull) @ moving, pull.max(initial=0.0) * fixed]))
+    H = np.asarray((A.T @ A).todense() if A.nnz < 0.1 * np.prod(A.shape) else A.toarray().T @ A.toarray())
+    smallest, largest = np.linalg.eigvalsh(H)[[0, -1]]
+    return bool(smallest > 1e-10 * largest and np.sqrt(smallest) > 10.0 * gradient)
 
 
 def _on_centres(risk: Risk, space: NystromSpace, state: State | None) -> tuple[Matrix, bool] | None:

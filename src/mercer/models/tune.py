@@ -82,6 +82,12 @@ def tune(
             advice="Such as mc.KernelRidge() or mc.SVC(). NuSVC, OneClassSVM and Pipelines are tuned by scikit-learn's "
             "GridSearchCV, with names such as svc__kernel__sigma; KernelRidge(tune='loo') in a Pipeline tunes itself.",
         )
+    if not hasattr(type(model), "_leave_one_out"):
+        raise InvalidInput(
+            "`model` must be linear in its targets, so that leaving rows out has a closed form",
+            got=type(model).__name__,
+            advice="scikit-learn's GridSearchCV takes names such as kernel__sigma; some models have alpha='loo'.",
+        )
     by = "loo" if by is None else by
     if grid is not None and not isinstance(grid, Mapping):
         raise InvalidInput(

@@ -20,7 +20,20 @@ from numpy.typing import NDArray
 from scipy import special
 
 from mercer.errors import InvalidInput
-from mercer.problems.links import LARGEST, Identity, Inverse, Link, Log, Logit, LogRatio, Power, PowerLink, link_of
+from mercer.problems.links import (
+    LARGEST,
+    Identity,
+    Inverse,
+    Link,
+    Log,
+    Logit,
+    LogRatio,
+    Power,
+    PowerLink,
+    link_of,
+    named,
+    real,
+)
 
 Matrix = NDArray[np.float64]
 _POSITIVE = ("log", "identity", "inverse", "sqrt")
@@ -252,8 +265,8 @@ class Gaussian(Family):
 class Bernoulli(Family):
     """P(y = 1) = μ: V = μ(1 − μ), d = 2[y log(y/μ) + (1 − y) log((1 − y)/(1 − μ))].
 
-    y between 0 and 1 is a share of successes, and its weight the number of trials; the log-likelihood then lacks the
-    binomial coefficient, which no parameter changes.
+    y between 0 and 1 is a share of successes, and its weight the number of trials. Where both are whole numbers the
+    log-likelihood has the binomial coefficient of that row, which no parameter changes.
 
     >>> Bernoulli().unit_deviance([0.0, 0.5, 1.0], 0.5).round(6)
     array([1.386294, 0.      , 1.386294])
@@ -295,6 +308,21 @@ class Bernoulli(Family):
 
     def _log_density(self, y: Matrix, mu: Matrix, dispersion: float) -> Matrix:
         return np.asarray(special.xlogy(y, mu) + special.xlog1py(1 - y, -mu))
+
+    def log_likelihood(self, y: Any, mu: Any, weights: Any = None, dispersion: float = 1.0) -> float:
+        """Σ wᵢ [yᵢ log μᵢ + (1 − yᵢ) log(1 − μᵢ)], and log (wᵢ over wᵢyᵢ) for a share of whole numbers, as in R.
+
+        >>> np.exp(Bernoulli().log_likelihood([0.5], [0.5], weights=[2.0])).round(6)     # one of two
+        np.float64(0.5)
+        """
+        found = super().log_likelihood(y, mu, weights, dispersion)
+        if weights is None:
+            return found
+        y, trials = np.broadcast_arrays(np.asarray(y, dtype=np.float64), np.asarray(weights, dtype=np.float64))
+        hits = np.round(y * trials)
+        whole = (y > 0) & (y < 1) & (trials == np.round(trials)) & (np.abs(y * trials - hits) < 1e-9 * trials)
+        n, k = trials[whole], hits[whole]
+        return found - float((np.log1p(n) + special.betaln(n - k + 1, k + 1)).sum())
 
     def _quantile(self, q: Matrix, mu: Matrix, dispersion: float) -> Matrix:
         return (q > 1 - mu).astype(np.float64)
@@ -506,9 +534,13 @@ class NegativeBinomial(Family):
         return 2.0 * np.where(y == mu, 0.0, np.where((np.abs(u) < 0.3) & (np.abs(v) < 0.3), near, far))
 
     def _log_density(self, y: Matrix, mu: Matrix, dispersion: float) -> Matrix:
-        theta = self.theta
-        coefficient = special.gammaln(y + theta) - special.gammaln(y + 1) - special.gammaln(theta)
-        return np.asarray(coefficient - special.xlog1py(y, theta / mu) - theta * np.log1p(mu / theta))
+        theta, rise = self.theta, np.log1p(mu / self.theta)
+        if theta < 100.0:
+            ratio = special.gammaln(y + theta) - special.gammaln(theta) - special.xlogy(y, theta)
+        else:  # log Γ(θ + y)/(Γ(θ) θʸ) by Stirling's series, in which nothing of the size of θ is left
+            x = theta + y
+            ratio = (x - 0.5) * np.log1p(y / theta) - y + _stirling(x) - _stirling(theta)
+        return np.asarray(special.xlogy(y, mu) + ratio - (y + theta) * rise - special.gammaln(y + 1))
 
     def _quantile(self, q: Matrix, mu: Matrix, dispersion: float) -> Matrix:
         from scipy import stats
@@ -593,7 +625,8 @@ class Tweedie(Family):
             found[some] = _log_sum(log_term, peak, 1 / np.sqrt(1 + shape), 1 / np.sqrt(1 + shape))
         return found
 
-    def _cdf(self, x: Matrix, mu: Matrix, dispersion: float) -> Matrix:
+    def cdf(self, x: Matrix, mu: Matrix, dispersion: float) -> Matrix:
+        """P(Y ≤ x) = Σₙ P(n amounts) F(x; n amounts) for x ≥ 0."""
         rate, shape, scale = self._parts(mu, dispersion)
 
         def log_term(n: Matrix) -> Matrix:
@@ -611,7 +644,7 @@ class Tweedie(Family):
             p, m = q.ravel()[some], mu.ravel()[some]
             ends = np.log(m) - 1, np.log(m) + 1
             found.reshape(-1)[some] = np.exp(
-                _root(lambda u, rows: self._cdf(np.exp(u), m[rows], dispersion) - p[rows], *ends)
+                _root(lambda u, rows: self.cdf(np.exp(u), m[rows], dispersion) - p[rows], *ends)
             )
         return found
 
@@ -619,6 +652,11 @@ class Tweedie(Family):
         rate, shape, scale = self._parts(mu, dispersion)
         amounts = rng.poisson(rate)
         return np.where(amounts > 0, rng.gamma(np.maximum(amounts, 1) * shape, scale), 0.0)
+
+
+def _stirling(x: Any) -> Any:
+    """log Γ(x) − (x − ½) log x + x − ½ log 2π for x ≥ 100."""
+    return (1 / 12 - (1 / 360 - 1 / 1260 / x**2) / x**2) / x
 
 
 def _log_sum(log_term: Any, peak: Matrix, width: float, fine: float) -> Matrix:
@@ -672,7 +710,7 @@ def _root(f: Any, low: Matrix, high: Matrix) -> Matrix:
 
 
 def _number(value: Any, what: str, low: float, high: float) -> float:
-    if isinstance(value, (bool, str)) or np.ndim(value) != 0 or not low < value < high:
+    if not real(value) or not low < value < high:
         bound = f"> {low:g}" if np.isinf(high) else f"between {low:g} and {high:g}"
         advice = "Poisson() is the limit." if np.isinf(high) else "Poisson() is 1 and Gamma() is 2."
         raise InvalidInput(f"{what} must be a number {bound}", got=repr(value), advice=advice)
@@ -707,16 +745,4 @@ def family_of(family: Any) -> Family:
     mercer.errors.InvalidInput: `family` must be one of 'bernoulli', 'gamma', 'gaussian', 'inverse_gaussian', \
 'negative_binomial', 'poisson', 'tweedie', or a Family, got 'weibull'. Choose one of these.
     """
-    if isinstance(family, Family):
-        return family
-    if isinstance(family, str):
-        key = family.strip().lower().replace("-", "_").replace(" ", "_")
-        found = _NAMES.get(key) or _ALIASES.get(key)
-        if found is not None:
-            return found
-    advice = "Choose one of these."
-    if isinstance(family, type) and issubclass(family, Family):
-        advice = f"Pass an instance: {family.__name__}()."
-    raise InvalidInput(
-        f"`family` must be one of {', '.join(map(repr, sorted(_NAMES)))}, or a Family", got=repr(family), advice=advice
-    )
+    return named(family, "family", Family, _NAMES, _ALIASES)

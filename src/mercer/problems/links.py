@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from scipy import special
 from mercer.errors import InvalidInput
 
 Matrix = NDArray[np.float64]
+T = TypeVar("T")
 LARGEST = 700.0
 """exp is taken of at most this (and at least its negative): e⁷⁰⁰ ≈ 1.0e304."""
 SMALLEST, HUGEST = 1e-100, 1e100
@@ -323,6 +324,11 @@ class Log(Link):
         return _exp(eta)
 
 
+def real(value: Any) -> bool:
+    """Whether this is a real number, Python's or NumPy's."""
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
 class PowerLink(Link):
     """η = μ^k with k ≠ 0, for μ > 0 and η > 0; elsewhere η is held to [1e-100, 1e100]."""
 
@@ -409,8 +415,9 @@ class Power(PowerLink):
 
     def __post_init__(self) -> None:
         k = self.exponent
-        if isinstance(k, bool) or not isinstance(k, (int, float)) or not 0 < abs(k) < np.inf:
+        if not real(k) or not 0 < abs(k) < np.inf:
             raise InvalidInput("`exponent` of Power must be a number but 0", got=repr(k), advice="Use Log() for 0.")
+        object.__setattr__(self, "exponent", float(k))
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -432,6 +439,11 @@ class LogRatio(Link):
     theta: float = 1.0
     name = "logratio"
     range = (0.0, np.inf)
+
+    def __post_init__(self) -> None:
+        if not real(self.theta) or not 0 < self.theta < np.inf:
+            raise InvalidInput("`theta` of LogRatio must be a number > 0", got=repr(self.theta), advice="The family's.")
+        object.__setattr__(self, "theta", float(self.theta))
 
     def __call__(self, mu: Any) -> Matrix:
         with np.errstate(divide="ignore"):
@@ -486,16 +498,27 @@ def link_of(link: Any) -> Link:
     """
     if isinstance(link, Power):
         return {other.exponent: other for other in (Identity(), Inverse(), Sqrt())}.get(link.exponent, link)
-    if isinstance(link, Link):
-        return link
-    if isinstance(link, str):
-        key = link.strip().lower().replace("-", "_").replace(" ", "_")
-        found = _NAMES.get(key) or _ALIASES.get(key)
+    return named(link, "link", Link, _NAMES, _ALIASES)
+
+
+def named(given: Any, what: str, kind: Any, names: dict[str, T], aliases: dict[str, T]) -> T:
+    """The value of this name, or the value itself; `what` it is, for the error.
+
+    >>> named("Logit", "link", Link, {"logit": Logit()}, {})
+    Logit()
+    """
+    if isinstance(given, kind):
+        return given
+    if isinstance(given, str):
+        key = given.strip().lower().replace("-", "_").replace(" ", "_")
+        found = names.get(key) or aliases.get(key)
         if found is not None:
             return found
     advice = "Choose one of these."
-    if isinstance(link, type) and issubclass(link, Link):
-        advice = f"Pass an instance: {link.__name__}()."
+    if isinstance(given, type) and issubclass(given, kind):
+        advice = f"Pass an instance: {given.__name__}()."
     raise InvalidInput(
-        f"`link` must be one of {', '.join(map(repr, sorted(_NAMES)))}, or a Link", got=repr(link), advice=advice
+        f"`{what}` must be one of {', '.join(map(repr, sorted(names)))}, or a {kind.__name__}",
+        got=repr(given),
+        advice=advice,
     )

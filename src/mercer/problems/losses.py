@@ -155,14 +155,6 @@ class Deviance(Loss):
                 return True
         return self.link == self.family.canonical
 
-    def start(self, y: Any) -> Matrix:
-        """η inside the domain near g(y), shape (n, 1), for a first step."""
-        mu = self.family.start(y)
-        if self.family.range != self.means:
-            positive = mu[mu > 0]
-            mu = np.maximum(mu, 0.1 * positive.mean() if len(positive) else 1.0)
-        return self.link(mu)[:, None]
-
     def terms(self, y: Any, eta: Matrix) -> Terms:
         y, eta = _columns(y, eta)
         value, slope, fisher, observed = self._curves(y, eta)
@@ -318,9 +310,7 @@ def _negative_binomial(theta: float, y: Matrix, eta: Matrix) -> Curves:
 
 
 def _negative_binomial_value(theta: float, y: Matrix, eta: Matrix) -> Matrix:
-    z, share = eta - np.log(theta), y / (y + theta)
-    least = (y + theta) * (special.entr(share) + special.entr(theta / (y + theta)))
-    return np.maximum(-y * special.log_expit(z) - theta * special.log_expit(-z) - least, 0.0)
+    return 0.5 * NegativeBinomial(theta).unit_deviance(y, Log().inverse(eta))
 
 
 def _log_mean(link: Link, eta: Matrix) -> Matrix:

@@ -28,6 +28,10 @@ from mercer.kernels import tiling
 Matrix = NDArray[np.float64]
 # Entries of a block of rows: half of a second-level cache.
 BLOCK = 2**16
+# Up to so many entries one thread is done before a second one has begun.
+SMALL = 2**19
+# Rows whose mean is taken for that of all, and the spreads from zero at which columns are far from it.
+SEEN, FAR = 4096, 30.0
 
 
 class Element:
@@ -129,8 +133,8 @@ class Space(ABC):
 class FeatureSpace(Space):
     """f(x) = wᵀ(x − m) + b on explicit columns, dense or sparse.
 
-    m is the mean of the columns where there is an intercept (the tail, a column of ones) and they are dense: columns
-    far from zero keep their digits, and w is the same. `intercept(u)` is b of wᵀx + b.
+    m is about the mean of the columns where there is an intercept (the tail, a column of ones) and they are dense:
+    columns far from zero keep their digits, and w is the same. `intercept(u)` is b of wᵀx + b.
 
     >>> space = FeatureSpace(np.array([[0.0], [1.0], [5.0]]), np.ones((3, 1)))
     >>> u = space.representer(np.array([[1.0], [0.0], [0.0]]))
@@ -138,16 +142,29 @@ class FeatureSpace(Space):
     (array([[-2.]]), 5.0, array([5.]))
     """
 
-    def __init__(self, X: Any, tail: Matrix, mean: Matrix | None = None) -> None:
+    def __init__(self, X: Any, tail: Matrix, mean: Matrix | None = None, far: bool = False) -> None:
         self.X, self.tail = X, tail
         self.n, self.size = X.shape
         centred = not sp.issparse(X) and tail.shape[1] > 0
-        self.mean = mean if mean is not None else X.mean(axis=0, dtype=np.float64) if centred else np.zeros(self.size)
+        self.mean, self.far = np.zeros(self.size) if mean is None else mean, far
+        if centred and mean is None:
+            some = np.asarray(X[:: max(1, self.n // SEEN)], dtype=np.float64)
+            self.mean = some.mean(axis=0)
+            self.far = bool((np.abs(self.mean) > FAR * some.std(axis=0)).any())
         self.height = int(np.clip(BLOCK // max(1, self.size), 64, max(64, -(-self.n // tiling.n_threads()))))
+        if self.n * self.size <= SMALL:
+            self.height = max(1, self.n)
 
     def block(self, rows: slice) -> Matrix:
         """Rows of X in float64, not centred."""
         return np.asarray(self.X[rows], dtype=np.float64)
+
+    def _over_rows(self, work: Callable[[slice, int], None]) -> None:
+        """Call `work(rows, share)` on blocks of rows, over the threads where there are several."""
+        if self.height >= self.n:
+            work(slice(0, self.n), 0)
+        else:
+            tiling.stripes(self.n, work, rows=self.height)
 
     def _times(self, coef: Matrix) -> Matrix:
         if sp.issparse(self.X):
@@ -157,7 +174,7 @@ class FeatureSpace(Space):
         def work(rows: slice, share: int) -> None:
             np.matmul(self.block(rows), coef, out=out[rows])
 
-        tiling.stripes(self.n, work, rows=self.height)
+        self._over_rows(work)
         return out
 
     def _adjoint(self, R: Matrix) -> Matrix:
@@ -168,7 +185,7 @@ class FeatureSpace(Space):
         def work(rows: slice, share: int) -> None:
             totals[share] += self.block(rows).T @ R[rows]
 
-        tiling.stripes(self.n, work, rows=self.height)
+        self._over_rows(work)
         return totals.sum()
 
     def evaluate(self, coef: Matrix, tail: Matrix) -> Matrix:
@@ -190,8 +207,9 @@ class FeatureSpace(Space):
     def normal_matrix(self, W: Matrix, *, precise: bool = True) -> Matrix:
         """[X − m, P]ᵀ diag(W) [X − m, P], shape (size + p, size + p).
 
-        Not `precise`, the mean is taken out at the end: faster, and enough for columns not too far from zero.
+        Not `precise`, the mean is taken out at the end, where columns are not far from zero: faster.
         """
+        precise = precise or self.far
         p = self.tail.shape[1]
         if sp.issparse(self.X):
             Z = sp.hstack([self.X, self.tail]).tocsr() if p else self.X.tocsr()
@@ -209,12 +227,25 @@ class FeatureSpace(Space):
             np.multiply(self.tail[rows], roots[rows, None], out=Z[:, self.size :])
             totals[share] += Z.T @ Z
 
-        tiling.stripes(self.n, work, rows=self.height)
+        self._over_rows(work)
         H = totals.sum()
         if not precise and p:
             H[: self.size] -= np.outer(self.mean, H[self.size])
             H[:, : self.size] -= np.outer(H[:, self.size], self.mean)
         return H
+
+    def diagonal(self, W: Matrix) -> Matrix:
+        """The diagonal of the normal matrix, without the rest, shape (size + p,)."""
+        tail = np.square(self.tail).T @ W
+        if sp.issparse(self.X):
+            return np.concatenate([np.asarray(self.X.multiply(self.X).T @ W).ravel(), tail])
+        totals = tiling.Totals((self.size,))
+
+        def work(rows: slice, share: int) -> None:
+            totals[share] += W[rows] @ np.square(self.X[rows] - self.mean)
+
+        self._over_rows(work)
+        return np.concatenate([totals.sum(), tail])
 
     def unseen(self) -> Matrix:
         """An orthonormal basis of the weights that change no value at the points (up to a constant), shape (M, r)."""
@@ -250,7 +281,7 @@ class FeatureSpace(Space):
         return self.element(coef, tail)
 
     def restrict(self, index: NDArray[np.int64]) -> FeatureSpace:
-        return FeatureSpace(self.X[index], self.tail[index], self.mean)
+        return FeatureSpace(self.X[index], self.tail[index], self.mean, self.far)
 
     def lift(self, u: Element, index: NDArray[np.int64]) -> Element:
         return self.element(u.coef, u.tail)
@@ -288,9 +319,10 @@ class GramSpace(Space):
         return self.element(coef, u.tail)
 
     def penalised(self, u: Element) -> Element:
-        known = len(u.tail) and u._values is not None  # inner products need them
-        values = u.values - self.tail @ u.tail if known else None
-        return Element(self, u.coef, np.zeros_like(u.tail), values) if len(u.tail) else u
+        if not len(u.tail):
+            return u
+        # By values that u keeps: inner products will ask for them.
+        return Element(self, u.coef, np.zeros_like(u.tail), u.values - self.tail @ u.tail)
 
     def _inner(self, u: Element, v: Element) -> float:
         return float(np.vdot(u.coef, self.penalised(v).values))

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer.errors import InvalidInput
 from mercer.problems.spaces import Element, FeatureSpace, GramSpace, NystromSpace, Space
 from mercer.solvers.cholesky import CholeskyFactor
 
@@ -112,16 +112,13 @@ class Diagonal(System):
 
     def __init__(self, space: FeatureSpace, W: Matrix, alpha: float) -> None:
         self.space = space
-        X = space.X
-        squares = X.multiply(X) if sp.issparse(X) else np.square(X)
-        diagonal = np.asarray(squares.T @ W).ravel() - 2.0 * space.mean * np.asarray(X.T @ W).ravel()
-        diagonal += space.mean**2 * W.sum() + alpha
-        tail = np.square(space.tail).T @ W
-        self.diagonal = np.where(diagonal > 0, diagonal, 1.0), np.where(tail > 0, tail, 1.0)
+        diagonal = space.diagonal(W)
+        diagonal[: space.size] += alpha
+        self.diagonal = np.where(diagonal > 0, diagonal, 1.0)[:, None]
 
     def solve(self, g: Element) -> Element:
-        main, tail = self.diagonal
-        return self.space.element(g.coef / main[:, None], g.tail / tail[:, None])
+        main, tail = self.diagonal[: self.space.size], self.diagonal[self.space.size :]
+        return self.space.element(g.coef / main, g.tail / tail)
 
 
 class GramSystem(System):
@@ -164,7 +161,15 @@ def system(space: Space, W: Matrix, alpha: float, *, precise: bool = False) -> S
             return GramSystem(space, W, alpha, np.float32)
         except np.linalg.LinAlgError:
             pass  # float32 has not the digits
-    return GramSystem(space, W, alpha)
+    try:
+        return GramSystem(space, W, alpha)
+    except np.linalg.LinAlgError:
+        largest = float(np.abs(space.gram.diag()).max())
+        raise InvalidInput(
+            "`alpha` must be above the rounding of the kernel's values",
+            got=f"alpha = {alpha:g} and k(x, x) up to {largest:.3g}, whose rounding is {largest * 2e-16 * space.n:.1g}",
+            advice="Raise `alpha`, or centre and scale the columns.",
+        ) from None
 
 
 def _of_centres(space: NystromSpace, W: Matrix, alpha: float, precise: bool) -> FeatureSystem:

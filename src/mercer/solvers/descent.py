@@ -132,6 +132,7 @@ class Journey:
     kept: Step | None = None
     verdict: str = ""
     system: Any = None
+    scale: float | None = None
 
     def steepness(self, first: State) -> float:
         """What norms of gradients are relative to: that of the first iterate, or of a constant where it is larger."""

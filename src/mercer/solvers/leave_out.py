@@ -4,8 +4,9 @@ Without row i the minimiser moves, to first order, by H₋ᵢ⁻¹ of that row's
 
     η₋ᵢ = ηᵢ + hᵢ rᵢ / (1 − Wᵢ hᵢ),      h = diag(A (A*WA + alpha)⁻¹ A*),
 
-exact for the squared loss. Of several classes W is diag(p) − ppᵀ, h a matrix for each row, and where there are too many
-weights for one H of all classes, each class has its own, with the weights p(1 − p).
+exact for the squared loss. With the log link the step is cut where it leads far beyond all fitted values: a quadratic
+knows nothing of the exponential there. Of several classes W is diag(p) − ppᵀ, h a matrix for each row, and where there
+are too many weights for one H of all classes, each class has its own, with the weights p(1 − p).
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.kernels import tiling
+from mercer.problems.links import Log
+from mercer.problems.losses import Deviance, Loss
 from mercer.problems.risk import Risk, State
 from mercer.problems.spaces import FeatureSpace, GramSpace, NystromSpace, Space
 from mercer.solvers.curvature import FeatureSystem, GramSystem, System, system
@@ -23,6 +26,8 @@ Matrix = NDArray[np.float64]
 SURE = 1 - 1e-9
 # Weights of all classes together, up to so many: H is factorised as it is.
 JOINT = 3000
+# So far out of the range of all fitted values may one step lead with the log link: a factor of e in the mean.
+BEYOND = 1.0
 
 
 def left_out_values(risk: Risk, state: State) -> Matrix:
@@ -34,7 +39,8 @@ def left_out_values(risk: Risk, state: State) -> Matrix:
         second = state.terms.observed if risk.loss.convex else state.terms.fisher
         W = weights * second[:, 0]
         h = leverages(system(risk.space, W, risk.alpha, precise=True), W)
-        return np.asarray(eta + h[:, None] * pull / (1.0 - np.minimum(W * h, SURE))[:, None])
+        step = h[:, None] * pull / (1.0 - np.minimum(W * h, SURE))[:, None]
+        return eta + (_within(state.at.values, step) if _steep(risk.loss) else step)
     W = weights[:, None, None] * (P[:, :, None] * np.eye(t) - P[:, :, None] * P[:, None, :])
     if t * (risk.space.size + risk.space.tail.shape[1]) <= JOINT:
         h = _of_classes(_explicit(risk.space), W, risk.alpha)
@@ -44,6 +50,16 @@ def left_out_values(risk: Risk, state: State) -> Matrix:
         h = leverages(system(risk.space, own, risk.alpha, precise=True), own)
         eta[:, j] += h * pull[:, j] / (1.0 - np.minimum(own * h, SURE))
     return eta
+
+
+def _steep(loss: Loss) -> bool:
+    """Whether means grow exponentially with η, so that a step that is too long by little is wrong by much."""
+    return isinstance(loss, Deviance) and isinstance(loss.link, Log)
+
+
+def _within(values: Matrix, step: Matrix) -> Matrix:
+    """The steps, cut where they would lead out of the range of the fitted values by more than BEYOND."""
+    return np.clip(values + step, values.min() - BEYOND, values.max() + BEYOND) - values
 
 
 def _explicit(space: Space) -> FeatureSpace:
@@ -92,14 +108,9 @@ def leverages(held: System, W: Matrix) -> Matrix:
     assert isinstance(held, FeatureSystem)
     space, inverse = held.space, held.inverse()
     h = np.empty(space.n)
-
-    def work(rows: slice, share: int) -> None:
+    for rows in tiling.spans(space.n, int(np.clip(2**18 // max(1, space.size), 16, 4096))):
         Z = _joint(space, rows)
         h[rows] = np.einsum("ij,ij->i", Z @ inverse, Z)
-
-    height = int(np.clip(2**18 // max(1, space.size), 16, 4096))
-    for rows in tiling.spans(space.n, height):
-        work(rows, 0)
     return np.maximum(h, 0.0)
 
 

@@ -16,15 +16,18 @@ import numpy as np
 
 from mercer.problems.risk import Risk, State
 from mercer.problems.spaces import Element, FeatureSpace, GramSpace, NystromSpace
-from mercer.solvers.curvature import FeatureSystem, System, system
+from mercer.solvers.curvature import Diagonal, FeatureSystem, System, system
 from mercer.solvers.descent import MEMORY, Journey, Minimum, Pair, backtrack, secant, two_loops
 
-# Conjugate gradients: the longest run, and the number of steps after which the next system is factorised anew.
-LONGEST, TIRED = 500, 12
+# Conjugate gradients: the longest run, the number of steps after which the next system is factorised anew, and the
+# tolerance of the run that a claim of convergence rests on.
+LONGEST, TIRED, SURE = 500, 12, 1e-3
 # A subsample of 1 row in LEVEL gives the start, where that leaves SAMPLE rows and, of features, as many for each.
 LEVEL, SAMPLE, PER_FEATURE = 8, 400, 10
 # With so many rows for each coefficient a sample's curvature is that of all rows, well enough for steps by it alone.
 RELIABLE = 50
+# Up to so many features the curvature of all rows costs about as much as a step.
+NARROW = 150
 # Systems that are made anew for nearly every step need no correction by secants.
 MODEST = 0.01
 
@@ -38,14 +41,20 @@ def newton(risk: Risk, start: Element, journey: Journey, *, levels: bool = True)
 
 
 def newton_cg(risk: Risk, start: Element, journey: Journey) -> Minimum:
-    """Newton's method by conjugate gradients alone: products with the second derivative, which is never formed."""
-    return _iterate(risk, start, journey, None, factorise=False)
+    """Newton's method by conjugate gradients alone: products with the second derivative, which is never formed.
+
+    Columns are scaled by its diagonal, so that their units do not matter.
+    """
+    held, space = None, risk.space
+    if isinstance(space, FeatureSpace):
+        held = Diagonal(space, risk.curvature(risk.at(start)), risk.alpha)
+    return _iterate(risk, start, journey, held, factorise=False)
 
 
 def _iterate(risk: Risk, start: Element, journey: Journey, held: System | None, *, factorise: bool) -> Minimum:
     space = risk.space
     state = risk.at(start)
-    scale = abs(state.value) or 1.0
+    scale = (abs(state.value) if journey.scale is None else journey.scale) or 1.0
     fresh, precise, before, step, gap = False, False, np.inf, 0.0, 1.0
     several = start.coef.shape[1] > 1
     pairs: list[Pair] = []  # what the steps since have shown of the curvature
@@ -58,14 +67,22 @@ def _iterate(risk: Risk, start: Element, journey: Journey, held: System | None, 
             d, passes = two_loops(risk, state.gradient, pairs, held.solve), 0
         else:
             d, passes = _conjugate_gradients(risk, state, held, min(0.1, np.sqrt(gap)))
+            if 0.5 * space.inner(state.gradient, d) <= journey.tol**2 * scale:  # to be sure that it is converged
+                d, passes = _conjugate_gradients(risk, state, held, SURE)
         d = d.times(-1.0)
         excess = 0.5 * max(-space.inner(state.gradient, d), 0.0)
         gap = float(np.sqrt(excess / scale))
+        if passes > TIRED and fresh and not precise and not several and isinstance(space, GramSpace) and factorise:
+            held, precise = None, True  # float32 has not the digits: the next system has
         stale = (direct and held is not None and excess > held.patience * before) or passes > TIRED
         if factorise and stale and not fresh and gap > journey.tol:
             held = None  # the curvature has changed too much
             if direct:
                 continue
+        if gap <= journey.tol and journey.scale is not None and state.value > (1.0 + 1e-6) * journey.scale:
+            journey.arrive(state, step, np.inf)  # a constant is better: this is a plain, not a minimum
+            journey.verdict = "stopped: where it is, the loss has a slope but no curvature; begin elsewhere"
+            break
         if not journey.arrive(state, step, gap):
             break
         step, moved = backtrack(risk.line(state.at, d), state.value, -2.0 * excess)
@@ -126,13 +143,18 @@ def _from_a_sample(risk: Risk, start: Element) -> tuple[Element, System | None]:
     part = risk.restrict(index)
     t = start.coef.shape[1]
     begin = part.space.constant(start.tail[0]) if start.tail.shape[0] else part.space.zero(t)
-    journey = Journey(part, 1e-3, 12)
-    found = newton(part, begin, journey)
+    journey = Journey(part, 1e-2, 12)  # farther than the sample is from all rows
+    # A sample of features is solved by a system of its own rows, which is then handed on.
+    found = newton(part, begin, journey, levels=isinstance(space, GramSpace))
     lifted = space.lift(found.state.at, index)
     if not _value(risk, lifted) < _value(risk, start):
         return start, None
     held = journey.system
     if not isinstance(held, FeatureSystem) or not isinstance(space, (FeatureSpace, NystromSpace)):
+        return lifted, None
+    if isinstance(space, FeatureSpace) and space.size <= NARROW:
+        return lifted, None  # all rows make a better one for the price of a step
+    if held.rank < space.size + len(start.tail):  # a rare column that the sample has not seen would never move
         return lifted, None
     return lifted, held.seen_from(space, exact=small >= RELIABLE * space.size)
 

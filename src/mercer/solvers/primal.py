@@ -210,8 +210,8 @@ class FeatureFactor:
         s = self.spectrum
         require_each_dispensable(s.Q)
         z = s.roots[:, None] * y
-        coordinates = s.coordinates(z)
-        c, g = s.U @ (self.D[:, None] * coordinates), s.squares @ self.D
+        U, coordinates = s.U, s.coordinates(z)  # U first: the same roundings at every call
+        c, g = U @ (self.D[:, None] * coordinates), s.squares @ self.D
         if self.alpha > 0:
             c, g = c + s.rest(z, coordinates) / self.alpha, g + s.share / self.alpha
         elif s.share.any():

@@ -66,8 +66,9 @@ def minimise(
     name = "newton" if solver == "auto" else solver
     journey = Journey(risk, tol, MAX_ITER[name] if max_iter is None else max_iter, progress, max_time)
     begin = constant(risk) if start is None else start
-    if start is not None and not name.startswith("newton"):
-        journey.steep = risk.space.norm(risk.at(constant(risk)).gradient)
+    if start is not None:  # a poor start must not make any place a good one
+        usual = risk.at(constant(risk))
+        journey.steep, journey.scale = risk.space.norm(usual.gradient), abs(usual.value)
     try:
         match name:
             case "newton":

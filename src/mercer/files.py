@@ -1,0 +1,200 @@
+"""Model files: a fitted model as numbers and text, which any later session can read and nothing in it can run.
+
+A file is in the safetensors format (a JSON header, then tensors), so that other tools see its arrays. The header's
+metadata is the model in words: schema, library version, class, kernel expression, parameters, columns and their types,
+classes, a summary of the fit, its state as JSON, and a SHA-256 digest of all bytes. Models keep what predictions need:
+support vectors or centres, not the training rows.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.errors import InvalidInput
+from mercer.files_container import STATE, read, to_json, write
+from mercer.files_names import damaged, library
+from mercer.files_reading import Decoder, read_json
+from mercer.files_writing import Encoder
+from mercer.kernels.points import is_frame, length
+
+
+class NotInFile(InvalidInput, AttributeError):
+    """What a loaded model has no more, since only the training rows could tell."""
+
+
+class Saved:
+    """A model that can be written to a file."""
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model to a file, which `mercer.load` reads: whole, or not at all.
+
+        The file holds parameters and what predictions need, in safetensors with a JSON header, and no code: kernels are
+        written as expressions, so that functions (mc.FromFunction, `after`, features and rules of your own) are
+        refused. Predictions of the loaded model are the same bit for bit.
+
+        Training rows are left out, unless they are the support vectors or centres that predictions need anyway. With
+        them goes what only they can answer: leave-one-out, paths, the record of a search, and the jackknife+ intervals
+        of `Ridge`, `RBFNetwork` and Nyström models. Models whose functions live on all rows (`KernelRidge`,
+        `GaussianProcessRegressor` and `KernelGLM` by exact solvers, neighbours, local and density models) keep them
+        with their targets, and so their intervals; `GLM` keeps its curvature and dispersion for the same end, and
+        `ConformalRegressor` all that its own intervals ask for.
+
+        Parameters
+        ----------
+        path : of the file, such as "price.mercer". It appears complete, and a file of that name is replaced then; if
+            anything goes wrong it stays as it was.
+
+        >>> import os, tempfile, mercer as mc
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "line.mercer")
+        ...     mc.Ridge(alpha=0.0).fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).save(path)
+        ...     mc.load(path).predict([[10.0]]).round(6)
+        array([21.])
+        """
+        if hasattr(self, "get_params") and not any(name.endswith("_") for name in vars(self)):
+            raise InvalidInput(
+                "A model must be fitted before it is saved",
+                got=f"a {type(self).__name__} that is not fitted yet",
+                advice="Call fit first.",
+            )
+        save(self, path)
+
+    def _training_only(self) -> tuple[str, ...]:
+        """Names of what files leave out: a loaded model says so when it is asked for one."""
+        return ()
+
+    def _file_state(self) -> tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]:
+        """Parameters, fitted attributes, and the names of those that are left out."""
+        own: Any = self
+        state = dict(own.__getstate__())
+        parameters = own.get_params(deep=False) if hasattr(own, "get_params") else {}
+        gone = [name for name in state.pop("_not_in_file", ()) if name not in state]
+        for name in parameters:
+            state.pop(name, None)
+        left = [name for name in _OF_THE_FIT if state.get(name) is not None] + list(self._training_only())
+        gone += [name for name in left if name in state]
+        for name in (*left, *_OF_THE_PROCESS):
+            state.pop(name, None)
+        for name in _OF_THE_FIT:
+            parameters.pop(name, None)
+        return parameters, state, tuple(gone)
+
+    @classmethod
+    def _from_file(cls, parameters: dict[str, Any], fitted: dict[str, Any], left_out: tuple[str, ...]) -> Any:
+        """The model that has this state; parameters that a file lacks have their defaults."""
+        known = {}
+        if hasattr(cls, "get_params"):
+            known = {p.name: p.default for p in inspect.signature(cls).parameters.values()}
+        if not set(parameters) <= set(known) or any(callable(getattr(cls, name, None)) for name in fitted):
+            raise damaged(f"attributes that a {cls.__name__} does not have")
+        state = known | parameters | fitted | ({"_not_in_file": left_out} if left_out else {})
+        if inspect.Parameter.empty in [state[name] for name in known]:
+            raise damaged(f"a {cls.__name__} without its parameters")
+        model = cls.__new__(cls)
+        model.__dict__.update(state)
+        return model
+
+    if not TYPE_CHECKING:  # else every name would be an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            if name in self.__dict__.get("_not_in_file", ()):
+                # Code that asks whether there is a public attribute gets no for an answer, as for any other.
+                kind = InvalidInput if name.startswith("_") else NotInFile
+                raise kind(
+                    f"{type(self).__name__} needs its training rows for this: they are not in a model file",
+                    got="a loaded model",
+                    advice="Fit again.",
+                )
+            return object.__getattribute__(self, name)  # raises again what led here
+
+
+# How a fit went, and who was told: the numbers of a search, a path or a descent.
+_OF_THE_FIT = ("progress", "path_", "trace_", "tuning_", "_deadline")
+# What belongs to the running process: callbacks and requests of scikit-learn.
+_OF_THE_PROCESS = ("_skl_callbacks", "_parent_callback_ctx", "_metadata_request", "_sklearn_version", "_watch")
+
+
+def described(X: Any) -> dict[str, Any]:
+    """A data set in words: how many rows of what kind, and the types of its columns."""
+    if is_frame(X):
+        return {
+            "rows": int(X.shape[0]),
+            "kind": type(X).__module__.partition(".")[0],
+            "dtypes": [str(dtype) for dtype in getattr(X, "dtypes", ())],
+        }
+    if not hasattr(X, "__len__") and not hasattr(X, "shape"):
+        X = np.asarray(X)
+    kind = "sparse" if sp.issparse(X) else "array" if isinstance(X, np.ndarray) else "objects"
+    dtype = getattr(X, "dtype", None)
+    return {"rows": length(X), "kind": kind, "dtypes": None if dtype is None else [str(dtype)]}
+
+
+def save(model: Any, path: Any) -> None:
+    """Write a fitted model to a file, whole or not at all: see `model.save`."""
+    encode = Encoder()
+    parts = encode.model(model)
+    metadata = {"version": library.__version__, "class": parts["class"], **_summary(model)}
+    metadata |= {name: to_json(parts[name]) for name in STATE}
+    write(os.fspath(path), metadata, encode.tensors)
+
+
+def _summary(model: Any) -> dict[str, str]:
+    """The model in words: the kernel, the columns, the classes, and how the fit went."""
+    own = vars(model)
+    fitted_on = own.get("_fitted_on", {})
+    names = own.get("feature_names_in_")
+    columns = {
+        "number": own.get("n_features_in_"),
+        "names": None if names is None else [str(name) for name in names],
+        "dtypes": fitted_on.get("dtypes"),
+    }
+    classes = own.get("classes_")
+    training = {"rows": fitted_on.get("rows"), "kind": fitted_on.get("kind")}
+    training |= {name: own[name + "_"] for name in ("solver", "status") if isinstance(own.get(name + "_"), str)}
+    kernel = repr(own["kernel_"]) if "kernel_" in own else ""
+    return {
+        "kernel": kernel if len(kernel) <= 10_000 else f"{kernel[:100]}…",
+        "columns": to_json(columns),
+        "classes": to_json(None if classes is None else [str(label) for label in classes]),
+        "training": to_json(training),
+    }
+
+
+def load(path: Any) -> Any:
+    """The model in a file that `model.save` wrote: it predicts bit for bit what the saved one did.
+
+    Nothing in the file is run, and nothing is allocated before its sizes were compared with the file's own and with the
+    memory budget. A file that is no model, cut off, altered, too large or of a newer schema is refused with
+    `InvalidInput`. What only the training rows could answer (such as leave-one-out) is not there: fit again for it.
+
+    >>> import os, tempfile, numpy as np, mercer as mc
+    >>> X = np.linspace(0, 6, 40)[:, None]
+    >>> model = mc.SVR(mc.Gaussian(1.0), epsilon=0.1).fit(X, np.sin(X[:, 0]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(os.path.join(folder, "sine.mercer"))
+    ...     again = mc.load(os.path.join(folder, "sine.mercer"))
+    >>> again.kernel_, bool((again.predict(X) == model.predict(X)).all())
+    (Gaussian(sigma=1.0), True)
+    """
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            metadata, tensors = read(file, size)
+    except OSError as error:
+        raise InvalidInput(
+            "A model file must be there and readable",
+            got=f"{os.fspath(path)!r}: {error.strerror or error}",
+            advice="Check the path.",
+        ) from None
+    try:
+        node = {"class": metadata["class"]} | {name: read_json(metadata[name].encode()) for name in STATE}
+        return Decoder(tensors).model(node)
+    except InvalidInput:
+        raise
+    except Exception as error:  # any: whatever values that do not fit together led to
+        raise damaged(f"{type(error).__name__}: {str(error)[:200]}") from None

@@ -1,0 +1,221 @@
+"""The container of model files: safetensors (a JSON header, then tensors) with metadata and a digest of all bytes.
+
+Written whole or not at all; read only after every declared size was compared with the file's and the memory budget.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import re
+import secrets
+import stat
+from contextlib import suppress
+from math import prod
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput
+from mercer.files_names import CODES, DTYPES
+from mercer.files_reading import SPACIOUS, read_json
+from mercer.memory import budget, show_bytes, within
+
+Array = NDArray[Any]
+
+SCHEMA = 1
+"""What this version writes; older ones are read, newer ones refused."""
+FORMAT = "mercer model"
+LONGEST = 100_000_000
+"""Bytes of a header at most, as every reader of the format has it."""
+_ZEROS = "0" * 64
+STATE = ("parameters", "fitted", "left_out")
+_KEYS = {"format", "schema", "version", "class", "kernel", "columns", "classes", "training", "digest", *STATE}
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def write(path: str, metadata: dict[str, str], tensors: dict[str, Array]) -> None:
+    """A file with this metadata and these tensors."""
+    metadata = {"format": FORMAT, "schema": str(SCHEMA), **metadata, "digest": _ZEROS}
+    # Wide numbers first: then all of them lie at multiples of their size.
+    tensors = dict(sorted(tensors.items(), key=lambda item: -item[1].dtype.itemsize))
+    header: dict[str, Any] = {"__metadata__": metadata}
+    end = 0
+    for name, A in tensors.items():
+        header[name] = {"dtype": CODES[A.dtype], "shape": list(A.shape), "data_offsets": [end, end + A.nbytes]}
+        end += A.nbytes
+    text = to_json(header).encode()
+    text += b" " * (-len(text) % 8)
+    if len(text) > LONGEST:
+        raise InvalidInput(
+            f"The header of a model file must be at most {show_bytes(LONGEST)}",
+            got=show_bytes(len(text)),
+            advice="Give the model fewer objects, such as by `n_centers`, or encode them as numbers.",
+        )
+    chunks = [len(text).to_bytes(8, "little"), text, *(_bytes_of(A) for A in tensors.values())]
+    chunks[1] = text.replace(_ZEROS.encode(), _digest(chunks).encode())
+    _write(path, chunks)
+
+
+def to_json(value: Any) -> str:
+    """JSON on one line, in ASCII."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+
+def _bytes_of(A: Array) -> Any:
+    flat: Any = A.reshape(-1).view(np.uint8)
+    return memoryview(flat) if A.size else b""
+
+
+def _digest(chunks: list[Any]) -> str:
+    sha = hashlib.sha256()
+    for chunk in chunks:
+        sha.update(chunk)
+    return sha.hexdigest()
+
+
+def _write(path: str, chunks: list[Any]) -> None:
+    """All bytes under this name, or the file that was there before and no other."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        mode = stat.S_IFREG
+    try:
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(mode):  # a pipe or a device cannot be replaced
+            with open(path, "wb") as file:
+                _pour(file, chunks)
+            return
+        _replace(os.path.realpath(path), chunks)
+    except OSError as error:
+        raise InvalidInput(
+            "A model file must be written to a folder with room that you may write to",
+            got=f"{path!r}: {error.strerror or error}",
+            advice="Nothing was changed. Choose another path, or make room.",
+        ) from None
+
+
+def _replace(target: str, chunks: list[Any]) -> None:
+    folder, name = os.path.split(target)
+    beside = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}.part")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    try:
+        with open(os.open(beside, flags, 0o666), "wb") as file:
+            _pour(file, chunks)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(beside)
+        raise
+    with suppress(OSError):  # the name, too, should outlive a power cut; not every system can promise it
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _pour(file: IO[bytes], chunks: list[Any]) -> None:
+    for chunk in chunks:
+        file.write(chunk)
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def read(file: IO[bytes], size: int) -> tuple[dict[str, str], dict[str, Array]]:
+    """The metadata and the tensors, after every check that does not need their meaning."""
+    prefix = file.read(8)
+    length = int.from_bytes(prefix, "little")
+    if len(prefix) < 8 or not 2 <= length <= LONGEST or file.read(1) != b"{":
+        raise _no_model(f"{size} bytes that do not begin as one")
+    if 8 + length > size:
+        raise _cut_off(f"{size} bytes, of which the header alone takes {8 + length}")
+    within(SPACIOUS * length, budget(), "The header of a model file", "Raise MERCER_MEMORY if you trust the file.")
+    text = b"{" + file.read(length - 1)
+    metadata, tensors = _header(text)
+    total = max((stop for _, _, _, stop in tensors), default=0)
+    if 8 + length + total > size:
+        raise _cut_off(f"{size} bytes instead of {8 + length + total}")
+    if 8 + length + total < size:
+        raise _altered(f"{size - 8 - length - total} bytes after its end")
+    within(2 * total + SPACIOUS * length, budget(), "A model", "Raise MERCER_MEMORY, or load it where there is more.")
+    arrays = {}
+    sha = hashlib.sha256(prefix)
+    sha.update(text.replace(metadata["digest"].encode(), _ZEROS.encode()))
+    for name, dtype, shape, _ in tensors:
+        A = np.empty(shape, dtype)
+        if A.size:
+            raw = _bytes_of(A)
+            if file.readinto(raw) != A.nbytes:  # type: ignore[attr-defined]  # a file opened by name has it
+                raise _cut_off("fewer bytes than it said")
+            sha.update(raw)
+        arrays[name] = A
+    if sha.hexdigest() != metadata["digest"]:
+        raise _altered("a digest that does not belong to its contents")
+    return metadata, arrays
+
+
+def _header(text: bytes) -> tuple[dict[str, str], list[tuple[str, np.dtype[Any], tuple[int, ...], int]]]:
+    """The metadata, and name, dtype, shape and end of every tensor, in the order of the file."""
+    try:
+        header = read_json(text.rstrip(b" "))
+    except InvalidInput as error:
+        raise _altered(f"a header with {error.got}") from None
+    metadata = header.pop("__metadata__", None) if isinstance(header, dict) else None
+    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
+        raise _no_model("another kind of safetensors file" if isinstance(metadata, dict) else "no metadata")
+    schema = metadata.get("schema")
+    if not isinstance(schema, str) or not re.fullmatch(r"[1-9]\d{0,8}", schema):
+        raise _altered("no schema")
+    if int(schema) > SCHEMA:
+        version = str(metadata.get("version", "unknown"))[:20]
+        raise InvalidInput(
+            f"A model file must be of schema {SCHEMA} or older",
+            got=f"schema {schema}, written by version {version}",
+            advice="Install a newer version of mercer.",
+        )
+    known = set(metadata) == _KEYS and all(isinstance(value, str) for value in metadata.values())
+    if not known or not re.fullmatch(r"[0-9a-f]{64}", metadata["digest"]):
+        raise _altered("metadata without its parts")
+    if text.count(metadata["digest"].encode()) != 1:
+        raise _altered("a digest that is there twice")
+    found, at = [], 0
+    for name, entry in header.items():
+        if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
+            raise _altered(f"a tensor {name[:60]!r} without its parts")
+        code, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+        if not isinstance(code, str) or code not in DTYPES or not _whole(shape) or not _whole(offsets):
+            raise _altered(f"a tensor {name[:60]!r} of no known kind")
+        dtype, end = np.dtype(DTYPES[code]), offsets[-1] if len(offsets) == 2 else -1
+        if len(shape) > 32 or offsets[0] != at or end - at != prod(shape) * dtype.itemsize:
+            raise _altered(f"a tensor {name[:60]!r} whose place and shape do not fit")
+        found.append((name, dtype, tuple(shape), end))
+        at = end
+    return metadata, found
+
+
+def _whole(values: Any) -> bool:
+    return isinstance(values, list) and all(type(v) is int and 0 <= v < 2**62 for v in values)
+
+
+def _no_model(got: str) -> InvalidInput:
+    return InvalidInput("A model file must be one that model.save wrote", got=got, advice="Check the path.")
+
+
+def _cut_off(got: str) -> InvalidInput:
+    return InvalidInput("A model file must be complete", got=got, advice="Copy it again, or save the model again.")
+
+
+def _altered(got: str) -> InvalidInput:
+    return InvalidInput(
+        "A model file must be as it was written", got=got, advice="Get it again from where it was saved."
+    )
