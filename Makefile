@@ -6,7 +6,7 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 .PHONY: demo test check bench format clean
 
 demo: .venv/.demo
-	$(BIN)/python examples/demo.py
+	$(BIN)/mercer demo
 
 test: check
 	$(BIN)/python -m pytest -n 2 -q
@@ -37,7 +37,7 @@ format: .venv/.dev
 	$(PYTHON) -m venv .venv
 
 .venv/.demo: .venv/bin/python pyproject.toml constraints.txt
-	$(INSTALL) ".[plot]"
+	$(INSTALL) ".[cli,plot]"
 	touch $@
 
 .venv/.dev: .venv/bin/python pyproject.toml constraints.txt

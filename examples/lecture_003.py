@@ -1,9 +1,9 @@
 """Every classifier and every method of descent of lecture 003 on real data: breast cancer, spam and census incomes.
 
 The upper row draws the objective of logistic regression above its minimum by seconds, one line per solver; the lower
-row the test error of each classifier. Breast cancer comes with scikit-learn. Run
-`python examples/lecture_003.py --data DIR` (or set MERCER_DATA) with spam.csv.gz (UCI's spambase, its class in the column `type`) and adult.parquet (UCI's Adult,
-`income` and `split`) in DIR to add the other two. The picture is out/lecture_003.png.
+row the test error of each classifier. Breast cancer comes with scikit-learn. To add the other two, run
+`python examples/lecture_003.py --data DIR` (or set MERCER_DATA) with spam.csv.gz (UCI's spambase, its class in the
+column `type`) and adult.parquet (UCI's Adult, with `income` and `split`) in DIR. The picture is out/lecture_003.png.
 """
 
 from __future__ import annotations

@@ -1,0 +1,176 @@
+"""Automatic models against scikit-learn's SVC and SVR, scaled and tuned by a grid of 25 or 50 candidates in five folds.
+
+    python benchmarks/auto.py --data DIR                   # 20 tables, up to 1 000 training rows, two splits
+    python benchmarks/auto.py --data DIR --rows 3000 --splits 3
+    python benchmarks/auto.py --data DIR --only sonar,yacht
+
+DIR holds NAME.csv.gz or NAME.parquet for the names below. Of each table at most `rows` rows are fitted and as many
+others tested, or three quarters and a quarter. For every split both are fitted one after the other in this process,
+and see the same rows. The score is the share of right classes, or R², on the test rows. A win is a greater mean score;
+a difference within one standard error of the differences between rows is called a tie, and counted for neither.
+The grid: C in 0.1, 1, …, 1000, gamma in 0.1/d … 10/d, of SVR also epsilon in 0.1 and 0.01 standard deviations.
+Time is that of `fit`: on the clock, and of all processors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+from sklearn.compose import make_column_transformer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC, SVR
+
+from mercer.models.auto_classifier import AutoClassifier
+from mercer.models.auto_regressor import AutoRegressor
+
+REGRESSION = {
+    "abalone": "rings",
+    "airfoil": "sound_pressure",
+    "boston": "MEDV",
+    "california_housing": "medianHouseValue",
+    "concrete": "strength",
+    "diabetes_efron": "target",
+    "energy": "Y1_heating",
+    "kin8nm": "y",
+    "wine_white": "quality",
+    "yacht": "resistance",
+}
+CLASSES = {
+    "adult": "income",
+    "banana": "class",
+    "breast_cancer_wdbc": "target",
+    "ionosphere": "Class",
+    "pima": "diabetes",
+    "satellite": "classes",
+    "sonar": "Class",
+    "spam": "type",
+    "vehicle": "Class",
+    "vowel": "Class",
+}
+LEFT_OUT = {"adult": ["split"], "energy": ["Y2_cooling"]}
+
+
+def load(folder: Path, name: str, target: str) -> tuple[pd.DataFrame, pd.Series]:
+    """The columns and the target of a table."""
+    path = next(p for p in sorted(folder.glob(f"{name}.*")))
+    read = pl.read_parquet(path).to_dict(as_series=False) if path.suffix == ".parquet" else None
+    frame = pd.read_csv(path) if read is None else pd.DataFrame(read)
+    frame = frame.drop(columns=[c for c in LEFT_OUT.get(name, []) if c in frame])
+    return frame.drop(columns=target), frame[target]
+
+
+def peer(X: pd.DataFrame, y: pd.Series, regression: bool) -> GridSearchCV:
+    """The machine that people would tune by hand: scaled numbers, one-hot categories, a grid in five folds."""
+    words = [c for c in X if not pd.api.types.is_numeric_dtype(X[c])]
+    scale: Any = StandardScaler()
+    if words:
+        numbers = [c for c in X if c not in words]
+        scale = make_column_transformer(
+            (StandardScaler(), numbers), (OneHotEncoder(handle_unknown="ignore", sparse_output=False), words)
+        )
+    d = X.shape[1]
+    grid: dict[str, Any] = {"C": [0.1, 1.0, 10.0, 100.0, 1000.0], "gamma": list(np.geomspace(0.1, 10, 5) / d)}
+    machine: Any = SVR() if regression else SVC()
+    if regression:
+        grid["epsilon"] = [0.1, 0.01 * float(np.std(y))]
+    name = "svr" if regression else "svc"
+    return GridSearchCV(make_pipeline(scale, machine), {f"{name}__{k}": v for k, v in grid.items()}, cv=5)
+
+
+def split(n: int, rows: int, seed: int) -> tuple[Any, Any]:
+    """Training and test rows: three quarters and a quarter, or `rows` of each."""
+    order = np.random.default_rng(seed).permutation(n)
+    train = min(rows, 3 * n // 4)
+    return order[:train], order[train : train + rows]
+
+
+def measured(model: Any, X: Any, y: Any, Z: Any) -> tuple[Any, float, float]:
+    """Predictions at Z, seconds on the clock, and seconds of all processors."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    return model.predict(Z), time.perf_counter() - wall, time.process_time() - cpu
+
+
+def losses(y: Any, predicted: Any, regression: bool) -> Any:
+    """One number per row whose mean is 1 − score."""
+    if regression:
+        y = np.asarray(y, dtype=float)
+        return (y - predicted) ** 2 / max(float(np.var(y)), 1e-300)
+    return (np.asarray(y) != predicted).astype(float)
+
+
+def compare(folder: Path, name: str, rows: int, splits: int, seconds: float) -> dict[str, Any]:
+    """Both on every split of one table."""
+    regression = name in REGRESSION
+    X, y = load(folder, name, (REGRESSION | CLASSES)[name])
+    gains, found = [], {key: np.zeros(3) for key in ("auto", "peer")}
+    n = 0
+    for seed in range(splits):
+        train, test = split(len(y), rows, seed)
+        n = len(train)
+        own = (X.iloc[train], y.iloc[train], X.iloc[test])
+        models = {"auto": AutoRegressor(time=seconds) if regression else AutoClassifier(time=seconds),
+                  "peer": peer(own[0], own[1], regression)}  # fmt: skip
+        lost = {}
+        for key, model in models.items():
+            predicted, wall, cpu = measured(model, *own)
+            lost[key] = losses(y.iloc[test], predicted, regression)
+            found[key] += np.array([1.0 - lost[key].mean(), wall, cpu]) / splits
+        gains.append(lost["peer"] - lost["auto"])
+    gain = np.concatenate(gains)
+    error = float(gain.std() / np.sqrt(len(gain)))
+    mean = float(gain.mean())
+    verdict = "tie" if abs(mean) <= error else "auto" if mean > 0 else "peer"
+    return {"name": name, "n": n, "d": X.shape[1], "gain": mean, "error": error, "verdict": verdict, **found}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default=os.environ.get("MERCER_DATA"))
+    parser.add_argument("--rows", type=int, default=1000)
+    parser.add_argument("--splits", type=int, default=2)
+    parser.add_argument("--time", type=float, default=60.0)
+    parser.add_argument("--only", default="")
+    given = parser.parse_args()
+    if given.data is None:
+        sys.exit("Say where the data is: --data DIR, or MERCER_DATA.")
+    names = [n for n in (*REGRESSION, *CLASSES) if not given.only or n in given.only.split(",")]
+    warm = np.random.default_rng(0).normal(size=(60, 2))  # compiles what is compiled
+    AutoRegressor().fit(warm, warm[:, 0])
+    AutoClassifier().fit(warm, warm[:, 0] > 0)
+    print(f"{'table':20s} {'rows':>5s} {'cols':>4s} {'auto':>7s} {'grid':>7s} {'gain':>7s} {'± se':>6s}  verdict "
+          f"{'auto s':>8s} {'grid s':>8s} {'auto cpu':>8s} {'grid cpu':>8s} {'share':>6s}", flush=True)  # fmt: skip
+    results = []
+    for name in names:
+        r = compare(Path(given.data), name, given.rows, given.splits, given.time)
+        results.append(r)
+        a, p = r["auto"], r["peer"]
+        print(f"{name:20s} {r['n']:5d} {r['d']:4d} {a[0]:7.4f} {p[0]:7.4f} {r['gain']:+7.4f} {r['error']:6.4f}  "
+              f"{r['verdict']:7s} {a[1]:8.2f} {p[1]:8.2f} {a[2]:8.2f} {p[2]:8.2f} {a[2] / p[2]:6.2f}",
+              flush=True)  # fmt: skip
+    count = {v: sum(r["verdict"] == v for r in results) for v in ("auto", "tie", "peer")}
+    ahead = sum(r["gain"] > 0 for r in results)
+    total = np.sum([[r["auto"][1:], r["peer"][1:]] for r in results], axis=0)
+    print(f"\n{len(results)} tables: better by more than a standard error {count['auto']}, ties {count['tie']}, worse "
+          f"{count['peer']}; a greater mean score in {ahead} ({ahead / len(results):.0%})")  # fmt: skip
+    shares = [r["auto"][2] / r["peer"][2] for r in results]
+    print(f"time of all: {total[0, 0]:.1f} s beside {total[1, 0]:.1f} s ({total[0, 0] / total[1, 0]:.1%}); processors "
+          f"{total[0, 1]:.1f} s beside {total[1, 1]:.1f} s ({total[0, 1] / total[1, 1]:.1%}); median share "
+          f"{np.median(shares):.1%}, within a tenth in {sum(s <= 0.1 for s in shares)} of {len(results)}")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

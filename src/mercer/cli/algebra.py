@@ -1,0 +1,171 @@
+"""`mercer kernels` and `mercer check`: what there is, and whether an expression is a kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import mercer as mc
+from mercer.cli.speaking import Voice, shortened
+from mercer.errors import InvalidInput
+
+CHECKED = 500
+"""Rows of a file on which Mercer's condition is evaluated: its matrix and eigenvalues."""
+
+
+def kernels(voice: Voice, name: str | None) -> None:
+    """All kernels with their formulas, or one of them."""
+    from difflib import get_close_matches
+
+    from mercer.kernels.catalogue import catalogue
+
+    entries = catalogue()
+    if name is not None:
+        found = [entry for entry in entries if entry.name.lower() == name.lower()]
+        if not found:
+            near = get_close_matches(name.lower(), [entry.name.lower() for entry in entries], 1, 0.5)
+            close = next((e.name for e in entries if near and e.name.lower() == near[0]), None)
+            raise InvalidInput(
+                "A kernel must be one of those that `mercer kernels` lists",
+                got=repr(name),
+                advice=f"Did you mean {close}?" if close else "Run it without a name.",
+            )
+        entry = found[0]
+        voice.say(f"{entry.name}: {entry.formula}", strong=True)
+        voice.pairs(
+            [
+                ("for", entry.purpose),
+                ("takes", entry.space),
+                ("tags", ", ".join(entry.tags)),
+                *[("parameters" if k == 0 else "", _parameter(p)) for k, p in enumerate(entry.parameters)],
+                ("proof", entry.proof),
+                ("write", entry.example + ("" if entry.textual else "   (in Python only)")),
+            ]
+        )
+    else:
+        titles = {
+            "kernel": "Kernels",
+            "rule": "Rules that make kernels of kernels",
+            "weight": "Weights, for smoothing only",
+            "conditional": "Positive definite beside a polynomial",
+        }
+        for kind, title in titles.items():
+            own = [entry for entry in entries if entry.kind == kind]
+            if own:
+                voice.say(title, strong=True)
+                voice.table(["name", "formula", "write"], [[e.name, e.formula, e.example] for e in own])
+                voice.say()
+        voice.say(
+            'One of them: mercer kernels Gaussian. Any expression: mercer check "0.5 * Gaussian(1.0) + Linear()".'
+        )
+        found = entries
+    fields = ("name", "kind", "formula", "purpose", "space", "tags", "example", "textual", "proven", "proof")
+    voice.document(
+        {
+            "command": "kernels",
+            "kernels": [
+                {f: getattr(e, f) for f in fields}
+                | {"parameters": [{"name": p.name, "domain": p.domain, "default": p.default} for p in e.parameters]}
+                for e in found
+            ],
+        }
+    )
+
+
+def _parameter(p: Any) -> str:
+    default = "required" if p.required else f"default {p.default}"
+    return f"{p.name} ({p.symbol}): {p.domain}, {default}" if p.symbol != p.name else f"{p.name}: {p.domain}, {default}"
+
+
+def check(
+    voice: Voice, expression: str, *, data: str | None, dim: int, drop: tuple[str, ...], reading: dict[str, Any]
+) -> int:
+    """Proof, or counterexample, or neither; exit code 0 if it is proven (and holds on the data), else 1."""
+    from mercer.kernels.expression import parse
+
+    kernel = parse(expression)
+    content: dict[str, Any] = {"command": "check", "expression": expression, "kernel": repr(kernel)}
+    code = 0
+    if not isinstance(kernel, mc.Kernel):
+        reason = "It is a weight for smoothing, not a kernel: it has no Hilbert space."
+        voice.say(f"{kernel!r} is no kernel. {reason}")
+        voice.document(content | {"proven": False, "reason": reason})
+        return 1
+    proof = kernel.proof()
+    content |= {"proven": proof.valid, "proof": _tree(proof)}
+    if proof.valid:
+        voice.say(str(proof))
+    else:
+        code = 1
+        gaps = "; ".join(f"{step.claim}: {step.rule}" for step in proof.unproven[:3])
+        voice.say(f"{kernel!r} is not proven to be a kernel ({shortened(gaps)}).")
+        with voice.progress("searching for a counterexample"):
+            try:
+                found = mc.refute(kernel, dim=dim) if kernel.space == "vectors" else mc.refute(kernel)
+            except (InvalidInput, TypeError) as error:
+                voice.say(f"No search for a counterexample: {shortened(str(error))}")
+                found = None
+        if found is not None:
+            voice.say(str(found))
+            content["refuted"] = found.refuted
+            if found.refuted:
+                content["counterexample"] = {
+                    "points": [np.asarray(x).tolist() if isinstance(x, np.ndarray) else x for x in found.points],
+                    "vector": np.asarray(found.vector).tolist(),
+                    "value": found.value,
+                    "gram": np.asarray(found.gram).tolist(),
+                }
+    if data is not None:
+        code = max(code, _on_data(voice, kernel, data, drop, reading, content))
+    voice.document(content)
+    return code
+
+
+def _on_data(
+    voice: Voice, kernel: Any, data: str, drop: tuple[str, ...], reading: dict[str, Any], content: dict[str, Any]
+) -> int:
+    import polars as pl
+
+    from mercer.cli.reading import read
+
+    table = read(data, **reading)
+    for note in table.notes:
+        voice.note(note)
+    X = table.frame
+    if isinstance(X, pl.DataFrame):
+        X = X.drop([name for name in drop if name in X.columns])
+        if kernel.space == "vectors":
+            numbers = [c for c, d in zip(X.columns, X.dtypes) if d.is_numeric()]
+            others = [c for c in X.columns if c not in numbers]
+            if others and numbers:
+                voice.note(f"columns that are no numbers are left out: {', '.join(map(repr, others[:5]))}")
+                X = X.select(numbers)
+            missing = X.height
+            X = X.drop_nulls()
+            if X.height < missing:
+                voice.note(f"{missing - X.height} rows with missing values are left out")
+    n = X.shape[0]
+    if n > CHECKED:
+        rows = np.sort(np.random.default_rng(0).permutation(n)[:CHECKED])
+        voice.note(f"{CHECKED} of {n:,} rows are looked at")
+        X = X[rows]
+    found = mc.check(kernel, X)
+    voice.say()
+    voice.say(f"{data}: {found}")
+    content["data"] = {
+        "path": data, "rows": int(X.shape[0]), "psd": found.psd, "smallest": float(found.eigenvalues[0]),
+        "largest": float(found.eigenvalues[-1]), "tolerance": found.tolerance, "rank": found.rank,
+    }  # fmt: skip
+    return 0 if found.psd else 1
+
+
+def _tree(proof: Any) -> dict[str, Any]:
+    return {
+        "claim": proof.claim,
+        "rule": proof.rule,
+        "condition": proof.condition,
+        "reference": proof.reference,
+        "kind": proof.kind,
+        "premises": [_tree(premise) for premise in proof.premises],
+    }

@@ -1,0 +1,99 @@
+"""`mercer demo`: a data set that comes with scikit-learn, from table to model to report."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from mercer.cli import fitting, predicting
+from mercer.cli.speaking import Voice, number, seconds
+from mercer.errors import InvalidInput
+
+
+def demo(voice: Voice, folder: str) -> None:
+    """Diabetes: how far the disease went in a year, from ten measurements of 442 patients (Efron et al. 2004)."""
+    began = time.monotonic()
+    place = Path(folder)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(
+            f"{folder} must be a folder", got=error.strerror or str(error), advice="Name another: --out."
+        ) from None
+    table, model, report, predictions = (
+        str(place / name) for name in ("diabetes.csv", "diabetes.mercer", "diabetes.html", "diabetes_predictions.csv")
+    )
+    voice.say("1. A table: 442 patients, ten measurements, and how far their diabetes went in a year", strong=True)
+    write_diabetes(Path(table))
+    voice.say(f"   mercer fit {table} --target progression --report {report}")
+    voice.say()
+    voice.say("2. A model, judged on rows it has not seen", strong=True)
+    own = Voice(as_json=False, quiet=voice.quiet)
+    own.color, own.as_json = voice.color, voice.as_json
+    own.document = lambda content: None  # type: ignore[method-assign]
+    fitting.fit(
+        own, table, "progression", kernel=None, model="auto", task="auto", out=model, report=report, budget=15.0,
+        test_size=0.25, drop=(), drop_missing_target=False, centers=None, refit=False, seed=0, reading={},
+    )  # fmt: skip
+    voice.say()
+    voice.say("3. Predictions with 90 % intervals", strong=True)
+    kept = predicting.loaded(model)
+    rows = pl.read_csv(table)
+    X = rows.select(list(predicting.facts(kept)["columns"]))
+    made = predicting.predictions(kept, X, 0.9 if hasattr(kept, "predict_interval") else None)
+    frame = pl.DataFrame({"progression": rows["progression"]} | made)
+    frame.write_csv(predictions)
+    shown = [[k + 1, *[float(v) for v in row]] for k, row in enumerate(frame.head(4).rows())]
+    voice.table(["patient", *frame.columns], shown)
+    if "lower" in frame.columns:
+        inside = np.mean(
+            ((frame["lower"] <= frame["progression"]) & (frame["progression"] <= frame["upper"])).to_numpy()
+        )
+        voice.say(f"   {inside:.0%} of all patients are inside.")
+    voice.say()
+    voice.say("4. What it depends on", strong=True)
+    strength = _strongest(kept, X)
+    voice.say("   " + ", ".join(f"{column} {number(value, 2)}" for column, value in strength[:5]))
+    spent = time.monotonic() - began
+    voice.say()
+    voice.say(f"Done in {seconds(spent)}. Written:", strong=True)
+    paths = {"table": table, "model": model, "report": report, "predictions": predictions}
+    for what, path in paths.items():
+        voice.say(f"  {what:<12} {path}")
+    voice.document({"command": "demo", "seconds": spent, "sensitivity": dict(strength)} | paths)
+
+
+def _strongest(model: Any, X: pl.DataFrame) -> list[tuple[str, float]]:
+    from mercer.cli.explaining import sensitivity
+
+    return sorted(sensitivity(model, X[: min(300, X.height)]).items(), key=lambda item: -item[1])
+
+
+def write_diabetes(path: Path) -> None:
+    """The data set as it was measured, with words for columns."""
+    from sklearn.datasets import load_diabetes
+
+    from mercer.cli.writing import sink
+
+    data = load_diabetes(scaled=False)
+    names = [
+        "age",
+        "sex",
+        "bmi",
+        "blood_pressure",
+        "cholesterol",
+        "ldl",
+        "hdl",
+        "cholesterol_ratio",
+        "log_triglycerides",
+        "sugar",
+    ]
+    columns: dict[str, Any] = dict(zip(names, data.data.T))
+    columns["age"] = columns["age"].astype(np.int64)
+    columns["sex"] = np.where(columns["sex"] == 1, "a", "b")  # the data set does not say which is which
+    with sink(str(path)) as out:
+        out.write(pl.DataFrame(columns | {"progression": data.target.astype(np.int64)}))

@@ -1,0 +1,186 @@
+"""`mercer explain`: the kernel and its proof, the rows that carry the function, and the columns it depends on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from mercer.cli.fitting import quieted, say_scores
+from mercer.cli.predicting import facts, loaded
+from mercer.cli.speaking import Voice, brief, count, number, shortened
+
+TRIED = 300
+"""Rows on which sensitivities are measured."""
+
+
+def explain(voice: Voice, path: str, *, data: str | None, top: int, reading: dict[str, Any]) -> None:
+    """What a kept model is made of."""
+    model = loaded(path)
+    known = facts(model)
+    inner = getattr(model, "model_", model)
+    kernel = getattr(inner, "kernel_", None)
+    content: dict[str, Any] = {
+        "command": "explain",
+        "model": type(inner).__name__,
+        "target": known["target"],
+        "task": known["task"],
+        "columns": known["columns"],
+        "kernel": repr(kernel) if kernel is not None else None,
+        "status": str(getattr(inner, "status_", "")),
+        "scores": known.get("scores", []),
+    }
+    target = f", of {known['target']!r}" if known["target"] else ""
+    voice.say(f"{path}: {type(inner).__name__}{target}", strong=True)
+    trained = known.get("rows")
+    voice.pairs(
+        [
+            ("fitted to", f"{known.get('data', '?')}, {count(trained, 'row')}" if trained else ""),
+            ("columns", f"{len(known['columns'])}" if known["columns"] else ""),
+            ("left out", ", ".join(f"{k} ({v})" for k, v in list((known.get("left_out") or {}).items())[:8])),
+            ("status", shortened(content["status"], 200)),
+            ("kernel", shortened(brief(repr(kernel)), 600) if kernel is not None else ""),
+        ]
+    )
+    chosen = _choices(model)
+    if chosen:
+        content["choices"] = chosen
+        voice.say("Chosen:")
+    for line in chosen:
+        voice.say(f"  {shortened_line(brief(line))}")
+    if known.get("scores"):
+        say_scores(voice, known["scores"], known.get("judged", "rows held out"))
+    if kernel is not None and hasattr(kernel, "proof"):
+        proof = kernel.proof()
+        content["proven"] = proof.valid
+        voice.say()
+        voice.say("Proof:" if proof.valid else "Not proven:")
+        for line in str(proof).splitlines()[1:]:
+            voice.say(f"  {shortened_line(brief(line))}")
+    points, strength = influential(inner)
+    if strength is not None:
+        order = np.argsort(-strength)[:top]
+        share = float(strength[order].sum() / strength.sum()) if strength.sum() > 0 else 0.0
+        voice.say()
+        voice.say(
+            f"Rows that carry the function (largest |coefficient|; {len(order)} of {len(strength):,} are {share:.0%}):"
+        )
+        rows = [_row(points, int(i)) for i in order]
+        names = list(rows[0]) if rows and rows[0] else []
+        names = names[:6]
+        voice.table(
+            ["|c|", *names], [[float(strength[i]), *[row.get(n) for n in names]] for i, row in zip(order, rows)]
+        )
+        content["influential"] = [{"strength": float(strength[i]), "row": row} for i, row in zip(order, rows)]
+    X = _sample(voice, points, known, data, reading)
+    if X is not None:
+        with voice.progress("sensitivity of the columns"), quieted(voice):
+            found = sensitivity(model, X)
+        voice.say()
+        what = "share of labels that change" if hasattr(model, "classes_") else "share of the spread of predictions"
+        voice.say(f"Sensitivity: {what} when a column is shuffled ({X.height} rows):")
+        ordered = sorted(found.items(), key=lambda item: -item[1])
+        voice.table(["column", "sensitivity"], [[name, value] for name, value in ordered[: max(top, 20)]])
+        if len(ordered) > max(top, 20):
+            voice.say(f"  … and {len(ordered) - max(top, 20)} more below {number(ordered[max(top, 20)][1])}")
+        content["sensitivity"] = dict(ordered)
+    voice.document(content)
+
+
+def shortened_line(line: str) -> str:
+    """A line of a proof, with its indentation."""
+    lead = len(line) - len(line.lstrip(" │├└─"))
+    rest = line[lead:]
+    return line if len(rest) <= 160 else line[:lead] + rest[:159] + "…"
+
+
+def _choices(model: Any) -> list[str]:
+    return str(getattr(model, "choices_", "")).splitlines()
+
+
+def influential(model: Any) -> tuple[Any, Any]:
+    """The points of the function and how large their coefficients are, or (None, None)."""
+    try:
+        f = model.function_
+        coef = np.asarray(f.coef)
+        return f.points, np.abs(coef) if coef.ndim == 1 else np.linalg.norm(coef, axis=1)
+    except Exception:  # not every model has a function, and a file may hold what it needs no more
+        pass
+    points, dual = getattr(model, "support_vectors_", None), getattr(model, "dual_coef_", None)
+    if points is None or dual is None:
+        return None, None
+    size = np.linalg.norm(np.atleast_2d(np.asarray(dual)), axis=0)
+    return (points, size) if len(size) == _length(points) else (None, None)
+
+
+def _length(points: Any) -> int:
+    return int(points.shape[0]) if hasattr(points, "shape") else len(points)
+
+
+def _raw(points: Any) -> Any:
+    return getattr(points, "raw", points)
+
+
+def _row(points: Any, i: int) -> dict[str, Any]:
+    raw = _raw(points)
+    if isinstance(raw, pl.DataFrame):
+        return dict(raw.row(i, named=True))
+    if hasattr(raw, "iloc"):
+        return {str(k): v for k, v in raw.iloc[i].to_dict().items()}
+    if hasattr(raw, "toarray"):
+        row = raw[[i]].tocoo()
+        return {f"f{int(c) + 1}": float(v) for c, v in list(zip(row.col, row.data))[:6]}
+    if isinstance(raw, dict):
+        return {str(k): v[i] for k, v in raw.items()}
+    value = raw[i]
+    return {f"x{k}": v for k, v in enumerate(np.atleast_1d(np.asarray(value)).tolist())}
+
+
+def _sample(
+    voice: Voice, points: Any, known: dict[str, Any], data: str | None, reading: dict[str, Any]
+) -> pl.DataFrame | None:
+    """Rows to try the columns on: from a file, else those that the model keeps."""
+    if not known["columns"]:
+        return None
+    names = list(known["columns"])
+    if data is not None:
+        from mercer.cli.reading import batches
+
+        with batches(data, known["columns"], **reading) as (tables, notes):
+            frame = next(tables).frame.select(names)
+        for note in notes:
+            voice.note(note)
+    else:
+        raw = _raw(points)
+        if raw is None:
+            voice.note("the model keeps no rows to try its columns on: --data FILE gives some")
+            return None
+        if hasattr(raw, "iloc"):
+            raw = pl.DataFrame({str(c): raw[c].to_list() for c in raw.columns})
+        if not isinstance(raw, pl.DataFrame):
+            raw = np.asarray(raw)
+            if raw.ndim != 2 or raw.shape[1] != len(names):
+                voice.note("the model keeps no rows to try its columns on: --data FILE gives some")
+                return None
+            raw = pl.DataFrame(raw, schema=names, orient="row")
+        if not set(names) <= set(raw.columns):
+            return None
+        frame = raw.select(names)
+    if frame.height > TRIED:
+        frame = frame[np.sort(np.random.default_rng(0).permutation(frame.height)[:TRIED])]
+    return frame
+
+
+def sensitivity(model: Any, X: pl.DataFrame) -> dict[str, float]:
+    """How much predictions change when one column is shuffled: over their spread, or the share of labels."""
+    base = np.asarray(model.predict(X))
+    classes = hasattr(model, "classes_")
+    spread = 1.0 if classes else float(np.std(base)) or 1.0
+    order = np.random.default_rng(0).permutation(X.height)
+    found = {}
+    for name in X.columns:
+        moved = np.asarray(model.predict(X.with_columns(X[name][order].alias(name))))
+        change = float(np.mean(moved != base)) if classes else float(np.sqrt(np.mean((moved - base) ** 2))) / spread
+        found[name] = change
+    return found

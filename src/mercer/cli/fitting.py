@@ -1,0 +1,406 @@
+"""`mercer fit` and `mercer tune`: from a table to a model that is kept."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import mercer as mc
+from mercer.cli import menu
+from mercer.cli.reading import read
+from mercer.cli.scoring import of_predictions, scores_of
+from mercer.cli.speaking import Voice, brief, count, number, seconds, shortened
+from mercer.cli.tables import Problem, problem, split
+from mercer.cli.writing import require_writable
+from mercer.errors import InvalidInput
+from mercer.memory import show_bytes
+
+
+def fit(
+    voice: Voice,
+    data: str,
+    target: str | None,
+    *,
+    kernel: str | None,
+    model: str,
+    task: str,
+    out: str | None,
+    report: str | None,
+    budget: float,
+    test_size: float | None,
+    drop: tuple[str, ...],
+    drop_missing_target: bool,
+    centers: int | None,
+    refit: bool,
+    seed: int,
+    reading: dict[str, Any],
+) -> None:
+    """Read, fit, judge, keep, and say so."""
+    began = time.monotonic()
+    _require_time(budget)
+    if model not in menu.MODELS:
+        raise InvalidInput(
+            f"--model must be one of {', '.join(menu.MODELS)}", got=repr(model), advice="auto tries several."
+        )
+    if centers is not None and centers < 1:
+        raise InvalidInput("--centers must be ≥ 1", got=str(centers), advice="Such as 1000.")
+    expression = parsed(kernel)
+    place = _place(data, out)
+    for path in (place, report):
+        if path is not None:
+            require_writable(path)
+    writer = report_writer() if report is not None else None
+    table = read(data, **reading)
+    task_ = problem(table, target, voice, drop=drop, task=task, drop_missing_target=drop_missing_target)
+    train, test = split(task_, 0.2 if test_size is None else test_size, seed, voice, asked=test_size is not None)
+    X, y = menu.taken(task_.X, train), task_.y[train]
+    with voice.progress(f"fitting {len(train):,} rows") as tell, quieted(voice):
+        wish = menu.Wish(
+            model, task_.task, expression if kernel else table_kernel(X, model, task_, voice), given=bool(kernel),
+            time=budget, centers=centers, seed=seed, tell=tell,
+        )  # fmt: skip
+        fitted = menu.fit(wish, X, y)
+        if len(test):
+            tell("scores on rows held out")
+        scores, judged = _judged(fitted, task_, train, test)
+        misses = residuals(fitted, menu.taken(task_.X, test), task_.y[test]) if len(test) else None
+        if refit and len(test):
+            tell("fitting once more, on all rows")
+            fitted = _refitted(fitted, task_)
+    spent = time.monotonic() - began
+    fitted.table_ = {
+        "target": task_.target,
+        "task": task_.task,
+        "columns": task_.columns,
+        "left_out": task_.left_out,
+        "rows": len(task_) if refit or not len(test) else len(train),
+        "scores": scores,
+        "judged": judged,
+        "misses": misses,
+        "data": Path(data).name if data != "-" else "standard input",
+    }
+    saved: int | None = None
+    trouble: InvalidInput | None = None
+    try:
+        saved = _save(fitted, place) if place is not None else None
+    except InvalidInput as error:  # what was found is told all the same
+        trouble, place = error, None
+    if writer is not None and report is not None:
+        with voice.progress("writing the report"), quieted(voice):
+            held = (menu.taken(task_.X, test), task_.y[test]) if len(test) else None
+            writer(fitted, X, y, report, held_out=held, target=task_.target, command=typed())
+    _tell_fit(voice, fitted, task_, wish, scores, judged, spent, place, saved, report, data)
+    if trouble is not None:
+        raise trouble
+
+
+def parsed(kernel: str | None) -> Any:
+    """The kernel that an expression says."""
+    if kernel is None:
+        return None
+    from mercer.kernels.expression import parse
+
+    found = parse(kernel)
+    if not isinstance(found, mc.Kernel):
+        raise InvalidInput(
+            "--kernel must be a positive semidefinite kernel", got=kernel, advice="mercer kernels lists them."
+        )
+    return found
+
+
+def table_kernel(X: Any, model: str, problem: Problem, voice: Voice) -> Any:
+    """A kernel from the types of the columns; None where the model makes its own."""
+    if not problem.columns or model in ("auto", "linear", "local"):
+        return None
+    numbers = all(dtype.is_numeric() for dtype in X.dtypes) and not any(X.null_count().row(0))
+    if numbers and model in ("nw", "neighbors"):
+        return None
+    from mercer.tables import TableKernel
+
+    plan = TableKernel().explain(X)
+    for name, why in plan.left_out.items():
+        problem.left_out[name] = why
+        voice.note(f"column {name!r} is left out: {why}; write it into --kernel if it matters")
+    return plan.kernel
+
+
+def report_writer() -> Any:
+    """`mercer.report.write`, or why there is none."""
+    try:
+        from mercer import report
+    except ImportError as error:
+        raise InvalidInput(
+            "--report needs matplotlib", got=str(error), advice='pip install "mercer[plot]", or leave --report out.'
+        ) from None
+    return report.write
+
+
+def quieted(voice: Voice) -> Any:
+    """Warnings of the fit as notes, each one once."""
+    from contextlib import contextmanager
+
+    @contextmanager
+    def listening() -> Any:
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            yield
+        for warning in heard:
+            if not issubclass(warning.category, (DeprecationWarning, PendingDeprecationWarning, FutureWarning)):
+                said = str(warning.message).replace("`max_iter` or `max_time`", "--time")
+                voice.note(shortened(said))
+
+    return listening()
+
+
+def typed() -> str:
+    """The command as it was typed."""
+    return shlex.join(["mercer", *sys.argv[1:]])
+
+
+def _require_time(budget: float) -> None:
+    if not 0 < budget < float("inf"):
+        raise InvalidInput("--time must be a number of seconds > 0", got=f"{budget:g}", advice="Such as 60.")
+
+
+def _place(data: str, out: str | None) -> str | None:
+    """Where the model goes: as told, or beside nothing: the name of the data in the current folder."""
+    if out in ("none", "/dev/null"):
+        return None
+    if out is not None:
+        return out
+    stem = "model" if data == "-" else Path(data).name.split(".")[0] or "model"
+    place = f"{stem}.mercer"
+    if os.path.exists(place) and not _is_model(place):
+        raise InvalidInput(
+            "The model would be written to a file that is no model",
+            got=f"{place} in this folder",
+            advice="Name one: --out.",
+        )
+    return place
+
+
+def _is_model(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return b"mercer model" in file.read(100_000)
+    except OSError:
+        return False
+
+
+def _judged(model: Any, problem: Problem, train: Any, test: Any) -> tuple[list[dict[str, Any]], str]:
+    if len(test):
+        X, y = menu.taken(problem.X, test), problem.y[test]
+        return scores_of(model, X, y, baseline=problem.y[train]), f"{count(len(test), 'row')} held out"
+    inner = getattr(model, "model_", model)
+    try:
+        left = np.asarray(inner.loo_predictions_)
+    except (AttributeError, InvalidInput, ValueError):
+        left = np.empty(0)
+    if len(left) == len(problem):
+        if problem.task == "regression":
+            return of_predictions(problem.y, left.astype(float), problem.y), "leave-one-out"
+        _, times = np.unique(problem.y, return_counts=True)
+        share = float(np.mean(left == problem.y))
+        guess = float(times.max() / times.sum())
+        return [{"name": "accuracy", "value": share, "interval": None, "guess": guess}], "leave-one-out"
+    return [], "no rows: none were held out"
+
+
+MISSES = 1000
+"""Quantiles of the residuals that a model file keeps, at most."""
+
+
+def residuals(model: Any, X: Any, y: Any) -> dict[str, Any] | None:
+    """How far predictions were from rows held out, sorted: what intervals are made of where the model's own cost much.
+
+    Ratios of target and prediction where the model is of log y, else differences.
+    """
+    if hasattr(model, "classes_") or len(y) < 20:
+        return None
+    f = np.asarray(model.predict(X), dtype=np.float64)
+    ratio = getattr(model, "loss_", "") == "log" and bool((y > 0).all() and (f > 0).all())
+    off = np.sort(y / f if ratio else y - f)
+    if len(off) > MISSES:
+        off = off[np.linspace(0, len(off) - 1, MISSES).round().astype(int)]
+    return {"kind": "ratio" if ratio else "difference", "rows": len(y), "values": off.tolist()}
+
+
+def _refitted(model: Any, problem: Problem) -> Any:
+    from sklearn.base import clone
+
+    if hasattr(model, "model_"):  # chosen from several: its choice, on the other rows
+        return clone(model).set_params(kernel=model.model_.kernel_, loss=model.loss_).fit(problem.X, problem.y)
+    inner, again = model, clone(model)
+    if hasattr(inner, "alpha_") and "alpha" in again.get_params(deep=False):
+        again.set_params(alpha=inner.alpha_)
+    known = again.get_params(deep=False)
+    if known.get("tune") is not None:
+        again.set_params(tune=None, kernel=inner.kernel_)
+    return again.fit(problem.X, problem.y)
+
+
+def _save(model: Any, place: str) -> int:
+    model.save(place)
+    return os.stat(place).st_size if os.path.isfile(place) else 0
+
+
+def _tell_fit(
+    voice: Voice, model: Any, problem: Problem, wish: menu.Wish, scores: Any, judged: str, spent: float,
+    place: str | None, saved: int | None, report: str | None, data: str,
+) -> None:  # fmt: skip
+    inner = getattr(model, "model_", model)
+    kernel = repr(getattr(inner, "kernel_", None) or getattr(inner, "kernel", ""))
+    status = str(getattr(inner, "status_", ""))
+    words = {"regression": "numbers", "classification": "classes"}[problem.task]
+    voice.say(
+        f"{data}: {count(len(problem), 'row')}, {count(problem.X.shape[1], 'column')}, "
+        f"target {problem.target!r} ({words})",
+        strong=True,
+    )
+    voice.pairs(
+        [
+            ("model", type(inner).__name__ + (f", {shortened(status, 120)}" if status else "")),
+            ("kernel", shortened(brief(kernel), 300) if kernel not in ("None", "''") else ""),
+            *[("chosen" if k == 0 else "", shortened(brief(text), 160)) for k, text in enumerate(wish.choices)],
+            ("time", seconds(spent)),
+        ]
+    )
+    say_scores(voice, scores, judged)
+    if place is not None:
+        voice.say(f"Saved as {place}" + (f" ({show_bytes(saved)})." if saved else "."))
+    if report is not None:
+        voice.say(f"Report in {report}.")
+    if place is not None:
+        voice.say(f"Next: mercer predict {shlex.quote(place)} NEW.csv, or mercer explain {shlex.quote(place)}.")
+    voice.document(
+        {
+            "command": "fit",
+            "data": data,
+            "rows": len(problem),
+            "columns": problem.columns or problem.X.shape[1],
+            "left_out": problem.left_out,
+            "target": problem.target,
+            "task": problem.task,
+            "model": type(inner).__name__,
+            "kernel": kernel,
+            "status": status,
+            "choices": wish.choices,
+            "scores": scores,
+            "judged_on": judged,
+            "seconds": spent,
+            "out": place,
+            "report": report,
+        }
+    )
+
+
+def say_scores(voice: Voice, scores: list[dict[str, Any]], judged: str) -> None:
+    """The scores as a small table."""
+    if not scores:
+        voice.say(f"Scores on {judged}.")
+        return
+    voice.say(f"Scores on {judged}:" if judged != "leave-one-out" else "Scores by leave-one-out:")
+    rows = []
+    for score in scores:
+        ends = score["interval"]
+        rows.append([
+            score["name"], score["value"],
+            f"[{number(ends[0])}, {number(ends[1])}]" if ends else "",
+            "" if score["guess"] is None else number(score["guess"]),
+        ])  # fmt: skip
+    voice.table(["", "value", "90 % interval", "a guess has"], rows)
+
+
+def tune(
+    voice: Voice,
+    data: str,
+    target: str | None,
+    *,
+    kernel: str | None,
+    model: str,
+    by: str,
+    out: str | None,
+    drop: tuple[str, ...],
+    drop_missing_target: bool,
+    rows: int,
+    seed: int,
+    reading: dict[str, Any],
+) -> None:
+    """Move the parameters of a kernel to where the data wants them, and say what it gained."""
+    if model not in ("ridge", "gp", "svm"):
+        raise InvalidInput(
+            "--model of tune must be ridge, gp or svm", got=repr(model), advice="mercer fit tunes the others."
+        )
+    if by not in ("loo", "evidence"):
+        raise InvalidInput("--by must be loo or evidence", got=repr(by), advice="Leave it out for leave-one-out.")
+    expression = parsed(kernel)
+    if out is not None:
+        require_writable(out)
+    table = read(data, **reading)
+    task = "auto" if model == "svm" else "regression"
+    asked = problem(table, target, voice, drop=drop, task=task, drop_missing_target=drop_missing_target)
+    some = np.arange(len(asked))
+    if len(some) > rows:
+        some = np.sort(np.random.default_rng(seed).permutation(len(some))[:rows])
+        voice.note(f"{rows:,} of {len(asked):,} rows are searched with: --rows says how many")
+    X, y = menu.taken(asked.X, some), asked.y[some]
+    start = expression if kernel else table_kernel(X, model, asked, voice)
+    estimator: Any
+    began = time.monotonic()
+    with voice.progress(f"tuning on {len(some):,} rows") as tell, quieted(voice):
+        if model == "svm":
+            estimator = mc.SVR(start) if asked.task == "regression" else mc.SVC(start)
+            tuned = mc.tune(estimator, X, y, cv=3, grid={"C": [0.1, 1.0, 10.0, 100.0]} if start is not None else None)
+        else:
+            estimator = (
+                mc.KernelRidge(start, fit_intercept=True)
+                if model == "ridge"
+                else mc.GaussianProcessRegressor(start, normalize_y=True)
+            )
+            tuned = mc.tune(estimator, X, y, by=by, n_restarts=0 if len(some) > 1000 else 2, random_state=seed)
+        if len(some) < len(asked):
+            tell("fitting all rows with what was found")
+            tuned = _on_all(tuned, asked)
+    spent = time.monotonic() - began
+    found = tuned.tuning_
+    columns = asked.columns
+    tuned.table_ = {
+        "target": asked.target, "task": asked.task, "columns": columns, "left_out": asked.left_out,
+        "rows": len(asked), "scores": [], "judged": "", "data": Path(data).name,
+    }  # fmt: skip
+    if out is not None:
+        _save(tuned, out)
+    tuned_kernel = repr(getattr(tuned, "kernel_", tuned.kernel))
+    voice.say(f"{data}: {count(len(asked), 'row')}, target {asked.target!r}", strong=True)
+    voice.pairs([
+        ("kernel", shortened(tuned_kernel, 2000)),
+        ("found", shortened(str(found), 400)),
+        ("time", seconds(spent)),
+    ])  # fmt: skip
+    if out is not None:
+        voice.say(f"Saved as {out}.")
+    voice.say(f"Next: {shlex.join(['mercer', 'fit', data, '--target', asked.target, '--kernel', tuned_kernel])}")
+    value, before = getattr(found, "value", None), getattr(found, "start_value", None)
+    voice.document({
+        "command": "tune", "data": data, "rows": len(asked), "searched": len(some), "target": asked.target,
+        "model": type(tuned).__name__, "kernel": tuned_kernel, "alpha": getattr(found, "alpha", None),
+        "C": getattr(tuned, "C", None), "by": by if model != "svm" else "3 folds", "value": value, "before": before,
+        "found": str(found), "seconds": spent, "out": out,
+    })  # fmt: skip
+
+
+def _on_all(tuned: Any, asked: Problem) -> Any:
+    found = tuned.tuning_
+    kept = (
+        tuned.set_params(n_centers=menu.CENTRES) if len(asked) > menu.EXACT and hasattr(tuned, "n_centers") else tuned
+    )
+    fitted = kept.fit(asked.X, asked.y)
+    fitted.tuning_ = found
+    return fitted

@@ -1,0 +1,309 @@
+"""A file as it lies there: what it is by its first bytes, unpacked, and in UTF-8.
+
+Names are hints. A Parquet file called data.csv is read as what it is, and that is told; what cannot be a table is
+refused by its kind.
+"""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+import json
+import lzma
+import os
+import re
+import shutil
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import IO, Any
+
+from mercer.errors import InvalidInput
+
+FORMATS = ("csv", "parquet", "arrow", "arrow-stream", "jsonl", "json", "libsvm")
+SUFFIXES = {
+    "csv": "csv", "tsv": "csv", "tab": "csv", "txt": "csv", "dat": "csv", "data": "csv",
+    "parquet": "parquet", "pq": "parquet", "arrow": "arrow", "ipc": "arrow", "feather": "arrow",
+    "jsonl": "jsonl", "ndjson": "jsonl", "json": "json", "libsvm": "libsvm", "svmlight": "libsvm", "svm": "libsvm",
+}  # fmt: skip
+PACKED = {"gz": "gzip", "zst": "zstd", "zstd": "zstd", "bz2": "bzip2", "xz": "xz"}
+PACKING = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
+TABLES = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow-stream"}
+STRANGERS = {
+    b"PK\x03\x04": ("a ZIP archive or a spreadsheet", "Unzip it, or save the sheet as CSV."),
+    b"\xd0\xcf\x11\xe0": ("an old spreadsheet", "Save the sheet as CSV."),
+    b"%PDF": ("a PDF", "Give the table behind it, as CSV or Parquet."),
+    b"SQLite format 3": ("an SQLite data base", "Export a table as CSV."),
+    b"\x89HDF": ("an HDF5 file", "Export the table as Parquet or CSV."),
+    b"\x80\x04": ("a Python pickle, which could run code", "Save the table as Parquet or CSV."),
+    b"\x80\x05": ("a Python pickle, which could run code", "Save the table as Parquet or CSV."),
+    b"\x93NUMPY": ("a NumPy array", "Save it as CSV or Parquet with names of columns."),
+    b"\x89PNG": ("a picture", "Give a table."),
+}
+BLOCK = 1 << 20
+HEAD = 1 << 16
+READABLE = "CSV, TSV, Parquet, Arrow, JSON lines and LIBSVM are read, also as .gz, .zst, .bz2 and .xz."
+
+
+@dataclass
+class Source:
+    """A file that is ready to be parsed.
+
+    Attributes
+    ----------
+    name : what the user called it.
+    path : where its unpacked bytes are, text in UTF-8.
+    format : one of FORMATS.
+    suffix : of its name, without that of the packing.
+    folder : for what is made on the way.
+    notes : what was decided about it.
+    """
+
+    name: str
+    path: Path
+    format: str
+    suffix: str
+    folder: Path
+    notes: list[str] = field(default_factory=list)
+
+    def head(self) -> str:
+        """The beginning of a text, in whole lines."""
+        with open(self.path, "rb") as file:
+            start = file.read(HEAD)
+            more = bool(file.read(1))
+        text = start.decode("utf-8", "ignore").removeprefix("\ufeff")
+        return text.rpartition("\n")[0] if more and "\n" in text else text
+
+
+@contextmanager
+def opened(path: str, *, encoding: str | None = None, format: str | None = None) -> Iterator[Source]:
+    """The file (or standard input for "-"), unpacked if need be; what that took is removed at the end."""
+    folder = Path(tempfile.mkdtemp(prefix="mercer-"))
+    try:
+        yield _open(path, folder, encoding, format)
+    except OSError as error:
+        raise InvalidInput(
+            f"{path} must be readable", got=error.strerror or str(error), advice="Check the path and its permissions."
+        ) from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _open(path: str, folder: Path, encoding: str | None, format: str | None) -> Source:
+    if format is not None and format not in FORMATS:
+        raise InvalidInput(f"The format must be one of {', '.join(FORMATS)}", got=repr(format), advice=READABLE)
+    name = "standard input" if path == "-" else path
+    file = _from_stdin(folder) if path == "-" else _found(path)
+    parts = [] if path == "-" else [part.lower() for part in file.name.split(".")[1:]]
+    if parts and parts[-1] in PACKED:
+        parts.pop()
+    suffix = parts[-1] if parts else ""
+    source = Source(name, file, "", suffix, folder)
+    _unpack(source, folder)
+    start = _start(source.path)
+    if not start:
+        raise InvalidInput(f"{name} must hold a table", got="an empty file", advice="Check how it was written.")
+    kind = next((kind for magic, kind in TABLES.items() if start.startswith(magic)), None)
+    named = format or SUFFIXES.get(suffix)
+    if kind is not None:
+        if named is not None and named.partition("-")[0] != kind.partition("-")[0]:
+            source.notes.append(f"{name} is {kind.title()} inside, whatever its name says: read as that")
+        source.format = kind
+        return source
+    _refuse_strangers(name, start)
+    if encoding is None and b"\0" in start and not start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InvalidInput(f"{name} must hold a table", got="binary data of an unknown kind", advice=READABLE)
+    _to_utf8(source, folder, encoding)
+    found = format or _kind_of_text(source)
+    if named in ("parquet", "arrow"):
+        source.notes.append(f"{name} is text, whatever its name says: read as {found.upper()}")
+    elif named is not None and named != found and {named, found} != {"json", "jsonl"}:
+        source.notes.append(f"{name} looks like {found.upper()}, whatever its name says: read as that")
+    source.format = found
+    return source
+
+
+def _found(path: str) -> Path:
+    file = Path(path).expanduser()
+    if file.is_dir():
+        raise InvalidInput(f"{path} must be a file", got="a folder", advice="Name a file in it.")
+    if not file.exists():
+        near: list[str] = []
+        with suppress(OSError):
+            near = get_close_matches(file.name, os.listdir(file.parent), 1, 0.6)
+        advice = f"Did you mean {file.parent / near[0]}?" if near else "Check the path; - is standard input."
+        raise InvalidInput(f"{path} must be a file", got="nothing of that name", advice=advice)
+    return file
+
+
+def _from_stdin(folder: Path) -> Path:
+    if sys.stdin is None or sys.stdin.isatty():
+        raise InvalidInput(
+            "- reads a table from standard input", got="a terminal", advice="Pipe one in: cat data.csv | mercer …"
+        )
+    return _kept(sys.stdin.buffer, folder / "stdin")
+
+
+def _kept(stream: IO[bytes], target: Path) -> Path:
+    with open(target, "wb") as file:
+        shutil.copyfileobj(stream, file, BLOCK)
+    return target
+
+
+def _start(path: Path) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(4096)
+
+
+def _unpack(source: Source, folder: Path) -> None:
+    if not source.path.is_file():  # a named pipe, such as <(command): its bytes come once
+        with open(source.path, "rb") as stream:
+            source.path = _kept(stream, folder / "piped")
+    start = _start(source.path)
+    packing = next((kind for magic, kind in PACKING.items() if start.startswith(magic)), None)
+    if packing is None:
+        ending = source.name.rpartition(".")[2].lower()
+        if ending in PACKED and start:
+            source.notes.append(f"{source.name} is not packed, whatever its name says: read as it is")
+        return
+    target = folder / "unpacked"
+    try:
+        if packing == "zstd":
+            _unpack_zstd(source.path, target)
+        else:
+            openers: dict[str, Any] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
+            with openers[packing](source.path, "rb") as stream:
+                _kept(stream, target)
+    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, ValueError) as error:
+        raise InvalidInput(
+            f"{source.name} must be a whole {packing} file",
+            got=str(error),
+            advice="It is cut off or damaged: copy it again.",
+        ) from None
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise InvalidInput(
+            f"{source.name} must be a whole {packing} file",
+            got=str(error),
+            advice="It is cut off or damaged: copy it again.",
+        ) from None
+    source.path = target
+
+
+def _unpack_zstd(path: Path, target: Path) -> None:
+    """Python's own reader where there is one (3.14); else Polars', which knows text only."""
+    try:
+        from compression import zstd  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        import polars as pl
+
+        try:
+            lines = pl.scan_csv(
+                path, has_header=False, separator="\x01", quote_char=None, infer_schema=False, new_columns=["line"],
+                truncate_ragged_lines=True,
+            )  # fmt: skip
+            lines.sink_csv(target, include_header=False, quote_style="never", separator="\x01")
+        except pl.exceptions.PolarsError as error:
+            raise ValueError(first_line(error)) from None
+        return
+    with zstd.open(path, "rb") as stream:
+        _kept(stream, target)
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of a message."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+def _refuse_strangers(name: str, start: bytes) -> None:
+    for magic, (what, advice) in STRANGERS.items():
+        if start.startswith(magic):
+            raise InvalidInput(f"{name} must hold a table", got=what, advice=f"{advice} {READABLE}")
+    if start[8:9] == b"{" and b"__metadata__" in start:
+        raise InvalidInput(
+            f"{name} must hold a table", got="a model file", advice="The model comes first: mercer predict MODEL DATA."
+        )
+    text = start.lstrip(codecs.BOM_UTF8).lstrip().lower()
+    if text.startswith((b"<!doctype", b"<html", b"<?xml")):
+        raise InvalidInput(f"{name} must hold a table", got="a web page or XML", advice="Download the file itself.")
+    if text.startswith((b"@relation", b"@attribute")):
+        raise InvalidInput(f"{name} must hold a table", got="an ARFF file", advice="Save it as CSV.")
+
+
+def _to_utf8(source: Source, folder: Path, encoding: str | None) -> None:
+    """Text in UTF-8: lines that are in no valid UTF-8 are taken for latin-1, and that is told."""
+    start = _start(source.path)
+    if encoding is None and start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding = "utf-16"
+        source.notes.append(f"{source.name} is in UTF-16: read as that")
+    target = folder / "text"
+    if encoding is not None:
+        try:
+            with (
+                open(source.path, encoding=encoding, newline="") as old,
+                open(target, "w", encoding="utf-8", newline="") as new,
+            ):
+                shutil.copyfileobj(old, new, BLOCK)
+        except (UnicodeError, LookupError) as error:
+            raise InvalidInput(
+                f"{source.name} must be in the encoding {encoding}", got=str(error), advice="Try --encoding latin-1."
+            ) from None
+        source.path = target
+        return
+    if _is_utf8(source.path):
+        return
+    wrong: list[int] = []
+    with open(source.path, "rb") as old, open(target, "wb") as new:
+        for k, line in enumerate(old, start=1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                wrong.append(k)
+                line = line.decode("latin-1").encode()
+            new.write(line)
+    many = f"{len(wrong):,} lines are" if len(wrong) > 1 else "1 line is"
+    source.notes.append(
+        f"{many} not in UTF-8 (first: line {wrong[0]}) and read as latin-1; --encoding says it better if that is wrong"
+    )
+    source.path = target
+
+
+def _is_utf8(path: Path) -> bool:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with open(path, "rb") as file:
+            while block := file.read(BLOCK):
+                decoder.decode(block)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+LIBSVM = re.compile(rf"{_NUMBER}(?:,{_NUMBER})*(?:\s+qid:\d+)?(?:\s+\d+:{_NUMBER})*\s*(?:#.*)?")
+
+
+def _kind_of_text(source: Source) -> str:
+    lines = [line for line in source.head().splitlines() if line.strip()][:20]
+    if not lines:
+        raise InvalidInput(f"{source.name} must hold a table", got="blank lines", advice="Check how it was written.")
+    if lines[0].lstrip().startswith("["):
+        return "json"
+    if lines[0].lstrip().startswith("{"):
+        try:
+            json.loads(lines[0])
+        except ValueError:
+            if len(lines) > 1 and not lines[1].lstrip().startswith("{"):
+                return "json"
+        return "jsonl"
+    if any(":" in line for line in lines) and all(LIBSVM.fullmatch(line.strip()) for line in lines):
+        return "libsvm"
+    return "csv"

@@ -1,0 +1,186 @@
+"""What a command says: results on stdout, remarks and progress on stderr, or one JSON document.
+
+Colours and progress are for terminals only, and for those who did not set NO_COLOR or `--no-color`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+
+class Voice:
+    """How this command speaks.
+
+    Parameters
+    ----------
+    as_json : one JSON document instead of text.
+    color : whether colours are allowed (on a terminal).
+    quiet : neither remarks nor progress.
+    """
+
+    def __init__(self, *, as_json: bool = False, color: bool = True, quiet: bool = False) -> None:
+        self.as_json, self.quiet = as_json, quiet
+        self.color = color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        """A decision that was made for the user: told on stderr, and part of the JSON document."""
+        if text in self.notes:
+            return
+        self.notes.append(text)
+        if not self.quiet:
+            print(self._styled(f"note: {text}", "2", sys.stderr), file=sys.stderr, flush=True)
+
+    def say(self, text: str = "", *, strong: bool = False) -> None:
+        """A line of the answer, for a person."""
+        if not self.as_json:
+            print(self._styled(text, "1", sys.stdout) if strong else text)
+
+    def pairs(self, rows: Iterable[tuple[str, str]]) -> None:
+        """Names and values, aligned; a name that is empty goes on with the one before."""
+        kept = [(name, value) for name, value in rows if value]
+        width = max((len(name) for name, _ in kept), default=0)
+        for name, value in kept:
+            self.say(f"  {self._styled(name.ljust(width), '36', sys.stdout)}  {value}".rstrip())
+
+    def table(self, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """A table with aligned columns, numbers to the right."""
+        if self.as_json:
+            return
+        shown = [[show(value) for value in row] for row in rows]
+        widths = [max(len(line[k]) for line in [list(head), *shown]) for k in range(len(head))]
+        right = [all(isinstance(row[k], (int, float)) for row in rows) and bool(rows) for k in range(len(head))]
+
+        def line(cells: Sequence[str]) -> str:
+            return "  " + "  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in zip(cells, widths, right)).rstrip()
+
+        self.say(line(head), strong=True)
+        for cells in shown:
+            self.say(line(cells))
+
+    def document(self, content: dict[str, Any]) -> None:
+        """The answer for a program: strict JSON, in which what is no number is null."""
+        if self.as_json:
+            whole = content | ({"notes": self.notes} if self.notes else {})
+            print(json.dumps(plain(whole), ensure_ascii=False, indent=2, allow_nan=False))
+
+    @contextmanager
+    def progress(self, what: str) -> Iterator[Any]:
+        """A line on a terminal that says how far it is; `tell(text)` changes it. Nothing is said into a pipe."""
+        if self.quiet or self.as_json or not sys.stderr.isatty():
+            yield lambda text: None
+            return
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        console = Console(stderr=True, no_color=not self.color, highlight=False)
+        columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+        with Progress(*columns, console=console, transient=True) as bar:
+            task = bar.add_task(escape(what), total=None)
+            yield lambda text: bar.update(task, description=escape(text))
+
+    def _styled(self, text: str, code: str, stream: Any) -> str:
+        return f"\033[{code}m{text}\033[0m" if self.color and text and stream.isatty() else text
+
+
+def complain(text: str, *, color: bool = True) -> None:
+    """One line on stderr: what is wrong and what to do."""
+    line = " ".join(str(text).split())
+    red = color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stderr.isatty()
+    with suppress(OSError):  # nobody listens, or there is no room
+        print(f"\033[31mmercer: {line}\033[0m" if red else f"mercer: {line}", file=sys.stderr, flush=True)
+
+
+def show(value: Any) -> str:
+    """A value for a table: four digits of a number, a dash for none."""
+    value = value.item() if hasattr(value, "item") else value
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    if isinstance(value, (bool, str)):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return number(value)
+    return str(value)
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number to so many digits, without the exponent where it can be read without.
+
+    >>> number(1234567.0), number(0.91234), number(3.2e-9)
+    ('1,234,567', '0.9123', '3.2e-09')
+    """
+    if not math.isfinite(value):
+        return str(value)
+    size = abs(value)
+    if size == 0:
+        return "0"
+    if size >= 1e12 or 0 < size < 1e-4:
+        return f"{value:.{digits}g}"
+    after = max(0, digits - 1 - (math.floor(math.log10(size)) if size >= 1 else -1))
+    return f"{value:,.{after}f}"
+
+
+def seconds(value: float) -> str:
+    """A time in words.
+
+    >>> seconds(0.034), seconds(12.3), seconds(75)
+    ('34 ms', '12.3 s', '1 min 15 s')
+    """
+    if value < 1:
+        return f"{1000 * value:.0f} ms"
+    if value < 60:
+        return f"{value:.1f} s"
+    return f"{int(value) // 60} min {int(value) % 60} s"
+
+
+def count(n: int, what: str, several: str | None = None) -> str:
+    """A number of things.
+
+    >>> count(1, "row"), count(2000, "row"), count(3, "class", "classes")
+    ('1 row', '2,000 rows', '3 classes')
+    """
+    return f"{n:,} {what if n == 1 else several or what + 's'}"
+
+
+def shortened(text: str, length: int = 300) -> str:
+    """One line, of at most so many characters.
+
+    >>> shortened("a b" * 200, 20)
+    'a ba ba ba ba ba ba…'
+    """
+    line = " ".join(text.split())
+    return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def brief(text: str) -> str:
+    """An expression with four digits of each number, to read and not to copy.
+
+    >>> brief("Gaussian(sigma=0.123456789) * Delta().on('x1')")
+    "Gaussian(sigma=0.1235) * Delta().on('x1')"
+    """
+    return re.sub(r"(?<![\w.'])\d+\.\d{4,}(?:e[-+]?\d+)?", lambda found: f"{float(found[0]):.4g}", text)
+
+
+def plain(value: Any) -> Any:
+    """As JSON has it: lists, texts, numbers; what is no number is null."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):  # an array, or a number of NumPy
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    return str(value)

@@ -1,0 +1,269 @@
+"""From a table to rows that a model takes: the target, the columns, what is left out, and what is held out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from mercer.cli.reading import Table, shown_names
+from mercer.cli.speaking import Voice, count
+from mercer.errors import InvalidInput
+
+Array = NDArray[Any]
+FEW_CLASSES, MOST_CLASSES = 10, 200
+FEWEST = 20
+"""Rows below which none are held out by default."""
+
+
+@dataclass
+class Problem:
+    """What is to be learnt.
+
+    Attributes
+    ----------
+    X, y : rows and targets.
+    target, task : the name of the target; "regression" or "classification".
+    columns : the type of every column by its name; empty for a sparse matrix.
+    left_out : columns that are not used, and why.
+    """
+
+    X: Any
+    y: Array
+    target: str
+    task: str
+    columns: dict[str, str]
+    left_out: dict[str, str]
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+def problem(
+    table: Table,
+    target: str | None,
+    voice: Voice,
+    *,
+    drop: tuple[str, ...] = (),
+    task: str = "auto",
+    drop_missing_target: bool = False,
+) -> Problem:
+    """The problem that a table and a target make; decisions are told."""
+    if task not in ("auto", "regression", "classification"):
+        raise InvalidInput("--task must be auto, regression or classification", got=repr(task), advice="Leave it out.")
+    for note in table.notes:
+        voice.note(note)
+    frame, y, name = _apart(table, target)
+    keep = ~y.is_null().to_numpy()
+    if not keep.all():
+        frame, y = _complete(frame, y, keep, name, table.name, voice, drop_missing_target)
+    if table.rows < 2 or len(y) < 2:
+        raise InvalidInput(
+            f"{table.name} must have several rows with a target to learn from",
+            got=count(len(y), "row"),
+            advice="Add rows; check the delimiter if there are more.",
+        )
+    task, values = _targets(y, name, task, voice)
+    left_out: dict[str, str] = {}
+    if isinstance(frame, pl.DataFrame):
+        frame = _columns(frame, drop, left_out, voice, table.name, name)
+    return Problem(frame, values, name, task, dtypes(frame), left_out)
+
+
+def dtypes(frame: Any) -> dict[str, str]:
+    """The type of every column by its name; empty for a sparse matrix."""
+    if not isinstance(frame, pl.DataFrame):
+        return {}
+    return {column: str(dtype) for column, dtype in zip(frame.columns, frame.dtypes)}
+
+
+def target_of(table: Table, target: str | None) -> pl.Series:
+    """The targets of a table."""
+    return _apart(table, target)[1]
+
+
+def _apart(table: Table, target: str | None) -> tuple[Any, pl.Series, str]:
+    """Columns, targets, and what those are called."""
+    if table.label is not None and (target is None or target in ("label", "target", "y", "0")):
+        return table.frame, pl.Series("label", table.label), "label"
+    if not isinstance(table.frame, pl.DataFrame):
+        raise InvalidInput(
+            f"The target of a LIBSVM file is its first word, so that --target is not needed for {table.name}",
+            got=repr(target),
+            advice="Leave it out.",
+        )
+    names = table.frame.columns
+    if target is None:
+        raise InvalidInput(
+            f"--target must name the column of {table.name} to learn",
+            got="none",
+            advice=f"Its columns are {shown_names(names, 20)}.",
+        )
+    if target not in names:
+        numbered = _numbered(target, len(names))
+        if numbered is not None:
+            target = names[numbered]
+        else:
+            raise _no_target(table.name, names, target)
+    if len(names) == 1:
+        raise InvalidInput(
+            f"{table.name} must have columns beside the target",
+            got=f"one column, {names[0][:60]!r}",
+            advice="If there are more, name what separates them: --delimiter ';'.",
+        )
+    return table.frame.drop(target), table.frame[target], target
+
+
+def _numbered(target: str, width: int) -> int | None:
+    """A column by its place: 1 is the first, -1 the last."""
+    try:
+        k = int(target)
+    except ValueError:
+        return None
+    return k - 1 if 1 <= k <= width else k + width if -width <= k <= -1 else None
+
+
+def _no_target(name: str, names: list[str], target: str) -> InvalidInput:
+    lower = {column.lower(): column for column in names}
+    near = [lower[m] for m in get_close_matches(target.lower(), list(lower), 1, 0.5)]
+    advice = f"Did you mean {near[0]!r}? " if near else ""
+    got = f"columns {shown_names(names, 20)}"
+    if len(names) == 1:
+        got = f"one column, {names[0][:60]!r}"
+        advice += "If there are more, name what separates them: --delimiter ';'. "
+    return InvalidInput(
+        f"{name} must have the target {target!r}", got=got, advice=advice.strip() or "Name one of them."
+    )
+
+
+def _complete(
+    frame: Any, y: pl.Series, keep: Array, name: str, file: str, voice: Voice, drop: bool
+) -> tuple[Any, pl.Series]:
+    rows = np.flatnonzero(~keep) + 1
+    some = ", ".join(map(str, rows[:5])) + (", …" if len(rows) > 5 else "")
+    if not keep.any():
+        raise InvalidInput(f"The target {name!r} of {file} must have values", got="none at all", advice="Name another.")
+    if not drop:
+        raise InvalidInput(
+            f"The target {name!r} of {file} must have a value in every row",
+            got=f"{count(len(rows), 'row')} without one: {some}",
+            advice="Fill them in, or leave these rows out with --drop-missing-target.",
+        )
+    voice.note(f"{count(len(rows), 'row')} without a target left out: {some}")
+    return frame[np.flatnonzero(keep)] if not isinstance(frame, pl.DataFrame) else frame.filter(keep), y.filter(keep)
+
+
+def _targets(y: pl.Series, name: str, task: str, voice: Voice) -> tuple[str, Array]:
+    """What is to be predicted: numbers or classes, told where it could be either."""
+    dtype = y.dtype
+    different = y.n_unique()
+    if different < 2:
+        raise InvalidInput(
+            f"The target {name!r} must have different values", got=f"only {y[0]!r}", advice="Name another column."
+        )
+    if dtype.is_nested() or dtype.is_temporal():
+        raise InvalidInput(
+            f"The target {name!r} must hold numbers or classes", got=str(dtype), advice="Convert it, or name another."
+        )
+    numeric = dtype.is_numeric()
+    if not numeric:
+        if task == "regression":
+            raise InvalidInput(
+                f"The target {name!r} must hold numbers for --task regression",
+                got=f"{y[0]!r}",
+                advice="Leave --task out.",
+            )
+        if different > max(2, len(y) // 2) or different > MOST_CLASSES:
+            raise InvalidInput(
+                f"The target {name!r} must hold numbers, or classes that repeat",
+                got=f"{different:,} different texts in {len(y):,} rows, such as {str(y[0])[:40]!r}",
+                advice="Name another column, or correct what is no number in it.",
+            )
+        return "classification", np.asarray(y.cast(pl.String).to_list()) if dtype != pl.Boolean else y.to_numpy()
+    values = y.cast(pl.Float64).to_numpy()
+    if not np.isfinite(values).all():
+        row = int(np.flatnonzero(~np.isfinite(values))[0]) + 1
+        raise InvalidInput(
+            f"The target {name!r} must hold finite numbers", got=f"one that is not in row {row}", advice="Fix it."
+        )
+    whole = bool((values == np.floor(values)).all())
+    if task == "auto":
+        few = whole and different <= min(FEW_CLASSES, len(values) // 5)
+        task = "classification" if different == 2 or few else "regression"
+        if few and different > 2:
+            voice.note(
+                f"{name!r} has {different} different whole numbers: taken for classes; --task regression for numbers"
+            )
+    if task == "classification":
+        if different > MOST_CLASSES:
+            raise InvalidInput(
+                f"The target {name!r} must hold at most {MOST_CLASSES} classes",
+                got=f"{different:,}",
+                advice="Try --task regression.",
+            )
+        return task, values.astype(np.int64) if whole else np.asarray([f"{v:g}" for v in values])
+    return task, values
+
+
+def _columns(
+    frame: pl.DataFrame, drop: tuple[str, ...], left_out: dict[str, str], voice: Voice, file: str, target: str
+) -> pl.DataFrame:
+    for name in drop:
+        if name == target:
+            raise InvalidInput("--drop must name other columns than the target", got=repr(name), advice="Leave it out.")
+        if name not in frame.columns:
+            near = get_close_matches(name, frame.columns, 1, 0.6)
+            raise InvalidInput(
+                f"{file} must have the column {name!r} to drop it",
+                got=f"columns {shown_names(frame.columns)}",
+                advice=f"Did you mean {near[0]!r}?" if near else "Name one of them.",
+            )
+        left_out[name] = "dropped"
+    frame = frame.drop(drop)
+    for column in frame.get_columns():
+        present = column.drop_nulls()
+        if not present.len():
+            left_out[column.name] = "no values"
+        elif not column.dtype.is_nested() and present.n_unique() == 1 and not column.null_count():
+            left_out[column.name] = "one and the same value in every row"
+    constant = [name for name, why in left_out.items() if why != "dropped"]
+    if constant:
+        voice.note(f"{count(len(constant), 'column')} without information left out: {shown_names(constant, 5)}")
+    frame = frame.drop(constant)
+    if not frame.width:
+        raise InvalidInput(
+            f"{file} must have a column that differs between rows, beside the target",
+            got="none",
+            advice="Check the delimiter and --drop.",
+        )
+    return frame
+
+
+def split(problem: Problem, share: float, seed: int, voice: Voice, *, asked: bool) -> tuple[Array, Array]:
+    """Rows to fit on and rows to judge on; classes keep their shares."""
+    n = len(problem)
+    if not 0 <= share < 1:
+        raise InvalidInput("--test-size must be a share in [0, 1)", got=f"{share:g}", advice="Such as 0.2.")
+    everything = np.arange(n)
+    if share == 0:
+        return everything, everything[:0]
+    if n < FEWEST and not asked:
+        voice.note(f"{n} rows are too few to hold some out: none are, and the scores are of leave-one-out or none")
+        return everything, everything[:0]
+    rng = np.random.default_rng(seed)
+    if problem.task == "regression":
+        order = rng.permutation(n)
+        m = min(max(1, round(share * n)), n - 1)
+        return np.sort(order[m:]), np.sort(order[:m])
+    held: list[int] = []
+    for label in np.unique(problem.y):
+        own = rng.permutation(np.flatnonzero(problem.y == label))
+        held += own[: min(round(share * len(own)), len(own) - 1)].tolist()
+    if not held:
+        voice.note("classes are too small to hold rows out: none are")
+    test = np.sort(np.asarray(held, dtype=np.int64))
+    return np.setdiff1d(everything, test), test

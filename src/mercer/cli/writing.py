@@ -1,0 +1,135 @@
+"""Files that appear whole or not at all, and tables that are written piece by piece."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+import polars as pl
+
+from mercer.cli.speaking import plain
+from mercer.errors import InvalidInput
+
+KINDS = {"csv": "csv", "tsv": "tsv", "parquet": "parquet", "pq": "parquet", "jsonl": "jsonl", "ndjson": "jsonl",
+         "arrow": "arrow", "ipc": "arrow", "feather": "arrow"}  # fmt: skip
+
+
+def require_writable(path: str) -> None:
+    """Refuse at once what could not be written at the end."""
+    target = Path(path).expanduser()
+    folder = target.parent
+    why = None
+    if target.is_dir():
+        why = "a folder"
+    elif not folder.is_dir():
+        why = f"no folder {folder}"
+    elif target.exists() and not os.access(target, os.W_OK):
+        why = "a file that you may not write"
+    elif not target.exists() and not os.access(folder, os.W_OK):
+        why = f"a folder that you may not write to: {folder}"
+    if why is not None:
+        raise InvalidInput(f"{path} must be a path that can be written", got=why, advice="Choose another path.")
+
+
+class Sink:
+    """A table that is written in pieces: to stdout, or to a file that appears when the last piece is in."""
+
+    def __init__(self, kind: str, stream: IO[bytes] | None, parts: Path | None) -> None:
+        self.kind, self.stream, self.parts, self.rows, self._count = kind, stream, parts, 0, 0
+
+    def write(self, frame: pl.DataFrame) -> None:
+        """One more piece."""
+        if self.stream is not None:
+            if self.kind == "jsonl":
+                for row in frame.iter_rows(named=True):
+                    self.stream.write((json.dumps(plain(row), ensure_ascii=False) + "\n").encode())
+            else:
+                separator = "\t" if self.kind == "tsv" else ","
+                text = frame.write_csv(include_header=self.rows == 0 and self._count == 0, separator=separator)
+                self.stream.write(text.encode())
+        else:
+            assert self.parts is not None
+            frame.write_parquet(self.parts / f"{self._count:09}.parquet")
+        self._count += 1
+        self.rows += frame.height
+
+
+def kind_of(path: str) -> str:
+    """The format of an output by its suffix."""
+    suffix = path.rpartition(".")[2].lower() if "." in os.path.basename(path) else ""
+    if path == "-" or path.startswith("/dev/"):
+        return "csv"
+    if suffix not in KINDS:
+        raise InvalidInput(
+            "--out must end in .csv, .tsv, .parquet, .arrow or .jsonl",
+            got=repr(os.path.basename(path)),
+            advice="Rename it.",
+        )
+    return KINDS[suffix]
+
+
+@contextmanager
+def sink(path: str | None, kind: str | None = None) -> Iterator[Sink]:
+    """Where pieces go; a file of this name is replaced at the end, and stays as it was if anything goes wrong."""
+    if path is None or path == "-":
+        yield Sink(kind or "csv", sys.stdout.buffer, None)
+        sys.stdout.buffer.flush()
+        return
+    require_writable(path)
+    kind = kind or kind_of(path)
+    target = Path(os.path.realpath(Path(path).expanduser()))
+    try:
+        if target.exists() and not target.is_file():  # a pipe or a device cannot be replaced
+            with open(target, "wb") as stream:
+                yield Sink(kind if kind in ("csv", "tsv", "jsonl") else "csv", stream, None)
+            return
+        beside = target.parent / f".{target.name[:100]}.{secrets.token_hex(6)}.part"
+        folder = Path(tempfile.mkdtemp(prefix="mercer-")) if kind in ("parquet", "arrow") else None
+        try:
+            if folder is None:
+                with open(beside, "xb") as stream:
+                    yield Sink(kind, stream, None)
+                    stream.flush()
+                    os.fsync(stream.fileno())
+            else:
+                pieces = Sink(kind, None, folder)
+                yield pieces
+                lazy = pl.scan_parquet(sorted(folder.glob("*.parquet")), glob=False)
+                if kind == "parquet":
+                    lazy.sink_parquet(beside)
+                else:
+                    lazy.sink_ipc(beside)
+            os.replace(beside, target)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(beside)
+            raise
+        finally:
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise InvalidInput(
+            f"{path} must be a path with room that can be written",
+            got=error.strerror or str(error),
+            advice="Nothing was kept. Choose another path, or make room.",
+        ) from None
+
+
+def parts(frame: pl.DataFrame, made: dict[str, Any], *, keep: bool) -> pl.DataFrame:
+    """The columns to write: those that were made, after those of the input if asked for."""
+    new = pl.DataFrame(made)
+    if not keep:
+        return new
+    clash = {name: f"{name}_input" for name in frame.columns if name in new.columns}
+    flat = [pl.col(name).cast(pl.String) for name, dtype in zip(frame.columns, frame.dtypes) if dtype.is_nested()]
+    return pl.concat([frame.with_columns(flat).rename(clash), new], how="horizontal")

@@ -1,0 +1,326 @@
+"""Automatic models: what they choose, that they say why, and what they do with too little time or bad input."""
+
+import dataclasses
+import json
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import mercer as mc
+from mercer.errors import InvalidInput
+from mercer.models import auto_model, auto_regressor
+from mercer.models.auto_classifier import AutoClassifier
+from mercer.models.auto_regressor import AutoRegressor
+
+rng = np.random.default_rng(0)
+
+
+def waves(n=120, d=3, noise=0.1, seed=0):
+    own = np.random.default_rng(seed)
+    X = own.uniform(-2, 2, size=(n, d))
+    return X, np.sin(3 * X[:, 0]) + noise * own.normal(size=n)
+
+
+# With next to no time the kernels are compared as they are, on a busy machine as on an idle one.
+COMPARED = "kernels are compared without each row: one that is given twice predicts itself"
+EXPECTED = {
+    "check_sample_weight_equivalence_on_dense_data": COMPARED,
+    "check_sample_weight_equivalence_on_sparse_data": COMPARED,
+}
+
+
+@parametrize_with_checks(
+    [AutoRegressor(time=1e-9), AutoClassifier(time=1e-9)], expected_failed_checks=lambda model: EXPECTED
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_columns_that_do_not_matter_get_wide_widths():
+    X, y = waves(200)
+    model = AutoRegressor().fit(X[:120], y[:120])
+    assert model.choices_[2].taken.endswith("a width per column")
+    assert model.kernel_.sigma[1] > 2 * model.kernel_.sigma[0]
+    plain = mc.KernelRidge(alpha="loo", fit_intercept=True).fit(X[:120], y[:120])
+    assert model.score(X[120:], y[120:]) > plain.score(X[120:], y[120:])
+
+
+def test_the_scale_of_columns_and_targets_does_not_matter():
+    X, y = waves(80)
+    factors = np.array([1e-6, 1.0, 1e5])
+    one = AutoRegressor().fit(X, y)
+    other = AutoRegressor().fit(X * factors, 1000 * y - 7)
+    boards = [{c.name: c.value for c in model.choices_.leaderboard} for model in (one, other)]
+    assert boards[0] == pytest.approx(boards[1], rel=1e-2)
+    assert np.allclose(1000 * one.predict(X) - 7, other.predict(X * factors), atol=5.0)
+
+
+def test_choices_are_readable_and_values():
+    X, y = waves()
+    choices = AutoRegressor().fit(X, y).choices_
+    text = str(choices)
+    assert text.startswith("1. Target: numbers")
+    assert "Matern 3/2" in text
+    assert "leave-one-out" in text
+    stored = json.loads(json.dumps(dataclasses.asdict(choices)))
+    assert [d["question"] for d in stored["decisions"]] == ["Target", "Columns", "Kernel", "Loss", "Solver"]
+    board = [c for c in choices.leaderboard if c.detail == choices.leaderboard[0].detail]
+    assert len(choices.leaderboard) >= 7
+    assert all(0 < c.value < 10 for c in board)
+
+
+def test_the_same_seed_gives_the_same_model():
+    X, y = waves(330)
+    one, two = (AutoRegressor(random_state=3).fit(X, y) for _ in range(2))
+    assert np.array_equal(one.predict(X), two.predict(X))
+    assert repr(one.kernel_) == repr(two.kernel_)
+    labels = y > 0
+    one, two = (AutoClassifier(random_state=3).fit(X, labels) for _ in range(2))
+    assert np.array_equal(one.predict_proba(X), two.predict_proba(X))
+
+
+def test_the_loo_error_is_that_of_the_model():
+    X, y = waves()
+    model = AutoRegressor(loss="squared").fit(X, y)
+    assert model.loo_error_ == pytest.approx(np.mean((y - model.model_.loo_predictions_) ** 2))
+
+
+def test_counts_are_poisson():
+    own = np.random.default_rng(1)
+    X = own.uniform(-2, 2, size=(300, 2))
+    y = own.poisson(np.exp(0.5 + np.sin(2 * X[:, 0])))
+    model = AutoRegressor().fit(X, y)
+    assert model.loss_ == "poisson"
+    assert isinstance(model.model_, mc.KernelGLM)
+    assert (model.predict(X) > 0).all()
+    assert np.corrcoef(model.predict(X), np.exp(0.5 + np.sin(2 * X[:, 0])))[0, 1] > 0.95
+    inside = (model.predict_interval(X, 0.9) - y[:, None]) * [1, -1] <= 0
+    assert inside.all(axis=1).mean() > 0.85
+
+
+def test_grades_are_not_counts():
+    X, y = waves(150)
+    model = AutoRegressor().fit(X, np.round(5 + 1.5 * y))
+    assert model.loss_ == "squared"
+    assert "vary less than counts" in str(model.choices_)
+
+
+def test_products_are_closer_on_a_logarithmic_scale():
+    own = np.random.default_rng(2)
+    X = own.normal(size=(1000, 4))
+    y = np.exp(0.8 * X.sum(axis=1) + 0.1 * own.normal(size=1000))
+    model = AutoRegressor().fit(X[:200], y[:200])
+    assert model.loss_ == "log"
+    assert (model.predict(X) > 0).all()
+    squared = AutoRegressor(loss="squared").fit(X[:200], y[:200])
+    errors = [np.abs(m.predict(X[200:]) - y[200:]).mean() for m in (model, squared)]
+    assert errors[0] < 0.8 * errors[1]
+    low, high = model.predict_interval(X[200:], 0.9).T
+    assert ((low <= y[200:]) & (y[200:] <= high)).mean() > 0.75
+    assert (low > 0).all()
+
+
+def test_smearing_keeps_the_mean():
+    own = np.random.default_rng(3)
+    X = own.normal(size=(400, 1))
+    y = np.exp(own.normal(size=400))  # nothing to learn: the mean is exp(1/2), the median 1
+    model = AutoRegressor(loss="log").fit(X, y)
+    assert model.predict(X).mean() == pytest.approx(y.mean(), rel=0.1)
+
+
+def test_wide_outliers_call_for_a_robust_loss():
+    X, y = waves(240, noise=0.05)
+    spoiled = y.copy()
+    spoiled[::12] += 30.0
+    model = AutoRegressor().fit(X, spoiled)
+    assert model.loss_ == "robust"
+    assert isinstance(model.model_, mc.SVR)
+    assert "robust standard" in str(model.choices_)
+    squared = AutoRegressor(loss="squared").fit(X, spoiled)
+    assert np.abs(model.predict(X) - y).mean() < 0.5 * np.abs(squared.predict(X) - y).mean()
+    assert model.predict_interval(X, 0.8).shape == (240, 2)
+    assert AutoRegressor().fit(X, y).loss_ == "squared"
+
+
+def test_intervals_cover():
+    X, y = waves(300)
+    low, high = AutoRegressor().fit(X[:150], y[:150]).predict_interval(X[150:], 0.9).T
+    assert 0.8 < ((low <= y[150:]) & (y[150:] <= high)).mean() <= 1.0
+
+
+def test_classes_and_their_probabilities():
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    for loss in ("auto", "logistic", "hinge", "squared"):
+        model = AutoClassifier(loss=loss).fit(X[::2], names[::2])
+        P = model.predict_proba(X[1::2])
+        assert model.score(X[1::2], names[1::2]) > 0.9
+        assert np.allclose(P.sum(axis=1), 1)
+        assert (P >= 0).all()
+        assert list(model.classes_) == sorted(set(names))
+        right = P[np.arange(75), y[1::2]]
+        assert -np.log(np.maximum(right, 1e-12)).mean() < 0.35, loss
+        assert (model.classes_[P.argmax(axis=1)] == model.predict(X[1::2])).all()
+
+
+def test_rings_are_learnt():
+    own = np.random.default_rng(4)
+    X = own.normal(size=(300, 2))
+    y = np.hypot(*X.T) > 1.2
+    model = AutoClassifier().fit(X[:200], y[:200])
+    assert model.score(X[200:], y[200:]) > 0.93
+    assert model.decision_function(X).shape == (300,)
+
+
+def test_rare_classes_are_said():
+    own = np.random.default_rng(5)
+    X = own.normal(size=(200, 2))
+    y = X[:, 0] > 1.9
+    model = AutoClassifier().fit(X, y)
+    assert "rare" in str(model.choices_)
+    assert model.loss_ == "logistic"
+
+
+def test_numbers_that_look_like_something_else_are_told():
+    X, y = waves(60)
+    assert "AutoClassifier" in str(AutoRegressor().fit(X, (y > 0).astype(int)).choices_)
+    assert "AutoRegressor" in str(AutoClassifier(time=0.1).fit(X, np.arange(60) // 2).choices_)
+    with pytest.raises(InvalidInput, match="text"):
+        AutoRegressor().fit(X, np.where(y > 0, "a", "b"))
+    with pytest.raises(InvalidInput, match="AutoRegressor"):
+        AutoClassifier().fit(X, y)
+
+
+def test_a_frame_of_mixed_columns():
+    own = np.random.default_rng(6)
+    n = 160
+    frame = pd.DataFrame({"size": own.normal(size=n), "city": own.choice(["Rome", "Oslo", "Bonn"], n)})
+    frame.loc[3, "city"] = None
+    y = np.sin(2 * frame["size"]) * (frame["city"] == "Rome") + 0.05 * own.normal(size=n)
+    model = AutoRegressor().fit(frame[:120], y[:120])
+    assert model.score(frame[120:], y[120:]) > 0.8
+    assert "category" in str(model.choices_)
+    assert list(model.feature_names_in_) == ["size", "city"]
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame.rename(columns={"size": "volume"}))
+
+
+def test_a_frame_of_numbers_keeps_its_names():
+    X, y = waves(60)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = AutoRegressor().fit(frame, y)
+    assert list(model.feature_names_in_) == ["a", "b", "c"]
+    assert list(model.model_.feature_names_in_) == ["a", "b", "c"]
+    assert np.allclose(model.predict(frame), AutoRegressor().fit(X, y).predict(X))
+
+
+def test_a_given_kernel_is_tuned():
+    X, y = waves(100)
+    model = AutoRegressor(kernel=mc.Gaussian(50.0) + mc.Linear()).fit(X, y)
+    assert "Gaussian" in repr(model.kernel_)
+    assert "Linear" in repr(model.kernel_)
+    assert model.score(X, y) > 0.9
+    sets = [frozenset(rng.choice(20, size=5, replace=False).tolist()) for _ in range(60)]
+    model = AutoClassifier(kernel=mc.Intersection()).fit(sets, [3 in s for s in sets])
+    assert model.score(sets, [3 in s for s in sets]) > 0.9
+
+
+def test_weights_leave_rows_out():
+    X, y = waves(100)
+    w = np.r_[np.ones(80), np.zeros(20)]
+    assert np.allclose(AutoRegressor().fit(X, y, w).predict(X), AutoRegressor().fit(X[:80], y[:80]).predict(X))
+
+
+@pytest.mark.parametrize("seconds", [1e-6, 0.05])
+def test_a_short_time_still_gives_a_model(seconds):
+    X, y = waves(1500, d=6)
+    began = time.perf_counter()
+    model = AutoRegressor(time=seconds).fit(X, y)
+    assert time.perf_counter() - began < 15
+    assert np.isfinite(model.predict(X[:9])).all()
+    assert "too short" in str(model.choices_)
+    assert AutoClassifier(time=seconds).fit(X[:300], y[:300] > 0).score(X, y > 0) > 0.5
+
+
+@pytest.mark.parametrize("Model", [AutoRegressor, AutoClassifier])
+def test_an_interrupt_keeps_the_best_so_far(Model, monkeypatch):
+    X, y = waves(400)
+    y = y if Model is AutoRegressor else y > 0
+    calls = []
+    descend = auto_model.descend
+
+    def interrupted(*arguments, **more):
+        calls.append(1)
+        if len(calls) == 9:
+            raise KeyboardInterrupt
+        return descend(*arguments, **more)
+
+    monkeypatch.setattr(auto_model, "descend", interrupted)
+    model = Model()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert "interrupted" in model.status_
+    assert model.score(X, y) > 0.5
+    assert "interrupted" in str(model.choices_)
+
+
+@pytest.mark.parametrize("Model", [AutoRegressor, AutoClassifier])
+def test_bad_input(Model):
+    X, y = waves(30)
+    y = y if Model is AutoRegressor else (y > 0).astype(int)
+    for wrong in ({"time": 0}, {"time": "long"}, {"loss": "best"}, {"loss": 3}, {"kernel": "rbf"}, {"budget": "much"}):
+        with pytest.raises(InvalidInput):
+            Model(**wrong).fit(X, y)
+    spoiled = X.copy()
+    spoiled[3, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        Model().fit(spoiled, y)
+    with pytest.raises(ValueError, match="NaN"):
+        Model().fit(X, np.where(np.arange(30) == 2, np.nan, y))
+    model = Model().fit(X, y)
+    with pytest.raises(ValueError, match="features"):
+        model.predict(X[:, :2])
+
+
+def test_too_little_to_learn_from():
+    X, y = waves(30)
+    assert np.allclose(AutoRegressor().fit(X, np.full(30, 7.0)).predict(X), 7.0)
+    assert np.isfinite(AutoRegressor().fit(X[:3], y[:3]).predict(X)).all()
+    assert AutoClassifier().fit(X[:3], ["a", "b", "a"]).predict(X).shape == (30,)
+    with pytest.raises(InvalidInput, match="two classes"):
+        AutoClassifier().fit(X, np.zeros(30))
+    flat = np.column_stack([X[:, 0], np.full(30, 5.0)])
+    assert np.isfinite(AutoRegressor().fit(flat, y).predict(flat)).all()
+
+
+def test_little_memory_takes_centres():
+    X, y = waves(1500, d=2)
+    model = AutoRegressor(budget="6 MB", time=5.0).fit(X, y)
+    assert "centres" in model.status_
+    assert len(model.function_) < 500
+    assert model.score(X, y) > 0.9
+
+
+def test_losses_that_do_not_fit_the_target_are_refused():
+    X, y = waves(40)
+    for loss in ("log", "poisson"):
+        with pytest.raises(InvalidInput, match="targets"):
+            AutoRegressor(loss=loss).fit(X, y)
+
+
+def test_parameters_are_kept():
+    model = clone(AutoRegressor(kernel=mc.Gaussian(2.0), time=3.0))
+    assert model.set_params(kernel__sigma=4.0).kernel == mc.Gaussian(4.0)
+
+
+def test_counts_are_told_from_others():
+    assert auto_regressor.is_count(np.array([0, 1, 2, 1, 0, 3.0, 1, 0]))
+    assert not auto_regressor.is_count(np.array([0, 1, 2.5, 1, 0, 3, 1, 0]))
+    assert not auto_regressor.is_count(np.array([-1.0, 0, 1, 2, 2, 1, 0, -1]))
+    assert not auto_regressor.is_count(np.arange(100.0))

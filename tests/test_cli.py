@@ -1,0 +1,662 @@
+"""The command line, driven as a user would: real processes for pipes and signals, `run` in this one for the rest."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pl = pytest.importorskip("polars")
+pytest.importorskip("typer")
+
+from mercer.cli.app import run  # noqa: E402
+
+PYTHON = [sys.executable, "-m", "mercer.cli"]
+KERNEL = "Gaussian([1.0, 1.0]).on('area', 'age') * Delta().on('city') + Gaussian(2.0).on('area')"
+
+
+def houses(n: int = 120, seed: int = 0) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    area, age = rng.uniform(0, 4, n), rng.uniform(0, 3, n)
+    city = rng.choice(["Rome", "Oslo"], n)
+    price = 3 * np.sin(area) + age + 2 * (city == "Oslo") + 0.1 * rng.normal(size=n)
+    frame = pl.DataFrame({"area": area, "age": age, "city": city, "price": price})
+    return frame.with_columns(large=pl.when(pl.col("price") > 2).then(pl.lit("yes")).otherwise(pl.lit("no")))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("cli")
+    houses().write_csv(place / "houses.csv")
+    houses(40, seed=1).write_csv(place / "new.csv")
+    (place / "bad.csv").write_text("area,age,city\n1.0,2.0,Rome\nlarge,2.0,Oslo\n")
+    return place
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    """A regression on the houses, fitted once by a process of its own."""
+    path = folder / "houses.mercer"
+    done = shell(
+        "fit", folder / "houses.csv", "--target", "price", "-m", "ridge", "-k", KERNEL, "--drop", "large", "-o", path
+    )
+    assert done.returncode == 0, done.stderr
+    assert "R²" in done.stdout
+    assert "\033" not in done.stdout + done.stderr, "no colours into a pipe"
+    assert str(path) in done.stdout
+    return path
+
+
+@pytest.fixture(scope="module")
+def classifier(folder):
+    path = folder / "large.mercer"
+    args = [
+        "fit",
+        folder / "houses.csv",
+        "-t",
+        "large",
+        "-m",
+        "logistic",
+        "-k",
+        KERNEL,
+        "--drop",
+        "price",
+        "-o",
+        path,
+        "-q",
+    ]
+    assert run([str(a) for a in args]) == 0
+    return path
+
+
+def shell(*arguments, **how):
+    how = {"capture_output": True, "text": True, "timeout": 120} | how
+    return subprocess.run([*PYTHON, *map(str, arguments)], **how)
+
+
+def told(capsys, *arguments):
+    """Exit code, stdout and stderr of a command in this process."""
+    capsys.readouterr()
+    code = run([str(a) for a in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def refused(capsys, *arguments) -> str:
+    """The one line that a command refuses bad input with."""
+    code, out, err = told(capsys, *arguments)
+    lines = [line for line in err.splitlines() if not line.startswith("note: ")]
+    assert code == 2, (code, out, err)
+    assert len(lines) == 1, err
+    assert "Traceback" not in err
+    assert not out.strip()
+    return lines[0]
+
+
+# -- help --------------------------------------------------------------------------------------------------------------
+
+
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys; from mercer.cli.app import run; run(['--help']); "
+        "print(sorted({m.split('.')[0] for m in sys.modules}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    for command in ["fit", "predict", "evaluate", "tune", "explain", "kernels", "check", "bench", "doctor", "demo"]:
+        assert command in done.stdout
+    loaded = done.stdout.splitlines()[-1]
+    for heavy in ("numpy", "scipy", "sklearn", "polars", "numba", "matplotlib"):
+        assert f"'{heavy}'" not in loaded, heavy
+
+
+@pytest.mark.parametrize(
+    "command", ["fit", "predict", "evaluate", "tune", "explain", "kernels", "check", "bench", "doctor", "demo"]
+)
+def test_every_command_has_an_example_and_json(capsys, command):
+    code, out, _ = told(capsys, command, "--help")
+    assert code == 0
+    assert f"mercer {command}" in out
+    assert "Example" in out
+    assert "--json" in out
+    assert "--no-color" in out
+
+
+def test_version_and_usage(capsys):
+    assert told(capsys, "--version")[:2] == (0, "mercer 0.1.0\n")
+    assert "--help" in refused(capsys, "fit")
+    assert "frobnicate" in refused(capsys, "frobnicate")
+    assert "--nonsense" in refused(capsys, "kernels", "--nonsense")
+
+
+def test_completion_is_offered():
+    done = shell(
+        "--show-completion",
+        "bash",
+        env=os.environ | {"SHELL": "/bin/bash", "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
+    )
+    assert done.returncode == 0
+    assert "_MERCER_COMPLETE" in done.stdout
+
+
+# -- kernels -----------------------------------------------------------------------------------------------------------
+
+
+def test_check_proves_refutes_and_refuses(capsys):
+    code, out, _ = told(capsys, "check", "exp(Linear()) * Gaussian(1.0)")
+    assert code == 0
+    assert "is a kernel" in out
+    assert "Schur" in out
+    code, out, _ = told(capsys, "check", "Tanh(1.0, -1.0)", "--json")
+    answer = json.loads(out)
+    assert code == 1
+    assert answer["refuted"]
+    assert not answer["proven"]
+    K, a = np.array(answer["counterexample"]["gram"]), np.array(answer["counterexample"]["vector"])
+    assert a @ K @ a < 0
+    assert "Gaussian" in refused(capsys, "check", "Gausian(1.0)")
+    refused(capsys, "check", "__import__('os').system('true')")
+    refused(capsys, "check", "Gaussian(-1.0)")
+
+
+def test_check_on_data(capsys, folder):
+    code, out, _ = told(capsys, "check", "Gaussian(1.0)", "--data", folder / "houses.csv", "--json")
+    answer = json.loads(out)
+    assert code == 0
+    assert answer["data"]["psd"]
+    assert answer["data"]["rows"] == 120
+    assert any("'city'" in note for note in answer["notes"])
+
+
+def test_catalogue(capsys):
+    code, out, _ = told(capsys, "kernels", "--json")
+    names = {entry["name"] for entry in json.loads(out)["kernels"]}
+    assert code == 0
+    assert {"Gaussian", "Linear", "Matern"} <= names
+    assert "exp(−‖x − z‖²/2σ²)" in told(capsys, "kernels", "gaussian")[1]
+    assert "Did you mean Gaussian" in refused(capsys, "kernels", "gausian")
+
+
+# -- fit, predict, evaluate --------------------------------------------------------------------------------------------
+
+
+def test_predictions_are_the_models(folder, model):
+    """Through pipes and files of every kind, what comes out is `predict` of the loaded model."""
+    import mercer.files
+
+    kept = mercer.files.load(model)
+    new = pl.read_csv(folder / "new.csv")
+    expected = kept.predict(new.select("area", "age", "city"))
+    with open(folder / "new.csv", "rb") as stream:
+        piped = shell("predict", model, "-", stdin=stream)
+    assert piped.returncode == 0, piped.stderr
+    assert piped.stderr == ""
+    values = [float(line) for line in piped.stdout.splitlines()[1:]]
+    np.testing.assert_allclose(values, expected, rtol=1e-12)
+    for name in ("p.parquet", "p.arrow", "p.jsonl", "p.csv", "p.tsv"):
+        assert (
+            run(
+                ["predict", str(model), str(folder / "new.csv"), "--interval", "0.9", "--out", str(folder / name), "-q"]
+            )
+            == 0
+        )
+    read = {"p.parquet": pl.read_parquet, "p.arrow": pl.read_ipc, "p.jsonl": pl.read_ndjson, "p.csv": pl.read_csv,
+            "p.tsv": lambda p: pl.read_csv(p, separator="\t")}  # fmt: skip
+    for name, reader in read.items():
+        frame = reader(folder / name)
+        assert frame.columns == ["prediction", "lower", "upper"], name
+        np.testing.assert_allclose(frame["prediction"], expected, rtol=1e-12)
+        assert ((frame["lower"] < frame["prediction"]) & (frame["prediction"] < frame["upper"])).all()
+    inside = ((frame["lower"] <= new["price"]) & (new["price"] <= frame["upper"])).mean()
+    assert 0.7 < inside <= 1.0
+
+
+def test_formats_and_packing_give_the_same_predictions(folder, model, capsys):
+    new = pl.read_csv(folder / "new.csv")
+    text = (folder / "new.csv").read_bytes()
+    new.write_parquet(folder / "n.parquet")
+    new.write_ipc(folder / "n.arrow")
+    new.write_ndjson(folder / "n.jsonl")
+    new.write_json(folder / "n.json")
+    new.write_csv(folder / "n.tsv", separator="\t")
+    new.write_csv(folder / "n_semicolon.csv", separator=";")
+    new.write_csv(folder / "n_bar.csv", separator="|")
+    new.write_parquet(folder / "parquet_inside.csv")
+    (folder / "n.csv.gz").write_bytes(gzip.compress(text))
+    (folder / "n.csv.bz2").write_bytes(bz2.compress(text))
+    (folder / "n.csv.xz").write_bytes(lzma.compress(text))
+    (folder / "gz_inside.csv").write_bytes(gzip.compress(text))
+    (folder / "bom.csv").write_bytes(b"\xef\xbb\xbf" + text)
+    (folder / "utf16.csv").write_bytes(text.decode().encode("utf-16"))
+    new.lazy().sink_csv(folder / "n.csv.zst", compression="zstd", check_extension=False)
+    assert (folder / "n.csv.zst").read_bytes()[:4] == b"\x28\xb5\x2f\xfd"
+    _, expected, _ = told(capsys, "predict", model, folder / "new.csv")
+    values = np.array(expected.splitlines()[1:], dtype=float)
+    assert len(values) == 40
+    for name in [
+        "n.parquet",
+        "n.arrow",
+        "n.jsonl",
+        "n.json",
+        "n.tsv",
+        "n_semicolon.csv",
+        "n_bar.csv",
+        "parquet_inside.csv",
+        "n.csv.gz",
+        "n.csv.bz2",
+        "n.csv.xz",
+        "gz_inside.csv",
+        "bom.csv",
+        "utf16.csv",
+        "n.csv.zst",
+    ]:
+        code, out, err = told(capsys, "predict", model, folder / name)
+        assert code == 0, (name, err)
+        np.testing.assert_allclose(np.array(out.splitlines()[1:], dtype=float), values, rtol=1e-9, err_msg=name)
+        assert ("note: " in err) == (name in ("n_semicolon.csv", "n_bar.csv", "parquet_inside.csv", "utf16.csv")), (
+            name,
+            err,
+        )
+
+
+def test_batches_are_the_whole(folder, model, monkeypatch, capsys):
+    from mercer.cli import reading
+
+    _, whole, _ = told(capsys, "predict", model, folder / "new.csv", "--keep")
+    monkeypatch.setattr(reading, "ROWS", 7)
+    code, pieces, _ = told(capsys, "predict", model, folder / "new.csv", "--keep")
+    assert code == 0
+    head, *rows = whole.splitlines()
+    assert head == "area,age,city,price,large,prediction"
+    again = pieces.splitlines()
+    assert again[0] == head
+    assert len(again) == len(rows) + 1 == 41
+    for a, b in zip(rows, again[1:]):
+        assert a.rsplit(",", 1)[0] == b.rsplit(",", 1)[0]
+        assert float(a.rsplit(",", 1)[1]) == pytest.approx(float(b.rsplit(",", 1)[1]), rel=1e-12)
+    code, out, _ = told(capsys, "predict", model, folder / "new.csv", "--json")
+    assert code == 0
+    assert len(json.loads(out)["predictions"]) == 40
+
+
+def test_evaluate(folder, model, classifier, capsys):
+    code, out, _ = told(capsys, "evaluate", model, folder / "new.csv", "--json")
+    answer = json.loads(out)
+    scores = {score["name"]: score for score in answer["scores"]}
+    assert code == 0
+    assert answer["target"] == "price", "the model remembers its target"
+    assert scores["R²"]["value"] > 0.8
+    low, high = scores["RMSE"]["interval"]
+    assert low < scores["RMSE"]["value"] < high < scores["RMSE"]["guess"]
+    code, out, _ = told(capsys, "evaluate", classifier, folder / "new.csv", "--json")
+    answer = json.loads(out)
+    assert sum(sum(row.values()) for row in answer["confusion"].values()) == 40
+    accuracy = next(s for s in answer["scores"] if s["name"] == "accuracy")["value"]
+    assert accuracy == pytest.approx(sum(answer["confusion"][c][c] for c in ("yes", "no")) / 40)
+    assert accuracy > 0.8
+
+
+def test_probabilities(folder, classifier, capsys):
+    code, out, _ = told(capsys, "predict", classifier, folder / "new.csv", "--proba", "--json")
+    rows = json.loads(out)["predictions"]
+    assert code == 0
+    for row in rows:
+        assert row["p_no"] + row["p_yes"] == pytest.approx(1.0)
+        assert row["prediction"] == ("yes" if row["p_yes"] > row["p_no"] else "no")
+    assert "--proba" in refused(capsys, "predict", classifier, folder / "new.csv", "--interval", "0.9")
+
+
+def test_probabilities_are_for_classes(folder, model, capsys):
+    assert "--interval" in refused(capsys, "predict", model, folder / "new.csv", "--proba")
+    assert "(0, 1)" in refused(capsys, "predict", model, folder / "new.csv", "--interval", "90")
+
+
+def test_explain(folder, model, capsys):
+    code, out, _ = told(capsys, "explain", model)
+    assert code == 0
+    assert "Proof" in out
+    assert "Rows that carry the function" in out
+    answer = json.loads(told(capsys, "explain", model, "--json", "--top", "3")[1])
+    assert answer["proven"]
+    assert len(answer["influential"]) == 3
+    assert answer["sensitivity"]["area"] > answer["sensitivity"]["city"] > 0
+
+
+@pytest.mark.parametrize("name", ["auto", "gp", "svm", "poisson", "nw", "neighbors", "local", "linear"])
+def test_regressions(folder, capsys, name):
+    data = folder / "numbers.csv"
+    houses(60).select("area", "age", (pl.col("price").abs() * 3).round().cast(pl.Int64).alias("count")).write_csv(data)
+    code, out, err = told(
+        capsys, "fit", data, "-t", "count", "--task", "regression", "-m", name, "-o", "none", "--time", "2", "--json"
+    )
+    assert code == 0, err
+    answer = json.loads(out)
+    score = next(s for s in answer["scores"] if s["name"] == "RMSE")
+    assert score["value"] < score["guess"], "better than the mean"
+
+
+@pytest.mark.parametrize("name", ["auto", "ridge", "svm", "nw", "neighbors"])
+def test_classifications_of_a_mixed_table(folder, capsys, name):
+    code, out, err = told(
+        capsys,
+        "fit",
+        folder / "houses.csv",
+        "-t",
+        "large",
+        "--drop",
+        "price",
+        "-m",
+        name,
+        "-o",
+        "none",
+        "--time",
+        "2",
+        "--json",
+    )
+    assert code == 0, err
+    score = next(s for s in json.loads(out)["scores"] if s["name"] == "accuracy")
+    assert score["value"] > score["guess"]
+
+
+def test_tune_gains(folder, capsys):
+    kernel = "Gaussian([9.0, 9.0]).on('area', 'age')"
+    code, out, err = told(capsys, "tune", folder / "houses.csv", "-t", "price", "-k", kernel, "--json")
+    assert code == 0, err
+    answer = json.loads(out)
+    assert answer["value"] < answer["before"]
+    code, out, _ = told(
+        capsys, "fit", folder / "houses.csv", "-t", "price", "-m", "ridge", "-k", answer["kernel"], "-o", "none"
+    )
+    assert code == 0, "the kernel that is told can be given back"
+
+
+def test_held_out_rows_are_not_fitted(folder, capsys):
+    """The score on the held-out rows is that of a model of the other rows: noise is not predicted."""
+    rng = np.random.default_rng(0)
+    data = folder / "noise.csv"
+    pl.DataFrame({"x": rng.normal(size=100), "y": rng.normal(size=100)}).write_csv(data)
+    _, out, _ = told(capsys, "fit", data, "-t", "y", "-m", "ridge", "-k", "Gaussian(0.01)", "-o", "none", "--json")
+    answer = json.loads(out)
+    assert answer["judged_on"] == "20 rows held out"
+    assert answer["scores"][0]["value"] < 0.3
+    _, out, _ = told(
+        capsys, "fit", data, "-t", "y", "-m", "ridge", "-k", "Gaussian(0.5)", "-o", "none", "--json", "--test-size", "0"
+    )
+    assert json.loads(out)["judged_on"] == "leave-one-out"
+
+
+def test_split_parts_the_rows_and_keeps_the_shares_of_classes():
+    from mercer.cli.speaking import Voice
+    from mercer.cli.tables import Problem, split
+
+    y = np.array(["a"] * 90 + ["b"] * 10)
+    for task, targets in (("regression", np.arange(100.0)), ("classification", y)):
+        problem = Problem(None, targets, "y", task, {}, {})
+        train, test = split(problem, 0.2, 0, Voice(quiet=True), asked=True)
+        assert len(test) == 20
+        assert sorted([*train, *test]) == list(range(100)), "each row on one side"
+    assert (y[test] == "b").sum() == 2
+
+
+def test_libsvm(folder, capsys):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3)) * (rng.uniform(size=(60, 3)) < 0.7)
+    y = np.where(X[:, 0] > 0, 1, -1)
+    lines = [f"{t:+d} " + " ".join(f"{k + 1}:{v:.4f}" for k, v in enumerate(x) if v) for t, x in zip(y, X)]
+    data, path = folder / "signs.libsvm", folder / "signs.mercer"
+    data.write_text("\n".join(lines) + "\n")
+    code, _, err = told(capsys, "fit", data, "-m", "svm", "-k", "Gaussian(1.0)", "-o", path)
+    assert code == 0, err
+    code, out, err = told(capsys, "evaluate", path, data, "--json")
+    assert code == 0, err
+    assert next(s for s in json.loads(out)["scores"] if s["name"] == "accuracy")["value"] > 0.85
+    code, out, _ = told(capsys, "predict", path, data)
+    assert set(out.split()) == {"prediction", "-1", "1"}
+
+
+# -- what goes wrong ---------------------------------------------------------------------------------------------------
+
+
+def written(folder: Path, content: str | bytes, name: str = "strange.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "said"),
+    [
+        (b"", "e.csv", "empty"),
+        (b"\n\n \n", "e.csv", "blank"),
+        (b"a,y\n", "e.csv", "header only"),
+        (b"a,y\n1,2\n", "e.csv", "1 row"),
+        (b"a,a,y\n1,2,3\n4,5,6\n", "e.csv", "'a' as columns 1 and 2"),
+        (b"a,b\n1,2\n3,4\n", "e.csv", "must have the target 'y'"),
+        (b"a,Yy\n1,2\n3,4\n", "e.csv", "Did you mean 'Yy'"),
+        (b"a:y\n1:2\n3:4\n5:6\n", "e.csv", "--delimiter"),
+        (b"Once upon a time\nthere was a king, who had\nthree daughters and no table\n", "e.csv", "--delimiter"),
+        (b"a,y\n1,2\n2,\n3,4\n4,NA\n", "e.csv", "2 rows without one: 2, 4"),
+        (b"a,y\n1,\n2,\n", "e.csv", "none at all"),
+        (b"a,y\n1,5\n2,5\n3,5\n", "e.csv", "different values"),
+        (b"a,y\n7,1\n7,2\n7,3\n", "e.csv", "differs between rows"),
+        (b"a,y\n1,2\n1,2,3\n4,5\n6,7\n8,9\n", "e.csv", "3 in line 3"),
+        (b"a,y\n" + b"".join(b"%d,word%d\n" % (k, k) for k in range(30)), "e.csv", "30 different texts"),
+        (b"PK\x03\x04rest of it", "e.csv", "ZIP"),
+        (b"PK\x03\x04rest of it", "e.xlsx", "spreadsheet"),
+        (b"\x89PNG\r\n\x1a\n", "e.csv", "picture"),
+        (b"\x80\x04\x95abc", "e.parquet", "pickle"),
+        (b"%PDF-1.7", "e.csv", "PDF"),
+        (b"<!DOCTYPE html><html>", "e.csv", "web page"),
+        (b"PAR1 but nothing else", "e.parquet", "PARQUET"),
+        (b"\x1f\x8b\x08\x00 cut", "e.csv.gz", "cut off"),
+        (gzip.compress(b"a,y\n1,2\n" * 2000)[:40], "e.csv.gz", "cut off"),
+        (b"abc\x00\x01\x02def", "e.csv", "binary"),
+        (b"{\"a\": 1, \"y\": 2}\n{\"a\": oops}\n", "e.jsonl", "JSON"),
+    ],
+)  # fmt: skip
+def test_bad_files_are_refused_in_one_line(tmp_path, capsys, content, name, said):
+    path = written(tmp_path, content, name)
+    out = tmp_path / "m.mercer"
+    assert said in refused(capsys, "fit", path, "-t", "y", "-o", out)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [name], "nothing half-written"
+
+
+def test_paths_that_do_not_work(folder, model, tmp_path, capsys):
+    data = folder / "houses.csv"
+    assert f"Did you mean {data}" in refused(capsys, "fit", folder / "house.csv", "-t", "price")
+    assert "folder" in refused(capsys, "fit", folder, "-t", "price")
+    assert "no folder" in refused(capsys, "fit", data, "-t", "price", "-o", tmp_path / "no" / "m.mercer")
+    assert "no folder" in refused(
+        capsys, "fit", data, "-t", "price", "-o", "none", "--report", tmp_path / "no" / "r.html"
+    )
+    assert "no folder" in refused(capsys, "predict", model, folder / "new.csv", "-o", tmp_path / "no" / "p.csv")
+    assert ".parquet" in refused(capsys, "predict", model, folder / "new.csv", "-o", tmp_path / "p.doc")
+    assert "model file" in refused(capsys, "predict", folder / "new.csv", folder / "new.csv")
+    assert "model comes first" in refused(capsys, "fit", model, "-t", "price")
+    assert not list(tmp_path.iterdir())
+
+
+def test_bad_options(folder, capsys):
+    data = folder / "houses.csv"
+    for arguments, said in (
+        (["-m", "forest"], "ridge"),
+        (["-m", "logistic"], "one of"),
+        (["--time", "-1"], "--time"),
+        (["--test-size", "1.5"], "--test-size"),
+        (["--task", "clustering"], "--task"),
+        (["--drop", "aera"], "Did you mean 'area'"),
+        (["-k", "Gaussian(1.0"], "1.0"),
+        (["-k", "Epanechnikov(1.0)"], "kernel"),
+        (["--delimiter", ";;"], "one character"),
+        (["--encoding", "klingon"], "klingon"),
+        (["--format", "doc"], "format"),
+        (["--centers", "0"], "--centers"),
+    ):
+        assert said in refused(capsys, "fit", data, "-t", "price", "-o", "none", *arguments), arguments
+
+
+def test_new_rows_that_do_not_fit(folder, model, capsys):
+    line = refused(capsys, "predict", model, folder / "bad.csv", "-o", folder / "bad_out.csv")
+    assert "'area'" in line
+    assert "'large' in row 2" in line
+    assert not (folder / "bad_out.csv").exists()
+    path = written(folder, "Area,age,city\n1,2,Rome\n", "case.csv")
+    assert "Did you mean 'Area'" in refused(capsys, "predict", model, path)
+    unseen = written(folder, "area,age,city\n1,2,Atlantis\n1,2,Rome\n", "unseen.csv")
+    code, out, _ = told(capsys, "predict", model, unseen)
+    assert code == 0, "a new category is no error"
+    assert len(out.splitlines()) == 3
+
+
+def test_decisions_are_told(tmp_path, capsys):
+    def notes(content, *arguments):
+        path = written(tmp_path, content)
+        code, out, err = told(capsys, "fit", path, "-t", "y", "-m", "ridge", "-o", "none", "--json", *arguments)
+        assert code == 0, err
+        answer = json.loads(out)
+        return " | ".join(answer.get("notes", [])), answer
+
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(30, 2)).round(3)
+    rows = [f"{a},{b},x" for a, b in numbers]
+    said, answer = notes("a,y,c\n" + "\n".join(rows))
+    assert "'c'" in said
+    assert answer["left_out"] == {"c": "one and the same value in every row"}
+    said, _ = notes("a;y\n" + "\n".join(f"{a};{b}".replace(".", ",") for a, b in numbers))
+    assert "semicolon" in said
+    assert "decimal comma" in said
+    said, answer = notes("a,y\n" + "\n".join(f"{a},{b}" for a, b in numbers[:-1]) + "\n5,\n", "--drop-missing-target")
+    assert "1 row without a target left out: 30" in said
+    assert answer["rows"] == 29
+    said, answer = notes(b"a,caf\xe9,y\n" + "\n".join(f"{a},M\u00fc,{b}" for a, b in numbers[:15]).encode() + b"\n"
+                         + "\n".join(f"{a},Ca\u00f1,{b}" for a, b in numbers[15:]).encode("latin-1"))  # fmt: skip
+    assert "16 lines are not in UTF-8 (first: line 1)" in said
+    assert "café" in answer["columns"]
+    said, answer = notes("a,y\n" + "\n".join(f"{a if k else '-'},{b}" for k, (a, b) in enumerate(numbers)))
+    assert "'-' in column 'a'" in said
+    assert answer["columns"] == {"a": "Float64"}
+    said, answer = notes(",a,y\n" + "\n".join(f"{k},{a},{b}" for k, (a, b) in enumerate(numbers)))
+    assert "counts the rows" in said
+    assert list(answer["columns"]) == ["a"]
+    said, answer = notes("a   y\n" + "\n".join(f"{a}   {b}" for a, b in numbers))
+    assert "blanks" in said
+    said, answer = notes("\n".join(f"{a},{b}" for a, b in numbers), "-t", "2")
+    assert "no header" in said
+    assert answer["target"] == "column_2"
+    assert answer["rows"] == 30
+
+
+def test_dates_and_truth_survive_the_file(tmp_path):
+    from mercer.cli.reading import batches, read
+
+    path = written(tmp_path, "day,ok,n\n2024-01-03,true,1\n2024-02-05,false,2\n,true,\n")
+    table = read(str(path))
+    assert [str(dtype) for dtype in table.frame.dtypes] == ["Date", "Boolean", "Int64"]
+    columns = {name: str(dtype) for name, dtype in zip(table.frame.columns, table.frame.dtypes)}
+    with batches(str(path), columns) as (tables, _):
+        again = next(tables).frame
+    assert again.equals(table.frame)
+
+
+def test_ten_thousand_columns(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 10_000)).round(2)
+    frame = pl.DataFrame(X, schema=[f"x{k}" for k in range(10_000)], orient="row").with_columns(y=pl.Series(X[:, 0]))
+    frame.write_csv(tmp_path / "wide.csv")
+    code, out, err = told(
+        capsys, "fit", tmp_path / "wide.csv", "-t", "y", "-m", "ridge", "-k", "Gaussian(100.0)", "-o", "none", "--json"
+    )
+    assert code == 0, err
+    assert len(json.loads(out)["columns"]) == 10_000
+
+
+# -- processes ---------------------------------------------------------------------------------------------------------
+
+
+def test_interrupt_leaves_nothing(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame({f"x{k}": rng.normal(size=6000) for k in range(12)})
+    frame.with_columns(y=(pl.col("x0") * pl.col("x1")).sin()).write_csv(tmp_path / "large.csv")
+    process = subprocess.Popen(
+        [*PYTHON, "fit", "large.csv", "-t", "y", "-m", "gp", "-o", "m.mercer", "--report", "r.html"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    time.sleep(6.0)
+    assert process.poll() is None, process.communicate()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "interrupted" in err
+    assert "Traceback" not in err
+    assert out == ""
+    assert [p.name for p in tmp_path.iterdir()] == ["large.csv"]
+
+
+def test_a_reader_that_goes_away(folder, model):
+    big = folder / "big.csv"
+    pl.concat([houses(40)] * 500).write_csv(big)
+    command = " ".join([*PYTHON, "predict", str(model), str(big), "|", "head", "-2"])
+    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, timeout=120)
+    assert done.stdout.startswith("prediction\n")
+    assert len(done.stdout.splitlines()) == 2
+    assert done.stderr == ""
+    assert done.returncode == 0
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is full")
+def test_a_full_disk(folder, model, capsys):
+    assert "space" in refused(capsys, "predict", model, folder / "new.csv", "-o", "/dev/full")
+    code, _, err = told(
+        capsys, "fit", folder / "houses.csv", "-t", "price", "-m", "ridge", "-k", KERNEL, "-o", "/dev/full", "-q"
+    )
+    assert code == 2
+    assert "space" in err
+    with open("/dev/full", "wb") as full:
+        done = shell("predict", model, folder / "new.csv", stdout=full, stderr=subprocess.PIPE, capture_output=False)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_old_predictions_stay_where_new_ones_fail(folder, model, capsys):
+    kept = folder / "kept.csv"
+    kept.write_text("old")
+    refused(capsys, "predict", model, folder / "bad.csv", "-o", kept)
+    assert kept.read_text() == "old"
+    assert not [p for p in folder.iterdir() if p.name.endswith(".part")]
+
+
+# -- the machine -------------------------------------------------------------------------------------------------------
+
+
+def test_doctor_and_bench(capsys):
+    code, out, _ = told(capsys, "doctor", "--json")
+    answer = json.loads(out)
+    assert code == 0
+    assert answer["gflops"] > 0
+    assert answer["blas"]
+    code, out, _ = told(capsys, "bench", "--rows", "200", "--json")
+    answer = json.loads(out)
+    assert code == 0
+    assert answer["steps"][0]["step"] == "Gram matrix"
+    assert answer["difference"] < 1e-8
+    assert "--rows" in refused(capsys, "bench", "--rows", "5")
+
+
+@pytest.mark.skipif("AutoRegressor" not in __import__("mercer").__all__, reason="automatic models are not public yet")
+def test_demo(tmp_path, capsys):
+    code, out, err = told(capsys, "demo", "--out", tmp_path / "d", "--json")
+    assert code == 0, err
+    answer = json.loads(out)
+    for what in ("table", "model", "report", "predictions"):
+        assert Path(answer[what]).stat().st_size > 1000, what
+    assert answer["seconds"] < 60
