@@ -67,7 +67,7 @@ def main() -> None:
                 axis.plot(*path.T, "o-", ms=3, lw=1.2, color=COLORS[solver], label=label)
         axis.plot(*fit("newton", X, y, [0.0, 0.0]).coef_[0], "*", color=INK, ms=13, zorder=4)
         axis.set(title=title, xlabel="w₁", ylabel="w₂", xlim=(-3, 4), ylim=(-3, 2.4))
-        axis.legend(loc="lower left", framealpha=1, edgecolor="white", fontsize=9)
+        axis.legend(loc="upper center", framealpha=1, edgecolor="white", fontsize=9)
 
     best = fit("newton", X, y, starts[0], tol=1e-12).objective_
     for solver, color in COLORS.items():
