@@ -6,6 +6,7 @@ spent. `Forgetron` forgets the oldest example, after it has shrunk all of them s
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,7 +43,67 @@ class Basis(NamedTuple):
     numbers: Matrix
 
 
-class Projectron:
+class Queue(NamedTuple):
+    """What a Forgetron knows: its support vectors, the oldest first.
+
+    Attributes
+    ----------
+    points, rows : the support vectors (None where there are none) and their positions, shape (s,).
+    codes, others : their classes and what had been guessed, shape (s,).
+    coef, sigma : their coefficients, shape (functions, s), and the size of these, shape (s,).
+    numbers : examples seen, mistakes, the largest k(x, x), and what forgetting has cost.
+    """
+
+    points: Points | None
+    rows: Index
+    codes: Index
+    others: Index
+    coef: Matrix
+    sigma: Matrix
+    numbers: Matrix
+
+
+class Budgeted(ABC):
+    """A perceptron whose support set is bounded: what it knows is `learnt`, what it predicts Σ coef k(support, ·)."""
+
+    kernel: Kernel
+    functions: int
+    learnt: Basis | Queue
+    anchor: Points | None
+
+    @property
+    @abstractmethod
+    def coef(self) -> Matrix:
+        """The coefficients of f, shape (s, functions)."""
+
+    @property
+    def seen(self) -> int:
+        return int(self.learnt.numbers[0])
+
+    @property
+    def mistakes(self) -> int:
+        return int(self.learnt.numbers[1])
+
+    @property
+    def rows(self) -> Index:
+        return self.learnt.rows
+
+    def support(self) -> Points | None:
+        return self.learnt.points
+
+    def values(self, points: Points) -> Matrix:
+        """f at m points, shape (m, functions)."""
+        support = self.learnt.points
+        if support is None:
+            return np.zeros((points.n, self.functions))
+        return product(self.kernel, points, support, self.coef)
+
+    def expansion(self) -> Expansion:
+        """f as an element of the Hilbert space."""
+        return expansion(self.kernel, self.support(), self.coef, self.anchor)
+
+
+class Projectron(Budgeted):
     """Projectron++ with a hard budget, in an orthonormal basis of what the support set spans.
 
     With the Cholesky factor L of the support set's Gram matrix, φ(x) = L⁻¹k(x) are the coordinates of x's projection,
@@ -59,6 +120,7 @@ class Projectron:
     """
 
     chunk = 2 * CHUNK
+    learnt: Basis
 
     def __init__(self, kernel: Kernel, classes: int, budget: int, eta: float, averaged: bool) -> None:
         self.kernel, self.functions, self.eta, self.averaged = kernel, functions_of(classes), eta, averaged
@@ -67,19 +129,7 @@ class Projectron:
         self._inverse = np.empty((0, 0))  # of the others, where it is known
         zero = np.zeros((self.functions, budget))
         self.learnt = Basis(None, np.empty(0, dtype=np.int64), zero, zero, np.zeros(4))
-        self.anchor: Points | None = None
-
-    @property
-    def seen(self) -> int:
-        return int(self.learnt.numbers[0])
-
-    @property
-    def mistakes(self) -> int:
-        return int(self.learnt.numbers[1])
-
-    @property
-    def rows(self) -> Index:
-        return self.learnt.rows
+        self.anchor = None
 
     def learn(self, points: Points, codes: Index, rows: Index) -> int:
         """Learn from a chunk of examples, in their order: how many of them were mistakes."""
@@ -103,14 +153,6 @@ class Projectron:
         self.learnt = Basis(support, where, W, late, numbers)
         return int(mistakes)
 
-    def values(self, points: Points) -> Matrix:
-        """f at m points, shape (m, functions)."""
-        support = self.learnt.points
-        return np.zeros((points.n, self.functions)) if support is None else self._sum(points, support)
-
-    def _sum(self, points: Points, support: Points) -> Matrix:
-        return product(self.kernel, points, support, self.coef)
-
     @property
     def coef(self) -> Matrix:
         """The coefficients of f, shape (s, functions)."""
@@ -119,13 +161,6 @@ class Projectron:
         if not s:
             return np.empty((0, self.functions))
         return np.asarray(solve_triangular(self.L[:s, :s], W[:, :s].T, lower=True, trans="T"))
-
-    def support(self) -> Points | None:
-        return self.learnt.points
-
-    def expansion(self) -> Expansion:
-        """f as an element of the Hilbert space."""
-        return expansion(self.kernel, self.support(), self.coef, self.anchor)
 
     def _coordinates(self, points: Points) -> Matrix:
         """φ = L⁻¹k for every point, shape (n, budget), of which those of the support set are filled."""
@@ -157,27 +192,7 @@ class Projectron:
         self.__dict__.update(state)
 
 
-class Queue(NamedTuple):
-    """What a Forgetron knows: its support vectors, the oldest first.
-
-    Attributes
-    ----------
-    points, rows : the support vectors (None where there are none) and their positions, shape (s,).
-    codes, others : their classes and what had been guessed, shape (s,).
-    coef, sigma : their coefficients, shape (functions, s), and the size of these, shape (s,).
-    numbers : examples seen, mistakes, the largest k(x, x), and what forgetting has cost.
-    """
-
-    points: Points | None
-    rows: Index
-    codes: Index
-    others: Index
-    coef: Matrix
-    sigma: Matrix
-    numbers: Matrix
-
-
-class Forgetron:
+class Forgetron(Budgeted):
     """The self-tuned Forgetron: after a mistake beyond the budget all coefficients shrink, and the oldest one goes.
 
     Parameters
@@ -188,24 +203,13 @@ class Forgetron:
     """
 
     chunk = CHUNK
+    learnt: Queue
 
     def __init__(self, kernel: Kernel, classes: int, budget: int) -> None:
         self.kernel, self.functions, self.budget = kernel, functions_of(classes), budget
         none = np.empty(0, dtype=np.int64)
         self.learnt = Queue(None, none, none, none, np.empty((self.functions, 0)), np.empty(0), np.zeros(4))
-        self.anchor: Points | None = None
-
-    @property
-    def seen(self) -> int:
-        return int(self.learnt.numbers[0])
-
-    @property
-    def mistakes(self) -> int:
-        return int(self.learnt.numbers[1])
-
-    @property
-    def rows(self) -> Index:
-        return self.learnt.rows
+        self.anchor = None
 
     def learn(self, points: Points, codes: Index, rows: Index) -> int:
         """Learn from a chunk of examples, in their order: how many of them were mistakes."""
@@ -232,21 +236,7 @@ class Forgetron:
             self.learnt = known._replace(numbers=numbers)
         return int(mistakes)
 
-    def values(self, points: Points) -> Matrix:
-        """f at m points, shape (m, functions)."""
-        support = self.learnt.points
-        if support is None:
-            return np.zeros((points.n, self.functions))
-        return product(self.kernel, points, support, self.coef)
-
     @property
     def coef(self) -> Matrix:
         """The coefficients of f, shape (s, functions)."""
         return np.ascontiguousarray(self.learnt.coef.T)
-
-    def support(self) -> Points | None:
-        return self.learnt.points
-
-    def expansion(self) -> Expansion:
-        """f as an element of the Hilbert space."""
-        return expansion(self.kernel, self.support(), self.coef, self.anchor)
