@@ -497,3 +497,9 @@ def test_masked_targets_text_and_unreachable_parameters_are_refused():
     for cv, words in ((np.zeros(7), "fold label"), (RepeatedKFold(n_splits=4, n_repeats=2), "in several")):
         with pytest.raises(mc.InvalidInput, match=words):
             model.cv_predictions(cv)
+
+
+@pytest.mark.parametrize("wrong", [{"solver": "magic"}, {"n_centers": -1}, {"centers": None}, {"tol": 2.0}])
+def test_parameters_are_checked_also_where_the_solver_does_not_read_them(wrong):
+    with pytest.raises(mc.errors.InvalidInput, match=next(iter(wrong))):
+        mc.KernelRidge(mc.Gaussian(1.0), **wrong).fit([[0.0], [1.0]], [0.0, 1.0])

@@ -19,6 +19,7 @@ from mercer.memory import budget as memory_budget
 from mercer.memory import within
 from mercer.models.base import KernelEstimator, Matrix, penalties
 from mercer.models.smoother import PenalisedSmoother
+from mercer.models.solver_parameters import check_solver_parameters
 from mercer.problems.objective import LeastSquares
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
@@ -103,6 +104,7 @@ class KernelRidge(PenalisedSmoother, KernelEstimator):
         """
         for name in ("tuning_", "path_"):  # of an earlier fit
             self.__dict__.pop(name, None)
+        check_solver_parameters(self, auto.SOLVERS)
         rows = self._training(X, y, sample_weight)
         self._rows, self._intercept = rows, bool(self.fit_intercept)
         self._cache = {}
