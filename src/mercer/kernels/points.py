@@ -207,11 +207,13 @@ def select_columns(X: Any, columns: tuple[int | str, ...]) -> Any:
     """Columns of an array, sparse matrix, data frame or list of records, by position or name."""
     if is_frame(X):
         names = list(X.columns)
-        chosen = []
+        there, chosen = set(names), []
         for column in columns:
-            if isinstance(column, str) and column not in names:
+            if isinstance(column, str) and column not in there:
                 raise InvalidInput(
-                    f"Column {column!r} must exist in the data frame", got=f"columns {names}", advice="Check its name."
+                    f"Column {column!r} must exist in the data frame",
+                    got=f"{len(names)} columns: {', '.join(map(str, names[:12]))}{', …' * (len(names) > 12)}",
+                    advice="Check its name.",
                 )
             if isinstance(column, int) and not -len(names) <= column < len(names):
                 raise _no_such_column(column, len(names))
