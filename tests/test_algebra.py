@@ -223,7 +223,7 @@ def test_composite_kernels_share_products_and_distances(monkeypatch):
 
     calls = []
     original = block.product
-    monkeypatch.setattr(block, "product", lambda *args: (calls.append(1), original(*args))[1])
+    monkeypatch.setattr(block, "product", lambda *args, **how: (calls.append(1), original(*args, **how))[1])
     wide = rng.normal(size=(10, 30))
     (mc.Gaussian(1.0) + mc.Matern(2.0) + mc.RationalQuadratic(1.0) + mc.Gaussian(3.0))(wide)
     assert len(calls) == 1
@@ -269,3 +269,23 @@ def test_whole_numbers_are_whole():
     for bad in (float("inf"), float("nan"), "2", None, 1.5, 0):
         with pytest.raises(mc.RuleBroken):
             mc.Linear() ** bad
+
+
+@pytest.mark.parametrize(
+    "wrap", [mc.exp, lambda k: k + mc.Gaussian(1.0), lambda k: k * k.on(0), lambda k: k.normalize()]
+)
+def test_tags_of_deep_expressions_are_asked_once_per_leaf(wrap, monkeypatch):
+    asked = []
+    monkeypatch.setattr(mc.Matern, "tags", property(lambda self: asked.append(1) or mc.Gaussian(1.0).tags))
+    k = mc.Matern(1.0)
+    for _ in range(3):
+        k = wrap(k)
+    del asked[:]
+    k.tags  # noqa: B018
+    assert len(asked) == repr(k).count("Matern")
+
+
+@pytest.mark.parametrize("kernel", [mc.Linear(), mc.Polynomial(3), mc.Gaussian(3.0), mc.exp(0.1 * mc.Linear())])
+def test_values_do_not_depend_on_whether_both_sides_are_one_array(kernel):
+    X = np.random.default_rng(0).normal(size=(60, 40))
+    assert np.array_equal(mc.Expansion(kernel, X, np.ones(60))(X), mc.Expansion(kernel, X, np.ones(60))(X.copy()))

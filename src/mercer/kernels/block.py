@@ -286,7 +286,7 @@ class Block:
         return out
 
     def _fill_dot(self, out: Array) -> None:
-        product(*self.vectors(), out)
+        product(*self.vectors(), out, symmetric=self.diagonal)
 
     def _fill_sqdist(self, out: Array) -> None:
         c = self.pair.centred()
@@ -303,7 +303,7 @@ class Block:
             if c.plain and self.pair.shared:
                 np.copyto(out, self.dot())
             else:
-                product(x, z, out)
+                product(x, z, out, symmetric=self.diagonal)
             rows = c.x_rows[self.rows], c.z_rows[self.cols]
             _loops.tiles.sqdist_(out, x_norms, z_norms, *rows, CANCELLATION)
         if self.diagonal:
@@ -329,12 +329,14 @@ class Block:
             out[...] = tile
 
 
-def product(x: Any, z: Any, out: Array) -> None:
-    """out = x zᵀ for dense or sparse rows."""
+def product(x: Any, z: Any, out: Array, *, symmetric: bool = False) -> None:
+    """out = x zᵀ for dense or sparse rows: the same bits whether or not both are one array, unless it is `symmetric`."""
     if sp.issparse(x):
         out[...] = (x @ z.T).toarray()
-    else:
-        np.matmul(x, z.T, out=out)
+        return
+    if not symmetric and np.may_share_memory(x, z):  # NumPy would take BLAS's x xᵀ, whose sums have another order
+        z = z.copy()
+    np.matmul(x, z.T, out=out)
 
 
 def _recompute_cancelled(

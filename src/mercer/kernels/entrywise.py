@@ -92,8 +92,9 @@ class Exp(_Entrywise):
         from mercer.kernels.dot import Linear
 
         core = self.inner.kernel if isinstance(self.inner, Scaled) else self.inner
-        universal = isinstance(core, Linear) or self.inner.tags.universal
-        return replace(self.inner.tags, normalised=False, nonnegative=True, finite_rank=False, universal=universal)
+        inner = self.inner.tags
+        universal = isinstance(core, Linear) or inner.universal
+        return replace(inner, normalised=False, nonnegative=True, finite_rank=False, universal=universal)
 
     def proof(self, dim: int | None = None) -> Proof:
         return EXPONENTIAL(self, *premises(self, dim))

@@ -200,8 +200,8 @@ class Product(_Product, Kernel):
 
     @property
     def tags(self) -> Tags:  # type: ignore[override]
-        tags = all_of([part.tags for part in self.parts])
-        return replace(tags, universal=all(part.tags.universal for part in self.parts))
+        parts = [part.tags for part in self.parts]
+        return replace(all_of(parts), universal=all(tags.universal for tags in parts))
 
     def proof(self, dim: int | None = None) -> Proof:
         return PRODUCT(self, *premises(self, dim))
@@ -270,8 +270,8 @@ class Sum(Node, Kernel):
 
     @property
     def tags(self) -> Tags:  # type: ignore[override]
-        tags = all_of([part.tags for part in self.parts])
-        return replace(tags, normalised=False, universal=any(part.tags.universal for part in self.parts))
+        parts = [part.tags for part in self.parts]
+        return replace(all_of(parts), normalised=False, universal=any(tags.universal for tags in parts))
 
     def proof(self, dim: int | None = None) -> Proof:
         return SUM(self, *premises(self, dim))

@@ -224,7 +224,7 @@ class Normalized(Unary):
 
     @property
     def tags(self) -> Tags:  # type: ignore[override]
-        return replace(self.inner.tags, normalised=True, universal=self.inner.tags.universal)
+        return replace(self.inner.tags, normalised=True)
 
     def proof(self, dim: int | None = None) -> Proof:
         condition = "f(x) = 1/√k(x,x), and 0 where k(x,x) = 0"
