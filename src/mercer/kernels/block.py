@@ -330,7 +330,7 @@ class Block:
 
 
 def product(x: Any, z: Any, out: Array, *, symmetric: bool = False) -> None:
-    """out = x zᵀ for dense or sparse rows: the same bits whether or not both are one array, unless it is `symmetric`."""
+    """out = x zᵀ for dense or sparse rows, in the same bits whether or not both are one array, unless `symmetric`."""
     if sp.issparse(x):
         out[...] = (x @ z.T).toarray()
         return
