@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +98,14 @@ def test_frames_of_both_libraries_give_the_same():
     assert (kernel(pd.DataFrame(data)) == kernel(pl.DataFrame(data))).all()
 
 
+@pytest.mark.parametrize("library", [pd, pl])
+def test_gaps_of_a_frame_leave_it_a_frame(library):
+    frame = library.DataFrame({"a": [1.0, None, 2.5], "b": [0.0, 1.0, 2.0]})
+    K = mc.Missing(mc.Gaussian(1.0).on("a") * mc.Gaussian(2.0).on("b"))(frame)
+    assert K[1].tolist() == [0.0, 1.0, 0.0]
+    assert K[0, 2] == pytest.approx(np.exp(-(1.5**2) / 2 - 4.0 / 8))
+
+
 @pytest.mark.parametrize(("like", "match"), [("abc", "list of values"), ([1.0, nan], "present"), (3.0, "list")])
 def test_examples_are_checked(like, match):
     with pytest.raises(mc.InvalidInput, match=match):
@@ -133,10 +142,25 @@ def test_laws_of_additive(kernel):
     assert "gradient" in check_laws(kernel, with_gaps(9, 3, seed=5), with_gaps(6, 3, seed=6))
 
 
+def test_additive_in_single_precision_keeps_what_the_data_has():
+    for rows in ([1e9, 0, 1, 2, nan], [0, 1e9, 2e9, 3e9, nan], [0, 1, 2, 1e7, 1e7 + 1]):
+        X = np.array(rows, dtype=np.float32)[:, None]
+        assert np.abs(mc.Additive(1.0)(X) - additive(X.astype(float), X.astype(float), 1.0)).max() < 1e-6
+
+
 def test_additive_keeps_its_digits_far_from_the_origin():
     X = rng.normal(size=(30, 2))
     assert np.abs(mc.Additive(1.0)(X + 1e8) - mc.Additive(1.0)(X)).max() < 1e-6
     assert np.isfinite(mc.Additive(1e-90)(X * 1e6)).all()
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_widths_are_tuned_in_any_unit(unit):
+    X = rng.normal(size=(60, 2))
+    model = mc.KernelRidge(mc.Additive([0.5, 0.5]), alpha=0.1, tune="loo").fit(X, np.sin(X[:, 0]))
+    scaled = mc.KernelRidge(mc.Additive([0.5 * unit, 0.5]), alpha=0.1, tune="loo").fit(X * [unit, 1.0], np.sin(X[:, 0]))
+    assert scaled.kernel_.sigma[0] == pytest.approx(model.kernel_.sigma[0] * unit, rel=0.01)
+    assert model.kernel_.sigma[1] > 1000  # does not matter
 
 
 def test_additive_refuses():
@@ -174,6 +198,11 @@ CATEGORIES = [["a", "x"], ["b", None], ["a", "y"], [None, "x"], [nan, "x"], ["c"
 def test_laws_of_categorical(kernel):
     obeyed = check_laws(kernel, CATEGORIES, CATEGORIES[1:4])
     assert {"gradient", "logarithm", "enclosure", "expression"} <= set(obeyed)
+
+
+def test_a_missing_category_is_equal_to_itself_in_another_process():
+    column = mc.Categorical(1.0).encode(np.array([["x"], [None]], dtype=object))[0]
+    assert pickle.loads(pickle.dumps(column))[1] == column[1]
 
 
 def test_unseen_and_missing_categories_are_like_themselves_only():
@@ -220,5 +249,8 @@ def test_ngrams_refuse():
             mc.NGrams(n)
     with pytest.raises(mc.InvalidInput, match="int at position 1"):
         mc.NGrams(2)(["a", 3])
+    with pytest.raises(mc.InvalidInput, match="ndarray at position 0"):
+        mc.NGrams(2)(np.zeros((3, 2)))
+    assert mc.NGrams((1, 10**9))(["ab", "b"]).tolist() == [[3.0, 1.0], [1.0, 1.0]]
     with pytest.raises(mc.InvalidInput, match=r"missing value at position 1.*mc\.Missing"):
         mc.NGrams(2)(["a", None])

@@ -96,6 +96,56 @@ def test_what_a_column_is_taken_for(values, role):
     assert roles(frame)["c"] == role
 
 
+@pytest.mark.parametrize(
+    ("column", "role"),
+    [
+        (pd.Series([3, 1, 2, 1, 3]).astype("category"), "category"),  # said to be categories: not numbers
+        (pd.Series([True, False] * 3).astype("category"), "category"),
+        (pd.Series(pd.to_datetime(["2020-01-01", "2021-01-01"] * 3)).astype("category"), "category"),
+        (pd.cut(pd.Series([1.0, 2.0, 3.0, 4.0, 9.0]), 3), "ordered"),
+        (pd.Series([datetime.timedelta(hours=h) for h in (1, 5, 9, 2)], dtype=object), "number"),
+        (pd.Series([np.str_("a"), np.str_("b")] * 3, dtype=object), "category"),
+        (pd.Series(["a", 1, 2.5, None] * 3, dtype=object), "category"),
+        (pl.Series(["a", "b", None]).cast(pl.Categorical), "category"),
+        (pl.Series(["a", "b", None]).cast(pl.Enum(["b", "a"])), "category"),
+        (pl.Series([datetime.timedelta(hours=h) for h in (1, 5, 9)]), "number"),
+        (pl.Series([[1, 2], [2, 3], [2, 3]], dtype=pl.Array(pl.Int64, 2)), "tokens"),
+        (pl.Series([1, 3, 2, None], dtype=pl.Decimal(9, 2)), "number"),
+    ],
+)
+def test_what_a_data_type_says(column, role):
+    frame = column.to_frame("c") if isinstance(column, pd.Series) else pl.DataFrame({"c": column})
+    assert roles(frame) == {"c": role}
+    K = mc.table_kernel(frame)(frame)
+    assert np.linalg.eigvalsh(K)[0] > -1e-12
+
+
+@pytest.mark.parametrize(
+    ("column", "match"),
+    [
+        (["0.25", "1,5", "-3"], r"numbers as texts, such as '-3'.*to_numeric.*roles=\{'c': 'category'\}"),
+        ([*map(str, np.arange(30) / 7), "n/a"], "numbers as texts"),
+        ([10**400, 1, 2], r"Column 'c' must hold numbers, got 10000.*… in row 0"),
+        ([1e300, 2e300, 4e300], "Column 'c' must spread between 1e-90 and 1e90"),
+        ([1j, 2j], "Column 'c' must hold single real values, got dtype complex128"),
+        ([b"a", b"b"], "got values of type bytes"),
+        ([datetime.time(3), datetime.time(4)], "got values of type time"),
+        (pl.Series([{"a": 1}, {"a": 2}]), r"Column 'c' must hold single real values, got dtype Struct"),
+        (pl.Series([1, 2], dtype=pl.Int128), "Column 'c' must hold what NumPy can hold, got dtype Int128"),
+        (np.array([1.0, np.inf]), "Column 'c' must be finite, got infinity in row 1"),
+    ],
+)
+def test_columns_that_are_refused_by_name(column, match):
+    frame = pl.DataFrame({"c": column}) if isinstance(column, pl.Series) else pd.DataFrame({"c": column})
+    with pytest.raises(mc.InvalidInput, match=match):
+        mc.table_kernel(frame)
+
+
+def test_numbers_as_texts_can_be_names():
+    frame = pd.DataFrame({"version": ["1.0", "1.1", "1.0", "2.0"]})
+    assert roles(frame, roles={"version": "category"}) == {"version": "category"}
+
+
 def test_an_identifier_by_its_name():
     values = np.random.default_rng(0).permutation(10**6)[:50].tolist()
     frame = pd.DataFrame({"customer_id": values, "IDpol": values, "price": values, "idea": values})
@@ -152,6 +202,7 @@ def test_the_kernel_is_proven_and_obeys_the_laws(frame, missing):
     assert kernel.proof().valid
     K = kernel(frame)
     assert np.linalg.eigvalsh(K)[0] > -1e-12 * len(K)
+    assert mc.check(kernel, frame).psd
     assert np.abs(K[:9, 5:] - kernel(frame[:9], frame[5:])).max() < 1e-12
     if missing == "own" and frame is PANDAS:
         obeyed = check_laws(kernel, frame[:9], frame[5:9])
@@ -247,8 +298,10 @@ def test_dates_are_instants_whatever_their_type():
         (lambda f: f.assign(age=["old"] * N), "Column 'age' must hold numbers, got 'old' in row 0"),
         (lambda f: f.assign(age=f["when"]), "Column 'age' must hold numbers"),
         (lambda f: f.assign(age=np.inf), "Column 'age' must be finite, got infinity in row 0"),
-        (lambda f: f.assign(city=1.0), "Column 'city' must hold categories in words, got dtype float64"),
+        (lambda f: f.assign(city=1.0), "Column 'city' must hold categories in words, got 1.0"),
         (lambda f: f.assign(city=pd.Series([3] * N, dtype=object)), "Column 'city' must hold categories in words"),
+        (lambda f: f.assign(city=f["tags"]), "Column 'city' must hold categories in words, got \\['opera"),
+        (lambda f: f.assign(age=f["tags"]), "Column 'age' must hold numbers, got \\["),
         (lambda f: f.assign(member="yes"), "Column 'member' must hold numbers, got 'yes'"),
         (lambda f: f.assign(when=5), "Column 'when' must hold dates"),
         (lambda f: f.assign(when="soon"), "Column 'when' must hold dates, got 'soon'"),
@@ -276,6 +329,42 @@ def test_unseen_categories_are_defined():
     rome = (PANDAS["city"] == "Rome").to_numpy()
     assert np.array_equal(K[:, rome], apart[:, rome])  # as unlike Rome as any other city
     assert np.allclose(KERNEL.diag(new), 1.0)
+
+
+def test_large_whole_numbers_can_be_categories():
+    frame = pd.DataFrame({"who": [2**60, 2**60 + 1, 2**60]})
+    kernel = mc.table_kernel(frame, roles={"who": "category"})
+    far = np.exp(-1.0)
+    assert np.allclose(kernel(frame), [[1, far, 1], [far, 1, far], [1, far, 1]])
+    assert np.allclose(kernel(frame.astype("Int64"), frame.astype(object)), kernel(frame))
+
+
+def test_empty_lists_and_short_texts_are_like_themselves_only():
+    frame = pd.DataFrame({"tags": [["a"], [], ["b"], [], None], "text": ["a", "", "b", "", None]})
+    for column, role in (("tags", "tokens"), ("text", "text")):
+        K = mc.table_kernel(frame[[column]], roles={column: role})(frame)
+        same = np.array([[i == j or {i, j} == {1, 3} for j in range(5)] for i in range(5)])
+        assert np.allclose(K, np.where(same, 1.0, np.exp(-1.0)))
+
+
+def test_levels_that_are_no_words_are_kept_as_text(tmp_path):
+    x = pd.Series(np.random.default_rng(0).normal(size=40))
+    days = pd.Categorical(pd.to_datetime(["2020-01-01", "2021-05-01"] * 20), ordered=True)
+    for column in (pd.cut(x, 4), days):
+        model = mc.KernelRidge(mc.TableKernel()).fit(pd.DataFrame({"level": column}), x)
+        assert all(isinstance(level, str) for level in model.kernel_.ordered[0][1])
+        assert eval(repr(model.kernel_), {}, _PublicNames()) == model.kernel_
+    frame = pd.DataFrame({"level": days})
+    model.save(tmp_path / "days.mercer")
+    assert np.array_equal(mc.load(tmp_path / "days.mercer").predict(frame), model.predict(frame))
+
+
+def test_tables_must_be_in_memory_and_two_dimensional():
+    with pytest.raises(mc.InvalidInput, match=r"LazyFrame. Collect it"):
+        mc.table_kernel(POLARS.lazy())
+    for table in (PANDAS["age"], POLARS["age"], {"age": [1.0, 2.0]}):
+        with pytest.raises(mc.InvalidInput, match=r"A table must be 2-D"):
+            mc.table_kernel(table)
 
 
 def test_missing_values_are_refused_by_name_if_asked():
@@ -350,7 +439,7 @@ def test_names_are_compared_where_the_kernel_does_not_find_them():
     ("frame", "match"),
     [
         (pd.DataFrame({"a": [1, 1, 1], "b": [None] * 3}), "tells rows apart, got 'a': constant; 'b': no value"),
-        (pd.DataFrame({"a": [{"k": 1}, {"k": 2}]}), "Column 'a' must hold numbers, .* got a dict"),
+        (pd.DataFrame({"a": [{"k": 1}, {"k": 2}]}), "Column 'a' must hold numbers, .* got values of type dict"),
         (pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]), "distinct, got 'a' twice"),
         (pd.DataFrame({"a": []}), "rows and columns"),
         (np.zeros((3, 0)), "rows and columns"),

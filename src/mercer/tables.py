@@ -7,7 +7,7 @@ categories, the cosine of n-gram counts for texts, and so on. With d of them the
 
 an exponential of a sum of kernels, normalised: its functions hold the effects of every column and of all of their
 interactions, which weigh the more the larger c is. No column takes more than its share, so neither outliers nor columns
-that do not matter drown the others.
+that do not matter drown the others. Far from all training rows, functions go to their constant: see docs/tables.md.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mercer.errors import InvalidInput
-from mercer.kernels.columns import as_array, read
+from mercer.kernels.columns import as_array, as_level, is_numeric, read
 from mercer.kernels.missing import gaps_of
 from mercer.kernels.points import Array
 
@@ -19,6 +19,7 @@ ROLES = ("number", "ordered", "date", "category", "tokens", "text", "ignore")
 KERNELS = {
     "number": "Additive",
     "ordered": "Additive",
+    "date": "Additive",
     "category": "Categorical",
     "code": "Categorical",
     "tokens": "Intersection",
@@ -26,6 +27,7 @@ KERNELS = {
 }
 PERIODS = {"yearly": 365.2425, "weekly": 7.0, "daily": 1.0}
 ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?)?")
+DECIMAL = re.compile(r"[-+]?(\d+|\d*[.,]\d+)([eE][-+]?\d+)?")
 IDENTIFIER = re.compile(r"(?i:(^|[\W_])(id|uuid|guid|key|index|rowid)($|[\W_\d]))|^ID|[a-z]I[dD]$")
 TIME = re.compile(r"(?i)year|month|week|day|hour|date|time|age")
 
@@ -59,7 +61,7 @@ class Role:
 
 def role_of(name: str, column: Any, given: str | None = None) -> Role:
     """The role of a column: the given one, or the one that its type and values suggest."""
-    A = as_array(column)
+    A = as_array(column, name)
     missing = gaps_of(A)
     dtype = _dtype(column)
     present = A[~missing]
@@ -77,19 +79,25 @@ def role_of(name: str, column: Any, given: str | None = None) -> Role:
         return role("", "no value is present")
     said = given is not None
     kind, why = (_given_kind(given, present), f"said to be a {given}") if given else _kind(name, column, present)
-    if kind in ("", "tokens", "text"):
+    if not kind:
         return role(kind, why)
     levels = _levels(column, present) if kind == "ordered" else ()
-    values = read(column, kind, name, levels)
+    values = read(A, kind, name, levels)
     values = values[~gaps_of(values)]
     different = len(set(values)) if values.dtype == object else len(np.unique(values))
     if different == 1 and not missing.any():
         return role("", "constant")
+    if kind in ("tokens", "text"):
+        return role(kind, why)
     if kind in ("category", "code"):
-        return role(kind, why if said or kind == "code" else f"{different} different values")
+        return role(kind, why if said or kind == "code" else f"{different} different value{'s' * (different > 1)}")
     if different == 1:
-        return role("code" if kind == "number" else "", f"{why}, one value where it is present")
+        return role("code" if kind == "number" else kind, f"{why}, one value where it is present", levels=levels)
     spread = _spread(values)
+    if not 1e-90 < spread < 1e90:
+        raise InvalidInput(
+            f"Column {name!r} must spread between 1e-90 and 1e90", got=f"{spread:.3g}", advice="Change its unit."
+        )
     if kind == "date":
         periods = _periods(values)
         names = ["Additive", *(f"Periodic ({period})" for period in periods)]
@@ -109,8 +117,12 @@ def _dtype(column: Any) -> str:
 
 def _given_kind(role: str, present: Array) -> str:
     """How a column of a given role is read."""
-    in_words = present.dtype.kind == "O" and not all(hasattr(kind, "__float__") for kind in set(map(type, present)))
-    return "code" if role == "category" and not in_words else role
+    return _category(present) if role == "category" else role
+
+
+def _category(present: Array) -> str:
+    """How categories are read: as codes if they are numbers or booleans."""
+    return "code" if all(map(is_numeric, set(map(type, present)))) else "category"
 
 
 def _kind(name: str, column: Any, present: Array) -> tuple[str, str]:
@@ -118,13 +130,15 @@ def _kind(name: str, column: Any, present: Array) -> tuple[str, str]:
     dtype = getattr(column, "dtype", None)
     if getattr(dtype, "ordered", False):
         return "ordered", "ordered categories"
+    if hasattr(dtype, "categories"):
+        return _category(present), "categories"
     if present.dtype.kind == "b":
         return "code", "booleans"
     if present.dtype.kind == "M":
         return "date", "dates"
     if present.dtype.kind in "iufm":
         return _kind_of_numbers(name, present)
-    return _kind_of_objects(name, present, named=hasattr(dtype, "categories"))
+    return _kind_of_objects(name, present)
 
 
 def _kind_of_numbers(name: str, present: Array) -> tuple[str, str]:
@@ -143,7 +157,7 @@ def _kind_of_numbers(name: str, present: Array) -> tuple[str, str]:
     return "number", "numbers"
 
 
-def _kind_of_objects(name: str, present: Array, *, named: bool) -> tuple[str, str]:
+def _kind_of_objects(name: str, present: Array) -> tuple[str, str]:
     kinds = set(map(type, present))
 
     def all_are(*classes: type) -> bool:
@@ -155,16 +169,16 @@ def _kind_of_objects(name: str, present: Array, *, named: bool) -> tuple[str, st
         return "tokens", "lists or sets of tokens"
     if all_are(date):
         return "date", "dates"
-    if not any(issubclass(kind, str) for kind in kinds) and all(hasattr(kind, "__float__") for kind in kinds):
-        return ("code", "categories") if named else _kind_of_numbers(name, present.astype(np.float64))
+    if all(map(is_numeric, kinds)):
+        return _kind_of_numbers(name, read(present, "number", name))
     odd = [kind for kind in kinds if not issubclass(kind, (str, bool, int, float, np.generic, date))]
     if odd:
         raise InvalidInput(
             f"Column {name!r} must hold numbers, dates, categories, texts or lists of tokens",
-            got=f"a {odd[0].__name__}",
+            got=f"values of type {odd[0].__name__}",
             advice=f"Convert it, or leave it out: roles={{{name!r}: 'ignore'}}.",
         )
-    if named or not all_are(str):
+    if not all_are(str):
         return "category", "categories"
     return _kind_of_words(name, len(present), sorted(set(present)))
 
@@ -174,6 +188,13 @@ def _kind_of_words(name: str, n: int, different: list[str]) -> tuple[str, str]:
     some = different[:: -(-len(different) // 1000)]
     if all(map(ISO_DATE.fullmatch, some)) and all(map(ISO_DATE.fullmatch, different)):
         return "date", "ISO dates"
+    decimals = [w for w in some if DECIMAL.fullmatch(w.strip())]
+    if len(decimals) >= 0.9 * len(some) and any(set(w) & set(".,") for w in decimals):
+        raise InvalidInput(
+            f"Column {name!r} must hold numbers, or words",
+            got=f"numbers as texts, such as {decimals[0]!r}",
+            advice=f"Convert it: pandas.to_numeric. If they are names: roles={{{name!r}: 'category'}}.",
+        )
     spaced = sum(" " in w.strip() for w in some) / len(some)
     if len(different) == n and n > 2 and spaced < 0.5:
         if IDENTIFIER.search(name):
@@ -189,8 +210,7 @@ def _kind_of_words(name: str, n: int, different: list[str]) -> tuple[str, str]:
 def _levels(column: Any, present: Array) -> tuple[Any, ...]:
     """The levels of an ordered category: those of its type, else its values in order."""
     known = getattr(getattr(column, "dtype", None), "categories", None)
-    levels = sorted(set(present.tolist())) if known is None else list(known)
-    return tuple(v.item() if isinstance(v, np.generic) else v for v in levels)
+    return tuple(map(as_level, sorted(set(present)) if known is None else known))
 
 
 def _spread(values: Array) -> float:

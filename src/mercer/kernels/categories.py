@@ -12,7 +12,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels.base import Tags
 from mercer.kernels.block import Block
 from mercer.kernels.discrete import Delta, _Categories, _columns
-from mercer.kernels.missing import is_missing
+from mercer.kernels.missing import gaps_of, is_missing
 from mercer.kernels.parameters import positive, show
 from mercer.kernels.points import Array, Points, frame_columns, is_frame
 from mercer.kernels.proof import PRODUCT, SUM, Axiom, Proof
@@ -26,6 +26,9 @@ class _Gap:
 
     def __repr__(self) -> str:
         return "missing"
+
+    def __reduce__(self) -> str:
+        return "GAP"
 
 
 GAP = _Gap()
@@ -118,6 +121,6 @@ def _without_gaps(column: Array) -> Array:
     """The column with GAP for what is missing."""
     if column.dtype.kind in "iub":
         return column
-    out = np.empty(len(column), dtype=object)
-    out[:] = [GAP if is_missing(v) else v for v in column.tolist()]
+    out = column.astype(object)
+    out[gaps_of(column)] = GAP
     return out

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Set
-from datetime import UTC, date, datetime
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Set
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from mercer.kernels.missing import gaps_of
 from mercer.kernels.points import Array, is_frame, object_matrix
 
 DAY = 86_400_000_000  # microseconds
+NO_TOKENS = frozenset({()})
+"""An empty list of tokens: like another one."""
 
 
 class Column(np.ndarray[Any, Any]):
@@ -49,27 +52,34 @@ def tabled(X: Any) -> dict[str, Any]:
     """The columns of a frame by name; those of rows without names are called x0, x1, …"""
     if isinstance(X, Table):
         return {name: X[name] for name in X.columns}
+    if hasattr(X, "collect_schema") and hasattr(X, "collect"):
+        raise InvalidInput("A table must be in memory", got="a LazyFrame", advice="Collect it: frame.collect().")
     if is_frame(X):
         names = [str(name) for name in X.columns]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise InvalidInput("Column names must be distinct", got=f"{twice[0]!r} twice", advice="Rename one.")
-        if hasattr(X, "iloc"):
-            return {name: X.iloc[:, j] for j, name in enumerate(names)}
-        return {name: X[name] for name in names}
+        if len(set(names)) < len(names):
+            twice = Counter(names).most_common(1)[0][0]
+            raise InvalidInput("Column names must be distinct", got=f"{twice!r} twice", advice="Rename one.")
+        return dict(zip(names, (column for _, column in X.items()) if hasattr(X, "items") else X.iter_columns()))
     if sp.issparse(X):
         raise InvalidInput("A table must be dense", got="a sparse matrix", advice="Use a kernel on vectors.")
+    if isinstance(X, Mapping) or len(getattr(X, "shape", (0, 0))) != 2:
+        got = f"shape {X.shape}" if hasattr(X, "shape") else f"a {type(X).__name__}"
+        raise InvalidInput("A table must be 2-D: a frame, or rows", got=got, advice="pandas.DataFrame(X) makes one.")
     A = X if isinstance(X, np.ndarray) else object_matrix(list(X))
-    if A.ndim != 2:
-        raise InvalidInput("A table must be 2-D", got=f"shape {A.shape}", advice="One row per point.")
     return {f"x{j}": A[:, j] for j in range(A.shape[1])}
 
 
-def as_array(column: Any) -> Array:
+def as_array(column: Any, name: str) -> Array:
     """A column of any library as a 1-D array: of numbers, dates or booleans where it is so typed, else of objects."""
-    if getattr(getattr(column, "dtype", None), "tz", None) is not None:
+    dtype = getattr(column, "dtype", None)
+    if getattr(dtype, "tz", None) is not None:
         column = column.dt.tz_convert("UTC").dt.tz_localize(None)  # pandas; Polars converts by itself
-    A = np.asarray(column)
+    try:
+        A = np.asarray(column)
+    except Exception as error:  # of the library that the column is from: it has no such array
+        raise _must(name, "what NumPy can hold", f"dtype {dtype}: {error}", "Cast it, such as to Float64.") from None
+    if A.dtype.kind == "c" or getattr(dtype, "fields", None):
+        raise _must(name, "single real values", f"dtype {dtype}", "Split it into one column for each part.")
     if A.dtype.kind in "US":
         A = A.astype(object)
     if A.ndim > 1:  # a column of lists of equal length
@@ -81,10 +91,10 @@ def as_array(column: Any) -> Array:
 
 def read(column: Any, kind: str, name: str, levels: tuple[Any, ...] = ()) -> Array:
     """A column as what it is said to be, or an error that names it."""
-    A = as_array(column)
+    A = as_array(column, name)
     if gaps_of(A).all():  # a column without values may have any type
         return np.full(len(A), None if kind in ("category", "tokens", "text") else np.nan)
-    return _ranks(A, name, levels) if kind == "ordered" else READERS[kind](A, name)
+    return _ranks(A, levels) if kind == "ordered" else READERS[kind](A, name)
 
 
 def _must(name: str, what: str, got: object, advice: str) -> InvalidType:
@@ -98,7 +108,7 @@ def _values(A: Array) -> Iterator[tuple[int, Any]]:
 
 
 def _numbers(A: Array, name: str) -> Array:
-    advice = "Convert it, or say what it is: roles={...: 'category'}."
+    advice = f"Convert it to what it was when the kernel was made, or make one anew: roles={{{name!r}: 'category'}}."
     if A.dtype.kind in "iufb":
         out = A.astype(np.float64)
     elif A.dtype.kind == "m":
@@ -106,9 +116,10 @@ def _numbers(A: Array, name: str) -> Array:
     elif A.dtype.kind == "O":
         out = np.full(len(A), np.nan)
         for i, value in _values(A):
-            if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
-                raise _must(name, "numbers", f"{value!r} in row {i}", advice)
-            out[i] = float(value)
+            try:
+                out[i] = _number(value)
+            except (TypeError, ValueError, OverflowError):
+                raise _must(name, "numbers", f"{_shown(value)} in row {i}", advice) from None
     else:
         raise _must(name, "numbers", f"dtype {A.dtype}", advice)
     infinite = np.flatnonzero(np.isinf(out))
@@ -119,6 +130,19 @@ def _numbers(A: Array, name: str) -> Array:
     return out
 
 
+def _number(value: Any) -> float:
+    """A number, or a duration in days."""
+    if not is_numeric(type(value)):
+        raise TypeError("not a number")
+    return value / timedelta(days=1) if isinstance(value, timedelta) else float(value)
+
+
+def is_numeric(kind: type) -> bool:
+    """Whether values of this type are numbers or durations."""
+    words = (str, bytes, np.ndarray, np.flexible, np.datetime64, np.timedelta64)
+    return issubclass(kind, timedelta) or (hasattr(kind, "__float__") and not issubclass(kind, words))
+
+
 def _dates(A: Array, name: str) -> Array:
     """Days since 1970-01-01, UTC."""
     if A.dtype.kind == "O":
@@ -127,7 +151,7 @@ def _dates(A: Array, name: str) -> Array:
             try:
                 out[i] = _instant(value)
             except (ValueError, TypeError):
-                raise _must(name, "dates", f"{value!r} in row {i}", "Convert it: pandas.to_datetime.") from None
+                raise _must(name, "dates", f"{_shown(value)} in row {i}", "Convert it: pandas.to_datetime.") from None
         A = out
     if A.dtype.kind != "M":
         raise _must(name, "dates", f"dtype {A.dtype}", "Convert it: pandas.to_datetime.")
@@ -145,30 +169,33 @@ def _instant(value: Any) -> np.datetime64:
     raise TypeError("not a date")
 
 
-def _ranks(A: Array, name: str, levels: tuple[Any, ...]) -> Array:
+def _ranks(A: Array, levels: tuple[Any, ...]) -> Array:
     """The position of every value among the levels; what is no level is missing."""
     rank = {level: float(r) for r, level in enumerate(levels)}
-    try:
-        return np.array([rank.get(v, np.nan) for v in A.tolist()], dtype=np.float64)
-    except TypeError as error:
-        raise _must(name, f"one of {list(levels)}", error, "Check the column.") from None
-
-
-def _categories(A: Array, name: str) -> Array:
-    advice = "Convert it to text, as it was when the kernel was made."
-    if A.dtype.kind != "O":
-        raise _must(name, "categories in words", f"dtype {A.dtype}", advice)
-    gaps = gaps_of(A)
-    out = np.full(len(A), None, dtype=object)
-    out[~gaps] = A[~gaps]
-    kinds = set(map(type, A[~gaps]))
-    if all(hasattr(kind, "__float__") for kind in kinds):
-        raise _must(name, "categories in words", f"numbers such as {A[~gaps][0]!r}", advice)
+    out = np.full(len(A), np.nan)
+    for i, value in _values(_objects(A)):
+        out[i] = rank.get(as_level(value), np.nan)
     return out
 
 
+def as_level(value: Any) -> Any:
+    """A level of an ordered category: a number or a word, for what else it may be (an interval, a date) its text."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return value if isinstance(value, (str, int, float)) else str(value)
+
+
+def _categories(A: Array, name: str) -> Array:
+    gaps, A = gaps_of(A), _objects(A)
+    kinds = set(map(type, A[~gaps]))
+    if all(map(is_numeric, kinds)) or not all(issubclass(kind, Hashable) for kind in kinds):
+        advice = "Convert it to text, as it was when the kernel was made."
+        raise _must(name, "categories in words", f"{_shown(A[~gaps][0])}, among others", advice)
+    return _marked(A)
+
+
 def _codes(A: Array, name: str) -> Array:
-    return _numbers(A, name)
+    numbers = _numbers(A, name)
+    return numbers if A.dtype.kind in "fm" else _marked(_objects(A))  # whole ones may be too large for a float
 
 
 def _tokens(A: Array, name: str) -> Array:
@@ -177,26 +204,38 @@ def _tokens(A: Array, name: str) -> Array:
         if isinstance(value, np.ndarray) or hasattr(value, "to_list"):
             value = value.tolist() if isinstance(value, np.ndarray) else value.to_list()
         if isinstance(value, (str, bytes)) or not isinstance(value, (Set, list, tuple)):
-            raise _must(name, "lists or sets of tokens", f"{value!r} in row {i}", "Split it: text.split().")
+            raise _must(name, "lists or sets of tokens", f"{_shown(value)} in row {i}", "Split it: text.split().")
         try:
-            out[i] = frozenset(value)
+            out[i] = frozenset(value) or NO_TOKENS
         except TypeError as error:
             raise _must(name, "hashable tokens", f"{error} in row {i}", "Use words or numbers.") from None
     return out
 
 
 def _texts(A: Array, name: str) -> Array:
+    """Texts between blanks, so that even an empty one has a run of two characters, which it shares with itself."""
     gaps = gaps_of(A)
-    out = np.full(len(A), None, dtype=object)
-    out[~gaps] = A[~gaps]
-    if not all(issubclass(kind, str) for kind in set(map(type, out[~gaps]))):
-        i = next(i for i in np.flatnonzero(~gaps) if not isinstance(out[i], str))
-        raise _must(name, "texts", f"{out[i]!r} in row {i}", "Convert it: str(value).")
-    return out
+    if not all(issubclass(kind, str) for kind in set(map(type, A[~gaps]))):
+        i, value = next((i, value) for i, value in _values(A) if not isinstance(value, str))
+        raise _must(name, "texts", f"{_shown(value)} in row {i}", "Convert it: str(value).")
+    return np.array([None if gap else f" {text} " for gap, text in zip(gaps, A)], dtype=object)
+
+
+def _marked(A: Array) -> Array:
+    """The same objects, with None for what is missing."""
+    A = A.copy()
+    A[gaps_of(A)] = None
+    return A
 
 
 def _objects(A: Array) -> Array:
-    return A if A.dtype == object else A.astype(object)
+    return A if A.dtype == object else A.astype("M8[us]" if A.dtype.kind == "M" else A.dtype).astype(object)
+
+
+def _shown(value: Any) -> str:
+    """A value, in no more than a line."""
+    text = repr(value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 READERS: dict[str, Callable[[Array, str], Array]] = {

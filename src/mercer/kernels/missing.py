@@ -22,7 +22,7 @@ from mercer.kernels.base import Tags
 from mercer.kernels.block import Block, Pair
 from mercer.kernels.nodes import Unary, premises
 from mercer.kernels.parameters import show
-from mercer.kernels.points import Array, Points, frame_columns, is_frame, object_matrix
+from mercer.kernels.points import Array, Points, frame_columns, is_frame, object_matrix, take
 from mercer.kernels.proof import COMPOSITION, RESCALING, SUM, Axiom, Proof
 
 if TYPE_CHECKING:
@@ -108,9 +108,8 @@ class Present:
         gaps = missing_rows(points)
         if not gaps.any():
             return points.raw
-        A = _matrix(points).copy()
-        A[gaps] = A[int(np.flatnonzero(~gaps)[0])]
-        return A
+        rows = np.where(gaps, np.flatnonzero(~gaps)[0], np.arange(points.n))
+        return take(points.raw if is_frame(points.raw) else _matrix(points), rows)
 
 
 PRESENT = Present()
@@ -172,7 +171,6 @@ class Missing(Unary):
             stationary=inner.stationary and inner.normalised and not self.like,  # ? + t = ?
             normalised=inner.normalised,
             nonnegative=inner.nonnegative,
-            cpd_order=inner.cpd_order,
         )
 
     def touch(self, points: Points) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel, Tags
 from mercer.kernels.block import Block, product
+from mercer.kernels.missing import is_missing
 from mercer.kernels.points import Array, Points, is_frame
 from mercer.kernels.proof import Axiom, Proof
 
@@ -66,7 +67,8 @@ class NGrams(Kernel):
 
     def _counts(self, text: str) -> Counter[str]:
         text = text.casefold() if self.fold else text
-        return Counter(text[i : i + n] for n in self.lengths for i in range(len(text) - n + 1))
+        lengths = range(self.lengths.start, min(self.lengths.stop, len(text) + 1))
+        return Counter(text[i : i + n] for n in lengths for i in range(len(text) - n + 1))
 
     def align(self, x: Any, z: Any) -> tuple[Any, Any]:
         vocabulary: dict[str, int] = {}
@@ -119,7 +121,7 @@ def _strings(X: Any) -> list[Any]:
 
 def _text(s: Any, position: int) -> str:
     if not isinstance(s, str):
-        missing = s is None or s != s
+        missing = is_missing(s)
         raise InvalidInput(
             "Every point must be a text",
             got=f"{'a missing value' if missing else type(s).__name__} at position {position}",

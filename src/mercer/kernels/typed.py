@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from mercer.kernels.nodes import operand
 from mercer.kernels.points import Points
 from mercer.kernels.proof import COMPOSITION, Proof
 from mercer.kernels.views import _Viewed
-
-if TYPE_CHECKING:
-    from mercer.kernels.interval import Interval
 
 KINDS = {
     "numbers": "number",
@@ -58,7 +55,8 @@ class Reading:
 
 
 def _require_columns(names: list[str], there: list[str]) -> None:
-    absent = [name for name in names if name not in there]
+    known = set(there)
+    absent = [name for name in names if name not in known]
     if absent:
         close = {name: get_close_matches(name, there, 1) for name in absent}
         renamed = [f"{name!r} may now be {near[0]!r}" for name, near in close.items() if near]
@@ -119,10 +117,11 @@ class Typed(_Viewed, Kernel):
             ) from None
         self._set(ordered=ordered)
         names = [name for name, _, _ in self._kinds]
-        if len(set(names)) < len(names):
+        known = set(names)
+        if len(known) < len(names):
             raise InvalidInput("A column must be named once", got=names, advice="A column is of one kind.")
         used = {c for node in _nodes(self.kernel) for c in getattr(node, "columns", ())}
-        unknown = [c for c in (*used, *self.complete) if c not in names]
+        unknown = [c for c in (*used, *self.complete) if c not in known]
         if unknown:
             raise InvalidInput(
                 "Every column of the kernel must be of a known kind",
@@ -151,11 +150,6 @@ class Typed(_Viewed, Kernel):
     @property
     def tags(self) -> Tags:  # type: ignore[override]
         return replace(self.inner.tags, radial=False, universal=False, finite_rank=False)
-
-    def enclose(self, x: Any, z: Any) -> Interval:
-        from mercer.kernels.interval import around
-
-        return around(float(self([list(x)], [list(z)])[0, 0]))
 
     def proof(self, dim: int | None = None) -> Proof:
         return COMPOSITION(self.inner, self.inner.proof(None), condition="phi reads each column as what it is")
