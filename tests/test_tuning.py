@@ -738,3 +738,14 @@ def test_random_states():
             tune(model, X, Y, random_state=bad)
     for good in (None, 3, np.int64(3), np.random.default_rng(0), np.random.RandomState(0)):
         assert np.isfinite(tune(model, X, Y, random_state=good, n_restarts=1).tuning_.value)
+
+
+def test_a_factor_inside_of_an_exponential_is_no_variance():
+    """exp(c k) with targets of variance 1e6: c stays about what it was, where a factor of the kernel follows them."""
+    from mercer.tuning.search import ranges
+
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), 1e3 * np.random.default_rng(1).normal(size=(30, 1))
+    k = 2.0 * mc.exp(3.0 * mc.Linear())
+    outer, inner = ranges(k, k.prepare(X), y)
+    assert np.isclose(inner.start, np.log(3.0)) and np.isclose(inner.high - inner.low, np.log(1e4))
+    assert outer.start != np.log(2.0)

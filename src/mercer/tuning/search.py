@@ -23,6 +23,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels import tiling
 from mercer.kernels.base import Kernel, Similarity
 from mercer.kernels.dot import Polynomial
+from mercer.kernels.entrywise import Exp
 from mercer.kernels.nodes import Constant, Product, Scaled, Sum
 from mercer.kernels.points import Points
 from mercer.kernels.radial import ByWidth
@@ -95,27 +96,31 @@ class Tuned:
 
 
 class Slot(NamedTuple):
-    """One free parameter: its name, the node it belongs to, its field and column there, and the points it sees."""
+    """One free parameter: its name, the node it belongs to, its field and column there, and the points it sees.
+
+    `exponent` says whether that node is inside of an exponential, where a factor is no variance.
+    """
 
     name: str
     owner: Similarity
     field: str
     column: int | None
     points: Points
+    exponent: bool
 
 
-def slots(kernel: Similarity, points: Points, prefix: str = "") -> list[Slot]:
+def slots(kernel: Similarity, points: Points, prefix: str = "", exponent: bool = False) -> list[Slot]:
     """The free parameters in the order of `theta`."""
     found = []
     for field, _, mask in kernel._free():
         scalar = np.ndim(getattr(kernel, field)) == 0
         for i in np.flatnonzero(mask):
             name = prefix + (field if scalar else f"{field}[{i}]")
-            found.append(Slot(name, kernel, field, None if scalar else int(i), points))
+            found.append(Slot(name, kernel, field, None if scalar else int(i), points, exponent))
     seen = points.view(kernel._view) if isinstance(kernel, _Viewed) else points
     for name, child in kernel.children.items():
         if isinstance(child, Similarity):
-            found += slots(child, seen, f"{prefix}{name}__")
+            found += slots(child, seen, f"{prefix}{name}__", exponent or isinstance(kernel, Exp))
     return found
 
 
@@ -205,6 +210,8 @@ def ranges(kernel: Similarity, points: Points, y: Matrix) -> list[Range]:
             size = lengths(slot.points)
             if size.largest > 0:
                 low, high = np.log(2 * size.spacing), np.log(2 * size.largest)
+        elif isinstance(owner, (Scaled, Constant)) and slot.exponent:
+            low, high = start - np.log(100.0), start + np.log(100.0)
         elif isinstance(owner, (Scaled, Constant)) and slot.field in ("scale", "c"):
             inner = 1.0 if isinstance(owner, Constant) else _mean_diagonal(owner.kernel, slot.points)
             start = np.log(variance / inner)
