@@ -22,6 +22,7 @@ from sklearn.svm import SVC as PeerSVC
 import mercer as mc
 from mercer import plot
 from mercer.errors import InvalidInput
+from mercer.plot.looks import DARK, LIGHT, amount, legend
 
 mpl.use("agg")
 import matplotlib.pyplot as plt
@@ -373,15 +374,15 @@ def test_a_proof_is_drawn_step_by_step_with_its_equations():
     assert tree.valid
     words = [text.get_text() for text in tree.ax_.texts]
     for equation in ("(6.18)", "(6.16)", "(6.14)", "(6.19)", "(6.1)"):
-        assert equation in words
-    assert words.count("axiom: inner product: phi(x) = x") == 2
+        assert any(equation in word for word in words)
+    assert words.count("axiom: inner product: phi(x) = x [Bishop 2006, (6.1)]") == 2
     low = tree.ax_.get_ylim()[0]
     assert all(text.get_position()[1] > low for text in tree.ax_.texts)
 
 
 def test_what_is_not_proven_is_red_also_where_it_is_hidden():
     tree = plot.ProofTree.from_kernel(2.0 * mc.FromFunction(lambda x, z: 1.0) + mc.exp(mc.Linear()))
-    red = to_rgba("#c0392b")
+    red = to_rgba(LIGHT.red)
 
     def marked(tree):
         return {t.get_text() for t in tree.ax_.texts if to_rgba(t.get_color()) == red and t.get_fontsize() == 10}
@@ -389,7 +390,7 @@ def test_what_is_not_proven_is_red_also_where_it_is_hidden():
     assert not tree.valid
     assert marked(tree) == {"FromFunction(<lambda>)"}
     assert marked(tree.plot(deepest=1)) == {"2.0 * FromFunction(<lambda>)"}
-    assert "by exponential of a kernel (1 step below)" in [t.get_text() for t in tree.ax_.texts]
+    assert "by exponential of a kernel [Bishop 2006, (6.16)] (1 step below)" in [t.get_text() for t in tree.ax_.texts]
     assert "proven" in tree.ax_.get_title()
 
 
@@ -460,7 +461,7 @@ def test_every_picture_in_both_styles_in_given_axes_and_changing_nothing_else(ma
 def test_colours_follow_the_axes_that_are_given():
     _, (night, day) = plt.subplots(1, 2)
     night.set_facecolor("#111111")
-    for ax, blue in ((night, "#6cb2eb"), (day, "#2471a3")):
+    for ax, blue in ((night, DARK.blue), (day, LIGHT.blue)):
         shape = plot.KernelShape.from_kernel(K, ax=ax)
         assert to_hex(shape.ax_.lines[0].get_color()) == blue
 
@@ -582,3 +583,116 @@ def test_extreme_data_is_drawn_without_a_warning():
         assert flat.x[0] < 1.0 < flat.x[-1]
         plot.ValidationCurve.from_estimator(RIDGE, X, y, "alpha", [1.0]).figure_.draw_without_rendering()
         plot.KernelShape.from_kernel(mc.ThinPlate()).figure_.draw_without_rendering()
+
+
+@pytest.mark.parametrize("name", ["a $x^{2$ b", "_hidden", "中文 🎉 ℓ", "long " * 40])
+def test_names_of_data_are_shown_as_they_are(name):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({name: rng.normal(size=40), "b": rng.normal(size=40)})
+    y = np.where(X["b"] > 0, name, "other")
+    surface = plot.DecisionSurface.from_estimator(mc.SVC(mc.Gaussian(1.0)).fit(X, y), X, y)
+    heat = plot.GramHeatMap.from_kernel(mc.Gaussian(1.0), X.to_numpy(), y)
+    bands = plot.RegressionBands.from_estimator(mc.KernelRidge(alpha=0.1).fit(X, X["b"]), X, X["b"])
+    for picture in (surface, heat, bands):
+        text = plot.svg(picture)  # warnings are errors
+        assert name.strip().replace("long ", "")[:3] in text or "long long" in text
+        box = picture.ax_.get_position()
+        assert box.width > 0.4
+        assert box.height > 0.4
+    words = [entry.get_text() for entry in surface.ax_.get_legend().get_texts()]
+    assert any(word.strip().replace("\\", "").startswith(name.strip()[:10]) for word in words)
+
+
+def test_legends_of_many_are_below_the_axes():
+    figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
+    lines = [ax.plot([0, 1], [j, j], label=f"curve number {j}", alpha=0.1, ms=1)[0] for j in range(6)]
+    for handles, below in ((lines[:3], False), (lines, True)):
+        legend(ax, handles)
+        figure.canvas.draw()
+        made = ax.get_legend()
+        box = made.get_window_extent()
+        assert (box.y1 < ax.get_window_extent().y0) == below
+        assert box.x0 > 0
+        assert box.x1 < figure.bbox.x1
+        assert all(handle.get_alpha() >= 0.8 for handle in made.legend_handles)
+
+
+def test_many_classes_are_named_where_they_lead():
+    rng = np.random.default_rng(0)
+    at = np.array([(i, j) for i in range(5) for j in range(4)], dtype=float)
+    y = np.repeat([f"c{k:02d}" for k in range(20)], 6)
+    X = np.repeat(at, 6, axis=0) + 0.1 * rng.normal(size=(120, 2))
+    model = mc.LeastSquaresClassifier(mc.Gaussian(0.7), alpha=0.1).fit(X, y)
+    surface = plot.DecisionSurface.from_estimator(model, X, y)
+    places = {text.get_text(): text.get_position() for text in surface.ax_.texts}
+    assert len(places) > 15
+    assert all(model.predict([place])[0] == label for label, place in places.items())
+    for label, place in places.items():
+        lead = surface.leads[int(label[1:])]
+        i, j = np.abs(surface.y - place[1]).argmin(), np.abs(surface.x - place[0]).argmin()
+        assert lead[i, j] == lead[15:-15, 15:-15].max()
+    assert surface.ax_.get_legend() is None
+
+
+def test_many_points_are_an_image_and_fainter():
+    rng = np.random.default_rng(0)
+    few, many = (plot.Residuals.from_predictions(rng.normal(size=n), rng.normal(size=n)) for n in (20, 5000))
+    small, large = (len(plot.svg(picture)) for picture in (few, many))
+    assert large < 10 * small
+    assert "<image" in plot.svg(many)
+    assert many.ax_.lines[1].get_alpha() < few.ax_.lines[1].get_alpha()
+
+
+def test_colours_of_a_heat_map_are_for_what_differs():
+    K = np.full((50, 50), 0.8) + 0.1 * np.sin(np.add.outer(np.arange(50), np.arange(50)))
+    np.fill_diagonal(K, 1.0)
+    heat = plot.GramHeatMap.from_kernel(mc.Precomputed(K), np.arange(50), order="given")
+    low, high = heat.ax_.images[0].get_clim()
+    assert 0.69 < low < 0.72
+    assert 0.88 < high < 0.91
+
+
+def test_colours_are_told_apart_by_colour_blind_eyes():
+    """Machado et al. (2009) of full severity: no two colours of curves become one."""
+    deuteranopia = [[0.3673, 0.8606, -0.228], [0.2801, 0.6725, 0.0474], [-0.0118, 0.0429, 0.9689]]
+    protanopia = [[0.1523, 1.0526, -0.2049], [0.1145, 0.7863, 0.0992], [-0.0039, -0.0481, 1.052]]
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+
+    def lab(rgb):
+        f = np.cbrt(xyz @ np.clip(rgb, 0, 1) / [0.9505, 1.0, 1.089])
+        return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+    for palette in (LIGHT, DARK):
+        for matrix in map(np.array, (np.eye(3), deuteranopia, protanopia)):
+            linear = [((np.array(mpl.colors.to_rgb(c)) + 0.055) / 1.055) ** 2.4 for c in palette.series[:5]]
+            seen = [lab(matrix @ colour) for colour in linear]
+            assert min(np.linalg.norm(a - b) for i, a in enumerate(seen) for b in seen[:i]) > 9
+
+
+def test_amounts():
+    assert [amount(v) for v in (0.5, 45.0, 346.4, 64466.2, -2360.0, 2e9)] == [
+        "0.500", "45.0", "346", "64,466", "-2,360", "2.00e+09",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: plot.KernelShape.from_kernel(K, ax=3),
+        lambda: plot.KernelShape.from_kernel(K, ax=plt.subplots(1, 2)[1]),
+        lambda: plot.KernelShape.from_kernel(K, reach="far"),
+        lambda: plot.KernelShape.from_kernel(K, at="there"),
+        lambda: plot.KernelShape.from_kernel(K, kind="samples", samples=1.5),
+        lambda: plot.Residuals.from_predictions(["a", "b"], [1.0, 2.0]),
+        lambda: plot.Reliability.from_predictions([0, 1], ["a", "b"]),
+        lambda: plot.Reliability.from_predictions([0, 1], [0.1, 0.2], bins="ten"),
+        lambda: plot.EigenvalueSpectrum.from_kernel(K, np.eye(3), alpha="little"),
+        lambda: plot.LearningCurve.from_estimator(mc.KernelRidge(K), np.eye(9), np.ones(4)),
+        lambda: plot.LearningCurve.from_estimator(mc.KernelRidge(K), np.eye(9), np.ones(9), sizes=["few"]),
+        lambda: plot.LearningCurve.from_estimator(mc.KernelRidge(K), np.eye(9), np.ones(9), repetitions=0),
+        lambda: plot.ValidationCurve.from_estimator(mc.KernelRidge(K), np.eye(9), np.ones(9), "alpha", 3),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_with_what_to_do(draw):
+    with pytest.raises(InvalidInput, match="must"):
+        draw()

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.metrics import r2_score
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss, r2_score, roc_auc_score
 
 import mercer as mc
 from mercer.report import frames
-from mercer.report.scores import judge
+from mercer.report.scores import judge, sensitivities
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -45,12 +45,21 @@ def regression():
     return model, X, y.to_numpy()
 
 
+@pytest.fixture
+def unpictured(monkeypatch):
+    """Without the pictures, which are slow to draw."""
+    monkeypatch.setattr("mercer.report.writing._Page._pictures", lambda self: "")
+
+
 @pytest.fixture(scope="module")
 def written(regression, tmp_path_factory):
+    return _written(regression, tmp_path_factory.mktemp("report"))
+
+
+def _written(regression, folder):
     model, X, y = regression
-    path = tmp_path_factory.mktemp("report") / "report.html"
-    mc.report.write(model, X[:60], y[:60], path, held_out=(X[60:], y[60:]), target="height", command="mercer fit a.csv")
-    return path.read_text()
+    options = {"held_out": (X[60:], y[60:]), "target": "height", "command": "mercer fit a.csv"}
+    return mc.report.write(model, X[:60], y[:60], folder / "report.html", **options).read_text()
 
 
 def test_it_is_a_page_that_needs_nothing_beside_it(written):
@@ -58,8 +67,10 @@ def test_it_is_a_page_that_needs_nothing_beside_it(written):
     parser.feed(written)
     assert parser.open == []
     assert not re.search(r'(src|href)="(?!#|data:)', written)
-    assert "<script" not in written
-    assert "@import" not in written
+    assert not re.search(r"https?:|[\"'(]//|<script|<link|@import|url\((?!#)", written)
+    assert 'lang="en"' in written
+    assert written.count('<svg role="img" aria-label=') == written.count("<figure>") == 6
+    assert "<th>" not in written  # headers say of what: scope
 
 
 def test_scores_are_those_of_the_rows_held_out(regression, written):
@@ -80,19 +91,22 @@ def test_names_of_drawn_parts_are_unique(written):
 def test_the_column_that_matters_comes_first_and_worst_rows_are_worst(regression, written):
     data = written[written.index("<h2>The data") :]
     assert data.index("<td>wide") < data.index("<td>narrow") < data.index("<td>noise")
+    assert data.index(">relied on<") < data.index(">missing<")
     model, X, y = regression
     worst = int(np.abs(y[60:] - model.predict(X[60:])).argmax())
     assert '<h2>Worst predicted rows</h2>\n<div class="wide"><table>' in written
     first = written[written.index("<h2>Worst") :]
-    assert re.search(r'<tbody><tr><td class="n">(\d+)<', first)[1] == str(worst)
+    assert re.search(r'<tbody><tr><td class="n">(\d+)<', first)[1] == str(60 + worst)  # the index of the frame
 
 
 def test_kernel_proof_and_command_are_there(written):
-    assert "Gaussian(sigma=1.5) is a kernel" in written
+    assert "<code>Gaussian(sigma=1.5)</code><span>by f(x)·k(x,z)·f(z)" in written
+    assert '<li class="axiom"><code>Linear()</code>' in written
     assert "mercer fit a.csv" in written
     assert "alpha=0.05" in written
 
 
+@pytest.mark.usefixtures("unpictured")
 def test_fitted_rows_are_admitted(regression, tmp_path):
     model, X, y = regression
     text = mc.report.write(model, X[:60], y[:60], tmp_path / "a.html").read_text()
@@ -101,13 +115,55 @@ def test_fitted_rows_are_admitted(regression, tmp_path):
 
 def test_text_of_the_data_cannot_become_markup(tmp_path):
     rng = np.random.default_rng(1)
-    X = pd.DataFrame({"<script>x</script>": rng.normal(size=40), "b": rng.normal(size=40)})
-    y = np.where(X["b"] > 0, "<b>yes</b>", "no & no")
-    model = mc.LogisticRegression(alpha=0.1).fit(X, y)
-    text = mc.report.write(model, X, y, tmp_path / "a.html", target="<i>t</i>").read_text()
-    assert "<script>x" not in text
-    assert "<b>yes" not in text
-    assert "<i>t" not in text
+    X = pd.DataFrame({"<script>x</script>": rng.normal(size=40), "$b$ <u>": rng.normal(size=40)})
+    X["<em>c"] = np.where(X["$b$ <u>"] > 1, '"><img src=x onerror=alert(1)>', "<script>alert(2)</script>")
+    y = np.where(X["$b$ <u>"] > 0, "<b>yes</b>", "no & no")
+    model = mc.KernelLogisticRegression(mc.table_kernel(X), alpha=0.1).fit(X, y)
+    text = mc.report.write(model, X, y, tmp_path / "a.html", target="<i>t</i>", command="<tt>").read_text()
+    for markup in ("<script", "<b>yes", "<i>", "<u>", "<em>", "<img", "<tt>"):
+        assert markup not in text
+    parser = Balanced()
+    parser.feed(text)
+    assert parser.open == []
+
+
+def test_the_same_report_is_the_same_text(regression, written, tmp_path):
+    assert _written(regression, tmp_path) == written
+
+
+@pytest.mark.usefixtures("unpictured")
+def test_rows_are_named_as_in_their_table(regression, tmp_path):
+    model, X, y = regression
+    held = X[60:].to_numpy(), y[60:]
+    model = mc.KernelRidge(mc.Gaussian(1.5), alpha=0.05).fit(X[:60].to_numpy(), y[:60])
+    worst = int(np.abs(held[1] - model.predict(held[0])).argmax())
+    for rows, name in ((None, worst + 1), (np.arange(30) + 500, worst + 501)):
+        text = mc.report.write(
+            model, X[:60].to_numpy(), y[:60], tmp_path / "a.html", held_out=held, rows=rows
+        ).read_text()
+        assert f'<tbody><tr><td class="n">{name}</td>' in text[text.index("<h2>Worst") :]
+
+
+@pytest.mark.usefixtures("unpictured")
+def test_bad_input_is_refused(regression, tmp_path):
+    model, X, y = regression
+    for bad in ({"held_out": (X[60:], y[:5])}, {"held_out": (X[60:], np.c_[y[60:], y[60:]])}, {"rows": [1, 2]}):
+        with pytest.raises(mc.InvalidInput, match="must hold"):
+            mc.report.write(model, X[:60], y[:60], tmp_path / "a.html", **bad)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("unpictured")
+def test_long_expressions_and_names_are_cut(tmp_path):
+    rng = np.random.default_rng(5)
+    names = [f"a very long name of a column, number {j:03d}, which goes on and on and on" for j in range(90)]
+    X = pd.DataFrame(rng.normal(size=(40, 90)), columns=names)
+    kernel = sum((mc.Gaussian(1.0 + j).on(name) for j, name in enumerate(names)), mc.Linear())
+    model = mc.KernelRidge(kernel, alpha=0.1).fit(X, X[names[0]])
+    text = mc.report.write(model, X, X[names[0]], tmp_path / "a.html").read_text()
+    assert "30 more columns are not shown" in text
+    assert "and 79 more" in text  # premises of the sum
+    assert max(len(cell) for cell in re.findall(r"<td[^>]*>([^<]*)<", text)) < 100
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
@@ -118,30 +174,71 @@ def test_classes_in_frames(frame, tmp_path):
     model = mc.KernelLogisticRegression(mc.Gaussian(1.0), alpha=0.1).fit(X[:50], y[:50])
     text = mc.report.write(model, X[:50], y[:50], tmp_path / "a.html", held_out=(X[50:], y[50:])).read_text()
     assert "accuracy" in text
-    assert "log-loss" in text
+    assert "log loss" in text
     assert text.count("<figure>") >= 4
+    table = text[text.index("<h2>Class by class") : text.index("<h2>The data")]
+    wrong = (model.predict(X[50:]) != y[50:]) & (y[50:] == "same")
+    assert f"other ({wrong.sum()})" in table
 
 
-def test_judgement_knows_the_constant_and_its_interval():
+def test_judgement_knows_a_guess_and_its_interval():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(200, 1))
     y = X[:, 0] + rng.normal(size=200)
     model = mc.Ridge(alpha=1.0).fit(X[:100], y[:100])
-    r2, *_ = judge(model, X[100:], y[100:], y[:100]).scores
+    r2, rmse, mae = judge(model, X[100:], y[100:], y[:100]).scores
     assert r2.low < r2.value < r2.high
-    assert r2.constant == pytest.approx(r2_score(y[100:], np.full(100, y[:100].mean())))
+    assert r2.value == pytest.approx(r2_score(y[100:], model.predict(X[100:])))
+    assert rmse.guess == pytest.approx(np.sqrt(np.mean((y[100:] - y[:100].mean()) ** 2)))
+    assert mae.guess == pytest.approx(np.mean(np.abs(y[100:] - np.median(y[:100]))))
+    elsewhere = judge(model, X[100:], y[100:], y[:100], answers=y[100:] + 1.0)
+    assert [s.value for s in elsewhere.scores[1:]] == pytest.approx([1.0, 1.0])
+
+
+def test_scores_of_classes_are_scikit_learns():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(150, 2))
+    y = np.where(X[:, 0] + rng.normal(size=150) > 0.7, "b", "a")
+    model = mc.KernelLogisticRegression(mc.Gaussian(1.0), alpha=0.1).fit(X[:80], y[:80])
+    Z, z = X[80:], y[80:]
+    P, said = model.predict_proba(Z), model.predict(Z)
+    found = {s.name: s for s in judge(model, Z, z, y[:80]).scores}
+    assert found["accuracy"].value == accuracy_score(z, said)
+    assert found["balanced accuracy"].value == pytest.approx(balanced_accuracy_score(z, said))
+    assert found["log loss"].value == pytest.approx(log_loss(z, P, labels=model.classes_))
+    assert found["area under ROC"].value == pytest.approx(roc_auc_score(z == "b", P[:, 1]))
+    assert found["log loss"].guess == pytest.approx(
+        log_loss(z, np.tile([np.mean(y[:80] == "a"), np.mean(y[:80] == "b")], (70, 1)), labels=["a", "b"])
+    )
+    assert all(s.low < s.value < s.high for s in found.values())
+    p = found["accuracy"].value
+    ends = p + np.array([-1.645, 1.645]) * np.sqrt(p * (1 - p) / 70)
+    assert [found["accuracy"].low, found["accuracy"].high] == pytest.approx(ends, abs=0.02)
 
 
 def test_columns_in_words():
     X = pd.DataFrame(
         {"n": [1.0, np.nan, 3.0], "c": ["x", "x", None], "d": pd.to_datetime(["2020-01-01", None, "2021-01-01"])}
     )
-    number, category, date = frames.described(X)
+    X["p"] = pd.array([1, None, 1], dtype="Int64")
+    number, category, date, nullable = frames.described(X)
+    assert (nullable.kind, nullable.missing) == ("number", 1)
     assert (number.kind, number.missing, number.distinct) == ("number", 1, 2)
     assert (category.kind, category.missing, category.told) == ("category", 1, "x (100 %)")
     assert (date.kind, date.missing) == ("date", 1)
 
 
+def test_columns_are_relied_on_as_much_as_predictions_move():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(500, 3))
+    linear = mc.Ridge(alpha=1e-9).fit(X, 3 * X[:, 0] + X[:, 1])
+    found = sensitivities(linear, X)
+    assert found == pytest.approx(np.sqrt([1.8, 0.2, 0.0]), abs=0.1)  # a shuffled part moves by √2 of its spread
+    sign = mc.LogisticRegression(alpha=0.1).fit(X, X[:, 0] > 0)
+    assert sensitivities(sign, X) == pytest.approx([0.5, 0.0, 0.0], abs=0.1)
+
+
+@pytest.mark.usefixtures("unpictured")
 def test_a_failed_write_leaves_the_old_page(regression, tmp_path, monkeypatch):
     model, X, y = regression
     path = tmp_path / "a.html"
@@ -151,7 +248,7 @@ def test_a_failed_write_leaves_the_old_page(regression, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.replace", full)
-    with pytest.raises(mc.InvalidInput, match="disk full"):
+    with pytest.raises(mc.InvalidInput, match="make room"):
         mc.report.write(model, X[:60], y[:60], path)
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["a.html"]

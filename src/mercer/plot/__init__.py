@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mercer.plot.convergence import Convergence
     from mercer.plot.curves import LearningCurve, TuningPath, ValidationCurve
     from mercer.plot.kernel import KernelShape
-    from mercer.plot.looks import sketch, style, svg
+    from mercer.plot.looks import style, svg
     from mercer.plot.matrix import EigenvalueSpectrum, GramHeatMap
     from mercer.plot.proof import ProofTree
     from mercer.plot.regression import RegressionBands, Residuals
@@ -24,7 +24,7 @@ _HOME = {
     "convergence": "Convergence",
     "curves": "LearningCurve TuningPath ValidationCurve",
     "kernel": "KernelShape",
-    "looks": "sketch style svg",
+    "looks": "style svg",
     "matrix": "EigenvalueSpectrum GramHeatMap",
     "proof": "ProofTree",
     "regression": "RegressionBands Residuals",
@@ -46,7 +46,6 @@ __all__ = [
     "Residuals",
     "TuningPath",
     "ValidationCurve",
-    "sketch",
     "style",
     "svg",
 ]

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
 from mercer.models.calibration import Calibration, calibration
-from mercer.plot.looks import Display, canvas, legend
+from mercer.plot.looks import Display, canvas, legend, numbers, shortened
 
 Matrix = NDArray[np.float64]
 
@@ -60,7 +60,7 @@ class Reliability(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: Any, *, label: Any = None, bins: int = 10, ax: Any = None, **style: Any
+        cls, estimator: Any, X: Any, y: Any, *, label: Any = None, bins: int | None = None, ax: Any = None, **style: Any
     ) -> Self:
         """The probabilities of a fitted classifier on rows that it has not seen.
 
@@ -70,7 +70,7 @@ class Reliability(Display):
         X, y : rows and their classes.
         label : the class whose probability is looked at. By default the second of two classes; of more, whether the
             predicted class is the true one.
-        bins : how many, of equally many rows each.
+        bins : how many, of equally many rows each; by default ten, and fewer of less than 200 rows.
         ax : axes to draw in; by default new ones.
         style : as for `plot`.
         """
@@ -100,7 +100,7 @@ class Reliability(Display):
                     got=repr(label),
                     advice="Check its type.",
                 )
-            p, happened, what = P[:, at[0]], truth == label, f"the class is {label}"
+            p, happened, what = P[:, at[0]], truth == label, f"the class is {shortened(str(label), 40)}"
         return cls.from_predictions(happened, p, bins=bins, what=what, ax=ax, **style)
 
     @classmethod
@@ -109,21 +109,22 @@ class Reliability(Display):
         happened: Any,
         probabilities: Any,
         *,
-        bins: int = 10,
+        bins: int | None = None,
         what: str = "it happens",
         ax: Any = None,
         **style: Any,
     ) -> Self:
         """Probabilities of any origin, shape (n,), and whether it happened."""
-        p, hit = np.asarray(probabilities, dtype=np.float64).ravel(), np.asarray(happened).ravel()
+        p, hit = numbers(probabilities, "Probabilities").ravel(), np.asarray(happened).ravel()
         if len(p) != len(hit) or not len(p) or not ((p >= 0) & (p <= 1)).all() or not np.isin(hit, (0, 1)).all():
             raise InvalidInput(
                 "There must be as many probabilities in [0, 1] as outcomes 0 or 1",
                 got=f"{len(p)} and {len(hit)}",
                 advice="Check both.",
             )
-        if bins < 1:
-            raise InvalidInput("`bins` must be ≥ 1", got=repr(bins), advice="Such as 10.")
+        bins = int(np.clip(len(p) // 20, 2, 10)) if bins is None else bins
+        if not isinstance(bins, (int, np.integer)) or bins < 1:
+            raise InvalidInput("`bins` must be a whole number ≥ 1", got=repr(bins), advice="Such as 10.")
         hit = hit.astype(bool)
         place = (bins * (rankdata(p) - 0.5) / len(p)).astype(np.int64)  # equal probabilities stay together
         every = np.bincount(place)
@@ -139,7 +140,7 @@ class Reliability(Display):
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> Self:
         """Draw it in these axes, or in new ones: bars below say where the probabilities are."""
-        with canvas(ax, (6.0, 5.0)) as (ax, palette):
+        with canvas(ax, (6.0, 5.2)) as (ax, palette):
             heights, edges = np.histogram(self.probabilities, bins=25, range=(0.0, 1.0))
             ax.bar(
                 edges[:-1], 0.12 * heights / heights.max(), width=np.diff(edges), align="edge", color=palette.grey,
@@ -159,7 +160,7 @@ class Reliability(Display):
             ax.set(xlabel=f"probability that {self.what}")
             words = f"calibration error {self.error:.3f}, Brier score {self.brier:.3f}"
             ax.set_title(words if title is None else title)
-            legend(ax, loc="upper left")
+            legend(ax, below=True)
         return self._drawn(ax)
 
 
@@ -242,6 +243,6 @@ class Coverage(Display):
                 if some.any():
                     ax.plot(self.coverages[some], self.observed[some], "o", color=colour, ms=6, label=word, zorder=4)
             ax.set(xlabel="promised coverage", ylabel="share of targets inside", xlim=(0, 1.02), ylim=(0, 1.02))
-            ax.set_title(f"{self.n} targets: {self.verdict.partition(':')[0]}" if title is None else title)
+            ax.set_title(f"{self.n:,} targets: {self.verdict.partition(':')[0]}" if title is None else title)
             legend(ax, loc="upper left")
         return self._drawn(ax)

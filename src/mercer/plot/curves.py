@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.errors import InvalidInput
 from mercer.kernels.points import length, take
 from mercer.models.tune_margin import MarginGrid
-from mercer.plot.looks import Display, Palette, canvas, legend, shortened
+from mercer.plot.looks import Display, Palette, canvas, legend, numbers, shortened
 from mercer.tuning.grid import Grid
 from mercer.tuning.loo import AlphaPath
 from mercer.tuning.search import brief
@@ -24,6 +24,7 @@ Matrix = NDArray[np.float64]
 
 WIDE = 20.0
 """Values of which the largest is so many times the least are drawn on a logarithmic axis."""
+MARKS = "osD^vP"
 NAMED = 6
 """Curves that a legend can name."""
 
@@ -88,7 +89,14 @@ class LearningCurve(Display):
         """
         n = length(X)
         closed = _closed(estimator, by, scoring)
-        given = np.geomspace(0.05, 1.0, 8) if sizes is None else np.asarray(sizes)
+        if length(y) != n or not isinstance(repetitions, (int, np.integer)) or repetitions < 1:
+            raise InvalidInput(
+                "y must hold one target per row, and `repetitions` be a whole number ≥ 1",
+                got=f"{length(y)} for {n} rows, and {repetitions!r}",
+                advice="Check them.",
+            )
+        given = np.geomspace(0.05, 1.0, 8) if sizes is None else np.atleast_1d(np.asarray(sizes))
+        given = given if given.dtype.kind in "iu" else numbers(given, "`sizes`")
         share = given.dtype.kind == "f" and (given <= 1).all()
         most = n
         if not closed:
@@ -192,9 +200,9 @@ class ValidationCurve(Display):
         ax : axes to draw in; by default new ones.
         style : as for `plot`.
         """
-        tried = list(values)
+        tried = list(values) if np.iterable(values) else []
         if not tried:
-            raise InvalidInput("`values` must hold some to try", got="none", advice="Such as [0.1, 1.0, 10.0].")
+            raise InvalidInput("`values` must hold some to try", got=repr(values), advice="Such as [0.1, 1.0, 10.0].")
         if name not in estimator.get_params():
             known = ", ".join(key for key, value in estimator.get_params().items() if np.ndim(value) == 0)
             raise InvalidInput(
@@ -336,8 +344,8 @@ class TuningPath(Display):
                 if many and i in chosen:
                     colour = palette.blue
                 ax.plot(
-                    self.x, row, marker="o" if len(self.x) <= 25 else None, ms=4, color=colour, label=label,
-                    lw=1.8 if not many or i in chosen else 0.9, zorder=3 if i in chosen else 2,
+                    self.x, row, marker=MARKS[i % len(MARKS)] if len(self.x) <= 25 else None, ms=4, color=colour,
+                    label=label, lw=1.8 if not many or i in chosen else 0.9, zorder=3 if i in chosen else 2,
                 )  # fmt: skip
             for k, (_, x, value) in enumerate(self.best if len(self.best) <= NAMED else []):
                 label = f"chosen: {self.name} = {x:.3g}" if not k else None

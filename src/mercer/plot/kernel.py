@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
-from mercer.plot.looks import Display, Palette, beside, canvas, legend, shortened
+from mercer.plot.looks import Display, Palette, beside, canvas, legend, numbers, shortened
 from mercer.tuning.search import brief
 
 Matrix = NDArray[np.float64]
@@ -104,7 +104,7 @@ class KernelShape(Display):
                 "Several kernels are shown by distance only", got=f"{len(several)}, kind={kind!r}", advice="Draw each."
             )
         z = _origin(several[0], at, 2 if kind == "map" else 1, still)
-        if reach is not None and not (np.isfinite(reach) and reach > 0):
+        if reach is not None and not 0 < float(numbers(reach, "`reach`")) < np.inf:
             raise InvalidInput("`reach` must be > 0", got=repr(reach), advice="Or leave it out.")
         far = float(reach) if reach is not None else float(np.median([_faded(one, z) for one in several]))
         labels = [brief(one) for one in several]
@@ -157,7 +157,7 @@ class KernelShape(Display):
             interpolation="bilinear",
         )  # fmt: skip
         levels = np.linspace(-cut, cut, 9) if signed else np.linspace(0.0, cut, 6)[1:-1]
-        ax.contour(self.x, self._up, self.values, levels=levels, colors=palette.ink, linewidths=0.5, alpha=0.5)
+        ax.contour(self.x, self._up, self.values, levels=levels, colors=palette.grey, linewidths=0.6)
         beside(ax, picture, "k(x, z)")
         z = f"({self.at[0]:.3g}, {self.at[1]:.3g})"
         ax.plot(
@@ -192,7 +192,7 @@ def _require_vectors(kernel: Any) -> None:
 def _origin(kernel: Any, at: Any, fewest: int, still: bool) -> Matrix:
     """z with as many columns as the kernel needs."""
     if at is not None:
-        z = np.atleast_1d(np.asarray(at, dtype=np.float64))
+        z = np.atleast_1d(numbers(at, "`at`"))
         if z.ndim != 1 or len(z) < fewest or not np.isfinite(z).all():
             raise InvalidInput(
                 f"`at` must be a vector of at least {fewest} finite numbers", got=repr(at), advice="Such as (1.0, 0.5)."
@@ -241,8 +241,8 @@ def _faded(kernel: Similarity, z: Matrix) -> float:
 
 def _drawn(kernel: Any, line: Matrix, samples: int, random_state: int | None) -> tuple[Matrix, Matrix]:
     """Functions of the Gaussian process with this covariance, and its standard deviation."""
-    if samples < 1:
-        raise InvalidInput("`samples` must be ≥ 1", got=repr(samples), advice="Such as 5.")
+    if not isinstance(samples, (int, np.integer)) or samples < 1:
+        raise InvalidInput("`samples` must be a whole number ≥ 1", got=repr(samples), advice="Such as 5.")
     K = np.asarray(kernel(line), dtype=np.float64)
     values, vectors = np.linalg.eigh(K)
     if values[0] < -1e-8 * max(values[-1], 0.0) - 1e-300:

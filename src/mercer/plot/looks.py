@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+import re
+import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
 
@@ -16,6 +21,14 @@ SIZE = (6.0, 4.0)
 DOTS = 100
 PAD = 0.08
 """Inches around everything."""
+SHARE = 0.75
+"""Of its place in the figure that axes have for themselves."""
+INSIDE = 4
+"""Entries up to which a legend has its place in the axes."""
+PIXELS = 2000
+"""Points from which they are drawn as an image, also in vector graphics."""
+ENTRY, LETTER = 0.65, 0.068
+"""Inches of an entry of a legend without its words, and of a letter of those."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +39,8 @@ class Palette:
     ----------
     face, ink : behind everything, and text and axes.
     grey, grid : what is there for reference, and the faint lines behind.
-    red, blue, green, gold, violet : red is what matters most or what is wrong, green what is right.
+    red, blue, green, gold, violet : red is what matters most or what is wrong, green what is right. Colour-blind eyes
+        tell them apart.
     """
 
     name: str
@@ -61,10 +75,10 @@ class Palette:
 
 
 LIGHT = Palette(
-    "light", "#ffffff", "#222222", "#868c93", "#e4e6e8", "#c0392b", "#2471a3", "#1e8449", "#b9770e", "#7d3c98"
+    "light", "#ffffff", "#222222", "#868c93", "#e4e6e8", "#c8371b", "#1f6fb2", "#0b9c80", "#c08a00", "#d070b0"
 )
 DARK = Palette(
-    "dark", "#16191d", "#e6e6e6", "#8d949c", "#2c3138", "#f1796b", "#6cb2eb", "#5cc98a", "#e9b24f", "#c39bd3"
+    "dark", "#16191d", "#e6e6e6", "#8d949c", "#2c3138", "#f1796b", "#6cb2eb", "#3fbf9a", "#f2d06b", "#9a6fd0"
 )
 _PALETTES = {palette.name: palette for palette in (LIGHT, DARK)}
 _current: ContextVar[Palette] = ContextVar("palette", default=LIGHT)
@@ -105,12 +119,13 @@ def style(name: str = "light") -> Iterator[Palette]:
         _current.reset(token)
 
 
-def svg(picture: Any) -> str:
+def svg(picture: Any, *, clear: bool = False) -> str:
     """A picture as SVG, with text as text: the same picture is the same text.
 
     Parameters
     ----------
     picture : a display that was drawn, or a figure of matplotlib.
+    clear : without a ground, for a page of any colour.
 
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -131,28 +146,10 @@ def svg(picture: Any) -> str:
             advice="Such as mc.plot.KernelShape.from_kernel(mc.Gaussian(1.0)).",
         )
     out = io.StringIO()
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "mercer"}):
-        figure.savefig(out, format="svg", metadata={"Date": None})
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "mercer"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # text is text: who reads it has the letters
+        figure.savefig(out, format="svg", metadata={"Date": None}, transparent=clear)
     return out.getvalue()
-
-
-def sketch(draw: Callable[[], Any], name: str = "light") -> str:
-    """What `draw` draws as an <svg> element in a style, for a page; the figure is closed.
-
-    >>> import matplotlib
-    >>> matplotlib.use("agg")
-    >>> import mercer as mc
-    >>> mc.plot.sketch(lambda: mc.plot.KernelShape.from_kernel(mc.Gaussian(1.0)), "dark")[:4]
-    '<svg'
-    """
-    plt = pyplot()
-    with style(name):
-        display = draw()
-        try:
-            text = svg(display)
-        finally:
-            plt.close(display.figure_)
-    return text[text.index("<svg") :]
 
 
 class Display:
@@ -175,6 +172,12 @@ def canvas(ax: Any = None, size: tuple[float, float] = SIZE, *, square: bool = F
     plt = pyplot()
     import matplotlib as mpl
 
+    if ax is not None and not hasattr(ax, "get_facecolor"):
+        raise InvalidInput(
+            "`ax` must be axes of matplotlib",
+            got=type(ax).__name__,
+            advice="Of several axes pass one, such as axes[0].",
+        )
     palette = _current.get() if ax is None else _seen_on(ax)
     with mpl.rc_context(_settings(palette)):
         if ax is None:
@@ -193,16 +196,33 @@ def pyplot() -> Any:
     return plt
 
 
-def legend(ax: Any, handles: Sequence[Any] | None = None, **where: Any) -> None:
-    """Say what is what, where it hides least."""
+def legend(ax: Any, handles: Sequence[Any] | None = None, *, below: bool | None = None, **where: Any) -> None:
+    """Say what is what: where it hides least, or below the axes where there is much to say."""
     found = list(handles) if handles is not None else ax.get_legend_handles_labels()[0]
-    if found:
-        ax.legend(handles=found, **({"loc": "best"} | where))
+    if not found:
+        return
+    if below if below is not None else len(found) > INSIDE:
+        longest = max(len(str(handle.get_label())) for handle in found)
+        wide = ax.figure.get_figwidth() * ax.get_position().width / SHARE
+        rows = -(-len(found) // max(int(wide / (ENTRY + LETTER * longest)), 1))
+        where = {
+            "loc": "upper center",
+            "bbox_to_anchor": (0.5, 0.0),
+            "borderaxespad": 4.6,  # in letters: below the ticks and the name of the axis
+            "ncols": -(-len(found) // rows),
+            "frameon": False,
+        } | where
+    made = ax.legend(handles=found, **({"loc": "best"} | where))
+    for handle in made.legend_handles:  # what is small and faint among many is not alone
+        if hasattr(handle, "set_markersize"):
+            handle.set(markersize=max(handle.get_markersize(), 4.0), alpha=max(handle.get_alpha() or 1.0, 0.8))
+        elif hasattr(handle, "get_sizes"):
+            handle.set_sizes(np.maximum(handle.get_sizes(), 18.0))
 
 
-def beside(ax: Any, picture: Any, label: str) -> None:
+def beside(ax: Any, picture: Any, label: str, **how: Any) -> None:
     """A bar with the values of a colour map."""
-    bar = ax.figure.colorbar(picture, ax=ax, fraction=0.05, pad=0.02)
+    bar = ax.figure.colorbar(picture, ax=ax, fraction=0.05, pad=0.02, **how)
     ink = ax.xaxis.label.get_color()
     bar.set_label(label, color=ink)
     bar.ax.tick_params(color=ink, labelcolor=ink, labelsize=9)
@@ -210,8 +230,44 @@ def beside(ax: Any, picture: Any, label: str) -> None:
 
 
 def shortened(text: str, most: int) -> str:
+    """A text in a picture: its beginning where it is too long, as it is, whatever it means to TeX."""
+    return plain(cut(text, most))
+
+
+def cut(text: str, most: int) -> str:
     """The beginning of a text that is too long, and a sign that there is more."""
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def rounded(text: str) -> str:
+    """Numbers of many digits to four of them."""
+    return re.sub(r"\d+\.\d{4,}(e[+-]\d+)?", lambda found: f"{float(found[0]):.4g}", text)
+
+
+def plain(text: str) -> str:
+    """A text as it is, not as TeX."""
+    return text.replace("$", r"\$")
+
+
+def numbers(values: Any, name: str) -> NDArray[np.float64]:
+    """Values as float64, or an error that names them."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            f"{name} must be numbers", got=cut(repr(values), 80), advice="Check what they hold, and their type."
+        ) from None
+
+
+def dots(n: int) -> dict[str, Any]:
+    """How n points are drawn so that one can be seen and many do not hide what is below them."""
+    share = min(1.0, (200 / max(n, 1)) ** 0.3)
+    return {"ms": max(4.0 * share, 1.6), "mew": 0, "alpha": max(0.8 * share, 0.25), "rasterized": n > PIXELS}
+
+
+def amount(value: float) -> str:
+    """A number in three digits, without an exponent where it can be."""
+    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e7 else f"{value:#.3g}".rstrip(".")
 
 
 def _settings(palette: Palette) -> Any:
@@ -229,6 +285,7 @@ def _settings(palette: Palette) -> Any:
         "axes.linewidth": 0.8, "lines.linewidth": 1.8, "patch.linewidth": 0.8,
         "axes.prop_cycle": cycler(color=palette.series), "axes.unicode_minus": True,
         "legend.frameon": True, "legend.framealpha": 0.9, "legend.facecolor": face, "legend.edgecolor": face,
+        "axes.formatter.limits": (-4, 5),
         "legend.labelcolor": ink, "svg.fonttype": "none", "text.usetex": False,
     }  # fmt: skip
 

@@ -17,13 +17,17 @@ from mercer import gram
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.kernels.points import length, take
-from mercer.plot.looks import Display, beside, canvas, legend, shortened
+from mercer.plot.looks import Display, beside, canvas, legend, numbers, shortened
 from mercer.tuning.search import brief
 
 Matrix = NDArray[np.float64]
 
 OPTIMAL = 400
 """Points up to which the leaves of a hierarchy are put in the best order, which costs their cube."""
+MOSTLY = 0.995
+"""Share of the values beside the diagonal that are below the last colour, and above the first."""
+FEW = 0.02
+"""Share of the eigenvalues that may be lost in rounding without a word."""
 ROUNDING = float(np.finfo(np.float64).eps)
 
 
@@ -110,17 +114,14 @@ class GramHeatMap(Display):
     def plot(self, ax: Any = None, *, title: str | None = None) -> Self:
         """Draw it in these axes, or in new ones."""
         with canvas(ax, (6.0, 5.2), square=True) as (ax, palette):
-            low, high = float(self.K.min()), float(self.K.max())
-            signed = low < -0.02 * max(high, -low)
-            reach = max(high, -low)
-            picture = ax.imshow(
-                self.K, cmap=palette.signs() if signed else palette.amounts(), interpolation="nearest",
-                vmin=-reach if signed else min(low, 0.0), vmax=reach if signed else high,
-            )  # fmt: skip
-            beside(ax, picture, "k(x, z)")
+            low, high, beyond = self._range()
+            colours = palette.signs() if low < 0 else palette.amounts()
+            picture = ax.imshow(self.K, cmap=colours, interpolation="antialiased", vmin=low, vmax=high)
+            beside(ax, picture, "k(x, z)", extend=beyond)
+            width = 1.1 if len(self.labels) <= 12 else 0.4
             for b in self.boundaries[1:-1] - 0.5:
-                ax.axhline(b, color=palette.gold, lw=1.1)
-                ax.axvline(b, color=palette.gold, lw=1.1)
+                ax.axhline(b, color=palette.gold, lw=width)
+                ax.axvline(b, color=palette.gold, lw=width)
             if len(self.labels):
                 middle = (self.boundaries[:-1] + self.boundaries[1:] - 1) / 2
                 words = [shortened(str(label), 14) for label in self.labels]
@@ -134,6 +135,24 @@ class GramHeatMap(Display):
                 spine.set_visible(False)
             ax.set_title(shortened(self.kernel, 58) if title is None else title)
         return self._drawn(ax)
+
+    def _range(self) -> tuple[float, float, str]:
+        """From which to which value colours go, and whether there are values beyond.
+
+        Points are most alike to themselves: the diagonal would leave few colours for what differs.
+        """
+        n = len(self.K)
+        others = self.K[~np.eye(n, dtype=bool)] if n > 1 else self.K.ravel()
+        low, high = (float(end) for end in np.quantile(others, [1 - MOSTLY, MOSTLY]))
+        least, most = float(self.K.min()), float(self.K.max())
+        if least < -0.02 * max(most, -least):
+            high = max(high, -low, np.finfo(np.float64).tiny)
+            low = -high
+        else:
+            low = 0.0 if low < 0.3 * high else low
+            high = high if high > low else max(most, low + 1.0)
+        beyond = (least < low - 1e-9 * high, most > high + 1e-9 * high)
+        return low, high, {(0, 0): "neither", (1, 0): "min", (0, 1): "max", (1, 1): "both"}[beyond]
 
 
 @dataclass(eq=False, repr=False)
@@ -181,7 +200,7 @@ class EigenvalueSpectrum(Display):
         ax : axes to draw in; by default new ones.
         style : as for `plot`.
         """
-        alphas = np.atleast_1d(np.asarray([] if alpha is None else alpha, dtype=np.float64)).ravel()
+        alphas = np.atleast_1d(numbers([] if alpha is None else alpha, "`alpha`")).ravel()
         if not (np.isfinite(alphas) & (alphas > 0)).all():
             raise InvalidInput("`alpha` must be > 0", got=repr(alpha), advice="Leave it out to mark none.")
         if length(X) > most:
@@ -215,10 +234,9 @@ class EigenvalueSpectrum(Display):
             seen = self.eigenvalues > self.floor
             top = float(self.eigenvalues[0]) if self.eigenvalues[0] > 0 else 1.0
             ax.plot(j[seen], self.eigenvalues[seen], "o-" if n <= 60 else "-", color=palette.blue, ms=4, label="λⱼ")
-            noise = ~seen & (self.eigenvalues > 0)
-            if noise.any():
+            if n - seen.sum() > FEW * n:
+                noise = ~seen & (self.eigenvalues > 0)
                 ax.plot(j[noise], self.eigenvalues[noise], ".", color=palette.grey, ms=3)
-            if not seen.all():
                 low = self.floor * 1e-3
                 ax.axhspan(low, self.floor, color=palette.grey, alpha=0.18, lw=0, label="rounding")
                 ax.set_ylim(low, 4 * top)
@@ -231,6 +249,8 @@ class EigenvalueSpectrum(Display):
             ax.set(yscale="log", xlabel="j", ylabel="eigenvalue λⱼ")
             if n > 200:
                 ax.set_xscale("log")
+            else:
+                ax.xaxis.get_major_locator().set_params(integer=True)
             ax.set_title(shortened(self.kernel, 58) if title is None else title)
             legend(ax)
         return self._drawn(ax)
@@ -270,7 +290,10 @@ def _by_class(
     K: Matrix, labels: NDArray[Any], arrange: Callable[[Matrix], NDArray[np.int64]]
 ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int64]]:
     """Classes one after the other, each arranged: positions, classes, and where they begin and end."""
-    classes, number = np.unique(labels, return_inverse=True)
+    try:
+        classes, number = np.unique(labels, return_inverse=True)
+    except TypeError:  # of several kinds: in the order of their names
+        classes, number = np.unique(np.array([str(label) for label in labels]), return_inverse=True)
     parts = []
     for c in range(len(classes)):
         own = np.flatnonzero(number == c)

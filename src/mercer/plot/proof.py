@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from dataclasses import dataclass
 from typing import Any, Self
@@ -13,15 +12,15 @@ from numpy.typing import NDArray
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.kernels.proof import Proof
-from mercer.plot.looks import Display, canvas
+from mercer.plot.looks import Display, canvas, plain, rounded
 
 WIDTH, STEP = 6.0, 0.24
 """Inches, of the picture and of the indentation of premises."""
 CLAIM, RULE, GAP = 0.19, 0.165, 0.16
 """Inches of a line of a claim, of a line below it, and between steps."""
-LETTERS = 0.073, 0.066
+LETTERS = 0.083, 0.068
 """Inches of a letter of either, on average."""
-MOST = 3
+MOST = 2
 """Lines of one claim; what is longer is cut."""
 
 
@@ -131,23 +130,18 @@ class ProofTree(Display):
                 under = y[i] - CLAIM * len(claim)
                 for line, text in enumerate(rule):
                     ax.text(at[i] + 0.14, under - RULE * line, text, va="center", fontsize=8.5, color=colours[kind])
-                if equation := self._equation(shown[i]):
-                    ax.text(WIDTH, y[i], equation, va="center", ha="right", fontsize=9, color=palette.grey)
             verdict = "Every leaf is an axiom: a kernel" if self.valid else "Not proven to be a kernel"
             ax.set_title(verdict if title is None else title, color=palette.green if self.valid else palette.red)
         return self._drawn(ax)
 
     def _words(self, i: int, hidden: int, room: float) -> tuple[list[str], list[str]]:
         """The lines of a claim, and of the rule below it."""
-        claim = textwrap.wrap(self.claims[i], max(int((room - 0.5) / LETTERS[0]), 20)) or [""]
+        claim = textwrap.wrap(rounded(self.claims[i]), max(int(room / LETTERS[0]), 20)) or [""]
         if len(claim) > MOST:
             claim = [*claim[: MOST - 1], claim[MOST - 1] + " …"]
         rule = {"rule": "by ", "axiom": "axiom: ", "unproven": "unproven: "}[self.kinds[i]] + self.rules[i]
-        rule += f"; {self.conditions[i]}" if self.conditions[i] else ""
+        rule += f"; {rounded(self.conditions[i])}" if self.conditions[i] else ""
+        rule += f" [{self.references[i]}]" if self.references[i] else ""
         rule += f" ({hidden} step{'s' * (hidden > 1)} below)" if hidden else ""
-        return claim, textwrap.wrap(rule, max(int(room / LETTERS[1]), 20))
-
-    def _equation(self, i: int) -> str:
-        """The number of an equation, where the reference has one."""
-        found = re.search(r"\([0-9]+\.[0-9]+\)", self.references[i])
-        return found.group() if found else ""
+        lines = textwrap.wrap(rule, max(int(room / LETTERS[1]), 20))
+        return [plain(line) for line in claim], [plain(line) for line in lines]

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.errors import InvalidInput
 from mercer.models.local_regression import LocalRegression
 from mercer.plot.columns import along
-from mercer.plot.looks import Display, Palette, canvas, legend
+from mercer.plot.looks import Display, Palette, amount, canvas, dots, legend, numbers, shortened
 
 Matrix = NDArray[np.float64]
 
@@ -25,6 +25,8 @@ CONFIDENCE = 0.95
 """Of the band of a normal sample."""
 SMOOTHED = 0.5
 """Share of the residuals that the trend looks at around each point."""
+BARS = 60
+"""Of a histogram, at most."""
 FEWEST = 10
 """Residuals that have a trend."""
 
@@ -52,7 +54,7 @@ class RegressionBands(Display):
     >>> model = mc.KernelRidge(mc.Gaussian(1.0), alpha=0.1).fit(X, y)
     >>> bands = mc.plot.RegressionBands.from_estimator(model, X, y, coverage=(0.5, 0.9))
     >>> bands.mean.shape, bands.lower.shape
-    ((300,), (2, 300))
+    ((600,), (2, 600))
     >>> matplotlib.pyplot.close("all")
     """
 
@@ -77,7 +79,7 @@ class RegressionBands(Display):
         at: Any = None,
         coverage: float | Sequence[float] | None = 0.9,
         target: int | None = None,
-        resolution: int = 300,
+        resolution: int = 600,
         ax: Any = None,
         **style: Any,
     ) -> Self:
@@ -105,13 +107,13 @@ class RegressionBands(Display):
                 advice="Of a classifier draw DecisionSurface or Reliability.",
             )
         shown, grid, queries, name = along(X, column, at, resolution)
-        asked = np.sort(np.atleast_1d(np.asarray([] if coverage is None else coverage, dtype=np.float64)))
+        asked = np.sort(np.atleast_1d(numbers([] if coverage is None else coverage, "`coverage`")))
         if asked.ndim != 1 or not ((asked > 0) & (asked < 1)).all():
             raise InvalidInput("`coverage` must be numbers in (0, 1)", got=repr(coverage), advice="Such as 0.9.")
         mean = _one(np.asarray(estimator.predict(queries), dtype=np.float64), target)
         bands = [_interval(estimator, queries, float(c), target) for c in asked]
         ends = np.stack(bands) if bands else np.empty((0, len(grid), 2))
-        truth = None if y is None else _one(np.asarray(y, dtype=np.float64), target)
+        truth = None if y is None else _one(numbers(y, "y"), target)
         if truth is not None and len(truth) != len(shown):
             raise InvalidInput(
                 "y must hold one target per row", got=f"{len(truth)} for {len(shown)} rows", advice="Check both."
@@ -131,13 +133,11 @@ class RegressionBands(Display):
                 ax.fill_between(self.x, self.lower[i], self.upper[i], color=wash, lw=0, label=label, zorder=1)
             ax.plot(self.x, self.mean, color=palette.blue, label="prediction", zorder=3)
             if data and self.points is not None and self.targets is not None:
-                n = len(self.points)
                 label = "data (other columns vary)" if self.moved else "data"
-                ax.plot(
-                    self.points, self.targets, "o", color=palette.ink, ms=3.5 if n < 500 else 2, mew=0,
-                    alpha=0.75 if n < 200 else 0.35, label=label, zorder=2,
-                )  # fmt: skip
-            ax.set(xlabel=self.names[0], ylabel=self.names[1], xlim=(self.x[0], self.x[-1]))
+                look = dots(len(self.points))
+                ax.plot(self.points, self.targets, "o", color=palette.ink, label=label, zorder=2, **look)
+            ax.set(xlabel=shortened(self.names[0], 60), ylabel=shortened(self.names[1], 40))
+            ax.set_xlim(self.x[0], self.x[-1])
             ax.set_title(title or "")
             legend(ax)
         return self._drawn(ax)
@@ -155,6 +155,7 @@ class Residuals(Display):
     quantiles, ordered : of a normal sample, and the sorted residuals in units of their standard deviation, shape (n,).
     lower, upper : where 95 % of normal samples have their i-th largest, shape (n,).
     left_out : whether each prediction is by the model without that row.
+    name : of the target, or "".
     ax_, figure_ : where it was drawn last.
 
     >>> import numpy as np, mercer as mc
@@ -179,6 +180,7 @@ class Residuals(Display):
     lower: Matrix
     upper: Matrix
     left_out: bool = False
+    name: str = ""
 
     @classmethod
     def from_estimator(
@@ -232,12 +234,13 @@ class Residuals(Display):
         kind: str = "fitted",
         target: int | None = None,
         left_out: bool = False,
+        name: str | None = None,
         ax: Any = None,
         **style: Any,
     ) -> Self:
-        """The residuals of predictions of any origin, both of shape (n,)."""
+        """The residuals of predictions of any origin, both of shape (n,); `name` is the target's."""
         _kind(kind)
-        truth, fitted = (_one(np.asarray(a, dtype=np.float64), target) for a in (y, predicted))
+        truth, fitted = (_one(numbers(a, name), target) for a, name in ((y, "y"), (predicted, "Predictions")))
         if truth.shape != fitted.shape or len(truth) < 2 or not np.isfinite(truth - fitted).all():
             raise InvalidInput(
                 "y and predictions must be finite, as many of the one as of the other, and at least two",
@@ -252,7 +255,8 @@ class Residuals(Display):
         ordered = np.sort(r - r.mean()) / (spread if spread > 0 else 1.0)
         grid, trend = _trend(fitted, r)
         quantiles = ndtri((i - 0.375) / (n + 0.25))  # Blom's
-        found = cls(fitted, r, kind, grid, trend, quantiles, ordered, ends[0], ends[1], left_out)
+        name = str(getattr(y, "name", None) or "") if name is None else name
+        found = cls(fitted, r, kind, grid, trend, quantiles, ordered, ends[0], ends[1], left_out, name)
         return found.plot(ax, **style)
 
     def plot(self, ax: Any = None, *, kind: str | None = None, title: str | None = None) -> Self:
@@ -265,15 +269,11 @@ class Residuals(Display):
         return self._drawn(ax)
 
     def _against(self, ax: Any, palette: Palette) -> None:
-        n = len(self.fitted)
         ax.axhline(0.0, color=palette.grey, lw=1, zorder=1)
-        ax.plot(
-            self.fitted, self.residuals, "o", color=palette.blue, ms=4 if n < 500 else 2.5, mew=0,
-            alpha=0.8 if n < 300 else 0.55, zorder=2,
-        )  # fmt: skip
+        ax.plot(self.fitted, self.residuals, "o", color=palette.blue, zorder=2, **dots(len(self.fitted)))
         if len(self.grid):
             ax.plot(self.grid, self.trend, color=palette.red, label="trend", zorder=3)
-        ax.set(xlabel="predicted" + (", the row left out" if self.left_out else ""), ylabel="residual")
+        ax.set(xlabel=f"predicted {shortened(self.name, 40)}".rstrip() + self._how, ylabel="residual")
 
     def _normal(self, ax: Any, palette: Palette) -> None:
         q = self.quantiles
@@ -283,19 +283,27 @@ class Residuals(Display):
         out = (self.ordered < self.lower) | (self.ordered > self.upper)
         for some, colour, word in ((~out, palette.blue, None), (out, palette.red, "outside")):
             if some.any():
-                ax.plot(q[some], self.ordered[some], "o", color=colour, ms=4, mew=0, alpha=0.8, label=word)
+                look = dots(len(q)) | {"alpha": 0.8}
+                ax.plot(q[some], self.ordered[some], "o", color=colour, label=word, **look)
         ax.set(xlabel="quantile of the normal distribution", ylabel="standardised residual")
 
     def _counted(self, ax: Any, palette: Palette) -> None:
         r = self.residuals
-        ax.hist(r, bins="fd" if np.ptp(r) > 0 else 1, density=True, color=palette.blue, alpha=0.55)
+        edges = np.histogram_bin_edges(r, "fd" if np.ptp(r) > 0 else 1)
+        edges = np.linspace(edges[0], edges[-1], min(len(edges), BARS + 1))
+        ax.hist(r, bins=edges, color=palette.blue, alpha=0.55)
         mean, spread = r.mean(), r.std(ddof=1)
         if spread > 0:
             at = np.linspace(r.min(), r.max(), 200)
             normal = np.exp(-0.5 * ((at - mean) / spread) ** 2) / (spread * np.sqrt(2 * np.pi))
-            ax.plot(at, normal, color=palette.red, label=f"normal, mean {mean:.2g}, std {spread:.2g}")
+            normal *= len(r) * (edges[1] - edges[0])
+            ax.plot(at, normal, color=palette.red, label=f"normal, mean {amount(mean)}, std {amount(spread)}")
         ax.axvline(0.0, color=palette.grey, lw=1)
-        ax.set(xlabel="residual" + (", the row left out" if self.left_out else ""), ylabel="density")
+        ax.set(xlabel=f"residual{self._how}", ylabel="rows")
+
+    @property
+    def _how(self) -> str:
+        return ", the row left out" if self.left_out else ""
 
 
 def _kind(kind: str) -> str:

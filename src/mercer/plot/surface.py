@@ -13,7 +13,8 @@ from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
-from mercer.plot.looks import Palette, canvas
+from mercer.plot.looks import PIXELS, Display, Palette, canvas, shortened
+from mercer.plot.looks import legend as say
 
 Matrix = NDArray[np.float64]
 
@@ -21,16 +22,18 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F
 """Okabe and Ito's, which colour-blind eyes tell apart."""
 BRIGHT = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#D55E00", "#4A90C2", "#A0A0A0")
 """The same in an order, and with changes, that dark pictures need."""
-MARKERS = "osD^vP*X<>"
+MARKERS = "osD^vPX<>h"
 """So that black-and-white prints do too."""
 FILL = 0.16
 """How opaque regions are: light, so that points stand out."""
+NAMED = 16
+"""Classes that a legend can name."""
 BORDER = 0.08
 """Of the range of the data, on every side."""
 
 
-@dataclass(eq=False)
-class DecisionSurface:
+@dataclass(eq=False, repr=False)
+class DecisionSurface(Display):
     """The decision surface of a classifier or novelty detector over two columns, with its support vectors.
 
     Regions are filled by class. Of a machine with two classes f = 0 is drawn, and f = ±1, the margin. Support vectors
@@ -139,7 +142,12 @@ class DecisionSurface:
         return found.plot(ax, **style)
 
     def plot(
-        self, ax: Any = None, *, legend: bool = True, colours: Sequence[Any] | None = None, size: float = 22.0
+        self,
+        ax: Any = None,
+        *,
+        legend: bool = True,
+        colours: Sequence[Any] | None = None,
+        size: float | None = None,
     ) -> Self:
         """Draw it in these axes, or in new ones.
 
@@ -148,8 +156,11 @@ class DecisionSurface:
         ax : axes of matplotlib, or None.
         legend : whether to say what is what, below the picture.
         colours : one for each class.
-        size : of the points, in square typographic points.
+        size : of the points, in square typographic points; by default less of many.
         """
+        if size is None:
+            n = 0 if self.points is None else len(self.points)
+            size = float(np.clip(22.0 * (300 / max(n, 1)) ** 0.5, 4.0, 22.0))
         k = len(self.classes)
         if colours is not None and len(colours) < k:
             raise InvalidInput(
@@ -163,19 +174,13 @@ class DecisionSurface:
             keys = self._lines(ax, palette)
             keys += self._data(ax, palette, own, size)
             keys += self._rings(ax, palette, size)
-            ax.set(xlabel=self.names[0], ylabel=self.names[1])
+            self._named(ax, palette)
+            ax.set(xlabel=shortened(self.names[0], 52), ylabel=shortened(self.names[1], 44))
             ax.set_xlim(self.x[0], self.x[-1])
             ax.set_ylim(self.y[0], self.y[-1])
-            if legend and keys:
-                ax.legend(
-                    handles=keys,
-                    loc="upper center",
-                    bbox_to_anchor=(0.5, -0.12),
-                    ncols=min(len(keys), 3),
-                    frameon=False,
-                )
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+            if legend:
+                say(ax, keys, below=True)
+        return self._drawn(ax)
 
     def _lines(self, ax: Any, palette: Palette) -> list[Any]:
         """Boundaries, and the margin."""
@@ -202,42 +207,57 @@ class DecisionSurface:
     def _data(self, ax: Any, palette: Palette, own: Sequence[Any], size: float) -> list[Any]:
         if self.points is None:
             return []
-        look = {"s": size, "linewidths": 0.5, "edgecolors": palette.face, "zorder": 3}
+        look: dict[str, Any] = {"s": size, "linewidths": 0.5 if size > 12 else 0.2, "edgecolors": palette.face}
+        look |= {"zorder": 3, "rasterized": len(self.points) > PIXELS}
         if self.labels is None:
             from matplotlib.patches import Patch
 
             ax.scatter(*self.points.T, color=palette.ink, marker="o", **look)
-            return [Patch(color=colour, alpha=FILL, label=str(label)) for colour, label in zip(own, self.classes)]
+            return [
+                Patch(color=colour, alpha=FILL, label=shortened(str(label), 24))
+                for colour, label in zip(own, self.classes)
+            ]
         keys = []
         for c, label in enumerate(self.classes):
             some = self.points[self.labels == label]
             if len(some):
-                keys.append(
-                    ax.scatter(*some.T, color=own[c], marker=MARKERS[c % len(MARKERS)], label=str(label), **look)
-                )
-        return keys
+                name = shortened(str(label), 24)
+                keys.append(ax.scatter(*some.T, color=own[c], marker=MARKERS[c % len(MARKERS)], label=name, **look))
+        return keys if len(keys) <= NAMED else []
 
     def _rings(self, ax: Any, palette: Palette, size: float) -> list[Any]:
         if self.support is None:
             return []
         bounded = np.zeros(len(self.support), dtype=bool) if self.bounded is None else self.bounded
         free = "support vectors" if self.bounded is None else "on the margin"
-        look: dict[str, Any] = {"s": 4 * size, "facecolors": "none", "edgecolors": palette.ink, "zorder": 4}
+        look: dict[str, Any] = {"s": 4.5 * size, "facecolors": "none", "edgecolors": palette.ink, "zorder": 4}
         keys = []
+        thin = 1.0 if size > 12 else 0.5
         for some, line, width, label in ((~bounded, "-", 1.3, free), (bounded, ":", 0.9, "at the bound")):
             if some.any():
                 at = self.support[some].T
-                keys.append(ax.scatter(*at, linestyles=line, linewidths=width, label=label, **look))
+                keys.append(ax.scatter(*at, linestyles=line, linewidths=thin * width, label=label, **look))
         return keys
+
+    def _named(self, ax: Any, palette: Palette) -> None:
+        """Where colours come again, the name of a class where it leads most."""
+        if len(self.classes) <= len(COLOURS):
+            return
+        from matplotlib.patheffects import withStroke
+
+        halo = [withStroke(linewidth=3, foreground=palette.face)]
+        edge = len(self.x) // 16
+        for label, lead in zip(self.classes, self.leads[:, edge : -edge or None, edge : -edge or None]):
+            if (lead > 0).any():
+                i, j = np.unravel_index(lead.argmax(), lead.shape)
+                words = {"ha": "center", "va": "center", "weight": "bold", "path_effects": halo, "zorder": 5}
+                ax.text(self.x[edge + j], self.y[edge + i], shortened(str(label), 12), **words)
 
 
 def _colours(k: int, palette: Palette) -> list[Any]:
-    """A colour for each of k classes: the palette, and from there on the whole circle."""
-    if k <= len(COLOURS):
-        return list(BRIGHT[:k] if palette.name == "dark" else COLOURS[:k])
-    import matplotlib as mpl
-
-    return [mpl.colormaps["hsv"](c / k) for c in range(k)]
+    """A colour for each of k classes; of many they come again, with other markers."""
+    every = BRIGHT if palette.name == "dark" else COLOURS
+    return [every[c % len(every)] for c in range(k)]
 
 
 def _numbers(X: Any) -> tuple[NDArray[Any], list[Any]]:

@@ -9,6 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer.kernels.missing import gaps_of
+from mercer.plot.looks import cut
+
+BARS, LONG = 14, 16
+"""Bars that show a distribution, and letters from which a value of its own is a text."""
+
 
 def names(X: Any) -> list[str]:
     """The columns' names; x0, x1, … where there are none."""
@@ -63,17 +69,13 @@ class Column:
     missing: int
     distinct: int
     told: str
+    heights: tuple[float, ...]
+    """How its values are distributed, as a few bars."""
 
 
-def missing(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where a value is NaN, None or NaT."""
-    if values.dtype.kind == "f":
-        return np.isnan(values)
-    if values.dtype.kind in "mM":
-        return np.isnat(values)
-    if values.dtype == object:
-        return np.array([v is None or (isinstance(v, float) and v != v) for v in values], dtype=np.bool_)
-    return np.zeros(len(values), dtype=np.bool_)
+def number(value: float | np.floating[Any]) -> str:
+    """Four digits, without an exponent where it can be."""
+    return f"{value:,.0f}" if 1e4 <= abs(float(value)) < 1e7 else f"{value:.4g}"
 
 
 def described(X: Any) -> list[Column]:
@@ -81,24 +83,34 @@ def described(X: Any) -> list[Column]:
     found = []
     for j, name in enumerate(names(X)):
         values = column(X, j)
-        gone = missing(values)
+        gone = gaps_of(values)
         present = values[~gone]
         if present.dtype == object and len(present) and all(isinstance(v, (int, float)) for v in present[:50]):
             present = present.astype(np.float64)
         if present.dtype.kind in "iuf" and len(present):
             low, middle, high = np.quantile(present, [0.0, 0.5, 1.0])
-            told, kind = f"{low:.4g} … {middle:.4g} … {high:.4g}", "number"
+            told, kind = f"{number(low)} … {number(middle)} … {number(high)}", "number"
             distinct = len(np.unique(present))
+            finite = present[np.isfinite(present)].astype(np.float64)
+            heights = np.histogram(finite, min(BARS, max(distinct, 1)))[0] if len(finite) else np.zeros(1)
         else:
             texts = np.array([str(v) for v in present]) if len(present) else np.array([], dtype=str)
             labels, counts = np.unique(texts, return_counts=True)
-            common = np.argsort(-counts, kind="stable")[:3]
-            told = ", ".join(f"{_short(labels[i])} ({100 * counts[i] / len(texts):.0f} %)" for i in common)
+            common = np.argsort(-counts, kind="stable")
             kind = {"b": "yes or no", "M": "date"}.get(present.dtype.kind, "category")
+            if kind == "category" and len(labels) > len(texts) / 2 and len(texts) and _long(texts):
+                kind, told = "text", f"“{cut(texts[0], 60)}”, …"
+            elif kind == "date" and len(present):
+                told = f"{cut(str(present.min()), 19)} … {cut(str(present.max()), 19)}"
+            else:
+                shares = 100 * counts / max(len(texts), 1)
+                told = ", ".join(f"{cut(labels[i], 24)} ({shares[i]:.0f} %)" for i in common[:3])
             distinct = len(labels)
-        found.append(Column(name, kind, int(gone.sum()), distinct, told or "nothing"))
+            lengths = np.char.str_len(texts) if kind == "text" else present.astype(np.int64) if kind == "date" else None
+            heights = counts[common[:BARS]] if lengths is None else np.histogram(lengths, BARS)[0]
+        found.append(Column(name, kind, int(gone.sum()), distinct, told or "nothing", tuple(map(float, heights))))
     return found
 
 
-def _short(text: str, most: int = 24) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+def _long(texts: NDArray[Any]) -> bool:
+    return bool(np.char.str_len(texts).mean() > LONG)

@@ -2,41 +2,60 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
 STYLE = """
-:root { --ink: #1f2328; --soft: #5b636b; --face: #ffffff; --card: #f6f7f8; --line: #dfe2e5; --bad: #c0392b; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6e6e6; --soft: #9aa2ab; --face: #16191d; --card: #1f2429; --line: #333a42; --bad: #f1796b; }
-  .light { display: none; }
-}
-@media (prefers-color-scheme: light), print { .dark { display: none; } .light { display: block !important; } }
+:root { --ink: #1f2328; --soft: #59616a; --face: #ffffff; --card: #f6f7f8; --line: #dfe2e5; --bad: #c0392b;
+  --good: #0b7d67; --mark: #1f6fb2; --tint: #d9e7f4; color-scheme: light dark; }
 * { box-sizing: border-box; }
+html { -webkit-text-size-adjust: 100%; }
 body { margin: 0; background: var(--face); color: var(--ink); font: 16px/1.55 system-ui, "Segoe UI", sans-serif; }
 main { max-width: 1080px; margin: 0 auto; padding: 2.2rem 1.4rem 4rem; }
-h1 { font-size: 1.9rem; margin: 0 0 .2rem; letter-spacing: -.01em; }
+h1 { font-size: 1.9rem; line-height: 1.25; margin: 0 0 .2rem; letter-spacing: -.01em; }
 h2 { font-size: 1.25rem; margin: 2.6rem 0 .8rem; padding-bottom: .3rem; border-bottom: 1px solid var(--line); }
-p { margin: .4rem 0 .8rem; max-width: 72ch; } .soft { color: var(--soft); }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(200px, 1fr)); gap: .9rem; margin: 1.3rem 0; }
+h3 { font-size: 1rem; margin: 1.2rem 0 .2rem; }
+p { margin: .4rem 0 .8rem; max-width: 76ch; } .soft { color: var(--soft); } .lead { font-size: 1.12rem; }
+h1, h3, p, code, pre, figcaption { overflow-wrap: anywhere; } td { overflow-wrap: break-word; max-width: 26em; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(190px, 1fr)); gap: .9rem; margin: 1.3rem 0; }
 .tile { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: .9rem 1.1rem; }
-.tile b { display: block; font-size: 1.75rem; font-variant-numeric: tabular-nums; line-height: 1.2; }
+.tile b { display: block; font-size: 1.75rem; font-variant-numeric: tabular-nums; line-height: 1.25; }
 .tile span { color: var(--soft); font-size: .86rem; display: block; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; width: 100%; font-variant-numeric: tabular-nums; }
-th { text-align: left; color: var(--soft); font-weight: 600; }
-th, td { padding: .38rem .7rem; border-bottom: 1px solid var(--line); }
-td.n, th.n { text-align: right; white-space: nowrap; }
-pre { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: .8rem 1rem; overflow-x: auto;
-  font: .84rem/1.5 ui-monospace, "Cascadia Mono", monospace; white-space: pre-wrap; }
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(440px, 1fr)); gap: 1.2rem; }
-figure { margin: 0; } figure svg { width: 100%; height: auto; } figcaption { color: var(--soft); font-size: .88rem; }
+th { text-align: left; color: var(--soft); font-weight: 600; vertical-align: bottom; }
+th, td { padding: .38rem 1.1rem .38rem 0; border-bottom: 1px solid var(--line); min-width: 3.2em; }
+td { vertical-align: top; }
+td.n, th.n { text-align: right; } td.n { white-space: nowrap; }
+td.words { min-width: 13em; }
+.bar { background: linear-gradient(var(--tint), var(--tint)) no-repeat right center / var(--part) 70%; }
+.spark { display: block; width: 84px; height: 20px; fill: var(--mark); opacity: .75; }
+table.small { width: auto; min-width: 50%; font-size: .86rem; }
+code { font: .86em/1.5 ui-monospace, "Cascadia Mono", Menlo, monospace; }
+pre { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: .8rem 1rem; margin: .6rem 0;
+  font: .84rem/1.5 ui-monospace, "Cascadia Mono", Menlo, monospace; white-space: pre-wrap; }
+.proof, .proof ul { list-style: none; margin: 0; padding: 0; }
+.proof ul { border-left: 1px solid var(--line); margin-left: .35rem; padding-left: 1.05rem; }
+.proof li { padding: .28rem 0 0; } .proof span { display: block; color: var(--soft); font-size: .84rem; }
+.proof li.axiom > span { color: var(--good); }
+.proof li.unproven > span, .proof li.unproven > code { color: var(--bad); font-weight: 600; }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 1.6rem 1.2rem; }
+figure { margin: 0; } figcaption { color: var(--soft); font-size: .88rem; }
+figure svg { display: block; width: 100%; height: auto; }
+figure svg * { stroke-linejoin: round; stroke-linecap: butt; }
 .warn { border-left: 4px solid var(--bad); background: var(--card); padding: .6rem .9rem; border-radius: 0 8px 8px 0; }
-@media print { main { max-width: none; padding: 0; }
-  h2 { break-after: avoid; } figure, .tile, tr { break-inside: avoid; }
-  :root { --ink: #000; --soft: #444; --face: #fff; --card: #fff; --line: #bbb; --bad: #000; } }
-@media (max-width: 520px) { .figures { grid-template-columns: 1fr; } }
+@media screen and (prefers-color-scheme: dark) {
+  :root { --ink: #e6e6e6; --soft: #a0a7af; --face: #191a1c; --card: #212428; --line: #363b42; --bad: #f1796b;
+    --good: #4fc3a1; --mark: #6cb2eb; --tint: #24405a; }
+  figure svg { filter: invert(.9) hue-rotate(180deg); }
+}
+@media print { :root { color-scheme: light; } body { font-size: 11pt; } main { max-width: none; padding: 0; }
+  h2, h3 { break-after: avoid; } figure, .tile, tr, pre { break-inside: avoid; } .wide { overflow: visible; }
+  td { overflow-wrap: anywhere; } td.words { min-width: 0; }
+  table { font-size: .78rem; } .figures { grid-template-columns: 1fr 1fr; } }
+@media (max-width: 520px) { main { padding: 1.4rem .9rem 3rem; } h1 { font-size: 1.5rem; } }
 """
 
 
@@ -51,13 +70,32 @@ def page(title: str, subtitle: str, parts: Iterable[str]) -> str:
     )
 
 
+class Markup(str):
+    """Text that is markup already."""
+
+    __slots__ = ()
+
+
+def told(value: Any) -> str:
+    """A value as markup."""
+    return value if isinstance(value, Markup) else escape(str(value))
+
+
 def section(title: str, *parts: str) -> str:
-    return f"<section>\n<h2>{escape(title)}</h2>\n" + "\n".join(parts) + "\n</section>"
+    return f"<section>\n<h2>{escape(title)}</h2>\n" + "\n".join(part for part in parts if part) + "\n</section>"
+
+
+def heading(text: str) -> str:
+    return f"<h3>{escape(text)}</h3>"
 
 
 def paragraph(text: str, kind: str = "") -> str:
     mark = f' class="{kind}"' if kind else ""
-    return f"<p{mark}>{escape(text)}</p>"
+    return f"<p{mark}>{escape(text)}</p>" if text else ""
+
+
+def code(text: str) -> str:
+    return f"<pre>{escape(text)}</pre>"
 
 
 def tiles(entries: Sequence[tuple[str, str, str]]) -> str:
@@ -69,26 +107,52 @@ def tiles(entries: Sequence[tuple[str, str, str]]) -> str:
     return f'<div class="tiles">{cards}</div>'
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[Any]], numbers: Sequence[int] = ()) -> str:
-    """Rows of texts; the columns at these positions are aligned as numbers."""
+def table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    numbers: Sequence[int] = (),
+    words: Sequence[int] = (),
+    *,
+    small: bool = False,
+) -> str:
+    """Rows of cells; the columns at these positions are aligned as numbers, or wide enough for words."""
+    marks = [' class="n"' if j in numbers else ' class="words"' if j in words else "" for j in range(len(header))]
+    head = "".join(f'<th scope="col"{mark}>{told(cell)}</th>' for cell, mark in zip(header, marks))
+    body = "".join(
+        "<tr>" + "".join(f"<td{mark}>{told(cell)}</td>" for cell, mark in zip(row, marks)) + "</tr>" for row in rows
+    )
+    kind = ' class="small"' if small else ""
+    return f'<div class="wide"><table{kind}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
-    def cells(row: Sequence[Any], tag: str) -> str:
-        marks = (' class="n"' if j in numbers else "" for j in range(len(row)))
-        return "".join(f"<{tag}{mark}>{escape(str(cell))}</{tag}>" for cell, mark in zip(row, marks))
 
-    body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
-    return f'<div class="wide"><table><thead><tr>{cells(header, "th")}</tr></thead><tbody>{body}</tbody></table></div>'
+def bar(text: str, share: float) -> Markup:
+    """A number over a bar of that share of its cell."""
+    return Markup(f'<div class="bar" style="--part:{100 * min(max(share, 0.0), 1.0):.0f}%">{escape(text)}</div>')
 
 
-def code(text: str) -> str:
-    return f"<pre>{escape(text)}</pre>"
+def spark(heights: Sequence[float], words: str) -> Markup:
+    """A few bars, as high as a line of text."""
+    most, wide = max([*heights, 1e-300]), 84 / max(len(heights), 1)
+    bars = "".join(
+        f'<rect x="{wide * j:.1f}" width="{max(wide - 1, 1):.1f}" y="{20 - h:.1f}" height="{h:.1f}"/>'
+        for j, value in enumerate(heights)
+        if (h := 20 * value / most) > 0
+    )
+    return Markup(f'<svg class="spark" viewBox="0 0 84 20" role="img" aria-label="{escape(words)}">{bars}</svg>')
 
 
-def figures(pictures: Sequence[tuple[str, str, str]]) -> str:
-    """Light and dark drawings with their captions."""
+def figures(pictures: Sequence[tuple[str, str]]) -> str:
+    """Drawings with their captions."""
     cards = "".join(
-        f'<figure><div class="light">{light}</div><div class="dark">{dark}</div>'
-        f"<figcaption>{escape(caption)}</figcaption></figure>"
-        for light, dark, caption in pictures
+        f"<figure>{_inline(svg, f'p{mark}', caption)}<figcaption>{escape(caption)}</figcaption></figure>"
+        for mark, (svg, caption) in enumerate(pictures)
     )
     return f'<div class="figures">{cards}</div>'
+
+
+def _inline(svg: str, mark: str, caption: str) -> str:
+    """An SVG file as an element of a page: with names of its own, words for who cannot see it, and no addresses."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>| xmlns(:\w+)?=\"[^\"]*\"", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{mark}-", svg)
+    return svg.replace("<svg", f'<svg role="img" aria-label="{escape(caption)}"', 1)

@@ -1,4 +1,8 @@
-"""How good a model is on rows it has not seen, with the uncertainty of having seen only so many."""
+"""How good a model is on rows it has not seen, with the uncertainty of having seen only so many.
+
+Intervals are by the bootstrap: rows are drawn again with replacement, and the middle 90 % of the scores is shown. They
+tell what another test set of this size might say, not what another training set would.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +12,35 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlogy
+from scipy.stats import rankdata
 from sklearn.base import is_classifier
-from sklearn.metrics import accuracy_score, log_loss, mean_absolute_error, r2_score, roc_auc_score
+
+from mercer.report import frames
 
 Matrix = NDArray[np.float64]
-DRAWS = 200
-"""Resamples of the rows."""
+Rows = NDArray[np.int64]
+Measure = Callable[[Rows], Matrix]
+"""Of draws of rows, shape (..., n), the score of each, shape (...)."""
+
+DRAWS, CELLS, TOGETHER = 1000, 5_000_000, 10
+"""Resamples, at most so many rows in all of them, and so many at a time."""
+FEWEST = 10
+"""Rows that can be drawn again."""
+COVERAGE = 0.9
+LEAST = 1e-15
+"""Probabilities below this are counted as this."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """A measure with its 90 % interval over other draws of as many rows, and what a constant would reach."""
+    """A measure with its 90 % interval (NaN of a few rows), and what a guess from the training targets reaches."""
 
     name: str
     value: float
     low: float
     high: float
-    constant: float
-    better: str
-    """"higher" or "lower"."""
+    guess: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +50,9 @@ class Judgement:
     Attributes
     ----------
     answers : predictions, shape (n,).
-    losses : of each row: |error|, or −log of the probability of its class, or 1 where it is wrong.
+    losses : of each row: its squared error; −log of the probability of its class, or 1 where it is wrong.
     scores : the measures.
-    probabilities : of the classes, or None.
+    probabilities : of the classes, shape (n, k), or None.
     """
 
     answers: NDArray[Any]
@@ -47,91 +61,119 @@ class Judgement:
     probabilities: Matrix | None
 
 
-def judge(model: Any, X: Any, y: NDArray[Any], y_train: NDArray[Any] | None = None) -> Judgement:
-    """Score a fitted model on rows, classes or numbers; `y_train` is what a constant learns from."""
-    rng = np.random.default_rng(0)
-    base = y if y_train is None else y_train
-    answers = np.asarray(model.predict(X))
-    draws = [rng.integers(0, len(y), len(y)) for _ in range(DRAWS)]
+def judge(
+    model: Any, X: Any, y: NDArray[Any], y_train: NDArray[Any] | None = None, *, answers: NDArray[Any] | None = None
+) -> Judgement:
+    """Score a fitted model on rows, classes or numbers.
+
+    `y_train` is what a guess learns from; `answers` are predictions made elsewhere, such as of leaving one out, instead
+    of the model's own.
+    """
+    known = np.asarray(y if y_train is None else y_train)
+    P: Matrix | None = None
+    if answers is None:
+        answers, P, losses = _answered(model, X, y)
+    else:
+        losses = _misses(model, y, answers)
     if is_classifier(model):
-        return _classes(model, X, y, base, answers, draws)
-    truth = y.astype(np.float64)
-    errors = np.abs(truth - answers)
-    middle = np.full(len(y), float(np.mean(base.astype(np.float64))))
+        measures = _classes(model, y, known, answers, P, losses)
+    else:
+        measures = _numbers(model, y.astype(np.float64), known.astype(np.float64), answers)
+    return Judgement(answers, losses, [_score(*measure, len(y)) for measure in measures], P)
 
-    def measured(name: str, measure: Callable[..., float], better: str) -> Score:
-        return _score(name, measure, truth, answers, middle, draws, better)
 
-    scores = [
-        measured("R²", r2_score, "higher"),
-        measured("root mean squared error", _rmse, "lower"),
-        measured("mean absolute error", mean_absolute_error, "lower"),
+def sensitivities(model: Any, X: Any) -> Matrix:
+    """How much predictions change when a column is shuffled, shape (d,).
+
+    The root mean square of the change over the spread of the predictions; or the share of rows whose class changes.
+    """
+    base = np.asarray(model.predict(X))
+    order = np.random.default_rng(0).permutation(len(base))
+    spread = 1.0 if is_classifier(model) else float(np.std(base)) or 1.0
+    found = []
+    for j in range(len(frames.names(X))):
+        change = _misses(model, base, np.asarray(model.predict(frames.shuffled(X, j, order)))).mean()
+        found.append(change if is_classifier(model) else np.sqrt(change) / spread)
+    return np.array(found)
+
+
+def _answered(model: Any, X: Any, y: NDArray[Any]) -> tuple[NDArray[Any], Matrix | None, Matrix]:
+    """Answers, probabilities, and the loss of each row alone."""
+    answers = np.asarray(model.predict(X))
+    if not is_classifier(model) or not hasattr(model, "predict_proba"):
+        return answers, None, _misses(model, y, answers)
+    P = np.asarray(model.predict_proba(X), dtype=np.float64)
+    same = np.asarray(model.classes_) == np.asarray(y)[:, None]
+    return answers, P, -np.log(np.clip((P * same).sum(axis=1), LEAST, 1.0))
+
+
+def _misses(model: Any, y: NDArray[Any], answers: NDArray[Any]) -> Matrix:
+    """Wrong or not, or the squared error."""
+    return (answers != y).astype(np.float64) if is_classifier(model) else (y.astype(np.float64) - answers) ** 2
+
+
+def _numbers(model: Any, y: Matrix, known: Matrix, f: Matrix) -> list[tuple[str, Measure, float]]:
+    def r2(i: Rows) -> Matrix:
+        rest = ((y[i] - f[i]) ** 2).sum(axis=-1)
+        whole = ((y[i] - y[i].mean(axis=-1, keepdims=True)) ** 2).sum(axis=-1)
+        return np.asarray(1 - rest / np.where(whole > 0, whole, np.nan))
+
+    mean, middle = known.mean(), np.median(known)
+    found: list[tuple[str, Measure, float]] = [
+        ("R²", r2, 0.0),
+        ("RMSE", lambda i: np.sqrt(((y[i] - f[i]) ** 2).mean(axis=-1)), float(np.sqrt(((y - mean) ** 2).mean()))),
+        ("MAE", lambda i: np.abs(y[i] - f[i]).mean(axis=-1), float(np.abs(y - middle).mean())),
     ]
-    return Judgement(answers, errors, scores, None)
+    counts = str(getattr(getattr(model, "model_", model), "family", "")) == "poisson"
+    if counts and (f > 0).all() and mean > 0:
+        own = 2 * (xlogy(y, y / f) - y + f)
+        found.append(("Poisson deviance", _mean(own), float((2 * (xlogy(y, y / mean) - y + mean)).mean())))
+    return found
 
 
 def _classes(
-    model: Any, X: Any, y: NDArray[Any], base: NDArray[Any], answers: NDArray[Any], draws: list[NDArray[np.int64]]
-) -> Judgement:
-    labels, counts = np.unique(base, return_counts=True)
-    commonest = np.full(len(y), labels[counts.argmax()])
-    scores = [_score("accuracy", accuracy_score, y, answers, commonest, draws, "higher")]
-    probabilities = None
-    losses = (answers != y).astype(np.float64)
-    if hasattr(model, "predict_proba"):
-        probabilities = np.asarray(model.predict_proba(X), dtype=np.float64)
-        classes = np.asarray(model.classes_)
-        at = np.searchsorted(classes, y)
-        known = (at < len(classes)) & (classes[np.minimum(at, len(classes) - 1)] == y)
-        own = np.where(known, probabilities[np.arange(len(y)), np.minimum(at, len(classes) - 1)], 0.0)
-        losses = -np.log(np.maximum(own, 1e-15))
-        share = np.tile(counts / counts.sum(), (len(y), 1))
-        if known.all() and len(labels) == len(classes):
-            scores.append(
-                _score("log-loss", lambda a, p: log_loss(a, p, labels=classes), y, probabilities, share, draws, "lower")
-            )
-        if len(classes) == 2 and len(np.unique(y)) == 2:
-            flat = np.full(len(y), 0.5)
-            scores.append(_score("area under ROC", _auc, y == classes[1], probabilities[:, 1], flat, draws, "higher"))
-    return Judgement(answers, losses, scores, probabilities)
+    model: Any, y: NDArray[Any], known: NDArray[Any], answers: NDArray[Any], P: Matrix | None, losses: Matrix
+) -> list[tuple[str, Measure, float]]:
+    values, times = np.unique(known, return_counts=True)
+    right = (answers == y).astype(np.float64)
+    found = [("accuracy", _mean(right), float((y == values[times.argmax()]).mean()))]
+    own = np.unique(y)[:, None] == y
+    if len(own) > 1:
+
+        def balanced(i: Rows) -> Matrix:
+            there = own[:, i].sum(axis=-1)
+            recalls = (own[:, i] * right[i]).sum(axis=-1) / np.where(there > 0, there, np.nan)
+            return np.asarray(np.nanmean(recalls, axis=0))
+
+        found.append(("balanced accuracy", balanced, 1.0 / len(values)))
+    if P is not None:
+        shares = np.where(values == y[:, None], times / len(known), 0.0).sum(axis=1)
+        found.append(("log loss", _mean(losses), float(-np.log(np.clip(shares, LEAST, 1.0)).mean())))
+    if P is not None and P.shape[1] == len(own) == 2:
+        second, p = y == np.asarray(model.classes_)[1], P[:, 1]
+
+        def area(i: Rows) -> Matrix:
+            ones = second[i].sum(axis=-1)
+            pairs = ones * (i.shape[-1] - ones)
+            above = (rankdata(p[i], axis=-1) * second[i]).sum(axis=-1) - ones * (ones + 1) / 2
+            return np.asarray(above / np.where(pairs > 0, pairs, np.nan))
+
+        found.append(("area under ROC", area, 0.5))
+    return found
 
 
-def _auc(y: NDArray[Any], p: Matrix) -> float:
-    return float(roc_auc_score(y, p)) if 0 < y.sum() < len(y) else np.nan
+def _mean(values: Matrix) -> Measure:
+    return lambda i: np.asarray(values[i].mean(axis=-1))
 
 
-def _rmse(y: Matrix, p: Matrix) -> float:
-    return float(np.sqrt(np.mean((y - p) ** 2)))
-
-
-def _score(
-    name: str,
-    measure: Callable[..., float],
-    y: NDArray[Any],
-    answers: NDArray[Any],
-    constant: NDArray[Any],
-    draws: list[NDArray[np.int64]],
-    better: str,
-) -> Score:
-    again = np.array([measure(y[d], answers[d]) for d in draws]) if len(y) > 1 else np.array([np.nan])
-    low, high = np.nanquantile(again, [0.05, 0.95]) if np.isfinite(again).any() else (np.nan, np.nan)
-    return Score(name, float(measure(y, answers)), float(low), float(high), float(measure(y, constant)), better)
-
-
-def sensitivities(model: Any, X: Any, y: NDArray[Any], names: list[str], shuffled: Callable[..., Any]) -> Matrix:
-    """How much worse a model gets when one column is put in another order: the mean rise of its loss, shape (d,)."""
-    rng = np.random.default_rng(0)
-    order = rng.permutation(len(y))
-    before = judge_losses(model, X, y).mean()
-    return np.array([judge_losses(model, shuffled(X, j, order), y).mean() - before for j in range(len(names))])
-
-
-def judge_losses(model: Any, X: Any, y: NDArray[Any]) -> Matrix:
-    """The loss of each row alone: squared error, or −log probability, or wrong."""
-    if not is_classifier(model):
-        return np.asarray((y.astype(np.float64) - model.predict(X)) ** 2)
-    if hasattr(model, "predict_proba"):
-        at = np.searchsorted(model.classes_, y)
-        own = model.predict_proba(X)[np.arange(len(y)), np.minimum(at, len(model.classes_) - 1)]
-        return -np.log(np.maximum(own, 1e-15))
-    return (np.asarray(model.predict(X)) != y).astype(np.float64)
+def _score(name: str, measure: Measure, guess: float, n: int) -> Score:
+    value, ends = float(measure(np.arange(n))), (np.nan, np.nan)
+    if n >= FEWEST:
+        rng = np.random.default_rng(0)
+        rounds = min(DRAWS, max(50, CELLS // n)) // TOGETHER
+        drawn = np.concatenate([measure(rng.integers(0, n, size=(TOGETHER, n))) for _ in range(rounds)])
+        drawn = drawn[np.isfinite(drawn)]
+        if len(drawn):
+            tail = (1 - COVERAGE) / 2
+            ends = tuple(np.quantile(drawn, [tail, 1 - tail]).tolist())
+    return Score(name, value, *ends, guess)

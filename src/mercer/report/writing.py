@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import re
-import tempfile
+import shutil
 from collections.abc import Callable, Iterator
-from itertools import count
+from dataclasses import dataclass
+from functools import partial
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,26 @@ from sklearn.utils.validation import check_is_fitted
 
 import mercer
 from mercer.errors import InvalidInput
+from mercer.kernels.points import length
+from mercer.kernels.proof import Proof
 from mercer.models.base import shortened
+from mercer.plot.looks import amount, cut, pyplot, rounded
+from mercer.plot.looks import shortened as plot_text
 from mercer.report import frames
-from mercer.report.page import code, figures, page, paragraph, section, table, tiles
-from mercer.report.scores import Judgement, judge, sensitivities
+from mercer.report.page import bar, code, figures, heading, page, paragraph, section, spark, table, tiles
+from mercer.report.scores import Judgement, Score, judge, sensitivities
 
-SHOWN_COLUMNS, SHOWN_ROWS, TRIED_ROWS, TRIED_COLUMNS = 60, 10, 500, 40
-"""Columns described, worst rows shown, and rows and columns that sensitivities are measured on."""
+SHOWN_COLUMNS, WORST_COLUMNS, SHOWN_ROWS, CONSIDERED = 60, 6, 10, 12
+"""Columns described, columns and rows of the worst, and candidates of a choice."""
+TRIED_ROWS, TRIED_COLUMNS = 500, 40
+"""Rows and columns that reliance is measured on."""
+CURVES, POINTS, SIMILAR, PROMISED = 2, 1000, 300, 300
+"""Curves along columns, and rows shown with them, in the heat map, and of which intervals are asked."""
+SIZE = (6.0, 4.6)
+"""Of every picture, in inches."""
+COVERAGES = (0.5, 0.7, 0.8, 0.9, 0.95)
+EXPRESSION, CLAIM, SOURCE, WORDS, PREMISES = 1500, 220, 6000, 30, 12
+"""Letters of a kernel, of a step of its proof, of a model, and of a long cell; premises of a step."""
 
 
 def write(
@@ -37,6 +51,7 @@ def write(
     path: Any,
     *,
     held_out: tuple[Any, Any] | None = None,
+    rows: Any = None,
     target: str = "target",
     title: str | None = None,
     command: str = "",
@@ -50,6 +65,8 @@ def write(
     path : of the file; its folder must be there.
     held_out : (Z, z), rows that it has not seen, on which it is judged. Without any it is judged on X and y, and the
         page says so.
+    rows : the position, from 0, of each judged row in the table it comes from; the page counts from 1. By default the
+        index of a pandas frame, or the position among the judged rows.
     target : what is predicted, in a word.
     title : of the page.
     command : what was typed to get here.
@@ -72,214 +89,346 @@ def write(
         )
     y = np.asarray(y)
     Z, z = (X, y) if held_out is None else (held_out[0], np.asarray(held_out[1]))
-    judged = judge(model, Z, z, y)
-    kind = type(getattr(model, "model_", model)).__name__
-    name = title or f"{kind} for {target}"
-    seen = f"{len(z):,} rows it has not seen" if held_out is not None else f"the {len(z):,} rows it was fitted on"
-    fitted = f"{kind} of {len(frames.names(X))} columns, fitted to {len(y):,} rows"
-    subtitle = f"{fitted}, judged on {seen}. Mercer {mercer.__version__}."
-    parts = [
-        _scores(judged, held_out is not None),
-        _pictures(model, X, y, Z, z, judged, target),
-        _kernel(model, X),
-        _choices(model),
-        _columns(model, X, y, Z, z, target),
-        _worst(judged, Z, z, target),
-        _reproduce(model, command),
-    ]
-    _replace(place, page(name, subtitle, [part for part in parts if part]))
+    for table_, truth, what in ((X, y, "y"), (Z, z, "held_out")):
+        if truth.ndim != 1 or len(truth) != length(table_) or not len(truth):
+            raise InvalidInput(
+                f"`{what}` must hold one target for each of its rows, and one row at least",
+                got=f"shape {truth.shape} for {length(table_)} rows",
+                advice="A report is about one target.",
+            )
+    if rows is not None and len(rows) != len(z):
+        raise InvalidInput(
+            "`rows` must hold a position for each judged row",
+            got=f"{len(rows)} for {len(z)}",
+            advice="Or leave it out.",
+        )
+    page_of = _Page(model, X, y, Z, z, judge(model, Z, z, y), held_out is not None, str(target))
+    _replace(place, page_of.whole(title, command, _numbered(Z, rows)))
     return place
 
 
-def _scores(judged: Judgement, fresh: bool) -> str:
-    shown = [
-        (s.name, f"{s.value:.3g}", f"90 %: {s.low:.3g} … {s.high:.3g}; a constant: {s.constant:.3g}")
-        for s in judged.scores
-    ]
-    told = paragraph(
-        "The interval is where the measure would be over other draws of as many rows. A constant is the commonest "
-        "class, or the mean, of the rows the model was fitted on.",
-        "soft",
-    )
-    warning = "" if fresh else paragraph("These rows were also fitted: on new ones the model will be worse.", "warn")
-    return section("How good it is", warning, tiles(shown), told)
+def _numbered(Z: Any, rows: Any) -> tuple[str, list[str]]:
+    """What rows are called, and the name of each."""
+    if rows is not None:
+        return "row", [str(int(i) + 1) for i in rows]
+    if hasattr(Z, "iloc"):
+        return "index", [cut(str(i), 20) for i in Z.index]
+    return "row", [str(i + 1) for i in range(length(Z))]
 
 
-def _pictures(model: Any, X: Any, y: NDArray[Any], Z: Any, z: NDArray[Any], judged: Judgement, target: str) -> str:
-    drawn = [
-        picture for draw, caption in _subjects(model, X, y, Z, z, judged, target) if (picture := _both(draw, caption))
-    ]
-    return section("What it looks like", figures(drawn)) if drawn else ""
+@dataclass(eq=False)
+class _Page:
+    """A model, what it was fitted on (X, y), and what it is judged on (Z, z), fresh or the same."""
+
+    model: Any
+    X: Any
+    y: NDArray[Any]
+    Z: Any
+    z: NDArray[Any]
+    judged: Judgement
+    fresh: bool
+    target: str
+
+    def __post_init__(self) -> None:
+        self.inner = getattr(self.model, "model_", self.model)
+        self.classes = is_classifier(self.model)
+        self.names = frames.names(self.X)
+        self.reliance = self._relied()
+        every = np.arange(len(self.names))
+        self.order = every if self.reliance is None else np.argsort(-self.reliance, kind="stable")
+        """Columns, those that the model relies on first."""
+
+    def whole(self, title: str | None, command: str, numbered: tuple[str, list[str]]) -> str:
+        kind = type(self.inner).__name__
+        n, m, d = len(self.y), len(self.z), len(self.names)
+        seen = f"{m:,} rows it has not seen" if self.fresh else f"the {m:,} rows it was fitted on"
+        subtitle = f"{kind} on {d:,} column{'s' * (d > 1)}, fitted to {n:,} rows and judged on {seen}."
+        parts = [
+            self._scores(),
+            self._pictures(),
+            self._by_class(),
+            self._columns(),
+            self._worst(*numbered),
+            self._kernel(),
+            self._choices(),
+            self._again(command),
+        ]
+        return page(title or f"Predicting {self.target}", subtitle, [part for part in parts if part])
+
+    def _scores(self) -> str:
+        by = {s.name: s for s in self.judged.scores if np.isfinite(s.value)}
+        shown = [(s.name, amount(s.value), _beside(s)) for s in by.values()]
+        if self.classes:
+            right = by["accuracy"]
+            told = f"It is right on {right.value:.1%} of the rows; the commonest class alone is on {right.guess:.1%}."
+        else:
+            error = by["RMSE"]
+            off, mean = amount(error.value), amount(error.guess)
+            told = f"It is off by {off} (root mean square); the mean alone would be by {mean}."
+        small = (
+            "Intervals hold 90 % of what other draws of as many rows would say. A guess knows the targets of the rows "
+            "that were fitted, but no column."
+        )
+        warning = "" if self.fresh else "These rows were also fitted: on new ones the model will be worse."
+        return section(
+            "How good it is",
+            paragraph(told, "lead"),
+            paragraph(warning, "warn"),
+            tiles(shown),
+            paragraph(small, "soft"),
+        )
+
+    def _pictures(self) -> str:
+        drawn = [(svg, caption) for draw, caption in self._subjects() if (svg := _drawn(draw))]
+        return section("What it looks like", figures(drawn)) if drawn else ""
+
+    def _subjects(self) -> Iterator[tuple[Callable[[], Any], str]]:
+        """What fits the task: a drawing, and what it shows."""
+        from mercer import plot
+
+        d = len(self.names)
+        if self.classes:
+            if self.judged.probabilities is not None:
+                yield (
+                    lambda: plot.Reliability.from_estimator(self.model, self.Z, self.z),
+                    "Of the rows given a probability, how many were of the class: on the diagonal it keeps its word.",
+                )
+            if d == 2:
+                yield (
+                    lambda: plot.DecisionSurface.from_estimator(self.model, self.X, y=self.y),
+                    "Where each class is predicted.",
+                )
+        else:
+            yield (
+                lambda: plot.Residuals.from_predictions(self.z, self.judged.answers, name=self.target),
+                f"What is left of {self.target} after the prediction: there should be no shape.",
+            )
+            promises = hasattr(self.model, "predict_interval")
+            if promises:
+                some = _some(len(self.z), PROMISED)
+                yield (
+                    lambda: plot.Coverage.from_estimator(
+                        self.model, frames.rows(self.Z, some), self.z[some], coverages=COVERAGES
+                    ),
+                    "How many targets the intervals hold, against what they promise.",
+                )
+            for j in self.order[:CURVES]:
+                yield (
+                    partial(self._curve, j, 0.9 if d == 1 and promises else None),
+                    f"{self.target} along {self.names[j]}" + (", the other columns at their middle." * (d > 1) or "."),
+                )
+        kernel = getattr(self.inner, "kernel_", None)
+        if kernel is not None:
+            sample = _some(len(self.y), SIMILAR)
+            some_rows = frames.rows(self.X, sample)
+            labels = self.y[sample] if self.classes else None
+            yield (
+                lambda: plot.GramHeatMap.from_kernel(kernel, some_rows, labels, title=""),
+                f"How similar {len(sample)} rows are to the kernel, ordered by cluster.",
+            )
+            yield (
+                lambda: plot.EigenvalueSpectrum.from_kernel(kernel, some_rows, title=""),
+                "How many directions the kernel sees in them: the faster the fall, the fewer.",
+            )
+        if hasattr(self.inner, "path_"):
+            yield lambda: plot.TuningPath.from_estimator(self.inner), "How the penalty was chosen."
+        if hasattr(self.inner, "trace_"):
+            yield lambda: plot.Convergence.from_estimator(self.inner), "How the solver got there."
+
+    def _curve(self, j: int, coverage: float | None) -> Any:
+        from mercer import plot
+
+        some = _some(len(self.y), POINTS)
+        column = self.X.columns[j] if hasattr(self.X, "columns") else int(j)
+        bands = plot.RegressionBands.from_estimator(
+            self.model, frames.rows(self.X, some), self.y[some], column=column, coverage=coverage, resolution=200
+        )
+        bands.ax_.set_ylabel(plot_text(self.target, 40))
+        return bands
+
+    def _by_class(self) -> str:
+        """Of each class, how many rows are found and what they are taken for."""
+        if not self.classes:
+            return ""
+        rows = []
+        labels, counts = np.unique(self.z, return_counts=True)
+        for i in np.argsort(-counts, kind="stable")[:SHOWN_COLUMNS]:
+            own, said = self.z == labels[i], self.judged.answers == labels[i]
+            wrong, times = np.unique(self.judged.answers[own & ~said], return_counts=True)
+            taken = ", ".join(f"{_cell(wrong[k])} ({times[k]})" for k in np.argsort(-times, kind="stable")[:3])
+            found = (own & said).sum()
+            right = f"{found / said.sum():.1%}" if said.any() else "never said"
+            rows.append(
+                [_cell(labels[i]), f"{counts[i]:,}", f"{found / counts[i]:.1%}", right, taken or "nothing else"]
+            )
+        header = ["class", "rows", "of these found", "right when said", "taken for"]
+        return section("Class by class", table(header, rows, numbers=(1, 2, 3)))
+
+    def _columns(self) -> str:
+        described = frames.described(self.X)
+        rows = []
+        for j in self.order[:SHOWN_COLUMNS]:
+            c = described[j]
+            row: list[str] = [cut(c.name, 60)]
+            if self.reliance is not None:
+                row.append(bar(f"{self.reliance[j]:.1%}", self.reliance[j] / (self.reliance.max() or 1.0)))
+            row += [c.kind, f"{c.missing:,}" if c.missing else "", f"{c.distinct:,}"]
+            rows.append([*row, spark(c.heights, f"distribution of {c.name}"), c.told])
+        header = ["column", "kind", "missing", "distinct", "", "values"]
+        told = "Least, middle and greatest value of numbers; the commonest of others."
+        if self.reliance is not None:
+            header.insert(1, "relied on")
+            what = "of the rows change their class" if self.classes else "of their spread is how far predictions move"
+            told += f" Relied on: so much {what} when the column is shuffled."
+        numbers = [j for j, name in enumerate(header) if name in ("relied on", "missing", "distinct")]
+        if len(described) > SHOWN_COLUMNS:
+            told += f" {len(described) - SHOWN_COLUMNS:,} more columns are not shown."
+        one = frames.described((self.y.astype(str) if self.classes else self.y)[:, None])[0]
+        about = f"{self.target}: {one.kind}, {one.distinct:,} distinct values, {one.told}."
+        return section(
+            "The data", paragraph(about), table(header, rows, numbers, [len(header) - 1]), paragraph(told, "soft")
+        )
+
+    def _relied(self) -> NDArray[np.float64] | None:
+        """How much predictions rely on each column; None where that cannot be asked."""
+        if not 1 < len(self.names) <= TRIED_COLUMNS or isinstance(self.Z, list) or hasattr(self.Z, "tocsr"):
+            return None
+        try:
+            return sensitivities(self.model, frames.rows(self.Z, _some(len(self.z), TRIED_ROWS)))
+        except (InvalidInput, ValueError, TypeError):
+            return None
+
+    def _worst(self, called: str, names: list[str]) -> str:
+        first = np.argsort(-self.judged.losses, kind="stable")[:SHOWN_ROWS]
+        shown = self.order[:WORST_COLUMNS]
+        columns = [frames.column(self.Z, j) for j in shown]
+        sure = self.classes and self.judged.probabilities is not None
+        rows = []
+        for i in first:
+            truth, answer, loss = self.z[i], self.judged.answers[i], self.judged.losses[i]
+            row = [names[i], _cell(truth), _cell(answer)]
+            if sure:
+                row.append(f"{100 * np.exp(-loss):.2g} %")
+            elif not self.classes:
+                row.append(_cell(float(truth) - float(answer)))
+            rows.append([*row, *(_cell(column[i]) for column in columns)])
+        header = [called, cut(self.target, 30), "predicted"]
+        header += ["given to the truth"] if sure else [] if self.classes else ["error"]
+        header += [cut(self.names[j], 30) for j in shown]
+        numbers = [0, 3] if sure else [0] if self.classes else [0, 1, 2, 3]
+        before = len(header) - len(shown)
+        numbers += [before + k for k, column in enumerate(columns) if column.dtype.kind in "iuf"]
+        rest = len(self.names) - len(shown)
+        told = f"The {len(shown)} columns that the model relies on most; {rest:,} more are not shown." if rest else ""
+        long = [before + k for k, column in enumerate(columns) if max(len(_cell(column[i])) for i in first) > WORDS]
+        return section("Worst predicted rows", table(header, rows, numbers, long), paragraph(told, "soft"))
+
+    def _kernel(self) -> str:
+        kernel = getattr(self.inner, "kernel_", None)
+        if kernel is None:
+            return ""
+        proof = kernel.proof(len(self.names) if kernel.space == "vectors" else None)
+        verdict = (
+            "It is positive semidefinite, by these steps:"
+            if proof.valid
+            else "Not every leaf is proven: whether it is positive semidefinite was only seen on the data."
+        )
+        return section(
+            "The kernel",
+            paragraph("What similar means to this model:"),
+            code(cut(rounded(repr(kernel)), EXPRESSION)),
+            paragraph(verdict),
+            f'<ul class="proof">{_step(proof)}</ul>',
+        )
+
+    def _choices(self) -> str:
+        parts = []
+        for decision in getattr(self.model, "choices_", None) or ():
+            parts += [heading(f"{decision.question}: {rounded(decision.taken)}")]
+            parts += [paragraph(cut(rounded(decision.why), CLAIM), "soft")]
+            if decision.considered:
+                rows = [[c.name, f"{c.value:.4g}", c.detail] for c in decision.considered[:CONSIDERED]]
+                parts.append(table(["considered", decision.criterion, ""], rows, numbers=(1,), small=True))
+        return section("How it was chosen", *parts) if parts else ""
+
+    def _again(self, command: str) -> str:
+        versions = (
+            f"mercer {mercer.__version__}, Python {platform.python_version()}, NumPy {np.__version__}, "
+            f"SciPy {scipy.__version__}, scikit-learn {sklearn.__version__}"
+        )
+        made = f"import mercer as mc\n\nmodel = mc.{self.inner!r}"
+        return section(
+            "How to get it again",
+            code(command) if command else "",
+            paragraph("Or in Python, without the search:"),
+            code(cut(made, SOURCE)),
+            paragraph(str(getattr(self.model, "status_", ""))),
+            paragraph(versions, "soft"),
+        )
 
 
-def _subjects(
-    model: Any, X: Any, y: NDArray[Any], Z: Any, z: NDArray[Any], judged: Judgement, target: str
-) -> Iterator[tuple[Callable[[], Any], str]]:
-    """What fits the task: a drawing, and what it shows."""
+def _beside(score: Score) -> str:
+    spread = f"90 %: {amount(score.low)} … {amount(score.high)}; " if np.isfinite(score.low) else ""
+    return f"{spread}a guess: {amount(score.guess)}"
+
+
+def _some(n: int, most: int) -> NDArray[np.int64]:
+    """At most so many positions, at even steps."""
+    return np.linspace(0, n - 1, min(n, most)).astype(np.int64)
+
+
+def _drawn(draw: Callable[[], Any]) -> str:
+    """A picture as SVG, or nothing where this model has none of the kind."""
     from mercer import plot
 
-    inner = getattr(model, "model_", model)
-    d = len(frames.names(X))
-    if is_classifier(model):
-        if judged.probabilities is not None:
-            yield (
-                lambda: plot.Reliability.from_estimator(model, Z, z),
-                "Of the rows given a probability, how many were of the class: on the diagonal it keeps its word.",
-            )
-        if d == 2:
-            yield lambda: plot.DecisionSurface.from_estimator(model, X, y=y), "Where each class is predicted."
-    else:
-        yield (
-            lambda: plot.Residuals.from_predictions(z, judged.answers),
-            "What is left of the targets: there should be no shape.",
-        )
-        if d == 1:
-            yield lambda: plot.RegressionBands.from_estimator(model, X, y), f"{target} with its interval."
-        elif hasattr(model, "predict_interval"):
-            yield (
-                lambda: plot.Coverage.from_estimator(model, Z, z),
-                "How many targets each interval holds, against what it promises.",
-            )
-    kernel = getattr(inner, "kernel_", None)
-    if kernel is not None:
-        order = np.linspace(0, len(y) - 1, min(len(y), 300)).astype(np.int64)
-        sample = frames.rows(X, order)
-        labels = y[order] if is_classifier(model) else None
-        yield (
-            lambda: plot.GramHeatMap.from_kernel(kernel, sample, labels),
-            "How similar the rows are to the kernel, ordered by cluster.",
-        )
-        yield (
-            lambda: plot.EigenvalueSpectrum.from_kernel(kernel, sample),
-            "How many directions the kernel sees in them.",
-        )
-    if hasattr(inner, "trace_"):
-        yield lambda: plot.Convergence.from_estimator(inner), "How the solver got there."
+    with plot.style("light"):
+        try:
+            display = draw()
+        except (InvalidInput, AttributeError, ValueError, np.linalg.LinAlgError):
+            return ""
+        try:
+            display.figure_.set_size_inches(SIZE)
+            return plot.svg(display, clear=True)
+        finally:
+            pyplot().close(display.figure_)
 
 
-def _both(draw: Callable[[], Any], caption: str) -> tuple[str, str, str] | None:
-    """A picture in both styles, or None where this model has none of the kind."""
-    from mercer import plot
-
-    try:
-        light, dark = (plot.sketch(draw, style) for style in ("light", "dark"))
-    except (InvalidInput, AttributeError, ValueError, np.linalg.LinAlgError):
-        return None
-    mark = next(_marks)
-    return _own_names(light, f"l{mark}"), _own_names(dark, f"d{mark}"), caption
-
-
-_marks = count()
-
-
-def _own_names(svg: str, mark: str) -> str:
-    """Names of parts are unique on a page: one hidden picture must not hold what another refers to."""
-    return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{mark}-", svg)
-
-
-def _kernel(model: Any, X: Any) -> str:
-    kernel = getattr(getattr(model, "model_", model), "kernel_", None)
-    if kernel is None:
-        return ""
-    proof = kernel.proof(len(frames.names(X)) if kernel.space == "vectors" else None)
-    verdict = (
-        "Every step is proven." if proof.valid else "Not every leaf is proven; what was seen on the data is in the fit."
-    )
-    told = paragraph(f"What similar means to this model. {verdict}")
-    return section("The kernel", code(_rounded(repr(kernel))), told, code(_rounded(str(proof))))
-
-
-def _rounded(text: str) -> str:
-    """Numbers of many digits to four of them."""
-    return re.sub(r"\d+\.\d{4,}(e[+-]\d+)?", lambda found: f"{float(found[0]):.4g}", text)
-
-
-def _choices(model: Any) -> str:
-    choices = getattr(model, "choices_", None)
-    return section("How it was chosen", code(str(choices))) if choices is not None else ""
-
-
-def _columns(model: Any, X: Any, y: NDArray[Any], Z: Any, z: NDArray[Any], target: str) -> str:
-    described = frames.described(X)
-    sensitive = _sensitive(model, Z, z, [c.name for c in described])
-    rows = [
-        [c.name, c.kind, c.missing or "", c.distinct, c.told, "" if sensitive is None else f"{sensitive[j]:.3g}"]
-        for j, c in enumerate(described)
-    ]
-    if sensitive is not None:
-        rows = [rows[j] for j in np.argsort(-sensitive, kind="stable")]
-    more = len(rows) - SHOWN_COLUMNS
-    told = "Least, middle and greatest value of numbers; the commonest of others."
-    if sensitive is not None:
-        told += " The last column is how much the loss rises when a column is shuffled: what the model relies on."
-    if more > 0:
-        told += f" {more:,} more columns are not shown."
-    header = ["column", "kind", "missing", "distinct", "values", "relied on"]
-    if sensitive is None:
-        header, rows = header[:-1], [row[:-1] for row in rows]
-    one = frames.described(y[:, None] if y.ndim == 1 else y)[0]
-    about = paragraph(f"{target}: {one.kind}, {one.distinct:,} distinct values, {one.told}.")
-    return section("The data", about, table(header, rows[:SHOWN_COLUMNS], numbers=(2, 3, 5)), paragraph(told, "soft"))
-
-
-def _sensitive(model: Any, Z: Any, z: NDArray[Any], names: list[str]) -> NDArray[np.float64] | None:
-    if not 1 < len(names) <= TRIED_COLUMNS or len(z) < 5 or isinstance(Z, list) or hasattr(Z, "tocsr"):
-        return None
-    some = np.random.default_rng(0).permutation(len(z))[:TRIED_ROWS]
-    try:
-        return sensitivities(model, frames.rows(Z, some), z[some], names, frames.shuffled)
-    except (InvalidInput, ValueError, TypeError):
-        return None
-
-
-def _worst(judged: Judgement, Z: Any, z: NDArray[Any], target: str) -> str:
-    order = np.argsort(-judged.losses, kind="stable")[:SHOWN_ROWS]
-    names = frames.names(Z)[:8]
-    columns = [frames.column(Z, j) for j in range(len(names))]
-    rows = [
-        [int(i), _cell(z[i]), _cell(judged.answers[i]), f"{judged.losses[i]:.3g}", *(_cell(c[i]) for c in columns)]
-        for i in order
-    ]
-    header = ["row", target, "predicted", "loss", *names]
-    return section("Worst predicted rows", table(header, rows, numbers=(0, 3)))
+def _step(proof: Proof) -> str:
+    """A step of a proof and those it rests on."""
+    why = {"rule": "by ", "axiom": "axiom: ", "unproven": "unproven: "}[proof.kind] + proof.rule
+    why += f"; {proof.condition}" if proof.condition else ""
+    why += f" [{proof.reference}]" if proof.reference else ""
+    more = len(proof.premises) - PREMISES
+    below = "".join(_step(premise) for premise in proof.premises[:PREMISES])
+    below += f"<li><span>and {more:,} more</span></li>" if more > 0 else ""
+    below = f"<ul>{below}</ul>" if below else ""
+    claim, reason = (escape(cut(rounded(text), CLAIM)) for text in (proof.claim, why))
+    return f'<li class="{proof.kind}"><code>{claim}</code><span>{reason}</span>{below}</li>'
 
 
 def _cell(value: Any) -> str:
     if isinstance(value, (float, np.floating)):
-        return f"{value:.5g}"
-    text = str(value.item() if isinstance(value, np.generic) else value)
-    return text if len(text) <= 40 else text[:39] + "…"
-
-
-def _reproduce(model: Any, command: str) -> str:
-    versions = (
-        f"mercer {mercer.__version__}, Python {platform.python_version()}, NumPy {np.__version__}, "
-        f"SciPy {scipy.__version__}, scikit-learn {sklearn.__version__}"
-    )
-    inner = getattr(model, "model_", model)
-    parts = [code(command)] if command else []
-    parts += [code(repr(inner)), paragraph(getattr(model, "status_", "")), paragraph(versions, "soft")]
-    return section("How to get it again", *parts)
+        return frames.number(value)
+    return cut(str(value.item() if isinstance(value, np.generic) else value), 90)
 
 
 def _replace(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
+    path = path.resolve()
+    beside = path.parent / f".{path.name}.{os.getpid()}.tmp"
     try:
-        handle, made = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    except OSError as error:
-        raise InvalidInput(
-            "`path` must be writable", got=f"{path} ({error.strerror})", advice="Choose another folder."
-        ) from None
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with beside.open("w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(made, 0o644)
-        os.replace(made, path)
+        if path.exists():
+            shutil.copymode(path, beside)
+        os.replace(beside, path)
     except OSError as error:
         with contextlib.suppress(OSError):
-            os.unlink(made)
+            beside.unlink()
         raise InvalidInput(
-            "`path` must be writable", got=f"{path} ({error.strerror})", advice="Is the disk full?"
+            "`path` must be a file that can be written",
+            got=f"{path} ({error.strerror})",
+            advice="Choose another folder, or make room.",
         ) from None
