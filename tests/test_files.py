@@ -10,6 +10,7 @@ import pickle
 import signal
 import stat
 import struct
+import subprocess
 import sys
 import threading
 import time
@@ -23,7 +24,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 from safetensors import safe_open
-from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.base import clone, is_classifier
 
 import mercer as mc
 from mercer import files_container as container
@@ -33,7 +34,9 @@ from mercer.files_frames import frame_from, frame_parts
 from mercer.files_names import SMALL
 from mercer.files_reading import Decoder
 from mercer.files_writing import Encoder
+from mercer.kernels.catalogue import catalogue
 from mercer.kernels.columns import Table
+from mercer.testing import sample
 
 N = 40
 _rng = np.random.default_rng(7)
@@ -238,6 +241,14 @@ def fitted(name):
     return _fitted[name]
 
 
+def questions(model):
+    """Whatever a model can be asked about new rows."""
+    own = inspect.signature(model.predict).parameters if hasattr(model, "predict") else {}
+    return [a for a in ANSWERS if hasattr(model, a)] + [
+        f"predict {a}" for a in ("return_std", "return_cov") if a in own
+    ]
+
+
 def answer(model, name, Q):
     try:
         with warnings.catch_warnings():
@@ -246,7 +257,8 @@ def answer(model, name, Q):
                 return model.inverse_transform(model.transform(Q))
             if name == "predict_interval":  # the first time makes and keeps what later ones use
                 model.predict_interval(Q)
-            return getattr(model, name)(Q)
+            name, _, more = name.partition(" ")
+            return getattr(model, name)(Q, **({more: True} if more else {}))
     except Exception as error:
         return error
 
@@ -260,11 +272,9 @@ def identical(a, b):
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_loaded_models_answer_bit_for_bit(name, tmp_path):
-    model, Q = fitted(name), CASES[name][3]
-    before = {a: answer(model, a, Q) for a in ANSWERS if hasattr(model, a)}
-    path = tmp_path / "m.mercer"
+def assert_comes_back(model, Q, path, *, intervals=True):
+    """Save, load, and compare all that both can be asked; the loaded model. Without its rows it has no intervals."""
+    before = {a: answer(model, a, Q) for a in questions(model)}
     model.save(path)
     loaded = load(path)
     assert type(loaded) is type(model)
@@ -275,7 +285,7 @@ def test_loaded_models_answer_bit_for_bit(name, tmp_path):
             assert type(found) is type(expected), method
             assert str(found) == str(expected), method
         elif isinstance(found, Exception):
-            assert name in LEFT_OUT, (method, found)
+            assert not intervals, (method, found)
             assert method.endswith("interval")
             assert isinstance(found, InvalidInput)
             assert "training rows" in str(found)
@@ -283,8 +293,16 @@ def test_loaded_models_answer_bit_for_bit(name, tmp_path):
             assert identical(expected, found), method
             asked += 1
     assert asked
-    if hasattr(model, "score") and CASES[name][2] is not None and not isinstance(model, mc.ParzenDensity):
-        A, y = CASES[name][1:3]
+    return loaded
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_loaded_models_answer_bit_for_bit(name, tmp_path):
+    model, (A, y, Q), path = fitted(name), CASES[name][1:4], tmp_path / "m.mercer"
+    loaded = assert_comes_back(model, Q, path, intervals=name not in LEFT_OUT)
+    if hasattr(model, "predict"):
+        assert identical(loaded.predict(A), model.predict(A))  # rows that the model may hold itself
+    if hasattr(model, "score") and y is not None and not isinstance(model, mc.ParzenDensity):
         assert loaded.score(A, y) == model.score(A, y)
     assert repr(loaded) == repr(model)
     assert repr(clone(loaded)) == repr(clone(model))
@@ -298,11 +316,68 @@ def test_loaded_models_answer_bit_for_bit(name, tmp_path):
         assert path.read_bytes() == first
 
 
+ESTIMATORS = sorted(
+    name
+    for name, home in mc._NAMES.items()
+    if home.startswith("mercer.models") and inspect.isclass(getattr(mc, name)) and hasattr(getattr(mc, name), "fit")
+)
+FORMS = {
+    "float32": lambda A: A.astype(np.float32),
+    "columns": np.asfortranarray,
+    "sparse": sp.csr_array,
+    "pandas": lambda A: pd.DataFrame(A, columns=["age", "size", "Größe (m²)"]),
+    "polars": lambda A: pl.DataFrame(A, schema=["age", "size", "Größe (m²)"]),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_comes_back_from_every_kind_of_data(name, form, tmp_path):
+    model, y = next((m, y) for m, A, y, *_ in CASES.values() if type(m).__name__ == name and A is X)
+    model, A, Q = clone(model), FORMS[form](X), FORMS[form](Z)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model.fit(A) if y is None else model.fit(A, y)
+        except InvalidInput:
+            assert form == "sparse", "only sparse data are not for all"
+            return
+    assert_comes_back(model, Q, tmp_path / "m", intervals=name not in ("Ridge", "RBFNetwork"))
+
+
+@pytest.mark.parametrize("entry", catalogue(), ids=lambda entry: entry.name)
+def test_every_kernel_comes_back_or_is_refused_by_name(entry, tmp_path):
+    path = tmp_path / "m"
+    if not entry.textual:
+        kernel = eval(entry.example, {"mc": mc, "np": np})
+        with pytest.raises(InvalidInput, match=rf"no code.*(kernel|{entry.name})"):
+            mc.KernelNeighborsRegressor(kernel).fit(np.abs(X), Y).save(path)
+        assert not list(tmp_path.iterdir())
+        return
+    kernel = mc.parse(entry.example)
+    if entry.space == "table" and isinstance(kernel, mc.Kernel):
+        A, Q = table(TRAIN, pd), table(TEST, pd)
+    elif entry.name == "Missing":
+        A, Q = np.where(X[:, :1] > 1, np.nan, X[:, :1]), Z[:, :1]
+    else:
+        A, Q = sample(kernel, 12), sample(kernel, 5)
+    y = np.arange(len(A)) * 1.0
+    model = mc.KernelNeighborsRegressor(kernel)
+    if isinstance(kernel, mc.Weight):
+        model = mc.NadarayaWatsonRegressor(kernel)
+    elif entry.kind == "conditional":
+        model = mc.RBFNetwork(kernel, centers="all")
+    elif entry.proven:
+        model = mc.GaussianProcessRegressor(kernel, alpha=0.5)
+    loaded = assert_comes_back(model.fit(A, y), Q, path)
+    assert identical(loaded.predict(A), model.predict(A))  # rows that the model may hold itself
+    assert loaded.kernel_ == model.kernel_
+    assert repr(loaded.kernel_) == repr(model.kernel_)
+
+
 def test_every_estimator_is_among_the_cases():
-    public = {name: getattr(mc, name) for name, home in mc._NAMES.items() if home.startswith("mercer.models")}
-    estimators = {n for n, c in public.items() if inspect.isclass(c) and issubclass(c, BaseEstimator)}
-    assert estimators == {type(model).__name__ for model, *_ in CASES.values()}
-    assert all(hasattr(public[name], "save") for name in estimators)
+    assert set(ESTIMATORS) == {type(model).__name__ for model, *_ in CASES.values()}
+    assert all(hasattr(getattr(mc, name), "save") for name in ESTIMATORS)
 
 
 # -- what is in a file -------------------------------------------------------------------------------------------------
@@ -351,6 +426,19 @@ def test_only_support_vectors_and_centres_are_stored(tmp_path):
         model.fit(A, (many[:, 0] > 0).astype(int) if is_classifier(model) else y)
         model.save(tmp_path / "m")
         assert os.path.getsize(tmp_path / "m") < 12_000, model
+
+
+@pytest.mark.parametrize("name", ["svc", "nu svc", "svc calibrated", "svr", "nu svr", "one class", "kernel perceptron"])
+def test_rows_that_are_no_support_vectors_are_not_stored(name, tmp_path):
+    many = np.random.default_rng(0).normal(size=(400, 3))
+    model = clone(CASES[name][0])
+    y = many[:, 0] + 0.01 * many[:, 1]
+    model.fit(many, (y > 0).astype(int) if is_classifier(model) else y)
+    model.save(tmp_path / "m")
+    header, _ = parts_of((tmp_path / "m").read_bytes())
+    rows = max(entry["shape"][0] for key, entry in header.items() if key != "__metadata__" and entry["shape"])
+    kept = model.support_vectors_ if hasattr(model, "support_vectors_") else model.function_.points
+    assert rows == len(kept) < 300
 
 
 @pytest.mark.parametrize(
@@ -642,23 +730,97 @@ def test_the_digest_of_these_tests_is_that_of_the_files(saved):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda d: b"", "do not begin as one"),
+        (lambda d: b"", "m.mercer': an empty file"),
         (lambda d: b"age,city\n1,Rome\n", "Check the path"),
         (lambda d: b"PK\x03\x04" + bytes(100), "Check the path"),
         (lambda d: d[:100], "complete"),
         (lambda d: d[:-1], "complete"),
-        (lambda d: d + b"x", "1 bytes after its end"),
+        (lambda d: d + b"x", r"\d bytes instead of \d"),
         (lambda d: d[:-20] + bytes(20), "digest"),
         (lambda d: d.replace(b'"SVC"', b'"SVR"'), "digest"),
         (lambda d: d.replace(b"Gaussian(sigma=1.0)", b"Gaussian(sigma=9.0)"), "digest"),
-        (lambda d: d.replace(b'"schema":"1"', b'"schema":"2"'), r"schema 1 or older, got schema 2.*newer version"),
-        (lambda d: (2**62).to_bytes(8, "little") + d[8:], "begin"),
+        (
+            lambda d: d.replace(b'"schema":"1"', b'"schema":"2"'),
+            "schema 1 or older, got .*schema 2.*newer version",
+        ),
+        (lambda d: (2**62).to_bytes(8, "little") + d[8:], "m.mercer': another kind of file"),
         (lambda d: b"\x10" + bytes(7) + b'{"a":{}}' + bytes(8), "as it was written|one that"),
     ],
 )
 def test_files_that_are_not_models_are_refused_in_words(change, words, saved):
     saved.write_bytes(change(saved.read_bytes()))
     with pytest.raises(InvalidInput, match=words):
+        load(saved)
+
+
+def test_a_run_of_zeros_is_not_taken_for_the_place_of_the_digest(tmp_path):
+    zeros = "0" * 64
+    frame = pd.DataFrame({zeros: np.arange(6.0), "name": [zeros, "a"] * 3})
+    model = mc.SVC(mc.Delta().on("name") + mc.Linear().on(zeros)).fit(frame, [zeros, "b"] * 3)
+    assert_comes_back(model, frame, tmp_path / zeros)
+
+
+def test_files_of_other_versions_of_the_same_schema(saved):
+    header, data = parts_of(saved.read_bytes())
+    whole = header["__metadata__"]
+
+    def changed(**entries):
+        saved.write_bytes(joined({**header, "__metadata__": {**whole, **entries}}, data))
+        return load(saved)
+
+    parameters = json.loads(whole["parameters"])
+    fewer = {name: value for name, value in parameters.items() if name != "max_time"}
+    assert changed(parameters=json.dumps(fewer)).max_time == mc.SVC().max_time, (
+        "what older versions lack has its default"
+    )
+    changed(author="someone")  # what newer versions add does no harm
+    with pytest.raises(InvalidInput, match=r"by version 0\.9, and this is .*'shrinking', which a SVC does not have"):
+        changed(parameters=json.dumps({**parameters, "shrinking": True}), version="0.9")
+
+
+MODELS = os.path.join(os.path.dirname(__file__), "models")
+
+
+def test_files_of_schema_1_load_for_ever():
+    """Two files as version 0.1.0 wrote them."""
+    model = load(os.path.join(MODELS, "svc.mercer"))
+    assert model.kernel_ == MIXED
+    frame = pd.DataFrame({"age": [0.5, -1.0, 0.0], "city": ["Rome", "Oslo", "Paris"], "size": [1.0, 0.0, -1.0]})
+    assert model.predict(frame).tolist() == ["green", "red", "green"]
+    scores = [[1.1342374061, 2.2075222505, -0.2330437954], [-0.2301876394, 0.9067241086, 2.2412581848],
+              [1.0055557746, 2.1899779525, -0.1910153862]]  # fmt: skip
+    assert np.allclose(model.decision_function(frame), scores, rtol=1e-8, atol=0)
+    answers = load(os.path.join(MODELS, "gp.mercer")).predict([[0.5], [2.0]], return_std=True)
+    assert np.allclose(answers, [[0.4654419346, 0.9077627901], [0.0755256592, 0.0705547322]], rtol=1e-8, atol=0)
+
+
+def test_a_model_that_cannot_answer_is_refused(saved):
+    header, data = parts_of(saved.read_bytes())
+    for part, change in (
+        ("fitted", lambda tree: tree.pop("classes_")),
+        ("fitted", lambda tree: tree.update(__dict__=None)),
+        ("fitted", lambda tree: tree.update(n_features_in_="x")),
+    ):
+        tree = json.loads(header["__metadata__"][part])
+        change(tree)
+        saved.write_bytes(joined({**header, "__metadata__": {**header["__metadata__"], part: json.dumps(tree)}}, data))
+        with pytest.raises(InvalidInput, match="fit together"):
+            load(saved)
+
+
+def test_lists_of_lists_do_not_explode():
+    texts = [[1] * 10] + [[{"json": f"j{i}"}] * 10 for i in range(20)]
+    tensors = {f"j{i}": np.frombuffer(json.dumps(text).encode(), np.uint8) for i, text in enumerate(texts)}
+    with pytest.raises(InvalidInput, match="a list that is not there"):
+        Decoder(tensors)({"json": "j20"})
+
+
+@pytest.mark.parametrize("offsets", [[], [0], [0, 8, 16], [8, 0], None])
+def test_tensors_without_a_place_are_refused(offsets, saved):
+    header, data = parts_of(saved.read_bytes())
+    header["dual_coef_"]["data_offsets"] = offsets
+    saved.write_bytes(joined(header, data))
+    with pytest.raises(InvalidInput, match="dual_coef_"):
         load(saved)
 
 
@@ -698,6 +860,10 @@ def test_paths_that_are_not_there_or_not_files(tmp_path):
         load(tmp_path / "none")
     with pytest.raises(InvalidInput, match="directory"):
         load(tmp_path)
+    for path in (None, 3, "a\0b", ""):
+        for use in (load, fitted("linear").save):
+            with pytest.raises(InvalidInput, match="A model file must"):
+                use(path)
 
 
 def test_declared_sizes_are_refused_before_they_are_allocated(saved, monkeypatch):
@@ -820,7 +986,7 @@ def test_a_file_that_grows_beyond_its_limit(tmp_path):
 
 
 def test_paths_that_cannot_be_written(tmp_path):
-    for path in (tmp_path, tmp_path / "none" / "m", "/proc/m.mercer"):
+    for path in (tmp_path, tmp_path / "none" / "m", "/proc/m.mercer", f"{tmp_path}/new/"):
         with pytest.raises(InvalidInput, match="Nothing was changed"):
             fitted("linear").save(path)
     if os.geteuid():
@@ -829,17 +995,77 @@ def test_paths_that_cannot_be_written(tmp_path):
             fitted("linear").save(tmp_path / "closed" / "m")
 
 
-def test_links_are_followed_and_permissions_are_the_usual_ones(tmp_path):
+def test_links_are_followed_and_permissions_are_kept(tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "m").symlink_to(tmp_path / "other" / "real")
     old = os.umask(0o022)
     try:
-        fitted("linear").save(tmp_path / "m")
+        for mode in (0o644, 0o600, 0o664):  # the usual ones, then those of the file that is replaced
+            fitted("linear").save(tmp_path / "m")
+            assert (tmp_path / "m").is_symlink()
+            real = tmp_path / "other" / "real"
+            assert stat.S_IMODE(real.stat().st_mode) == mode
+            real.chmod({0o644: 0o600}.get(mode, 0o664))
     finally:
         os.umask(old)
-    assert (tmp_path / "m").is_symlink()
-    assert stat.S_IMODE((tmp_path / "other" / "real").stat().st_mode) == 0o644
     load(tmp_path / "m")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or not os.geteuid(), reason="root may write everything")
+def test_a_file_that_is_closed_to_writing_stays(tmp_path):
+    (tmp_path / "m").write_bytes(b"mine")
+    (tmp_path / "m").chmod(0o444)
+    with pytest.raises(InvalidInput, match="Permission denied"):
+        fitted("linear").save(tmp_path / "m")
+    assert (tmp_path / "m").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("name", ["a b.mercer", "Größe ½ 模型.mercer", "名" * 80, "[x]*?.mercer", "-m", ".hidden"])
+def test_any_name_will_do(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for path in (name, os.fsencode(name), tmp_path / name):
+        fitted("linear").save(path)
+        assert identical(load(path).predict(Z), fitted("linear").predict(Z))
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def test_what_killed_saves_left_is_swept_away_after_an_hour(tmp_path):
+    path = tmp_path / "m[1].mercer"
+    left = {age: tmp_path / f".m[1].mercer.{age:016x}.part" for age in (60, 7200)}
+    others = [tmp_path / name for name in (".m1.mercer.0123456789abcdef.part", ".m[1].mercer.notes.part", "x.part")]
+    for file in (*left.values(), *others):
+        file.write_bytes(b"half")
+        os.utime(file, (time.time() - 7200,) * 2)
+    os.utime(left[60], (time.time() - 60,) * 2)
+    fitted("linear").save(path)
+    assert set(tmp_path.iterdir()) == {path, left[60], *others}
+
+
+KILLED = """
+import sys, mercer as mc
+path, *models = sys.argv[1:]
+models = [mc.load(m) for m in models]
+models[0].save(path)
+print("ready", flush=True)
+while True:
+    for model in models:
+        model.save(path)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL")
+def test_a_killed_process_leaves_an_old_or_a_new_file(tmp_path):
+    path, whole = tmp_path / "m", {}
+    for name in ("linear", "svc three"):
+        fitted(name).save(tmp_path / name)
+        whole[(tmp_path / name).read_bytes()] = name
+    command = [sys.executable, "-c", KILLED, str(path), str(tmp_path / "linear"), str(tmp_path / "svc three")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"ready\n"
+        time.sleep(0.03)
+        process.kill()
+    assert path.read_bytes() in whole
+    assert len([p for p in tmp_path.iterdir() if p.suffix == ".part"]) <= 1
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
@@ -856,18 +1082,31 @@ def test_a_pipe_takes_a_model(tmp_path):
 
 # -- the fuzzer --------------------------------------------------------------------------------------------------------
 
-SEEDS = ("svc three", "ridge sparse", "ridge sets", "ridge pandas", "kernel perceptron voted", "gp stream")
-FILES = int(os.environ.get("MERCER_FUZZ", "1500"))
+FILES = int(os.environ.get("MERCER_FUZZ", "600"))
+SEEDS = (
+    "svc three", "ridge sparse", "ridge sets", "ridge pandas", "kernel perceptron voted", "gp stream", "linear sets",
+    "kernel logistic centres", "glm", "kernel glm", "watson classes", "local robust", "density polars", "conditional",
+    "neighbours loo", "forgetron", "perceptron sparse", "discriminant", "kernel fisher", "components learnt", "svr",
+    "network normalized", "one class", "quantiles", "bayesian stream", "conformal jackknife", "conformal normalised",
+    "svc calibrated", "table rule pandas", "table kernel polars", "AutoRegressor", "AutoClassifier table",
+)  # fmt: skip
+KERNELS = (
+    "Linear()", "Gaussian(sigma=2.0)", "Delta()", "Intersection()", "Precomputed()", "Gaussian(sigma=[1.0, 2.0])",
+    "Polynomial(degree=9, c=1.0)", "Linear()" + " + Linear()" * 50, "exp(" * 500, "exp(" * 30 + "Linear()" + ")" * 30,
+    "Linear() ** 999999999", "Linear() * 1e308", "Gaussian(sigma=-1.0)", "Gaussian(sigma=nan)", "Linear().on('age')",
+    "Linear().on(99)", "exp(1e308 * Linear())", "Polynomial(degree=10000000000)", "(" * 3000, "Matern(1.0, nu=1e9)",
+)  # fmt: skip
 ODD = (
-    None, True, -1, 0, 2**31, 2**63, 2**200, 1e308, -0.5, "", "nan", "Gaussian(sigma=1.0)", "Gaussian(sigma=-1.0)",
-    "x" * 2000, [], [[]], {}, {"same": 0}, {"same": -1}, {"same": 10**9}, {"float": "nan"}, {"tuple": [1]},
-    {"range": [0, 10**15, 1]}, {"set": [[1]]}, {"dict": [[1]]}, {"tensor": "dual_coef_"}, {"tensor": "none"},
-    {"repeated": {"scalar": ["<f8", 1.0]}, "shape": [10**12]}, {"objects": [], "shape": [10**9]},
-    {"scalar": ["<f8", "x"]}, {"dtype": "O"}, {"dtype": "<U9999999"}, {"bytes": "zz"}, {"missing": "NA"},
-    {"kernel": "Linear()" + " + Linear()" * 50}, {"kernel": "exp(" * 500}, {"kernel": "Linear() ** 999999999"},
+    None, True, -1, 0, 2**31, 2**63, 2**200, 1e308, -0.5, "", "nan", "Gaussian(sigma=1.0)", "x" * 2000, [], [[]], {},
+    {"same": 0}, {"same": -1}, {"same": 10**9}, {"float": "nan"}, {"float": "inf"}, {"tuple": [1]},
+    {"range": [0, 10**15, 1]}, {"range": [0, 3, 0]}, {"set": [[1]]}, {"dict": [[1]]}, {"tensor": "dual_coef_"},
+    {"tensor": "none"}, {"repeated": {"scalar": ["<f8", 1.0]}, "shape": [10**12]}, {"objects": [], "shape": [10**9]},
+    {"repeated": {"scalar": ["<f8", 1.0]}, "shape": [3]}, {"scalar": ["<f8", "x"]}, {"scalar": ["<M8[D]", 2**62]},
+    {"dtype": "O"}, {"dtype": "<U9999999"}, {"bytes": "zz"}, {"missing": "NA"}, [1.0] * 7, [None, "x", 2],
     {"kernel": "Polynomial", "fields": {"degree": 10**9}}, {"object": "points.Points", "fields": {"raw": None}},
     {"csr": [[], [], []], "shape": [1, 1], "kind": "array"}, {"frame": "pandas", "columns": []}, {"name": "check"},
     {"model": {"class": "SVC", "parameters": {}, "fitted": {}, "left_out": []}}, {"json": "dual_coef_"},
+    *({"kernel": text} for text in KERNELS),
 )  # fmt: skip
 
 
@@ -908,65 +1147,67 @@ def rough(data, other, rng):
             return data[:at] + data[at + int(rng.integers(1, 30)) :]
 
 
-def crafted(data, rng):
+def crafted(data, other, rng):
     """Contents changed by someone who knows the format, with the digest that belongs to them."""
     header, tensors = parts_of(data)
     metadata = header["__metadata__"]
+    names = [name for name in header if name != "__metadata__"]
     part = str(rng.choice(["parameters", "fitted", "fitted", "fitted", "left_out"]))
-    match rng.integers(8):
-        case 0:  # numbers
+    match rng.integers(11):
+        case 0:
             tensors = flipped(tensors, rng)
-        case 1:  # a tensor's place, kind or shape
-            names = [name for name in header if name != "__metadata__"]
+        case 1:  # one tensor's numbers
+            at, end = header[str(rng.choice(names))]["data_offsets"]
+            word = rng.choice([np.float64(v) for v in (np.nan, np.inf, -1e308, 5e-324)] + [np.int64(-1).view("f8")])
+            tensors = tensors[:at] + (word.tobytes() * ((end - at) // 8 + 1))[: end - at] + tensors[end:]
+        case 2:  # a tensor's place, kind or shape, so that nothing fits any more
             entry = header[str(rng.choice(names))]
             key = str(rng.choice(list(entry)))
-            entry[key] = {"dtype": "F32", "shape": [int(v) for v in rng.integers(0, 2**62, 2)], "data_offsets": [0, 8]}[
-                key
-            ]
-        case 2:  # text that is not JSON any more, or deep, or with a name twice
+            shape = [int(v) for v in rng.integers(-9, 2**62, 2)]
+            entry[key] = {"dtype": "F32", "shape": shape, "data_offsets": [0, 8]}[key]
+        case 3:  # the same bytes as another array
+            entry = header[str(rng.choice(names))]
+            size, sizes = int(np.prod(entry["shape"])), {"F64": 8, "I64": 8, "U8": 1, "F32": 4, "I32": 4, "BOOL": 1}
+            entry["shape"] = [entry["shape"][::-1], [size], [size, 1], [1, size], [1, 1, size]][rng.integers(5)]
+            wide = sizes.get(entry["dtype"])
+            if rng.random() < 0.5 and wide:
+                entry["dtype"] = str(rng.choice([code for code, own in sizes.items() if own == wide]))
+        case 4:  # names exchanged
+            a, b = rng.choice(names, 2)
+            header = {{a: b, b: a}.get(name, name): entry for name, entry in header.items()}
+        case 5:  # text that is not JSON any more, or deep, or with a name twice
             text = metadata[part]
-            nasty = (
-                "[" * 100_000,
-                text[: len(text) // 2],
-                text.replace(":", ":{", 1),
-                '{"a":1,"a":2}',
-                "NaN",
-                "9" * 5000,
-            )
-            metadata[part] = str(rng.choice(nasty))
-        case 3:
+            half, open_ = text[: len(text) // 2], text.replace(":", ":{", 1)
+            metadata[part] = str(rng.choice(["[" * 100_000, half, open_, '{"a":1,"a":2}', "NaN", "9" * 5000]))
+        case 6:
             key = str(rng.choice(list(metadata)))
             metadata[key] = str(rng.choice(["", "null", "{}", "[]", "999", "\ud7ff", "KernelRidge", "Similarity"]))
-        case 4:  # tensors exchanged
-            tree = json.loads(metadata["fitted"])
-            names = [name for name in header if name != "__metadata__"]
-            spots = [(n, k) for n, k in places(tree, []) if k == "tensor"]
-            if spots:
-                node, key = spots[rng.integers(len(spots))]
-                node[key] = str(rng.choice(names))
-            metadata["fitted"] = json.dumps(tree)
-        case _:  # any entry: gone, odd, or another entry
-            tree = json.loads(metadata[part])
+        case 7:  # another model's class or parts
+            others = parts_of(other)[0]["__metadata__"]
+            for key in rng.choice(["class", *container.STATE], size=rng.integers(1, 4)):
+                metadata[str(key)] = others[str(key)]
+        case _:  # any entry: gone, odd, another entry of this or another model
+            tree, others = json.loads(metadata[part]), json.loads(parts_of(other)[0]["__metadata__"][part])
             for _ in range(rng.integers(1, 4)):
-                found = places(tree, [])
-                if not found:
+                found, more = places(tree, []), places(others, [])
+                if not found or not more:
                     break
-                (node, key), (other, name) = (found[rng.integers(len(found))] for _ in range(2))
-                match rng.integers(3):
+                (node, key), (mine, name), (theirs, title) = (
+                    some[rng.integers(len(some))] for some in (found, found, more)
+                )
+                match rng.integers(5):
                     case 0:
                         del node[key]
                     case 1:
                         node[key] = ODD[rng.integers(len(ODD))]
-                    case _:
-                        node[key] = json.loads(json.dumps(other[name]))
+                    case 2:
+                        node[key] = copy.deepcopy(mine[name])
+                    case 3:
+                        node[key] = copy.deepcopy(theirs[title])
+                    case _ if isinstance(node[key], list) and node[key]:  # longer or shorter
+                        node[key] = node[key][:-1] if rng.random() < 0.5 else node[key] + node[key][:1]
             metadata[part] = json.dumps(tree)
     return joined(header, tensors)
-
-
-def peak():
-    """The most memory this process has had, in bytes."""
-    resource = pytest.importorskip("resource")
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def attempt(path):
@@ -979,21 +1220,41 @@ def attempt(path):
         return refusal
 
 
-def test_mutated_files_are_refused_or_load(tmp_path, monkeypatch):
+@pytest.fixture
+def little_memory(monkeypatch):
+    """A budget of 200 MB, and a system that gives no more than one GB beyond what the process has."""
     monkeypatch.setenv("MERCER_MEMORY", "200 MB")
+    if sys.platform != "linux":
+        yield
+        return
+    import resource
+
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    with open("/proc/self/statm") as file:
+        now = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (now + 10**9, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+ASKED = ("predict", "predict_proba", "decision_function", "transform", "score_samples")
+
+
+def test_mutated_files_are_refused_or_answer(tmp_path, little_memory):
+    """Whatever loads predicts, or says in words why not."""
     rng, path = np.random.default_rng(0), tmp_path / "m"
-    originals = {}
+    originals, answered = {}, {}
     for name in SEEDS:
         fitted(name).save(path)
         originals[name] = path.read_bytes()
-    refused = models = broken = 0
-    before, slowest = peak(), 0.0
+        Q, model = CASES[name][3], fitted(name)
+        answered[name] = [a for a in questions(model) if not isinstance(answer(model, a, Q), Exception)]
+    refused, models, broken, others, slowest = 0, 0, [], [], 0.0
     for i in range(FILES):
         name = SEEDS[i % len(SEEDS)]
-        data = originals[name]
-        careful = i % 3 > 0
+        careful = rng.random() < 0.8
         other = originals[SEEDS[rng.integers(len(SEEDS))]]
-        mutated = crafted(data, rng) if careful else rough(data, other, rng)
+        mutated = (crafted if careful else rough)(originals[name], other, rng)
         path.write_bytes(mutated)
         start = time.perf_counter()
         model = attempt(path)
@@ -1002,17 +1263,17 @@ def test_mutated_files_are_refused_or_load(tmp_path, monkeypatch):
             assert "MemoryError" not in str(model)
             refused += 1
             continue
-        assert careful or mutated == data, "bytes were altered, and no one noticed"
+        assert careful or mutated == originals[name], "bytes were altered, and no one noticed"
         assert type(model).__module__.startswith("mercer.models")
         models += 1
-        found = answer(model, "predict", CASES[name][3])
-        assert not isinstance(found, (MemoryError, RecursionError)), found
-        if isinstance(found, Exception) and not isinstance(found, InvalidInput):
-            broken += 1
-    assert refused > FILES / 2
-    assert models > FILES / 20
+        for method in set(answered[name]) & set(questions(model)):
+            found = answer(model, method, CASES[name][3])
+            renamed = "feature names" in str(found)  # scikit-learn's own words for other columns
+            if isinstance(found, Exception) and not isinstance(found, InvalidInput) and not renamed:
+                assert not isinstance(found, (MemoryError, RecursionError)), found
+                (broken if method in ASKED else others).append(f"{name}, {method}: {found!r}")
+    print(f"{FILES} files: {refused} refused, {models} loaded; slowest {slowest:.2f} s; other errors: {others}")
+    assert len(broken) <= models / 100, broken  # forged numbers that only some rows meet
+    assert refused > FILES / 3
+    assert models > FILES / 5
     assert slowest < 10
-    assert peak() - before < 500e6
-    print(
-        f"{FILES} files: {refused} refused, {models} loaded, of which {broken} fail at predict; slowest {slowest:.2f} s"
-    )

@@ -9,18 +9,20 @@ support vectors or centres, not the training rows.
 from __future__ import annotations
 
 import inspect
-import os
+import warnings
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from mercer.errors import InvalidInput
-from mercer.files_container import STATE, read, to_json, write
+from mercer.files_container import STATE, named, read, to_json, write
 from mercer.files_names import damaged, library
 from mercer.files_reading import Decoder, read_json
 from mercer.files_writing import Encoder
-from mercer.kernels.points import is_frame, length
+from mercer.kernels.points import is_frame, length, take
+from mercer.memory import budget, within
 
 
 class NotInFile(InvalidInput, AttributeError):
@@ -76,13 +78,13 @@ class Saved:
         gone = [name for name in state.pop("_not_in_file", ()) if name not in state]
         for name in parameters:
             state.pop(name, None)
-        left = [name for name in _OF_THE_FIT if state.get(name) is not None] + list(self._training_only())
-        gone += [name for name in left if name in state]
-        for name in (*left, *_OF_THE_PROCESS):
+        gone += [name for name in _OF_THE_FIT if state.get(name) is not None]
+        gone += self._training_only()
+        for name in (*gone, *_OF_THE_PROCESS):
             state.pop(name, None)
         for name in _OF_THE_FIT:
             parameters.pop(name, None)
-        return parameters, state, tuple(gone)
+        return parameters, state, tuple(set(gone))
 
     @classmethod
     def _from_file(cls, parameters: dict[str, Any], fitted: dict[str, Any], left_out: tuple[str, ...]) -> Any:
@@ -90,13 +92,18 @@ class Saved:
         known = {}
         if hasattr(cls, "get_params"):
             known = {p.name: p.default for p in inspect.signature(cls).parameters.values()}
-        if not set(parameters) <= set(known) or any(callable(getattr(cls, name, None)) for name in fitted):
-            raise damaged(f"attributes that a {cls.__name__} does not have")
-        state = known | parameters | fitted | ({"_not_in_file": left_out} if left_out else {})
+        odd = set(parameters) - set(known)
+        odd |= {name for name in fitted if name.startswith("__") or callable(getattr(cls, name, None))}
+        if odd:
+            raise damaged(f"{min(odd)[:60]!r}, which a {cls.__name__} does not have")
+        state = known | parameters | fitted
         if inspect.Parameter.empty in [state[name] for name in known]:
             raise damaged(f"a {cls.__name__} without its parameters")
         model = cls.__new__(cls)
         model.__dict__.update(state)
+        gone = {*left_out, *model._training_only()} - set(state)
+        if gone:
+            model.__dict__["_not_in_file"] = tuple(sorted(gone))
         return model
 
     if not TYPE_CHECKING:  # else every name would be an attribute
@@ -140,7 +147,43 @@ def save(model: Any, path: Any) -> None:
     parts = encode.model(model)
     metadata = {"version": library.__version__, "class": parts["class"], **_summary(model)}
     metadata |= {name: to_json(parts[name]) for name in STATE}
-    write(os.fspath(path), metadata, encode.tensors)
+    write(named(path), metadata, encode.tensors)
+
+
+# What a model is asked about a few rows when it was loaded: parts of a file that do not fit together show themselves
+# then, and not in the middle of someone's work.
+_ASKED: dict[str, dict[str, Any]] = {
+    "predict": {},
+    "predict_proba": {},
+    "decision_function": {},
+    "transform": {},
+    "score_samples": {},
+    "__call__": {},
+    "predict_interval": {"coverage": 0.5},
+}
+_ROWS = 7  # seldom a number of columns, of targets or of classes, which a broadcast could take them for
+_FEW = 500  # rows of a model at most for which its uncertainty is asked for, whose cost may grow with the cube
+
+
+def _ask(model: Any, data: list[Any]) -> None:
+    """Have a model answer for a few rows, of which `data` are those that it keeps. A refusal in words is an answer."""
+    rows: Any
+    if data and length(data[0]):
+        rows = take(data[0], np.arange(_ROWS) % length(data[0]))
+    elif data:  # a density of a table keeps no rows, but can make some
+        rows = model.sample(_ROWS, random_state=0)
+    elif (width := vars(model).get("n_features_in_")) is not None:
+        within(8 * _ROWS * width, budget(), "Rows of numbers", "Raise MERCER_MEMORY if you trust the file.")
+        rows = np.zeros((_ROWS, width))
+    else:  # linear in the members of sets
+        rows = [frozenset()] * _ROWS
+    few = all(length(X) <= _FEW for X in data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, more in _ASKED.items():
+            if hasattr(model, name) and (few or not more):
+                with suppress(InvalidInput):
+                    getattr(model, name)(rows, **more)
 
 
 def _summary(model: Any) -> dict[str, str]:
@@ -181,20 +224,26 @@ def load(path: Any) -> Any:
     >>> again.kernel_, bool((again.predict(X) == model.predict(X)).all())
     (Gaussian(sigma=1.0), True)
     """
+    path = named(path)
+    where = repr(path)
     try:
-        with open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            metadata, tensors = read(file, size)
-    except OSError as error:
-        raise InvalidInput(
-            "A model file must be there and readable",
-            got=f"{os.fspath(path)!r}: {error.strerror or error}",
-            advice="Check the path.",
-        ) from None
+        metadata, tensors = read(path)
+        if metadata["version"] != library.__version__:
+            where += f" (by version {metadata['version'][:20]}, and this is {library.__version__})"
+        return _made(metadata, tensors)
+    except InvalidInput as error:
+        raise InvalidInput(error.required, got=f"{where}: {error.got}", advice=error.advice) from None
+
+
+def _made(metadata: dict[str, str], tensors: dict[str, Any]) -> Any:
+    """The model of a file, after it has answered for a few rows."""
     try:
-        node = {"class": metadata["class"]} | {name: read_json(metadata[name].encode()) for name in STATE}
-        return Decoder(tensors).model(node)
+        state = {name: read_json(metadata[name].encode()) for name in STATE}
+        decode = Decoder(tensors)
+        model = decode.model({"class": metadata["class"], **state})
+        _ask(model, decode.data)
     except InvalidInput:
         raise
     except Exception as error:  # any: whatever values that do not fit together led to
-        raise damaged(f"{type(error).__name__}: {str(error)[:200]}") from None
+        raise damaged(f"{type(error).__name__}: {str(error)[:200].rstrip('.')}") from None
+    return model

@@ -12,7 +12,9 @@ import os
 import re
 import secrets
 import stat
+import time
 from contextlib import suppress
+from glob import escape, glob
 from math import prod
 from typing import IO, Any
 
@@ -31,9 +33,20 @@ SCHEMA = 1
 FORMAT = "mercer model"
 LONGEST = 100_000_000
 """Bytes of a header at most, as every reader of the format has it."""
+_DIGEST = '"digest":"%s"'  # no text in JSON can look so, since its quotes are escaped
 _ZEROS = "0" * 64
 STATE = ("parameters", "fitted", "left_out")
-_KEYS = {"format", "schema", "version", "class", "kernel", "columns", "classes", "training", "digest", *STATE}
+_WORDS = ("format", "schema", "version", "class", "kernel", "columns", "classes", "training", "digest")
+
+
+def named(path: Any) -> str:
+    """A path as text."""
+    try:
+        return os.fsdecode(path)
+    except TypeError:
+        raise InvalidInput(
+            "A model file must have a path", got=repr(path)[:60], advice='Such as "price.mercer".'
+        ) from None
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
@@ -58,7 +71,7 @@ def write(path: str, metadata: dict[str, str], tensors: dict[str, Array]) -> Non
             advice="Give the model fewer objects, such as by `n_centers`, or encode them as numbers.",
         )
     chunks = [len(text).to_bytes(8, "little"), text, *(_bytes_of(A) for A in tensors.values())]
-    chunks[1] = text.replace(_ZEROS.encode(), _digest(chunks).encode())
+    chunks[1] = _with_digest(text, _ZEROS, _digest(chunks))
     _write(path, chunks)
 
 
@@ -79,34 +92,46 @@ def _digest(chunks: list[Any]) -> str:
     return sha.hexdigest()
 
 
+def _with_digest(text: bytes, old: str, new: str) -> bytes:
+    """A header with another digest."""
+    return text.replace((_DIGEST % old).encode(), (_DIGEST % new).encode())
+
+
 def _write(path: str, chunks: list[Any]) -> None:
     """All bytes under this name, or the file that was there before and no other."""
     try:
-        mode = os.stat(path).st_mode
-    except OSError:
-        mode = stat.S_IFREG
-    try:
-        if stat.S_ISDIR(mode):
+        try:
+            mode: int | None = os.stat(path).st_mode
+        except FileNotFoundError:
+            mode = None
+        if (mode is not None and stat.S_ISDIR(mode)) or not os.path.basename(path):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not stat.S_ISREG(mode):  # a pipe or a device cannot be replaced
+        if mode is not None and not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        if mode is None or stat.S_ISREG(mode):
+            _replace(os.path.realpath(path), None if mode is None else stat.S_IMODE(mode), chunks)
+        else:  # a pipe or a device cannot be replaced
             with open(path, "wb") as file:
                 _pour(file, chunks)
-            return
-        _replace(os.path.realpath(path), chunks)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise InvalidInput(
             "A model file must be written to a folder with room that you may write to",
-            got=f"{path!r}: {error.strerror or error}",
+            got=f"{path!r}: {getattr(error, 'strerror', None) or error}",
             advice="Nothing was changed. Choose another path, or make room.",
         ) from None
 
 
-def _replace(target: str, chunks: list[Any]) -> None:
+def _replace(target: str, mode: int | None, chunks: list[Any]) -> None:
+    """Write a file beside the target, with the target's permissions, and give it the name when it is complete."""
     folder, name = os.path.split(target)
-    beside = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}.part")
+    stem = os.path.join(folder, f".{name[:40]}.")
+    _sweep(stem)
+    beside = f"{stem}{secrets.token_hex(8)}.part"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
-        with open(os.open(beside, flags, 0o666), "wb") as file:
+        with open(os.open(beside, flags, 0o666 if mode is None else 0o600), "wb") as file:
+            if mode is not None:
+                os.chmod(beside, mode)
             _pour(file, chunks)
             file.flush()
             os.fsync(file.fileno())
@@ -123,6 +148,14 @@ def _replace(target: str, chunks: list[Any]) -> None:
             os.close(handle)
 
 
+def _sweep(stem: str) -> None:
+    """Remove what saves of this name left here that were killed, an hour ago or more."""
+    for left in glob(f"{escape(stem)}{'[0-9a-f]' * 16}.part"):
+        with suppress(OSError):
+            if time.time() - os.stat(left).st_mtime > 3600:
+                os.unlink(left)
+
+
 def _pour(file: IO[bytes], chunks: list[Any]) -> None:
     for chunk in chunks:
         file.write(chunk)
@@ -131,14 +164,28 @@ def _pour(file: IO[bytes], chunks: list[Any]) -> None:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def read(file: IO[bytes], size: int) -> tuple[dict[str, str], dict[str, Array]]:
+def read(path: str) -> tuple[dict[str, str], dict[str, Array]]:
     """The metadata and the tensors, after every check that does not need their meaning."""
+    try:
+        with open(path, "rb") as file:
+            return _read(file, os.fstat(file.fileno()).st_size)
+    except InvalidInput:
+        raise
+    except (OSError, ValueError) as error:
+        raise InvalidInput(
+            "A model file must be there and readable",
+            got=f"{getattr(error, 'strerror', None) or error}",
+            advice="Check the path.",
+        ) from None
+
+
+def _read(file: IO[bytes], size: int) -> tuple[dict[str, str], dict[str, Array]]:
     prefix = file.read(8)
     length = int.from_bytes(prefix, "little")
     if len(prefix) < 8 or not 2 <= length <= LONGEST or file.read(1) != b"{":
-        raise _no_model(f"{size} bytes that do not begin as one")
+        raise _no_model("another kind of file" if prefix else "an empty file")
     if 8 + length > size:
-        raise _cut_off(f"{size} bytes, of which the header alone takes {8 + length}")
+        raise _cut_off(f"{size} bytes, and a header of {8 + length}")
     within(SPACIOUS * length, budget(), "The header of a model file", "Raise MERCER_MEMORY if you trust the file.")
     text = b"{" + file.read(length - 1)
     metadata, tensors = _header(text)
@@ -146,11 +193,11 @@ def read(file: IO[bytes], size: int) -> tuple[dict[str, str], dict[str, Array]]:
     if 8 + length + total > size:
         raise _cut_off(f"{size} bytes instead of {8 + length + total}")
     if 8 + length + total < size:
-        raise _altered(f"{size - 8 - length - total} bytes after its end")
+        raise _altered(f"{size} bytes instead of {8 + length + total}")
     within(2 * total + SPACIOUS * length, budget(), "A model", "Raise MERCER_MEMORY, or load it where there is more.")
     arrays = {}
     sha = hashlib.sha256(prefix)
-    sha.update(text.replace(metadata["digest"].encode(), _ZEROS.encode()))
+    sha.update(_with_digest(text, metadata["digest"], _ZEROS))
     for name, dtype, shape, _ in tensors:
         A = np.empty(shape, dtype)
         if A.size:
@@ -183,28 +230,27 @@ def _header(text: bytes) -> tuple[dict[str, str], list[tuple[str, np.dtype[Any],
             got=f"schema {schema}, written by version {version}",
             advice="Install a newer version of mercer.",
         )
-    known = set(metadata) == _KEYS and all(isinstance(value, str) for value in metadata.values())
+    known = set(metadata) >= {*_WORDS, *STATE} and all(isinstance(value, str) for value in metadata.values())
     if not known or not re.fullmatch(r"[0-9a-f]{64}", metadata["digest"]):
         raise _altered("metadata without its parts")
-    if text.count(metadata["digest"].encode()) != 1:
-        raise _altered("a digest that is there twice")
     found, at = [], 0
     for name, entry in header.items():
         if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
             raise _altered(f"a tensor {name[:60]!r} without its parts")
         code, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
-        if not isinstance(code, str) or code not in DTYPES or not _whole(shape) or not _whole(offsets):
+        if not isinstance(code, str) or code not in DTYPES or not _whole(shape) or not _whole(offsets, 2):
             raise _altered(f"a tensor {name[:60]!r} of no known kind")
-        dtype, end = np.dtype(DTYPES[code]), offsets[-1] if len(offsets) == 2 else -1
-        if len(shape) > 32 or offsets[0] != at or end - at != prod(shape) * dtype.itemsize:
+        dtype, (start, end) = np.dtype(DTYPES[code]), offsets
+        if len(shape) > 32 or start != at or end - at != prod(shape) * dtype.itemsize:
             raise _altered(f"a tensor {name[:60]!r} whose place and shape do not fit")
         found.append((name, dtype, tuple(shape), end))
         at = end
     return metadata, found
 
 
-def _whole(values: Any) -> bool:
-    return isinstance(values, list) and all(type(v) is int and 0 <= v < 2**62 for v in values)
+def _whole(values: Any, count: int | None = None) -> bool:
+    right = isinstance(values, list) and (count is None or len(values) == count)
+    return right and all(type(v) is int and 0 <= v < 2**62 for v in values)
 
 
 def _no_model(got: str) -> InvalidInput:

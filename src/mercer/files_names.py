@@ -72,7 +72,11 @@ def holds_code(where: str, what: str, advice: str) -> InvalidInput:
 
 
 def damaged(why: str) -> InvalidInput:
-    return InvalidInput("A model file must hold values that fit together", got=why, advice="Save the model again.")
+    return InvalidInput(
+        "A model file must hold values that fit together and that this version knows",
+        got=why,
+        advice="Save the model again, or install the version that saved it.",
+    )
 
 
 def home(name: Any) -> str:

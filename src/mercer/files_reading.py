@@ -17,6 +17,7 @@ from mercer.errors import InvalidInput
 from mercer.files_frames import frame_from
 from mercer.files_names import SMALL, damaged, dtype_from, home, public
 from mercer.kernels.base import Similarity
+from mercer.kernels.points import Points
 from mercer.kernels.values import Value
 from mercer.memory import budget, within
 from mercer.rkhs.expansion import Expansion
@@ -27,13 +28,20 @@ SPACIOUS = 40
 
 
 class Decoder:
-    """JSON and tensors → values."""
+    """JSON and tensors → values.
+
+    Attributes
+    ----------
+    data : the data sets (points, frames) among them.
+    """
 
     def __init__(self, tensors: dict[str, Array]) -> None:
         self.tensors = tensors
         self._arrays: dict[tuple[Any, ...], Array] = {}
         self._size = sum(A.nbytes for A in tensors.values())
         self._made: list[Any] = []
+        self.data: list[Any] = []
+        self._read: set[str] = set()
         self._kernels: dict[str, Any] = {}
 
     def __call__(self, node: Any) -> Any:
@@ -144,9 +152,10 @@ class Decoder:
 
     def _json(self, node: Any) -> Any:
         text = self.tensors.get(node["json"])
-        if text is None or text.dtype != np.uint8:
+        if text is None or text.dtype != np.uint8 or node["json"] in self._read:  # once: lists of lists would explode
             raise damaged("a list that is not there")
         within(SPACIOUS * text.nbytes, budget(), "The objects of a model", "Raise MERCER_MEMORY if you trust the file.")
+        self._read.add(node["json"])
         return self(read_json(text.tobytes()))
 
     def _kernel(self, node: Any) -> Any:
@@ -185,6 +194,8 @@ class Decoder:
         require = _REQUIRED.get(name)
         if require is not None and not require(made):
             raise damaged(f"{name} with parts of different sizes")
+        if isinstance(made, Points):
+            self.data.append(made.raw)
         self._made.append(made)
         return made
 
@@ -200,7 +211,8 @@ class Decoder:
         return self._made[position]
 
     def _frame(self, node: Any) -> Any:
-        return frame_from(node["frame"], [self(part) for part in node["columns"]])
+        self.data.append(frame_from(node["frame"], [self(part) for part in node["columns"]]))
+        return self.data[-1]
 
     def _name(self, node: Any) -> Any:
         """A rule X → kernel, or a family of kernels."""
@@ -244,13 +256,14 @@ class Decoder:
 
 # What loops over arrays without looking must find them of one size.
 _REQUIRED: dict[str, Callable[[Any], bool]] = {
+    "points.Points": lambda p: p.index is None or (len(p.index) == p.n and _below(p.index, p.among)),
     "base.Rows": lambda r: (
         r.y.ndim == 2 and len(r.y) == r.points.n == len(r.kept) and (r.roots is None or r.roots.shape == (len(r.y),))
     ),
     "perceptron.Learnt": lambda s: (
         sum(part.n for part in s.segments) == len(s.rows) == len(s.codes) == len(s.coef) == len(s.late)
         and len(s.slots) == len(s.guesses) == len(s.times)
-        and all(_below(at, len(s.rows)) for at in (s.slots,))
+        and _below(s.slots, len(s.rows))
         and all(_below(at, max(2, s.coef.shape[1])) for at in (s.codes, s.guesses))
     ),
 }
@@ -265,7 +278,8 @@ def _expansion(fields: dict[str, Any]) -> Expansion:
 
 
 def _below(index: Array, n: int) -> bool:
-    return index.dtype.kind in "iu" and (not len(index) or (int(index.min()) >= 0 and int(index.max()) < n))
+    whole = index.ndim == 1 and index.dtype.kind in "iu"
+    return whole and (not len(index) or (int(index.min()) >= 0 and int(index.max()) < n))
 
 
 def _texts(node: Any) -> bool:
