@@ -7,6 +7,7 @@ import gzip
 import json
 import lzma
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -424,6 +425,93 @@ def test_libsvm(folder, capsys):
     assert set(out.split()) == {"prediction", "-1", "1"}
 
 
+def test_features_of_libsvm_keep_their_numbers(folder, capsys):
+    """Files that count from 0, and batches that lack the last features, mean the same columns as in `fit`."""
+    from mercer.cli.reading import batches, read
+
+    path = written(folder, "1 0:5 2:7\n2 1:3\n", "zero.libsvm")
+    table = read(str(path))
+    assert table.frame.columns == ["f0", "f1", "f2"]
+    part = written(folder, "1 0:4\n2 1:3 9:9\n", "part.libsvm")
+    with batches(str(part), dict.fromkeys(table.frame.columns, "Float64")) as (tables, _):
+        assert next(tables).frame.rows() == [(4.0, 0.0, 0.0), (0.0, 3.0, 0.0)]
+    ones = written(folder, "1 1:5 2:7\n2 1:3\n", "one.libsvm")
+    assert read(str(ones)).frame.columns == ["f1", "f2"]
+
+
+def test_targets_of_any_name_and_kind_are_evaluated(folder, capsys):
+    """A column called label, classes with decimals, and a target by its place."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=80)
+    for name, values in (("label", np.where(x > 0, "a", "b")), ("half", np.where(x > 0, 1000000.0, 1000000.5))):
+        data, path = folder / f"{name}.csv", folder / f"{name}.mercer"
+        pl.DataFrame({"x": x, name: values}).write_csv(data)
+        assert run(["fit", str(data), "-t", name, "-m", "ridge", "-k", "Gaussian(1.0)", "-o", str(path), "-q"]) == 0
+        data.write_text(data.read_text().replace("1000000.0", "1000000").replace("1e6", "1000000"))
+        code, out, err = told(capsys, "evaluate", path, data, "-t", "-1", "--json")
+        assert code == 0, err
+        answer = json.loads(out)
+        assert answer["target"] == name
+        assert len(answer["confusion"]) == 2
+        assert next(s for s in answer["scores"] if s["name"] == "accuracy")["value"] > 0.9
+
+
+def test_a_model_without_names_takes_columns_in_order(folder, capsys):
+    import mercer as mc
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2))
+    model = mc.KernelRidge(mc.Gaussian(1.0), alpha=0.1).fit(X, X[:, 0])
+    path = folder / "array.mercer"
+    model.save(path)
+    data = written(folder, "u,v\n" + "\n".join(f"{a},{b}" for a, b in X), "array.csv")
+    code, out, err = told(capsys, "predict", path, data)
+    assert code == 0, err
+    np.testing.assert_allclose(np.array(out.splitlines()[1:], dtype=float), model.predict(X), rtol=1e-12)
+    assert "2 columns of numbers" in refused(capsys, "predict", path, folder / "new.csv")
+
+
+def test_conformal_intervals_cover():
+    """The residual of one more row is between the ends as often as promised, and not much more often."""
+    from mercer.cli.predicting import conformal
+    from mercer.errors import InvalidInput
+
+    rng = np.random.default_rng(0)
+    for n, coverage in ((39, 0.9), (99, 0.8), (199, 0.99)):
+        inside = 0
+        for _ in range(2000):
+            *off, new = rng.normal(size=n + 1)
+            low, high = conformal(np.sort(off), n, coverage)
+            inside += low <= new <= high
+        assert coverage - 0.02 < inside / 2000 < coverage + 0.03, (n, coverage)
+    with pytest.raises(InvalidInput, match="at least 199 rows held out"):
+        conformal(np.arange(100.0), 100, 0.99)
+
+
+def test_models_without_intervals_get_them_from_rows_held_out(folder, capsys):
+    path = folder / "svr.mercer"
+    data = folder / "houses.csv"
+    args = ["fit", data, "-t", "price", "--drop", "large", "-m", "svm", "-k", KERNEL, "-o", path, "-q", "--time", "2"]
+    assert run([str(a) for a in args]) == 0
+    code, out, err = told(capsys, "predict", path, folder / "new.csv", "--interval", "0.8", "--json")
+    assert code == 0, err
+    assert "24 rows held out" in err
+    rows = json.loads(out)["predictions"]
+    prices = pl.read_csv(folder / "new.csv")["price"].to_list()
+    inside = np.mean([row["lower"] <= price <= row["upper"] for row, price in zip(rows, prices)])
+    assert 0.6 < inside < 1.0
+    assert "--test-size" in refused(capsys, "predict", path, folder / "new.csv", "--interval", "0.99")
+
+
+def test_commands_name_the_models_of_the_menu():
+    from typing import get_args
+
+    from mercer.cli.app import Kind
+    from mercer.cli.menu import MODELS
+
+    assert sorted(get_args(Kind)) == sorted(MODELS)
+
+
 # -- what goes wrong ---------------------------------------------------------------------------------------------------
 
 
@@ -461,6 +549,11 @@ def written(folder: Path, content: str | bytes, name: str = "strange.csv") -> Pa
         (b"\x1f\x8b\x08\x00 cut", "e.csv.gz", "cut off"),
         (gzip.compress(b"a,y\n1,2\n" * 2000)[:40], "e.csv.gz", "cut off"),
         (b"abc\x00\x01\x02def", "e.csv", "binary"),
+        (b"a,y\n1,2\ninf,3\n4,5\n", "e.csv", "inf in row 2"),
+        (b"a,y\n1,2\n2,inf\n4,5\n", "e.csv", "inf in row 2"),
+        (b"a,y\n1,2\n\"2,3\n4,5\n", "e.csv", "open quote"),
+        (b"1 1:2\n1 2:x\n", "e.libsvm", "line 2"),
+        (b"1 1:2\n" + b"1" * 60_000 + b"x\n", "e.txt", "target 'y'"),
         (b"{\"a\": 1, \"y\": 2}\n{\"a\": oops}\n", "e.jsonl", "JSON"),
     ],
 )  # fmt: skip
@@ -501,6 +594,8 @@ def test_bad_options(folder, capsys):
         (["--encoding", "klingon"], "klingon"),
         (["--format", "doc"], "format"),
         (["--centers", "0"], "--centers"),
+        (["-k", "Linear() ** 99999"], "≤ 1000"),
+        (["-k", "(" * 20_000 + "Linear()" + ")" * 20_000], "kernel expression"),
     ):
         assert said in refused(capsys, "fit", data, "-t", "price", "-o", "none", *arguments), arguments
 
@@ -568,6 +663,57 @@ def test_dates_and_truth_survive_the_file(tmp_path):
     assert again.equals(table.frame)
 
 
+def test_dates_keep_the_order_they_were_written_in(tmp_path):
+    """31/12/24 tells that days come first; a new file that could be read either way is read the same way."""
+    from mercer.cli.reading import batches, read
+    from mercer.cli.speaking import Voice
+    from mercer.cli.tables import problem
+
+    rows = "\n".join(f"{d:02d}/{m:02d}/24,{d}" for m in (1, 2) for d in (3, 14, 28))
+    path = written(tmp_path, "day,y\n" + rows)
+    table = read(str(path))
+    assert str(table.frame["day"][1]) == "2024-01-14"
+    columns = problem(table, "y", Voice(quiet=True), task="regression").columns
+    assert columns == {"day": "Date[%d/%m/%y]"}
+    with batches(str(written(tmp_path, "day\n03/04/24\n", "new.csv")), columns) as (tables, _):
+        assert str(next(tables).frame["day"][0]) == "2024-04-03"
+    either = read(str(written(tmp_path, "day,y\n03/04/24,1\n05/06/24,2\n", "either.csv")))
+    assert either.frame["day"].dtype == pl.String
+
+
+def test_types_of_typed_files_are_kept(tmp_path):
+    from mercer.cli.reading import read
+
+    pl.DataFrame({"zip": ["001", "041"], "n": [1, 2]}).write_parquet(tmp_path / "t.parquet")
+    assert read(str(tmp_path / "t.parquet")).frame["zip"].to_list() == ["001", "041"]
+
+
+def test_words_among_numbers_are_told(tmp_path):
+    from mercer.cli.reading import read
+
+    table = read(str(written(tmp_path, "a,y\n" + "1,2\n" * 20 + "x,3\n")))
+    assert table.frame["a"].dtype == pl.String
+    assert any("1 cell of 21 is no number ('x')" in note for note in table.notes)
+
+
+def test_lines_that_end_as_on_old_machines(tmp_path):
+    from mercer.cli.reading import read
+
+    assert read(str(written(tmp_path, "a,y\r1,2\r3,4\r"))).frame.rows() == [(1, 2), (3, 4)]
+    assert read(str(written(tmp_path, "a,y\r\n1,2\r\n3,4\r\n"))).frame.rows() == [(1, 2), (3, 4)]
+
+
+def test_a_document_is_whole_or_not_there(folder, model, capsys, monkeypatch):
+    from mercer.cli import reading
+
+    monkeypatch.setattr(reading, "ROWS", 1)
+    refused(capsys, "predict", model, folder / "bad.csv", "--json")
+
+
+def test_nothing_is_proven_aloud_before_the_data_was_read(folder, capsys):
+    assert "'q'" in refused(capsys, "check", "Gaussian(1.0).on('q')", "--data", folder / "houses.csv")
+
+
 def test_ten_thousand_columns(tmp_path, capsys):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 10_000)).round(2)
@@ -604,13 +750,84 @@ def test_interrupt_leaves_nothing(tmp_path):
 
 def test_a_reader_that_goes_away(folder, model):
     big = folder / "big.csv"
-    pl.concat([houses(40)] * 500).write_csv(big)
+    pl.concat([houses(40)] * 5000).write_csv(big)
     command = " ".join([*PYTHON, "predict", str(model), str(big), "|", "head", "-2"])
     done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, timeout=120)
     assert done.stdout.startswith("prediction\n")
     assert len(done.stdout.splitlines()) == 2
     assert done.stderr == ""
     assert done.returncode == 0
+
+
+def test_a_closed_output_is_said():
+    done = subprocess.run(
+        ["bash", "-c", " ".join([*PYTHON, "kernels", ">&-"])], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("mercer: standard output must be open")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def on_a_terminal(*arguments, **environment) -> str:
+    """What a person sees in 80 columns."""
+    pty = pytest.importorskip("pty")
+    import fcntl
+    import struct
+    import termios
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    own = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "TERM")}
+    process = subprocess.Popen(
+        [*PYTHON, *map(str, arguments)], stdin=theirs, stdout=theirs, stderr=theirs,
+        env=own | {"TERM": "xterm"} | environment,
+    )  # fmt: skip
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            block = os.read(ours, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not block:
+            break
+        seen += block
+    assert process.wait(timeout=60) == 0, seen.decode()
+    os.close(ours)
+    return seen.decode()
+
+
+def test_a_person_sees_the_score_so_far_in_80_columns(folder):
+    seen = on_a_terminal("fit", folder / "houses.csv", "-t", "price", "--drop", "large", "-o", "none", "--time", "3")
+    assert "leave-one-out R² 0." in seen, "the score so far"
+    assert "\033[1m" in seen, "the first line is bold"
+    *_, last = seen.split("\033[2K")
+    answer = re.sub(r"\033\[[0-9;?]*[a-zA-Z]", "", last).replace("\r", "").splitlines()
+    assert any(line.startswith("  kernel") for line in answer)
+    assert max(map(len, answer[1:])) <= 80, "the first line holds a path"
+
+
+def test_colours_can_be_turned_off():
+    for arguments, environment in ((["check", "Linear()", "--no-color"], {}), (["kernels"], {"NO_COLOR": "1"})):
+        assert "\033" not in on_a_terminal(*arguments, **environment)
+
+
+def test_interrupted_predictions_leave_nothing(folder, model, tmp_path):
+    (tmp_path / "p.csv").write_text("old")
+    pl.concat([houses(40)] * 5000).write_csv(tmp_path / "big.csv")
+    process = subprocess.Popen(
+        [*PYTHON, "predict", str(model), "big.csv", "-o", "p.csv", "--interval", "0.9"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    end = time.monotonic() + 60
+    while not list(tmp_path.glob(".p.csv*")) and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 143, err
+    assert "Traceback" not in err
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["big.csv", "p.csv"]
+    assert (tmp_path / "p.csv").read_text() == "old"
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is full")

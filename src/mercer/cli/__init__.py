@@ -8,11 +8,21 @@ JSON document for a program (`speaking`). What cannot be used is one line on std
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run one command, and leave with its exit code: 0 done, 1 no (or failed), 2 bad input, 130 interrupted."""
+    if sys.stderr is None:  # closed by the caller: remarks go nowhere, and not into the next file that is opened
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stdout is None:
+        print("mercer: standard output must be open, got a closed one. Send it to a file: > out.txt", file=sys.stderr)
+        sys.exit(2)
+    for ended in ("SIGTERM", "SIGHUP"):  # leave by the way that cleans up
+        if hasattr(signal, ended):
+            signal.signal(getattr(signal, ended), lambda number, frame: sys.exit(128 + number))
+
     from mercer.cli.app import run
 
     code = run(arguments)

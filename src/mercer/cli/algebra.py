@@ -86,78 +86,95 @@ def check(
 
     kernel = parse(expression)
     content: dict[str, Any] = {"command": "check", "expression": expression, "kernel": repr(kernel)}
-    code = 0
     if not isinstance(kernel, mc.Kernel):
-        reason = "It is a weight for smoothing, not a kernel: it has no Hilbert space."
+        reason = (
+            "It is a weight for smoothing: it has no Hilbert space."
+            if isinstance(kernel, mc.Weight)
+            else "It is positive definite beside a polynomial only: see ThinPlate in the documentation of splines."
+        )
         voice.say(f"{kernel!r} is no kernel. {reason}")
         voice.document(content | {"proven": False, "reason": reason})
         return 1
     proof = kernel.proof()
     content |= {"proven": proof.valid, "proof": _tree(proof)}
-    if proof.valid:
-        voice.say(str(proof))
-    else:
-        code = 1
+    said = [str(proof)]
+    if not proof.valid:
         gaps = "; ".join(f"{step.claim}: {step.rule}" for step in proof.unproven[:3])
-        voice.say(f"{kernel!r} is not proven to be a kernel ({shortened(gaps)}).")
-        with voice.progress("searching for a counterexample"):
-            try:
-                found = mc.refute(kernel, dim=dim) if kernel.space == "vectors" else mc.refute(kernel)
-            except (InvalidInput, TypeError) as error:
-                voice.say(f"No search for a counterexample: {shortened(str(error))}")
-                found = None
-        if found is not None:
-            voice.say(str(found))
-            content["refuted"] = found.refuted
-            if found.refuted:
-                content["counterexample"] = {
-                    "points": [np.asarray(x).tolist() if isinstance(x, np.ndarray) else x for x in found.points],
-                    "vector": np.asarray(found.vector).tolist(),
-                    "value": found.value,
-                    "gram": np.asarray(found.gram).tolist(),
-                }
+        said = [f"{kernel!r} is not proven to be a kernel ({shortened(gaps)}).", _refuted(voice, kernel, dim, content)]
+    psd = True
     if data is not None:
-        code = max(code, _on_data(voice, kernel, data, drop, reading, content))
+        found = _on_data(voice, kernel, data, drop, reading, content)
+        psd = found.psd
+        said += ["", f"{data}: {found}"]
+    for text in said:
+        voice.say(text)
     voice.document(content)
-    return code
+    return 0 if proof.valid and psd else 1
+
+
+def _refuted(voice: Voice, kernel: Any, dim: int, content: dict[str, Any]) -> str:
+    """What a search for a counterexample says."""
+    with voice.progress("searching for a counterexample"):
+        try:
+            found = mc.refute(kernel, dim=dim) if kernel.space == "vectors" else mc.refute(kernel)
+        except (InvalidInput, TypeError) as error:
+            return f"No search for a counterexample: {shortened(str(error))}"
+    content["refuted"] = found.refuted
+    if found.refuted:
+        content["counterexample"] = {
+            "points": [np.asarray(x).tolist() if isinstance(x, np.ndarray) else x for x in found.points],
+            "vector": np.asarray(found.vector).tolist(),
+            "value": found.value,
+            "gram": np.asarray(found.gram).tolist(),
+        }
+    return str(found)
 
 
 def _on_data(
     voice: Voice, kernel: Any, data: str, drop: tuple[str, ...], reading: dict[str, Any], content: dict[str, Any]
-) -> int:
+) -> Any:
+    """Mercer's condition on (some of) the rows of a file."""
     import polars as pl
 
     from mercer.cli.reading import read
+    from mercer.cli.tables import dropped
 
     table = read(data, **reading)
     for note in table.notes:
         voice.note(note)
     X = table.frame
     if isinstance(X, pl.DataFrame):
-        X = X.drop([name for name in drop if name in X.columns])
+        X = dropped(X, drop, data)
         if kernel.space == "vectors":
-            numbers = [c for c, d in zip(X.columns, X.dtypes) if d.is_numeric()]
-            others = [c for c in X.columns if c not in numbers]
-            if others and numbers:
-                voice.note(f"columns that are no numbers are left out: {', '.join(map(repr, others[:5]))}")
-                X = X.select(numbers)
-            missing = X.height
-            X = X.drop_nulls()
-            if X.height < missing:
-                voice.note(f"{missing - X.height} rows with missing values are left out")
+            X = _numbers(voice, X, data)
     n = X.shape[0]
     if n > CHECKED:
         rows = np.sort(np.random.default_rng(0).permutation(n)[:CHECKED])
         voice.note(f"{CHECKED} of {n:,} rows are looked at")
         X = X[rows]
     found = mc.check(kernel, X)
-    voice.say()
-    voice.say(f"{data}: {found}")
     content["data"] = {
         "path": data, "rows": int(X.shape[0]), "psd": found.psd, "smallest": float(found.eigenvalues[0]),
         "largest": float(found.eigenvalues[-1]), "tolerance": found.tolerance, "rank": found.rank,
     }  # fmt: skip
-    return 0 if found.psd else 1
+    return found
+
+
+def _numbers(voice: Voice, X: Any, data: str) -> Any:
+    """The columns of numbers, and the rows without gaps."""
+    others = [name for name, dtype in X.schema.items() if not dtype.is_numeric()]
+    if len(others) == X.width:
+        raise InvalidInput(
+            f"{data} must have columns of numbers for this kernel", got="none", advice="Use k.on('text')."
+        )
+    if others:
+        voice.note(f"columns that are no numbers are left out: {', '.join(map(repr, others[:5]))}")
+    whole = X.drop(others).drop_nulls()
+    if whole.height < X.height:
+        voice.note(f"{X.height - whole.height} rows with missing values are left out")
+    if not whole.height:
+        raise InvalidInput(f"{data} must have rows without missing values", got="none", advice="--drop columns.")
+    return whole
 
 
 def _tree(proof: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import polars as pl
 
 from mercer.cli import fitting, predicting
 from mercer.cli.speaking import Voice, number, seconds
+from mercer.cli.writing import sink
 from mercer.errors import InvalidInput
 
 
@@ -32,28 +33,23 @@ def demo(voice: Voice, folder: str) -> None:
     voice.say(f"   mercer fit {table} --target progression --report {report}")
     voice.say()
     voice.say("2. A model, judged on rows it has not seen", strong=True)
-    own = Voice(as_json=False, quiet=voice.quiet)
-    own.color, own.as_json = voice.color, voice.as_json
-    own.document = lambda content: None  # type: ignore[method-assign]
-    fitting.fit(
-        own, table, "progression", kernel=None, model="auto", task="auto", out=model, report=report, budget=15.0,
-        test_size=0.25, drop=(), drop_missing_target=False, centers=None, refit=False, seed=0, reading={},
+    held = fitting.fit(
+        _Part(as_json=voice.as_json, color=voice.color, quiet=voice.quiet), table, "progression", kernel=None,
+        model="auto", task="auto", out=model, report=report, budget=15.0, test_size=0.25, drop=(),
+        drop_missing_target=False, centers=None, refit=False, seed=0, reading={},
     )  # fmt: skip
     voice.say()
-    voice.say("3. Predictions with 90 % intervals", strong=True)
+    voice.say("3. Predictions with 90 % intervals, of the patients it has not seen", strong=True)
     kept = predicting.loaded(model)
-    rows = pl.read_csv(table)
+    rows = pl.read_csv(table)[held]
     X = rows.select(list(predicting.facts(kept)["columns"]))
-    made = predicting.predictions(kept, X, 0.9 if hasattr(kept, "predict_interval") else None)
-    frame = pl.DataFrame({"progression": rows["progression"]} | made)
-    frame.write_csv(predictions)
-    shown = [[k + 1, *[float(v) for v in row]] for k, row in enumerate(frame.head(4).rows())]
-    voice.table(["patient", *frame.columns], shown)
-    if "lower" in frame.columns:
-        inside = np.mean(
-            ((frame["lower"] <= frame["progression"]) & (frame["progression"] <= frame["upper"])).to_numpy()
-        )
-        voice.say(f"   {inside:.0%} of all patients are inside.")
+    made = predicting.predictions(kept, X, 0.9)
+    frame = pl.DataFrame({"patient": held + 1, "progression": rows["progression"]} | made)
+    with sink(predictions) as out:
+        out.write(frame)
+    voice.table(frame.columns, [[row[0], *map(float, row[1:])] for row in frame.head(4).rows()])
+    inside = frame.filter(pl.col("progression").is_between("lower", "upper")).height
+    voice.say(f"   {inside / len(held):.0%} of the {len(held)} are inside.")
     voice.say()
     voice.say("4. What it depends on", strong=True)
     strength = _strongest(kept, X)
@@ -67,6 +63,13 @@ def demo(voice: Voice, folder: str) -> None:
     voice.document({"command": "demo", "seconds": spent, "sensitivity": dict(strength)} | paths)
 
 
+class _Part(Voice):
+    """A step whose document is not the last word."""
+
+    def document(self, content: dict[str, Any]) -> None:
+        pass
+
+
 def _strongest(model: Any, X: pl.DataFrame) -> list[tuple[str, float]]:
     from mercer.cli.explaining import sensitivity
 
@@ -76,8 +79,6 @@ def _strongest(model: Any, X: pl.DataFrame) -> list[tuple[str, float]]:
 def write_diabetes(path: Path) -> None:
     """The data set as it was measured, with words for columns."""
     from sklearn.datasets import load_diabetes
-
-    from mercer.cli.writing import sink
 
     data = load_diabetes(scaled=False)
     names = [

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from mercer.cli.fitting import quieted, say_scores
+from mercer.cli.fitting import quieted, readable, say_scores
 from mercer.cli.predicting import facts, loaded
-from mercer.cli.speaking import Voice, brief, count, number, shortened
+from mercer.cli.speaking import Voice, brief, count, number
+from mercer.errors import InvalidInput
 
 TRIED = 300
 """Rows on which sensitivities are measured."""
@@ -39,8 +40,8 @@ def explain(voice: Voice, path: str, *, data: str | None, top: int, reading: dic
             ("fitted to", f"{known.get('data', '?')}, {count(trained, 'row')}" if trained else ""),
             ("columns", f"{len(known['columns'])}" if known["columns"] else ""),
             ("left out", ", ".join(f"{k} ({v})" for k, v in list((known.get("left_out") or {}).items())[:8])),
-            ("status", shortened(content["status"], 200)),
-            ("kernel", shortened(brief(repr(kernel)), 600) if kernel is not None else ""),
+            ("solved", content["status"]),
+            ("kernel", readable(inner)),
         ]
     )
     chosen = _choices(model)
@@ -48,7 +49,7 @@ def explain(voice: Voice, path: str, *, data: str | None, top: int, reading: dic
         content["choices"] = chosen
         voice.say("Chosen:")
     for line in chosen:
-        voice.say(f"  {shortened_line(brief(line))}")
+        voice.line(f"  {brief(line)}")
     if known.get("scores"):
         say_scores(voice, known["scores"], known.get("judged", "rows held out"))
     if kernel is not None and hasattr(kernel, "proof"):
@@ -57,7 +58,7 @@ def explain(voice: Voice, path: str, *, data: str | None, top: int, reading: dic
         voice.say()
         voice.say("Proof:" if proof.valid else "Not proven:")
         for line in str(proof).splitlines()[1:]:
-            voice.say(f"  {shortened_line(brief(line))}")
+            voice.line(f"  {brief(line)}")
     points, strength = influential(inner)
     if strength is not None:
         order = np.argsort(-strength)[:top]
@@ -67,8 +68,7 @@ def explain(voice: Voice, path: str, *, data: str | None, top: int, reading: dic
             f"Rows that carry the function (largest |coefficient|; {len(order)} of {len(strength):,} are {share:.0%}):"
         )
         rows = [_row(points, int(i)) for i in order]
-        names = list(rows[0]) if rows and rows[0] else []
-        names = names[:6]
+        names = list(rows[0])[:6] if rows else []
         voice.table(
             ["|c|", *names], [[float(strength[i]), *[row.get(n) for n in names]] for i, row in zip(order, rows)]
         )
@@ -79,20 +79,13 @@ def explain(voice: Voice, path: str, *, data: str | None, top: int, reading: dic
             found = sensitivity(model, X)
         voice.say()
         what = "share of labels that change" if hasattr(model, "classes_") else "share of the spread of predictions"
-        voice.say(f"Sensitivity: {what} when a column is shuffled ({X.height} rows):")
+        voice.say(f"Sensitivity: {what} when a column is shuffled:")
         ordered = sorted(found.items(), key=lambda item: -item[1])
         voice.table(["column", "sensitivity"], [[name, value] for name, value in ordered[: max(top, 20)]])
         if len(ordered) > max(top, 20):
             voice.say(f"  … and {len(ordered) - max(top, 20)} more below {number(ordered[max(top, 20)][1])}")
         content["sensitivity"] = dict(ordered)
     voice.document(content)
-
-
-def shortened_line(line: str) -> str:
-    """A line of a proof, with its indentation."""
-    lead = len(line) - len(line.lstrip(" │├└─"))
-    rest = line[lead:]
-    return line if len(rest) <= 160 else line[:lead] + rest[:159] + "…"
 
 
 def _choices(model: Any) -> list[str]:
@@ -148,7 +141,10 @@ def _sample(
         from mercer.cli.reading import batches
 
         with batches(data, known["columns"], **reading) as (tables, notes):
-            frame = next(tables).frame.select(names)
+            first = next(tables, None)
+        if first is None:
+            raise InvalidInput(f"{data} must have rows", got="none", advice="Add some.")
+        frame = first.frame.select(names)
         for note in notes:
             voice.note(note)
     else:

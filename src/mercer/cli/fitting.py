@@ -7,6 +7,8 @@ import shlex
 import sys
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,12 @@ import numpy as np
 import mercer as mc
 from mercer.cli import menu
 from mercer.cli.reading import read
-from mercer.cli.scoring import of_predictions, scores_of
 from mercer.cli.speaking import Voice, brief, count, number, seconds, shortened
 from mercer.cli.tables import Problem, problem, split
 from mercer.cli.writing import require_writable
 from mercer.errors import InvalidInput
 from mercer.memory import show_bytes
+from mercer.report.scores import Score, judge
 
 
 def fit(
@@ -41,64 +43,64 @@ def fit(
     refit: bool,
     seed: int,
     reading: dict[str, Any],
-) -> None:
-    """Read, fit, judge, keep, and say so."""
+) -> Any:
+    """Read, fit, judge, keep, and say so; the places of the rows held out."""
     began = time.monotonic()
-    _require_time(budget)
-    if model not in menu.MODELS:
-        raise InvalidInput(
-            f"--model must be one of {', '.join(menu.MODELS)}", got=repr(model), advice="auto tries several."
-        )
-    if centers is not None and centers < 1:
-        raise InvalidInput("--centers must be ≥ 1", got=str(centers), advice="Such as 1000.")
+    if not 0 < budget < float("inf"):
+        raise InvalidInput("--time must be a number of seconds > 0", got=f"{budget:g}", advice="Such as 60.")
     expression = parsed(kernel)
     place = _place(data, out)
     for path in (place, report):
         if path is not None:
             require_writable(path)
     writer = report_writer() if report is not None else None
-    table = read(data, **reading)
-    task_ = problem(table, target, voice, drop=drop, task=task, drop_missing_target=drop_missing_target)
-    train, test = split(task_, 0.2 if test_size is None else test_size, seed, voice, asked=test_size is not None)
-    X, y = menu.taken(task_.X, train), task_.y[train]
-    with voice.progress(f"fitting {len(train):,} rows") as tell, quieted(voice):
+    with voice.progress(f"reading {data}"):
+        table = read(data, **reading)
+    asked = problem(table, target, voice, drop=drop, task=task, drop_missing_target=drop_missing_target)
+    train, test = split(asked, 0.2 if test_size is None else test_size, seed, voice, asked=test_size is not None)
+    X, y = asked.X[train], asked.y[train]
+    held = (asked.X[test], asked.y[test])
+    with voice.progress(f"fitting {count(len(train), 'row')}") as tell, quieted(voice):
         wish = menu.Wish(
-            model, task_.task, expression if kernel else table_kernel(X, model, task_, voice), given=bool(kernel),
+            model, asked.task, expression if kernel else table_kernel(X, model, asked, voice), given=bool(kernel),
             time=budget, centers=centers, seed=seed, tell=tell,
         )  # fmt: skip
         fitted = menu.fit(wish, X, y)
-        if len(test):
-            tell("scores on rows held out")
-        scores, judged = _judged(fitted, task_, train, test)
-        misses = residuals(fitted, menu.taken(task_.X, test), task_.y[test]) if len(test) else None
+        tell("scores")
+        scores, answers, judged = _judged(fitted, asked, y, held)
+        misses = residuals(fitted, held[1], answers) if len(test) else None
+        judged_model = fitted
         if refit and len(test):
             tell("fitting once more, on all rows")
-            fitted = _refitted(fitted, task_)
+            fitted = _refitted(fitted, asked)
     spent = time.monotonic() - began
     fitted.table_ = {
-        "target": task_.target,
-        "task": task_.task,
-        "columns": task_.columns,
-        "left_out": task_.left_out,
-        "rows": len(task_) if refit or not len(test) else len(train),
+        "target": asked.target,
+        "task": asked.task,
+        "columns": asked.columns,
+        "left_out": asked.left_out,
+        "rows": len(asked) if refit or not len(test) else len(train),
+        "refitted": refit and bool(len(test)),
         "scores": scores,
         "judged": judged,
         "misses": misses,
         "data": Path(data).name if data != "-" else "standard input",
     }
-    saved: int | None = None
     trouble: InvalidInput | None = None
     try:
-        saved = _save(fitted, place) if place is not None else None
+        size = _save(fitted, place) if place is not None else 0
     except InvalidInput as error:  # what was found is told all the same
-        trouble, place = error, None
+        trouble, place, size = error, None, 0
     if writer is not None and report is not None:
         with voice.progress("writing the report"), quieted(voice):
-            held = (menu.taken(task_.X, test), task_.y[test]) if len(test) else None
-            writer(fitted, X, y, report, held_out=held, target=task_.target, command=typed())
-    _tell_fit(voice, fitted, task_, wish, scores, judged, spent, place, saved, report, data)
+            writer(
+                judged_model, X, y, report, held_out=held if len(test) else None, rows=test, target=asked.target,
+                command=typed(),
+            )  # fmt: skip
+    _tell_fit(voice, fitted, asked, wish, scores, judged, spent, place, size, report, data)
     if trouble is not None:
         raise trouble
+    return test
 
 
 def parsed(kernel: str | None) -> Any:
@@ -119,8 +121,11 @@ def table_kernel(X: Any, model: str, problem: Problem, voice: Voice) -> Any:
     """A kernel from the types of the columns; None where the model makes its own."""
     if not problem.columns or model in ("auto", "linear", "local"):
         return None
-    numbers = all(dtype.is_numeric() for dtype in X.dtypes) and not any(X.null_count().row(0))
-    if numbers and model in ("nw", "neighbors"):
+    if (
+        model in ("nw", "neighbors")
+        and all(dtype.is_numeric() for dtype in X.dtypes)
+        and not any(X.null_count().row(0))
+    ):
         return None
     from mercer.tables import TableKernel
 
@@ -142,31 +147,21 @@ def report_writer() -> Any:
     return report.write
 
 
-def quieted(voice: Voice) -> Any:
+@contextmanager
+def quieted(voice: Voice) -> Iterator[None]:
     """Warnings of the fit as notes, each one once."""
-    from contextlib import contextmanager
-
-    @contextmanager
-    def listening() -> Any:
-        with warnings.catch_warnings(record=True) as heard:
-            warnings.simplefilter("always")
-            yield
-        for warning in heard:
-            if not issubclass(warning.category, (DeprecationWarning, PendingDeprecationWarning, FutureWarning)):
-                said = str(warning.message).replace("`max_iter` or `max_time`", "--time")
-                voice.note(shortened(said))
-
-    return listening()
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        yield
+    for warning in heard:
+        if not issubclass(warning.category, (DeprecationWarning, PendingDeprecationWarning, FutureWarning)):
+            what, late, _ = str(warning.message).partition(". Raise `")  # what follows is for those who write Python
+            voice.note(shortened(what + ": --time gives it more" * bool(late)))
 
 
 def typed() -> str:
     """The command as it was typed."""
     return shlex.join(["mercer", *sys.argv[1:]])
-
-
-def _require_time(budget: float) -> None:
-    if not 0 < budget < float("inf"):
-        raise InvalidInput("--time must be a number of seconds > 0", got=f"{budget:g}", advice="Such as 60.")
 
 
 def _place(data: str, out: str | None) -> str | None:
@@ -194,37 +189,45 @@ def _is_model(path: str) -> bool:
         return False
 
 
-def _judged(model: Any, problem: Problem, train: Any, test: Any) -> tuple[list[dict[str, Any]], str]:
-    if len(test):
-        X, y = menu.taken(problem.X, test), problem.y[test]
-        return scores_of(model, X, y, baseline=problem.y[train]), f"{count(len(test), 'row')} held out"
-    inner = getattr(model, "model_", model)
+def _judged(model: Any, asked: Problem, y: Any, held: tuple[Any, Any]) -> tuple[list[dict[str, Any]], Any, str]:
+    """Scores, predictions of the rows held out, and what the scores are of: these rows, else leave-one-out."""
+    if len(held[1]):
+        found = judge(model, *held, y)
+        return as_facts(found.scores), found.answers, f"{count(len(held[1]), 'row')} held out"
     try:
-        left = np.asarray(inner.loo_predictions_)
+        left = np.asarray(getattr(model, "model_", model).loo_predictions_)
     except (AttributeError, InvalidInput, ValueError):
         left = np.empty(0)
-    if len(left) == len(problem):
-        if problem.task == "regression":
-            return of_predictions(problem.y, left.astype(float), problem.y), "leave-one-out"
-        _, times = np.unique(problem.y, return_counts=True)
-        share = float(np.mean(left == problem.y))
-        guess = float(times.max() / times.sum())
-        return [{"name": "accuracy", "value": share, "interval": None, "guess": guess}], "leave-one-out"
-    return [], "no rows: none were held out"
+    if len(left) != len(asked):
+        return [], None, "no rows: none were held out"
+    return as_facts(judge(model, asked.X, asked.y, answers=left).scores), None, "leave-one-out"
+
+
+def as_facts(scores: list[Score]) -> list[dict[str, Any]]:
+    """Scores as a model file and JSON have them."""
+    return [
+        {
+            "name": s.name,
+            "value": s.value,
+            "interval": [s.low, s.high] if np.isfinite(s.low) else None,
+            "guess": s.guess,
+        }
+        for s in scores
+        if np.isfinite(s.value)
+    ]
 
 
 MISSES = 1000
 """Quantiles of the residuals that a model file keeps, at most."""
 
 
-def residuals(model: Any, X: Any, y: Any) -> dict[str, Any] | None:
+def residuals(model: Any, y: Any, f: Any) -> dict[str, Any] | None:
     """How far predictions were from rows held out, sorted: what intervals are made of where the model's own cost much.
 
     Ratios of target and prediction where the model is of log y, else differences.
     """
     if hasattr(model, "classes_") or len(y) < 20:
         return None
-    f = np.asarray(model.predict(X), dtype=np.float64)
     ratio = getattr(model, "loss_", "") == "log" and bool((y > 0).all() and (f > 0).all())
     off = np.sort(y / f if ratio else y - f)
     if len(off) > MISSES:
@@ -251,45 +254,50 @@ def _save(model: Any, place: str) -> int:
     return os.stat(place).st_size if os.path.isfile(place) else 0
 
 
+def readable(model: Any) -> str:
+    """The kernel of a model, for a person: without the kinds of columns around it, and in few digits."""
+    kernel = getattr(model, "kernel_", None) or getattr(model, "kernel", None)
+    return brief(repr(kernel.inner if isinstance(kernel, mc.Typed) else kernel)) if kernel is not None else ""
+
+
 def _tell_fit(
-    voice: Voice, model: Any, problem: Problem, wish: menu.Wish, scores: Any, judged: str, spent: float,
-    place: str | None, saved: int | None, report: str | None, data: str,
+    voice: Voice, model: Any, asked: Problem, wish: menu.Wish, scores: Any, judged: str, spent: float,
+    place: str | None, size: int, report: str | None, data: str,
 ) -> None:  # fmt: skip
     inner = getattr(model, "model_", model)
-    kernel = repr(getattr(inner, "kernel_", None) or getattr(inner, "kernel", ""))
     status = str(getattr(inner, "status_", ""))
-    words = {"regression": "numbers", "classification": "classes"}[problem.task]
+    words = {"regression": "numbers", "classification": "classes"}[asked.task]
     voice.say(
-        f"{data}: {count(len(problem), 'row')}, {count(problem.X.shape[1], 'column')}, "
-        f"target {problem.target!r} ({words})",
+        f"{data}: {count(len(asked), 'row')}, {count(asked.X.shape[1], 'column')}, target {asked.target!r} ({words})",
         strong=True,
     )
     voice.pairs(
         [
-            ("model", type(inner).__name__ + (f", {shortened(status, 120)}" if status else "")),
-            ("kernel", shortened(brief(kernel), 300) if kernel not in ("None", "''") else ""),
-            *[("chosen" if k == 0 else "", shortened(brief(text), 160)) for k, text in enumerate(wish.choices)],
+            ("model", type(inner).__name__),
+            ("kernel", readable(inner)),
+            *[("chosen" if k == 0 else "", brief(text)) for k, text in enumerate(wish.choices)],
+            ("solved", status),
             ("time", seconds(spent)),
         ]
     )
     say_scores(voice, scores, judged)
     if place is not None:
-        voice.say(f"Saved as {place}" + (f" ({show_bytes(saved)})." if saved else "."))
+        voice.say(f"Saved as {place}" + (f" ({show_bytes(size)})." if size else "."))
     if report is not None:
         voice.say(f"Report in {report}.")
     if place is not None:
-        voice.say(f"Next: mercer predict {shlex.quote(place)} NEW.csv, or mercer explain {shlex.quote(place)}.")
+        voice.say(f"Next: mercer predict {shlex.quote(place)} NEW.csv, or mercer explain {shlex.quote(place)}")
     voice.document(
         {
             "command": "fit",
             "data": data,
-            "rows": len(problem),
-            "columns": problem.columns or problem.X.shape[1],
-            "left_out": problem.left_out,
-            "target": problem.target,
-            "task": problem.task,
+            "rows": len(asked),
+            "columns": asked.columns or asked.X.shape[1],
+            "left_out": asked.left_out,
+            "target": asked.target,
+            "task": asked.task,
             "model": type(inner).__name__,
-            "kernel": kernel,
+            "kernel": repr(getattr(inner, "kernel_", None) or getattr(inner, "kernel", None)),
             "status": status,
             "choices": wish.choices,
             "scores": scores,
@@ -306,15 +314,14 @@ def say_scores(voice: Voice, scores: list[dict[str, Any]], judged: str) -> None:
     if not scores:
         voice.say(f"Scores on {judged}.")
         return
-    voice.say(f"Scores on {judged}:" if judged != "leave-one-out" else "Scores by leave-one-out:")
+    voice.say(
+        f"Scores on {judged}:" if judged != "leave-one-out" else "Scores by leave-one-out, by which it was also chosen:"
+    )
     rows = []
     for score in scores:
         ends = score["interval"]
-        rows.append([
-            score["name"], score["value"],
-            f"[{number(ends[0])}, {number(ends[1])}]" if ends else "",
-            "" if score["guess"] is None else number(score["guess"]),
-        ])  # fmt: skip
+        between = f"[{number(ends[0])}, {number(ends[1])}]" if ends else ""
+        rows.append([score["name"], score["value"], between, number(score["guess"])])
     voice.table(["", "value", "90 % interval", "a guess has"], rows)
 
 
@@ -334,23 +341,18 @@ def tune(
     reading: dict[str, Any],
 ) -> None:
     """Move the parameters of a kernel to where the data wants them, and say what it gained."""
-    if model not in ("ridge", "gp", "svm"):
-        raise InvalidInput(
-            "--model of tune must be ridge, gp or svm", got=repr(model), advice="mercer fit tunes the others."
-        )
-    if by not in ("loo", "evidence"):
-        raise InvalidInput("--by must be loo or evidence", got=repr(by), advice="Leave it out for leave-one-out.")
     expression = parsed(kernel)
     if out is not None:
         require_writable(out)
-    table = read(data, **reading)
+    with voice.progress(f"reading {data}"):
+        table = read(data, **reading)
     task = "auto" if model == "svm" else "regression"
     asked = problem(table, target, voice, drop=drop, task=task, drop_missing_target=drop_missing_target)
     some = np.arange(len(asked))
     if len(some) > rows:
         some = np.sort(np.random.default_rng(seed).permutation(len(some))[:rows])
         voice.note(f"{rows:,} of {len(asked):,} rows are searched with: --rows says how many")
-    X, y = menu.taken(asked.X, some), asked.y[some]
+    X, y = asked.X[some], asked.y[some]
     start = expression if kernel else table_kernel(X, model, asked, voice)
     estimator: Any
     began = time.monotonic()
@@ -370,24 +372,23 @@ def tune(
             tuned = _on_all(tuned, asked)
     spent = time.monotonic() - began
     found = tuned.tuning_
-    columns = asked.columns
     tuned.table_ = {
-        "target": asked.target, "task": asked.task, "columns": columns, "left_out": asked.left_out,
+        "target": asked.target, "task": asked.task, "columns": asked.columns, "left_out": asked.left_out,
         "rows": len(asked), "scores": [], "judged": "", "data": Path(data).name,
     }  # fmt: skip
     if out is not None:
         _save(tuned, out)
+    value, before = getattr(found, "value", None), getattr(found, "start_value", None)
+    said = shortened(brief(str(found)), 400)
+    if value is not None and before is not None:  # the kernel is said above
+        measure = {"loo": "leave-one-out error", "evidence": "log evidence"}[by]
+        said = f"alpha = {tuned.alpha_:.3g}; {measure} {number(value)}, at the start {number(before)}"
     tuned_kernel = repr(getattr(tuned, "kernel_", tuned.kernel))
     voice.say(f"{data}: {count(len(asked), 'row')}, target {asked.target!r}", strong=True)
-    voice.pairs([
-        ("kernel", shortened(tuned_kernel, 2000)),
-        ("found", shortened(str(found), 400)),
-        ("time", seconds(spent)),
-    ])  # fmt: skip
+    voice.pairs([("kernel", readable(tuned)), ("found", said), ("time", seconds(spent))])
     if out is not None:
         voice.say(f"Saved as {out}.")
     voice.say(f"Next: {shlex.join(['mercer', 'fit', data, '--target', asked.target, '--kernel', tuned_kernel])}")
-    value, before = getattr(found, "value", None), getattr(found, "start_value", None)
     voice.document({
         "command": "tune", "data": data, "rows": len(asked), "searched": len(some), "target": asked.target,
         "model": type(tuned).__name__, "kernel": tuned_kernel, "alpha": getattr(found, "alpha", None),

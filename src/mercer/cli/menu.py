@@ -6,7 +6,6 @@ that has candidates tells the score so far after each, and ends with the best on
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -65,7 +64,7 @@ class Wish:
     time: float = 60.0
     centers: int | None = None
     seed: int = 0
-    tell: Callable[[str], None] = lambda text: None
+    tell: Callable[..., None] = lambda text, share=None: None
     choices: list[str] = field(default_factory=list)
 
 
@@ -108,14 +107,12 @@ def _auto(wish: Wish, X: Any, y: Any) -> Any:
     from mercer.models.auto_regressor import AutoRegressor
 
     cls: Any = AutoRegressor if wish.task == "regression" else AutoClassifier
-    known = inspect.signature(cls).parameters
-    wanted: dict[str, Any] = {"time": wish.time, "random_state": wish.seed}
-    if wish.given:
-        wanted["kernel"] = wish.kernel
-    if "progress" in known:
-        wanted["progress"] = lambda *told: wish.tell(" ".join(map(str, told)))
-    model = cls(**{name: value for name, value in wanted.items() if name in known}).fit(X, y)
-    wish.choices += [f"{d.question.lower()}: {d.taken} ({d.why})" for d in model.choices_]
+    model = cls(
+        kernel=wish.kernel if wish.given else None, time=wish.time, random_state=wish.seed,
+        progress=lambda trial: wish.tell(str(trial), trial.share),
+    ).fit(X, y)  # fmt: skip
+    model.set_params(progress=None)
+    wish.choices += [f"{d.question.lower()}: {d.taken} ({d.why})" for d in model.choices_ if d.question != "Solver"]
     return model
 
 
@@ -134,17 +131,21 @@ def _centers(wish: Wish, n: int) -> int | None:
 def _ridge(wish: Wish, X: Any, y: Any) -> Any:
     wish.tell("kernel ridge: penalties by leave-one-out")
     model = mc.KernelRidge(
-        wish.kernel, alpha="loo", fit_intercept=True, n_centers=_centers(wish, len(y)), random_state=wish.seed
+        wish.kernel, alpha="loo", fit_intercept=True, random_state=wish.seed, **_solver(_centers(wish, len(y)))
     ).fit(X, y)
     wish.choices.append(f"alpha = {model.alpha_:.3g}, of least leave-one-out error")
     return model
 
 
+def _solver(centers: int | None) -> dict[str, Any]:
+    return {} if centers is None else {"solver": "nystrom", "n_centers": centers}
+
+
 def _least_squares(wish: Wish, X: Any, y: Any) -> Any:
-    wish.tell("least squares on the classes: penalties by leave-one-out")
-    known = inspect.signature(mc.LeastSquaresClassifier).parameters
-    centers: dict[str, Any] = {"n_centers": _centers(wish, len(y))} if "n_centers" in known else {}
-    return mc.LeastSquaresClassifier(wish.kernel, alpha="loo", **centers).fit(X, y)
+    def make(alpha: float, centers: int | None) -> Any:
+        return mc.LeastSquaresClassifier(wish.kernel, alpha=alpha, random_state=wish.seed, **_solver(centers))
+
+    return _penalised(wish, X, y, make, "leave-one-out accuracy", (1.0, 0.3, 0.1, 0.03, 0.01, 3.0))
 
 
 def _gp(wish: Wish, X: Any, y: Any) -> Any:
@@ -198,7 +199,12 @@ def _best(wish: Wish, candidates: Iterable[tuple[str, Callable[[], tuple[Any, fl
 def _svc(wish: Wish, X: Any, y: Any) -> Any:
     C = _margin(wish, X, y, mc.SVC(wish.kernel), {})["C"]
     wish.tell(f"support vector machine with C = {C:g} on all rows")
-    return mc.SVC(wish.kernel, C=C, calibrated=True, max_time=max(10.0, wish.time)).fit(X, y)
+    enough = int(np.unique(y, return_counts=True)[1].min()) > 1
+    model = _watched(wish, mc.SVC(wish.kernel, C=C, calibrated=enough), X, y)
+    if "not calibrated" in model.status_:  # it was stopped: what it knows is which side, not how surely
+        wish.choices.append("no probabilities: the time was up before they were fitted; --time gives more")
+        model.set_params(calibrated=False)
+    return model
 
 
 def _svr(wish: Wish, X: Any, y: Any) -> Any:
@@ -207,7 +213,16 @@ def _svr(wish: Wish, X: Any, y: Any) -> Any:
     Cs, widths = [spread * c for c in (0.3, 1.0, 3.0, 10.0, 100.0)], [0.05 * spread, 0.2 * spread]
     found = _margin(wish, X, y, mc.SVR(wish.kernel), {"epsilon": widths}, Cs)
     wish.tell("support vector regression on all rows")
-    return mc.SVR(wish.kernel, C=found["C"], epsilon=found["epsilon"], max_time=max(10.0, wish.time)).fit(X, y)
+    return _watched(wish, mc.SVR(wish.kernel, C=found["C"], epsilon=found["epsilon"]), X, y)
+
+
+def _watched(wish: Wish, model: Any, X: Any, y: Any) -> Any:
+    """The last fit: it may take twice the time of the search, and tells how far it is from the optimum."""
+    model.set_params(
+        max_time=2 * max(30.0, wish.time),
+        progress=lambda now: wish.tell(f"support vectors of {len(y):,} rows: gap {now.gap:.2g}, to {model.tol:g}"),
+    )
+    return model.fit(X, y).set_params(progress=None)
 
 
 def _margin(wish: Wish, X: Any, y: Any, model: Any, others: dict[str, list[float]], Cs: Any = None) -> dict[str, float]:
@@ -219,7 +234,7 @@ def _margin(wish: Wish, X: Any, y: Any, model: Any, others: dict[str, list[float
     wish.tell(
         f"support vectors: {' × '.join(str(len(v)) for v in grid.values())} candidates by 3 folds of {len(some):,} rows"
     )
-    tuned = mc.tune(model, taken(X, some), y[some], cv=3, grid=grid)
+    tuned = mc.tune(model, X[some], y[some], cv=3, grid=grid)
     found = {name: float(getattr(tuned, name)) for name in grid}
     of = f" of {SAMPLE:,} rows" if n > SAMPLE else ""
     wish.choices.append(", ".join(f"{name} = {value:.3g}" for name, value in found.items()) + f", best by 3 folds{of}")
@@ -228,12 +243,11 @@ def _margin(wish: Wish, X: Any, y: Any, model: Any, others: dict[str, list[float
 
 def _penalised(wish: Wish, X: Any, y: Any, make: Callable[..., Any], score: str, alphas: Iterable[float]) -> Any:
     """The penalty of best score, chosen on a sample of many rows; then the fit of all rows."""
-    n = len(y)
-    some = np.arange(n)
+    n, some = len(y), np.arange(len(y))
     if n > SAMPLE:
         some = np.sort(np.random.default_rng(wish.seed).permutation(n)[:SAMPLE])
         wish.choices.append(f"the penalty is chosen on {SAMPLE:,} of {n:,} rows")
-    X_, y_ = taken(X, some), y[some]
+    X_, y_ = X[some], y[some]
 
     def candidate(alpha: float) -> tuple[str, Callable[[], tuple[Any, float]]]:
         def made() -> tuple[Any, float]:
@@ -318,8 +332,3 @@ def _linear_classes(wish: Wish, X: Any, y: Any) -> Any:
         return f"alpha = {alpha:g}", make
 
     return _best(wish, map(candidate, (1.0, 0.1, 0.01, 10.0, 100.0)), "leave-one-out log likelihood")
-
-
-def taken(X: Any, rows: Any) -> Any:
-    """Some rows of a frame or a sparse matrix."""
-    return X[rows]

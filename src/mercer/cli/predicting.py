@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import time
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from mercer.cli.fitting import quieted, say_scores
-from mercer.cli.reading import Table, batches, shown_names
-from mercer.cli.scoring import probabilities, scores_of
-from mercer.cli.speaking import Voice, count, plain, seconds
-from mercer.cli.tables import target_of
+from mercer.cli.columns import as_fitted
+from mercer.cli.fitting import as_facts, quieted, say_scores
+from mercer.cli.reading import Table, batches
+from mercer.cli.speaking import Voice, count, seconds
+from mercer.cli.tables import complete, named
 from mercer.cli.writing import parts, require_writable, sink
 from mercer.errors import InvalidInput
+from mercer.report.scores import judge
 
 
 def loaded(path: str) -> Any:
@@ -63,44 +63,32 @@ def predict(
     model = loaded(model_path)
     known = facts(model)
     _require(model, interval, proba)
-    if interval is not None and by_held_out_rows(model):
-        voice.note(
-            f"intervals are from the residuals of {facts(model)['misses']['rows']:,} rows held out (split conformal)"
-        )
-    columns = known["columns"]
+    if interval is not None and by_held_out_rows(model, known):
+        before = ", before the last fit" if known.get("refitted") else ""
+        voice.note(f"intervals are by the residuals of {known['misses']['rows']:,} rows held out{before}")
     p = getattr(model, "n_features_in_", None)
-    as_document = voice.as_json and (out is None or out == "-")
-    told = False
+    to_stdout = out in (None, "-")
     rows = 0
-    opening = batches(data, columns, n_features=p, keep=keep, **reading)
-    writing = sink(None if as_document else out, None)
-    with opening as (tables, notes), voice.progress("predicting") as tell, quieted(voice), writing as target:
+    with (
+        batches(data, known["columns"], n_features=p, keep=keep, **reading) as (tables, notes),
+        voice.progress("predicting") as tell,
+        quieted(voice),
+        sink(out, "document" if voice.as_json and to_stdout else None) as target,
+    ):
         for table in tables:
-            if not told:
-                for note in notes:
-                    voice.note(note)
-                told = True
-            X = _inputs(table, columns, p)
-            made = predictions(model, X, interval, proba)
-            if as_document:
-                for row in pl.DataFrame(made).iter_rows(named=True):
-                    lead = ",\n    " if rows else '{\n  "command": "predict",\n  "predictions": [\n    '
-                    sys.stdout.write(lead + json.dumps(plain(row), ensure_ascii=False, allow_nan=False))
-                    rows += 1
-            else:
-                if keep and not isinstance(table.frame, pl.DataFrame):
-                    raise InvalidInput("--keep needs a table", got="a sparse file", advice="Leave it out.")
-                target.write(parts(table.frame, made, keep=keep))
-                rows += table.rows
+            for note in notes:
+                voice.note(note)
+            if keep and not isinstance(table.frame, pl.DataFrame):
+                raise InvalidInput("--keep needs a table", got="a sparse file", advice="Leave it out.")
+            made = predictions(model, _inputs(table), interval, proba)
+            target.write(parts(table.frame, made, keep=keep))
+            rows += table.rows
             tell(f"{rows:,} rows predicted")
         if not rows:
             raise InvalidInput(f"{data} must have rows", got="none", advice="Add some.")
+        target.facts = {"command": "predict", "rows": rows, "seconds": time.monotonic() - began, "notes": voice.notes}
     spent = time.monotonic() - began
-    if as_document:
-        notes_text = json.dumps(plain(voice.notes), ensure_ascii=False)
-        sys.stdout.write(f'\n  ],\n  "rows": {rows},\n  "seconds": {spent:.6g},\n  "notes": {notes_text}\n}}\n')
-        return
-    if out is not None and out != "-":
+    if not to_stdout:
         voice.say(f"{count(rows, 'row')} predicted in {seconds(spent)}: {out}")
         voice.document(
             {"command": "predict", "model": model_path, "data": data, "rows": rows, "out": out, "seconds": spent}
@@ -124,22 +112,12 @@ def _require(model: Any, interval: float | None, proba: bool) -> None:
         )
 
 
-def _inputs(table: Table, columns: dict[str, str], p: int | None) -> Any:
-    if columns and isinstance(table.frame, pl.DataFrame):
-        return table.frame.select(list(columns))
-    if isinstance(table.frame, pl.DataFrame):
-        # A model of bare arrays: the numbers of the table, in order.
-        numbers = table.frame.select(
-            pl.col(c) for c, d in zip(table.frame.columns, table.frame.dtypes) if d.is_numeric()
-        )
-        if p is not None and numbers.width != p:
-            raise InvalidInput(
-                f"{table.name} must have the {p} columns of numbers that the model was fitted on",
-                got=f"{numbers.width}: {shown_names(numbers.columns)}",
-                advice="The model knows no names of columns: give just those, in order.",
-            )
-        return numbers.to_numpy()
-    return table.frame
+def _inputs(table: Table) -> Any:
+    """What the model takes: the columns it knows, the numbers of one that knows no names, or a sparse matrix."""
+    if not isinstance(table.frame, pl.DataFrame):
+        return table.frame
+    rows = table.frame.select(table.inputs)
+    return rows if table.named else rows.to_numpy()
 
 
 def predictions(model: Any, X: Any, interval: float | None = None, proba: bool = False) -> dict[str, Any]:
@@ -154,11 +132,7 @@ def predictions(model: Any, X: Any, interval: float | None = None, proba: bool =
         ends = intervals(model, X, values, interval)
         made["lower"], made["upper"] = ends[..., 0], ends[..., 1]
     if proba:
-        P = probabilities(model, X)
-        if P is None:
-            raise InvalidInput(
-                "--proba needs probabilities", got=type(model).__name__, advice="Fit with --model logistic."
-            )
+        P = np.asarray(model.predict_proba(X))
         made |= {f"p_{label}": P[:, k] for k, label in enumerate(np.asarray(model.classes_).tolist())}
     return made
 
@@ -167,29 +141,41 @@ JACKKNIFE = 2000
 """Rows up to which intervals are the model's own: each costs a system of that size, and every query a pass over it."""
 
 
-def by_held_out_rows(model: Any) -> bool:
+def by_held_out_rows(model: Any, known: dict[str, Any]) -> bool:
     """Whether intervals come from residuals of rows held out (split conformal) instead of the model itself."""
-    known = facts(model)
     large = (known.get("rows") or 0) > JACKKNIFE
     return bool(known.get("misses")) and (large or not hasattr(model, "predict_interval"))
 
 
 def intervals(model: Any, X: Any, values: Any, coverage: float) -> Any:
     """Lower and upper ends, shape (m, 2)."""
-    if not by_held_out_rows(model):
+    known = facts(model)
+    if not by_held_out_rows(model, known):
         return np.asarray(model.predict_interval(X, coverage))
-    misses = facts(model)["misses"]
-    # The finite-sample quantiles of n residuals: at least `coverage` of exchangeable rows lie between them.
-    off, n = np.asarray(misses["values"]), misses["rows"]
-    tail = (1 - coverage) / 2
-    low, high = np.quantile(off, [max(0.0, tail - 1 / n), min(1.0, 1 - tail + 1 / n)])
+    misses = known["misses"]
+    ends = conformal(np.asarray(misses["values"]), misses["rows"], coverage)
     with np.errstate(over="ignore"):
-        ends = (
-            values[:, None] * np.array([low, high])
-            if misses["kind"] == "ratio"
-            else values[:, None] + np.array([low, high])
+        return values[:, None] * ends if misses["kind"] == "ratio" else values[:, None] + ends
+
+
+def conformal(off: Any, n: int, coverage: float) -> Any:
+    """The ends between which the residual of one more row lies, with at least this probability.
+
+    Of n exchangeable residuals these are the k-th least and the k-th greatest, k = ⌊(n + 1)(1 − coverage)/2⌋; `off`
+    holds them in order, or evenly spaced ones of them.
+
+    >>> conformal(np.arange(-9.0, 10.0), 19, 0.9)
+    array([-9.,  9.])
+    """
+    k = int((n + 1) * (1 - coverage) / 2 + 1e-9)
+    if k < 1:
+        raise InvalidInput(
+            f"--interval {coverage:g} needs at least {int(np.ceil(2 / (1 - coverage) - 1e-9)) - 1} rows held out",
+            got=f"{n}, by whose residuals the intervals of this model are made",
+            advice="Ask for less, or fit with more rows held out: --test-size.",
         )
-    return np.asarray(ends)
+    at = (k - 1) / max(n - 1, 1)
+    return np.quantile(off, [at, 1 - at])
 
 
 def evaluate(
@@ -207,85 +193,101 @@ def evaluate(
     model = loaded(model_path)
     known = facts(model)
     name = target or known["target"]
-    columns = known["columns"]
-    X, y = [], []
-    if name is not None and name != "label":
-        columns = columns | {name: "Float64" if known["task"] == "regression" else "String"}
-    with batches(data, columns, n_features=getattr(model, "n_features_in_", None), **reading) as (tables, notes):
+    p = getattr(model, "n_features_in_", None)
+    X: list[Any] = []
+    y: list[Any] = []
+    with (
+        batches(data, known["columns"], n_features=p, keep=True, apart=name, **reading) as (tables, notes),
+        voice.progress(f"reading {data}") as tell,
+    ):
         for table in tables:
-            answers = target_of(table, name)
-            X.append(_inputs(table, known["columns"], getattr(model, "n_features_in_", None)))
+            answers, name = _answers(table, name, known["task"], sum(map(len, y)))
+            X.append(_inputs(table))
             y.append(answers)
+            tell(f"reading {data}: {sum(map(len, y)):,} rows")
     for note in notes:
         voice.note(note)
     if not y:
         raise InvalidInput(f"{data} must have rows", got="none", advice="Add some.")
-    answers = pl.concat(y)
-    X = pl.concat(X) if isinstance(X[0], pl.DataFrame) else X[0] if len(X) == 1 else _stacked(X)
-    keep = ~answers.is_null().to_numpy()
-    if not keep.all():
-        rows = np.flatnonzero(~keep) + 1
-        some = ", ".join(map(str, rows[:5]))
-        if not drop_missing_target:
-            raise InvalidInput(
-                f"The target {name!r} of {data} must have a value in every row",
-                got=f"{count(len(rows), 'row')} without one: {some}",
-                advice="Fill them in, or leave these rows out with --drop-missing-target.",
-            )
-        voice.note(f"{count(len(rows), 'row')} without a target left out: {some}")
-        X, answers = X[np.flatnonzero(keep)], answers.filter(keep)
-    truth = _as_classes(answers, model) if hasattr(model, "classes_") else answers.cast(pl.Float64).to_numpy()
-    with voice.progress(f"predicting {len(truth):,} rows"), quieted(voice):
-        found = scores_of(model, X, truth, baseline=truth)
-        made = predictions(model, X)
-    spent = time.monotonic() - began
-    values = np.asarray(made["prediction"])
-    voice.say(f"{model_path} on {data}, target {name or 'label'!r}", strong=True)
-    say_scores(voice, found, count(len(truth), "row"))
+    frame, answers = complete(_stacked(X), pl.concat(y), name, data, voice, drop=drop_missing_target)
+    truth = _as_classes(answers, model) if hasattr(model, "classes_") else answers.to_numpy()
+    with voice.progress(f"predicting {count(len(truth), 'row')}"), quieted(voice):
+        found = judge(model, frame, truth)
+    scores, values = as_facts(found.scores), found.answers
+    voice.say(f"{model_path} on {data}, target {name!r}", strong=True)
+    say_scores(voice, scores, count(len(truth), "row"))
     content: dict[str, Any] = {
-        "command": "evaluate", "model": model_path, "data": data, "target": name, "rows": len(truth), "scores": found,
-        "seconds": spent,
+        "command": "evaluate", "model": model_path, "data": data, "target": name, "rows": len(truth), "scores": scores,
+        "seconds": time.monotonic() - began,
     }  # fmt: skip
     if hasattr(model, "classes_"):
         content["confusion"] = _confusion(voice, truth, values)
     elif worst:
         order = np.argsort(-np.abs(truth - values))[:worst]
         voice.say("Worst predicted rows:")
-        rows_ = [[int(i) + 1, float(truth[i]), float(values[i]), float(truth[i] - values[i])] for i in order]
-        voice.table(["row", "target", "prediction", "error"], rows_)
-        content["worst"] = [dict(zip(("row", "target", "prediction", "error"), row)) for row in rows_]
+        rows = [[int(i) + 1, float(truth[i]), float(values[i]), float(truth[i] - values[i])] for i in order]
+        voice.table(["row", "target", "prediction", "error"], rows)
+        content["worst"] = [dict(zip(("row", "target", "prediction", "error"), row)) for row in rows]
     voice.document(content)
 
 
+def _answers(table: Table, name: str | None, task: str, before: int) -> tuple[pl.Series, str]:
+    """The targets of a piece and their name: numbers for a regression, else as they are."""
+    if table.label is not None:
+        return pl.Series("label", table.label), "label"
+    if name is None:
+        raise InvalidInput(
+            "--target must name the column that has the answers", got="none", advice="The model knows no name of it."
+        )
+    name = named(name, table.frame.columns, table.name, text=table.layout is not None)
+    kind = "Float64" if task == "regression" else "String"
+    return as_fitted(table.frame.select(name), {name: kind}, table.name, before, table.comma)[name], name
+
+
 def _stacked(X: list[Any]) -> Any:
+    if isinstance(X[0], pl.DataFrame):
+        return pl.concat(X)
     import scipy.sparse as sp
 
     return sp.vstack(X, format="csr") if sp.issparse(X[0]) else np.concatenate(X)
 
 
 def _as_classes(answers: pl.Series, model: Any) -> Any:
-    """Labels in the kind that the model has."""
-    classes = np.asarray(model.classes_)
-    if classes.dtype.kind in "iuf":
-        numbers = answers.cast(pl.Float64, strict=False)
-        if numbers.null_count() > answers.null_count():
-            wrong = answers.filter(numbers.is_null())[0]
-            raise InvalidInput(
-                "The target must hold classes of the model",
-                got=repr(wrong),
-                advice=f"They are {classes.tolist()[:10]}.",
-            )
-        return numbers.to_numpy().astype(classes.dtype)
-    if classes.dtype.kind == "b":
-        return np.array([str(v).lower() in ("true", "1", "yes") for v in answers.to_list()])
-    return np.asarray(answers.cast(pl.String).to_list())
+    """Labels as the model has them: 1, 1.0 and "1" are the same class."""
+    classes = np.asarray(model.classes_).tolist()
+    known = {_spelt(label): label for label in classes}
+    labels = [known.get(_spelt(label), label) for label in answers.to_list()]
+    strange = next((label for label in labels if type(label) is not type(classes[0])), None)
+    if strange is not None:
+        raise InvalidInput(
+            "The target must hold classes of the model", got=repr(strange), advice=f"They are {str(classes)[:200]}."
+        )
+    return np.asarray(labels)
+
+
+def _spelt(label: Any) -> str:
+    """A label as text, one for every way to write a number.
+
+    >>> _spelt("1.0"), _spelt(1), _spelt(True), _spelt("yes")
+    ('1', '1', 'true', 'yes')
+    """
+    text = str(label).lower() if isinstance(label, bool) else str(label)
+    try:
+        return format(float(text), ".17g")
+    except ValueError:
+        return text
 
 
 def _confusion(voice: Voice, truth: Any, values: Any) -> dict[str, dict[str, int]]:
-    labels = np.unique(np.concatenate([np.asarray(truth).astype(str), values.astype(str)])).tolist()
-    t, v = np.asarray(truth).astype(str), values.astype(str)
-    table = {a: {b: int(np.sum((t == a) & (v == b))) for b in labels} for a in labels}
+    pairs = Counter(zip(map(str, truth.tolist()), map(str, values.tolist())))
+    labels = sorted({label for pair in pairs for label in pair})
+    table = {a: {b: pairs[a, b] for b in labels} for a in labels}
     if len(labels) <= 12:
         voice.say("Rows by class (down) and prediction (across):")
         voice.table(["", *labels], [[a, *table[a].values()] for a in labels])
+    else:
+        wrong = sorted((-times, a, b) for (a, b), times in pairs.items() if a != b)[:5]
+        if wrong:
+            voice.say("Taken for another class most often:")
+            voice.table(["class", "taken for", "rows"], [[a, b, -times] for times, a, b in wrong])
     return table

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bz2
 import codecs
+import errno
 import gzip
 import json
 import lzma
@@ -24,9 +25,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Any
 
+from mercer.cli.speaking import shortened
 from mercer.errors import InvalidInput
 
-FORMATS = ("csv", "parquet", "arrow", "arrow-stream", "jsonl", "json", "libsvm")
 SUFFIXES = {
     "csv": "csv", "tsv": "csv", "tab": "csv", "txt": "csv", "dat": "csv", "data": "csv",
     "parquet": "parquet", "pq": "parquet", "arrow": "arrow", "ipc": "arrow", "feather": "arrow",
@@ -59,7 +60,7 @@ class Source:
     ----------
     name : what the user called it.
     path : where its unpacked bytes are, text in UTF-8.
-    format : one of FORMATS.
+    format : csv, parquet, arrow, arrow-stream, jsonl, json or libsvm.
     suffix : of its name, without that of the packing.
     folder : for what is made on the way.
     notes : what was decided about it.
@@ -86,18 +87,24 @@ def opened(path: str, *, encoding: str | None = None, format: str | None = None)
     """The file (or standard input for "-"), unpacked if need be; what that took is removed at the end."""
     folder = Path(tempfile.mkdtemp(prefix="mercer-"))
     try:
-        yield _open(path, folder, encoding, format)
-    except OSError as error:
-        raise InvalidInput(
-            f"{path} must be readable", got=error.strerror or str(error), advice="Check the path and its permissions."
-        ) from None
+        yield _reached(path, folder, encoding, format)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def _reached(path: str, folder: Path, encoding: str | None, format: str | None) -> Source:
+    try:
+        return _open(path, folder, encoding, format)
+    except OSError as error:
+        room = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise InvalidInput(
+            f"{path} must be readable" + f", and {folder.parent} have room to unpack it" * room,
+            got=error.strerror or str(error),
+            advice="Set TMPDIR to a folder with room." if room else "Check the path and its permissions.",
+        ) from None
+
+
 def _open(path: str, folder: Path, encoding: str | None, format: str | None) -> Source:
-    if format is not None and format not in FORMATS:
-        raise InvalidInput(f"The format must be one of {', '.join(FORMATS)}", got=repr(format), advice=READABLE)
     name = "standard input" if path == "-" else path
     file = _from_stdin(folder) if path == "-" else _found(path)
     parts = [] if path == "-" else [part.lower() for part in file.name.split(".")[1:]]
@@ -118,9 +125,10 @@ def _open(path: str, folder: Path, encoding: str | None, format: str | None) -> 
         return source
     _refuse_strangers(name, start)
     if encoding is None and b"\0" in start and not start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise InvalidInput(f"{name} must hold a table", got="binary data of an unknown kind", advice=READABLE)
+        raise InvalidInput(f"{name} must hold a table", got="binary data of an unknown kind",
+                           advice=f"If it is text, name its encoding: --encoding utf-16-le. {READABLE}")  # fmt: skip
     _to_utf8(source, folder, encoding)
-    found = format or _kind_of_text(source)
+    found = format or ("libsvm" if named == "libsvm" else _kind_of_text(source))
     if named in ("parquet", "arrow"):
         source.notes.append(f"{name} is text, whatever its name says: read as {found.upper()}")
     elif named is not None and named != found and {named, found} != {"json", "jsonl"}:
@@ -175,29 +183,23 @@ def _unpack(source: Source, folder: Path) -> None:
     target = folder / "unpacked"
     try:
         if packing == "zstd":
-            _unpack_zstd(source.path, target)
+            _unpack_zstd(source, target)
         else:
             openers: dict[str, Any] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
             with openers[packing](source.path, "rb") as stream:
                 _kept(stream, target)
-    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, ValueError) as error:
-        raise InvalidInput(
-            f"{source.name} must be a whole {packing} file",
-            got=str(error),
-            advice="It is cut off or damaged: copy it again.",
-        ) from None
-    except OSError as error:
-        if error.errno is not None:
+    except (EOFError, zlib.error, lzma.LZMAError, OSError, ValueError) as error:
+        if isinstance(error, InvalidInput) or getattr(error, "errno", None) is not None:
             raise
         raise InvalidInput(
             f"{source.name} must be a whole {packing} file",
-            got=str(error),
+            got=first_line(error),
             advice="It is cut off or damaged: copy it again.",
         ) from None
     source.path = target
 
 
-def _unpack_zstd(path: Path, target: Path) -> None:
+def _unpack_zstd(source: Source, target: Path) -> None:
     """Python's own reader where there is one (3.14); else Polars', which knows text only."""
     try:
         from compression import zstd  # type: ignore[import-not-found,unused-ignore]
@@ -206,20 +208,33 @@ def _unpack_zstd(path: Path, target: Path) -> None:
 
         try:
             lines = pl.scan_csv(
-                path, has_header=False, separator="\x01", quote_char=None, infer_schema=False, new_columns=["line"],
-                truncate_ragged_lines=True,
+                source.path, has_header=False, separator="\x01", quote_char=None, infer_schema=False,
+                new_columns=["line"], truncate_ragged_lines=True,
             )  # fmt: skip
             lines.sink_csv(target, include_header=False, quote_style="never", separator="\x01")
         except pl.exceptions.PolarsError as error:
-            raise ValueError(first_line(error)) from None
+            raise InvalidInput(
+                f"{source.name} must be a whole zstd file of text to be unpacked before Python 3.14",
+                got=shortened(first_line(error), 80),
+                advice="Unpack it first: zstd -d.",
+            ) from None
         return
-    with zstd.open(path, "rb") as stream:
+    with zstd.open(source.path, "rb") as stream:
         _kept(stream, target)
 
 
 def first_line(error: BaseException) -> str:
     """The first line of a message."""
-    return str(error).strip().partition("\n")[0] or type(error).__name__
+    return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+
+
+def unreadable(source: Source, error: Exception) -> InvalidInput:
+    """A file that is not what it seems to be."""
+    return InvalidInput(
+        f"{source.name} must be readable as {source.format.upper()}",
+        got=shortened(first_line(error), 200),
+        advice="It may be cut off, have an open quote, or be something else: --format says what.",
+    )
 
 
 def _refuse_strangers(name: str, start: bytes) -> None:
@@ -230,7 +245,7 @@ def _refuse_strangers(name: str, start: bytes) -> None:
         raise InvalidInput(
             f"{name} must hold a table", got="a model file", advice="The model comes first: mercer predict MODEL DATA."
         )
-    text = start.lstrip(codecs.BOM_UTF8).lstrip().lower()
+    text = start.removeprefix(codecs.BOM_UTF8).lstrip().lower()
     if text.startswith((b"<!doctype", b"<html", b"<?xml")):
         raise InvalidInput(f"{name} must hold a table", got="a web page or XML", advice="Download the file itself.")
     if text.startswith((b"@relation", b"@attribute")):
@@ -243,8 +258,8 @@ def _to_utf8(source: Source, folder: Path, encoding: str | None) -> None:
     if encoding is None and start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "utf-16"
         source.notes.append(f"{source.name} is in UTF-16: read as that")
-    target = folder / "text"
     if encoding is not None:
+        target = folder / "text"
         try:
             with (
                 open(source.path, encoding=encoding, newline="") as old,
@@ -257,20 +272,29 @@ def _to_utf8(source: Source, folder: Path, encoding: str | None) -> None:
             ) from None
         source.path = target
         return
-    if _is_utf8(source.path):
-        return
-    wrong: list[int] = []
+    if not _is_utf8(source.path):
+        _relined(source, folder)
+    if b"\r" in start and b"\n" not in start:  # as on a Macintosh of old
+        with open(source.path, encoding="utf-8") as old, open(folder / "lines", "w", encoding="utf-8") as new:
+            shutil.copyfileobj(old, new, BLOCK)
+        source.path = folder / "lines"
+
+
+def _relined(source: Source, folder: Path) -> None:
+    """Each line that is not in UTF-8, from latin-1."""
+    target = folder / "relined"
+    first = wrong = 0
     with open(source.path, "rb") as old, open(target, "wb") as new:
         for k, line in enumerate(old, start=1):
             try:
                 line.decode()
             except UnicodeDecodeError:
-                wrong.append(k)
+                first, wrong = first or k, wrong + 1
                 line = line.decode("latin-1").encode()
             new.write(line)
-    many = f"{len(wrong):,} lines are" if len(wrong) > 1 else "1 line is"
+    many = f"{wrong:,} lines are" if wrong > 1 else "1 line is"
     source.notes.append(
-        f"{many} not in UTF-8 (first: line {wrong[0]}) and read as latin-1; --encoding says it better if that is wrong"
+        f"{many} not in UTF-8 (first: line {first}) and read as latin-1; --encoding says it better if that is wrong"
     )
     source.path = target
 
@@ -287,8 +311,8 @@ def _is_utf8(path: Path) -> bool:
     return True
 
 
-_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-LIBSVM = re.compile(rf"{_NUMBER}(?:,{_NUMBER})*(?:\s+qid:\d+)?(?:\s+\d+:{_NUMBER})*\s*(?:#.*)?")
+_NUMBER = r"[-+]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?"
+LIBSVM = re.compile(rf"{_NUMBER}(?:,{_NUMBER})*+(?:\s++qid:\d++)?(?:\s++\d++:{_NUMBER})*+\s*+(?:#.*)?")
 
 
 def _kind_of_text(source: Source) -> str:

@@ -1,6 +1,7 @@
 """What a command says: results on stdout, remarks and progress on stderr, or one JSON document.
 
-Colours and progress are for terminals only, and for those who did not set NO_COLOR or `--no-color`.
+Colours and progress are for terminals only, and for those who did not set NO_COLOR or `--no-color`. On a terminal long
+values are broken and tables fit its width; into a pipe goes one line for each.
 """
 
 from __future__ import annotations
@@ -9,10 +10,16 @@ import json
 import math
 import os
 import re
+import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import zip_longest
+from textwrap import wrap
 from typing import Any
+
+Tell = Callable[..., None]
+"""`tell(text)` changes the line of progress; `tell(text, share)` also says which share of the work is done."""
 
 
 class Voice:
@@ -26,9 +33,13 @@ class Voice:
     """
 
     def __init__(self, *, as_json: bool = False, color: bool = True, quiet: bool = False) -> None:
-        self.as_json, self.quiet = as_json, quiet
-        self.color = color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        self.as_json, self.quiet, self.color = as_json, quiet, allows_color(color)
         self.notes: list[str] = []
+
+    @property
+    def width(self) -> int | None:
+        """Characters in a line of the terminal; None into a pipe."""
+        return max(40, shutil.get_terminal_size().columns) if sys.stdout.isatty() else None
 
     def note(self, text: str) -> None:
         """A decision that was made for the user: told on stderr, and part of the JSON document."""
@@ -43,27 +54,43 @@ class Voice:
         if not self.as_json:
             print(self._styled(text, "1", sys.stdout) if strong else text)
 
-    def pairs(self, rows: Iterable[tuple[str, str]]) -> None:
-        """Names and values, aligned; a name that is empty goes on with the one before."""
+    def line(self, text: str) -> None:
+        """A line of which the beginning is enough: cut to the width of the terminal."""
+        width = self.width
+        self.say(text if width is None or len(text) <= width else text[: width - 1] + "…")
+
+    def pairs(self, rows: Iterable[tuple[str, str]], most: int = 4) -> None:
+        """Names and values, aligned, in at most so many lines each; an empty name goes on with the one before."""
         kept = [(name, value) for name, value in rows if value]
-        width = max((len(name) for name, _ in kept), default=0)
+        margin = max((len(name) for name, _ in kept), default=0)
         for name, value in kept:
-            self.say(f"  {self._styled(name.ljust(width), '36', sys.stdout)}  {value}".rstrip())
+            lines = [value] if self.width is None else wrap(value, max(20, self.width - margin - 4))
+            if len(lines) > most:
+                lines[most - 1 :] = [lines[most - 1] + " …"]
+            for k, text in enumerate(lines):
+                self.say(f"  {self._styled((name if k == 0 else '').ljust(margin), '36', sys.stdout)}  {text}".rstrip())
 
     def table(self, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """A table with aligned columns, numbers to the right."""
+        """A table with aligned columns, numbers to the right; cells are broken where the terminal is too narrow."""
         if self.as_json:
             return
         shown = [[show(value) for value in row] for row in rows]
         widths = [max(len(line[k]) for line in [list(head), *shown]) for k in range(len(head))]
         right = [all(isinstance(row[k], (int, float)) for row in rows) and bool(rows) for k in range(len(head))]
+        while self.width is not None and sum(widths) + 2 * len(widths) > self.width and max(widths) > 8:
+            widths[widths.index(max(widths))] -= 1
 
-        def line(cells: Sequence[str]) -> str:
-            return "  " + "  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in zip(cells, widths, right)).rstrip()
+        def lines(cells: Sequence[str]) -> Iterator[str]:
+            parts = [wrap(cell, w) or [""] for cell, w in zip(cells, widths)]
+            for one in zip_longest(*parts, fillvalue=""):
+                text = "  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in zip(one, widths, right))
+                yield f"  {text}".rstrip()
 
-        self.say(line(head), strong=True)
+        for line in lines(head):
+            self.say(line, strong=True)
         for cells in shown:
-            self.say(line(cells))
+            for line in lines(cells):
+                self.say(line)
 
     def document(self, content: dict[str, Any]) -> None:
         """The answer for a program: strict JSON, in which what is no number is null."""
@@ -72,29 +99,43 @@ class Voice:
             print(json.dumps(plain(whole), ensure_ascii=False, indent=2, allow_nan=False))
 
     @contextmanager
-    def progress(self, what: str) -> Iterator[Any]:
-        """A line on a terminal that says how far it is; `tell(text)` changes it. Nothing is said into a pipe."""
+    def progress(self, what: str) -> Iterator[Tell]:
+        """A line on a terminal that says how far it is. Nothing is said into a pipe."""
         if self.quiet or self.as_json or not sys.stderr.isatty():
-            yield lambda text: None
+            yield lambda text, share=None: None
             return
         from rich.console import Console
-        from rich.markup import escape
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.table import Column
 
         console = Console(stderr=True, no_color=not self.color, highlight=False)
-        columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
-        with Progress(*columns, console=console, transient=True) as bar:
-            task = bar.add_task(escape(what), total=None)
-            yield lambda text: bar.update(task, description=escape(text))
+        text_column = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, ratio=1))
+        columns = SpinnerColumn(), text_column, BarColumn(bar_width=6), TimeElapsedColumn()
+        with Progress(*columns, console=console, transient=True, expand=True) as bar:
+            task = bar.add_task(what, total=None)
+
+            def tell(text: str, share: float | None = None) -> None:
+                total = None if share is None else 1.0
+                bar.update(task, description=text, total=total, completed=share, refresh=True)
+
+            yield tell
 
     def _styled(self, text: str, code: str, stream: Any) -> str:
         return f"\033[{code}m{text}\033[0m" if self.color and text and stream.isatty() else text
 
 
+def allows_color(wanted: bool = True) -> bool:
+    """Whether colours are allowed at all: not asked off, and the terminal knows them."""
+    return wanted and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
 def complain(text: str, *, color: bool = True) -> None:
     """One line on stderr: what is wrong and what to do."""
-    line = " ".join(str(text).split())
-    red = color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stderr.isatty()
+    lines = str(text).rstrip().splitlines()
+    if lines and not lines[-1].strip(" ^"):  # a mark under a place of the expression, which one line cannot have
+        del lines[-2:]
+    line = " ".join(" ".join(lines).split())
+    red = allows_color(color) and sys.stderr.isatty()
     with suppress(OSError):  # nobody listens, or there is no room
         print(f"\033[31mmercer: {line}\033[0m" if red else f"mercer: {line}", file=sys.stderr, flush=True)
 
@@ -104,13 +145,9 @@ def show(value: Any) -> str:
     value = value.item() if hasattr(value, "item") else value
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
-    if isinstance(value, (bool, str)):
-        return str(value)
-    if isinstance(value, int):
+    if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    if isinstance(value, float):
-        return number(value)
-    return str(value)
+    return number(value) if isinstance(value, float) else shortened(str(value), 200)
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -162,13 +199,21 @@ def shortened(text: str, length: int = 300) -> str:
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
+_DIGITS = re.compile(r"(?<![\w.'])\d+\.\d{4,}(?:e[-+]?\d+)?")
+_ITEM = r"(?:'[^']*'|[-+\w.]+)"
+_LONG = re.compile(rf"({_ITEM}, {_ITEM}, {_ITEM}), {_ITEM}(?:, {_ITEM}){{3,}}(?=[\])])")
+
+
 def brief(text: str) -> str:
-    """An expression with four digits of each number, to read and not to copy.
+    """An expression with four digits of each number and three items of long lists, to read and not to copy.
 
     >>> brief("Gaussian(sigma=0.123456789) * Delta().on('x1')")
     "Gaussian(sigma=0.1235) * Delta().on('x1')"
+    >>> brief("Gaussian(sigma=[1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])")
+    'Gaussian(sigma=[1.5, 2.0, 3.0, …])'
     """
-    return re.sub(r"(?<![\w.'])\d+\.\d{4,}(?:e[-+]?\d+)?", lambda found: f"{float(found[0]):.4g}", text)
+    text = _DIGITS.sub(lambda found: f"{float(found[0]):.4g}", text)
+    return _LONG.sub(r"\1, …", re.sub(r"\[\[.*?\]\]", "[[…]]", text))
 
 
 def plain(value: Any) -> Any:

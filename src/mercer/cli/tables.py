@@ -10,12 +10,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from mercer.cli.columns import require_finite
 from mercer.cli.reading import Table, shown_names
 from mercer.cli.speaking import Voice, count
 from mercer.errors import InvalidInput
 
 Array = NDArray[Any]
 FEW_CLASSES, MOST_CLASSES = 10, 200
+SEPARATE = "If there are more, name what separates them: --delimiter ';'."
 FEWEST = 20
 """Rows below which none are held out by default."""
 
@@ -53,14 +55,10 @@ def problem(
     drop_missing_target: bool = False,
 ) -> Problem:
     """The problem that a table and a target make; decisions are told."""
-    if task not in ("auto", "regression", "classification"):
-        raise InvalidInput("--task must be auto, regression or classification", got=repr(task), advice="Leave it out.")
     for note in table.notes:
         voice.note(note)
     frame, y, name = _apart(table, target)
-    keep = ~y.is_null().to_numpy()
-    if not keep.all():
-        frame, y = _complete(frame, y, keep, name, table.name, voice, drop_missing_target)
+    frame, y = complete(frame, y, name, table.name, voice, drop=drop_missing_target)
     if table.rows < 2 or len(y) < 2:
         raise InvalidInput(
             f"{table.name} must have several rows with a target to learn from",
@@ -71,31 +69,27 @@ def problem(
     left_out: dict[str, str] = {}
     if isinstance(frame, pl.DataFrame):
         frame = _columns(frame, drop, left_out, voice, table.name, name)
-    return Problem(frame, values, name, task, dtypes(frame), left_out)
+        require_finite(frame, table.name)
+    return Problem(frame, values, name, task, _dtypes(frame, table.dates), left_out)
 
 
-def dtypes(frame: Any) -> dict[str, str]:
-    """The type of every column by its name; empty for a sparse matrix."""
+def _dtypes(frame: Any, dates: dict[str, str]) -> dict[str, str]:
+    """The type of every column by its name, and how its dates are written; empty for a sparse matrix."""
     if not isinstance(frame, pl.DataFrame):
         return {}
-    return {column: str(dtype) for column, dtype in zip(frame.columns, frame.dtypes)}
-
-
-def target_of(table: Table, target: str | None) -> pl.Series:
-    """The targets of a table."""
-    return _apart(table, target)[1]
+    return {name: f"Date[{dates[name]}]" if name in dates else str(dtype) for name, dtype in frame.schema.items()}
 
 
 def _apart(table: Table, target: str | None) -> tuple[Any, pl.Series, str]:
     """Columns, targets, and what those are called."""
-    if table.label is not None and (target is None or target in ("label", "target", "y", "0")):
+    if table.label is not None:
+        if target not in (None, "label"):
+            raise InvalidInput(
+                f"The target of a LIBSVM file is the first word of a line, and {table.name} is one",
+                got=f"--target {target}",
+                advice="Leave --target out.",
+            )
         return table.frame, pl.Series("label", table.label), "label"
-    if not isinstance(table.frame, pl.DataFrame):
-        raise InvalidInput(
-            f"The target of a LIBSVM file is its first word, so that --target is not needed for {table.name}",
-            got=repr(target),
-            advice="Leave it out.",
-        )
     names = table.frame.columns
     if target is None:
         raise InvalidInput(
@@ -103,46 +97,38 @@ def _apart(table: Table, target: str | None) -> tuple[Any, pl.Series, str]:
             got="none",
             advice=f"Its columns are {shown_names(names, 20)}.",
         )
-    if target not in names:
-        numbered = _numbered(target, len(names))
-        if numbered is not None:
-            target = names[numbered]
-        else:
-            raise _no_target(table.name, names, target)
+    target = named(target, names, table.name, text=table.layout is not None)
     if len(names) == 1:
         raise InvalidInput(
             f"{table.name} must have columns beside the target",
-            got=f"one column, {names[0][:60]!r}",
-            advice="If there are more, name what separates them: --delimiter ';'.",
+            got=f"one column, {shown_names(names)}",
+            advice=SEPARATE if table.layout else "Name a file that has some.",
         )
     return table.frame.drop(target), table.frame[target], target
 
 
-def _numbered(target: str, width: int) -> int | None:
-    """A column by its place: 1 is the first, -1 the last."""
-    try:
-        k = int(target)
-    except ValueError:
-        return None
-    return k - 1 if 1 <= k <= width else k + width if -width <= k <= -1 else None
-
-
-def _no_target(name: str, names: list[str], target: str) -> InvalidInput:
+def named(target: str, names: list[str], file: str, *, text: bool) -> str:
+    """The column that is meant, by its name or its place: 1 is the first, -1 the last."""
+    if target in names:
+        return target
+    places = {str(k + 1): name for k, name in enumerate(names)} | {str(k - len(names)): n for k, n in enumerate(names)}
+    if target in places:
+        return places[target]
     lower = {column.lower(): column for column in names}
     near = [lower[m] for m in get_close_matches(target.lower(), list(lower), 1, 0.5)]
-    advice = f"Did you mean {near[0]!r}? " if near else ""
-    got = f"columns {shown_names(names, 20)}"
-    if len(names) == 1:
-        got = f"one column, {names[0][:60]!r}"
-        advice += "If there are more, name what separates them: --delimiter ';'. "
-    return InvalidInput(
-        f"{name} must have the target {target!r}", got=got, advice=advice.strip() or "Name one of them."
+    advice = f"Did you mean {near[0]!r}?" if near else "Name one of them."
+    raise InvalidInput(
+        f"{file} must have the target {target!r}",
+        got=f"columns {shown_names(names, 20)}" if len(names) > 1 else f"one column, {shown_names(names)}",
+        advice=SEPARATE if len(names) == 1 and text else advice,
     )
 
 
-def _complete(
-    frame: Any, y: pl.Series, keep: Array, name: str, file: str, voice: Voice, drop: bool
-) -> tuple[Any, pl.Series]:
+def complete(frame: Any, y: pl.Series, name: str, file: str, voice: Voice, *, drop: bool) -> tuple[Any, pl.Series]:
+    """The rows that have a target; others are refused, or dropped if asked for."""
+    keep = ~y.is_null().to_numpy()
+    if keep.all():
+        return frame, y
     rows = np.flatnonzero(~keep) + 1
     some = ", ".join(map(str, rows[:5])) + (", …" if len(rows) > 5 else "")
     if not keep.any():
@@ -154,7 +140,7 @@ def _complete(
             advice="Fill them in, or leave these rows out with --drop-missing-target.",
         )
     voice.note(f"{count(len(rows), 'row')} without a target left out: {some}")
-    return frame[np.flatnonzero(keep)] if not isinstance(frame, pl.DataFrame) else frame.filter(keep), y.filter(keep)
+    return frame[np.flatnonzero(keep)], y.filter(keep)
 
 
 def _targets(y: pl.Series, name: str, task: str, voice: Voice) -> tuple[str, Array]:
@@ -188,12 +174,12 @@ def _targets(y: pl.Series, name: str, task: str, voice: Voice) -> tuple[str, Arr
     if not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0]) + 1
         raise InvalidInput(
-            f"The target {name!r} must hold finite numbers", got=f"one that is not in row {row}", advice="Fix it."
+            f"The target {name!r} must hold finite numbers", got=f"{values[row - 1]} in row {row}", advice="Correct it."
         )
     whole = bool((values == np.floor(values)).all())
     if task == "auto":
         few = whole and different <= min(FEW_CLASSES, len(values) // 5)
-        task = "classification" if different == 2 or few else "regression"
+        task = "classification" if few or different == 2 < len(values) else "regression"
         if few and different > 2:
             voice.note(
                 f"{name!r} has {different} different whole numbers: taken for classes; --task regression for numbers"
@@ -205,25 +191,17 @@ def _targets(y: pl.Series, name: str, task: str, voice: Voice) -> tuple[str, Arr
                 got=f"{different:,}",
                 advice="Try --task regression.",
             )
-        return task, values.astype(np.int64) if whole else np.asarray([f"{v:g}" for v in values])
+        return task, values.astype(np.int64) if whole else values.astype(str)
     return task, values
 
 
 def _columns(
     frame: pl.DataFrame, drop: tuple[str, ...], left_out: dict[str, str], voice: Voice, file: str, target: str
 ) -> pl.DataFrame:
-    for name in drop:
-        if name == target:
-            raise InvalidInput("--drop must name other columns than the target", got=repr(name), advice="Leave it out.")
-        if name not in frame.columns:
-            near = get_close_matches(name, frame.columns, 1, 0.6)
-            raise InvalidInput(
-                f"{file} must have the column {name!r} to drop it",
-                got=f"columns {shown_names(frame.columns)}",
-                advice=f"Did you mean {near[0]!r}?" if near else "Name one of them.",
-            )
-        left_out[name] = "dropped"
-    frame = frame.drop(drop)
+    if target in drop:
+        raise InvalidInput("--drop must name other columns than the target", got=repr(target), advice="Leave it out.")
+    frame = dropped(frame, drop, file)
+    left_out |= dict.fromkeys(drop, "dropped")
     for column in frame.get_columns():
         present = column.drop_nulls()
         if not present.len():
@@ -241,6 +219,19 @@ def _columns(
             advice="Check the delimiter and --drop.",
         )
     return frame
+
+
+def dropped(frame: pl.DataFrame, drop: tuple[str, ...], file: str) -> pl.DataFrame:
+    """A table without some of its columns."""
+    for name in drop:
+        if name not in frame.columns:
+            near = get_close_matches(name, frame.columns, 1, 0.6)
+            raise InvalidInput(
+                f"{file} must have the column {name!r} to drop it",
+                got=f"columns {shown_names(frame.columns)}",
+                advice=f"Did you mean {near[0]!r}?" if near else "Name one of them.",
+            )
+    return frame.drop(drop)
 
 
 def split(problem: Problem, share: float, seed: int, voice: Voice, *, asked: bool) -> tuple[Array, Array]:

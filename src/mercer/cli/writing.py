@@ -44,13 +44,14 @@ class Sink:
 
     def __init__(self, kind: str, stream: IO[bytes] | None, parts: Path | None) -> None:
         self.kind, self.stream, self.parts, self.rows, self._count = kind, stream, parts, 0, 0
+        self.facts: dict[str, Any] = {}
 
     def write(self, frame: pl.DataFrame) -> None:
         """One more piece."""
         if self.stream is not None:
             if self.kind == "jsonl":
                 for row in frame.iter_rows(named=True):
-                    self.stream.write((json.dumps(plain(row), ensure_ascii=False) + "\n").encode())
+                    self.stream.write((json.dumps(plain(row), ensure_ascii=False, allow_nan=False) + "\n").encode())
             else:
                 separator = "\t" if self.kind == "tsv" else ","
                 text = frame.write_csv(include_header=self.rows == 0 and self._count == 0, separator=separator)
@@ -79,6 +80,10 @@ def kind_of(path: str) -> str:
 @contextmanager
 def sink(path: str | None, kind: str | None = None) -> Iterator[Sink]:
     """Where pieces go; a file of this name is replaced at the end, and stays as it was if anything goes wrong."""
+    if kind == "document":
+        with _document() as whole:
+            yield whole
+        return
     if path is None or path == "-":
         yield Sink(kind or "csv", sys.stdout.buffer, None)
         sys.stdout.buffer.flush()
@@ -107,6 +112,8 @@ def sink(path: str | None, kind: str | None = None) -> Iterator[Sink]:
                     lazy.sink_parquet(beside)
                 else:
                     lazy.sink_ipc(beside)
+            if target.exists():
+                os.chmod(beside, target.stat().st_mode & 0o777)
             os.replace(beside, target)
         except BaseException:
             with suppress(OSError):
@@ -115,14 +122,28 @@ def sink(path: str | None, kind: str | None = None) -> Iterator[Sink]:
         finally:
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
-    except OSError as error:
-        if isinstance(error, BrokenPipeError):
-            raise
+    except BrokenPipeError:
+        raise
+    except (OSError, pl.exceptions.PolarsError) as error:
         raise InvalidInput(
             f"{path} must be a path with room that can be written",
-            got=error.strerror or str(error),
+            got=getattr(error, "strerror", None) or str(error).rpartition(": ")[2],
             advice="Nothing was kept. Choose another path, or make room.",
         ) from None
+
+
+@contextmanager
+def _document() -> Iterator[Sink]:
+    """One JSON document on stdout, when it is whole: `facts`, and the rows as "predictions"."""
+    with tempfile.TemporaryFile() as stream:
+        target = Sink("jsonl", stream, None)
+        yield target
+        stream.seek(0)
+        head = json.dumps(plain(target.facts), ensure_ascii=False, indent=2, allow_nan=False).removesuffix("\n}")
+        sys.stdout.write(f'{head},\n  "predictions": [')
+        for k, line in enumerate(stream):
+            sys.stdout.write((",\n    " if k else "\n    ") + line.decode().rstrip())
+        sys.stdout.write("\n  ]\n}\n")
 
 
 def parts(frame: pl.DataFrame, made: dict[str, Any], *, keep: bool) -> pl.DataFrame:

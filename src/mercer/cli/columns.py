@@ -1,0 +1,205 @@
+"""The types of columns: found when a model is fitted, and found again when it predicts."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from mercer.cli.speaking import count
+from mercer.errors import InvalidInput
+
+MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "?", "#N/A", "#NA", "<NA>"]
+# Marks that say "missing" in a column of numbers, and may mean something among words.
+NO_NUMBER = [".", "-", "--", "*", "na", "none", "missing", "unknown", "inf?", "#div/0!", "#value!"]
+TRUTH = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False, "t": True, "f": False}
+ISO = re.compile(r"\d{4}-\d\d?-\d\d?([ T]\d\d?:\d\d(:\d\d(\.\d+)?)?(Z|[-+]\d\d:?\d\d)?)?")
+DATED = re.compile(r"(\d{1,2}|\d{4})([/.-])\d{1,2}\2(\d{4}|\d\d)")
+
+
+# -- as a file has them ------------------------------------------------------------------------------------------------
+
+
+def usable(frame: pl.DataFrame, name: str, notes: list[str]) -> pl.DataFrame:
+    """NaN is missing, numbers are those of NumPy, and row numbers that pandas wrote are left out."""
+    wide = [
+        pl.col(c).cast(pl.Float64) for c, d in frame.schema.items() if d.is_decimal() or d in (pl.Int128, pl.UInt128)
+    ]
+    frame = frame.with_columns(wide).with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))
+    # `to_csv` of pandas writes its row numbers first, under no name.
+    first = frame.columns[0] if frame.width else ""
+    if first == "column_1" and frame.width > 1 and frame.columns[1] != "column_2":
+        values = frame[first]
+        if values.dtype.is_integer() and values.null_count() == 0:
+            steps = values.to_numpy()
+            if steps[0] in (0, 1) and bool((np.diff(steps) == 1).all()):
+                notes.append(f"the first column of {name} has no name and counts the rows: left out")
+                frame = frame.drop(first)
+    return frame
+
+
+def typed(frame: pl.DataFrame, notes: list[str]) -> tuple[pl.DataFrame, dict[str, str]]:
+    """Words of a text that are numbers or dates become such; also how the dates are written, by column."""
+    made, forms = [], {}
+    for column in frame.get_columns():
+        if column.dtype != pl.String:
+            continue
+        words = _words(column)
+        values = words.cast(pl.Float64, strict=False)
+        failed = words.filter(words.is_not_null() & values.is_null())
+        present = values.drop_nulls().len()
+        if present and failed.str.to_lowercase().is_in(NO_NUMBER).all():
+            made.append(_whole(values))
+            if failed.len():
+                marks = ", ".join(map(repr, sorted(failed.unique().to_list())))
+                notes.append(f"{marks} in column {column.name!r} of numbers is read as missing")
+            continue
+        if present > 4 * failed.len():
+            some = f"{failed[0]!r}, …" if failed.len() > 1 else repr(failed[0])
+            notes.append(
+                f"column {column.name!r} is taken for words: {count(failed.len(), 'cell')} of {words.len():,} "
+                f"{'are' if failed.len() > 1 else 'is'} no number ({some})"
+            )
+        dates, form = _dated(words)
+        made.append(dates)
+        if form:
+            forms[column.name] = form
+            notes.append(f"dates of column {column.name!r} are read as {form}")
+    return frame.with_columns(made), forms
+
+
+def _words(column: pl.Series) -> pl.Series:
+    words = column.str.strip_chars()
+    missing = words.is_in(MISSING).fill_null(False)
+    return words.set(missing, None) if missing.any() else words
+
+
+def _whole(values: pl.Series) -> pl.Series:
+    """Numbers as integers, where they are."""
+    some = values.drop_nulls()
+    integral = bool((some == some.floor()).all()) and float(some.abs().max() or 0) < 2**53  # type: ignore[arg-type]
+    return values.cast(pl.Int64) if integral and some.len() else values
+
+
+def _dated(words: pl.Series) -> tuple[pl.Series, str]:
+    """Words that all are dates, as dates (or times), and how they are written if not as ISO has it."""
+    some = words.drop_nulls().head(20).to_list()
+    iso = [ISO.fullmatch(word) for word in some]
+    if some and all(iso):
+        dates = _times(words) if any(match and match[1] for match in iso) else words.str.to_date(strict=False)
+        return (words if (words.is_not_null() & dates.is_null()).any() else dates), ""
+    first = DATED.fullmatch(some[0]) if some else None
+    if first is not None and not (len(first[1]) == 4 == len(first[3])):
+        mark, year = first[2], "%Y" if len(first[3]) == 4 else "%y"
+        orders = ("%d{0}%m{0}{1}", "%m{0}%d{0}{1}") if len(first[1]) < 3 else ("%Y{0}%m{0}%d",)
+        found = [form for order in orders if _all_dates(words, form := order.format(mark, year))]
+        if len(found) == 1:  # else 03/04/2027 may be in March or April
+            return words.str.to_date(found[0], strict=False), found[0]
+    return words, ""
+
+
+def _all_dates(words: pl.Series, form: str) -> bool:
+    return words.str.to_date(form, strict=False).null_count() == words.null_count()
+
+
+def _times(words: pl.Series) -> pl.Series:
+    return words.str.to_datetime(strict=False, time_unit="us")
+
+
+# -- as a model had them -----------------------------------------------------------------------------------------------
+
+
+def as_fitted(frame: pl.DataFrame, columns: dict[str, str], name: str, before: int, comma: bool) -> pl.DataFrame:
+    """The columns in the types that they had when the model was fitted; `before` is how many rows came before."""
+    return frame.with_columns([_cast(frame[column], dtype, name, before, comma) for column, dtype in columns.items()])
+
+
+def kind_of(dtype: str) -> str:
+    """What a type is, by its name in Polars or pandas.
+
+    >>> kind_of("Int64"), kind_of("float32"), kind_of("Datetime(time_unit='us', time_zone=None)"), kind_of("str")
+    ('number', 'number', 'time', 'word')
+    """
+    kinds = {
+        "number": ("int", "uint", "float", "decimal"),
+        "time": ("datetime",),
+        "date": ("date",),
+        "truth": ("bool",),
+        "word": ("string", "str", "object", "utf8", "cat", "enum", "large_string"),
+    }
+    return next((kind for kind, names in kinds.items() if dtype.lower().startswith(names)), "other")
+
+
+def _cast(column: pl.Series, dtype: str, name: str, before: int, comma: bool) -> pl.Series:
+    kind, has = kind_of(dtype), column.dtype
+    if has == pl.String:
+        return _read(column, dtype, name, before, comma)
+    if has == pl.Null:
+        nothing: dict[str, Any] = {"number": pl.Float64, "word": pl.String, "truth": pl.Boolean, "date": pl.Date}
+        return column.cast(nothing.get(kind, pl.Datetime("us") if kind == "time" else pl.Null))
+    if has.is_float():
+        column = column.fill_nan(None)
+    if kind == "word" and (has.is_numeric() or has == pl.Boolean):
+        return column.cast(pl.String)
+    if kind == "number" and (has == pl.Boolean or has.is_decimal()):
+        column = column.cast(pl.Float64)
+    elif kind == "truth" and has.is_integer():
+        return column.cast(pl.Boolean)
+    elif kind not in ("word", "other") and kind_of(str(has)) not in (kind, "date", "time"):
+        raise InvalidInput(
+            f"Column {column.name!r} of {name} must hold {dtype} as in the training file",
+            got=str(has),
+            advice="Convert it.",
+        )
+    return _finite(column, name, before) if kind == "number" else column
+
+
+def _read(column: pl.Series, dtype: str, name: str, before: int, comma: bool) -> pl.Series:
+    """Words as what they stand for."""
+    kind, words = kind_of(dtype), _words(column)
+    if kind in ("word", "other"):
+        return words
+    wrong = "a date"
+    if kind == "number":
+        wrong = "a number"
+        words = words.str.replace(",", ".", literal=True) if comma else words
+        words = words.set(words.str.to_lowercase().is_in(NO_NUMBER).fill_null(False), None)
+        made = words.cast(pl.Float64, strict=False)
+    elif kind == "truth":
+        wrong = "true or false"
+        made = words.str.to_lowercase().replace_strict(TRUTH, default=None, return_dtype=pl.Boolean)
+    elif kind == "date":
+        form = dtype.partition("[")[2].rstrip("]")
+        made = words.str.to_date(form or None, strict=False)
+        wrong = f"a date as {form or 'ISO has it'}"
+    else:
+        made = _times(words)
+    _refuse(column, words.is_not_null() & made.is_null(), wrong, name, before)
+    if kind != "number":
+        return made
+    made = _finite(made, name, before)
+    return _whole(made) if dtype.lower().startswith(("int", "uint")) else made
+
+
+def _finite(column: pl.Series, name: str, before: int) -> pl.Series:
+    if column.dtype.is_float():
+        _refuse(column, column.is_infinite().fill_null(False), "finite numbers", name, before)
+    return column
+
+
+def require_finite(frame: pl.DataFrame, name: str) -> None:
+    """Refuse infinities with their row in the file."""
+    for column in frame.get_columns():
+        _finite(column, name, 0)
+
+
+def _refuse(column: pl.Series, wrong: pl.Series, what: str, name: str, before: int) -> None:
+    if wrong.any():
+        k = int(wrong.arg_max() or 0)
+        raise InvalidInput(
+            f"Column {column.name!r} of {name} must hold {what} in every row",
+            got=f"{column[k]!r} in row {before + k + 1}",
+            advice="Correct it, or leave the cell empty if the value is missing.",
+        )
