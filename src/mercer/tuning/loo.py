@@ -86,7 +86,7 @@ def alpha_path(spectrum: Spectrum | FeatureSpectrum, y: Matrix, weights: Matrix 
     path = _Path(spectrum, y, w)
     logs = _range(spectrum)
     targets = list(range(y.shape[1]))
-    errors = np.stack([path.errors(logs, t) for t in targets], axis=1)
+    errors = path.errors(logs, targets)
     flat = FLAT * (w @ y**2)
     best = np.array([_largest_of_least(errors[:, t], flat[t]) for t in targets])
     chosen, least = logs[best], errors[best, targets]
@@ -95,7 +95,7 @@ def alpha_path(spectrum: Spectrum | FeatureSpectrum, y: Matrix, weights: Matrix 
         offsets = step * np.linspace(-1, 1, 9)
         for t in targets:
             fine = np.clip(chosen[t] + offsets, logs[0], logs[-1])
-            found = path.errors(fine, t)
+            found = path.errors(fine, [t])[:, 0]
             at = _largest_of_least(found, flat[t])
             # Only what is better by more than rounding moves it: a flat curve keeps the larger alpha.
             if found[at] < least[t] - flat[t]:
@@ -108,7 +108,7 @@ def path_errors(spectrum: Spectrum | FeatureSpectrum, y: Matrix, logs: Matrix, w
     """The mean weighted leave-one-out squared error at each log alpha, shape (a, t)."""
     w = spectrum.roots**2 if weights is None else weights
     path = _Path(spectrum, y, w / w.sum())
-    return np.stack([path.errors(logs, t) for t in range(y.shape[1])], axis=1)
+    return path.errors(logs, list(range(y.shape[1])))
 
 
 def _range(spectrum: Spectrum | FeatureSpectrum) -> Matrix:
@@ -125,32 +125,34 @@ def _largest_of_least(errors: Matrix, flat: float) -> int:
 
 
 class _Path:
-    """The weighted leave-one-out error of one target for many alphas: two products of matrices."""
+    """The weighted leave-one-out errors of some targets for many alphas: a product of matrices for each target."""
 
     def __init__(self, spectrum: Spectrum | FeatureSpectrum, y: Matrix, w: Matrix) -> None:
         self.spectrum, self.w, self.y = spectrum, w, y
         if isinstance(spectrum, Spectrum):
             self.Z = spectrum.coordinates(spectrum.roots[:, None] * y)
 
-    def errors(self, logs: Matrix, target: int) -> Matrix:
+    def errors(self, logs: Matrix, targets: list[int]) -> Matrix:
+        """Shape (a, t)."""
         s = self.spectrum
         if not isinstance(s, Spectrum):
-            residuals = [s.at(float(alpha)).leave_one_out(self.y[:, [target]])[:, 0] for alpha in np.exp(logs)]
-            return np.stack(residuals) ** 2 @ self.w
+            residuals = np.stack([s.at(float(alpha)).leave_one_out(self.y[:, targets]) for alpha in np.exp(logs)])
+            return np.einsum("ait,i->at", residuals**2, self.w)
         D = 1.0 / (s.values[:, None] + np.exp(logs))
-        Z = self.Z[:, [target]]
-        if s.tail is None:
-            c, g = s.vectors @ (D * Z), s.squares @ D
-        else:
+        g = s.squares @ D
+        maps = []
+        if s.tail is not None:
             maps = [s.at(float(alpha)).B for alpha in np.exp(logs)]
-            b = np.hstack([B @ Z for B in maps])
-            c, g = s.vectors @ (D * (Z - s.tail @ b)), s.squares @ D
             for j, B in enumerate(maps):
                 g[:, j] -= np.einsum("ip,ip->i", s.vectors @ (D[:, [j]] * s.tail), s.vectors @ B.T)
         # A point that the tail alone determines (or rounding does) has no model without it: its residual is its own.
-        g = np.maximum(g, np.finfo(np.float64).eps * D.max(axis=0))
-        r = c / (s.roots[:, None] * g)
-        return np.asarray(self.w @ r**2)
+        g = s.roots[:, None] * np.maximum(g, np.finfo(np.float64).eps * D.max(axis=0))
+        found = np.empty((len(logs), len(targets)))
+        for i, t in enumerate(targets):
+            Z = self.Z[:, [t]]
+            inside = Z if s.tail is None else Z - s.tail @ np.hstack([B @ Z for B in maps])
+            found[:, i] = self.w @ (s.vectors @ (D * inside) / g) ** 2
+        return found
 
 
 # -- one kernel, one alpha, with the derivative ------------------------------------------------------------------------
