@@ -2,20 +2,24 @@
 
 import dataclasses
 import json
+import pickle
 import time
 
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
 from mercer.errors import InvalidInput
-from mercer.models import auto_model, auto_regressor
+from mercer.kernels.points import Points
+from mercer.models import auto_classifier, auto_model, auto_regressor
 from mercer.models.auto_classifier import AutoClassifier
 from mercer.models.auto_regressor import AutoRegressor
+from mercer.models.labels import Labelled
 
 rng = np.random.default_rng(0)
 
@@ -45,7 +49,7 @@ def test_scikit_learn_checks(estimator, check):
 def test_columns_that_do_not_matter_get_wide_widths():
     X, y = waves(200)
     model = AutoRegressor().fit(X[:120], y[:120])
-    assert model.choices_[2].taken.endswith("a width per column")
+    assert model.choices_[2].taken.endswith("per column")
     assert model.kernel_.sigma[1] > 2 * model.kernel_.sigma[0]
     plain = mc.KernelRidge(alpha="loo", fit_intercept=True).fit(X[:120], y[:120])
     assert model.score(X[120:], y[120:]) > plain.score(X[120:], y[120:])
@@ -183,8 +187,9 @@ def test_rare_classes_are_said():
     X = own.normal(size=(200, 2))
     y = X[:, 0] > 1.9
     model = AutoClassifier().fit(X, y)
-    assert "rare" in str(model.choices_)
-    assert model.loss_ == "logistic"
+    assert "rarest class has" in str(model.choices_)
+    assert "balanced" in str(model.choices_)
+    assert ((model.predict_proba(X)[:, 1] > 0.5) == y).mean() > 0.98
 
 
 def test_numbers_that_look_like_something_else_are_told():
@@ -324,3 +329,134 @@ def test_counts_are_told_from_others():
     assert not auto_regressor.is_count(np.array([0, 1, 2.5, 1, 0, 3, 1, 0]))
     assert not auto_regressor.is_count(np.array([-1.0, 0, 1, 2, 2, 1, 0, -1]))
     assert not auto_regressor.is_count(np.arange(100.0))
+
+
+def test_progress_is_told_of_every_trial():
+    X, y = waves(300)
+    for Model, target in ((AutoRegressor, y), (AutoClassifier, y > 0)):
+        told = []
+        model = Model(progress=told.append).fit(X, target)
+        names = [trial.name for trial in told]
+        assert {"Gaussian", "Laplacian", "Matern 3/2"} <= set(names)
+        assert names[-1] == "last fit, of 300 rows"
+        assert all(0 <= trial.share <= 1 for trial in told)
+        assert [trial.seconds for trial in told] == sorted(trial.seconds for trial in told)
+        scores = [t.score for t in told if t.measure == "leave-one-out R²"]
+        assert max(scores) == max(t.best_score for t in told if t.measure == "leave-one-out R²")
+        assert all(len(str(trial)) < 90 for trial in told)
+        assert "leave-one-out R²" in str(told[0])
+        again = Model().fit(X, target)
+        assert np.array_equal(model.predict(X), again.predict(X))
+
+
+def test_progress_may_end_the_search():
+    X, y = waves(300)
+    told = []
+    model = AutoRegressor(progress=lambda trial: told.append(trial) or len(told) < 3).fit(X, y)
+    assert len(told) == 3
+    assert model.score(X, y) > 0.5
+    with pytest.raises(InvalidInput, match="progress"):
+        AutoRegressor(progress=3).fit(X, y)
+
+
+def test_logarithms_are_of_all_rows_not_of_a_sample():
+    own = np.random.default_rng(1)
+    X = own.normal(size=(900, 2))
+    y = np.exp(2 * X[:, 0] + 0.3 * own.normal(size=900))
+    spoiled = y.copy()
+    spoiled[X[:, 0].argmin()] = 0.0
+    for seed in range(2):
+        assert AutoRegressor(random_state=seed).fit(X, spoiled).loss_ != "log"
+    with pytest.raises(InvalidInput, match="targets > 0"):
+        AutoRegressor(loss="log").fit(X, spoiled)
+
+
+def test_columns_may_be_shifted():
+    X, y = waves(150)
+    shifted = X + np.array([1e4, -1e5, 3.0])
+    one, other = AutoRegressor().fit(X, y), AutoRegressor().fit(shifted, y)
+    assert np.allclose(one.predict(X), other.predict(shifted), atol=0.02)
+
+
+def test_widths_are_told_by_the_names_of_columns():
+    X, y = waves(150)
+    frame = pd.DataFrame(X, columns=["heat", "b", "c"])
+    model = AutoRegressor().fit(frame, y)
+    assert "tell most: heat" in model.choices_[2].why
+    assert "sigma" not in str(model.choices_)
+
+
+def test_many_rows_are_fitted_within_the_time():
+    own = np.random.default_rng(7)
+    X = own.normal(size=(12_000, 4))
+    y = np.sin(2 * X[:, 0]) + X[:, 1]
+    model = AutoRegressor(time=1.0).fit(X, y)
+    assert "rows: least squares on" in model.choices_[-1].why
+    assert model.score(X, y) > 0.8
+    labels = np.where((y > 0) == (own.uniform(size=12_000) < 0.8), "a", "b").astype("<U4")
+    labels[:3] = "rare"
+    model = AutoClassifier(time=1.0).fit(X, labels)
+    assert list(model.classes_) == ["a", "b", "rare"]
+    P = model.predict_proba(X)
+    assert np.allclose(P.sum(axis=1), 1)
+    assert -np.log(np.maximum(P[np.arange(12_000), np.searchsorted(model.classes_, labels)], 1e-12)).mean() < 0.75
+
+
+def test_samples_lack_no_class():
+    labels = np.array(["common"] * 500 + ["rare"] * 3)
+    data = Labelled.of(Points(np.arange(503.0)[:, None]), labels, model="", regressor="")
+    for seed in range(5):
+        first = auto_classifier._Search(AutoClassifier(random_state=seed), data).order()
+        assert sorted(first.tolist()) == list(range(503))
+        assert sorted(labels[first[:4]]) == ["common", "common", "rare", "rare"]
+
+
+def test_more_classes_than_a_sample_has_rows():
+    X = np.random.default_rng(0).uniform(size=(1200, 2))
+    y = np.arange(1200) % 300
+    model = AutoClassifier(time=2.0).fit(X, y)
+    assert model.predict_proba(X[:5]).shape == (5, 300)
+
+
+def test_many_classes_of_many_rows_have_a_machine(monkeypatch):
+    own = np.random.default_rng(8)
+    X = own.uniform(size=(3000, 2))
+    y = (3 * X[:, 0]).astype(int) * 3 + (3 * X[:, 1]).astype(int)
+    monkeypatch.setattr(auto_model.Search, "affords", lambda *_: False)
+    model = AutoClassifier(time=30.0).fit(X, y)
+    decision = next(d for d in model.choices_ if d.question == "Loss of many rows")
+    assert [c.name for c in decision.considered] == ["squared, on centres", "hinge, on all rows"]
+    P = model.predict_proba(X)
+    assert (model.classes_[P.argmax(axis=1)] == model.predict(X)).all()
+    assert model.score(X, y) > 0.9
+
+
+def test_what_was_not_tried_is_said():
+    X, y = waves(800)
+    spoiled = y + np.where(np.arange(800) % 12 == 0, 30.0, 0.0)
+    model = AutoRegressor(time=1e-6).fit(X, spoiled)
+    assert "try loss='robust'" in model.choices_[3].why
+    assert "no time" in model.choices_[3].why
+
+
+@pytest.mark.parametrize("Model", [AutoRegressor, AutoClassifier])
+def test_pickles_and_shapes(Model):
+    X, y = waves(60, d=1)
+    y = y if Model is AutoRegressor else y > 0
+    model = Model().fit(X, y)
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+    wide = np.random.default_rng(0).normal(size=(30, 60))
+    assert np.isfinite(np.asarray(Model().fit(wide, y[:30]).predict(wide), dtype=float)).all()
+    sparse = sp.csr_array(np.where(np.abs(wide) > 1, wide, 0.0))
+    assert np.isfinite(np.asarray(Model().fit(sparse, y[:30]).predict(sparse), dtype=float)).all()
+
+
+def test_probabilities_are_calibrated():
+    own = np.random.default_rng(9)
+    X = own.normal(size=(1200, 2))
+    p = 1 / (1 + np.exp(-2 * X[:, 0] - np.sin(3 * X[:, 1])))
+    y = own.uniform(size=1200) < p
+    for loss in ("auto", "squared", "logistic"):
+        P = AutoClassifier(loss=loss).fit(X[:400], y[:400]).predict_proba(X[400:])[:, 1]
+        assert np.mean((P - y[400:]) ** 2) < np.mean((p[400:] - y[400:]) ** 2) + 0.02, loss
+        assert abs(P.mean() - p[400:].mean()) < 0.05

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time as clock_time
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -11,62 +12,51 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 
-from mercer.errors import InvalidInput
-from mercer.kernels.points import Points, take
-from mercer.kernels.rules import median_gaussian
-from mercer.models.auto_model import (
-    AutoModel,
-    Candidate,
-    Choices,
-    Clock,
-    Entry,
-    Problem,
-    Record,
-    centres,
-    quietly,
-    race,
-    searchable,
-)
+from mercer.kernels.points import take
+from mercer.models.auto_model import AutoModel, Candidate, Search, Trial, quietly
 from mercer.models.base import Matrix, training_points
 from mercer.models.labels import Labelled
 from mercer.models.least_squares_classifier import LeastSquaresClassifier
 from mercer.models.logistic import KernelLogisticRegression
 from mercer.models.svc import SVC
+from mercer.models.tune_margin import tune_margin
 
 LOSSES = ("auto", "logistic", "hinge", "squared")
-# Rows that losses are compared on, folds, and rows up to which a support vector machine is considered.
-ROWS, FOLDS, MACHINE = 600, 4, 20_000
-# Penalties of the logistic loss, in units of that of least squares, from smooth to close; Cs of the hinge loss.
-PENALTIES = (1.0, 0.25, 0.06, 0.015)
+# The penalty of the logistic loss, in units of that of least squares; Cs of the hinge loss.
+PENALTY = 0.12
 CS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 # The softmax of more than two classes is tried up to so many rows times classes: its Newton steps cost that cubed.
 SOFTMAX = 500
-# How freely widths differ: the squared error of classes says less about them than that of numbers.
-FREEDOM = 0.05
-# A class below this share is rare: then the share of right rows says little.
-RARE = 0.1
 # As many classes as this share of the rows look like numbers.
 MANY = 0.3
+# Up to so many rows probabilities are set by leaving each out of the last fit; beyond, by so many rows at most that
+# are not fitted.
+LEFT_OUT, KEPT = 2500, 2000
+# The share of the time left that a support vector machine of many rows may take, what an entry of its pairs' matrices
+# costs in units of the race, and the fewest classes at which these are small.
+RIVAL, PAIRS, MULTIPLE = 0.4, 50.0, 5
 
 
 class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # scikit-learn has no types
     """A classifier that chooses its kernel and loss itself, and says why. Its probabilities are calibrated.
 
     Kernels that suit the columns race on a sample by the closed-form leave-one-out error of least squares on the
-    classes; the best is tuned by gradient, with one width per column where the rows allow it. Then logistic regression
-    (penalty by approximate leave-one-out log-loss; of more than two classes where rows are few), least squares and a
-    support vector machine (C by folds) are compared on it by folds, and the best is fitted to all rows: logistic
-    regression unless another is right more often by half a standard error. Where a class is rare it is not replaced.
+    classes; the best is tuned by gradient, with one width per column where the rows allow it. Then least squares, with
+    the softmax of its values, and logistic regression (of more than two classes where rows are few) are compared by
+    their log-loss without each row, in closed form and approximately, and the better one is fitted to all rows. Where
+    there are too many for an exact fit in the time, least squares on centres competes with a support vector machine.
 
     Parameters
     ----------
     kernel : None to choose one for the columns (numbers, or a frame of mixed ones); or a kernel or a rule X → kernel,
         whose parameters are tuned.
-    time : seconds that choosing may take, about; the last fit is made in any case.
+    time : seconds that the fit may take, about: with many rows the last fit takes what is left.
     budget : memory for a fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
-    loss : "auto", "logistic", "hinge" or "squared".
+    loss : "auto" for the better of "squared" and "logistic"; or one of them, or "hinge", a support vector machine.
     class_weight : None, "balanced" or numbers > 0 by label.
     random_state : of samples and folds; the same number gives the same model, unless time runs out.
+    progress : called with a `Trial` (name, score, best, seconds, share of the time) after each kernel and loss that was
+        tried; its `str` is a line to show. Where it returns False the search ends, and the best so far is fitted.
 
     Attributes
     ----------
@@ -94,6 +84,7 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
         loss: str = "auto",
         class_weight: Any = None,
         random_state: int = 0,
+        progress: Callable[[Trial], Any] | None = None,
     ) -> None:
         self.kernel = kernel
         self.time = time
@@ -101,32 +92,18 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
         self.loss = loss
         self.class_weight = class_weight
         self.random_state = random_state
+        self.progress = progress
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose and fit a model of n points X and their labels y, of any kind.
 
-        An interrupt keeps the best model so far, fitted to no more than 750 rows, and is raised again.
+        An interrupt keeps the best model so far, fitted to some rows, and is raised again.
         """
-        clock, record = self._clock(), Record()
-        if not isinstance(self.loss, str) or self.loss not in LOSSES:
-            raise InvalidInput(
-                f"`loss` must be one of {', '.join(map(repr, LOSSES))}", got=repr(self.loss), advice="'auto' compares."
-            )
-        points = training_points(X)
+        self._one_of(LOSSES)
         data = Labelled.of(
-            points, y, sample_weight, self.class_weight, model="AutoClassifier", regressor="AutoRegressor"
+            training_points(X), y, sample_weight, self.class_weight, model="AutoClassifier", regressor="AutoRegressor"
         )
-        search = _Search(self, data, clock, record)
-        search.look()
-        starts = self._starts(search.points, record)
-        try:
-            search.run(starts)
-            made = search.final()
-        except KeyboardInterrupt:
-            self._keep(X, search.in_haste(), record, search)
-            raise
-        self._keep(X, made, record, search)
-        return self
+        return self._found(X, _Search(self, data))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The label of each of m points: the most probable one."""
@@ -136,227 +113,188 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
     def predict_proba(self, X: Any) -> Matrix:
         """P(class | x), shape (m, k)."""
         self._asked(X)
-        if self.loss_ != "squared":
+        if self.loss_ == "logistic" or getattr(self.model_, "calibrated", False):
             return np.asarray(self.model_.predict_proba(X), dtype=np.float64)
-        values = np.asarray(self.model_.regression_.predict(X), dtype=np.float64)
-        return np.asarray(softmax(self._steepness * values, axis=1))
+        squared = self.loss_ == "squared"
+        values = self.model_.regression_.predict(X) if squared else _by_class(self.model_.decision_function(X))
+        return np.asarray(softmax(self._steepness * np.asarray(values, dtype=np.float64), axis=1))
 
     def decision_function(self, X: Any) -> Matrix:
         """log-odds or margins of the model: of two classes shape (m,), positive for the second; else (m, k)."""
         self._asked(X)
         return np.asarray(self.model_.decision_function(X), dtype=np.float64)
 
-    def _keep(self, X: Any, made: tuple[str, Any], record: Record, search: _Search) -> None:
-        self.loss_, self.model_ = made
+    def _keep(self, X: Any, search: Any, made: Any) -> None:
         self.classes_, self._steepness = search.data.classes, search.steepness
-        self.choices_: Choices = record.done()
-        self.kernel_, self.status_ = self.model_.kernel_, self.model_.status_
-        self._shape(X)
+        super()._keep(X, search, made)
 
 
-class _Search:
-    """One search for the kernel and the loss."""
+class _Search(Search):
+    """One search for the kernel and the loss of classes."""
 
-    def __init__(self, model: AutoClassifier, data: Labelled, clock: Clock, record: Record) -> None:
-        self.model, self.data, self.clock, self.record = model, data, clock, record
-        self.points = searchable(data.points)
-        self.rng = np.random.default_rng(model.random_state)
-        self.labels = data.classes[data.codes]
-        self.counts = np.bincount(data.codes)
-        self.rare = float(self.counts.min()) / len(data) < RARE / max(1.0, len(self.counts) / 4)
-        self.loss, self.alpha, self.C, self.steepness = "logistic", 0.01, 1.0, 1.0
-        if len(self.counts) * len(data) > SOFTMAX and len(self.counts) > 2:
-            self.loss = "squared"
-        self.best: Entry | None = None
+    # Widths differ less freely: the squared error of classes says less about them than that of numbers.
+    freedom = 0.05
 
-    def better(self, entry: Entry) -> None:
-        self.best = entry
+    def __init__(self, model: AutoClassifier, data: Labelled) -> None:
+        super().__init__(model, data.points, data.classes[data.codes], data.weights)
+        self.data, self.counts = data, np.bincount(data.codes)
+        self.C, self.steepness, self.fewest = 1.0, 1.0, 2 * len(self.counts)
+        self.rival: Any = None
+        self.loss = "squared" if model.loss == "auto" else model.loss
 
     def look(self) -> None:
-        k, n = len(self.counts), len(self.data)
-        what = f"{n} rows of {k} classes, from {self.counts.min()} to {self.counts.max()} rows each"
-        kind = self.data.classes.dtype.kind
-        if kind in "iuf" and k > max(10, MANY * n):
-            what += ": if they are amounts rather than names, AutoRegressor is the better model"
-        if self.rare:
-            what += "; some are rare, so that the log-loss decides rather than the share of right rows"
+        k, n, counts = len(self.counts), len(self.data), self.counts
+        what = f"{n:,} rows; the rarest class has {counts.min():,}, the commonest {counts.max():,}"
+        if self.data.classes.dtype.kind in "iuf" and k > max(10, MANY * n):
+            what += ". If these are amounts rather than names, AutoRegressor is the better model"
+        elif counts.max() > 9 * counts.min():
+            what += ". Whoever always says the commonest is right in "
+            what += f"{counts.max() / n:.1%}: look at probabilities, or weigh by class_weight='balanced'"
         self.record.add("Target", f"{k} classes", what)
 
-    def run(self, starts: dict[str, Any]) -> None:
-        data, k = self.data, len(self.counts)
-        if len(data) < 6 or np.sort(self.counts)[-2] < 2:
-            self.best = Entry.of(*next(iter(starts.items())), data.points)
-            why = f"{len(data)} rows, {len(data) - self.counts.max()} beside the largest class, are too few to compare"
-            self.record.add("Kernel", self.best.name, why)
-            return
-        Y = 2.0 * (data.codes[:, None] == np.arange(k)) - 1.0
-        Y = Y[:, 1:] if k == 2 else Y
-        roots = None if data.weights is None else np.sqrt(data.weights)
-        self.best = race(
-            starts, Problem(self.points, Y, roots, FREEDOM), self.clock, self.rng, self.record, self.better
-        )
-        self.losses()
+    def too_few(self) -> str:
+        n, others = len(self.data), len(self.data) - int(self.counts.max())
+        if n >= 6 and np.sort(self.counts)[-2] >= 2:
+            return ""
+        return f"{n} rows, {others} of them not of the commonest class, are too few to compare kernels"
 
-    def sample(self, most: int) -> NDArray[np.int64]:
-        """Some rows, of every class two at least where it has as many."""
-        n = len(self.data)
-        if n <= 1.25 * most:
-            return np.arange(n)
-        order = self.rng.permutation(n)
-        codes = self.data.codes[order]
-        rank = np.empty(n, dtype=np.int64)
-        for c in range(len(self.counts)):
-            rank[codes == c] = np.arange(self.counts[c])
-        return np.sort(order[np.argsort(np.where(rank < FOLDS, -1, np.arange(n)), kind="stable")[:most]])
+    def targets(self) -> Matrix:
+        k = len(self.counts)
+        Y = 2.0 * (self.data.codes[:, None] == np.arange(k)) - 1.0
+        return Y[:, 1:] if k == 2 else Y
 
-    def folds(self, codes: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Training and test rows of every fold, with even shares of the classes; those of one row are in one test."""
-        order = self.rng.permutation(len(codes))
-        order = order[np.argsort(codes[order], kind="stable")]
-        fold = np.empty(len(codes), dtype=np.int64)
-        fold[order] = np.arange(len(codes)) % FOLDS
-        return [(np.flatnonzero(fold != i), np.flatnonzero(fold == i)) for i in range(FOLDS)]
+    def order(self) -> NDArray[np.int64]:
+        """By chance, but two rows of every class first: a sample lacks none."""
+        order = super().order()
+        by_class = np.argsort(self.data.codes[order], kind="stable")
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[by_class] = np.arange(len(order)) - np.repeat(np.cumsum(self.counts) - self.counts, self.counts)
+        return np.concatenate([order[rank < 2], order[rank >= 2]])
 
     # -- losses ---------------------------------------------------------------------------------------------------
 
     def losses(self) -> None:
-        """Compare losses by the share of right rows over the same folds."""
-        assert self.best is not None
-        began, asked = clock_time.perf_counter(), self.model.loss
-        if asked == "auto" and self.clock.over(0.6):
-            self.loss = "squared"
-            self.record.add("Loss", self.loss, "the time was too short to compare: this one has a closed form")
+        """Compare losses by their log-loss without each row."""
+        began, asked, k = clock_time.perf_counter(), self.model.loss, len(self.counts)
+        index = self.sample()
+        X, codes = take(self.plain.raw, index), self.data.codes[index]
+        w = None if self.weights is None else self.weights[index]
+        if asked == "hinge":
+            self.machine(X, codes, w)
+            self.record.add("Loss", asked, f"as asked; C={self.C:.3g} is right most often in folds", began=began)
             return
-        index = self.sample(ROWS)
-        X, codes = take(self.points.raw, index), self.data.codes[index]
-        w = None if self.data.weights is None else self.data.weights[index]
-        folds = self.folds(codes)
-        k, affordable = len(self.counts), len(index) * len(self.counts) <= SOFTMAX
-        found: list[tuple[str, float, str]] = []
-        if asked == "logistic" or (asked == "auto" and (k == 2 or affordable)):
-            found.append(("logistic", *self.logistic(X, codes, w, folds)))
-        if asked == "squared" or (asked == "auto" and not (self.rare and found)):
-            found.append(("squared", *self.squared(X, codes, w, folds)))
-        if asked == "hinge" or (
-            asked == "auto" and not self.rare and len(self.data) <= MACHINE and not self.clock.over(0.6)
-        ):
-            found.append(("hinge", *self.hinge(X, codes, w, folds)))
-        found.sort(key=lambda f: -f[1])
-        name, share, _ = found[0]
-        error = float(np.sqrt(share * (1.0 - share) / len(codes)))
-        close = [f for f in found if f[0] == "logistic" and f[1] >= share - 0.5 * error]
-        self.loss = close[0][0] if close else name
-        why = (
-            "as asked" if asked != "auto"
-            else "some classes are rare, and it minimises the log-loss" if self.rare
-            else "it is right most often" if self.loss == name
-            else "none is right more often by half a standard error, and its values are probabilities"
-        )  # fmt: skip
-        considered = [Candidate(loss, value, detail) for loss, value, detail in found]
-        self.record.add("Loss", self.loss, why, f"share of right rows, {FOLDS} folds", considered, began)
-
-    def regression(self, alpha: float, few: int | None = None) -> KernelLogisticRegression:
-        assert self.best is not None
-        own = self.model
-        return KernelLogisticRegression(
-            self.best.kernel, alpha=alpha, tol=1e-5, n_centers=few, budget=own.budget, random_state=own.random_state
-        )
-
-    def least_squares(self) -> LeastSquaresClassifier:
-        assert self.best is not None
-        own = self.model
-        return LeastSquaresClassifier(
-            self.best.kernel, alpha=self.best.alpha, budget=own.budget, random_state=own.random_state
-        )
-
-    def logistic(self, X: Any, codes: Any, w: Any, folds: Any) -> tuple[float, str]:
-        """The penalty of least log-loss (approximate leave-one-out), from smooth to close as long as that pays."""
-        assert self.best is not None
-        best = np.inf
-        for factor in PENALTIES:
-            alpha = max(factor * self.best.alpha, 1e-6)
+        found = dict[str, tuple[Matrix, Candidate]]()
+        if asked != "logistic":
             with quietly():
-                found = self.regression(alpha).fit(X, codes, w).loo_log_loss_
-            if found < best:
-                best, self.alpha = found, alpha
-            if found > best or self.clock.over(0.6):
-                break
-        share = _over_folds(self.regression(self.alpha), X, codes, w, folds)
-        return share, f"log-loss {best:.4g} without each row, alpha={self.alpha:.3g}"
+                values = np.asarray(self.unfitted()[0].fit(X, codes, w).regression_.loo_predictions_)
+            self.steepness = _steepness(values, codes, w)
+            found["squared"] = self.compared(softmax(self.steepness * values, axis=1), codes, w, "in closed form")
+        small = k == 2 or len(index) * k <= SOFTMAX
+        if asked == "logistic" or (asked == "auto" and small and self.affords(self.steps(k))):
+            self.loss = "logistic"
+            with quietly():
+                fitted = self.unfitted()[0].fit(X, codes, w)
+            found["logistic"] = self.compared(fitted.loo_proba_, codes, w, f"alpha={fitted.alpha:.3g}")
+        self.loss, why = next(iter(found)), "as asked"
+        if asked == "auto":
+            why = "its closed form suits so many rows and classes"
+        if len(found) == 2:
+            gain = found["squared"][0] - found["logistic"][0]
+            sure = float(np.average(gain, weights=w)) > float(gain.std()) / np.sqrt(len(gain))
+            self.loss = "logistic" if sure else "squared"
+            why = f"the log-loss of the other is {'more' if sure else 'not less'} by a standard error"
+        considered = sorted((candidate for _, candidate in found.values()), key=lambda c: c.value)
+        self.record.add("Loss", self.loss, why, "log-loss when each row is left out", considered, began)
 
-    def squared(self, X: Any, codes: Any, w: Any, folds: Any) -> tuple[float, str]:
-        share = _over_folds(self.least_squares(), X, codes, w, folds)
-        return share, "in closed form"
+    def compared(self, P: Matrix, codes: Any, w: Any, how: str) -> tuple[Matrix, Candidate]:
+        """−log P of each row's class, and their mean beside the share of right rows."""
+        each = -np.log(np.maximum(P[np.arange(len(codes)), codes], 1e-300))
+        right = float(np.average(P.argmax(axis=1) == codes, weights=w))
+        self.clock.tell(f"{self.loss} loss", right, "leave-one-out accuracy")
+        return each, Candidate(self.loss, float(np.average(each, weights=w)), f"{right:.1%} right, {how}")
 
-    def hinge(self, X: Any, codes: Any, w: Any, folds: Any) -> tuple[float, str]:
+    @staticmethod
+    def steps(k: int) -> float:
+        """Newton's, of logistic regression in k classes, as evaluations in the race."""
+        return 4.0 if k == 2 else 4.0 * k**3
+
+    def machine(self, X: Any, codes: Any, w: Any) -> None:
         """The C that is right most often."""
         assert self.best is not None
-        size = float(np.mean(self.best.kernel.diag(Points(X)))) or 1.0
-        right = np.zeros(len(CS))
+        size = float(np.mean(self.best.kernel.diag(X))) or 1.0
         machine = SVC(self.best.kernel, max_time=max(self.clock.left / 60, 0.1), tol=1e-2)
         with quietly():
-            for train, test in folds:
-                path = machine.path(take(X, train), codes[train], np.array(CS) / size, None if w is None else w[train])
-                part = np.ones(len(test)) if w is None else w[test]
-                Z = take(X, test)
-                right += [float(part @ (fitted.predict(Z) == codes[test])) for fitted in path]
-        at = int(right.argmax())
-        self.C = CS[at] / size
-        return float(right[at] / (len(codes) if w is None else w.sum())), f"C={self.C:.3g}"
+            self.C = tune_margin(machine, X, codes, cv=3, grid={"C": np.array(CS) / size}, sample_weight=w).C
 
     # -- fits -----------------------------------------------------------------------------------------------------
 
-    def made(self, X: Any, y: Any, w: Any) -> tuple[str, Any]:
-        """The chosen model fitted to some rows."""
+    def unfitted(self) -> tuple[Any, float]:
         assert self.best is not None
+        kernel, alpha, own = self.best.kernel, self.best.alpha, self.model
+        shared = {"budget": own.budget, "random_state": own.random_state}
+        if self.loss == "hinge":
+            return SVC(kernel, C=self.C, calibrated=True, random_state=own.random_state), 1.0
+        if self.loss == "squared":
+            return LeastSquaresClassifier(kernel, alpha=alpha, **shared), 0.1
+        alpha = max(PENALTY * alpha, 1e-6)
+        return KernelLogisticRegression(kernel, alpha=alpha, tol=1e-5, **shared), self.steps(len(self.counts))
+
+    def kept(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        many = self.loss == "squared" and len(self.y) > max(LEFT_OUT, 2 * self.fewest)
+        return index[-KEPT:] if many else index[:0]
+
+    def after(self, kept: NDArray[np.int64]) -> None:
+        if self.loss != "squared" or self.too_few():
+            return
+        regression, codes, w = self.fitted.regression_, self.data.codes, self.weights
+        if not len(kept):
+            self.steepness = _steepness(np.asarray(regression.loo_predictions_), codes, w)
+            return
+        X, codes, w = take(self.points.raw, kept), codes[kept], None if w is None else w[kept]
+        values = np.asarray(regression.predict(X))
+        self.steepness = _steepness(values, codes, w)
+        if self.rival is not None:
+            self.compare(X, codes, w, values)
+
+    def before(self, rows: NDArray[np.int64]) -> None:
+        """A support vector machine needs no centres, and of many classes its pairs are small: then it is quick."""
+        pairs = float(((self.counts[:, None] + self.counts) ** 2)[np.triu_indices(len(self.counts), 1)].sum())
+        quick = PAIRS * pairs <= RIVAL * self.clock.left * self.clock.rate
+        if self.model.loss != "auto" or not len(self.kept(rows)) or not quick or len(self.counts) < MULTIPLE:
+            return
+        assert self.best is not None
+        self.clock.tell(f"support vector machine, of {len(rows):,} rows")
+        limit = max(RIVAL * self.clock.left, 0.1)
+        machine = SVC(self.best.kernel, C=1.0 / self.best.alpha, max_time=limit, random_state=self.model.random_state)
+        w = None if self.weights is None else self.weights[rows]
         with quietly():
-            if self.loss == "hinge":
-                machine = SVC(self.best.kernel, C=self.C, calibrated=True, random_state=self.model.random_state)
-                return "hinge", machine.fit(X, y, w)
-            if self.loss == "squared":
-                few = centres(len(y), 3.0, self.clock)
-                more = {} if few is None else {"solver": "nystrom", "n_centers": few}
-                fitted = self.least_squares().set_params(**more).fit(X, y, w)
-                self.steepness = _steepness(np.asarray(fitted.regression_.loo_predictions_), fitted._data.codes, w)
-                return "squared", fitted
-            few = centres(len(y), 10.0 * (len(self.counts) if len(self.counts) > 2 else 1), self.clock)
-            return "logistic", self.regression(self.alpha, few).fit(X, y, w)
+            self.rival = machine.fit(take(self.points.raw, rows), self.y[rows], w)
 
-    def final(self) -> tuple[str, Any]:
-        began = clock_time.perf_counter()
-        made = self.made(self.data.points.raw, self.labels, self.data.weights)
-        name = type(made[1]).__name__
-        self.record.add("Solver", name, f"fitted to all {len(self.labels)} rows: {made[1].status_}", began=began)
-        return made
-
-    def in_haste(self) -> tuple[str, Any]:
-        """What can be had at once, after an interrupt."""
-        index = self.sample(ROWS)
-        w = None if self.data.weights is None else self.data.weights[index]
-        if self.best is None:
-            self.best = Entry.of("Gaussian", median_gaussian(self.data.points), self.data.points)
-        self.loss = "logistic" if len(self.counts) == 2 else "squared"
-        loss, model = self.made(take(self.data.points.raw, index), self.labels[index], w)
-        model.status_ = f"interrupted: fitted to {len(index)} of {len(self.labels)} rows; {model.status_}"
-        self.record.add("Solver", type(model).__name__, model.status_)
-        return loss, model
+    def compare(self, X: Any, codes: Any, w: Any, values: Matrix) -> None:
+        """Take the support vector machine where it is right more often on the rows that were kept."""
+        others = _by_class(self.rival.decision_function(X))
+        right = [float(np.average(v.argmax(axis=1) == codes, weights=w)) for v in (values, others)]
+        error = np.sqrt(right[0] * (1.0 - right[0]) / len(codes))
+        if right[1] > right[0] + error:
+            self.loss, self.fitted, self.steepness = "hinge", self.rival, _steepness(others, codes, w)
+        self.record.add(
+            "Loss of many rows", self.loss, f"an exact fit by squares does not fit into {self.clock.seconds:g} s",
+            f"share of right rows among {len(codes):,} that were not fitted",
+            [Candidate("squared, on centres", right[0]), Candidate("hinge, on all rows", right[1])],
+        )  # fmt: skip
 
 
-def _over_folds(model: Any, X: Any, codes: Any, w: Any, folds: Any) -> float:
-    """The share of rows that are right when their fold is left out."""
-    right = np.zeros(len(codes))
-    with quietly():
-        for train, test in folds:
-            fitted = model.fit(take(X, train), codes[train], None if w is None else w[train])
-            right[test] = fitted.predict(take(X, test)) == codes[test]
-    return float(np.average(right, weights=w))
+def _by_class(decision: Matrix) -> Matrix:
+    """One value per class."""
+    return np.column_stack([-decision, decision]) / 2.0 if decision.ndim == 1 else decision
+
+
+def _log_loss(values: Matrix, codes: Any, w: Any) -> float:
+    """The mean of −log of the softmax at the row's class."""
+    return float(np.average(-log_softmax(values, axis=1)[np.arange(len(codes)), codes], weights=w))
 
 
 def _steepness(values: Matrix, codes: Any, w: Any) -> float:
     """The factor of values at which their softmax has the least log-loss, rows being left out."""
-
-    def loss(log: float) -> float:
-        each = -log_softmax(np.exp(log) * values, axis=1)[np.arange(len(codes)), codes]
-        return float(np.average(each, weights=w))
-
-    return float(np.exp(minimize_scalar(loss, bounds=(-2.0, 6.0), method="bounded").x))
+    found = minimize_scalar(lambda log: _log_loss(np.exp(log) * values, codes, w), bounds=(-2.0, 6.0), method="bounded")
+    return float(np.exp(found.x))

@@ -1,4 +1,4 @@
-"""What automatic models share: the race of kernels, its clock, and the record of every decision.
+"""What automatic models share: the race of kernels, its clock, the last fit, and the record of every decision.
 
 Candidates are compared by the closed-form leave-one-out error of least squares, which needs no folds. All of them run
 on a sample, with one width per group of columns, in units of the columns' spread, and the best of them also with one
@@ -9,13 +9,15 @@ standard deviation ~ √(n/d) on their logarithms: with few rows per column they
 from __future__ import annotations
 
 import re
+import threading
 import time
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,10 +29,10 @@ from mercer import memory
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel
 from mercer.kernels.categories import Categorical
-from mercer.kernels.dot import Bilinear
 from mercer.kernels.matern import Matern
-from mercer.kernels.points import Points, is_frame
+from mercer.kernels.points import Points, is_frame, take
 from mercer.kernels.radial import Gaussian, RationalQuadratic
+from mercer.kernels.rules import median_gaussian
 from mercer.kernels.stationary import Laplacian
 from mercer.models.base import KernelEstimator, Matrix, _columns, resolve_kernel, shown
 from mercer.rkhs.expansion import Expansion
@@ -38,19 +40,25 @@ from mercer.tables import TableKernel
 from mercer.tuning.search import Criterion, Evaluation, brief, minimise, ranges, together
 
 # Rows of the first race, and between which the second has half: what is best there is best on more, and each costs n³.
-FIRST, SECOND, THIRD = 256, 600, 1200
+FIRST, SECOND, THIRD = 200, 500, 1200
+# The share of the time left that the second race may take.
+SHARE = 0.3
 # How many of the first get a width per column, and how many go on to the second race.
-FREED, FINALISTS = 3, 2
+FREED, FINALISTS = 2, 2
+# Evaluations of the criterion: of one width per group, of a width per column, and of the second race.
+TIED, OWN, LAST = 8, 8, 4
 # One width per column from this many rows per column, up to so many columns.
-ROWS_PER_COLUMN, COLUMNS = 2.0, 100
-# Multiplications of a factorisation in a second, and the fewest centres that are worth having.
-RATE, FEWEST = 1e10, 500
+ROWS_PER_COLUMN, COLUMNS = 4.0, 50
 # A descent ends where a step promises less than this (in nats, as of a log likelihood).
-PRECISE = 0.3
+PRECISE = 1.0
 # A gain below this (in nats, as of a log likelihood) does not pay for a width per column.
 GAIN = 3.0
 # Logarithmic reach of widths around their start, and the penalties in units of k(x, x).
 REACH, LEAST, MOST = 5.0, 1e-7, 1e3
+# Centres and rows of the first fit of many rows, the most centres, and the share of the time left that a fit may need.
+CENTRES, PILOT, MANY, ROOM = 250, 1000, 5000, 0.5
+# Rows of losses' comparison and of a fit in haste, and those that tell what the columns are.
+ROWS, TOLD = 500, 20_000
 
 
 # -- the record --------------------------------------------------------------------------------------------------------
@@ -136,11 +144,63 @@ class Record:
         return Choices(tuple(self.decisions), self.leaderboard)
 
 
-class Clock:
-    """Seconds that are left of a budget."""
+@dataclass(frozen=True)
+class Trial:
+    """What `progress` is told after each thing that was tried.
 
-    def __init__(self, seconds: float) -> None:
-        self.began, self.seconds = time.perf_counter(), seconds
+    Attributes
+    ----------
+    name : what was tried: a kernel, a loss, or the last fit.
+    score : its `measure`, greater is better; NaN where it has none.
+    best, best_score : the best so far by the same measure.
+    seconds, share : spent so far, and as a share of the time that was given, at most 1.
+
+    >>> from mercer.models.auto_model import Trial
+    >>> print(Trial("Matern 3/2", 0.871, "leave-one-out R²", "Gaussian", 0.883, 1.5, 0.1))
+    Matern 3/2: leave-one-out R² 0.871; best 0.883 (Gaussian)
+    """
+
+    name: str
+    score: float
+    measure: str
+    best: str
+    best_score: float
+    seconds: float
+    share: float
+
+    def __str__(self) -> str:
+        if not np.isfinite(self.score):
+            return self.name
+        own = f"{self.name}: {self.measure} {self.score:.3f}; "
+        if self.best == self.name:
+            return f"{own}the best so far"
+        best = f"best {self.best_score:.3f}"
+        named = f"{best} ({self.best})"
+        return own + (named if len(own + named) <= 70 else best)
+
+
+class Clock:
+    """Seconds that are left of a budget, and who is told how they are spent.
+
+    `progress` is called with a `Trial` by one thread at a time; False ends the search: no time is left.
+    """
+
+    def __init__(self, seconds: float, progress: Callable[[Trial], Any] | None = None) -> None:
+        self.began, self.seconds, self.progress = time.perf_counter(), seconds, progress
+        self.lock, self.stopped = threading.Lock(), False
+        self.best: dict[str, tuple[float, str]] = {}
+        self.rate = 1.0  # n³ of an evaluation on n rows in a second, the best so far
+
+    def tell(self, name: str, score: float = np.nan, measure: str = "") -> None:
+        if self.progress is None:
+            return
+        with self.lock:
+            self.best[measure] = max(self.best.get(measure, (-np.inf, "")), (score, name))
+            share = min(self.spent / self.seconds, 1.0)
+            best_score, best = self.best[measure]
+            trial = Trial(name, score, measure, best, best_score, self.spent, share)
+            if not self.stopped and self.progress(trial) is False:
+                self.stopped = True
 
     @property
     def spent(self) -> float:
@@ -152,7 +212,7 @@ class Clock:
 
     def over(self, share: float = 1.0) -> bool:
         """Whether this share of the budget is spent."""
-        return self.spent > share * self.seconds
+        return self.stopped or self.spent > share * self.seconds
 
 
 # -- candidates --------------------------------------------------------------------------------------------------------
@@ -172,29 +232,36 @@ def spreads(points: Points) -> Matrix:
     return np.asarray(np.where(tiny, np.where(size > 0, size, 1.0), deviation))
 
 
-def families(spread: Matrix) -> dict[str, Kernel]:
-    """Kernels on columns of numbers, smooth to rough, with widths in units of their spread."""
-    d = len(spread)
-    width = np.sqrt(d) * spread
-    found: dict[str, Kernel] = {
+def families(d: int) -> dict[str, Kernel]:
+    """Kernels on d columns of spread one, smooth to rough."""
+    width = float(np.sqrt(d))
+    return {
         "Gaussian": Gaussian(width),
         "Matern 5/2": Matern(1.5 * width, 2.5),
         "Matern 3/2": Matern(2.0 * width, 1.5),
         "Matern 1/2": Matern(4.0 * width, 0.5),
-        "Laplacian": Laplacian(d * spread),
+        "Laplacian": Laplacian(float(d)),
         "RationalQuadratic": RationalQuadratic(width, alpha=1.0),
+        # Beside an intercept a wide Gaussian is linear: exp(−‖x − z‖²/2σ²) ≈ ⟨x, z⟩/σ² + f(x) + f(z).
+        "Gaussian + trend": Gaussian(width) + 10.0 * Gaussian(10.0 * width),
     }
-    if d <= COLUMNS:
-        found["Linear + Gaussian"] = Gaussian(width) + 0.1 / d * Bilinear(np.diag(spread**-2.0))
-    return found
 
 
-def candidates(points: Points) -> tuple[dict[str, Kernel], str]:
-    """The kernels to try on this data, by name, and why these."""
+def widened(kernel: Kernel, factors: Matrix) -> Kernel:
+    """The kernel with the widths σ·factor, one per column."""
+    names = {re.sub(r"\[\d+\]$", "", name) for name in kernel.parameter_names}
+    values = kernel.get_params()
+    return kernel.replace(**{name: values[name] * factors for name in sorted(names) if name.endswith("sigma")})
+
+
+def candidates(points: Points) -> tuple[dict[str, Kernel], Matrix | None, str]:
+    """The kernels to try, by name; of columns of numbers the spreads that are their units; and why these."""
     raw = points.raw
-    if not is_frame(raw) or _plain(raw):
+    if not is_frame(raw):
         spread = spreads(points)
-        return families(spread), f"{len(spread)} columns of numbers; widths are in units of their spread"
+        one = len(spread) == 1
+        what = "one column of numbers" if one else f"{len(spread)} columns of numbers, each in units of its spread"
+        return families(len(spread)), spread, what
     plan = TableKernel().explain(raw)
     found: dict[str, Kernel] = {"table": TableKernel(interaction=2.0)(raw)}
     numbers = [r for r in plan.roles if r.kind == "number" and "missing" not in r.why]
@@ -210,12 +277,14 @@ def candidates(points: Points) -> tuple[dict[str, Kernel], str]:
     roles = ", ".join(
         f"{sum(r.role == role for r in plan.roles)} × {role}" for role in dict.fromkeys(r.role for r in plan.roles)
     )
-    return found, f"a table: {roles}"
+    return found, None, f"a table: {roles}"
 
 
 def _plain(frame: Any) -> bool:
     """Whether all columns are numbers that are present: then the table is an array."""
     try:
+        if np.asarray(frame[:1]).dtype.kind not in "iufb":
+            return False
         A = np.asarray(frame)
     except (TypeError, ValueError):
         return False
@@ -239,12 +308,15 @@ class Problem:
     ----------
     points, y, roots : the points, their targets (n, t), and √w or None.
     freedom : the standard deviation of log σ around a common width, in units of √(n/d).
+    units, names : of the columns: what they are divided by (None where they are not numbers), and what to call them.
     """
 
     points: Points
     y: Matrix
     roots: Matrix | None = None
     freedom: float = 0.1
+    units: Matrix | None = None
+    names: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.y)
@@ -255,6 +327,16 @@ class Problem:
         roots = None if self.roots is None else self.roots[index]
         return replace(self, points=self.points.take(index), y=self.y[index], roots=roots)
 
+    def in_units(self) -> Problem:
+        """The same with columns of spread one, around zero where they are dense."""
+        if self.units is None:
+            return self
+        X = self.points.vectors()
+        if sp.issparse(X):
+            return replace(self, points=Points(X.multiply(1.0 / self.units).tocsr()))
+        X = np.asarray(X, dtype=np.float64)
+        return replace(self, points=Points((X - X.mean(axis=0)) / self.units))
+
 
 @dataclass(frozen=True, eq=False)
 class Entry:
@@ -263,38 +345,51 @@ class Entry:
     Attributes
     ----------
     name, kernel, alpha : of the entry.
-    anchor : theta at the start, in the proportions of the columns' spread: what the prior draws towards.
+    start : the kernel at first, with widths in the proportions of the columns' spread: what the prior draws towards.
     each : whether every width moves by itself, or all of a group together.
     value : ½ n log(leave-one-out error) plus what the prior costs, on the n rows that it was last tuned on.
     error, rows : that error, and n.
+    curvature : of the value there, by the parameters that moved, if known.
     """
 
     name: str
     kernel: Kernel
     alpha: float
-    anchor: Matrix
+    start: Kernel
     each: bool = False
     value: float = np.inf
     error: float = np.nan
     rows: int = 0
+    curvature: Matrix | None = None
 
     @classmethod
     def of(cls, name: str, kernel: Kernel, points: Points) -> Entry:
         size = float(np.mean(kernel.diag(points)))
-        return cls(name, kernel, 0.1 * (size if np.isfinite(size) and size > 0 else 1.0), kernel.theta)
+        return cls(name, kernel, 0.1 * (size if np.isfinite(size) and size > 0 else 1.0), kernel)
 
     @property
     def label(self) -> str:
-        return f"{self.name}, a width per column" if self.each else self.name
+        return f"{self.name} per column" if self.each else self.name
 
-    def freed(self) -> Entry:
-        """The same with every width for itself."""
-        return replace(self, each=True)
+    def times(self, factors: Matrix | None) -> Entry:
+        """The same with these factors of the widths."""
+        if factors is None:
+            return self
+        return replace(self, kernel=widened(self.kernel, factors), start=widened(self.start, factors))
 
-    def can_be_freed(self, n: int) -> bool:
-        """Whether there are several widths in a group, and rows enough for them."""
-        d = len(self.kernel.theta)
-        return not self.each and d + 1 > tied(self.kernel).shape[1] and d <= COLUMNS and n >= ROWS_PER_COLUMN * d
+    def freed(self, problem: Problem) -> Entry | None:
+        """The same with a width for each column, where there are several and rows enough; of the curvature what the
+        common ones tell."""
+        free = self.times(None if problem.units is None else np.ones(len(problem.units)))
+        A = tied(free.kernel)
+        p, groups = A.shape
+        if p == groups or p > COLUMNS or len(problem) < ROWS_PER_COLUMN * p:
+            return None
+        assert self.curvature is not None
+        mean = A / A.sum(axis=0)
+        within = np.eye(p) - mean @ A.T
+        B = mean @ self.curvature @ mean.T + within * float(np.mean(np.diag(self.curvature) / A.sum(axis=0)))
+        return replace(free, each=True, curvature=B)
 
 
 def tied(kernel: Kernel) -> Matrix:
@@ -304,8 +399,10 @@ def tied(kernel: Kernel) -> Matrix:
     return np.array([[float(name == group) for group in groups] for name in names])
 
 
-def descend(entry: Entry, problem: Problem, clock: Clock, limit: int = 15) -> Entry:
-    """The entry after a descent of its leave-one-out error on these rows.
+def descend(entry: Entry, problem: Problem, clock: Clock, limit: int, until: float = 1.0) -> Entry:
+    """The entry after a descent of its leave-one-out error on these rows, of at most so many evaluations.
+
+    It ends early where that share of the time is spent.
 
     Widths that move by themselves are drawn to the proportions of the anchor by a Gaussian prior on log σ, with the
     standard deviation freedom·√(n/d), between 0.1 and 0.8.
@@ -314,44 +411,52 @@ def descend(entry: Entry, problem: Problem, clock: Clock, limit: int = 15) -> En
     x0 = np.append(kernel.theta, np.log(entry.alpha))
     groups = tied(kernel)
     A = np.eye(len(x0)) if entry.each else groups
-    # What is left of a change when that of its group is taken out.
+    # What is left of a change when that of its group is taken out; widths that move together have nothing left.
     own = np.eye(len(x0)) - groups @ (groups / groups.sum(axis=0)).T
-    own /= float(np.clip(problem.freedom * np.sqrt(n / len(x0)), 0.1, 0.8))
-    anchor = np.append(entry.anchor, x0[-1])
+    own *= entry.each / float(np.clip(problem.freedom * np.sqrt(n / len(x0)), 0.1, 0.8))
+    anchor = np.append(entry.start.theta, x0[-1])
     everywhere = np.full(len(x0), np.inf)
     floor = max(float((problem.y**2).mean()) * 1e-30, 1e-300)
     criterion = Criterion(
         kernel, problem.points, problem.y, problem.roots, np.ones((n, 1)), "loo", -everywhere, everywhere, floor, False
     )
-    begun = False
 
     def f(z: Matrix) -> Evaluation:
-        nonlocal begun
-        if begun and clock.over():
-            return Evaluation(z, np.inf, np.zeros_like(z))
-        begun = True
+        began = time.perf_counter()
         x = x0 + A @ z
         at, off = criterion(x), own @ (x - anchor)
-        if not entry.each:
-            return Evaluation(z, at.value, A.T @ at.gradient)
+        clock.rate = max(clock.rate, n**3 / (time.perf_counter() - began))
         return Evaluation(z, at.value + 0.5 * float(off @ off), A.T @ (at.gradient + own.T @ off))
 
+    start = f(np.zeros(A.shape[1]))
+
+    def unless_over(z: Matrix) -> Evaluation:
+        if not z.any():
+            return start
+        return Evaluation(z, np.inf, np.zeros_like(z)) if clock.over(until) else f(z)
+
+    slopes = np.abs(start.gradient)
+    if entry.curvature is None:  # as if a step of one were right for each of a few parameters, or for the steepest
+        B = np.diag(np.maximum(slopes, (1.0 if entry.each else 0.3) * max(float(slopes.max()), 1e-12)))
+    else:
+        B = entry.curvature * (n / entry.rows)
     size = float(np.mean(kernel.diag(problem.points))) or 1.0
-    low, high = (A.T @ (np.append(entry.anchor, 0.0) - x0 + reach) / A.sum(axis=0) for reach in (-REACH, REACH))
+    low, high = (A.T @ (np.append(entry.start.theta, 0.0) - x0 + reach) / A.sum(axis=0) for reach in (-REACH, REACH))
     low[-1], high[-1] = np.log(LEAST * size) - x0[-1], np.log(MOST * size) - x0[-1]
-    found = minimise(f, np.zeros(A.shape[1]), np.minimum(low, 0.0), np.maximum(high, 0.0), None, PRECISE, limit)
+    low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
+    found = minimise(unless_over, np.zeros(A.shape[1]), low, high, B, PRECISE, limit)
     if not np.isfinite(found.at.value):
         return replace(entry, value=np.inf, rows=n)
     x = x0 + A @ found.at.x
     off = own @ (x - anchor)
-    plain = found.at.value - (0.5 * float(off @ off) if entry.each else 0.0)
     return replace(
         entry,
         kernel=kernel.with_theta(x[:-1]),
         alpha=float(np.exp(x[-1])),
         value=found.at.value,
-        error=float(np.exp(2.0 * plain / n)),
+        error=float(np.exp(2.0 * (found.at.value - 0.5 * float(off @ off)) / n)),
         rows=n,
+        curvature=found.B,
     )
 
 
@@ -366,37 +471,59 @@ def race(
     """The kernel of least leave-one-out error, tuned. `better` is told of every new leader."""
     began = time.perf_counter()
     order, n = rng.permutation(len(problem)), len(problem)
-    m = n if n <= 1.25 * FIRST else max(FIRST, min(n // 8, 2 * FIRST))
-    small = problem.take(np.sort(order[:m]))
+
+    def leads(entry: Entry) -> None:
+        better(entry.times(problem.units))
+
+    m = n if n <= 1.25 * FIRST else FIRST
+    small = problem.take(np.sort(order[:m])).in_units()
     entries = [Entry.of(name, kernel, small.points) for name, kernel in starts.items()]
-    better(entries[0])
-    field = _ran(entries, small, clock)
-    better(field[0])
-    free = [e.freed() for e in field[:FREED] if e.can_be_freed(m)]
-    if free and not clock.over(0.3):
-        field = sorted(field + _ran(free, small, clock), key=_paid)
-        better(field[0])
+    leads(entries[0])
+    field = _ran(entries, small, clock, TIED, 0.2)
+    leads(field[0])
+    free = [free for e in field[:FREED] if np.isfinite(e.value) and (free := e.freed(small)) is not None]
+    if free and not clock.over(0.2):
+        field = sorted(field + _ran(free, small, clock, OWN, 0.3), key=_paid)
+        leads(field[0])
     seen = list(field)
     most = n if n <= 1.25 * SECOND else int(np.clip(n // 2, SECOND, THIRD))
-    if most > m and not clock.over(0.4):
-        leaders = field[:FINALISTS]
-        if not any(e.each for e in field):
-            leaders += [e.freed() for e in leaders if e.can_be_freed(most)]
-        field = _ran(leaders, problem.take(np.sort(order[:most])), clock, limit=10)
-        better(field[0])
+    most = min(most, int((SHARE * max(clock.left, 0.0) * clock.rate / LAST) ** (1 / 3)))
+    if most > 1.25 * m and not clock.over(0.3):
+        field = _ran(field[:FINALISTS], problem.take(np.sort(order[:most])).in_units(), clock, LAST, 0.5)
+        leads(field[0])
         seen += field
-    best, variance = field[0], _variance(problem)
-    seen.sort(key=lambda e: (-e.rows, _paid(e)))
+    best, variance = field[0].times(problem.units), _variance(problem)
+    seen.sort(key=lambda e: (-e.rows, e.error))
     record.leaderboard = tuple(Candidate(e.label, e.error / variance, f"on {e.rows} rows") for e in seen)
-    why = "the least leave-one-out error" + ("; the time was too short to look further" if clock.over(0.4) else "")
-    record.add("Kernel", best.label, f"{why}: {_short(best.kernel)}, alpha={best.alpha:.3g}",
-               "leave-one-out error as a share of the variance", record.leaderboard, began)  # fmt: skip
+    least = all(best.error <= e.error for e in seen if e.rows == best.rows)
+    why = f"the least leave-one-out error{'' if least else ' for its number of widths'}, {best.error / variance:.3g} of"
+    why += f" the variance; {_in_words(best, problem)}"
+    if clock.over(0.3):
+        why += ". The time was too short to look further"
+    record.add("Kernel", best.label, why, "leave-one-out error as a share of the variance", record.leaderboard, began)
     return best
 
 
-def _ran(entries: list[Entry], problem: Problem, clock: Clock, limit: int = 15) -> list[Entry]:
+def _in_words(entry: Entry, problem: Problem) -> str:
+    """Its widths in units of the columns' spread, the narrowest by name: there a column tells most."""
+    text = f"alpha {entry.alpha:.3g}"
+    widths = entry.kernel.get_params().get("sigma")
+    if widths is None:
+        widths = entry.kernel.get_params().get("0__sigma")
+    if problem.units is None or widths is None or len(problem.units) == 1:
+        return text
+    widths = widths / problem.units
+    if not entry.each:
+        return f"widths {float(widths[0]):.3g} × each column's standard deviation, {text}"
+    order = np.argsort(widths)
+    named = [f"{problem.names[i]} {float(widths[i]):.3g}" for i in order]
+    most = ", ".join(named[:4]) + (f", … {named[-1]}" if len(named) > 4 else "")
+    return f"widths in standard deviations, from the columns that tell most: {most}; {text}"
+
+
+def _ran(entries: list[Entry], problem: Problem, clock: Clock, limit: int, until: float) -> list[Entry]:
     """The entries after a descent, best first; those that the clock leaves no time for as they are, last."""
-    done = together([partial(_unless_over, e, problem, clock, limit) for e in entries])
+    done = together([partial(_unless_over, e, problem, clock, limit, until) for e in entries])
     return sorted(done, key=_paid)
 
 
@@ -405,13 +532,12 @@ def _paid(entry: Entry) -> float:
     return entry.value + GAIN * entry.each
 
 
-def _short(kernel: Kernel) -> str:
-    text = brief(kernel)
-    return text if len(text) <= 300 else f"{text[:280]}…"
-
-
-def _unless_over(entry: Entry, problem: Problem, clock: Clock, limit: int) -> Entry:
-    return replace(entry, value=np.inf) if clock.over(0.5) and entry.rows else descend(entry, problem, clock, limit)
+def _unless_over(entry: Entry, problem: Problem, clock: Clock, limit: int, until: float) -> Entry:
+    if clock.over(until) and entry.rows:
+        return replace(entry, value=np.inf)
+    found = descend(entry, problem, clock, limit, until)
+    clock.tell(found.label, 1.0 - found.error / _variance(problem), "leave-one-out R²")
+    return found
 
 
 def _variance(problem: Problem) -> float:
@@ -420,18 +546,7 @@ def _variance(problem: Problem) -> float:
     return float(np.average(((problem.y - mean) ** 2).mean(axis=1), weights=w)) or 1.0
 
 
-def centres(n: int, steps: float, clock: Clock) -> int | None:
-    """None where an exact fit of n rows, of so many factorisations, suits the time that is left; else how many centres.
-
-    n³/3 multiplications for each factorisation, n m² on m centres.
-    """
-    seconds = max(clock.left, 0.2 * clock.seconds)
-    if steps * n**3 / 3 <= seconds * RATE or n <= 2 * FEWEST:
-        return None
-    return int(np.clip(np.sqrt(0.5 * seconds * RATE / (steps * n)), FEWEST, min(n // 2, 5000)))
-
-
-# -- the estimator -----------------------------------------------------------------------------------------------------
+# -- the search --------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -442,13 +557,197 @@ def quietly() -> Iterator[None]:
         yield
 
 
+class Search:
+    """One search for a kernel and a loss, and the last fit.
+
+    Attributes
+    ----------
+    points, y, weights : n points, their targets or labels, and weights or None.
+    best, loss : the kernel and the loss so far.
+    fitted : the last model that was fitted with these, if any.
+    freedom : of widths, as in `Problem`.
+    fewest : rows that a sample has at least.
+    """
+
+    def __init__(self, model: AutoModel, points: Points, y: NDArray[Any], weights: Matrix | None) -> None:
+        self.clock, self.record = model._clock(), Record()
+        self.model, self.points, self.y, self.weights = model, points, y, weights
+        self.rng = np.random.default_rng(model.random_state)
+        self.loss: str = "squared"
+        self.fitted: Any = None
+        self.best: Entry | None = None
+        self.plain = searchable(points)
+        self.units: Matrix | None = None
+
+    @abstractmethod
+    def look(self) -> None:
+        """Say what the target is."""
+
+    @abstractmethod
+    def targets(self) -> Matrix:
+        """What least squares fits in the race, (n, t)."""
+
+    @abstractmethod
+    def too_few(self) -> str:
+        """Why kernels cannot be compared, or nothing."""
+
+    @abstractmethod
+    def losses(self) -> None:
+        """Choose the loss."""
+
+    @abstractmethod
+    def unfitted(self) -> tuple[Any, float]:
+        """The chosen model, and how often an exact fit costs what an evaluation in the race does on as many rows."""
+
+    def starts(self) -> dict[str, Kernel]:
+        """The kernels to begin with: those that suit the columns, or the one that was given."""
+        own, n = self.model.kernel, len(self.y)
+        if own is None:
+            began = time.perf_counter()
+            found, self.units, why = candidates(self.plain.take(self.order()[:TOLD]) if n > TOLD else self.plain)
+            kernels = f"{len(found)} kernels" if len(found) > 1 else "1 kernel"
+            self.record.add("Columns", f"{kernels} to try", why, began=began)
+            return found
+        given = resolve_kernel(own, self.plain)
+        found = {"given": given}
+        if len(given.theta):
+            given.touch(self.plain)
+            around = ranges(given, self.plain, np.array([[-1.0], [1.0]]))
+            found["given, with widths from the data"] = given.with_theta(np.array([r.start for r in around]))
+        self.record.add("Columns", "the kernel that was given", short(given))
+        return found
+
+    def run(self) -> Any:
+        """The fitted model; after an interrupt `in_haste` has one at once."""
+        self.look()
+        starts, few = self.starts(), self.too_few()
+        if few:
+            name, kernel = next(iter(starts.items()))
+            kernel = kernel if self.units is None else widened(kernel, self.units)
+            self.best = Entry.of(name, kernel, self.plain)
+            self.record.add("Kernel", name, few)
+        else:
+            roots = None if self.weights is None else np.sqrt(self.weights)
+            d = 0 if self.units is None else len(self.units)
+            names = tuple(map(str, self.points.raw.columns if is_frame(self.points.raw) else range(d)))
+            problem = Problem(self.plain, self.targets(), roots, self.freedom, self.units, names)
+            self.best = race(starts, problem, self.clock, self.rng, self.record, self.better)
+            self.losses()
+        return self.final()
+
+    freedom = 0.1
+    fewest = 0
+
+    def better(self, entry: Entry) -> None:
+        self.best = entry
+
+    def sample(self) -> NDArray[np.int64]:
+        """Rows to compare losses on."""
+        n = len(self.y)
+        most = max(ROWS, self.fewest)
+        return np.arange(n) if n <= 1.25 * most else np.sort(self.order()[:most])
+
+    def order(self) -> NDArray[np.int64]:
+        """The rows in an order by chance, of which the first are a sample."""
+        return self.rng.permutation(len(self.y))
+
+    # -- the last fit ---------------------------------------------------------------------------------------------
+
+    def fit(self, index: NDArray[np.int64] | None, more: dict[str, Any]) -> Any:
+        """The chosen model fitted to these rows, or to all."""
+        model, _ = self.unfitted()
+        X, y, w = self.points.raw, self.y, self.weights
+        if index is not None:
+            X, y, w = take(X, index), y[index], None if w is None else w[index]
+        with quietly():
+            self.fitted = model.set_params(**more).fit(X, self.scaled(y), w)
+        return self.fitted
+
+    def scaled(self, y: NDArray[Any]) -> NDArray[Any]:
+        """The targets as the chosen model fits them."""
+        return y
+
+    def final(self) -> Any:
+        """A fit to all rows: exactly where the time allows; else on centres, at first few and of some rows, then as
+        many rows and centres as the time that this took says there is time for."""
+        began, n = time.perf_counter(), len(self.y)
+        order = self.order()
+        kept = self.kept(order[n - n // 20 :])
+        n -= len(kept)
+        order = order[:n]
+        model, factor = self.unfitted()
+        self.clock.tell(f"last fit, of {n:,} rows")
+        known = model.get_params()
+        all_rows = None if len(kept) == 0 else np.sort(order)
+        if "n_centers" not in known or n <= 2 * CENTRES or self.affords(factor):
+            rows, made = n, self.fit(all_rows, {"max_time": max(self.clock.left, 0.1)} if "max_time" in known else {})
+        else:
+            self.before(np.sort(order))
+            rows, few = min(n, max(PILOT, self.fewest)), CENTRES
+            while True:
+                start = time.perf_counter()
+                more = {"n_centers": few} | ({"solver": "nystrom"} if "tune" in known else {})
+                made = self.fit(all_rows if rows == n else np.sort(order[:rows]), more)
+                room = max(ROOM * self.clock.left / (time.perf_counter() - start), 0.0)
+                wider = min(n, int(rows * room))
+                denser = int(min(few * np.sqrt(room * rows / n), MANY, n // 4)) if wider == n else few
+                if wider < 1.5 * rows and denser < 1.5 * few:
+                    break
+                rows, few = max(rows, wider), max(few, denser)
+        self.after(kept)
+        rows, made = (rows if self.fitted is made else n), self.fitted
+        what = f"fitted to all {n:,} rows" if rows == len(self.y) else f"fitted to {rows:,} of {len(self.y):,} rows"
+        if len(kept):
+            what += f", its probabilities to {len(kept):,} others"
+        self.record.add("Solver", type(made).__name__, f"{what}: {made.status_}", began=began)
+        return made
+
+    def affords(self, factor: float) -> bool:
+        """Whether the time allows an exact fit of all rows that costs so many evaluations in the race."""
+        return bool(factor * len(self.y) ** 3 <= ROOM * self.clock.left * self.clock.rate)
+
+    def before(self, rows: NDArray[np.int64]) -> None:
+        """What else is fitted to these rows, where an exact fit is not affordable."""
+
+    def kept(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Of these rows, those that the last fit leaves out."""
+        return index[:0]
+
+    def after(self, kept: NDArray[np.int64]) -> None:
+        """What is learnt from the rows that were left out of the last fit, or from the fit without each row."""
+
+    def in_haste(self) -> Any:
+        """What can be had at once, after an interrupt."""
+        if self.fitted is None or self.best is None:
+            if self.best is None:
+                self.best = Entry.of("Gaussian", median_gaussian(self.plain), self.plain)
+            index = self.sample()
+            made = self.fit(index, {})
+            made.status_ = f"interrupted: fitted to {len(index)} of {len(self.y)} rows; {made.status_}"
+        else:
+            made = self.fitted
+            made.status_ = f"interrupted before the last fit; {made.status_}"
+        self.record.add("Solver", type(made).__name__, made.status_)
+        return made
+
+
+def short(kernel: Kernel) -> str:
+    text = brief(kernel)
+    return text if len(text) <= 300 else f"{text[:280]}…"
+
+
+# -- the estimator -----------------------------------------------------------------------------------------------------
+
+
 class AutoModel(KernelEstimator):
     """What `AutoRegressor` and `AutoClassifier` share."""
 
     kernel: Any
     time: Any
     budget: Any
+    loss: Any
     random_state: Any
+    progress: Any
     model_: Any
 
     @property
@@ -462,28 +761,30 @@ class AutoModel(KernelEstimator):
         seconds = self.time
         if isinstance(seconds, bool) or not isinstance(seconds, (int, float, np.number)) or not seconds > 0:
             raise InvalidInput("`time` must be a number of seconds > 0", got=shown(seconds), advice="Such as 60.")
+        if self.progress is not None and not callable(self.progress):
+            raise InvalidInput("`progress` must be a function of a Trial, or None", got=shown(self.progress),
+                               advice="Such as print.")  # fmt: skip
         memory.budget(self.budget)
-        return Clock(float(seconds))
+        return Clock(float(seconds), self.progress)
 
-    def _starts(self, points: Points, record: Record) -> dict[str, Kernel]:
-        """The kernels to begin with: those that suit the columns, or the one that was given."""
-        if self.kernel is None:
-            began = time.perf_counter()
-            found, why = candidates(points)
-            record.add("Columns", f"{len(found)} kernels to try", why, began=began)
-        else:
-            given = resolve_kernel(self.kernel, points)
-            found = {"given": given}
-            if len(given.theta):
-                given.touch(points)
-                starts = ranges(given, points, np.array([[-1.0], [1.0]]))
-                found["given, with widths from the data"] = given.with_theta(np.array([r.start for r in starts]))
-            record.add("Columns", "the kernel that was given", _short(given))
-        for kernel in found.values():
-            kernel.touch(points)
-        return found
+    def _one_of(self, losses: tuple[str, ...]) -> None:
+        if not isinstance(self.loss, str) or self.loss not in losses:
+            raise InvalidInput(f"`loss` must be one of {', '.join(map(repr, losses))}", got=repr(self.loss),
+                               advice="'auto' compares.")  # fmt: skip
 
-    def _shape(self, X: Any) -> None:
+    def _found(self, X: Any, search: Search) -> Self:
+        """Search, and keep what was found; after an interrupt too, which is raised again."""
+        try:
+            self._keep(X, search, search.run())
+        except KeyboardInterrupt:
+            self._keep(X, search, search.in_haste())
+            raise
+        return self
+
+    def _keep(self, X: Any, search: Search, made: Any) -> None:
+        self.loss_, self.model_ = search.loss, made
+        self.choices_: Choices = search.record.done()
+        self.kernel_, self.status_ = made.kernel_, made.status_
         _columns(self, X, reset=True)
 
     def _asked(self, X: Any) -> None:

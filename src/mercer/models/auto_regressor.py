@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time as clock_time
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
@@ -14,21 +15,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from mercer.errors import InvalidInput
 from mercer.kernels.points import take
-from mercer.kernels.rules import median_gaussian
-from mercer.models.auto_model import (
-    AutoModel,
-    Candidate,
-    Choices,
-    Clock,
-    Entry,
-    Problem,
-    Record,
-    centres,
-    descend,
-    quietly,
-    race,
-    searchable,
-)
+from mercer.models.auto_model import OWN, AutoModel, Candidate, Entry, Problem, Search, Trial, descend, quietly
 from mercer.models.base import Matrix, Rows, training_points
 from mercer.models.glm import KernelGLM
 from mercer.models.kernel_ridge import KernelRidge
@@ -36,14 +23,15 @@ from mercer.models.svr import SVR
 from mercer.models.tune_margin import tune_margin
 
 LOSSES = ("auto", "squared", "log", "poisson", "robust")
-# Rows that losses are compared on, and up to which a support vector machine is considered.
-ROWS, MACHINE = 1000, 20_000
+# Rows up to which a support vector machine is considered.
+MACHINE = 20_000
 # Positive targets with a greater skewness may be better on a logarithmic scale.
 SKEW = 1.0
 # Counts have at most so many different values, and a variance of at least this share of their mean.
 VALUES, DISPERSION = 100, 0.5
-# Residuals beyond so many robust standard deviations are wide, and from this share on there are many.
-WIDE, MANY = 5.0, 0.01
+# Residuals beyond so many robust standard deviations are wide, from this share on they are many, and they harm where
+# so much of the variance is left.
+WIDE, MANY, HARM = 5.0, 0.01, 0.1
 
 
 class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-learn has no types
@@ -52,16 +40,18 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     Kernels that suit the columns race on a sample by closed-form leave-one-out; the best is tuned by gradient, with one
     width per column where the rows allow it. Then losses are compared on the same kernel: squared, on the scale of
     log y (positive, skewed targets), Poisson (counts) and absolute beyond ε (wide outliers). The winner is fitted to
-    all rows: exactly, or on Nyström centres where the memory is too small.
+    all rows: exactly, or on Nyström centres where the time or the memory is too short for that.
 
     Parameters
     ----------
     kernel : None to choose one for the columns (numbers, or a frame of mixed ones); or a kernel or a rule X → kernel,
         whose parameters are tuned.
-    time : seconds that choosing may take, about; the last fit is made in any case.
+    time : seconds that the fit may take, about: with many rows the last fit takes what is left.
     budget : memory for a fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
     loss : "auto", "squared", "log", "poisson" or "robust".
     random_state : of samples and folds; the same number gives the same model, unless time runs out.
+    progress : called with a `Trial` (name, score, best, seconds, share of the time) after each kernel and loss that was
+        tried; its `str` is a line to show. Where it returns False the search ends, and the best so far is fitted.
 
     Attributes
     ----------
@@ -91,23 +81,21 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
         budget: Any = None,
         loss: str = "auto",
         random_state: int = 0,
+        progress: Callable[[Trial], Any] | None = None,
     ) -> None:
         self.kernel = kernel
         self.time = time
         self.budget = budget
         self.loss = loss
         self.random_state = random_state
+        self.progress = progress
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose and fit a model of n points X and targets y, shape (n,).
 
-        An interrupt keeps the best model so far, fitted to no more than 1 000 rows, and is raised again.
+        An interrupt keeps the best model so far, fitted to some rows, and is raised again.
         """
-        clock, record = self._clock(), Record()
-        if not isinstance(self.loss, str) or self.loss not in LOSSES:
-            raise InvalidInput(
-                f"`loss` must be one of {', '.join(map(repr, LOSSES))}", got=repr(self.loss), advice="'auto' compares."
-            )
+        self._one_of(LOSSES)
         rows = Rows.of(training_points(X), y, sample_weight)
         if rows.y.shape[1] > 1:
             raise InvalidInput(
@@ -119,20 +107,7 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
                 DataConversionWarning,
                 stacklevel=2,
             )
-        target = rows.y[:, 0]
-        weights = None if rows.roots is None else rows.roots**2
-        self._look(target, record)
-        search = _Search(self, rows, target, weights, clock, record)
-        starts = self._starts(search.points, record)
-        try:
-            search.run(starts)
-            made = search.final()
-        except KeyboardInterrupt:
-            made = search.in_haste()
-            self._keep(X, made, record, search)
-            raise
-        self._keep(X, made, record, search)
-        return self
+        return self._found(X, _Search(self, rows))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The expected target of each of m points."""
@@ -155,98 +130,75 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
         interval = np.asarray(self.model_.predict_interval(X, coverage), dtype=np.float64)
         return interval if self.loss_ != "log" else np.exp(np.minimum(interval, self._most))
 
-    # -- inside ---------------------------------------------------------------------------------------------------
-
-    def _look(self, y: Matrix, record: Record) -> None:
-        values = np.unique(y)
-        if len(values) == 1:
-            record.add("Target", "constant", f"every target is {values[0]:.6g}: there is nothing to learn")
-            return
-        what = f"{len(y)} numbers from {values[0]:.4g} to {values[-1]:.4g}, {len(values)} different"
-        whole = bool((values == np.floor(values)).all())
-        if len(values) == 2 or (whole and len(values) <= 5 and len(y) >= 20):
-            record.add(
-                "Target",
-                "numbers, as asked",
-                f"{what}: if they are names of classes rather than amounts, AutoClassifier is the better model",
-            )
-        elif is_count(y):
-            record.add("Target", "counts", f"{what}, whole and ≥ 0")
-        else:
-            record.add("Target", "numbers", what)
-
-    def _keep(self, X: Any, made: tuple[str, Any], record: Record, search: _Search) -> None:
-        self.loss_, self.model_ = made
-        self.choices_: Choices = record.done()
-        self.kernel_, self.status_ = self.model_.kernel_, self.model_.status_
+    def _keep(self, X: Any, search: Any, made: Any) -> None:
         self._smear, self._most, self._residuals = search.smear, search.most, search.residuals
         self.loo_error_ = search.error
-        self._shape(X)
+        super()._keep(X, search, made)
 
 
-class _Search:
-    """One search for the kernel and the loss."""
+class _Search(Search):
+    """One search for the kernel and the loss of numbers."""
 
-    def __init__(
-        self, model: AutoRegressor, rows: Rows, y: Matrix, weights: Matrix | None, clock: Clock, record: Record
-    ) -> None:
-        self.model, self.rows, self.y, self.weights, self.clock, self.record = model, rows, y, weights, clock, record
-        self.points = searchable(rows.points)
-        self.rng = np.random.default_rng(model.random_state)
-        self.centre = float(np.average(y, weights=weights))
-        self.scale = float(np.sqrt(np.average((y - self.centre) ** 2, weights=weights))) or 1.0
-        self.loss, self.smear, self.most, self.error = "squared", 1.0, np.inf, np.nan
+    def __init__(self, model: AutoRegressor, rows: Rows) -> None:
+        super().__init__(model, rows.points, rows.y[:, 0], None if rows.roots is None else rows.roots**2)
+        self.smear, self.most, self.error = 1.0, np.inf, np.nan
         self.residuals = np.zeros(1)
         self.extra: dict[str, Any] = {}
-        self.best: Entry | None = None
-        self.constant = not np.ptp(y) > 0
+        least = float(self.y.min())
+        for loss, bad, required in (("log", least <= 0, "> 0"), ("poisson", least < 0, "≥ 0")):
+            if model.loss == loss and bad:
+                raise InvalidInput(
+                    f"`loss={loss!r}` needs targets {required}", got=f"{least:.4g}", advice="Use 'squared'."
+                )
 
-    def better(self, entry: Entry) -> None:
-        self.best = entry
-
-    def problem(self, y: Matrix) -> Problem:
-        return Problem(self.points, y[:, None], self.rows.roots)
-
-    def run(self, starts: dict[str, Any]) -> None:
-        if self.constant or len(self.y) < 5:
-            self.best = Entry.of(*next(iter(starts.items())), self.rows.points)
-            why = "the targets are constant" if self.constant else f"{len(self.y)} rows are too few to compare kernels"
-            self.record.add("Kernel", self.best.name, why)
+    def look(self) -> None:
+        y, values = self.y, np.unique(self.y)
+        if len(values) == 1:
+            self.record.add("Target", "constant", f"every target is {values[0]:.6g}: there is nothing to learn")
             return
-        standard = (self.y - self.centre) / self.scale
-        self.best = race(starts, self.problem(standard), self.clock, self.rng, self.record, self.better)
-        self.losses()
+        kind = "counts" if is_count(y) else "numbers"
+        what = f"{len(y):,} values from {values[0]:.4g} to {values[-1]:.4g}, {len(values):,} different"
+        few = len(values) <= 5 and len(y) >= 20 and (values == np.floor(values)).all()
+        if len(values) == 2 or (few and kind != "counts") or (few and np.median(y) > 0):
+            what += ". If they are names of classes rather than amounts, AutoClassifier is the better model"
+        self.record.add("Target", kind, what)
+
+    def too_few(self) -> str:
+        if not np.ptp(self.y) > 0:
+            return "the targets are constant"
+        return "" if len(self.y) >= 5 else f"{len(self.y)} rows are too few to compare kernels"
+
+    def targets(self) -> Matrix:
+        """With mean 0 and variance 1."""
+        centre = float(np.average(self.y, weights=self.weights))
+        scale = float(np.sqrt(np.average((self.y - centre) ** 2, weights=self.weights)))
+        return np.asarray((self.y - centre) / scale)[:, None]
 
     # -- losses ---------------------------------------------------------------------------------------------------
 
     def losses(self) -> None:
         """Compare what suits the target by leave-one-out on the scale of y, on one sample."""
         assert self.best is not None
-        began, asked = clock_time.perf_counter(), self.model.loss
-        n = len(self.y)
-        index = np.arange(n) if n <= 1.25 * ROWS else np.sort(self.rng.permutation(n)[:ROWS])
-        y = self.y[index]
+        began, asked, n = clock_time.perf_counter(), self.model.loss, len(self.y)
+        index = self.sample()
+        X, y = take(self.plain.raw, index), self.y[index]
         w = None if self.weights is None else self.weights[index]
-        X = take(self.points.raw, index)
         with quietly():
-            plain = self.ridge(self.best).fit(X, y, w)
-        left_out = np.asarray(plain.loo_predictions_)
-        self.error = float(np.average((y - left_out) ** 2, weights=w))
+            plain = np.asarray(self.ridge(self.best).fit(X, y, w).loo_predictions_)
+        self.error = float(np.average((y - plain) ** 2, weights=w))
         considered = [Candidate("squared", self.error)]
-        notes = []
-        if asked == "log" and not y.min() > 0:
-            raise InvalidInput("`loss='log'` needs targets > 0", got=f"{y.min():.4g}", advice="Use 'squared'.")
-        if asked == "poisson" and not y.min() >= 0:
-            raise InvalidInput("`loss='poisson'` needs targets ≥ 0", got=f"{y.min():.4g}", advice="Use 'squared'.")
-        if asked == "log" or (asked == "auto" and _skewed(y) and not self.clock.over(0.6)):
-            notes += self.logarithm(index, y, w, left_out, considered, forced=asked == "log")
-        if asked == "poisson" or (asked == "auto" and is_count(self.y) and not self.clock.over(0.6)):
-            notes += self.counts(X, y, w, left_out, considered, forced=asked == "poisson")
-        little = n <= MACHINE and not self.clock.over(0.6)
-        if asked == "robust" or (asked == "auto" and self.loss == "squared" and little):
-            notes += self.outliers(X, y, w, left_out, considered, forced=asked == "robust")
-        why = "; ".join(notes) or "the residuals of leaving one out are ordinary"
-        criterion = "mean squared error of leaving one out, on the scale of the target"
+        arguments, notes = (X, y, w, plain, considered), list[str]()
+        late = self.clock.over(0.6)
+        if asked == "log" or (asked == "auto" and _skewed(self.y) and not late):
+            notes += self.logarithm(index, *arguments)
+        if asked == "poisson" or (asked == "auto" and is_count(self.y) and not late):
+            notes += self.counts(*arguments)
+        if asked == "robust" or (asked == "auto" and self.loss == "squared"):
+            notes += self.outliers(*arguments, quick=n <= MACHINE and not late)
+        if late and asked == "auto":
+            notes.append("there was no time to try others")
+        why = "as asked" if asked != "auto" else "; ".join(notes) or "the residuals of leaving one out are ordinary"
+        criterion = "mean squared error when each row is left out, on the scale of the target"
         self.record.add("Loss", self.loss, why, criterion, sorted(considered, key=lambda c: c.value), began)
 
     def ridge(self, entry: Entry) -> KernelRidge:
@@ -255,74 +207,79 @@ class _Search:
             entry.kernel, alpha=entry.alpha, fit_intercept=True, budget=own.budget, random_state=own.random_state
         )
 
-    def logarithm(
-        self, index: Any, y: Matrix, w: Any, plain: Matrix, considered: list[Candidate], forced: bool
-    ) -> list[str]:
+    def logarithm(self, index: Any, X: Any, y: Matrix, w: Any, plain: Matrix, considered: list[Candidate]) -> list[str]:
         """Kernel ridge on log y, its mean by smearing (Duan 1983): taken where it is closer on the scale of y."""
         assert self.best is not None
         log = np.log(y)
         centred = (log - log.mean()) / (log.std() or 1.0)
-        problem = self.problem(np.zeros_like(self.y)).take(index)
-        problem = replace(problem, y=centred[:, None])
-        found = descend(self.best, problem, self.clock)
+        roots = None if w is None else np.sqrt(w)
+        problem = Problem(self.plain.take(index), centred[:, None], roots)
+        found = descend(replace(self.best, curvature=None), problem, self.clock, OWN)
         with quietly():
-            fitted = self.ridge(found).fit(take(self.points.raw, index), log, w)
-        left_out = np.asarray(fitted.loo_predictions_)
+            left_out = np.asarray(self.ridge(found).fit(X, log, w).loo_predictions_)
         smear = float(np.average(np.exp(log - left_out), weights=w))
         guess = np.exp(np.minimum(left_out, log.max() + 3.0)) * smear
         error = float(np.average((y - guess) ** 2, weights=w))
         considered.append(Candidate("log", error))
-        if not forced and not _clearly(y, guess, plain, w):
+        self.clock.tell("log of the target", 1.0 - error / float(np.var(y)), "leave-one-out R²")
+        if self.model.loss == "auto" and not _clearly(y, guess, plain, w):
             return ["a logarithmic scale was tried, and is not clearly closer"]
         self.loss, self.best, self.smear, self.most, self.error = "log", found, smear, float(log.max()) + 3.0, error
-        return ["as asked" if forced else "the targets are positive and skewed, and closer on a logarithmic scale"]
+        return ["the targets are positive and skewed, and closer on a logarithmic scale"]
 
-    def counts(self, X: Any, y: Matrix, w: Any, plain: Matrix, considered: list[Candidate], forced: bool) -> list[str]:
+    def counts(self, X: Any, y: Matrix, w: Any, plain: Matrix, considered: list[Candidate]) -> list[str]:
         """Poisson's loss with a logarithmic link, its penalty by approximate leave-one-out deviance."""
         assert self.best is not None
-        own, tried = self.model, list[tuple[float, float, Matrix]]()
-        # f has the variance 1/alpha where it is free: a factor of about e either way, or less.
-        for alpha in (1.0, 4.0, 16.0, 64.0, 0.25, 0.06):
-            if tried and (self.clock.over(0.7) or (alpha == 0.25 and tried[0][0] > tried[1][0])):
-                break
+        # Least squares has the noise E and the signal E/alpha; that of log μ is smaller by μ².
+        mean = float(np.average(y, weights=w))
+        start = self.best.alpha * mean**2 / max(self.error, 1e-12 * mean**2)
+        tried = list[tuple[float, float, Matrix]]()
+        for alpha in start * np.array([1.0, 4.0, 0.25]):
             with quietly():
-                glm = KernelGLM(self.best.kernel, family="poisson", alpha=alpha, tol=1e-5, budget=own.budget,
-                                random_state=own.random_state).fit(X, y, w)  # fmt: skip
-            guess = np.asarray(glm.loo_predictions_)
-            tried.append((float(np.average(_poisson(y, np.maximum(guess, 1e-12)), weights=w)), alpha, guess))
-            if len(tried) in (2, 3, 4) and alpha > 1 and tried[-1][0] > tried[-2][0] and tried[1][0] < tried[0][0]:
+                guess = np.asarray(self.poisson(float(alpha)).fit(X, y, w).loo_predictions_)
+            tried.append((float(np.average(_poisson(y, np.maximum(guess, 1e-12)), weights=w)), float(alpha), guess))
+            if self.clock.over(0.7):
                 break
         least, alpha, guess = min(tried, key=lambda t: t[0])
         # Least squares may go below zero, where counts have no deviance.
-        squared = _poisson(y, np.maximum(plain, 0.1 * max(float(y.mean()), 1e-3)))
+        squared = _poisson(y, np.maximum(plain, 0.1 * max(mean, 1e-3)))
         before = float(np.average(squared, weights=w))
         lost = _poisson(y, np.maximum(guess, 1e-12)) - squared
         dispersion = float(np.average((y - guess) ** 2 / np.maximum(guess, 1e-12), weights=w))
         error = float(np.average((y - guess) ** 2, weights=w))
         considered.append(Candidate("poisson", error, f"deviance {least:.4g}, of squared {before:.4g}"))
+        self.clock.tell("Poisson's loss", 1.0 - error / float(np.var(y)), "leave-one-out R²")
         worse = float(np.average(lost, weights=w)) > float(lost.std()) / np.sqrt(len(y))
-        if not forced and (worse or dispersion < DISPERSION):
+        if self.model.loss == "auto" and (worse or dispersion < DISPERSION):
             why = "vary less than counts do" if dispersion < DISPERSION else "squares are closer by Poisson's deviance"
             return [f"the targets are whole numbers ≥ 0, but {why}"]
         self.loss, self.error, self.extra = "poisson", error, {"alpha": alpha}
         more = f", with {dispersion:.2g} × Poisson's variance" if dispersion > 1.5 else ""
-        return [f"the targets are counts{more}" if not forced else "as asked"]
+        return [f"the targets are counts{more}"]
 
-    def outliers(
-        self, X: Any, y: Matrix, w: Any, plain: Matrix, considered: list[Candidate], forced: bool
-    ) -> list[str]:
+    def poisson(self, alpha: float) -> KernelGLM:
+        assert self.best is not None
+        own = self.model
+        return KernelGLM(
+            self.best.kernel, family="poisson", alpha=alpha, tol=1e-5, budget=own.budget, random_state=own.random_state
+        )
+
+    def outliers(self, X: Any, y: Matrix, w: Any, plain: Matrix, considered: list[Candidate], quick: bool) -> list[str]:
         """Support vector regression, which outliers do not pull: taken where it is closer by the absolute error too."""
         assert self.best is not None
         r = y - plain
         spread = 1.4826 * float(np.median(np.abs(r - np.median(r)))) or float(r.std()) or 1.0
         wide = float((np.abs(r - np.median(r)) > WIDE * spread).mean())
-        if not forced and wide < MANY:
+        asked = self.model.loss == "robust"
+        if not asked and (wide < MANY or self.error < HARM * float(np.var(y))):
             return []
         found = f"{wide:.1%} of the residuals are wider than {WIDE:g} robust standard deviations"
+        if not asked and not quick:
+            return [f"{found}: try loss='robust'"]
         # Kernel ridge has the coefficients r/alpha: C cuts those of wide residuals.
         C = np.minimum(np.geomspace(1.0, 30.0, 3) / self.best.alpha, 1e5) * spread
         machine = SVR(
-            self.best.kernel, C=1.0, epsilon=0.1 * spread, tol=1e-2 * spread, max_time=max(self.clock.left / 30, 0.1)
+            self.best.kernel, C=1.0, epsilon=0.1 * spread, tol=1e-2 * spread, max_time=max(self.clock.left / 200, 0.1)
         )
         with quietly():
             tuned = tune_margin(machine, X, y, cv=3, grid={"C": C}, sample_weight=w)
@@ -336,49 +293,27 @@ class _Search:
         error = float(np.average((y - guess) ** 2, weights=w))
         absolute, before = (float(np.average(np.abs(y - g), weights=w)) for g in (guess, plain))
         considered.append(Candidate("robust", error, f"mean absolute {absolute:.4g}, of squared {before:.4g}"))
+        self.clock.tell("robust loss", 1.0 - error / float(np.var(y)), "leave-one-out R²")
         gain = np.abs(r) - np.abs(y - guess)
         sure = float(gain.mean()) > float(gain.std()) / np.sqrt(len(y))
-        if not forced and not sure:
+        if not asked and not sure:
             return [f"{found}; the robust loss was tried and is not closer: loss='robust' takes it anyway"]
         self.loss, self.residuals, self.error = "robust", y - guess, error
         self.extra = {"C": tuned.C, "epsilon": 0.1 * spread, "tol": 1e-3 * spread}
-        return [found if not forced else "as asked"]
+        return [found]
 
     # -- fits -----------------------------------------------------------------------------------------------------
 
-    def made(self, rows: Any, y: Matrix, w: Any) -> tuple[str, Any]:
-        """The chosen model fitted to some rows: exactly, or on as many centres as the time allows."""
+    def unfitted(self) -> tuple[Any, float]:
         assert self.best is not None
-        own = self.model
-        few = centres(len(y), 10.0 if self.loss == "poisson" else 2.0, self.clock)
-        with quietly():
-            if self.loss == "poisson":
-                model: Any = KernelGLM(self.best.kernel, family="poisson", alpha=self.extra["alpha"], n_centers=few,
-                                       budget=own.budget, random_state=own.random_state)  # fmt: skip
-            elif self.loss == "robust":
-                model = SVR(self.best.kernel, **self.extra)
-            else:
-                model = self.ridge(self.best)
-                model.set_params(**({} if few is None else {"solver": "nystrom", "n_centers": few}))
-            return self.loss, model.fit(rows, np.log(y) if self.loss == "log" else y, w)
+        if self.loss == "poisson":
+            return self.poisson(self.extra.get("alpha", 1.0)), 4.0
+        if self.loss == "robust":
+            return SVR(self.best.kernel, **self.extra), 1.0
+        return self.ridge(self.best), 0.1
 
-    def final(self) -> tuple[str, Any]:
-        began = clock_time.perf_counter()
-        made = self.made(self.rows.points.raw, self.y, self.weights)
-        name = type(made[1]).__name__
-        self.record.add("Solver", name, f"fitted to all {len(self.y)} rows: {made[1].status_}", began=began)
-        return made
-
-    def in_haste(self) -> tuple[str, Any]:
-        """What can be had at once, after an interrupt."""
-        index = np.sort(self.rng.permutation(len(self.y))[:ROWS])
-        w = None if self.weights is None else self.weights[index]
-        if self.best is None:
-            self.best = Entry.of("Gaussian", median_gaussian(self.rows.points), self.rows.points)
-        loss, model = self.made(take(self.rows.points.raw, index), self.y[index], w)
-        model.status_ = f"interrupted: fitted to {len(index)} of {len(self.y)} rows; {model.status_}"
-        self.record.add("Solver", type(model).__name__, model.status_)
-        return loss, model
+    def scaled(self, y: Matrix) -> Matrix:
+        return np.log(y) if self.loss == "log" else y
 
 
 def is_count(y: Matrix) -> bool:
@@ -401,11 +336,11 @@ def _poisson(y: Matrix, mu: Matrix) -> Matrix:
 
 
 def _clearly(y: Matrix, guess: Matrix, before: Matrix, w: Any) -> bool:
-    """Whether a guess is closer than another: by squares, and by more than a standard error of the absolute error."""
+    """Whether a guess is closer than another: by squares, by more than a standard error, and by absolute errors."""
     squares = (y - before) ** 2 - (y - guess) ** 2
     gain = np.abs(y - before) - np.abs(y - guess)
-    sure = float(np.average(gain, weights=w)) > float(gain.std()) / np.sqrt(len(y))
-    return sure and float(np.average(squares, weights=w)) > 0
+    sure = [float(np.average(g, weights=w)) > float(g.std()) / np.sqrt(len(y)) for g in (squares, gain)]
+    return all(sure)
 
 
 def _coverage(coverage: Any) -> float:
