@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -460,3 +461,16 @@ def test_probabilities_are_calibrated():
         P = AutoClassifier(loss=loss).fit(X[:400], y[:400]).predict_proba(X[400:])[:, 1]
         assert np.mean((P - y[400:]) ** 2) < np.mean((p[400:] - y[400:]) ** 2) + 0.02, loss
         assert abs(P.mean() - p[400:].mean()) < 0.05
+
+
+@pytest.mark.parametrize("library", [pl, pd], ids=["polars", "pandas"])
+def test_dates_among_numbers_are_no_numbers(library):
+    rng = np.random.default_rng(0)
+    days = np.datetime64("2024-01-01") + rng.integers(0, 700, size=60).astype("timedelta64[D]")
+    frame = library.DataFrame(
+        {"day": days.astype("datetime64[us]"), "x": rng.normal(size=60), "on": rng.integers(0, 2, 60)}
+    )
+    y = frame["x"].to_numpy() + 0.1 * rng.normal(size=60)
+    model = mc.AutoRegressor(time=5, random_state=0).fit(frame, y)
+    assert model.score(frame, y) > 0.8
+    assert "date" in str(model.choices_)

@@ -1272,7 +1272,7 @@ def test_mutated_files_are_refused_or_answer(tmp_path, little_memory):
             if isinstance(found, Exception) and not isinstance(found, InvalidInput) and not renamed:
                 assert not isinstance(found, (MemoryError, RecursionError)), found
                 (broken if method in ASKED else others).append(f"{name}, {method}: {found!r}")
-    print(f"{FILES} files: {refused} refused, {models} loaded; slowest {slowest:.2f} s; broken: {broken}; other errors: {others}")
+    print(f"{FILES} files: {refused} refused, {models} loaded; slowest {slowest:.2f} s; {others=}; {broken=}")
     assert not broken
     assert refused > FILES / 3
     assert models > FILES / 5

@@ -30,7 +30,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel
 from mercer.kernels.categories import Categorical
 from mercer.kernels.matern import Matern
-from mercer.kernels.points import Points, is_frame, take
+from mercer.kernels.points import Points, frame_columns, is_frame, take
 from mercer.kernels.radial import Gaussian, RationalQuadratic
 from mercer.kernels.rules import median_gaussian
 from mercer.kernels.stationary import Laplacian
@@ -283,8 +283,8 @@ def candidates(points: Points) -> tuple[dict[str, Kernel], Matrix | None, str]:
 def _plain(frame: Any) -> bool:
     """Whether all columns are numbers that are present: then the table is an array."""
     try:
-        if np.asarray(frame[:1]).dtype.kind not in "iufb":
-            return False
+        if any(np.asarray(column).dtype.kind not in "iufb" for column in frame_columns(frame[:1])):
+            return False  # asked column by column: an array of dates and numbers would make numbers of the dates
         A = np.asarray(frame)
     except (TypeError, ValueError):
         return False
