@@ -39,8 +39,8 @@ from mercer.rkhs.expansion import Expansion
 from mercer.tables import TableKernel
 from mercer.tuning.search import Criterion, Evaluation, brief, minimise, ranges, together
 
-# Rows of the first race, and between which the second has half: what is best there is best on more, and each costs n³.
-FIRST, SECOND, THIRD = 200, 500, 1200
+# Rows of the first race, and at most of the second: what is best there is best on more, and each costs n³.
+FIRST, MOST_ROWS = 200, 1200
 # The share of the time left that the second race may take.
 SHARE = 0.3
 # How many of the first get a width per column, and how many go on to the second race.
@@ -308,6 +308,7 @@ class Problem:
     ----------
     points, y, roots : the points, their targets (n, t), and √w or None.
     freedom : the standard deviation of log σ around a common width, in units of √(n/d).
+    enough : rows of the second race, of which more have half.
     units, names : of the columns: what they are divided by (None where they are not numbers), and what to call them.
     """
 
@@ -315,6 +316,7 @@ class Problem:
     y: Matrix
     roots: Matrix | None = None
     freedom: float = 0.1
+    enough: int = 1000
     units: Matrix | None = None
     names: tuple[str, ...] = ()
 
@@ -486,7 +488,7 @@ def race(
         field = sorted(field + _ran(free, small, clock, OWN, 0.3), key=_paid)
         leads(field[0])
     seen = list(field)
-    most = n if n <= 1.25 * SECOND else int(np.clip(n // 2, SECOND, THIRD))
+    most = n if n <= 1.25 * problem.enough else int(np.clip(n // 2, problem.enough, MOST_ROWS))
     most = min(most, int((SHARE * max(clock.left, 0.0) * clock.rate / LAST) ** (1 / 3)))
     if most > 1.25 * m and not clock.over(0.3):
         field = _ran(field[:FINALISTS], problem.take(np.sort(order[:most])).in_units(), clock, LAST, 0.5)
@@ -565,7 +567,7 @@ class Search:
     points, y, weights : n points, their targets or labels, and weights or None.
     best, loss : the kernel and the loss so far.
     fitted : the last model that was fitted with these, if any.
-    freedom : of widths, as in `Problem`.
+    freedom, enough : of widths, and of rows, as in `Problem`.
     fewest : rows that a sample has at least.
     """
 
@@ -630,12 +632,12 @@ class Search:
             roots = None if self.weights is None else np.sqrt(self.weights)
             d = 0 if self.units is None else len(self.units)
             names = tuple(map(str, self.points.raw.columns if is_frame(self.points.raw) else range(d)))
-            problem = Problem(self.plain, self.targets(), roots, self.freedom, self.units, names)
+            problem = Problem(self.plain, self.targets(), roots, self.freedom, self.enough, self.units, names)
             self.best = race(starts, problem, self.clock, self.rng, self.record, self.better)
             self.losses()
         return self.final()
 
-    freedom = 0.1
+    freedom, enough = 0.1, 1000
     fewest = 0
 
     def better(self, entry: Entry) -> None:
