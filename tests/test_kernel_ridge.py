@@ -503,3 +503,12 @@ def test_masked_targets_text_and_unreachable_parameters_are_refused():
 def test_parameters_are_checked_also_where_the_solver_does_not_read_them(wrong):
     with pytest.raises(mc.errors.InvalidInput, match=next(iter(wrong))):
         mc.KernelRidge(mc.Gaussian(1.0), **wrong).fit([[0.0], [1.0]], [0.0, 1.0])
+
+
+@pytest.mark.parametrize("alpha", [0.1, "loo"])
+def test_who_names_centres_gets_them(alpha):
+    X, y = data(40)
+    assert mc.KernelRidge(mc.Gaussian(1.0), alpha=alpha, n_centers=10).fit(X, y).solver_ == "nystrom"
+    assert mc.KernelRidge(mc.Gaussian(1.0), alpha=alpha, centers=X[:7]).fit(X, y).solver_ == "nystrom"
+    assert mc.KernelRidge(mc.Gaussian(1.0), alpha=alpha, n_centers=40).fit(X, y).solver_ != "nystrom"
+    assert mc.KernelPCA(mc.Gaussian(1.0), n_components=2, n_centers=10).fit(X).solver_ == "nystrom"

@@ -688,8 +688,7 @@ class Search:
             rows, few = min(n, max(PILOT, self.fewest)), CENTRES
             while True:
                 start = time.perf_counter()
-                more = {"n_centers": few} | ({"solver": "nystrom"} if "tune" in known else {})
-                made = self.fit(all_rows if rows == n else np.sort(order[:rows]), more)
+                made = self.fit(all_rows if rows == n else np.sort(order[:rows]), {"n_centers": few})
                 room = max(ROOM * self.clock.left / (time.perf_counter() - start), 0.0)
                 wider = min(n, int(rows * room))
                 denser = int(min(few * np.sqrt(room * rows / n), MANY, n // 4)) if wider == n else few

@@ -22,7 +22,7 @@ from mercer.kernels.rules import median_gaussian
 from mercer.memory import budget as memory_budget
 from mercer.models.base import KernelEstimator, Matrix, _columns, resolve_kernel, shown, training_points, weights
 from mercer.models.kernel_ridge import KernelRidge
-from mercer.models.solver_parameters import check_solver_parameters
+from mercer.models.solver_parameters import asked_for, check_solver_parameters
 from mercer.problems.objective import LeastSquares
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.preimage import ENTRIES, gaps, preimage, vectors
@@ -59,7 +59,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         "nearest", the nearest of the training points, which may be any objects.
     solver : "auto", "eigen" (all eigenvalues), "krylov" (the leading ones, by products with K) or "nystrom". "auto"
         takes the fastest exact one within memory, computes K anew in each product where it does not fit, and takes
-        Nyström centres for very many points; `status_` says which and why.
+        Nyström centres for very many points, or where some are named; `status_` says which and why.
     n_centers, centers : for Nyström: how many, and "uniform", "kmeans", "pivoted" or the points themselves.
     tol : the relative residual ‖Gu − λu‖/λ at which "krylov" stops; eigenvalues are as exact, or better.
     budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
@@ -239,7 +239,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
     def _solve(self, K: Gram, roots: Matrix | None) -> Principal:
         limit, t = memory_budget(self.budget), self.n_components
-        solver, why = leading.choose(K, t, self.solver, limit)
+        solver, why = leading.choose(K, t, asked_for(self, K.shape[0]), limit)
         rng = np.random.default_rng(self.random_state)
         if solver == "nystrom":
             m = default_centers(K.shape[0], limit) if self.n_centers is None else self.n_centers

@@ -19,7 +19,7 @@ from mercer.memory import budget as memory_budget
 from mercer.memory import within
 from mercer.models.base import KernelEstimator, Matrix, penalties
 from mercer.models.smoother import PenalisedSmoother
-from mercer.models.solver_parameters import check_solver_parameters
+from mercer.models.solver_parameters import asked_for, check_solver_parameters
 from mercer.problems.objective import LeastSquares
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
@@ -45,7 +45,7 @@ class KernelRidge(PenalisedSmoother, KernelEstimator):
         along the whole path.
     fit_intercept : whether a constant b is added, which is not penalised.
     solver : "auto", "cholesky", "eigen", "cg" or "nystrom". "auto" takes the fastest exact one that fits the memory,
-        and Nyström centres beyond it; `status_` says which and why.
+        and Nyström centres beyond it or where `n_centers` or `centers` name some; `status_` says which and why.
     tune : None, "loo" or "evidence": choose kernel parameters and alpha by gradient, starting from the given ones.
     n_centers, centers : for Nyström: how many, and "uniform", "kmeans", "pivoted" or the points themselves.
     tol : relative residual at which iterative solvers stop; by default 1e-10, and 1e-3 for Nyström.
@@ -125,7 +125,7 @@ class KernelRidge(PenalisedSmoother, KernelEstimator):
         if isinstance(self.alpha, str) and self.tune is None:
             problem, solution = self._along_the_path(problem)
         else:
-            solution = self._solve(problem, self.solver, self.n_centers, self.centers)
+            solution = self._solve(problem, asked_for(self, problem.n), self.n_centers, self.centers)
         if not solution.stats.get("converged", True):
             warnings.warn(solution.status, ConvergenceWarning, stacklevel=2)
         self._penalties = problem.alpha
@@ -199,10 +199,10 @@ class KernelRidge(PenalisedSmoother, KernelEstimator):
     def _along_the_path(self, problem: LeastSquares) -> tuple[LeastSquares, Solution]:
         """The fit at the alpha of least leave-one-out error, one per target: on all points, or on centres."""
         n, limit = problem.n, memory_budget(self.budget)
-        auto.choose(problem, self.solver, self.budget)  # is there such a solver?
+        solver = asked_for(self, n)
         w = None if problem.roots is None else problem.roots**2
         decomposition = 24 * n * n
-        if self.solver != "nystrom" and (self.solver != "auto" or decomposition <= limit):
+        if solver != "nystrom" and (solver != "auto" or decomposition <= limit):
             within(decomposition, limit, f"The eigendecomposition of {n} points", "Use solver='nystrom'.")
             spectrum = self._cache["spectrum"] = eigen.Spectrum(problem)
             self.path_ = alpha_path(spectrum, problem.y, w)

@@ -40,3 +40,14 @@ def check_solver_parameters(model: Any, solvers: tuple[str, ...]) -> None:
         raise InvalidInput("`tol` must be a number in (0, 1)", got=shown(tol), advice="Leave it out for the default.")
     if not isinstance(model.random_state, np.random.RandomState):  # which would move on
         generator(model.random_state)
+
+
+def asked_for(model: Any, n: int) -> str:
+    """The solver that a model of n points asks for: who names centres wants them, unless that is all points.
+
+    >>> import mercer as mc
+    >>> asked_for(mc.KernelRidge(n_centers=100), 1000), asked_for(mc.KernelRidge(n_centers=100), 50)
+    ('nystrom', 'auto')
+    """
+    named = not isinstance(model.centers, str) or (model.n_centers is not None and model.n_centers < n)
+    return "nystrom" if model.solver == "auto" and named else str(model.solver)
