@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -166,8 +166,12 @@ _FEW = 500  # rows of a model at most for which its uncertainty is asked for, wh
 
 
 def _ask(model: Any, data: list[Any]) -> None:
-    """Have a model answer for a few rows, of which `data` are those that it keeps. A refusal in words is an answer."""
+    """Have a model answer for a few rows, of which `data` are those that it keeps.
+
+    It may refuse a question in words, but not the first of them where rows of the right kind are known.
+    """
     rows: Any
+    strict = True
     if data and length(data[0]):
         rows = take(data[0], np.arange(_ROWS) % length(data[0]))
     elif data:  # a density of a table keeps no rows, but can make some
@@ -175,15 +179,30 @@ def _ask(model: Any, data: list[Any]) -> None:
     elif (width := vars(model).get("n_features_in_")) is not None:
         within(8 * _ROWS * width, budget(), "Rows of numbers", "Raise MERCER_MEMORY if you trust the file.")
         rows = np.zeros((_ROWS, width))
-    else:  # linear in the members of sets
-        rows = [frozenset()] * _ROWS
+    else:  # linear in the members of sets, or of something else that it does not tell
+        rows, strict = [frozenset()] * _ROWS, False
     few = all(length(X) <= _FEW for X in data)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, more in _ASKED.items():
             if hasattr(model, name) and (few or not more):
-                with suppress(InvalidInput):
-                    getattr(model, name)(rows, **more)
+                answer = None
+                with nullcontext() if strict else suppress(InvalidInput):
+                    answer = getattr(model, name)(rows, **more)
+                if answer is not None:
+                    _require_fit(model, name, answer)
+                strict = False
+
+
+def _require_fit(model: Any, name: str, answer: Any) -> None:
+    """Check an answer against what it is an answer about: one value per class, or points that have pre-images."""
+    classes = vars(model).get("classes_")
+    by_class = name in ("predict_proba", "decision_function") and np.ndim(answer) == 2
+    if by_class and classes is not None and np.shape(answer)[1] != len(classes):
+        raise damaged(f"values of {np.shape(answer)[1]} classes where there are {len(classes)}")
+    if name == "transform" and hasattr(model, "inverse_transform"):
+        with suppress(InvalidInput):
+            model.inverse_transform(answer)
 
 
 def _summary(model: Any) -> dict[str, str]:
