@@ -385,3 +385,15 @@ def test_the_default_number_of_centres():
     assert nystrom.default_centers(10**6, 10**10) == 5000
     assert nystrom.default_centers(10**6, 10**6) == 88
     assert nystrom.default_centers(7, 10**10) == 7
+
+
+def test_where_the_rows_drawn_tell_too_little_all_of_them_do(monkeypatch):
+    """A preconditioner of ten rows is none; the fit must not end where it began, at the mean."""
+    monkeypatch.setattr(nystrom, "EXACT", 0)
+    monkeypatch.setattr(nystrom, "_sample_size", lambda n, m, tol: 10)
+    monkeypatch.setattr(nystrom, "PATIENCE", (6, 6))
+    x = np.linspace(0.0, 30.0, 1500)[:, None]
+    model = mc.KernelRidge(mc.Gaussian(0.5), alpha=1e-7, fit_intercept=True, solver="nystrom", n_centers=150)
+    model.fit(x, np.sin(x[:, 0]))
+    assert "exactly" in model.status_
+    assert model.score(x, np.sin(x[:, 0])) > 0.9999

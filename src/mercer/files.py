@@ -195,7 +195,9 @@ def _ask(model: Any, data: list[Any]) -> None:
 
 
 def _require_fit(model: Any, name: str, answer: Any) -> None:
-    """Check an answer against what it is an answer about: one value per class, or points that have pre-images."""
+    """Check an answer against what it is an answer about: rows, their classes, or points that have pre-images."""
+    if np.shape(answer)[:1] != (_ROWS,):
+        raise damaged(f"an answer of shape {np.shape(answer)} about {_ROWS} rows")
     classes = vars(model).get("classes_")
     by_class = name in ("predict_proba", "decision_function") and np.ndim(answer) == 2
     if by_class and classes is not None and np.shape(answer)[1] != len(classes):

@@ -40,8 +40,8 @@ EXACT = 4e9
 FLOAT32 = 1e-4
 # The time of one entry of K_nm in a pass over the rows, in multiply-adds of a matrix product.
 ENTRY = 50.0
-# Steps in float32 that do not halve the error, until its rounding is taken for the reason.
-PATIENCE = 6
+# Steps that do not halve the error, until the rounding of float32, or rows too few, are taken for the reason.
+PATIENCE = 6, 20
 # One factorisation for many penalties pays from here on.
 MANY = 8
 
@@ -105,12 +105,20 @@ def solve(
         system = _System(problem, Phi)
         precondition = _Preconditioner(system, rows, rng)
         start = system.start(known[Phi.kept])
+        patience = PATIENCE[0] if dtype == np.float32 else max_iter if rows == n else PATIENCE[1]
         beta, error, passes, stopped = _conjugate_gradients(
-            system, precondition, start, tol, max_iter - steps, progress
+            system, precondition, start, tol, max_iter - steps, patience, progress
         )
+        steps += passes
+        if dtype == np.float64 and rows < n and error > tol and not stopped and steps < max_iter:
+            # A tiny penalty gives single rows much weight, and those that were drawn do not know it: all of them do.
+            rows, precondition = n, _Preconditioner(system, n, rng)
+            beta, error, passes, stopped = _conjugate_gradients(
+                system, precondition, beta, tol, max_iter - steps, max_iter, progress
+            )
+            steps += passes
         coef, tail = system.finish(beta)
         known[Phi.kept] = coef
-        steps += passes
         if error <= tol or stopped or steps >= max_iter:
             break
     stats = {
@@ -275,9 +283,13 @@ def _conjugate_gradients(
     beta: Matrix,
     tol: float,
     max_iter: int,
+    patience: int,
     progress: Progress | None,
 ) -> tuple[Matrix, float, int, bool]:
-    """β, its relative error (the largest of the targets'), the number of steps, and whether `progress` stopped them."""
+    """β, its relative error (the largest of the targets'), the number of steps, and whether `progress` stopped them.
+
+    It ends early where the error has not halved in `patience` steps.
+    """
     first = _dots(system.target, precondition(system.target))
     first[first <= 0] = 1.0
 
@@ -292,7 +304,6 @@ def _conjugate_gradients(
         Z = P = precondition(R)
         rho = _dots(R, Z)
     steps, error, best, stopped = 0, size(rho), np.inf, False
-    patience = PATIENCE if system.Phi.dtype == np.float32 else max_iter
     while error > tol and error < 0.5 * best and steps < max_iter and not stopped:
         best, before, halved, at = error, beta, error, steps
         while size(rho) > 0.5 * tol and steps < max_iter:
