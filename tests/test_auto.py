@@ -474,3 +474,13 @@ def test_dates_among_numbers_are_no_numbers(library):
     model = mc.AutoRegressor(time=5, random_state=0).fit(frame, y)
     assert model.score(frame, y) > 0.8
     assert "date" in str(model.choices_)
+
+
+@pytest.mark.parametrize("library", [pl, pd], ids=["polars", "pandas"])
+def test_a_kernel_that_was_given_finds_columns_by_name(library):
+    rng = np.random.default_rng(0)
+    frame = library.DataFrame({"a": rng.normal(size=60), "b": rng.normal(size=60), "c": rng.normal(size=60)})
+    y = np.sin(frame["a"].to_numpy()) + frame["b"].to_numpy()
+    kernel = mc.Gaussian(1.0).on("a") + mc.Gaussian(3.0).on("b")
+    assert AutoRegressor(kernel=kernel, time=5).fit(frame, y).score(frame, y) > 0.95
+    assert AutoClassifier(kernel=kernel, time=5).fit(frame, y > 0).score(frame, y > 0) > 0.9

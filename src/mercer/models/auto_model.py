@@ -578,7 +578,8 @@ class Search:
         self.loss: str = "squared"
         self.fitted: Any = None
         self.best: Entry | None = None
-        self.plain = searchable(points)
+        # A kernel that was given may ask for columns by name.
+        self.plain = searchable(points) if model.kernel is None else points
         self.units: Matrix | None = None
 
     @abstractmethod
