@@ -397,3 +397,12 @@ def test_where_the_rows_drawn_tell_too_little_all_of_them_do(monkeypatch):
     model.fit(x, np.sin(x[:, 0]))
     assert "exactly" in model.status_
     assert model.score(x, np.sin(x[:, 0])) > 0.9999
+
+
+def test_centres_must_add_more_than_rounding_where_the_penalty_is_tiny(monkeypatch):
+    """A wide kernel and alpha at its rounding: no answer of float64 is exact, but none is the mean."""
+    monkeypatch.setattr(nystrom, "EXACT", 0)
+    x = np.random.default_rng(0).uniform(-1.0, 1.0, size=(3000, 3))
+    y = np.sin(3.0 * x[:, 0]) + x[:, 1] * x[:, 2]
+    model = mc.KernelRidge(mc.Gaussian(6.0), alpha=1e-10, fit_intercept=True, n_centers=400).fit(x, y)
+    assert model.score(x, y) > 0.99

@@ -47,6 +47,7 @@ class Nystrom:
     points, centers : the n points and the m centres.
     dtype : of the entries of K_nm, float32 or float64. Sums over rows are float64 in any case.
     budget : bytes, or a text such as "2 GB". K_nm is stored where it takes a small part of it and storing is faster.
+    least : the share of k(z, z) that a centre must have outside of the span of the others; at least some roundings.
 
     Attributes
     ----------
@@ -65,14 +66,20 @@ class Nystrom:
     """
 
     def __init__(
-        self, kernel: Similarity, points: Points, centers: Points, dtype: Any = None, budget: Any = None
+        self,
+        kernel: Similarity,
+        points: Points,
+        centers: Points,
+        dtype: Any = None,
+        budget: Any = None,
+        least: float = 0.0,
     ) -> None:
         limit = _budget(budget)
         advice = "Take fewer centres, or allow more memory."
         within(4 * 8 * centers.n**2, limit, f"The factors on {centers.n} centres", advice)
         self.kernel, self.points = kernel, points
         self.dtype = kernel.pair(points, centers, dtype).dtype
-        self.L, self.kept = _factor(kernel, centers, self.dtype)
+        self.L, self.kept = _factor(kernel, centers, self.dtype, least)
         self.centers = centers if len(self.kept) == centers.n else centers.take(self.kept)
         self.pair = kernel.pair(points, self.centers, self.dtype)
         self.shape = self.pair.shape
@@ -219,15 +226,17 @@ class Nystrom:
         return H + np.tril(H, -1).T
 
 
-def _factor(kernel: Similarity, centers: Points, dtype: np.dtype[Any]) -> tuple[Matrix, NDArray[np.int64]]:
+def _factor(
+    kernel: Similarity, centers: Points, dtype: np.dtype[Any], least: float
+) -> tuple[Matrix, NDArray[np.int64]]:
     """L with L Lᵀ = K_mm over the centres that are kept, and their positions.
 
-    A centre is dropped if less than some roundings of K_nm's dtype is left of k(z, z) once those before it are
-    projected out: it adds no function to their span, and would amplify those roundings.
+    A centre is dropped if less than some roundings of K_nm's dtype, or a share `least`, is left of k(z, z) once those
+    before it are projected out: it adds no function to their span, and would amplify those roundings.
     """
     K = kernel(centers, dtype=np.float64)
     m, scale = len(K), float(np.diagonal(K).max())
-    tolerance = scale * max(KEPT * float(np.finfo(dtype).eps), m * float(np.finfo(np.float64).eps))
+    tolerance = scale * max(least, KEPT * float(np.finfo(dtype).eps), m * float(np.finfo(np.float64).eps))
     L, info = lapack.dpotrf(K.T, lower=1, clean=1)
     if not info and float(np.diagonal(L).min()) ** 2 > tolerance:
         return L, np.arange(m)

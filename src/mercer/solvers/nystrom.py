@@ -42,6 +42,8 @@ FLOAT32 = 1e-4
 ENTRY = 50.0
 # Steps that do not halve the error, until the rounding of float32, or rows too few, are taken for the reason.
 PATIENCE = 6, 20
+# Centres that add more than this to the span of the others are never dropped.
+ENOUGH = 1e-6
 # One factorisation for many penalties pays from here on.
 MANY = 8
 
@@ -97,27 +99,25 @@ def solve(
     rng = np.random.default_rng(random_state)
     chosen = choose_centers(gram, default_centers(n, limit) if n_centers is None else n_centers, centers, rng=rng)
     known, steps = np.zeros((chosen.n, problem.y.shape[1])), 0
-    for dtype in _precisions(gram, tol, n * chosen.n**2 <= EXACT):
-        # What float32 cannot resolve goes on in float64, from where it stopped.
-        Phi = Nystrom(gram.kernel, gram.x, chosen, dtype, limit)
+    ways = [(dtype, False) for dtype in _precisions(gram, tol, n * chosen.n**2 <= EXACT)]
+    for dtype, careful in [*ways, (np.float64, True)]:
+        # What float32 cannot resolve goes on in float64, from where it stopped. Beside a tiny penalty single rows weigh
+        # much, which those that were drawn do not know, and so does the rounding of sums, which centres amplify by
+        # 1/√least: then all rows make the preconditioner, and centres must add more than the rounding.
+        least = _least_share(problem) if careful else 0.0
+        Phi = Nystrom(gram.kernel, gram.x, chosen, dtype, limit, least)
         m = Phi.shape[1]
-        rows = n if n * m * m <= EXACT else _sample_size(n, m, tol)
+        rows = n if careful or n * m * m <= EXACT else _sample_size(n, m, tol)
         system = _System(problem, Phi)
         precondition = _Preconditioner(system, rows, rng)
         start = system.start(known[Phi.kept])
-        patience = PATIENCE[0] if dtype == np.float32 else max_iter if rows == n else PATIENCE[1]
+        patience = max_iter if careful else PATIENCE[dtype == np.float64]
         beta, error, passes, stopped = _conjugate_gradients(
             system, precondition, start, tol, max_iter - steps, patience, progress
         )
         steps += passes
-        if dtype == np.float64 and rows < n and error > tol and not stopped and steps < max_iter:
-            # A tiny penalty gives single rows much weight, and those that were drawn do not know it: all of them do.
-            rows, precondition = n, _Preconditioner(system, n, rng)
-            beta, error, passes, stopped = _conjugate_gradients(
-                system, precondition, beta, tol, max_iter - steps, max_iter, progress
-            )
-            steps += passes
         coef, tail = system.finish(beta)
+        known[:] = 0.0
         known[Phi.kept] = coef
         if error <= tol or stopped or steps >= max_iter:
             break
@@ -154,6 +154,12 @@ def _precisions(gram: Gram, tol: float, exact: bool) -> list[Any]:
     if exact or tol < FLOAT32 or not (bounded or gram.dtype == np.float32):
         return [np.float64]
     return [np.float32, np.float64]
+
+
+def _least_share(problem: LeastSquares) -> float:
+    """The share of k(z, z) from which on a centre amplifies the rounding of n terms by less than alpha."""
+    rounding = problem.n * float(np.finfo(np.float64).eps) * float(problem.gram.diag().max())
+    return min((rounding / max(float(problem.alpha.min()), rounding)) ** 2, ENOUGH)
 
 
 def _sample_size(n: int, m: int, tol: float) -> int:
