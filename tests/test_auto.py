@@ -484,3 +484,11 @@ def test_a_kernel_that_was_given_finds_columns_by_name(library):
     kernel = mc.Gaussian(1.0).on("a") + mc.Gaussian(3.0).on("b")
     assert AutoRegressor(kernel=kernel, time=5).fit(frame, y).score(frame, y) > 0.95
     assert AutoClassifier(kernel=kernel, time=5).fit(frame, y > 0).score(frame, y > 0) > 0.9
+
+
+def test_columns_that_say_nothing_are_said():
+    rng = np.random.default_rng(3)
+    model = AutoRegressor(time=5).fit(rng.normal(size=(120, 3)), rng.normal(size=120))
+    assert "no kernel is better than the mean" in model.choices_[2].why
+    useful = rng.normal(size=(120, 1))
+    assert "better than the mean" not in AutoRegressor(time=5).fit(useful, useful[:, 0]).choices_[2].why

@@ -53,6 +53,8 @@ ROWS_PER_COLUMN, COLUMNS = 4.0, 50
 PRECISE = 1.0
 # A gain below this (in nats, as of a log likelihood) does not pay for a width per column.
 GAIN = 3.0
+# From this share of the variance on, a leave-one-out error is no better than that of the mean.
+NOTHING = 0.99
 # Logarithmic reach of widths around their start, and the penalties in units of k(x, x).
 REACH, LEAST, MOST = 5.0, 1e-7, 1e3
 # Centres and rows of the first fit of many rows, the most centres, and the share of the time left that a fit may need.
@@ -500,6 +502,8 @@ def race(
     least = all(best.error <= e.error for e in seen if e.rows == best.rows)
     why = f"the least leave-one-out error{'' if least else ' for its number of widths'}, {best.error / variance:.3g} of"
     why += f" the variance; {_in_words(best, problem)}"
+    if best.error >= NOTHING * variance:
+        why += f". On these {best.rows:,} rows no kernel is better than the mean: the columns say little, or rows are too few"
     if clock.over(0.3):
         why += ". The time was too short to look further"
     record.add("Kernel", best.label, why, "leave-one-out error as a share of the variance", record.leaderboard, began)
