@@ -103,6 +103,35 @@ def test_frames_keep_names_types_and_most_frequent_values(frame):
         assert set(asked["kind"]) == {"v"}
 
 
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_categories_and_numbers_of_two_values_have_a_mark_each(frame):
+    data = frame({"a": [1.0, 2.0, 4.0, 9.0, 3.0], "two": [7, 5, 7, 7, 5], "city": ["x", None, "y", "y", "x"]})
+    model = Echo().fit([[0.0]], [0.0])
+    bands = plot.RegressionBands.from_estimator(model, data, np.arange(5.0), column="two", coverage=None)
+    assert bands.levels == ("5", "7")
+    assert list(Echo.asked["two"]) == [5, 7]
+    assert bands.points.tolist() == [1, 0, 1, 1, 0]
+    assert [t.get_text() for t in bands.ax_.get_xticklabels()] == ["5", "7"]
+    bands = plot.RegressionBands.from_estimator(model, data, np.arange(5.0), column="city", coverage=None)
+    assert bands.levels == ("x", "y")
+    assert list(Echo.asked["city"]) == ["x", "y"]
+    assert set(Echo.asked["two"]) == {7}
+    np.testing.assert_array_equal(bands.points, [0, np.nan, 1, 1, 0])
+    bands.figure_.draw_without_rendering()
+
+
+def test_the_probability_of_a_class_along_a_column():
+    labels = np.where(X3[:, 0] > 0, "up", "down")
+    model = mc.KernelLogisticRegression(K, alpha=0.1).fit(X3, labels)
+    bands = plot.RegressionBands.from_estimator(model, X3, column=0, label="up", resolution=9)
+    middle = np.tile(np.median(X3, axis=0), (9, 1))
+    middle[:, 0] = bands.x
+    np.testing.assert_allclose(bands.mean, model.predict_proba(middle)[:, 1])
+    assert bands.names == ("column 0", "probability of up")
+    with pytest.raises(mc.InvalidInput, match="must be a class, got 'left'"):
+        plot.RegressionBands.from_estimator(model, X3, label="left")
+
+
 def test_missing_values_are_neither_shown_nor_most_frequent():
     data = pd.DataFrame(
         {"n": pd.array([1, None, 3, 5], dtype="Int64"), "c": [None, None, "u", None], "f": [1, np.nan, 3, 8]}
@@ -493,6 +522,7 @@ def test_every_name_is_there_and_loads_on_demand():
 
 LINE = LinearRegression().fit(X, y)
 MACHINE = mc.SVC(K).fit(X3, LABELS)
+AUTO = mc.AutoRegressor(kernel=K, time=0.1).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -511,13 +541,25 @@ MACHINE = mc.SVC(K).fit(X3, LABELS)
         ),
         (lambda: plot.RegressionBands.from_estimator(RIDGE, X, at=[1, 2]), "`at` must hold 1 values"),
         (lambda: plot.RegressionBands.from_estimator(RIDGE, [{1}, {2}]), "a matrix of numbers, got list"),
-        (lambda: plot.RegressionBands.from_estimator(RIDGE, pd.DataFrame({"c": ["a"]})), "column of numbers or dates"),
+        (
+            lambda: plot.RegressionBands.from_estimator(RIDGE, pd.DataFrame({"c": [f"text {i}" for i in range(30)]})),
+            "column of numbers or dates",
+        ),
+        (
+            lambda: plot.RegressionBands.from_estimator(RIDGE, pd.DataFrame({"length": [1.0]}), column="lenght"),
+            "Did you mean 'length'",
+        ),
         (lambda: plot.Residuals.from_estimator(LINE, X, y, left_out=True), "loo_predictions_, got LinearRegression"),
+        (
+            lambda: plot.Residuals.from_estimator(AUTO, X, y, left_out=True),
+            "AutoRegressor. Try model.model_, the model",
+        ),
         (lambda: plot.Residuals.from_estimator(MACHINE, X3, LABELS), "belong to regressors"),
         (lambda: plot.Residuals.from_estimator(RIDGE, X, y, kind="pie"), "fitted, qq, histogram, got 'pie'"),
         (lambda: plot.Residuals.from_predictions([1.0, np.nan], [0.0, 0.0]), "must be finite"),
         (lambda: plot.GramHeatMap.from_kernel(mc.Gaussian, X), "must be a kernel, or a rule X → kernel, got Gaussian"),
         (lambda: plot.GramHeatMap.from_kernel(K, X, [1]), "one class per point, got 1 for 70"),
+        (lambda: plot.KernelShape.from_kernel(mc.Gaussian(1.0).on("age")), "[^.]\\. Of other objects draw"),
         (lambda: plot.GramHeatMap.from_kernel(K, X, order="size"), "'hierarchical', 'spectral' or 'given'"),
         (lambda: plot.GramHeatMap.from_estimator(LINE, X), "must have a kernel, `kernel_`, got LinearRegression"),
         (lambda: plot.EigenvalueSpectrum.from_kernel(K, X, alpha=-1.0), "`alpha` must be > 0"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from html.parser import HTMLParser
 
 import numpy as np
@@ -12,8 +13,10 @@ import pytest
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss, r2_score, roc_auc_score
 
 import mercer as mc
+from mercer.models.auto_model import Choices, Decision
 from mercer.report import frames
 from mercer.report.scores import judge, sensitivities
+from mercer.report.source import source
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -106,6 +109,51 @@ def test_kernel_proof_and_command_are_there(written):
     assert "alpha=0.05" in written
 
 
+def _run(page, X, y):
+    """What the Python of the page makes."""
+    made = {"X": X, "y": y}
+    exec(unescape(re.search(r"without the search:</p>\n<pre>(.*?)</pre>", page, re.DOTALL)[1]), made)
+    return made
+
+
+@pytest.mark.parametrize("loss", ["squared", "log", "poisson", "robust"])
+@pytest.mark.usefixtures("unpictured")
+def test_the_python_of_the_page_gives_the_same_regression(loss, tmp_path):
+    rng = np.random.default_rng(7)
+    X = pd.DataFrame({f"a 'quoted' \"name\" {j}": rng.normal(size=60) for j in range(9)})
+    X["kind"] = np.where(rng.normal(size=60) > 0, "it's", "isn't")
+    y = np.floor(np.exp(X.iloc[:, 0] + 1)).to_numpy() + 1
+    model = mc.AutoRegressor(time=1.0, loss=loss).fit(X, y)
+    made = _run(mc.report.write(model, X, y, tmp_path / "a.html").read_text(), X, y)
+    answers = made.get("predict", made["model"].predict)(X)
+    assert answers == pytest.approx(model.predict(X), rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "hinge"])
+@pytest.mark.usefixtures("unpictured")
+def test_the_python_of_the_page_gives_the_same_classes(loss, tmp_path):
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(60, 3))
+    y = np.array(["a", "b", "c"])[(X[:, 0] > 0).astype(int) + (X[:, 1] > 0.5)]
+    model = mc.AutoClassifier(time=1.0, loss=loss).fit(X, y)
+    made = _run(mc.report.write(model, X, y, tmp_path / "a.html").read_text(), X, y)
+    assert (made["model"].predict(X) == model.predict(X)).all()
+    P = (made["predict_proba"] if loss == "squared" else made["model"].predict_proba)(X)
+    assert pytest.approx(model.predict_proba(X), abs=1e-6) == P
+
+
+def test_what_python_cannot_say_is_loaded(regression):
+    _, X, y = regression
+    own = mc.KernelRidge(mc.Linear().after(np.tanh), alpha=0.1).fit(X, y)
+    assert 'mc.load("model.mercer")' in source(own)
+    auto = mc.AutoRegressor(time=0.5).fit(X, y)
+    assert "mc.load" not in source(auto)
+    auto.choices_ = Choices((Decision("Solver", "KernelRidge", "fitted to 30 of 60 rows"),))
+    assert "some of the rows" in source(auto)
+    found = mc.KernelRidge(mc.Gaussian(1.0), alpha="loo").fit(X, y)
+    assert f"alpha={found.alpha_!r}" in source(found)
+
+
 @pytest.mark.usefixtures("unpictured")
 def test_fitted_rows_are_admitted(regression, tmp_path):
     model, X, y = regression
@@ -175,7 +223,8 @@ def test_classes_in_frames(frame, tmp_path):
     text = mc.report.write(model, X[:50], y[:50], tmp_path / "a.html", held_out=(X[50:], y[50:])).read_text()
     assert "accuracy" in text
     assert "log loss" in text
-    assert text.count("<figure>") >= 4
+    assert text.count("The probability of same along") == 4  # two pictures, their words and captions
+    assert text.count("<figure>") == 7
     table = text[text.index("<h2>Class by class") : text.index("<h2>The data")]
     wrong = (model.predict(X[50:]) != y[50:]) & (y[50:] == "same")
     assert f"other ({wrong.sum()})" in table
@@ -228,14 +277,36 @@ def test_columns_in_words():
     assert (date.kind, date.missing) == ("date", 1)
 
 
+def test_columns_are_what_the_kernel_takes_them_for(tmp_path, monkeypatch):
+    monkeypatch.setattr("mercer.report.writing.LARGE", 30)
+    monkeypatch.setattr(mc.AutoRegressor, "predict_interval", None)  # too slow of many rows
+    rng = np.random.default_rng(9)
+    X = pl.DataFrame({"size": rng.normal(size=60), "flag": rng.integers(0, 2, 60), "id": [f"n{i}" for i in range(60)]})
+    y = 3 * np.asarray(X["flag"]) + np.asarray(X["size"])
+    kernel = mc.table_kernel(X)
+    assert frames.taken(kernel, X.columns) == {"size": "number", "flag": "category"}
+    product = mc.Gaussian(1.0).on(0) * mc.Categorical([1.0]).on("flag")
+    assert frames.taken(2.0 * product, X.columns) == {"size": "", "flag": "category"}
+    assert frames.taken(product + mc.Linear(), X.columns) is None
+    model = mc.AutoRegressor(kernel=mc.TableKernel(), time=1.0).fit(X, y)
+    text = mc.report.write(model, X, y, tmp_path / "a.html").read_text()
+    assert "on 3 columns, 1 of them left out" in text
+    assert "does not look at it: id." in text
+    kinds = dict(re.findall(r"<tr><td>(\w+)</td><td[^>]*><div.*?</div></td><td>([\w ]+)</td>", text))
+    assert kinds == {"size": "number", "flag": "category", "id": "left out"}
+    assert "90 % of the errors are from" in text
+    assert text.count("<figure>") == 6
+
+
 def test_columns_are_relied_on_as_much_as_predictions_move():
     rng = np.random.default_rng(6)
     X = rng.normal(size=(500, 3))
     linear = mc.Ridge(alpha=1e-9).fit(X, 3 * X[:, 0] + X[:, 1])
     found = sensitivities(linear, X)
-    assert found == pytest.approx(np.sqrt([1.8, 0.2, 0.0]), abs=0.1)  # a shuffled part moves by √2 of its spread
+    assert found == pytest.approx([0.9, 0.1, 0.0], abs=0.03)  # the shares of the variance
+    assert sensitivities(mc.Ridge().fit(X, np.ones(500)), X).tolist() == [0.0, 0.0, 0.0]
     sign = mc.LogisticRegression(alpha=0.1).fit(X, X[:, 0] > 0)
-    assert sensitivities(sign, X) == pytest.approx([0.5, 0.0, 0.0], abs=0.1)
+    assert sensitivities(sign, X) == pytest.approx([1.0, 0.0, 0.0], abs=0.1)
 
 
 @pytest.mark.usefixtures("unpictured")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,17 @@ MORE = 0.03
 MISSING = "None", "nan", "<NA>", "NaT"
 
 
-def along(X: Any, column: Any, at: Any, resolution: int) -> tuple[NDArray[Any], NDArray[Any], Any, str]:
-    """The data in one column, its grid, the queries of that grid, and the column's name.
+LEVELS = 12
+"""Values of a category that are shown, the commonest."""
 
+
+def along(
+    X: Any, column: Any, at: Any, resolution: int
+) -> tuple[NDArray[Any], NDArray[Any], Any, str, tuple[str, ...]]:
+    """The data in one column, its grid, the queries of that grid, the column's name, and its values in words.
+
+    There are such words of categories, which are columns of something else than numbers and dates, and of numbers with
+    two values: the grid then counts them, and NaN in the data is a value that is not among the commonest.
     Other columns are at `at`, a mapping or one value per column; else at their medians, and columns of something else
     than numbers at their most frequent value.
     """
@@ -37,6 +46,15 @@ def along(X: Any, column: Any, at: Any, resolution: int) -> tuple[NDArray[Any], 
             column = table[every[j]] if names is not None else shown
             nullable = hasattr(column, "iloc")
             shown = column.to_numpy(dtype="float64", na_value=np.nan) if nullable else shown.astype(np.float64)
+    if names is not None and shown.dtype.kind != "M" and (first := _levels(shown)) is not None:
+        words = tuple(str(shown[i]) for i in first)
+        place = {word: float(k) for k, word in enumerate(words)}
+        moved = {
+            name: _taken(table[name], first) if i == j else _repeated(table[name], given.get(i), i in given, len(first))
+            for i, name in enumerate(every)
+        }
+        where = np.array([place.get(str(v), np.nan) for v in shown])
+        return where, np.arange(len(first), dtype=np.float64), type(X)(moved), str(every[j]), words
     if shown.dtype.kind not in "iufM":
         raise InvalidInput(
             "The curve runs along a column of numbers or dates",
@@ -61,11 +79,23 @@ def along(X: Any, column: Any, at: Any, resolution: int) -> tuple[NDArray[Any], 
             np.array([_middle(table[:, i]) if i not in given else given[i] for i in every]), (resolution, 1)
         )
         queries[:, j] = grid
-        return shown, grid, queries, "x" if len(every) == 1 else f"column {j}"
+        return shown, grid, queries, "x" if len(every) == 1 else f"column {j}", ()
     columns = {}
     for i, name in enumerate(every):
         columns[name] = grid if i == j else _repeated(table[name], given.get(i), i in given, resolution)
-    return shown, grid, type(X)(columns), str(every[j])
+    return shown, grid, type(X)(columns), str(every[j]), ()
+
+
+def _levels(values: NDArray[Any]) -> NDArray[np.int64] | None:
+    """Where each of the commonest values of a category is first, in their order; None of numbers and of texts."""
+    numeric = values.dtype.kind in "iuf"
+    words = values if numeric else np.array([str(v) for v in values.tolist()])
+    keys, first, counts = np.unique(words, return_index=True, return_counts=True)
+    known = np.isfinite(keys) if numeric else ~np.isin(keys, MISSING)
+    first, counts = first[known], counts[known]
+    if len(first) != 2 if numeric else not len(first) or len(first) > max(LEVELS, len(values) / 2):
+        return None
+    return np.asarray(first[np.sort(np.argsort(-counts, kind="stable")[:LEVELS])])
 
 
 def _matrix(X: Any) -> NDArray[Any]:
@@ -88,8 +118,11 @@ def _position(column: Any, every: list[Any]) -> int:
         return every.index(column)
     if isinstance(column, (int, np.integer)) and -len(every) <= column < len(every):
         return int(column) % len(every)
+    close = get_close_matches(str(column), list(map(str, every)), 1)
     raise InvalidInput(
-        f"`column` must be one of {len(every)}, by name or position", got=repr(column), advice=f"Such as {every[0]!r}."
+        f"`column` must be one of {len(every)}, by name or position",
+        got=repr(column),
+        advice=f"Did you mean {close[0]!r}?" if close else f"Such as {every[0]!r}.",
     )
 
 
@@ -127,6 +160,10 @@ def _repeated(column: Any, value: Any, given: bool, times: int) -> Any:
         keys, first, counts = np.unique([str(v) for v in values.tolist()], return_index=True, return_counts=True)
         known = ~np.isin(keys, MISSING)
         row = int(first[np.where(known, counts, -1 if known.any() else counts).argmax()])
-    if hasattr(column, "iloc"):
-        return column.iloc[[row] * times].reset_index(drop=True)
-    return column[[row] * times]
+    return _taken(column, [row] * times)
+
+
+def _taken(column: Any, rows: Any) -> Any:
+    """Some rows of a column of a frame."""
+    rows = list(map(int, rows))
+    return column.iloc[rows].reset_index(drop=True) if hasattr(column, "iloc") else column[rows]

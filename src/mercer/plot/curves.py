@@ -307,7 +307,8 @@ class TuningPath(Display):
         raise InvalidInput(
             "The model must have been chosen along a path",
             got=type(estimator).__name__,
-            advice="Such as mc.KernelRidge(alpha='loo'), or mc.tune(model, X, y, grid={'alpha': [0.1, 1.0]}).",
+            advice="Such as mc.KernelRidge(alpha='loo'), or mc.tune(model, X, y, grid={'alpha': [0.1, 1.0]}); print "
+            "choices_ of an automatic model.",
         )
 
     @classmethod

@@ -211,7 +211,7 @@ def _origin(kernel: Any, at: Any, fewest: int, still: bool) -> Matrix:
             return z
     raise InvalidInput(
         "The shape is drawn of kernels on vectors",
-        got=f"{shortened(brief(kernel), 60)}, which says: {first}",
+        got=f"{shortened(brief(kernel), 60)}, which says: {str(first).rstrip('.')}",
         advice="Of other objects draw GramHeatMap.from_kernel(kernel, X); of many columns say `at`.",
     )
 

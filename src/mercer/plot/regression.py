@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.errors import InvalidInput
 from mercer.models.local_regression import LocalRegression
 from mercer.plot.columns import along
-from mercer.plot.looks import Display, Palette, amount, canvas, dots, legend, numbers, shortened
+from mercer.plot.looks import Display, Palette, amount, canvas, chosen, dots, legend, numbers, shortened
 
 Matrix = NDArray[np.float64]
 
@@ -27,6 +27,8 @@ SMOOTHED = 0.5
 """Share of the residuals that the trend looks at around each point."""
 BARS = 60
 """Of a histogram, at most."""
+WIDE = 50
+"""Letters of categories that have room side by side."""
 FEWEST = 10
 """Residuals that have a trend."""
 
@@ -44,6 +46,7 @@ class RegressionBands(Display):
     points, targets : the data in that column and its targets, shape (n,); or None.
     names : of the column and the target.
     moved : whether other columns were held at one value.
+    levels : of a column of categories its values, at x = 0, 1, …; else empty.
     ax_, figure_ : where it was drawn last.
 
     >>> import numpy as np, mercer as mc
@@ -67,6 +70,7 @@ class RegressionBands(Display):
     targets: Matrix | None = None
     names: tuple[str, str] = ("x", "y")
     moved: bool = False
+    levels: tuple[str, ...] = ()
 
     @classmethod
     def from_estimator(
@@ -79,6 +83,7 @@ class RegressionBands(Display):
         at: Any = None,
         coverage: float | Sequence[float] | None = 0.9,
         target: int | None = None,
+        label: Any = None,
         resolution: int = 600,
         ax: Any = None,
         **style: Any,
@@ -88,25 +93,32 @@ class RegressionBands(Display):
         Parameters
         ----------
         estimator : a fitted regressor, a pipeline that ends in one, or a search. Bands need `predict_interval`.
-        X : the data to show, a matrix or a frame, shape (n, d).
+        X : the data to show, a matrix or a frame, shape (n, d). Along categories in a frame there is a mark for each of
+            the commonest.
         y : its targets, shape (n,) or (n, t), or None.
         column : the column to move, by name or position; by default the first.
         at : values of the other columns, a dictionary by name or position, or one value per column. By default medians,
             and the most frequent value of what is no number.
         coverage : of the intervals, one number in (0, 1) or several; None draws the curve alone.
         target : which of several targets.
+        label : of a classifier with `predict_proba`, the class whose probability is drawn.
         resolution : points of the grid.
         ax : axes to draw in; by default new ones.
         style : as for `plot`.
         """
         check_is_fitted(estimator)
-        if is_classifier(estimator) or not hasattr(estimator, "predict"):
+        chance = is_classifier(estimator) and label is not None and hasattr(estimator, "predict_proba")
+        if not chance and (is_classifier(estimator) or not hasattr(estimator, "predict")):
             raise InvalidInput(
                 "Bands need a regressor",
                 got=type(estimator).__name__,
-                advice="Of a classifier draw DecisionSurface or Reliability.",
+                advice="Of a classifier say `label`, the class whose probability is drawn, or draw DecisionSurface.",
             )
-        shown, grid, queries, name = along(X, column, at, resolution)
+        shown, grid, queries, name, levels = along(X, column, at, resolution)
+        if chance:
+            mean = _probability(estimator, queries, label)
+            none, named = np.empty((0, len(grid))), (name, f"probability of {label}")
+            return cls(grid, mean, np.empty(0), none, none, names=named, levels=levels).plot(ax, **style)
         asked = np.sort(np.atleast_1d(numbers([] if coverage is None else coverage, "`coverage`")))
         if asked.ndim != 1 or not ((asked > 0) & (asked < 1)).all():
             raise InvalidInput("`coverage` must be numbers in (0, 1)", got=repr(coverage), advice="Such as 0.9.")
@@ -120,7 +132,7 @@ class RegressionBands(Display):
             )
         names = name, str(getattr(y, "name", None) or "y")
         others = queries.shape[1] > 1
-        found = cls(grid, mean, asked, ends[..., 0], ends[..., 1], shown, truth, names, others)
+        found = cls(grid, mean, asked, ends[..., 0], ends[..., 1], shown, truth, names, others, levels)
         return found.plot(ax, **style)
 
     def plot(self, ax: Any = None, *, data: bool = True, title: str | None = None) -> Self:
@@ -130,14 +142,27 @@ class RegressionBands(Display):
             for i in range(c)[::-1]:
                 wash = palette.wash(palette.blue, 0.3 if c == 1 else 0.45 - 0.33 * i / (c - 1))
                 label = f"{100 * self.coverages[i]:.4g} % of new targets"
-                ax.fill_between(self.x, self.lower[i], self.upper[i], color=wash, lw=0, label=label, zorder=1)
-            ax.plot(self.x, self.mean, color=palette.blue, label="prediction", zorder=3)
+                if self.levels:
+                    ax.vlines(self.x, self.lower[i], self.upper[i], color=wash, lw=12, label=label, zorder=1)
+                else:
+                    ax.fill_between(self.x, self.lower[i], self.upper[i], color=wash, lw=0, label=label, zorder=1)
+            look = {"marker": "D", "ms": 8, "ls": ""} if self.levels else {}
+            alone = not c and (not data or self.targets is None)
+            ax.plot(self.x, self.mean, color=palette.blue, label=None if alone else "prediction", zorder=3, **look)
             if data and self.points is not None and self.targets is not None:
                 label = "data (other columns vary)" if self.moved else "data"
                 look = dots(len(self.points))
-                ax.plot(self.points, self.targets, "o", color=palette.ink, label=label, zorder=2, **look)
+                x = self.points
+                if self.levels:  # beside each other, so that many can be seen
+                    x = x + np.random.default_rng(0).uniform(-0.2, 0.2, len(x))
+                ax.plot(x, self.targets, "o", color=palette.ink, label=label, zorder=2, **look)
             ax.set(xlabel=shortened(self.names[0], 60), ylabel=shortened(self.names[1], 40))
-            ax.set_xlim(self.x[0], self.x[-1])
+            if self.levels:
+                turned = {"rotation": 30, "ha": "right"} if sum(map(len, self.levels)) > WIDE else {}
+                ax.set_xticks(self.x, [shortened(word, 20) for word in self.levels], **turned)
+                ax.set_xlim(-0.5, len(self.x) - 0.5)
+            else:
+                ax.set_xlim(self.x[0], self.x[-1])
             ax.set_title(title or "")
             legend(ax)
         return self._drawn(ax)
@@ -221,7 +246,8 @@ class Residuals(Display):
             raise InvalidInput(
                 "left_out=True needs a model with loo_predictions_",
                 got=type(estimator).__name__,
-                advice="Pass rows it has not seen, or scikit-learn's cross_val_predict to from_predictions.",
+                advice=chosen(estimator)
+                or "Pass rows it has not seen, or scikit-learn's cross_val_predict to from_predictions.",
             )
         return cls.from_predictions(y, predicted, kind=kind, target=target, left_out=left_out, ax=ax, **style)
 
@@ -334,6 +360,14 @@ def _one(values: Matrix, target: int | None) -> Matrix:
     raise InvalidInput(
         "A picture shows one target", got=f"shape {values.shape}, target={target}", advice="Say `target=0`, or which."
     )
+
+
+def _probability(estimator: Any, queries: Any, label: Any) -> Matrix:
+    """Of one class, shape (r,)."""
+    at = np.flatnonzero(np.asarray(estimator.classes_) == label)
+    if not len(at):
+        raise InvalidInput("`label` must be a class", got=repr(label), advice=f"Such as {estimator.classes_[0]!r}.")
+    return np.asarray(estimator.predict_proba(queries), dtype=np.float64)[:, at[0]]
 
 
 def _interval(estimator: Any, queries: Any, coverage: float, target: int | None) -> Matrix:

@@ -9,7 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer.kernels.base import Similarity
+from mercer.kernels.categories import Categorical
 from mercer.kernels.missing import gaps_of
+from mercer.kernels.typed import Typed
+from mercer.kernels.views import On
 from mercer.plot.looks import cut
 
 BARS, LONG = 14, 16
@@ -78,16 +82,39 @@ def number(value: float | np.floating[Any]) -> str:
     return f"{value:,.0f}" if 1e4 <= abs(float(value)) < 1e7 else f"{value:.4g}"
 
 
-def described(X: Any) -> list[Column]:
-    """Every column in words: its kind, what is missing, and its range or its commonest values."""
+def taken(kernel: Any, names: list[str]) -> dict[str, str] | None:
+    """What a kernel takes the columns that it looks at for, "" for as they are; None where it looks at all of them."""
+    if isinstance(kernel, Typed):
+        return {name: "category" if kind == "code" else kind for name, kind, _ in kernel._kinds}
+    if isinstance(kernel, On):
+        kind = "category" if isinstance(kernel.kernel, Categorical) else ""
+        return {names[c] if isinstance(c, int) else c: kind for c in kernel.columns}
+    if not isinstance(kernel, Similarity):
+        return None
+    found: dict[str, str] = {}
+    values = kernel.get_params(deep=False).values()
+    parts = [
+        v for value in values for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, Similarity)
+    ]
+    for part in parts:
+        below = taken(part, names)
+        if below is None:
+            return None
+        found = below | {name: kind for name, kind in found.items() if kind or name not in below}
+    return found or None
+
+
+def described(X: Any, known: dict[str, str] | None = None) -> list[Column]:
+    """Every column in words: its kind (where it is `known`, that), what is missing, its range or commonest values."""
     found = []
     for j, name in enumerate(names(X)):
+        said = "" if known is None else known.get(name, "left out")
         values = column(X, j)
         gone = gaps_of(values)
         present = values[~gone]
         if present.dtype == object and len(present) and all(isinstance(v, (int, float)) for v in present[:50]):
             present = present.astype(np.float64)
-        if present.dtype.kind in "iuf" and len(present):
+        if present.dtype.kind in "iuf" and len(present) and said != "category":
             low, middle, high = np.quantile(present, [0.0, 0.5, 1.0])
             told, kind = f"{number(low)} … {number(middle)} … {number(high)}", "number"
             distinct = len(np.unique(present))
@@ -108,7 +135,8 @@ def described(X: Any) -> list[Column]:
             distinct = len(labels)
             lengths = np.char.str_len(texts) if kind == "text" else present.astype(np.int64) if kind == "date" else None
             heights = counts[common[:BARS]] if lengths is None else np.histogram(lengths, BARS)[0]
-        found.append(Column(name, kind, int(gone.sum()), distinct, told or "nothing", tuple(map(float, heights))))
+        bars = tuple(map(float, heights))
+        found.append(Column(name, said or kind, int(gone.sum()), distinct, told or "nothing", bars))
     return found
 
 

@@ -35,7 +35,8 @@ td.words { min-width: 13em; }
 table.small { width: auto; min-width: 50%; font-size: .86rem; }
 code { font: .86em/1.5 ui-monospace, "Cascadia Mono", Menlo, monospace; }
 pre { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: .8rem 1rem; margin: .6rem 0;
-  font: .84rem/1.5 ui-monospace, "Cascadia Mono", Menlo, monospace; white-space: pre-wrap; }
+  font: .84rem/1.5 ui-monospace, "Cascadia Mono", Menlo, monospace; white-space: pre-wrap;
+  max-height: 34em; overflow: auto; }
 .proof, .proof ul { list-style: none; margin: 0; padding: 0; }
 .proof ul { border-left: 1px solid var(--line); margin-left: .35rem; padding-left: 1.05rem; }
 .proof li { padding: .28rem 0 0; } .proof span { display: block; color: var(--soft); font-size: .84rem; }
@@ -52,7 +53,8 @@ figure svg * { stroke-linejoin: round; stroke-linecap: butt; }
   figure svg { filter: invert(.9) hue-rotate(180deg); }
 }
 @media print { :root { color-scheme: light; } body { font-size: 11pt; } main { max-width: none; padding: 0; }
-  h2, h3 { break-after: avoid; } figure, .tile, tr, pre { break-inside: avoid; } .wide { overflow: visible; }
+  h2, h3 { break-after: avoid; } figure, .tile, tr, pre { break-inside: avoid; }
+  .wide, pre { overflow: visible; max-height: none; }
   td { overflow-wrap: anywhere; } td.words { min-width: 0; }
   table { font-size: .78rem; } .figures { grid-template-columns: 1fr 1fr; } }
 @media (max-width: 520px) { main { padding: 1.4rem .9rem 3rem; } h1 { font-size: 1.5rem; } }

@@ -28,6 +28,11 @@ DRAWS, CELLS, TOGETHER = 1000, 5_000_000, 10
 FEWEST = 10
 """Rows that can be drawn again."""
 COVERAGE = 0.9
+RELIED = (
+    "Relied on: each column in turn is shuffled among the rows, and the predictions change. This is how much of that "
+    "change is the column's own: together they are 100 %, and the model does without a column at 0 %."
+)
+"""What `sensitivities` are, for a reader."""
 LEAST = 1e-15
 """Probabilities below this are counted as this."""
 
@@ -83,18 +88,17 @@ def judge(
 
 
 def sensitivities(model: Any, X: Any) -> Matrix:
-    """How much predictions change when a column is shuffled, shape (d,).
+    """How much the predictions rely on each column, as shares that add up to 1, shape (d,).
 
-    The root mean square of the change over the spread of the predictions; or the share of rows whose class changes.
+    Each column in turn is shuffled among the rows. How much predictions change is the mean square of the change, or how
+    many rows get another class; the share of a column is its change over the sum of those of all columns. (Of a sum of
+    functions of independent columns these are their shares of the variance.) All are 0 where nothing ever changes.
     """
     base = np.asarray(model.predict(X))
     order = np.random.default_rng(0).permutation(len(base))
-    spread = 1.0 if is_classifier(model) else float(np.std(base)) or 1.0
-    found = []
-    for j in range(len(frames.names(X))):
-        change = _misses(model, base, np.asarray(model.predict(frames.shuffled(X, j, order)))).mean()
-        found.append(change if is_classifier(model) else np.sqrt(change) / spread)
-    return np.array(found)
+    tables = (frames.shuffled(X, j, order) for j in range(len(frames.names(X))))
+    changes = np.array([_misses(model, base, np.asarray(model.predict(table))).mean() for table in tables])
+    return np.asarray(changes / (changes.sum() or 1.0))
 
 
 def _answered(model: Any, X: Any, y: NDArray[Any]) -> tuple[NDArray[Any], Matrix | None, Matrix]:

@@ -29,7 +29,8 @@ from mercer.plot.looks import amount, cut, pyplot, rounded
 from mercer.plot.looks import shortened as plot_text
 from mercer.report import frames
 from mercer.report.page import bar, code, figures, heading, page, paragraph, section, spark, table, tiles
-from mercer.report.scores import Judgement, Score, judge, sensitivities
+from mercer.report.scores import COVERAGE, RELIED, Judgement, Score, judge, sensitivities
+from mercer.report.source import source
 
 SHOWN_COLUMNS, WORST_COLUMNS, SHOWN_ROWS, CONSIDERED = 60, 6, 10, 12
 """Columns described, columns and rows of the worst, and candidates of a choice."""
@@ -37,11 +38,24 @@ TRIED_ROWS, TRIED_COLUMNS = 500, 40
 """Rows and columns that reliance is measured on."""
 CURVES, POINTS, SIMILAR, PROMISED = 2, 1000, 300, 300
 """Curves along columns, and rows shown with them, in the heat map, and of which intervals are asked."""
+LARGE = 2000
+"""Fitted rows from which intervals of the model itself cost too much; errors are counted instead."""
+MEANING = {
+    "R²": "how much of the variation of the target it explains; 1 is all of it, 0 is no better than the mean",
+    "RMSE": "the root of the mean squared error, in units of the target, to which large errors add most",
+    "MAE": "the mean of the absolute error, in units of the target",
+    "Poisson deviance": "how far counts are from those that it expects; 0 is perfect",
+    "accuracy": "the share of rows whose class it says",
+    "balanced accuracy": "the same with every class counting alike, however rare it is",
+    "log loss": "how surprising the truth was to it, −log of the probability that it gave; 0 is perfect, and to be "
+    "sure and wrong costs most",
+    "area under ROC": "of two rows of different classes, how often it gives the higher probability to the right one",
+}
 SIZE = (6.0, 4.6)
 """Of every picture, in inches."""
 COVERAGES = (0.5, 0.7, 0.8, 0.9, 0.95)
-EXPRESSION, CLAIM, SOURCE, WORDS, PREMISES = 1500, 220, 6000, 30, 12
-"""Letters of a kernel, of a step of its proof, of a model, and of a long cell; premises of a step."""
+EXPRESSION, CLAIM, WORDS, PREMISES = 1500, 220, 30, 12
+"""Letters of a kernel, of a step of its proof, and of a long cell; premises of a step."""
 
 
 def write(
@@ -133,6 +147,9 @@ class _Page:
         self.inner = getattr(self.model, "model_", self.model)
         self.classes = is_classifier(self.model)
         self.names = frames.names(self.X)
+        self.known = frames.taken(getattr(self.inner, "kernel_", None), self.names)
+        self.unseen = [] if self.known is None else [name for name in self.names if name not in self.known]
+        """What the kernel takes its columns for, and those that it does not look at."""
         self.reliance = self._relied()
         every = np.arange(len(self.names))
         self.order = every if self.reliance is None else np.argsort(-self.reliance, kind="stable")
@@ -142,7 +159,8 @@ class _Page:
         kind = type(self.inner).__name__
         n, m, d = len(self.y), len(self.z), len(self.names)
         seen = f"{m:,} rows it has not seen" if self.fresh else f"the {m:,} rows it was fitted on"
-        subtitle = f"{kind} on {d:,} column{'s' * (d > 1)}, fitted to {n:,} rows and judged on {seen}."
+        but = f", {len(self.unseen):,} of them left out" if self.unseen else ""
+        subtitle = f"{kind} on {d:,} column{'s' * (d > 1)}{but}, fitted to {n:,} rows and judged on {seen}."
         parts = [
             self._scores(),
             self._pictures(),
@@ -169,12 +187,14 @@ class _Page:
             "Intervals hold 90 % of what other draws of as many rows would say. A guess knows the targets of the rows "
             "that were fitted, but no column."
         )
+        words = ". ".join(f"{name[0].upper()}{name[1:]}: {MEANING[name]}" for name in by) + "."
         warning = "" if self.fresh else "These rows were also fitted: on new ones the model will be worse."
         return section(
             "How good it is",
             paragraph(told, "lead"),
             paragraph(warning, "warn"),
             tiles(shown),
+            paragraph(words, "soft"),
             paragraph(small, "soft"),
         )
 
@@ -187,12 +207,21 @@ class _Page:
         from mercer import plot
 
         d = len(self.names)
+        others = ", the other columns at their middle or commonest value." if d > 1 else "."
         if self.classes:
             if self.judged.probabilities is not None:
                 yield (
                     lambda: plot.Reliability.from_estimator(self.model, self.Z, self.z),
-                    "Of the rows given a probability, how many were of the class: on the diagonal it keeps its word.",
+                    "Of the rows given a probability, how many were of the class: on the diagonal it keeps its word. "
+                    "The calibration error is the mean distance from there, the Brier score the mean squared difference"
+                    " of the probability and what happened (1 or 0): 0 is perfect, 0.25 a coin.",
                 )
+                label = self._subject()
+                for j in self.order[:CURVES]:
+                    yield (
+                        partial(self._curve, j, label=label),
+                        f"The probability of {_cell(label)} along {self.names[j]}{others}",
+                    )
             if d == 2:
                 yield (
                     lambda: plot.DecisionSurface.from_estimator(self.model, self.X, y=self.y),
@@ -204,7 +233,16 @@ class _Page:
                 f"What is left of {self.target} after the prediction: there should be no shape.",
             )
             promises = hasattr(self.model, "predict_interval")
-            if promises:
+            if len(self.y) > LARGE:
+                tail = (1 - COVERAGE) / 2
+                low, high = map(amount, np.quantile(self.z - self.judged.answers, [tail, 1 - tail]))
+                yield (
+                    lambda: plot.Residuals.from_predictions(
+                        self.z, self.judged.answers, kind="histogram", name=self.target
+                    ),
+                    f"How far off it is: {100 * COVERAGE:.0f} % of the errors are from {low} to {high}.",
+                )
+            elif promises:
                 some = _some(len(self.z), PROMISED)
                 yield (
                     lambda: plot.Coverage.from_estimator(
@@ -214,8 +252,8 @@ class _Page:
                 )
             for j in self.order[:CURVES]:
                 yield (
-                    partial(self._curve, j, 0.9 if d == 1 and promises else None),
-                    f"{self.target} along {self.names[j]}" + (", the other columns at their middle." * (d > 1) or "."),
+                    partial(self._curve, j, COVERAGE if d == 1 and promises and len(self.y) <= LARGE else None),
+                    f"{self.target} along {self.names[j]}{others}",
                 )
         kernel = getattr(self.inner, "kernel_", None)
         if kernel is not None:
@@ -224,26 +262,37 @@ class _Page:
             labels = self.y[sample] if self.classes else None
             yield (
                 lambda: plot.GramHeatMap.from_kernel(kernel, some_rows, labels, title=""),
-                f"How similar {len(sample)} rows are to the kernel, ordered by cluster.",
+                f"How similar each two of {len(sample)} rows are to the kernel (its Gram matrix); rows alike are "
+                "neighbours, and blocks are groups.",
             )
             yield (
                 lambda: plot.EigenvalueSpectrum.from_kernel(kernel, some_rows, title=""),
-                "How many directions the kernel sees in them: the faster the fall, the fewer.",
+                "The eigenvalues of these similarities: how much the rows differ in one independent direction after "
+                "the other. The faster the fall, the simpler they are to the kernel.",
             )
         if hasattr(self.inner, "path_"):
             yield lambda: plot.TuningPath.from_estimator(self.inner), "How the penalty was chosen."
         if hasattr(self.inner, "trace_"):
             yield lambda: plot.Convergence.from_estimator(self.inner), "How the solver got there."
 
-    def _curve(self, j: int, coverage: float | None) -> Any:
+    def _subject(self) -> Any:
+        """The class whose probability is shown: the second of two, else the commonest."""
+        labels, counts = np.unique(self.y, return_counts=True)
+        return self.model.classes_[1] if len(self.model.classes_) == 2 else labels[counts.argmax()]
+
+    def _curve(self, j: int, coverage: float | None = None, label: Any = None) -> Any:
         from mercer import plot
 
         some = _some(len(self.y), POINTS)
         column = self.X.columns[j] if hasattr(self.X, "columns") else int(j)
         bands = plot.RegressionBands.from_estimator(
-            self.model, frames.rows(self.X, some), self.y[some], column=column, coverage=coverage, resolution=200
-        )
-        bands.ax_.set_ylabel(plot_text(self.target, 40))
+            self.model, frames.rows(self.X, some), None if self.classes else self.y[some], column=column,
+            coverage=coverage, label=label, resolution=200,
+        )  # fmt: skip
+        if self.classes:
+            bands.ax_.set_ylim(-0.02, 1.02)
+        else:
+            bands.ax_.set_ylabel(plot_text(self.target, 40))
         return bands
 
     def _by_class(self) -> str:
@@ -265,21 +314,22 @@ class _Page:
         return section("Class by class", table(header, rows, numbers=(1, 2, 3)))
 
     def _columns(self) -> str:
-        described = frames.described(self.X)
+        described = frames.described(self.X, self.known)
         rows = []
         for j in self.order[:SHOWN_COLUMNS]:
             c = described[j]
             row: list[str] = [cut(c.name, 60)]
             if self.reliance is not None:
-                row.append(bar(f"{self.reliance[j]:.1%}", self.reliance[j] / (self.reliance.max() or 1.0)))
+                row.append(bar(f"{self.reliance[j]:.1%}", self.reliance[j]))
             row += [c.kind, f"{c.missing:,}" if c.missing else "", f"{c.distinct:,}"]
             rows.append([*row, spark(c.heights, f"distribution of {c.name}"), c.told])
         header = ["column", "kind", "missing", "distinct", "", "values"]
         told = "Least, middle and greatest value of numbers; the commonest of others."
         if self.reliance is not None:
             header.insert(1, "relied on")
-            what = "of the rows change their class" if self.classes else "of their spread is how far predictions move"
-            told += f" Relied on: so much {what} when the column is shuffled."
+            told += f" {RELIED}"
+        if self.unseen:
+            told += f" Left out, the kernel does not look at it: {cut(', '.join(self.unseen), EXPRESSION)}."
         numbers = [j for j, name in enumerate(header) if name in ("relied on", "missing", "distinct")]
         if len(described) > SHOWN_COLUMNS:
             told += f" {len(described) - SHOWN_COLUMNS:,} more columns are not shown."
@@ -329,9 +379,11 @@ class _Page:
             return ""
         proof = kernel.proof(len(self.names) if kernel.space == "vectors" else None)
         verdict = (
-            "It is positive semidefinite, by these steps:"
+            "It is positive semidefinite: similarities that fit together as those of points in a space do, so that the "
+            "fit has one best solution. By these steps:"
             if proof.valid
-            else "Not every leaf is proven: whether it is positive semidefinite was only seen on the data."
+            else "Not every leaf is proven: whether it is positive semidefinite (its similarities fit together as "
+            "those of points in a space do) was only seen on the data."
         )
         return section(
             "The kernel",
@@ -356,12 +408,11 @@ class _Page:
             f"mercer {mercer.__version__}, Python {platform.python_version()}, NumPy {np.__version__}, "
             f"SciPy {scipy.__version__}, scikit-learn {sklearn.__version__}"
         )
-        made = f"import mercer as mc\n\nmodel = mc.{self.inner!r}"
         return section(
             "How to get it again",
             code(command) if command else "",
             paragraph("Or in Python, without the search:"),
-            code(cut(made, SOURCE)),
+            code(source(self.model, self.target)),
             paragraph(str(getattr(self.model, "status_", ""))),
             paragraph(versions, "soft"),
         )

@@ -1,0 +1,98 @@
+"""A fitted model as Python that makes it again."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+import mercer
+from mercer.errors import InvalidInput
+from mercer.kernels.base import Similarity
+from mercer.kernels.expression import parse
+from mercer.models.auto_model import AutoModel
+
+LONGEST = 100_000
+"""Letters of a kernel that is written out."""
+
+
+def source(model: Any, target: str = "the target") -> str:
+    """Python that gives the model again from its rows; from its file, where these alone do not.
+
+    It makes `model` from X and y, and defines `predict` or `predict_proba` where those of `model` are not all.
+
+    >>> import numpy as np, mercer as mc
+    >>> from mercer.report.source import source
+    >>> X = np.arange(6.0)[:, None]
+    >>> print(source(mc.KernelRidge(mc.Gaussian(2.0), alpha=0.5).fit(X, X[:, 0])))
+    import mercer as mc
+    <BLANKLINE>
+    # X: the rows and columns it was fitted to, y: the target
+    model = mc.KernelRidge(
+        kernel=mc.parse('Gaussian(sigma=2.0)'),
+        alpha=0.5,
+    ).fit(X, y)
+    """
+    try:
+        return _written(model, " ".join(target.split()))
+    except InvalidInput as error:
+        return f'import mercer as mc\n\nmodel = mc.load("model.mercer")  # the file that was saved: {error.required}'
+
+
+def _written(model: Any, target: str) -> str:
+    imports, scale, more, inner = ["import mercer as mc"], "y", "", model
+    if isinstance(model, AutoModel):
+        inner = model.model_
+        if not any(d.why.startswith("fitted to all") for d in model.choices_ if d.question == "Solver"):
+            raise _unwritten("it was fitted to some of the rows")
+        if getattr(model, "class_weight", None) is not None:
+            raise _unwritten("its rows were weighed")
+        if model.loss_ == "log":
+            imports.append("import numpy as np")
+            scale = "np.log(y)"
+            logs = "model.predict(X)" if np.isinf(model._most) else f"np.minimum(model.predict(X), {model._most!r})"
+            more = f"\n\ndef predict(X):\n    return {float(model._smear)!r} * np.exp({logs})\n"
+        elif model.loss_ == "squared" and hasattr(model, "classes_"):
+            imports.append("from scipy.special import softmax")
+            values = f"softmax({float(model._steepness)!r} * model.regression_.predict(X), axis=1)"
+            more = f"\n\ndef predict_proba(X):\n    return {values}\n"
+    about = f"# X: the rows and columns it was fitted to, y: {target}"
+    return "\n".join([*imports, "", about, f"model = {_call(inner)}.fit(X, {scale})", more]).rstrip()
+
+
+def _call(model: BaseEstimator) -> str:
+    """The estimator with the kernel and the penalty that it found."""
+    name = type(model).__name__
+    if getattr(mercer, name, None) is not type(model):
+        raise _unwritten(f"{name} is not of this library")
+    given = model.get_params(deep=False)
+    lines = []
+    for key, field in inspect.signature(type(model)).parameters.items():
+        value = given[key]
+        if key == "kernel" or (key == "alpha" and isinstance(value, str)):
+            value = getattr(model, f"{key}_", value)
+        if key in ("tune", "max_time", "progress"):
+            continue
+        if value is not field.default and repr(value) != repr(field.default):
+            lines.append(f"    {key}={_value(value)},\n")
+    return f"mc.{name}(\n{''.join(lines)})" if lines else f"mc.{name}()"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Similarity):
+        text = repr(value)
+        if len(text) > LONGEST or parse(text) != value:
+            raise _unwritten("its kernel is too long to be written, or holds Python functions")
+        return f"mc.parse({text!r})"
+    if isinstance(value, BaseEstimator):
+        return _call(value).replace("\n", "\n    ")
+    value = value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+    if not isinstance(value, (str, int, float, tuple, list, dict, type(None))):
+        raise _unwritten(f"a {type(value).__name__} cannot be written")
+    return repr(value)
+
+
+def _unwritten(why: str) -> InvalidInput:
+    return InvalidInput(why, got="a model", advice="Load its file.")
