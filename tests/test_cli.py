@@ -567,6 +567,7 @@ def test_bad_files_are_refused_in_one_line(tmp_path, capsys, content, name, said
 def test_paths_that_do_not_work(folder, model, tmp_path, capsys):
     data = folder / "houses.csv"
     assert f"Did you mean {data}" in refused(capsys, "fit", folder / "house.csv", "-t", "price")
+    assert "Did you mean" not in refused(capsys, "fit", folder / "nosuch.csv", "-t", "price")
     assert "folder" in refused(capsys, "fit", folder, "-t", "price")
     assert "no folder" in refused(capsys, "fit", data, "-t", "price", "-o", tmp_path / "no" / "m.mercer")
     assert "no folder" in refused(
@@ -693,7 +694,100 @@ def test_words_among_numbers_are_told(tmp_path):
 
     table = read(str(written(tmp_path, "a,y\n" + "1,2\n" * 20 + "x,3\n")))
     assert table.frame["a"].dtype == pl.String
-    assert any("1 cell of 21 is no number ('x')" in note for note in table.notes)
+    assert any("1 cell of 21 is no number ('x' in row 21)" in n and "--na x" in n for n in table.notes)
+
+
+DECIMALS = [f"{k / 7:.3f},{k / 3:.3f},{'uv'[k % 2]}" for k in range(40)]
+
+
+def test_marks_of_the_missing_in_decimals(tmp_path, capsys):
+    """'n.d.' is known; '<5' is refused with its row and the option, which the model remembers."""
+    from mercer.cli.reading import read
+
+    head, rest = "a,y,c\n", "\n".join(DECIMALS[4:])
+    for mark in ("n.d.", "N.A.", "-", ""):
+        table = read(str(written(tmp_path, head + f"{mark},1.5,u\n" + rest)))
+        assert table.frame["a"].dtype == pl.Float64, mark
+        assert table.frame["a"][0] is None
+    path = written(tmp_path, head + "\n".join(DECIMALS[:3]) + "\n<5,1.5,u\n" + rest)
+    line = refused(capsys, "fit", path, "-t", "y", "-m", "ridge", "-o", "none")
+    assert "'<5' in row 4" in line
+    assert "--na '<5'" in line
+    assert "'<5' in row 4" in refused(capsys, "fit", path, "-t", "a", "-m", "ridge", "-o", "none")
+    kept = tmp_path / "na.mercer"
+    arguments = ["fit", path, "-t", "y", "-m", "ridge"]
+    assert told(capsys, *arguments, "--na", "<5", "-o", kept, "-q") == (0, "", ""), "quiet is silent"
+    assert told(capsys, *arguments, "--drop", "a", "-o", "none")[0] == 0, "a column that is left out may hold anything"
+    assert told(capsys, "predict", kept, path)[0] == 0, "the model knows what is missing"
+    other = written(tmp_path, "a,c\n<7,u\n", "other.csv")
+    assert "--na '<7'" in refused(capsys, "predict", kept, other)
+    assert told(capsys, "predict", kept, other, "--na", "<7")[0] == 0
+
+
+def test_decimal_commas_among_marks(tmp_path):
+    from mercer.cli.reading import read
+
+    table = read(str(written(tmp_path, "a;y\nn.d.;1,5\n" + "\n".join(f"{k},5;{k},25" for k in range(30)))))
+    assert table.frame["a"].to_list()[:3] == [None, 0.5, 1.5]
+
+
+def test_gaps_that_a_model_refuses_are_told_by_file_and_row(tmp_path, capsys):
+    rows = [line.rpartition(",")[0] for line in DECIMALS]
+    data, kept = written(tmp_path, "a,y\n" + "\n".join(rows)), tmp_path / "m.mercer"
+    assert run(["fit", str(data), "-t", "y", "-m", "linear", "-o", str(kept), "-q"]) == 0
+    gap = written(tmp_path, "a,y\n" + "\n".join([*rows[:3], ",1.5", *rows[4:]]), "gap.csv")
+    for command in (["predict", kept, gap], ["evaluate", kept, gap], ["fit", gap, "-t", "y", "-m", "linear"]):
+        line = refused(capsys, *command)
+        assert f"'a' of {gap}" in line
+        assert "none in row 4" in line
+        assert "X must" not in line
+
+
+def test_what_fit_has_not_seen_is_told(folder, model, capsys, monkeypatch):
+    from mercer.cli import reading
+
+    monkeypatch.setattr(reading, "ROWS", 2)
+    path = written(folder, "area,age,city\n1,2,Atlantis\n50,2,Rome\n1,2,Ys\n5,2,Oslo\n", "far.csv")
+    code, out, err = told(capsys, "predict", model, path)
+    assert code == 0
+    assert len(out.splitlines()) == 5
+    assert "'city': 2 rows have a value that fit has not seen" in err
+    assert "'area': 1 row has a number far outside those of fit (0." in err
+    assert len(err.splitlines()) == 2
+    code, out, err = told(capsys, "predict", model, path, "--json")
+    assert len(json.loads(out)["notes"]) == 2
+
+
+def test_a_model_that_is_no_better_than_a_guess_is_told(folder, capsys):
+    from types import SimpleNamespace
+
+    from mercer.cli.fitting import _doubt
+    from mercer.cli.speaking import Voice
+
+    rng = np.random.default_rng(0)
+    data = folder / "noise2.csv"
+    pl.DataFrame({"x": rng.normal(size=100), "y": rng.normal(size=100)}).write_csv(data)
+    arguments = ["-m", "ridge", "-k", "Gaussian(0.01)", "-o", "none"]
+    _, _, err = told(capsys, "fit", data, "-t", "y", *arguments)
+    assert "no better than a guess" in err
+    _, _, err = told(
+        capsys, "fit", folder / "houses.csv", "-t", "price", "--drop", "large", *arguments[:2], "-o", "none"
+    )
+    assert "guess" not in err
+    for status, notes in (("stopped after 17 iterations above the tolerance 0.001", 1), ("converged: gap 1e-4", 0)):
+        voice = Voice(quiet=True)
+        _doubt(voice, SimpleNamespace(model_=SimpleNamespace(status_=status)), [])
+        assert len(voice.notes) == notes
+
+
+def test_explain_names_the_rows_of_the_file(folder, model, capsys):
+    answer = json.loads(told(capsys, "explain", model, "--json")[1])
+    table = houses()
+    for carrier in answer["influential"]:
+        assert table.row(carrier["place"] - 1, named=True)["area"] == pytest.approx(carrier["row"]["area"])
+    out = told(capsys, "explain", model)[1].splitlines()
+    head = next(line for line, before in zip(out[1:], out) if before.startswith("Rows that carry"))
+    assert head.split() == ["row", "|c|", *answer["sensitivity"]]
 
 
 def test_lines_that_end_as_on_old_machines(tmp_path):

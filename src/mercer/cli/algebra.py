@@ -24,7 +24,7 @@ def kernels(voice: Voice, name: str | None) -> None:
     if name is not None:
         found = [entry for entry in entries if entry.name.lower() == name.lower()]
         if not found:
-            near = get_close_matches(name.lower(), [entry.name.lower() for entry in entries], 1, 0.5)
+            near = get_close_matches(name.lower(), [entry.name.lower() for entry in entries], 1, 0.65)
             close = next((e.name for e in entries if near and e.name.lower() == near[0]), None)
             raise InvalidInput(
                 "A kernel must be one of those that `mercer kernels` lists",

@@ -24,6 +24,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+FLAG = " "
+"""What help shows behind an option that takes no value: nothing, and not a type."""
 INTERRUPTED = "interrupted: nothing was written"
 
 # -- options, each one once --------------------------------------------------------------------------------------------
@@ -35,12 +37,14 @@ Model = Annotated[str, typer.Argument(help="A model that mercer fit has saved.",
 Target = Annotated[
     str | None, typer.Option("--target", "-t", help="The column to learn, by name or number (-1: the last).")
 ]
-Kernel = Annotated[
-    str | None, typer.Option("--kernel", "-k", help="An expression, such as \"Gaussian(2.0).on('age')\".")
-]
+Kernel = Annotated[str | None, typer.Option("--kernel", "-k", help="An expression of those that mercer kernels lists.")]
 Kind = Literal["auto", "ridge", "gp", "svm", "logistic", "poisson", "nw", "neighbors", "local", "linear"]
-Drop = Annotated[list[str] | None, typer.Option("--drop", help="A column to leave out; may be repeated.")]
-DropMissing = Annotated[bool, typer.Option("--drop-missing-target", help="Leave out rows without a target.")]
+Drop = Annotated[
+    list[str] | None, typer.Option("--drop", metavar="COLUMN", help="A column to leave out; may be repeated.")
+]
+DropMissing = Annotated[
+    bool, typer.Option("--drop-missing-target", metavar=FLAG, help="Leave out rows without a target.")
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Of everything that is drawn.")]
 Delimiter = Annotated[str | None, typer.Option("--delimiter", help="What separates the columns of a text file.")]
 Encoding = Annotated[str | None, typer.Option("--encoding", help="Of a text file, where it is not UTF-8.")]
@@ -48,12 +52,21 @@ Format = Annotated[
     Literal["csv", "parquet", "arrow", "arrow-stream", "jsonl", "json", "libsvm"] | None,
     typer.Option("--format", help="Of the file, whatever its name says."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON document instead of text.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No remarks and no progress.")]
-NoColor = Annotated[bool, typer.Option("--no-color", help="No colours (as with NO_COLOR).")]
+NA = Annotated[
+    list[str] | None,
+    typer.Option("--na", metavar="TEXT", help="Cells of a text file that mean: missing; may be repeated."),
+]
+Json = Annotated[bool, typer.Option("--json", metavar=FLAG, help="One JSON document instead of text.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", metavar=FLAG, help="No remarks, no progress, no summary of fit.")]
+NoColor = Annotated[bool, typer.Option("--no-color", metavar=FLAG, help="No colours (as with NO_COLOR).")]
 
 SHARED: dict[str, dict[str, tuple[Any, Any]]] = {
-    "reading": {"delimiter": (Delimiter, None), "encoding": (Encoding, None), "format": (Format, None)},
+    "reading": {
+        "delimiter": (Delimiter, None),
+        "encoding": (Encoding, None),
+        "format": (Format, None),
+        "na": (NA, None),
+    },
     "voice": {"json": (Json, False), "quiet": (Quiet, False), "no_color": (NoColor, False)},
 }
 """Options that many commands have: those of `reading` go there as they are, those of `voice` make one."""
@@ -98,7 +111,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _main(
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
+        bool, typer.Option("--version", metavar=FLAG, help="Show the version.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
     pass
@@ -127,7 +140,9 @@ def fit(
     test_size: Annotated[
         float | None, typer.Option("--test-size", help="The share of rows held out for the scores (0.2).")
     ] = None,
-    refit: Annotated[bool, typer.Option("--refit", help="After the scores, fit again on all rows.")] = False,
+    refit: Annotated[
+        bool, typer.Option("--refit", metavar=FLAG, help="After the scores, fit again on all rows.")
+    ] = False,
     drop: Drop = None,
     drop_missing_target: DropMissing = False,
     centers: Annotated[
@@ -157,12 +172,14 @@ def predict(
     interval: Annotated[
         float | None, typer.Option("--interval", "-i", help="Also the ends of intervals of this coverage.")
     ] = None,
-    proba: Annotated[bool, typer.Option("--proba", "-p", help="Also the probability of every class.")] = False,
+    proba: Annotated[
+        bool, typer.Option("--proba", "-p", metavar=FLAG, help="Also the probability of every class.")
+    ] = False,
     out: Annotated[
         str | None,
         typer.Option("--out", "-o", help=".csv, .tsv, .parquet, .arrow or .jsonl; by default CSV on stdout."),
     ] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Write the columns of the input, too.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", metavar=FLAG, help="Write the columns of the input, too.")] = False,
 ) -> None:
     """Predict the rows of a file of any length, batch by batch."""
     from mercer.cli import predicting

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,7 +16,23 @@ from mercer.errors import InvalidInput
 
 MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "?", "#N/A", "#NA", "<NA>"]
 # Marks that say "missing" in a column of numbers, and may mean something among words.
-NO_NUMBER = [".", "-", "--", "*", "na", "none", "missing", "unknown", "inf?", "#div/0!", "#value!"]
+NO_NUMBER = [
+    ".",
+    "-",
+    "--",
+    "*",
+    "na",
+    "n.a.",
+    "n.d.",
+    "nd",
+    "n/d",
+    "none",
+    "missing",
+    "unknown",
+    "inf?",
+    "#div/0!",
+    "#value!",
+]
 TRUTH = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False, "t": True, "f": False}
 ISO = re.compile(r"\d{4}-\d\d?-\d\d?([ T]\d\d?:\d\d(:\d\d(\.\d+)?)?(Z|[-+]\d\d:?\d\d)?)?")
 DATED = re.compile(r"(\d{1,2}|\d{4})([/.-])\d{1,2}\2(\d{4}|\d\d)")
@@ -40,14 +59,19 @@ def usable(frame: pl.DataFrame, name: str, notes: list[str]) -> pl.DataFrame:
     return frame
 
 
-def typed(frame: pl.DataFrame, notes: list[str]) -> tuple[pl.DataFrame, dict[str, str]]:
-    """Words of a text that are numbers or dates become such; also how the dates are written, by column."""
-    made, forms = [], {}
+def typed(
+    frame: pl.DataFrame, name: str, notes: list[str], na: Sequence[str] = (), comma: bool = False
+) -> tuple[pl.DataFrame, dict[str, str], dict[str, InvalidInput]]:
+    """Words of a text that are numbers or dates become such.
+
+    Also how the dates are written, and why decimals are no numbers, by column.
+    """
+    made, forms, mixed = [], {}, {}
     for column in frame.get_columns():
         if column.dtype != pl.String:
             continue
-        words = _words(column)
-        values = words.cast(pl.Float64, strict=False)
+        words = _words(column, na)
+        values = _numbers(words, comma)
         failed = words.filter(words.is_not_null() & values.is_null())
         present = values.drop_nulls().len()
         if present and failed.str.to_lowercase().is_in(NO_NUMBER).all():
@@ -56,24 +80,31 @@ def typed(frame: pl.DataFrame, notes: list[str]) -> tuple[pl.DataFrame, dict[str
                 marks = ", ".join(map(repr, sorted(failed.unique().to_list())))
                 notes.append(f"{marks} in column {column.name!r} of numbers is read as missing")
             continue
-        if present > 4 * failed.len():
-            some = f"{failed[0]!r}, …" if failed.len() > 1 else repr(failed[0])
+        if values.n_unique() > 1 + 9 * failed.n_unique() and _whole(values).dtype == pl.Float64:
+            mixed[column.name] = _wrong(column, words.is_not_null() & values.is_null(), "numbers", name, 0)
+        elif present > 4 * failed.len():
+            row = int((words.is_not_null() & values.is_null()).arg_max() or 0) + 1
             notes.append(
                 f"column {column.name!r} is taken for words: {count(failed.len(), 'cell')} of {words.len():,} "
-                f"{'are' if failed.len() > 1 else 'is'} no number ({some})"
+                f"{'are' if failed.len() > 1 else 'is'} no number ({failed[0]!r} in row {row}); "
+                f"if it means that a number is missing: --na {shlex.quote(failed[0])}"
             )
         dates, form = _dated(words)
         made.append(dates)
         if form:
             forms[column.name] = form
             notes.append(f"dates of column {column.name!r} are read as {form}")
-    return frame.with_columns(made), forms
+    return frame.with_columns(made), forms, mixed
 
 
-def _words(column: pl.Series) -> pl.Series:
+def _words(column: pl.Series, na: Sequence[str]) -> pl.Series:
     words = column.str.strip_chars()
-    missing = words.is_in(MISSING).fill_null(False)
+    missing = words.is_in([*MISSING, *na]).fill_null(False)
     return words.set(missing, None) if missing.any() else words
+
+
+def _numbers(words: pl.Series, comma: bool) -> pl.Series:
+    return (words.str.replace(",", ".", literal=True) if comma else words).cast(pl.Float64, strict=False)
 
 
 def _whole(values: pl.Series) -> pl.Series:
@@ -111,9 +142,11 @@ def _times(words: pl.Series) -> pl.Series:
 # -- as a model had them -----------------------------------------------------------------------------------------------
 
 
-def as_fitted(frame: pl.DataFrame, columns: dict[str, str], name: str, before: int, comma: bool) -> pl.DataFrame:
+def as_fitted(
+    frame: pl.DataFrame, columns: dict[str, str], name: str, before: int, comma: bool, na: Sequence[str] = ()
+) -> pl.DataFrame:
     """The columns in the types that they had when the model was fitted; `before` is how many rows came before."""
-    return frame.with_columns([_cast(frame[column], dtype, name, before, comma) for column, dtype in columns.items()])
+    return frame.with_columns([_cast(frame[c], dtype, name, before, comma, na) for c, dtype in columns.items()])
 
 
 def kind_of(dtype: str) -> str:
@@ -132,10 +165,10 @@ def kind_of(dtype: str) -> str:
     return next((kind for kind, names in kinds.items() if dtype.lower().startswith(names)), "other")
 
 
-def _cast(column: pl.Series, dtype: str, name: str, before: int, comma: bool) -> pl.Series:
+def _cast(column: pl.Series, dtype: str, name: str, before: int, comma: bool, na: Sequence[str]) -> pl.Series:
     kind, has = kind_of(dtype), column.dtype
     if has == pl.String:
-        return _read(column, dtype, name, before, comma)
+        return _read(column, dtype, name, before, comma, na)
     if has == pl.Null:
         nothing: dict[str, Any] = {"number": pl.Float64, "word": pl.String, "truth": pl.Boolean, "date": pl.Date}
         return column.cast(nothing.get(kind, pl.Datetime("us") if kind == "time" else pl.Null))
@@ -156,17 +189,16 @@ def _cast(column: pl.Series, dtype: str, name: str, before: int, comma: bool) ->
     return _finite(column, name, before) if kind == "number" else column
 
 
-def _read(column: pl.Series, dtype: str, name: str, before: int, comma: bool) -> pl.Series:
+def _read(column: pl.Series, dtype: str, name: str, before: int, comma: bool, na: Sequence[str]) -> pl.Series:
     """Words as what they stand for."""
-    kind, words = kind_of(dtype), _words(column)
+    kind, words = kind_of(dtype), _words(column, na)
     if kind in ("word", "other"):
         return words
     wrong = "a date"
     if kind == "number":
         wrong = "a number"
-        words = words.str.replace(",", ".", literal=True) if comma else words
         words = words.set(words.str.to_lowercase().is_in(NO_NUMBER).fill_null(False), None)
-        made = words.cast(pl.Float64, strict=False)
+        made = _numbers(words, comma)
     elif kind == "truth":
         wrong = "true or false"
         made = words.str.to_lowercase().replace_strict(TRUTH, default=None, return_dtype=pl.Boolean)
@@ -197,9 +229,35 @@ def require_finite(frame: pl.DataFrame, name: str) -> None:
 
 def _refuse(column: pl.Series, wrong: pl.Series, what: str, name: str, before: int) -> None:
     if wrong.any():
-        k = int(wrong.arg_max() or 0)
+        raise _wrong(column, wrong, what, name, before)
+
+
+def _wrong(column: pl.Series, wrong: pl.Series, what: str, name: str, before: int) -> InvalidInput:
+    """What to say of the first wrong cell."""
+    k = int(wrong.arg_max() or 0)
+    words = column.filter(wrong).unique(maintain_order=True).head(3).to_list()
+    options = " ".join(f"--na {shlex.quote(word.strip())}" for word in words if isinstance(word, str))
+    return InvalidInput(
+        f"Column {column.name!r} of {name} must hold {what} in every row",
+        got=f"{column[k]!r} in row {before + k + 1}",
+        advice=f"Correct it; if the value is missing, leave the cell empty{f', or say {options}' if options else ''}.",
+    )
+
+
+@contextmanager
+def gaps_told(frame: Any, name: str, places: Any) -> Iterator[None]:
+    """Missing values that a model refuses are told by file, row and column; these rows are at `places` in the file."""
+    try:
+        yield
+    except InvalidInput as error:
+        if not isinstance(frame, pl.DataFrame) or not re.search("NaN|missing", str(error)):
+            raise
+        column = next((column for column in frame.get_columns() if column.null_count()), None)
+        if column is None:
+            raise
         raise InvalidInput(
-            f"Column {column.name!r} of {name} must hold {what} in every row",
-            got=f"{column[k]!r} in row {before + k + 1}",
-            advice="Correct it, or leave the cell empty if the value is missing.",
-        )
+            f"Column {column.name!r} of {name} must have a value in every row for this model",
+            got=f"none in row {places[int(column.is_null().arg_max() or 0)] + 1}",
+            advice="Fill it in, or leave the row out. A fit by --model auto or ridge without --kernel, to a file that "
+            "has such gaps, takes them.",
+        ) from None

@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,14 +139,14 @@ def _decimal_comma(rows: list[list[str]]) -> bool:
     return sum(bool(_COMMA.fullmatch(cell)) for cell in cells) > max(points, 0.2 * len(cells))
 
 
-def scan(source: Source, found: Layout, **how: Any) -> pl.LazyFrame:
-    """The table of a text, to be read."""
+def scan(source: Source, found: Layout, na: Sequence[str], **how: Any) -> pl.LazyFrame:
+    """The table of a text, to be read; cells of `na` are missing, too."""
     return pl.scan_csv(
         source.path,
         separator=found.delimiter,
         has_header=found.header,
         new_columns=list(found.names),
-        null_values=MISSING,
+        null_values=[*MISSING, *na],
         decimal_comma=found.decimal_comma,
         glob=False,
         **how,

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from mercer.cli import fitting, predicting
-from mercer.cli.speaking import Voice, number, seconds
+from mercer.cli.speaking import Voice, seconds
 from mercer.cli.writing import sink
 from mercer.errors import InvalidInput
 
@@ -35,7 +35,7 @@ def demo(voice: Voice, folder: str) -> None:
     voice.say("2. A model, judged on rows it has not seen", strong=True)
     held = fitting.fit(
         _Part(as_json=voice.as_json, color=voice.color, quiet=voice.quiet), table, "progression", kernel=None,
-        model="auto", task="auto", out=model, report=report, budget=15.0, test_size=0.25, drop=(),
+        model="auto", task="auto", out=model, report=report, budget=30.0, test_size=0.25, drop=(),
         drop_missing_target=False, centers=None, refit=False, seed=0, reading={},
     )  # fmt: skip
     voice.say()
@@ -53,7 +53,7 @@ def demo(voice: Voice, folder: str) -> None:
     voice.say()
     voice.say("4. What it depends on", strong=True)
     strength = _strongest(kept, X)
-    voice.say("   " + ", ".join(f"{column} {number(value, 2)}" for column, value in strength[:5]))
+    voice.say("   " + ", ".join(f"{column} {value:.0%}" for column, value in strength[:5]))
     spent = time.monotonic() - began
     voice.say()
     voice.say(f"Done in {seconds(spent)}. Written:", strong=True)
@@ -73,7 +73,7 @@ class _Part(Voice):
 def _strongest(model: Any, X: pl.DataFrame) -> list[tuple[str, float]]:
     from mercer.cli.explaining import sensitivity
 
-    return sorted(sensitivity(model, X[: min(300, X.height)]).items(), key=lambda item: -item[1])
+    return sensitivity(model, X[: min(300, X.height)])
 
 
 def write_diabetes(path: Path) -> None:

@@ -8,9 +8,10 @@ import numpy as np
 import polars as pl
 
 from mercer.cli.fitting import quieted, readable, say_scores
-from mercer.cli.predicting import facts, loaded
-from mercer.cli.speaking import Voice, brief, count, number
+from mercer.cli.predicting import as_read, facts, loaded
+from mercer.cli.speaking import Voice, brief, count
 from mercer.errors import InvalidInput
+from mercer.report.scores import RELIED, sensitivities
 
 TRIED = 300
 """Rows on which sensitivities are measured."""
@@ -60,6 +61,11 @@ def explain(voice: Voice, path: str, *, data: str | None, top: int, reading: dic
         for line in str(proof).splitlines()[1:]:
             voice.line(f"  {brief(line)}")
     points, strength = influential(inner)
+    X = _sample(voice, points, known, data, as_read(known, reading))
+    ordered: list[tuple[str, float]] = []
+    if X is not None:
+        with voice.progress("sensitivity of the columns"), quieted(voice):
+            ordered = sensitivity(model, X)
     if strength is not None:
         order = np.argsort(-strength)[:top]
         share = float(strength[order].sum() / strength.sum()) if strength.sum() > 0 else 0.0
@@ -68,22 +74,24 @@ def explain(voice: Voice, path: str, *, data: str | None, top: int, reading: dic
             f"Rows that carry the function (largest |coefficient|; {len(order)} of {len(strength):,} are {share:.0%}):"
         )
         rows = [_row(points, int(i)) for i in order]
-        names = list(rows[0])[:6] if rows else []
+        relied = [name for name, _ in ordered if rows and name in rows[0]]
+        names = (relied or list(rows[0] if rows else ()))[:6]
+        places = _places(inner, known, len(strength))
+        carriers: list[dict[str, Any]] = [
+            {"place": places[i] + 1 if places else None, "strength": float(strength[i]), "row": row}
+            for i, row in zip(order, rows)
+        ]
         voice.table(
-            ["|c|", *names], [[float(strength[i]), *[row.get(n) for n in names]] for i, row in zip(order, rows)]
+            ["row"] * bool(places) + ["|c|", *names],
+            [[c["place"]] * bool(places) + [c["strength"], *[c["row"].get(n) for n in names]] for c in carriers],
         )
-        content["influential"] = [{"strength": float(strength[i]), "row": row} for i, row in zip(order, rows)]
-    X = _sample(voice, points, known, data, reading)
+        content["influential"] = carriers
     if X is not None:
-        with voice.progress("sensitivity of the columns"), quieted(voice):
-            found = sensitivity(model, X)
         voice.say()
-        what = "share of labels that change" if hasattr(model, "classes_") else "share of the spread of predictions"
-        voice.say(f"Sensitivity: {what} when a column is shuffled:")
-        ordered = sorted(found.items(), key=lambda item: -item[1])
-        voice.table(["column", "sensitivity"], [[name, value] for name, value in ordered[: max(top, 20)]])
+        voice.say(RELIED)
+        voice.table(["column", "relied on"], [[name, f"{value:.1%}"] for name, value in ordered[: max(top, 20)]])
         if len(ordered) > max(top, 20):
-            voice.say(f"  … and {len(ordered) - max(top, 20)} more below {number(ordered[max(top, 20)][1])}")
+            voice.say(f"  … and {len(ordered) - max(top, 20)} more below {ordered[max(top, 20)][1]:.1%}")
         content["sensitivity"] = dict(ordered)
     voice.document(content)
 
@@ -105,6 +113,15 @@ def influential(model: Any) -> tuple[Any, Any]:
         return None, None
     size = np.linalg.norm(np.atleast_2d(np.asarray(dual)), axis=0)
     return (points, size) if len(size) == _length(points) else (None, None)
+
+
+def _places(model: Any, known: dict[str, Any], n: int) -> list[int]:
+    """The places in the training file of n points of the function, from 0; empty where they are not known."""
+    rows = known.get("places") or []
+    support = [int(i) for i in getattr(model, "support_", ())]
+    if n == len(support) and max(support, default=0) < len(rows):
+        return [rows[i] for i in support]
+    return rows if n == len(rows) else []
 
 
 def _length(points: Any) -> int:
@@ -168,15 +185,6 @@ def _sample(
     return frame
 
 
-def sensitivity(model: Any, X: pl.DataFrame) -> dict[str, float]:
-    """How much predictions change when one column is shuffled: over their spread, or the share of labels."""
-    base = np.asarray(model.predict(X))
-    classes = hasattr(model, "classes_")
-    spread = 1.0 if classes else float(np.std(base)) or 1.0
-    order = np.random.default_rng(0).permutation(X.height)
-    found = {}
-    for name in X.columns:
-        moved = np.asarray(model.predict(X.with_columns(X[name][order].alias(name))))
-        change = float(np.mean(moved != base)) if classes else float(np.sqrt(np.mean((moved - base) ** 2))) / spread
-        found[name] = change
-    return found
+def sensitivity(model: Any, X: pl.DataFrame) -> list[tuple[str, float]]:
+    """How much predictions change when a column is shuffled, the most first."""
+    return sorted(zip(X.columns, sensitivities(model, X).tolist()), key=lambda item: -item[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 import time
@@ -13,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 import mercer as mc
 from mercer.cli import menu
+from mercer.cli.columns import gaps_told
 from mercer.cli.reading import read
 from mercer.cli.speaking import Voice, brief, count, number, seconds, shortened
 from mercer.cli.tables import Problem, problem, split
@@ -60,7 +63,11 @@ def fit(
     train, test = split(asked, 0.2 if test_size is None else test_size, seed, voice, asked=test_size is not None)
     X, y = asked.X[train], asked.y[train]
     held = (asked.X[test], asked.y[test])
-    with voice.progress(f"fitting {count(len(train), 'row')}") as tell, quieted(voice):
+    with (
+        voice.progress(f"fitting {count(len(train), 'row')}") as tell,
+        quieted(voice),
+        gaps_told(asked.X, table.name, asked.places),
+    ):
         wish = menu.Wish(
             model, asked.task, expression if kernel else table_kernel(X, model, asked, voice), given=bool(kernel),
             time=budget, centers=centers, seed=seed, tell=tell,
@@ -74,17 +81,21 @@ def fit(
             tell("fitting once more, on all rows")
             fitted = _refitted(fitted, asked)
     spent = time.monotonic() - began
+    places = asked.places if refit else asked.places[train]
     fitted.table_ = {
         "target": asked.target,
         "task": asked.task,
         "columns": asked.columns,
         "left_out": asked.left_out,
-        "rows": len(asked) if refit or not len(test) else len(train),
+        "rows": len(places),
         "refitted": refit and bool(len(test)),
         "scores": scores,
         "judged": judged,
         "misses": misses,
         "data": Path(data).name if data != "-" else "standard input",
+        "places": places.tolist() if len(places) <= menu.EXACT else [],
+        "na": list(reading.get("na") or ()),
+        "seen": seen(asked.X if refit else X),
     }
     trouble: InvalidInput | None = None
     try:
@@ -94,9 +105,10 @@ def fit(
     if writer is not None and report is not None:
         with voice.progress("writing the report"), quieted(voice):
             writer(
-                judged_model, X, y, report, held_out=held if len(test) else None, rows=test, target=asked.target,
-                command=typed(),
+                judged_model, X, y, report, held_out=held if len(test) else None, rows=asked.places[test],
+                target=asked.target, command=typed(),
             )  # fmt: skip
+    _doubt(voice, fitted, scores)
     _tell_fit(voice, fitted, asked, wish, scores, judged, spent, place, size, report, data)
     if trouble is not None:
         raise trouble
@@ -235,6 +247,39 @@ def residuals(model: Any, y: Any, f: Any) -> dict[str, Any] | None:
     return {"kind": "ratio" if ratio else "difference", "rows": len(y), "values": off.tolist()}
 
 
+CATEGORIES = 1000
+"""Values of a column that a model file remembers, at most."""
+
+
+def seen(X: Any) -> dict[str, list[Any]]:
+    """What the rows held, by column: the least and the largest number, or the words where they repeat."""
+    found = {}
+    for column in X.get_columns() if isinstance(X, pl.DataFrame) else []:
+        values = column.drop_nulls()
+        if column.dtype.is_numeric() and values.len():
+            found[column.name] = [values.min(), values.max()]
+        elif column.dtype == pl.String and values.n_unique() <= min(CATEGORIES, values.len() // 2):
+            found[column.name] = values.unique().sort().to_list()
+    return found
+
+
+def _doubt(voice: Voice, model: Any, scores: list[dict[str, Any]]) -> None:
+    """A note where the model is not what it should be."""
+    if re.match("stopped (by|after)|diverged", str(getattr(getattr(model, "model_", model), "status_", ""))):
+        voice.note(
+            "the last fit stopped before it was exact, so that the model may be much worse than it could be: "
+            "give it more --time, try another --model, or --model ridge with other --centers"
+        )
+    least = ("RMSE", "MAE", "log loss", "Poisson deviance")
+    gains = [(s["guess"] - s["value"]) / (s["guess"] or 1) if s["name"] in least else s["value"] - s["guess"]
+             for s in scores]  # fmt: skip
+    if gains and max(gains) < 0.005:
+        voice.note(
+            "the model is no better than a guess: do not rely on it. Either the columns do not tell the target, or "
+            "another --model may find how"
+        )
+
+
 def _refitted(model: Any, problem: Problem) -> Any:
     from sklearn.base import clone
 
@@ -266,6 +311,34 @@ def _tell_fit(
 ) -> None:  # fmt: skip
     inner = getattr(model, "model_", model)
     status = str(getattr(inner, "status_", ""))
+    if not voice.quiet:
+        _summary(voice, inner, status, asked, wish, scores, judged, spent, place, size, report, data)
+    voice.document(
+        {
+            "command": "fit",
+            "data": data,
+            "rows": len(asked),
+            "columns": asked.columns or asked.X.shape[1],
+            "left_out": asked.left_out,
+            "target": asked.target,
+            "task": asked.task,
+            "model": type(inner).__name__,
+            "kernel": repr(getattr(inner, "kernel_", None) or getattr(inner, "kernel", None)),
+            "status": status,
+            "choices": wish.choices,
+            "scores": scores,
+            "judged_on": judged,
+            "seconds": spent,
+            "out": place,
+            "report": report,
+        }
+    )
+
+
+def _summary(
+    voice: Voice, inner: Any, status: str, asked: Problem, wish: menu.Wish, scores: Any, judged: str, spent: float,
+    place: str | None, size: int, report: str | None, data: str,
+) -> None:  # fmt: skip
     words = {"regression": "numbers", "classification": "classes"}[asked.task]
     voice.say(
         f"{data}: {count(len(asked), 'row')}, {count(asked.X.shape[1], 'column')}, target {asked.target!r} ({words})",
@@ -287,26 +360,6 @@ def _tell_fit(
         voice.say(f"Report in {report}.")
     if place is not None:
         voice.say(f"Next: mercer predict {shlex.quote(place)} NEW.csv, or mercer explain {shlex.quote(place)}")
-    voice.document(
-        {
-            "command": "fit",
-            "data": data,
-            "rows": len(asked),
-            "columns": asked.columns or asked.X.shape[1],
-            "left_out": asked.left_out,
-            "target": asked.target,
-            "task": asked.task,
-            "model": type(inner).__name__,
-            "kernel": repr(getattr(inner, "kernel_", None) or getattr(inner, "kernel", None)),
-            "status": status,
-            "choices": wish.choices,
-            "scores": scores,
-            "judged_on": judged,
-            "seconds": spent,
-            "out": place,
-            "report": report,
-        }
-    )
 
 
 def say_scores(voice: Voice, scores: list[dict[str, Any]], judged: str) -> None:
@@ -374,7 +427,8 @@ def tune(
     found = tuned.tuning_
     tuned.table_ = {
         "target": asked.target, "task": asked.task, "columns": asked.columns, "left_out": asked.left_out,
-        "rows": len(asked), "scores": [], "judged": "", "data": Path(data).name,
+        "rows": len(asked), "scores": [], "judged": "", "data": Path(data).name, "na": list(reading.get("na") or ()),
+        "seen": seen(asked.X), "places": asked.places.tolist() if len(asked) <= menu.EXACT else [],
     }  # fmt: skip
     if out is not None:
         _save(tuned, out)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from mercer.cli.columns import as_fitted
+from mercer.cli.columns import as_fitted, gaps_told, kind_of
 from mercer.cli.fitting import as_facts, quieted, say_scores
 from mercer.cli.reading import Table, batches
-from mercer.cli.speaking import Voice, count, seconds
+from mercer.cli.speaking import Voice, count, number, seconds
 from mercer.cli.tables import complete, named
 from mercer.cli.writing import parts, require_writable, sink
 from mercer.errors import InvalidInput
@@ -68,7 +68,8 @@ def predict(
         voice.note(f"intervals are by the residuals of {known['misses']['rows']:,} rows held out{before}")
     p = getattr(model, "n_features_in_", None)
     to_stdout = out in (None, "-")
-    rows = 0
+    rows, strange = 0, Counter[str]()
+    reading = as_read(known, reading)
     with (
         batches(data, known["columns"], n_features=p, keep=keep, **reading) as (tables, notes),
         voice.progress("predicting") as tell,
@@ -80,19 +81,56 @@ def predict(
                 voice.note(note)
             if keep and not isinstance(table.frame, pl.DataFrame):
                 raise InvalidInput("--keep needs a table", got="a sparse file", advice="Leave it out.")
-            made = predictions(model, _inputs(table), interval, proba)
+            X = _inputs(table)
+            with gaps_told(X, table.name, range(rows, rows + table.rows)):
+                made = predictions(model, X, interval, proba)
+            strange += strangers(X, known)
             target.write(parts(table.frame, made, keep=keep))
             rows += table.rows
             tell(f"{rows:,} rows predicted")
         if not rows:
             raise InvalidInput(f"{data} must have rows", got="none", advice="Add some.")
+        tell_strangers(voice, strange, known)
         target.facts = {"command": "predict", "rows": rows, "seconds": time.monotonic() - began, "notes": voice.notes}
     spent = time.monotonic() - began
     if not to_stdout:
-        voice.say(f"{count(rows, 'row')} predicted in {seconds(spent)}: {out}")
+        if not voice.quiet:
+            voice.say(f"{count(rows, 'row')} predicted in {seconds(spent)}: {out}")
         voice.document(
             {"command": "predict", "model": model_path, "data": data, "rows": rows, "out": out, "seconds": spent}
         )
+
+
+def as_read(known: dict[str, Any], reading: dict[str, Any]) -> dict[str, Any]:
+    """How to read a file for a model: what was missing to its fit is missing again."""
+    return reading | {"na": [*(reading.get("na") or ()), *known.get("na", ())]}
+
+
+def strangers(X: Any, known: dict[str, Any]) -> Counter[str]:
+    """How many rows have what the fit has not seen, by column: other words, or numbers half a range beyond theirs."""
+    found = Counter[str]()
+    for name, values in (known.get("seen") or {}).items() if isinstance(X, pl.DataFrame) else ():
+        if kind_of(known["columns"][name]) == "number":
+            low, high = map(float, values)
+            far = ((X[name].cast(pl.Float64) - (low + high) / 2).abs() > high - low).sum()
+        else:
+            far = (~X[name].cast(pl.String).drop_nulls().is_in(values)).sum()
+        found[name] = int(far or 0)
+    return found
+
+
+def tell_strangers(voice: Voice, found: Counter[str], known: dict[str, Any]) -> None:
+    """Notes on the columns that have most of them."""
+    columns = [name for name, rows in found.most_common() if rows]
+    for name in columns[:STRANGE]:
+        what = "a value that fit has not seen"
+        if kind_of(known["columns"][name]) == "number":
+            low, high = known["seen"][name]
+            what = f"a number far outside those of fit ({number(float(low))} to {number(float(high))})"
+        have = "has" if found[name] == 1 else "have"
+        voice.note(f"column {name!r}: {count(found[name], 'row')} {have} {what}; predictions there are guesses")
+    if columns[STRANGE:]:
+        voice.note(f"and so have {count(len(columns) - STRANGE, 'more column')}")
 
 
 def _require(model: Any, interval: float | None, proba: bool) -> None:
@@ -137,6 +175,8 @@ def predictions(model: Any, X: Any, interval: float | None = None, proba: bool =
     return made
 
 
+STRANGE = 5
+"""Columns that are told to have what fit has not seen, at most."""
 JACKKNIFE = 2000
 """Rows up to which intervals are the model's own: each costs a system of that size, and every query a pass over it."""
 
@@ -197,7 +237,10 @@ def evaluate(
     X: list[Any] = []
     y: list[Any] = []
     with (
-        batches(data, known["columns"], n_features=p, keep=True, apart=name, **reading) as (tables, notes),
+        batches(data, known["columns"], n_features=p, keep=True, apart=name, **as_read(known, reading)) as (
+            tables,
+            notes,
+        ),
         voice.progress(f"reading {data}") as tell,
     ):
         for table in tables:
@@ -211,8 +254,13 @@ def evaluate(
         raise InvalidInput(f"{data} must have rows", got="none", advice="Add some.")
     frame, answers = complete(_stacked(X), pl.concat(y), name, data, voice, drop=drop_missing_target)
     truth = _as_classes(answers, model) if hasattr(model, "classes_") else answers.to_numpy()
-    with voice.progress(f"predicting {count(len(truth), 'row')}"), quieted(voice):
+    with (
+        voice.progress(f"predicting {count(len(truth), 'row')}"),
+        quieted(voice),
+        gaps_told(frame, data, range(len(truth))),
+    ):
         found = judge(model, frame, truth)
+    tell_strangers(voice, strangers(frame, known), known)
     scores, values = as_facts(found.scores), found.answers
     voice.say(f"{model_path} on {data}, target {name!r}", strong=True)
     say_scores(voice, scores, count(len(truth), "row"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -44,6 +44,7 @@ class Table:
     label : the targets that a LIBSVM file has beside its columns.
     layout : of delimited text.
     dates : how dates are written that are not as ISO has it, by column.
+    mixed : why columns of decimals are no numbers, by column.
     inputs, named : the columns that the model takes, and whether it knows their names.
     """
 
@@ -53,6 +54,7 @@ class Table:
     label: Any = None
     layout: delimited.Layout | None = None
     dates: dict[str, str] = field(default_factory=dict)
+    mixed: dict[str, InvalidInput] = field(default_factory=dict)
     inputs: list[str] = field(default_factory=list)
     named: bool = True
 
@@ -66,23 +68,32 @@ class Table:
         return self.layout is not None and self.layout.decimal_comma
 
 
-def read(path: str, *, delimiter: str | None = None, encoding: str | None = None, format: str | None = None) -> Table:
-    """The whole table in a file."""
+def read(
+    path: str,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    format: str | None = None,
+    na: Sequence[str] | None = None,
+) -> Table:
+    """The whole table in a file; cells of a text that are in `na` are missing."""
+    na = na or ()
     with opened(path, encoding=encoding, format=format) as source:
         if source.format == "libsvm":
             return _read_libsvm(source)
-        dates: dict[str, str] = {}
-        layout = delimited.layout(source, delimiter) if source.format == "csv" else None
-        frame = usable(_collected(source, layout), source.name, source.notes)
+        table = Table(None, source.name, source.notes)
+        layout = table.layout = delimited.layout(source, delimiter) if source.format == "csv" else None
+        frame = usable(_collected(source, layout, na), source.name, source.notes)
         if layout is not None:
-            frame, dates = typed(frame, source.notes)
+            frame, table.dates, table.mixed = typed(frame, source.name, source.notes, na, layout.decimal_comma)
         if not frame.height or not frame.width:
             raise InvalidInput(
                 f"{source.name} must have rows",
                 got="a header only" if frame.width else "no columns",
                 advice="Add some.",
             )
-        return Table(frame, source.name, source.notes, layout=layout, dates=dates)
+        table.frame = frame
+        return table
 
 
 @contextmanager
@@ -96,6 +107,7 @@ def batches(
     delimiter: str | None = None,
     encoding: str | None = None,
     format: str | None = None,
+    na: Sequence[str] | None = None,
 ) -> Iterator[tuple[Iterator[Table], list[str]]]:
     """The file piece by piece, each with these columns in these types (and the others too if `keep`), and the notes.
 
@@ -106,15 +118,15 @@ def batches(
         if source.format == "libsvm":
             yield _pieces_libsvm(source, columns, n_features, size), source.notes
         else:
-            yield _pieces(source, columns, n_features, keep, apart, delimiter, size), source.notes
+            yield _pieces(source, columns, n_features, keep, apart, delimiter, na or (), size), source.notes
 
 
 def _pieces(
     source: Source, columns: dict[str, str], n_features: int | None, keep: bool, apart: str | None,
-    delimiter: str | None, size: int,
+    delimiter: str | None, na: Sequence[str], size: int,
 ) -> Iterator[Table]:  # fmt: skip
     layout = delimited.layout(source, delimiter) if source.format == "csv" else None
-    lazy = _scanned(source) if layout is None else delimited.scan(source, layout, infer_schema=False)
+    lazy = _scanned(source) if layout is None else delimited.scan(source, layout, na, infer_schema=False)
     try:
         names, known = list(lazy.collect_schema()), bool(columns)
         columns = columns or {name: "Float64" for name in names if name != apart}
@@ -134,7 +146,7 @@ def _pieces(
                     frame.slice(start, size), source.name, source.notes, layout=layout, inputs=list(columns),
                     named=known,
                 )  # fmt: skip
-                table.frame = as_fitted(table.frame, columns, source.name, done, table.comma)
+                table.frame = as_fitted(table.frame, columns, source.name, done, table.comma, na)
                 done += table.rows
                 yield table
     except pl.exceptions.PolarsError as error:
@@ -179,11 +191,11 @@ def _scanned(source: Source) -> pl.LazyFrame:
         raise unreadable(source, error) from None
 
 
-def _collected(source: Source, layout: delimited.Layout | None) -> pl.DataFrame:
+def _collected(source: Source, layout: delimited.Layout | None, na: Sequence[str]) -> pl.DataFrame:
     try:
         if layout is None:
             return _scanned(source).collect()
-        return delimited.scan(source, layout, infer_schema_length=None).collect()
+        return delimited.scan(source, layout, na, infer_schema_length=None).collect()
     except pl.exceptions.NoDataError:
         raise InvalidInput(f"{source.name} must have rows", got="a header only", advice="Add some.") from None
     except pl.exceptions.PolarsError as error:

@@ -144,7 +144,10 @@ def _found(path: str) -> Path:
     if not file.exists():
         near: list[str] = []
         with suppress(OSError):
-            near = get_close_matches(file.name, os.listdir(file.parent), 1, 0.6)
+            stem, _, ending = file.name.partition(".")
+            others = sorted(os.listdir(file.parent), key=lambda name: name.endswith(ending))
+            there = {name.partition(".")[0]: name for name in others}  # of several the last, which ends alike
+            near = [there[name] for name in get_close_matches(stem, there, 1, 0.7)]
         advice = f"Did you mean {file.parent / near[0]}?" if near else "Check the path; - is standard input."
         raise InvalidInput(f"{path} must be a file", got="nothing of that name", advice=advice)
     return file

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
@@ -32,6 +32,7 @@ class Problem:
     target, task : the name of the target; "regression" or "classification".
     columns : the type of every column by its name; empty for a sparse matrix.
     left_out : columns that are not used, and why.
+    places : of the rows in the file, from 0.
     """
 
     X: Any
@@ -40,6 +41,7 @@ class Problem:
     task: str
     columns: dict[str, str]
     left_out: dict[str, str]
+    places: Array = field(default_factory=lambda: np.arange(0))
 
     def __len__(self) -> int:
         return len(self.y)
@@ -58,6 +60,9 @@ def problem(
     for note in table.notes:
         voice.note(note)
     frame, y, name = _apart(table, target)
+    if name in table.mixed:
+        raise table.mixed[name]
+    places = np.flatnonzero(y.is_not_null().to_numpy())
     frame, y = complete(frame, y, name, table.name, voice, drop=drop_missing_target)
     if table.rows < 2 or len(y) < 2:
         raise InvalidInput(
@@ -69,8 +74,11 @@ def problem(
     left_out: dict[str, str] = {}
     if isinstance(frame, pl.DataFrame):
         frame = _columns(frame, drop, left_out, voice, table.name, name)
+        for column in frame.columns:
+            if column in table.mixed:
+                raise table.mixed[column]
         require_finite(frame, table.name)
-    return Problem(frame, values, name, task, _dtypes(frame, table.dates), left_out)
+    return Problem(frame, values, name, task, _dtypes(frame, table.dates), left_out, places)
 
 
 def _dtypes(frame: Any, dates: dict[str, str]) -> dict[str, str]:
@@ -115,7 +123,7 @@ def named(target: str, names: list[str], file: str, *, text: bool) -> str:
     if target in places:
         return places[target]
     lower = {column.lower(): column for column in names}
-    near = [lower[m] for m in get_close_matches(target.lower(), list(lower), 1, 0.5)]
+    near = [lower[m] for m in get_close_matches(target.lower(), list(lower), 1, 0.65)]
     advice = f"Did you mean {near[0]!r}?" if near else "Name one of them."
     raise InvalidInput(
         f"{file} must have the target {target!r}",
@@ -225,7 +233,7 @@ def dropped(frame: pl.DataFrame, drop: tuple[str, ...], file: str) -> pl.DataFra
     """A table without some of its columns."""
     for name in drop:
         if name not in frame.columns:
-            near = get_close_matches(name, frame.columns, 1, 0.6)
+            near = get_close_matches(name, frame.columns, 1, 0.65)
             raise InvalidInput(
                 f"{file} must have the column {name!r} to drop it",
                 got=f"columns {shown_names(frame.columns)}",

@@ -503,7 +503,7 @@ def race(
     why = f"the least leave-one-out error{'' if least else ' for its number of widths'}, {best.error / variance:.3g} of"
     why += f" the variance; {_in_words(best, problem)}"
     if best.error >= NOTHING * variance:
-        why += f". On these {best.rows:,} rows no kernel is better than the mean: columns say little, or rows are too few"
+        why += f". On these {best.rows:,} rows no kernel is better than the mean: columns say little, or rows are few"
     if clock.over(0.3):
         why += ". The time was too short to look further"
     record.add("Kernel", best.label, why, "leave-one-out error as a share of the variance", record.leaderboard, began)
