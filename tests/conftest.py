@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -11,6 +12,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+# A shell starts what runs in its background with interrupts ignored; tests of interrupts need them.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples every time, so that a green run stays green; HYPOTHESIS_PROFILE=explore looks for new ones.
 settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
