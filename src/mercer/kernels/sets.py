@@ -5,7 +5,7 @@ A set is its indicator vector over all elements; |A ∩ B| is the inner product 
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Callable, Set
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -44,13 +44,7 @@ class Intersection(Kernel):
         return [_as_set(A, i) for i, A in enumerate(_objects(X))]
 
     def align(self, x: Any, z: Any) -> tuple[Any, Any]:
-        vocabulary: dict[Any, int] = {}
-        left = _incidence(x, vocabulary)
-        right = left if x is z else _incidence(z, vocabulary)
-        width = max(len(vocabulary), 1)
-        left.resize((len(x), width))
-        right.resize((len(z), width))
-        return left, right
+        return aligned(x, z, _incidence)
 
     def tile(self, block: Block, out: Array) -> None:
         product(*block.encoded(self), out)
@@ -102,6 +96,17 @@ def _as_set(A: Any, position: int) -> frozenset[Any]:
         raise InvalidInput(
             "Elements of a set must be hashable", got=f"{error} at position {position}", advice="Use tuples."
         ) from None
+
+
+def aligned(x: Any, z: Any, matrix: Callable[[Any, dict[Any, int]], sp.csr_array]) -> tuple[Any, Any]:
+    """Both sides as sparse matrices over one vocabulary, which `matrix` goes on writing."""
+    vocabulary: dict[Any, int] = {}
+    left = matrix(x, vocabulary)
+    right = left if x is z else matrix(z, vocabulary)
+    width = max(len(vocabulary), 1)
+    left.resize((len(x), width))
+    right.resize((len(z), width))
+    return left, right
 
 
 def _incidence(sets: list[frozenset[Any]], vocabulary: dict[Any, int]) -> sp.csr_array:

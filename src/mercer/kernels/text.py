@@ -15,6 +15,7 @@ from mercer.kernels.block import Block, product
 from mercer.kernels.missing import is_missing
 from mercer.kernels.points import Array, Points, is_frame
 from mercer.kernels.proof import Axiom, Proof
+from mercer.kernels.sets import aligned
 
 if TYPE_CHECKING:
     from mercer.kernels.interval import Interval
@@ -71,13 +72,7 @@ class NGrams(Kernel):
         return Counter(text[i : i + n] for n in lengths for i in range(len(text) - n + 1))
 
     def align(self, x: Any, z: Any) -> tuple[Any, Any]:
-        vocabulary: dict[str, int] = {}
-        left = _matrix(x, vocabulary)
-        right = left if x is z else _matrix(z, vocabulary)
-        width = max(len(vocabulary), 1)
-        left.resize((len(x), width))
-        right.resize((len(z), width))
-        return left, right
+        return aligned(x, z, _matrix)
 
     def tile(self, block: Block, out: Array) -> None:
         product(*block.encoded(self), out)
