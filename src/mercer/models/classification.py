@@ -16,7 +16,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.metaestimators import available_if
@@ -29,6 +28,7 @@ from mercer.kernels.custom import Precomputed
 from mercer.kernels.points import Points
 from mercer.memory import budget as memory_budget
 from mercer.models.base import Matrix, _columns, resolve_kernel, shortened, shown, training_points, weights
+from mercer.models.callbacks import with_callbacks
 from mercer.models.labels import class_weights, labels
 from mercer.models.margins import MarginReport, Sides
 from mercer.models.parts import (

@@ -11,7 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 from scipy import special
 from sklearn.base import RegressorMixin
-from sklearn.callback import with_callbacks
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,6 +19,7 @@ from mercer.kernels import tiling
 from mercer.kernels.points import Points
 from mercer.models import glm_intervals as intervals
 from mercer.models.base import Matrix, targets, training_points, weights
+from mercer.models.callbacks import with_callbacks
 from mercer.models.glm_summary import Summary
 from mercer.models.predictor import FeaturePredictor, KernelPredictor, Predictor
 from mercer.models.progress import watched

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
-from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.models.base import Matrix, training_points
+from mercer.models.callbacks import with_callbacks
 from mercer.models.labels import Labelled
 from mercer.models.predictor import FeaturePredictor, KernelPredictor, Predictor
 from mercer.models.progress import watched

@@ -8,11 +8,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
-from sklearn.callback import with_callbacks
 
 from mercer import gram
 from mercer.gram import Gram
 from mercer.models.base import Matrix, _columns, resolve_kernel, training_points, weights
+from mercer.models.callbacks import with_callbacks
 from mercer.models.margins import at_bound, duality_gap
 from mercer.models.progress import watched
 from mercer.models.support import (

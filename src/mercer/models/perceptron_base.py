@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,6 +17,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels.points import Points
 from mercer.kernels.tiling import spans
 from mercer.models.base import KernelEstimator, Matrix, _columns, shortened, shown, training_points
+from mercer.models.callbacks import CallbackSupportMixin, with_callbacks
 from mercer.models.labels import Labelled, labels
 from mercer.models.support import refitted
 from mercer.rkhs.expansion import Expansion

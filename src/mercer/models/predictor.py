@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -29,6 +28,7 @@ from mercer.kernels.points import Points
 from mercer.memory import budget as memory_budget
 from mercer.memory import show_bytes
 from mercer.models.base import KernelEstimator, Matrix, _columns, penalties, resolve_kernel, shown
+from mercer.models.callbacks import CallbackSupportMixin
 from mercer.models.progress import Listeners
 from mercer.models.ridge import Design
 from mercer.models.support import outside

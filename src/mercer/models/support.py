@@ -16,7 +16,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
-from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,6 +26,7 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.custom import Precomputed
 from mercer.kernels.points import Points
 from mercer.models.base import KernelEstimator, Matrix, shortened, shown
+from mercer.models.callbacks import CallbackSupportMixin
 from mercer.models.progress import Listeners
 from mercer.problems.box import BoxProblem
 from mercer.rkhs.expansion import Expansion

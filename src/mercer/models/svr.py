@@ -16,13 +16,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin, clone
-from sklearn.callback import with_callbacks
 from sklearn.metrics import d2_pinball_score
 
 from mercer import gram
 from mercer.errors import InvalidInput
 from mercer.gram import Gram
 from mercer.models.base import Matrix, Rows, shortened
+from mercer.models.callbacks import with_callbacks
 from mercer.models.margins import at_bound, duality_gap
 from mercer.models.progress import watched
 from mercer.models.support import (
