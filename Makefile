@@ -3,13 +3,17 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo test check bench format clean
+.PHONY: demo test test-versions check bench format clean
 
 demo: .venv/.demo
 	$(BIN)/mercer demo
 
 test: check
 	$(BIN)/python -m pytest -n 2 -q
+
+# Other Pythons and other releases of the dependencies, each from a built wheel, where they can be had.
+test-versions:
+	$(PYTHON) tests/versions.py
 
 check: .venv/.dev
 	$(BIN)/ruff check .

@@ -65,3 +65,20 @@ def test_dir_and_unknown_names():
     assert set(mc.__all__) <= set(dir(mc))
     with pytest.raises(AttributeError, match="nonsense"):
         mc.nonsense  # noqa: B018
+
+
+def test_without_callbacks_in_scikit_learn_models_fit_and_say_so():
+    code = (
+        "import sys; sys.modules['sklearn.callback'] = None\n"
+        "import numpy as np, mercer as mc\n"
+        "X = np.linspace(0, 1, 20)[:, None]\n"
+        "print(mc.SVC(mc.Gaussian(0.2)).fit(X, X[:, 0] > 0.5).score(X, X[:, 0] > 0.5))\n"
+        "print(mc.LogisticRegression(alpha=1.0).fit(X, X[:, 0] > 0.5).score(X, X[:, 0] > 0.5))\n"
+        "try:\n"
+        "    mc.SVC().set_callbacks(mc.SolverProgress())\n"
+        "except mc.InvalidInput as error:\n"
+        "    print(error)\n"
+    )
+    first, second, words = run(code).splitlines()
+    assert (float(first), float(second)) == (1.0, 1.0)
+    assert "callbacks need scikit-learn 1.9 or newer, got scikit-learn" in words

@@ -606,6 +606,7 @@ class Recorder:
 
 
 def test_callbacks_are_told_of_every_chunk_and_may_stop(monkeypatch):
+    pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from release 1.9 on")
     X, y = data(100)
     monkeypatch.setattr(solver.OnlinePerceptron, "chunk", 30)
     told = Recorder()

@@ -9,7 +9,6 @@ import threading
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.callback import ProgressBar, ScoringMonitor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
@@ -18,6 +17,9 @@ from mercer.models import progress as module
 from mercer.models import support
 from mercer.models.progress import STEPS, SolverProgress, share_done
 from mercer.solvers import smo
+
+callback = pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from release 1.9 on")
+ProgressBar, ScoringMonitor = callback.ProgressBar, callback.ScoringMonitor
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(150, 3))
