@@ -9,10 +9,10 @@ from mercer.errors import InvalidInput
 __all__ = ["CallbackSupportMixin", "with_callbacks"]
 
 if TYPE_CHECKING:
-    from mercer.models.callbacks import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
 else:
     try:
-        from mercer.models.callbacks import CallbackSupportMixin, with_callbacks
+        from sklearn.callback import CallbackSupportMixin, with_callbacks
     except ImportError:
 
         class CallbackSupportMixin:
