@@ -11,8 +11,8 @@ exact: kernel logistic regression on 5000 points beside one Cholesky factorisati
 nystrom: 50 000 points on centres beside scikit-learn's Nystroem + LogisticRegression at several numbers of components:
 the log-loss of rows that were held out, against the seconds it took.
 
-Every figure is the minimum of several runs; a round runs every peer once, so that a slow minute of the machine meets
-all of them.
+Each time is the shortest of several runs (slow competitors get fewer, at least one); a round runs every peer once, so
+that a slow minute of the machine meets all of them.
 """
 
 from __future__ import annotations

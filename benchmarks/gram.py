@@ -8,11 +8,11 @@
 Three tables, in Markdown. *Dense*: K = exp(-|x - z|^2 / 2 sigma^2) of n = 10 000 points, allocation included.
 *Product*: K @ v with n = 100 000, K not stored. *First call*: compilation, on an empty and on a filled cache.
 
-Every figure is the minimum of several runs; a round runs every peer once, so that a slow minute of the machine meets
-all of them. Errors are the largest absolute difference from float64 differences of coordinates on 200 rows, of K itself
-or of K @ v relative to its largest entry. Memory is the peak of a fresh process that does one call, above what
-that process held with its data and libraries loaded. KeOps is measured on fewer points and scaled by the number of
-pairs: such a row says "extrapolated". Targets are judged at full size only.
+Each time is the shortest of several runs (slow competitors get fewer, at least one); a round runs every peer once, so
+that a slow minute of the machine meets all of them. Errors are the largest absolute difference from float64 differences
+of coordinates on 200 rows, of K itself or of K @ v relative to its largest entry. Memory is the peak of a fresh process
+that does one call, above what that process held with its data and libraries loaded. KeOps is measured on fewer points
+and scaled by the number of pairs: such a row says "extrapolated". Targets are judged at full size only.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@
 One table for each problem, in Markdown. All fit the same Gaussian kernel, Mercer with its defaults, scikit-learn with
 each of its solvers: "dense" (what "auto" takes from 10 components on), "arpack", and "randomized" with its own number
 of power iterations and with 30. "error" is the largest relative difference of an eigenvalue from those of ARPACK, which
-iterates to rounding; peers whose error is above 1e-8 are shown, but not raced against. Every figure is the minimum of
-several runs, and a round runs everyone once. The last tables are matrices beyond memory, and pre-images: noisy digits,
-the mean squared distance from the clean ones before and after.
+iterates to rounding; peers whose error is above 1e-8 are shown, but not raced against. Each time is the shortest of
+several runs (slow competitors get fewer, at least one), and a round runs everyone once. The last tables are matrices
+beyond memory, and pre-images: noisy digits, the mean squared distance from the clean ones before and after.
 """
 
 from __future__ import annotations

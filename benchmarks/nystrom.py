@@ -5,10 +5,10 @@
     python benchmarks/nystrom.py --large    # n = 1 000 000, m = 1 000: the peer takes 8 GB and runs in its own process
 
 Tables in Markdown. Points are float32, d = 20, normal; the target is a sum of waves and products of coordinates with
-noise, and R² is taken on 10 000 other points. Every figure is the minimum of several fits of the whole model (centres,
-kernel, solution); a round runs every peer once, so that a slow minute of the machine meets all of them. Memory is the
-peak of a fresh process that does one fit, above what that process held with its data and libraries loaded. Targets
-are judged at full size only.
+noise, and R² is taken on 10 000 other points. Each time is the shortest of several fits (slow competitors get fewer, at
+least one) of the whole model (centres, kernel, solution); a round runs every peer once, so that a slow minute of the
+machine meets all of them. Memory is the peak of a fresh process that does one fit, above what that process held with
+its data and libraries loaded. Targets are judged at full size only.
 """
 
 from __future__ import annotations

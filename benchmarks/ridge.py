@@ -7,10 +7,10 @@
 One table for each n and alpha, in Markdown: the whole fit of c = (K + alpha I)^-1 y with a Gaussian kernel on n normal
 points in 20 dimensions, sigma = sqrt(20), Gram matrix included, float64.
 
-Every figure is the minimum of several runs; a round runs every peer once, so that a slow minute of the machine meets
-all of them. The residual is |y - (K + alpha I) c| / |y| with K by differences of coordinates, on 300 rows.
-Memory is the peak of a fresh process that does one fit, above what that process held with its data and libraries
-loaded, in sizes of the float64 n x n matrix. Targets are judged at full size only.
+Each time is the shortest of several runs (slow competitors get fewer, at least one); a round runs every peer once, so
+that a slow minute of the machine meets all of them. The residual is |y - (K + alpha I) c| / |y| with K by differences
+of coordinates, on 300 rows. Memory is the peak of a fresh process that does one fit, above what that process held with
+its data and libraries loaded, in sizes of the float64 n x n matrix. Targets are judged at full size only.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@
     python benchmarks/smoothing.py --only density
 
 Peers are statsmodels' KernelReg, scikit-learn's KernelDensity, SciPy's gaussian_kde, KDEpy's FFTKDE, and brute force in
-NumPy. Every figure is the minimum of several runs, and a round runs everyone once. Where a peer would take hours it is
-run on a part and extrapolated; the table says so. Errors are relative to sums in float64 without any shortcut, at
-queries that are drawn from all.
+NumPy. Each time is the shortest of several runs (slow competitors get fewer, at least one), and a round runs everyone
+once. Where a peer would take hours it is run on a part and extrapolated; the table says so. Errors are relative to sums
+in float64 without any shortcut, at queries that are drawn from all.
 """
 
 from __future__ import annotations

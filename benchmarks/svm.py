@@ -12,9 +12,10 @@ only the training is timed, on data that is already in its own form), and scikit
 the same data in float32.
 
 DIR holds letter.csv.gz (the letter first), shuttle.parquet and mnist_5k.parquet (the class last); the first rows are
-for training. Every figure is the minimum of several runs; a round runs every peer once, so that a slow minute of the
-machine meets all of them. The dual objective is computed in the same way for everyone, from coefficients and float64
-kernel values, and summed over the pairs of classes; the largest difference of two is to be below a thousandth.
+for training. Each time is the shortest of several runs (slow competitors get fewer, at least one); a round runs every
+peer once, so that a slow minute of the machine meets all of them. The dual objective is computed in the same way for
+everyone, from coefficients and float64 kernel values, and summed over the pairs of classes; the largest difference of
+two is to be below a thousandth.
 """
 
 from __future__ import annotations

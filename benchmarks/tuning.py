@@ -9,9 +9,9 @@ folds; Mercer compares the same candidates by the same folds, and searches by gr
 exact leave-one-out error. *Evidence*: scikit-learn's GaussianProcessRegressor and Mercer's, from the same start, judged
 by the log evidence they reach.
 
-Every figure is the minimum of several runs of the whole `fit`; a round runs every competitor once, so that a slow
-minute of the machine meets all of them. Targets are judged at full size only. Rows of peers that
-are not installed (himalaya, GPyTorch) are left out.
+Each time is the shortest of several runs (slow competitors get fewer, at least one) of the whole `fit`; a round runs
+every competitor once, so that a slow minute of the machine meets all of them. Targets are judged at full size only.
+Rows of peers that are not installed (himalaya, GPyTorch) are left out.
 """
 
 from __future__ import annotations

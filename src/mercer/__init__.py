@@ -1,7 +1,7 @@
 """Mercer: kernel methods with proofs.
 
 A kernel says what *similar* means. Everything else (the Gram matrix, the dual problem, the solver, the fitted
-function) is the same for vectors, sets, strings, graphs and tables.
+function) is the same for vectors, categories, sets, texts and mixed tables.
 
 Every public name is on this page. Names load when they are first used, so that `import mercer` costs nothing.
 """

@@ -181,7 +181,7 @@ def predict(
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", metavar=FLAG, help="Write the columns of the input, too.")] = False,
 ) -> None:
-    """Predict the rows of a file of any length, batch by batch."""
+    """Predict the rows of a file, batch by batch."""
     from mercer.cli import predicting
 
     predicting.predict(voice, model, data, interval=interval, proba=proba, out=out, keep=keep, reading=reading)

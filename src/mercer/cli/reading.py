@@ -1,7 +1,7 @@
 """From a file to a table, with every decision told.
 
 Two ways lead there. `read` takes the whole file, and finds the types of its columns: for fitting. `batches` takes a
-file of any length piece by piece, with the types of the columns known from the model: for predicting.
+file piece by piece, with the types of the columns known from the model: for predicting.
 """
 
 from __future__ import annotations
