@@ -298,7 +298,7 @@ def test_evaluate(folder, model, classifier, capsys):
     assert answer["target"] == "price", "the model remembers its target"
     assert scores["R²"]["value"] > 0.8
     low, high = scores["RMSE"]["interval"]
-    assert low < scores["RMSE"]["value"] < high < scores["RMSE"]["guess"]
+    assert low < scores["RMSE"]["value"] < high < scores["RMSE"]["baseline"]
     code, out, _ = told(capsys, "evaluate", classifier, folder / "new.csv", "--json")
     answer = json.loads(out)
     assert sum(sum(row.values()) for row in answer["confusion"].values()) == 40
@@ -343,7 +343,7 @@ def test_regressions(folder, capsys, name):
     assert code == 0, err
     answer = json.loads(out)
     score = next(s for s in answer["scores"] if s["name"] == "RMSE")
-    assert score["value"] < score["guess"], "better than the mean"
+    assert score["value"] < score["baseline"], "better than the mean"
 
 
 @pytest.mark.parametrize("name", ["auto", "ridge", "svm", "nw", "neighbors"])
@@ -366,7 +366,7 @@ def test_classifications_of_a_mixed_table(folder, capsys, name):
     )
     assert code == 0, err
     score = next(s for s in json.loads(out)["scores"] if s["name"] == "accuracy")
-    assert score["value"] > score["guess"]
+    assert score["value"] > score["baseline"]
 
 
 def test_tune_gains(folder, capsys):
@@ -769,11 +769,11 @@ def test_a_model_that_is_no_better_than_a_guess_is_told(folder, capsys):
     pl.DataFrame({"x": rng.normal(size=100), "y": rng.normal(size=100)}).write_csv(data)
     arguments = ["-m", "ridge", "-k", "Gaussian(0.01)", "-o", "none"]
     _, _, err = told(capsys, "fit", data, "-t", "y", *arguments)
-    assert "no better than a guess" in err
+    assert "no better than the baseline" in err
     _, _, err = told(
         capsys, "fit", folder / "houses.csv", "-t", "price", "--drop", "large", *arguments[:2], "-o", "none"
     )
-    assert "guess" not in err
+    assert "baseline" not in err
     for status, notes in (("stopped after 17 iterations above the tolerance 0.001", 1), ("converged: gap 1e-4", 0)):
         voice = Voice(quiet=True)
         _doubt(voice, SimpleNamespace(model_=SimpleNamespace(status_=status)), [])
@@ -971,3 +971,91 @@ def test_demo(tmp_path, capsys):
     for what in ("table", "model", "report", "predictions"):
         assert Path(answer[what]).stat().st_size > 1000, what
     assert answer["seconds"] < 60
+
+
+# -- what a command must not do ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["fit", "t.csv", "--target", "price", "--out", "t.csv"],
+        ["fit", "t.csv", "--target", "price", "--report", "t.csv"],
+        ["fit", "t.csv", "--target", "price", "--out", "link.mercer"],
+        ["fit", "t.csv", "--target", "price", "--out", "m.mercer", "--report", "./m.mercer"],
+        ["tune", "t.csv", "--target", "price", "--out", "sub/../t.csv"],
+        ["predict", "m.mercer", "t.csv", "--out", "t.csv"],
+        ["predict", "m.mercer", "t.csv", "--out", "m.mercer"],
+    ],
+    ids=lambda arguments: " ".join(arguments),
+)
+def test_no_command_writes_over_its_input(tmp_path, monkeypatch, capsys, arguments):
+    monkeypatch.chdir(tmp_path)
+    houses(30).write_csv("t.csv")
+    Path("sub").mkdir()
+    os.link("t.csv", "link.mercer")
+    Path("m.mercer").write_bytes(b"kept")
+    table = Path("t.csv").read_bytes()
+    assert run(arguments) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "must be a file of its own" in said.err
+    assert Path("t.csv").read_bytes() == table
+    assert Path("m.mercer").read_bytes() == b"kept"
+
+
+def test_a_report_without_rows_held_out_is_of_the_fitted_rows(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    houses(60).write_csv("t.csv")
+    assert run(["fit", "t.csv", "--target", "price", "--drop", "large", "--test-size", "0", "--report", "r.html",
+                "--model", "ridge"]) == 0  # fmt: skip
+    assert "Report in r.html" in capsys.readouterr().out
+    assert "These rows were also fitted" in Path("r.html").read_text()
+
+
+def test_the_baseline_is_that_of_the_training_rows(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    train, new = houses(60), houses(30, seed=1).with_columns(pl.col("price") + 10)
+    train.write_csv("t.csv")
+    new.write_csv("new.csv")
+    assert run(["fit", "t.csv", "-t", "price", "--drop", "large", "--test-size", "0", "-m", "ridge", "-q"]) == 0
+    assert run(["evaluate", "t.mercer", "new.csv", "--json"]) == 0
+    scores = {score["name"]: score for score in json.loads(capsys.readouterr().out)["scores"]}
+    off = new["price"].to_numpy() - train["price"].mean()
+    spread = new["price"].to_numpy() - new["price"].mean()
+    assert scores["RMSE"]["baseline"] == pytest.approx(np.sqrt(np.mean(off**2)))
+    assert scores["R²"]["baseline"] == pytest.approx(1 - (off**2).sum() / (spread**2).sum())
+    middle = np.median(train["price"].to_numpy())
+    assert scores["MAE"]["baseline"] == pytest.approx(np.abs(new["price"].to_numpy() - middle).mean())
+
+    assert run(["fit", "t.csv", "-t", "large", "--drop", "price", "--test-size", "0", "-m", "logistic", "-q"]) == 0
+    assert run(["evaluate", "t.mercer", "new.csv", "--json"]) == 0
+    scores = {score["name"]: score for score in json.loads(capsys.readouterr().out)["scores"]}
+    commonest = "yes" if (train["large"] == "yes").mean() > 0.5 else "no"
+    assert scores["accuracy"]["baseline"] == pytest.approx((new["large"] == commonest).mean())
+
+
+@pytest.mark.parametrize(
+    ("blocked", "arguments", "words"),
+    [
+        (["typer"], ["--help"], "needs typer, which this installation does not have"),
+        (["typer", "rich", "polars"], ["fit", "t.csv"], "needs typer and rich and polars"),
+        (["polars"], ["fit", "t.csv", "--target", "price"], "needs polars"),
+        (["matplotlib"], ["fit", "t.csv", "--target", "price", "--report", "r.html"], "--report needs matplotlib"),
+        (["matplotlib"], ["demo"], "mercer demo needs matplotlib"),
+    ],
+    ids=["no typer", "nothing", "no polars", "report without matplotlib", "demo without matplotlib"],
+)
+def test_without_the_extra_packages_a_command_says_what_to_install(tmp_path, blocked, arguments, words):
+    houses(30).write_csv(tmp_path / "t.csv")
+    hide = (
+        f"import sys; sys.modules.update(dict.fromkeys({blocked!r})); from mercer.cli import main; main({arguments!r})"
+    )
+    done = subprocess.run([sys.executable, "-c", hide], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("mercer: ")
+    assert done.stderr.count("\n") == 1
+    assert words in done.stderr
+    assert 'pip install "mercer[' in done.stderr
+    assert done.stdout == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]

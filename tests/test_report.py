@@ -15,7 +15,7 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss, r
 import mercer as mc
 from mercer.models.auto_model import Choices, Decision
 from mercer.report import frames
-from mercer.report.scores import judge, sensitivities
+from mercer.report.scores import Baseline, judge, sensitivities
 from mercer.report.source import source
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
@@ -235,12 +235,12 @@ def test_judgement_knows_a_guess_and_its_interval():
     X = rng.normal(size=(200, 1))
     y = X[:, 0] + rng.normal(size=200)
     model = mc.Ridge(alpha=1.0).fit(X[:100], y[:100])
-    r2, rmse, mae = judge(model, X[100:], y[100:], y[:100]).scores
+    r2, rmse, mae = judge(model, X[100:], y[100:], Baseline.of(y[:100])).scores
     assert r2.low < r2.value < r2.high
     assert r2.value == pytest.approx(r2_score(y[100:], model.predict(X[100:])))
-    assert rmse.guess == pytest.approx(np.sqrt(np.mean((y[100:] - y[:100].mean()) ** 2)))
-    assert mae.guess == pytest.approx(np.mean(np.abs(y[100:] - np.median(y[:100]))))
-    elsewhere = judge(model, X[100:], y[100:], y[:100], answers=y[100:] + 1.0)
+    assert rmse.baseline == pytest.approx(np.sqrt(np.mean((y[100:] - y[:100].mean()) ** 2)))
+    assert mae.baseline == pytest.approx(np.mean(np.abs(y[100:] - np.median(y[:100]))))
+    elsewhere = judge(model, X[100:], y[100:], Baseline.of(y[:100]), answers=y[100:] + 1.0)
     assert [s.value for s in elsewhere.scores[1:]] == pytest.approx([1.0, 1.0])
 
 
@@ -251,12 +251,12 @@ def test_scores_of_classes_are_scikit_learns():
     model = mc.KernelLogisticRegression(mc.Gaussian(1.0), alpha=0.1).fit(X[:80], y[:80])
     Z, z = X[80:], y[80:]
     P, said = model.predict_proba(Z), model.predict(Z)
-    found = {s.name: s for s in judge(model, Z, z, y[:80]).scores}
+    found = {s.name: s for s in judge(model, Z, z, Baseline.of(y[:80], classes=True)).scores}
     assert found["accuracy"].value == accuracy_score(z, said)
     assert found["balanced accuracy"].value == pytest.approx(balanced_accuracy_score(z, said))
     assert found["log loss"].value == pytest.approx(log_loss(z, P, labels=model.classes_))
     assert found["area under ROC"].value == pytest.approx(roc_auc_score(z == "b", P[:, 1]))
-    assert found["log loss"].guess == pytest.approx(
+    assert found["log loss"].baseline == pytest.approx(
         log_loss(z, np.tile([np.mean(y[:80] == "a"), np.mean(y[:80] == "b")], (70, 1)), labels=["a", "b"])
     )
     assert all(s.low < s.value < s.high for s in found.values())

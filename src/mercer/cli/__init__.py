@@ -10,6 +10,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from importlib.util import find_spec
+
+NEEDED = ("typer", "rich", "polars")
+"""Packages of the `cli` extra, which every command needs."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -18,6 +22,14 @@ def main(arguments: list[str] | None = None) -> None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     if sys.stdout is None:
         print("mercer: standard output must be open, got a closed one. Send it to a file: > out.txt", file=sys.stderr)
+        sys.exit(2)
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        print(
+            f"mercer: the command line needs {' and '.join(missing)}, which this installation does not have. "
+            'Install the extra packages with: pip install "mercer[cli,plot]"',
+            file=sys.stderr,
+        )
         sys.exit(2)
     for ended in ("SIGTERM", "SIGHUP"):  # leave by the way that cleans up
         if hasattr(signal, ended):

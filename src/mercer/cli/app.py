@@ -346,8 +346,6 @@ def _ending(error: BaseException) -> tuple[int, str]:
     ):  # fmt: skip
         where = error.filename or "The output"
         return 2, f"{where} could not be written: {error.strerror}. Choose another place, or make room."
-    if isinstance(error, ImportError) and error.name in ("polars", "rich", "matplotlib"):
-        return 2, f'{error.name} is not installed: pip install "mercer[cli,plot]"'
     text = str(error) or "no message"
     return 1, f"failed: {type(error).__name__}: {text[:300]}. MERCER_DEBUG=1 shows where; please report it."
 

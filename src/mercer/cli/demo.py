@@ -18,6 +18,7 @@ from mercer.errors import InvalidInput
 def demo(voice: Voice, folder: str) -> None:
     """Diabetes: how far the disease went in a year, from ten measurements of 442 patients (Efron et al. 2004)."""
     began = time.monotonic()
+    fitting.require_plots("mercer demo")
     place = Path(folder)
     try:
         place.mkdir(parents=True, exist_ok=True)

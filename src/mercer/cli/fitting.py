@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,10 @@ from mercer.cli.columns import gaps_told
 from mercer.cli.reading import read
 from mercer.cli.speaking import Voice, brief, count, number, seconds, shortened
 from mercer.cli.tables import Problem, problem, split
-from mercer.cli.writing import require_writable
+from mercer.cli.writing import require_outputs
 from mercer.errors import InvalidInput
 from mercer.memory import show_bytes
-from mercer.report.scores import Score, judge
+from mercer.report.scores import Baseline, Score, judge
 
 
 def fit(
@@ -53,10 +54,9 @@ def fit(
         raise InvalidInput("--time must be a number of seconds > 0", got=f"{budget:g}", advice="Such as 60.")
     expression = parsed(kernel)
     place = _place(data, out)
-    for path in (place, report):
-        if path is not None:
-            require_writable(path)
-    writer = report_writer() if report is not None else None
+    require_outputs({"--out": place, "--report": report}, inputs=(data,))
+    if report is not None:
+        require_plots("--report")
     with voice.progress(f"reading {data}"):
         table = read(data, **reading)
     asked = problem(table, target, voice, drop=drop, task=task, drop_missing_target=drop_missing_target)
@@ -96,17 +96,20 @@ def fit(
         "places": places.tolist() if len(places) <= menu.EXACT else [],
         "na": list(reading.get("na") or ()),
         "seen": seen(asked.X if refit else X),
+        "baseline": asdict(Baseline.of(asked.y if refit else y, classes=asked.task == "classification")),
     }
     trouble: InvalidInput | None = None
     try:
         size = _save(fitted, place) if place is not None else 0
     except InvalidInput as error:  # what was found is told all the same
         trouble, place, size = error, None, 0
-    if writer is not None and report is not None:
+    if report is not None:
+        from mercer.report import write
+
         with voice.progress("writing the report"), quieted(voice):
-            writer(
-                judged_model, X, y, report, held_out=held if len(test) else None, rows=asked.places[test],
-                target=asked.target, command=typed(),
+            write(
+                judged_model, X, y, report, held_out=held if len(test) else None,
+                rows=asked.places[test if len(test) else train], target=asked.target, command=typed(),
             )  # fmt: skip
     _doubt(voice, fitted, scores)
     _tell_fit(voice, fitted, asked, wish, scores, judged, spent, place, size, report, data)
@@ -148,15 +151,16 @@ def table_kernel(X: Any, model: str, problem: Problem, voice: Voice) -> Any:
     return plan.kernel
 
 
-def report_writer() -> Any:
-    """`mercer.report.write`, or why there is none."""
+def require_plots(option: str) -> None:
+    """Refuse at once what needs pictures where matplotlib is not installed."""
     try:
-        from mercer import report
-    except ImportError as error:
+        import matplotlib  # noqa: F401
+    except ImportError:
         raise InvalidInput(
-            "--report needs matplotlib", got=str(error), advice='pip install "mercer[plot]", or leave --report out.'
+            f"{option} needs matplotlib, which draws the pictures of the report",
+            got="an installation without it",
+            advice='Install it with: pip install "mercer[plot]"',
         ) from None
-    return report.write
 
 
 @contextmanager
@@ -203,8 +207,9 @@ def _is_model(path: str) -> bool:
 
 def _judged(model: Any, asked: Problem, y: Any, held: tuple[Any, Any]) -> tuple[list[dict[str, Any]], Any, str]:
     """Scores, predictions of the rows held out, and what the scores are of: these rows, else leave-one-out."""
+    known = Baseline.of(y, classes=asked.task == "classification")
     if len(held[1]):
-        found = judge(model, *held, y)
+        found = judge(model, *held, known)
         return as_facts(found.scores), found.answers, f"{count(len(held[1]), 'row')} held out"
     try:
         left = np.asarray(getattr(model, "model_", model).loo_predictions_)
@@ -212,7 +217,7 @@ def _judged(model: Any, asked: Problem, y: Any, held: tuple[Any, Any]) -> tuple[
         left = np.empty(0)
     if len(left) != len(asked):
         return [], None, "no rows: none were held out"
-    return as_facts(judge(model, asked.X, asked.y, answers=left).scores), None, "leave-one-out"
+    return as_facts(judge(model, asked.X, asked.y, known, answers=left).scores), None, "leave-one-out"
 
 
 def as_facts(scores: list[Score]) -> list[dict[str, Any]]:
@@ -222,7 +227,7 @@ def as_facts(scores: list[Score]) -> list[dict[str, Any]]:
             "name": s.name,
             "value": s.value,
             "interval": [s.low, s.high] if np.isfinite(s.low) else None,
-            "guess": s.guess,
+            "baseline": s.baseline if np.isfinite(s.baseline) else None,
         }
         for s in scores
         if np.isfinite(s.value)
@@ -271,12 +276,12 @@ def _doubt(voice: Voice, model: Any, scores: list[dict[str, Any]]) -> None:
             "give it more --time, try another --model, or --model ridge with other --centers"
         )
     least = ("RMSE", "MAE", "log loss", "Poisson deviance")
-    gains = [(s["guess"] - s["value"]) / (s["guess"] or 1) if s["name"] in least else s["value"] - s["guess"]
-             for s in scores]  # fmt: skip
+    gains = [(s["baseline"] - s["value"]) / (s["baseline"] or 1) if s["name"] in least else s["value"] - s["baseline"]
+             for s in scores if s["baseline"] is not None]  # fmt: skip
     if gains and max(gains) < 0.005:
         voice.note(
-            "the model is no better than a guess: do not rely on it. Either the columns do not tell the target, or "
-            "another --model may find how"
+            "the model is no better than the baseline, which uses no column: do not rely on it. Either the columns say "
+            "nothing about the target, or another --model may do better"
         )
 
 
@@ -374,8 +379,9 @@ def say_scores(voice: Voice, scores: list[dict[str, Any]], judged: str) -> None:
     for score in scores:
         ends = score["interval"]
         between = f"[{number(ends[0])}, {number(ends[1])}]" if ends else ""
-        rows.append([score["name"], score["value"], between, number(score["guess"])])
-    voice.table(["", "value", "90 % interval", "a guess has"], rows)
+        of_baseline = "" if score["baseline"] is None else number(score["baseline"])
+        rows.append([score["name"], score["value"], between, of_baseline])
+    voice.table(["", "value", "90 % interval", "baseline"], rows)
 
 
 def tune(
@@ -395,8 +401,7 @@ def tune(
 ) -> None:
     """Move the parameters of a kernel to where the data wants them, and say what it gained."""
     expression = parsed(kernel)
-    if out is not None:
-        require_writable(out)
+    require_outputs({"--out": out}, inputs=(data,))
     with voice.progress(f"reading {data}"):
         table = read(data, **reading)
     task = "auto" if model == "svm" else "regression"
@@ -429,6 +434,7 @@ def tune(
         "target": asked.target, "task": asked.task, "columns": asked.columns, "left_out": asked.left_out,
         "rows": len(asked), "scores": [], "judged": "", "data": Path(data).name, "na": list(reading.get("na") or ()),
         "seen": seen(asked.X), "places": asked.places.tolist() if len(asked) <= menu.EXACT else [],
+        "baseline": asdict(Baseline.of(asked.y, classes=asked.task == "classification")),
     }  # fmt: skip
     if out is not None:
         _save(tuned, out)

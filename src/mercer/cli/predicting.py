@@ -14,9 +14,9 @@ from mercer.cli.fitting import as_facts, quieted, say_scores
 from mercer.cli.reading import Table, batches
 from mercer.cli.speaking import Voice, count, number, seconds
 from mercer.cli.tables import complete, named
-from mercer.cli.writing import parts, require_writable, sink
+from mercer.cli.writing import parts, require_outputs, sink
 from mercer.errors import InvalidInput
-from mercer.report.scores import judge
+from mercer.report.scores import Baseline, judge
 
 
 def loaded(path: str) -> Any:
@@ -43,6 +43,15 @@ def facts(model: Any) -> dict[str, Any]:
     return known
 
 
+def baseline_of(known: dict[str, Any]) -> Baseline | None:
+    """The baseline of the targets that the model was fitted on, where its file holds them."""
+    facts = known.get("baseline")
+    if not facts:
+        return None
+    classes, shares = facts.get("classes") or (), facts.get("shares") or ()
+    return Baseline(facts.get("mean", np.nan), facts.get("median", np.nan), tuple(classes), tuple(shares))
+
+
 def predict(
     voice: Voice,
     model_path: str,
@@ -58,8 +67,7 @@ def predict(
     began = time.monotonic()
     if interval is not None and not 0 < interval < 1:
         raise InvalidInput("--interval must be a coverage in (0, 1)", got=f"{interval:g}", advice="Such as 0.9.")
-    if out is not None and out != "-":
-        require_writable(out)
+    require_outputs({"--out": out}, inputs=(data, model_path))
     model = loaded(model_path)
     known = facts(model)
     _require(model, interval, proba)
@@ -259,8 +267,10 @@ def evaluate(
         quieted(voice),
         gaps_told(frame, data, range(len(truth))),
     ):
-        found = judge(model, frame, truth)
+        found = judge(model, frame, truth, baseline_of(known))
     tell_strangers(voice, strangers(frame, known), known)
+    if baseline_of(known) is None:
+        voice.note("the model file does not hold the baseline of its training targets, so scores stand alone")
     scores, values = as_facts(found.scores), found.answers
     voice.say(f"{model_path} on {data}, target {name!r}", strong=True)
     say_scores(voice, scores, count(len(truth), "row"))

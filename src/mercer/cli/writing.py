@@ -39,6 +39,34 @@ def require_writable(path: str) -> None:
         raise InvalidInput(f"{path} must be a path that can be written", got=why, advice="Choose another path.")
 
 
+def require_outputs(outputs: dict[str, str | None], inputs: tuple[str, ...]) -> None:
+    """Refuse outputs, by the option that names them, that cannot be written, are an input, or are each other."""
+    taken = {os.path.realpath(Path(path).expanduser()): path for path in inputs if path != "-"}
+    for option, path in outputs.items():
+        if path is None or path == "-":
+            continue
+        require_writable(path)
+        place = os.path.realpath(Path(path).expanduser())
+        if not os.path.exists(place) or os.path.isfile(place):  # several may write to one pipe or device
+            same = next((name for known, name in taken.items() if _same(place, known)), None)
+            if same is not None:
+                what = "an input" if same in inputs else "another output"
+                raise InvalidInput(
+                    f"{option} must be a file of its own",
+                    got=f"{path}, which is {what} of this command, too",
+                    advice="Choose another name. Nothing was written.",
+                )
+            taken[place] = path
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two paths lead to one file, also by a hard link or another spelling of the name."""
+    try:
+        return one == other or os.path.samefile(one, other)
+    except OSError:
+        return False
+
+
 class Sink:
     """A table that is written in pieces: to stdout, or to a file that appears when the last piece is in."""
 

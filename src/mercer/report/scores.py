@@ -38,14 +38,40 @@ LEAST = 1e-15
 
 
 @dataclass(frozen=True)
+class Baseline:
+    """What a model without columns knows of the training targets: their mean and median, or the share of each class.
+
+    >>> import numpy as np
+    >>> Baseline.of(np.array([1.0, 2.0, 6.0]))
+    Baseline(mean=3.0, median=2.0, classes=(), shares=())
+    >>> Baseline.of(np.array(["no", "no", "yes", "no"]), classes=True)
+    Baseline(mean=nan, median=nan, classes=('no', 'yes'), shares=(0.75, 0.25))
+    """
+
+    mean: float = np.nan
+    median: float = np.nan
+    classes: tuple[Any, ...] = ()
+    shares: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, y: NDArray[Any], *, classes: bool = False) -> Baseline:
+        """The baseline of these training targets."""
+        y = np.asarray(y)
+        if not classes:
+            return cls(mean=float(y.astype(np.float64).mean()), median=float(np.median(y.astype(np.float64))))
+        values, times = np.unique(y, return_counts=True)
+        return cls(classes=tuple(values.tolist()), shares=tuple((times / len(y)).tolist()))
+
+
+@dataclass(frozen=True)
 class Score:
-    """A measure with its 90 % interval (NaN of a few rows), and what a guess from the training targets reaches."""
+    """A measure with its 90 % interval (NaN for a few rows), and the baseline's value (NaN where there is none)."""
 
     name: str
     value: float
     low: float
     high: float
-    guess: float
+    baseline: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,14 +93,14 @@ class Judgement:
 
 
 def judge(
-    model: Any, X: Any, y: NDArray[Any], y_train: NDArray[Any] | None = None, *, answers: NDArray[Any] | None = None
+    model: Any, X: Any, y: NDArray[Any], baseline: Baseline | None, *, answers: NDArray[Any] | None = None
 ) -> Judgement:
     """Score a fitted model on rows, classes or numbers.
 
-    `y_train` is what a guess learns from; `answers` are predictions made elsewhere, such as of leaving one out, instead
-    of the model's own.
+    `baseline` is that of the training targets, or None where they are not known: the judged rows must not say what the
+    baseline is. `answers` are predictions made elsewhere, such as of leaving one out, instead of the model's own.
     """
-    known = np.asarray(y if y_train is None else y_train)
+    known = Baseline() if baseline is None else baseline
     P: Matrix | None = None
     if answers is None:
         answers, P, losses = _answered(model, X, y)
@@ -83,7 +109,7 @@ def judge(
     if is_classifier(model):
         measures = _classes(model, y, known, answers, P, losses)
     else:
-        measures = _numbers(model, y.astype(np.float64), known.astype(np.float64), answers)
+        measures = _numbers(model, y.astype(np.float64), known, answers)
     return Judgement(answers, losses, [_score(*measure, len(y)) for measure in measures], P)
 
 
@@ -116,31 +142,33 @@ def _misses(model: Any, y: NDArray[Any], answers: NDArray[Any]) -> Matrix:
     return (answers != y).astype(np.float64) if is_classifier(model) else (y.astype(np.float64) - answers) ** 2
 
 
-def _numbers(model: Any, y: Matrix, known: Matrix, f: Matrix) -> list[tuple[str, Measure, float]]:
+def _numbers(model: Any, y: Matrix, known: Baseline, f: Matrix) -> list[tuple[str, Measure, float]]:
     def r2(i: Rows) -> Matrix:
         rest = ((y[i] - f[i]) ** 2).sum(axis=-1)
         whole = ((y[i] - y[i].mean(axis=-1, keepdims=True)) ** 2).sum(axis=-1)
         return np.asarray(1 - rest / np.where(whole > 0, whole, np.nan))
 
-    mean, middle = known.mean(), np.median(known)
+    mean = known.mean
+    off, spread = ((y - mean) ** 2).sum(), ((y - y.mean()) ** 2).sum()
     found: list[tuple[str, Measure, float]] = [
-        ("R²", r2, 0.0),
+        ("R²", r2, float(1 - off / spread) if spread > 0 else np.nan),
         ("RMSE", lambda i: np.sqrt(((y[i] - f[i]) ** 2).mean(axis=-1)), float(np.sqrt(((y - mean) ** 2).mean()))),
-        ("MAE", lambda i: np.abs(y[i] - f[i]).mean(axis=-1), float(np.abs(y - middle).mean())),
+        ("MAE", lambda i: np.abs(y[i] - f[i]).mean(axis=-1), float(np.abs(y - known.median).mean())),
     ]
     counts = str(getattr(getattr(model, "model_", model), "family", "")) == "poisson"
-    if counts and (f > 0).all() and mean > 0:
+    if counts and (f > 0).all():
         own = 2 * (xlogy(y, y / f) - y + f)
-        found.append(("Poisson deviance", _mean(own), float((2 * (xlogy(y, y / mean) - y + mean)).mean())))
+        of_mean = float((2 * (xlogy(y, y / mean) - y + mean)).mean()) if mean > 0 else np.nan
+        found.append(("Poisson deviance", _mean(own), of_mean))
     return found
 
 
 def _classes(
-    model: Any, y: NDArray[Any], known: NDArray[Any], answers: NDArray[Any], P: Matrix | None, losses: Matrix
+    model: Any, y: NDArray[Any], known: Baseline, answers: NDArray[Any], P: Matrix | None, losses: Matrix
 ) -> list[tuple[str, Measure, float]]:
-    values, times = np.unique(known, return_counts=True)
+    values, shares = np.asarray(known.classes), np.asarray(known.shares)
     right = (answers == y).astype(np.float64)
-    found = [("accuracy", _mean(right), float((y == values[times.argmax()]).mean()))]
+    found = [("accuracy", _mean(right), float((y == values[shares.argmax()]).mean()) if len(values) else np.nan)]
     own = np.unique(y)[:, None] == y
     if len(own) > 1:
 
@@ -149,10 +177,13 @@ def _classes(
             recalls = (own[:, i] * right[i]).sum(axis=-1) / np.where(there > 0, there, np.nan)
             return np.asarray(np.nanmean(recalls, axis=0))
 
-        found.append(("balanced accuracy", balanced, 1.0 / len(values)))
+        found.append(("balanced accuracy", balanced, 1.0 / len(own)))  # one class for all rows: one recall of 1
     if P is not None:
-        shares = np.where(values == y[:, None], times / len(known), 0.0).sum(axis=1)
-        found.append(("log loss", _mean(losses), float(-np.log(np.clip(shares, LEAST, 1.0)).mean())))
+        of_shares = np.nan
+        if len(values):
+            said = np.where(values == y[:, None], shares, 0.0).sum(axis=1)
+            of_shares = float(-np.log(np.clip(said, LEAST, 1.0)).mean())
+        found.append(("log loss", _mean(losses), of_shares))
     if P is not None and P.shape[1] == len(own) == 2:
         second, p = y == np.asarray(model.classes_)[1], P[:, 1]
 
@@ -170,7 +201,7 @@ def _mean(values: Matrix) -> Measure:
     return lambda i: np.asarray(values[i].mean(axis=-1))
 
 
-def _score(name: str, measure: Measure, guess: float, n: int) -> Score:
+def _score(name: str, measure: Measure, baseline: float, n: int) -> Score:
     value, ends = float(measure(np.arange(n))), (np.nan, np.nan)
     if n >= FEWEST:
         rng = np.random.default_rng(0)
@@ -180,4 +211,4 @@ def _score(name: str, measure: Measure, guess: float, n: int) -> Score:
         if len(drawn):
             tail = (1 - COVERAGE) / 2
             ends = tuple(np.quantile(drawn, [tail, 1 - tail]).tolist())
-    return Score(name, value, *ends, guess)
+    return Score(name, value, *ends, baseline)

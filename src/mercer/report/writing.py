@@ -29,7 +29,7 @@ from mercer.plot.looks import amount, cut, pyplot, rounded
 from mercer.plot.looks import shortened as plot_text
 from mercer.report import frames
 from mercer.report.page import bar, code, figures, heading, page, paragraph, section, spark, table, tiles
-from mercer.report.scores import COVERAGE, RELIED, Judgement, Score, judge, sensitivities
+from mercer.report.scores import COVERAGE, RELIED, Baseline, Judgement, Score, judge, sensitivities
 from mercer.report.source import source
 
 SHOWN_COLUMNS, WORST_COLUMNS, SHOWN_ROWS, CONSIDERED = 60, 6, 10, 12
@@ -116,7 +116,8 @@ def write(
             got=f"{len(rows)} for {len(z)}",
             advice="Or leave it out.",
         )
-    page_of = _Page(model, X, y, Z, z, judge(model, Z, z, y), held_out is not None, str(target))
+    known = Baseline.of(y, classes=is_classifier(model))
+    page_of = _Page(model, X, y, Z, z, judge(model, Z, z, known), held_out is not None, str(target))
     _replace(place, page_of.whole(title, command, _numbered(Z, rows)))
     return place
 
@@ -178,14 +179,15 @@ class _Page:
         shown = [(s.name, amount(s.value), _beside(s)) for s in by.values()]
         if self.classes:
             right = by["accuracy"]
-            told = f"It is right on {right.value:.1%} of the rows; the commonest class alone is on {right.guess:.1%}."
+            told = f"Accuracy {right.value:.1%}. The most frequent class alone would give {right.baseline:.1%}."
         else:
             error = by["RMSE"]
-            off, mean = amount(error.value), amount(error.guess)
-            told = f"It is off by {off} (root mean square); the mean alone would be by {mean}."
+            off, mean = amount(error.value), amount(error.baseline)
+            told = f"Typical error {off} (RMSE). Always predicting the mean would give {mean}."
         small = (
-            "Intervals hold 90 % of what other draws of as many rows would say. A guess knows the targets of the rows "
-            "that were fitted, but no column."
+            "The 90 % intervals say how much the scores would vary between test sets of this size. The baseline uses "
+            "no column: it predicts the mean of the training targets (their median for the MAE, the most frequent "
+            "class, or the class shares for the log loss)."
         )
         words = ". ".join(f"{name[0].upper()}{name[1:]}: {MEANING[name]}" for name in by) + "."
         warning = "" if self.fresh else "These rows were also fitted: on new ones the model will be worse."
@@ -420,7 +422,7 @@ class _Page:
 
 def _beside(score: Score) -> str:
     spread = f"90 %: {amount(score.low)} … {amount(score.high)}; " if np.isfinite(score.low) else ""
-    return f"{spread}a guess: {amount(score.guess)}"
+    return f"{spread}baseline: {amount(score.baseline)}"
 
 
 def _some(n: int, most: int) -> NDArray[np.int64]:
