@@ -589,7 +589,7 @@ class GLM(GeneralisedLinearModel, FeaturePredictor):
 
     @property
     def z_values_(self) -> Matrix:
-        """[w, b] over the standard errors (t values, where the dispersion was estimated); ±∞ where there is no error."""
+        """[w, b] over the standard errors, t values where the dispersion was estimated; ±∞ where there is no error."""
         values, errors = self._parameters(), self.standard_errors_
         sure = np.where(values == 0, 0.0, np.copysign(np.inf, values))
         return np.divide(values, errors, out=sure, where=errors > 0)
