@@ -22,8 +22,8 @@ from mercer.models.base import Matrix, targets, training_points, weights
 from mercer.models.glm_summary import Summary
 from mercer.models.predictor import FeaturePredictor, KernelPredictor, Predictor
 from mercer.models.progress import watched
+from mercer.models.quantiles import share
 from mercer.models.separation import require_finite_minimum, require_numbers
-from mercer.models.smoother import _share
 from mercer.models.support import outside
 from mercer.problems.families import Bernoulli, Family, Gaussian, family_of
 from mercer.problems.links import Cloglog, Identity, Link, Log
@@ -159,7 +159,7 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
         least squares, mean ± t √(φ(1 + h)). Counts have whole ends, which hold at least the coverage. The dispersion of
         the response itself is taken as known.
         """
-        share = _share(coverage)
+        held = share(coverage)
         points, eta = self._eta(X, exposure, offset)
         dispersion, h = self.dispersion_, self._variances(points)
         if self._classical:
@@ -171,7 +171,7 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
         for part in tiling.spans(len(wide), ENTRIES // 256):
             rows = wide[part]
             deviation = np.sqrt(dispersion * h[rows])
-            for j, q in enumerate((0.5 - 0.5 * share, 0.5 + 0.5 * share)):
+            for j, q in enumerate((0.5 - 0.5 * held, 0.5 + 0.5 * held)):
                 found[rows, j] = intervals.quantiles(
                     self._loss(), q, eta[rows], deviation, dispersion, self._freedom_of_errors()
                 )
@@ -191,7 +191,7 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
 
     def _reach(self, coverage: float) -> float:
         """How many standard deviations are on each side."""
-        return float(intervals.student(self._freedom_of_errors(), 0.5 + 0.5 * _share(coverage)))
+        return float(intervals.student(self._freedom_of_errors(), 0.5 + 0.5 * share(coverage)))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None, offset: Any = None) -> float:
         """D² = 1 − deviance/deviance of the best constant for these rows: the share of the deviance that is explained.
@@ -627,7 +627,7 @@ class GLM(GeneralisedLinearModel, FeaturePredictor):
             notes.append("Columns depend on each other: the coefficients are one of many solutions.")
         statistic = "z" if self.family_.known_dispersion else "t"
         return Summary(
-            "Generalised linear model", self._facts(), self._names(), table, _share(coverage), tuple(notes), statistic
+            "Generalised linear model", self._facts(), self._names(), table, share(coverage), tuple(notes), statistic
         )
 
     def _names(self) -> list[str]:
@@ -746,7 +746,7 @@ class KernelGLM(GeneralisedLinearModel, KernelPredictor):
         check_is_fitted(self)
         facts = {"kernel": f"{self.kernel_!r}, alpha = {self._whole().alpha:g}", **self._facts()}
         return Summary(
-            "Generalised linear model in the space of a kernel", facts, [], np.empty((0, 6)), _share(coverage)
+            "Generalised linear model in the space of a kernel", facts, [], np.empty((0, 6)), share(coverage)
         )
 
     # -- inside -------------------------------------------------------------------------------------------------------
