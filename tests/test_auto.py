@@ -90,10 +90,12 @@ def test_the_same_seed_gives_the_same_model():
     assert np.array_equal(one.predict_proba(X), two.predict_proba(X))
 
 
-def test_the_loo_error_is_that_of_the_model():
+def test_the_loo_error_is_that_of_the_model_and_what_tuning_took():
     X, y = waves()
     model = AutoRegressor(loss="squared").fit(X, y)
-    assert model.loo_error_ == pytest.approx(np.mean((y - model.model_.loo_predictions_) ** 2))
+    assert model.loo_error_ == pytest.approx(model.loo_optimism_ * np.mean((y - model.model_.loo_predictions_) ** 2))
+    assert model.loo_optimism_ > 1.0
+    assert "made the error without each row too small" in model.choices_[3].why
 
 
 def test_counts_are_poisson():
@@ -113,7 +115,7 @@ def test_grades_are_not_counts():
     X, y = waves(150)
     model = AutoRegressor().fit(X, np.round(5 + 1.5 * y))
     assert model.loss_ == "squared"
-    assert "vary less than counts" in str(model.choices_)
+    assert "not better by a standard error" in str(model.choices_)
 
 
 def test_products_are_closer_on_a_logarithmic_scale():

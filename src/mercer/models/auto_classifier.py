@@ -13,7 +13,8 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 
 from mercer.kernels.points import take
-from mercer.models.auto_model import AutoModel, Candidate, Search, Trial, quietly
+from mercer.models.auto_model import AutoModel, Candidate, Cost, Search, quietly
+from mercer.models.auto_plan import Trial
 from mercer.models.base import Matrix, training_points
 from mercer.models.labels import Labelled
 from mercer.models.least_squares_classifier import LeastSquaresClassifier
@@ -32,9 +33,9 @@ MANY = 0.3
 # Up to so many rows probabilities are set by leaving each out of the last fit; beyond, by so many rows at most that
 # are not fitted.
 LEFT_OUT, KEPT = 2500, 2000
-# The share of the time left that a support vector machine of many rows may take, what an entry of its pairs' matrices
-# costs in units of the race, and the fewest classes at which these are small.
-RIVAL, PAIRS, MULTIPLE = 0.4, 50.0, 5
+# Pairs that a support vector machine may move for each row while C is chosen, and the fewest classes of which the
+# problems between two are small.
+PAIRS, MULTIPLE = 1000, 5
 
 
 class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # scikit-learn has no types
@@ -50,11 +51,13 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
     ----------
     kernel : None to choose one for the columns (numbers, or a frame of mixed ones); or a kernel or a rule X → kernel,
         whose parameters are tuned.
-    time : seconds that the fit may take, about: with many rows the last fit takes what is left.
+    time : seconds for the search and the last fit, on one core of a common machine: what is tried, and on how many
+        rows, is planned for them by counting operations, so that the same data gets the same model on any day. Where
+        they are over before the plan is done, the rest is left out; `stopped_by_` and `status_` say so.
     budget : memory for a fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
     loss : "auto" for the better of "squared" and "logistic"; or one of them, or "hinge", a support vector machine.
     class_weight : None, "balanced" or numbers > 0 by label.
-    random_state : of samples and folds; the same number gives the same model, unless time runs out.
+    random_state : of samples and folds; the same number gives the same model, unless `stopped_by_` is not None.
     progress : called with a `Trial` (name, score, best, seconds, share of the time) after each kernel and loss that was
         tried; its `str` is a line to show. Where it returns False the search ends, and the best so far is fitted.
 
@@ -64,6 +67,7 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
     choices_ : the decisions in their order, with what else was considered; `print` it.
     classes_ : the labels, sorted.
     kernel_, function_, status_, loss_ : of that model, and its loss.
+    stopped_by_ : None where the plan was carried out; else "time", "progress" or "interrupt".
 
     >>> from sklearn.datasets import load_iris
     >>> from mercer import AutoClassifier
@@ -190,7 +194,9 @@ class _Search(Search):
             self.steepness = _steepness(values, codes, w)
             found["squared"] = self.compared(softmax(self.steepness * values, axis=1), codes, w, "in closed form")
         small = k == 2 or len(index) * k <= SOFTMAX
-        if asked == "logistic" or (asked == "auto" and small and self.affords(self.steps(k))):
+        cost = self.steps(k)
+        affordable = self.plan.affords_loss(len(index), cost) and self.affords(cost)
+        if asked == "logistic" or (asked == "auto" and small and affordable and not self.clock.stops()):
             self.loss = "logistic"
             with quietly():
                 fitted = self.unfitted()[0].fit(X, codes, w)
@@ -210,7 +216,7 @@ class _Search(Search):
         """−log P of each row's class, and their mean beside the share of right rows."""
         each = -np.log(np.maximum(P[np.arange(len(codes)), codes], 1e-300))
         right = float(np.average(P.argmax(axis=1) == codes, weights=w))
-        self.clock.tell(f"{self.loss} loss", right, "leave-one-out accuracy")
+        self.clock.report(f"{self.loss} loss", right, "leave-one-out accuracy")
         return each, Candidate(self.loss, float(np.average(each, weights=w)), f"{right:.1%} right, {how}")
 
     @staticmethod
@@ -222,22 +228,23 @@ class _Search(Search):
         """The C that is right most often."""
         assert self.best is not None
         size = float(np.mean(self.best.kernel.diag(X))) or 1.0
-        machine = SVC(self.best.kernel, max_time=max(self.clock.left / 60, 0.1), tol=1e-2)
+        machine = SVC(self.best.kernel, max_iter=PAIRS * len(codes), tol=1e-2)
         with quietly():
             self.C = tune_margin(machine, X, codes, cv=3, grid={"C": np.array(CS) / size}, sample_weight=w).C
 
     # -- fits -----------------------------------------------------------------------------------------------------
 
-    def unfitted(self) -> tuple[Any, float]:
+    def unfitted(self) -> tuple[Any, Cost]:
         assert self.best is not None
         kernel, alpha, own = self.best.kernel, self.best.alpha, self.model
         shared = {"budget": own.budget, "random_state": own.random_state}
         if self.loss == "hinge":
-            return SVC(kernel, C=self.C, calibrated=True, random_state=own.random_state), 1.0
+            return SVC(kernel, C=self.C, calibrated=True, random_state=own.random_state), Cost(1.0, 1.0)
         if self.loss == "squared":
-            return LeastSquaresClassifier(kernel, alpha=alpha, **shared), 0.1
+            return LeastSquaresClassifier(kernel, alpha=alpha, **shared), Cost(0.1, 1.0)
         alpha = max(PENALTY * alpha, 1e-6)
-        return KernelLogisticRegression(kernel, alpha=alpha, tol=1e-5, **shared), self.steps(len(self.counts))
+        steps = self.steps(len(self.counts))
+        return KernelLogisticRegression(kernel, alpha=alpha, tol=1e-5, **shared), Cost(steps, 2.0 * steps)
 
     def kept(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
         many = self.loss == "squared" and len(self.y) > max(LEFT_OUT, 2 * self.fewest)
@@ -259,12 +266,12 @@ class _Search(Search):
     def before(self, rows: NDArray[np.int64]) -> None:
         """A support vector machine needs no centres, and of many classes its pairs are small: then it is quick."""
         pairs = float(((self.counts[:, None] + self.counts) ** 2)[np.triu_indices(len(self.counts), 1)].sum())
-        quick = PAIRS * pairs <= RIVAL * self.clock.left * self.clock.rate
+        quick = self.plan.affords_machine(pairs)
         if self.model.loss != "auto" or not len(self.kept(rows)) or not quick or len(self.counts) < MULTIPLE:
             return
         assert self.best is not None
-        self.clock.tell(f"support vector machine, of {len(rows):,} rows")
-        limit = max(RIVAL * self.clock.left, 0.1)
+        self.clock.report(f"support vector machine, of {len(rows):,} rows")
+        limit = max(self.clock.left, 0.1)
         machine = SVC(self.best.kernel, C=1.0 / self.best.alpha, max_time=limit, random_state=self.model.random_state)
         w = None if self.weights is None else self.weights[rows]
         with quietly():
