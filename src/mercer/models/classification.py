@@ -268,7 +268,8 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         """A sigmoid for each part, on values of functions that were fitted without the point's fold.
 
         Class weights move the functions and not the sigmoids: they say what an error costs, not how often a class
-        occurs, so that the mean probability of a class stays near its share of the rows. Where the fit was told to stop there are none, and the status says so.
+        occurs, so that the mean probability of a class stays near its share of the rows. Where the fit was told to stop
+        there are none, and the status says so.
         """
         if not self._go_on or any(o.status == LATE for o in optima):
             self._uncalibrated(CALLER if not self._go_on else LATE)
@@ -288,6 +289,29 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         at_once = len(self.classes_) > 2 and self.multiclass == "ovo" and not self._pairwise()
         values = held_out(data, folds, parts, fitted, at_once=at_once)
         self._sigmoids = [Sigmoid.fit(f, part.signs, data.counts[part.rows()]) for part, f in zip(data.parts, values)]
+
+    def _calibrate_on(self, X: Any, y: Any, sample_weight: Any = None) -> None:
+        """Probabilities from rows that were not fitted, instead of folds: `calibrated` is then True.
+
+        All pairs of more than two classes, whose margins are all ±1, share one sigmoid, the same for both sides: there
+        are too few such rows for each pair to have its own. That holds where no class weights have moved them apart.
+        """
+        points = self._queries(X)
+        codes, w = np.searchsorted(self.classes_, labels(y, points.n)), weights(sample_weight, points.n)
+        counts = np.ones(points.n) if w is None else w
+        k, values = len(self.classes_), self._values(points)
+        if k == 2 or self.multiclass == "ovr":
+            sides = range(k)[-values.shape[1] :]
+            signs = [np.where(codes == c, 1.0, -1.0) for c in sides]
+            self._sigmoids = [Sigmoid.fit(f, one, counts) for f, one in zip(values.T, signs)]
+        else:
+            one, other = np.triu_indices(k, 1)
+            side = np.where(codes[:, None] == other, 1.0, np.where(codes[:, None] == one, -1.0, 0.0))
+            row, pair = side.nonzero()
+            f, signs, half = values[row, pair], side[row, pair], counts[row] / 2
+            shared = Sigmoid.fit(np.append(f, -f), np.append(signs, -signs), np.append(half, half))
+            self._sigmoids = [shared] * len(one)
+        self.calibrated = True
 
     def _uncalibrated(self, why: str) -> None:
         self.status_ = f"{why}, and therefore not calibrated"
