@@ -8,16 +8,15 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 
 from mercer.kernels.points import take
 from mercer.models.auto_model import AutoModel, Candidate, Search, Trial, quietly
 from mercer.models.base import Matrix, training_points
-from mercer.models.labels import Labelled
+from mercer.models.labels import Labelled, class_weights
 from mercer.models.least_squares_classifier import LeastSquaresClassifier
 from mercer.models.logistic import KernelLogisticRegression
+from mercer.models.probabilities import Softmax
 from mercer.models.svc import SVC
 from mercer.models.tune_margin import tune_margin
 
@@ -106,18 +105,21 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
         return self._found(X, _Search(self, data))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The label of each of m points: the most probable one."""
+        """The label of each of m points: the most probable one, or with class weights, which do not move
+        probabilities, the one that they make the costliest to miss."""
         self._asked(X)
         return np.asarray(self.model_.predict(X))
 
     def predict_proba(self, X: Any) -> Matrix:
         """P(class | x), shape (m, k)."""
         self._asked(X)
-        if self.loss_ == "logistic" or getattr(self.model_, "calibrated", False):
-            return np.asarray(self.model_.predict_proba(X), dtype=np.float64)
-        squared = self.loss_ == "squared"
-        values = self.model_.regression_.predict(X) if squared else _by_class(self.model_.decision_function(X))
-        return np.asarray(softmax(self._steepness * np.asarray(values, dtype=np.float64), axis=1))
+        if self.loss_ == "squared":
+            return Softmax(self._steepness, self._offsets)(self.model_.regression_.predict(X))
+        P = np.asarray(self.model_.predict_proba(X), dtype=np.float64)
+        if self.loss_ == "hinge":
+            return P
+        P = P * np.exp(self._offsets)
+        return P / P.sum(axis=1, keepdims=True)
 
     def decision_function(self, X: Any) -> Matrix:
         """log-odds or margins of the model: of two classes shape (m,), positive for the second; else (m, k)."""
@@ -125,7 +127,8 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
         return np.asarray(self.model_.decision_function(X), dtype=np.float64)
 
     def _keep(self, X: Any, search: Any, made: Any) -> None:
-        self.classes_, self._steepness = search.data.classes, search.steepness
+        self.classes_ = search.data.classes
+        self._steepness, self._offsets = search.softmax.scale, search.softmax.offsets
         super()._keep(X, search, made)
 
 
@@ -138,7 +141,11 @@ class _Search(Search):
     def __init__(self, model: AutoClassifier, data: Labelled) -> None:
         super().__init__(model, data.points, data.classes[data.codes], data.weights)
         self.data, self.counts = data, np.bincount(data.codes)
-        self.C, self.steepness, self.fewest = 1.0, 1.0, 2 * len(self.counts)
+        k, counts = len(self.counts), np.ones(len(data)) if data.counts is None else data.counts
+        self.C, self.fewest = 1.0, 2 * k
+        self.factors = class_weights(model.class_weight, data.classes, data.codes, counts)
+        # The probabilities of a weighted model are those of data where a class is so many times as common.
+        self.softmax = Softmax(1.0, -np.log(self.factors))
         self.rival: Any = None
         self.loss = "squared" if model.loss == "auto" else model.loss
 
@@ -187,27 +194,40 @@ class _Search(Search):
         if asked != "logistic":
             with quietly():
                 values = np.asarray(self.unfitted()[0].fit(X, codes, w).regression_.loo_predictions_)
-            self.steepness = _steepness(values, codes, w)
-            found["squared"] = self.compared(softmax(self.steepness * values, axis=1), codes, w, "in closed form")
+            softmax = self.calibrated(values, index)
+            found["squared"] = self.compared(softmax(values), index, "in closed form")
         small = k == 2 or len(index) * k <= SOFTMAX
         if asked == "logistic" or (asked == "auto" and small and self.affords(self.steps(k))):
             self.loss = "logistic"
             with quietly():
                 fitted = self.unfitted()[0].fit(X, codes, w)
-            found["logistic"] = self.compared(fitted.loo_proba_, codes, w, f"alpha={fitted.alpha:.3g}")
+            P = fitted.loo_proba_ / self.factors
+            P /= P.sum(axis=1, keepdims=True)
+            found["logistic"] = self.compared(P, index, f"alpha={fitted.alpha:.3g}")
         self.loss, why = next(iter(found)), "as asked"
         if asked == "auto":
             why = "its closed form suits so many rows and classes"
         if len(found) == 2:
             gain = found["squared"][0] - found["logistic"][0]
-            sure = float(np.average(gain, weights=w)) > float(gain.std()) / np.sqrt(len(gain))
+            sure = float(np.average(gain, weights=self.often(index))) > float(gain.std()) / np.sqrt(len(gain))
             self.loss = "logistic" if sure else "squared"
             why = f"the log-loss of the other is {'more' if sure else 'not less'} by a standard error"
+        if self.loss == "squared":
+            self.softmax = softmax
         considered = sorted((candidate for _, candidate in found.values()), key=lambda c: c.value)
         self.record.add("Loss", self.loss, why, "log-loss when each row is left out", considered, began)
 
-    def compared(self, P: Matrix, codes: Any, w: Any, how: str) -> tuple[Matrix, Candidate]:
+    def often(self, rows: NDArray[np.int64]) -> Matrix | None:
+        """The sample weights of these rows, without those of their classes."""
+        return None if self.data.counts is None else self.data.counts[rows]
+
+    def calibrated(self, values: Matrix, rows: NDArray[np.int64]) -> Softmax:
+        """Probabilities from values of these rows, by a model that was fitted without each of them."""
+        return Softmax.fit(values, self.data.codes[rows], self.often(rows), shifted=self.model.class_weight is not None)
+
+    def compared(self, P: Matrix, rows: NDArray[np.int64], how: str) -> tuple[Matrix, Candidate]:
         """−log P of each row's class, and their mean beside the share of right rows."""
+        codes, w = self.data.codes[rows], self.often(rows)
         each = -np.log(np.maximum(P[np.arange(len(codes)), codes], 1e-300))
         right = float(np.average(P.argmax(axis=1) == codes, weights=w))
         self.clock.tell(f"{self.loss} loss", right, "leave-one-out accuracy")
@@ -233,11 +253,22 @@ class _Search(Search):
         kernel, alpha, own = self.best.kernel, self.best.alpha, self.model
         shared = {"budget": own.budget, "random_state": own.random_state}
         if self.loss == "hinge":
-            return SVC(kernel, C=self.C, calibrated=True, random_state=own.random_state), 1.0
+            weights = None if own.class_weight is None else dict(zip(self.data.classes.tolist(), self.factors.tolist()))
+            return SVC(kernel, C=self.C, class_weight=weights, calibrated=True, random_state=own.random_state), 1.0
         if self.loss == "squared":
             return LeastSquaresClassifier(kernel, alpha=alpha, **shared), 0.1
         alpha = max(PENALTY * alpha, 1e-6)
         return KernelLogisticRegression(kernel, alpha=alpha, tol=1e-5, **shared), self.steps(len(self.counts))
+
+    def fit(self, index: NDArray[np.int64] | None, more: dict[str, Any]) -> Any:
+        if self.loss != "hinge":
+            return super().fit(index, more)
+        # A machine is given the weights of classes by themselves: its probabilities must not see them.
+        both, self.weights = self.weights, self.data.counts
+        try:
+            return super().fit(index, more)
+        finally:
+            self.weights = both
 
     def kept(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
         many = self.loss == "squared" and len(self.y) > max(LEFT_OUT, 2 * self.fewest)
@@ -246,21 +277,22 @@ class _Search(Search):
     def after(self, kept: NDArray[np.int64]) -> None:
         if self.loss != "squared" or self.too_few():
             return
-        regression, codes, w = self.fitted.regression_, self.data.codes, self.weights
+        regression = self.fitted.regression_
         if not len(kept):
-            self.steepness = _steepness(np.asarray(regression.loo_predictions_), codes, w)
+            self.softmax = self.calibrated(np.asarray(regression.loo_predictions_), np.arange(len(self.data)))
             return
-        X, codes, w = take(self.points.raw, kept), codes[kept], None if w is None else w[kept]
+        X = take(self.points.raw, kept)
         values = np.asarray(regression.predict(X))
-        self.steepness = _steepness(values, codes, w)
+        self.softmax = self.calibrated(values, kept)
         if self.rival is not None:
-            self.compare(X, codes, w, values)
+            self.compare(X, kept, values)
 
     def before(self, rows: NDArray[np.int64]) -> None:
         """A support vector machine needs no centres, and of many classes its pairs are small: then it is quick."""
         pairs = float(((self.counts[:, None] + self.counts) ** 2)[np.triu_indices(len(self.counts), 1)].sum())
         quick = PAIRS * pairs <= RIVAL * self.clock.left * self.clock.rate
-        if self.model.loss != "auto" or not len(self.kept(rows)) or not quick or len(self.counts) < MULTIPLE:
+        alike = self.model.loss == "auto" and self.model.class_weight is None  # it must be right, not weigh errors
+        if not alike or not len(self.kept(rows)) or not quick or len(self.counts) < MULTIPLE:
             return
         assert self.best is not None
         self.clock.tell(f"support vector machine, of {len(rows):,} rows")
@@ -270,31 +302,17 @@ class _Search(Search):
         with quietly():
             self.rival = machine.fit(take(self.points.raw, rows), self.y[rows], w)
 
-    def compare(self, X: Any, codes: Any, w: Any, values: Matrix) -> None:
+    def compare(self, X: Any, rows: NDArray[np.int64], values: Matrix) -> None:
         """Take the support vector machine where it is right more often on the rows that were kept."""
-        others = _by_class(self.rival.decision_function(X))
-        right = [float(np.average(v.argmax(axis=1) == codes, weights=w)) for v in (values, others)]
+        codes, w = self.data.codes[rows], None if self.weights is None else self.weights[rows]
+        labels = [self.data.classes[values.argmax(axis=1)], self.rival.predict(X)]
+        right = [float(np.average(one == self.y[rows], weights=w)) for one in labels]
         error = np.sqrt(right[0] * (1.0 - right[0]) / len(codes))
         if right[1] > right[0] + error:
-            self.loss, self.fitted, self.steepness = "hinge", self.rival, _steepness(others, codes, w)
+            self.rival._calibrate_on(X, self.y[rows], self.often(rows))
+            self.loss, self.fitted = "hinge", self.rival
         self.record.add(
             "Loss of many rows", self.loss, f"an exact fit by squares does not fit into {self.clock.seconds:g} s",
             f"share of right rows among {len(codes):,} that were not fitted",
             [Candidate("squared, on centres", right[0]), Candidate("hinge, on all rows", right[1])],
         )  # fmt: skip
-
-
-def _by_class(decision: Matrix) -> Matrix:
-    """One value per class."""
-    return np.column_stack([-decision, decision]) / 2.0 if decision.ndim == 1 else decision
-
-
-def _log_loss(values: Matrix, codes: Any, w: Any) -> float:
-    """The mean of −log of the softmax at the row's class."""
-    return float(np.average(-log_softmax(values, axis=1)[np.arange(len(codes)), codes], weights=w))
-
-
-def _steepness(values: Matrix, codes: Any, w: Any) -> float:
-    """The factor of values at which their softmax has the least log-loss, rows being left out."""
-    found = minimize_scalar(lambda log: _log_loss(np.exp(log) * values, codes, w), bounds=(-2.0, 6.0), method="bounded")
-    return float(np.exp(found.x))
