@@ -8,17 +8,16 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 
 from mercer.kernels.points import take
 from mercer.models.auto_model import AutoModel, Candidate, Cost, Search, quietly
 from mercer.models.auto_plan import Trial
 from mercer.models.base import Matrix, training_points
-from mercer.models.labels import Labelled
+from mercer.models.labels import Labelled, class_weights
 from mercer.models.least_squares_classifier import LeastSquaresClassifier
 from mercer.models.logistic import KernelLogisticRegression
+from mercer.models.probabilities import Softmax
 from mercer.models.svc import SVC
 from mercer.models.tune_margin import tune_margin
 
@@ -44,7 +43,7 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
     Kernels that suit the columns race on a sample by the closed-form leave-one-out error of least squares on the
     classes; the best is tuned by gradient, with one width per column where the rows allow it. Then least squares, with
     the softmax of its values, and logistic regression (of more than two classes where rows are few) are compared by
-    their log-loss without each row, in closed form and approximately, and the better one is fitted to all rows. Where
+    their calibrated log-loss without each row, in closed form and approximately, and the better one is fitted. Where
     there are too many for an exact fit in the time, least squares on centres competes with a support vector machine.
 
     Parameters
@@ -110,18 +109,19 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
         return self._found(X, _Search(self, data))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The label of each of m points: the most probable one."""
+        """The label of each of m points: the most probable one, or with class weights, which do not move
+        probabilities, the one that they make the costliest to miss."""
         self._asked(X)
         return np.asarray(self.model_.predict(X))
 
     def predict_proba(self, X: Any) -> Matrix:
-        """P(class | x), shape (m, k)."""
+        """P(class | x), shape (m, k), calibrated on rows left out: never certain, even where all of those were right."""
         self._asked(X)
-        if self.loss_ == "logistic" or getattr(self.model_, "calibrated", False):
-            return np.asarray(self.model_.predict_proba(X), dtype=np.float64)
-        squared = self.loss_ == "squared"
-        values = self.model_.regression_.predict(X) if squared else _by_class(self.model_.decision_function(X))
-        return np.asarray(softmax(self._steepness * np.asarray(values, dtype=np.float64), axis=1))
+        if self.loss_ == "squared":
+            return Softmax(self._steepness, self._offsets)(self.model_.regression_.predict(X))
+        if self.loss_ == "logistic":
+            return Softmax(self._steepness, self._offsets)(self.model_.predict_log_proba(X))
+        return np.asarray(self.model_.predict_proba(X), dtype=np.float64)
 
     def decision_function(self, X: Any) -> Matrix:
         """log-odds or margins of the model: of two classes shape (m,), positive for the second; else (m, k)."""
@@ -129,7 +129,8 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
         return np.asarray(self.model_.decision_function(X), dtype=np.float64)
 
     def _keep(self, X: Any, search: Any, made: Any) -> None:
-        self.classes_, self._steepness = search.data.classes, search.steepness
+        self.classes_ = search.data.classes
+        self._steepness, self._offsets = search.softmax.scale, search.softmax.offsets
         super()._keep(X, search, made)
 
 
@@ -142,7 +143,11 @@ class _Search(Search):
     def __init__(self, model: AutoClassifier, data: Labelled) -> None:
         super().__init__(model, data.points, data.classes[data.codes], data.weights)
         self.data, self.counts = data, np.bincount(data.codes)
-        self.C, self.steepness, self.fewest = 1.0, 1.0, 2 * len(self.counts)
+        k, counts = len(self.counts), np.ones(len(data)) if data.counts is None else data.counts
+        self.C, self.fewest = 1.0, 2 * k
+        self.factors = class_weights(model.class_weight, data.classes, data.codes, counts)
+        # The probabilities of a weighted model are those of data where a class is so many times as common.
+        self.softmax = Softmax(1.0, -np.log(self.factors))
         self.rival: Any = None
         self.loss = "squared" if model.loss == "auto" else model.loss
 
@@ -187,33 +192,46 @@ class _Search(Search):
             self.machine(X, codes, w)
             self.record.add("Loss", asked, f"as asked; C={self.C:.3g} is right most often in folds", began=began)
             return
-        found = dict[str, tuple[Matrix, Candidate]]()
-        if asked != "logistic":
+        found, softmax = dict[str, tuple[Matrix, Candidate]](), dict[str, Softmax]()
+
+        def tried(loss: str) -> None:
+            self.loss = loss
             with quietly():
-                values = np.asarray(self.unfitted()[0].fit(X, codes, w).regression_.loo_predictions_)
-            self.steepness = _steepness(values, codes, w)
-            found["squared"] = self.compared(softmax(self.steepness * values, axis=1), codes, w, "in closed form")
+                fitted = self.unfitted()[0].fit(X, codes, w)
+            values = _left_out(fitted)
+            softmax[loss] = self.calibrated(values, index)
+            found[loss] = self.compared(softmax[loss](values), index, f"alpha={fitted.alpha:.3g}")
+
+        if asked != "logistic":
+            tried("squared")
         small = k == 2 or len(index) * k <= SOFTMAX
         cost = self.steps(k)
         affordable = self.plan.affords_loss(len(index), cost) and self.affords(cost)
         if asked == "logistic" or (asked == "auto" and small and affordable and not self.clock.stops()):
-            self.loss = "logistic"
-            with quietly():
-                fitted = self.unfitted()[0].fit(X, codes, w)
-            found["logistic"] = self.compared(fitted.loo_proba_, codes, w, f"alpha={fitted.alpha:.3g}")
+            tried("logistic")
         self.loss, why = next(iter(found)), "as asked"
         if asked == "auto":
-            why = "its closed form suits so many rows and classes"
+            why = "its closed form suits this many rows and classes"
         if len(found) == 2:
             gain = found["squared"][0] - found["logistic"][0]
-            sure = float(np.average(gain, weights=w)) > float(gain.std()) / np.sqrt(len(gain))
+            sure = float(np.average(gain, weights=self.often(index))) > float(gain.std()) / np.sqrt(len(gain))
             self.loss = "logistic" if sure else "squared"
             why = f"the log-loss of the other is {'more' if sure else 'not less'} by a standard error"
+        self.softmax = softmax[self.loss]
         considered = sorted((candidate for _, candidate in found.values()), key=lambda c: c.value)
         self.record.add("Loss", self.loss, why, "log-loss when each row is left out", considered, began)
 
-    def compared(self, P: Matrix, codes: Any, w: Any, how: str) -> tuple[Matrix, Candidate]:
+    def often(self, rows: NDArray[np.int64]) -> Matrix | None:
+        """The sample weights of these rows, without those of their classes."""
+        return None if self.data.counts is None else self.data.counts[rows]
+
+    def calibrated(self, values: Matrix, rows: NDArray[np.int64]) -> Softmax:
+        """Probabilities from values of these rows, by a model that was fitted without each of them."""
+        return Softmax.fit(values, self.data.codes[rows], self.often(rows), shifted=self.model.class_weight is not None)
+
+    def compared(self, P: Matrix, rows: NDArray[np.int64], how: str) -> tuple[Matrix, Candidate]:
         """−log P of each row's class, and their mean beside the share of right rows."""
+        codes, w = self.data.codes[rows], self.often(rows)
         each = -np.log(np.maximum(P[np.arange(len(codes)), codes], 1e-300))
         right = float(np.average(P.argmax(axis=1) == codes, weights=w))
         self.clock.report(f"{self.loss} loss", right, "leave-one-out accuracy")
@@ -239,35 +257,48 @@ class _Search(Search):
         kernel, alpha, own = self.best.kernel, self.best.alpha, self.model
         shared = {"budget": own.budget, "random_state": own.random_state}
         if self.loss == "hinge":
-            return SVC(kernel, C=self.C, calibrated=True, random_state=own.random_state), Cost(1.0, 1.0)
+            weights = None if own.class_weight is None else dict(zip(self.data.classes.tolist(), self.factors.tolist()))
+            machine = SVC(kernel, C=self.C, class_weight=weights, calibrated=True, random_state=own.random_state)
+            return machine, Cost(1.0, 1.0)
         if self.loss == "squared":
             return LeastSquaresClassifier(kernel, alpha=alpha, **shared), Cost(0.1, 1.0)
         alpha = max(PENALTY * alpha, 1e-6)
         steps = self.steps(len(self.counts))
         return KernelLogisticRegression(kernel, alpha=alpha, tol=1e-5, **shared), Cost(steps, 2.0 * steps)
 
+    def fit(self, index: NDArray[np.int64] | None, more: dict[str, Any]) -> Any:
+        if self.loss != "hinge":
+            return super().fit(index, more)
+        # A machine is given the weights of classes by themselves: its probabilities must not see them.
+        both, self.weights = self.weights, self.data.counts
+        try:
+            return super().fit(index, more)
+        finally:
+            self.weights = both
+
     def kept(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
         many = self.loss == "squared" and len(self.y) > max(LEFT_OUT, 2 * self.fewest)
         return index[-KEPT:] if many else index[:0]
 
     def after(self, kept: NDArray[np.int64]) -> None:
-        if self.loss != "squared" or self.too_few():
+        if self.loss == "hinge" or self.too_few():
             return
-        regression, codes, w = self.fitted.regression_, self.data.codes, self.weights
         if not len(kept):
-            self.steepness = _steepness(np.asarray(regression.loo_predictions_), codes, w)
+            if self.rows is None:  # of a fit to some rows the comparison of losses has calibrated
+                self.softmax = self.calibrated(_left_out(self.fitted), np.arange(len(self.data)))
             return
-        X, codes, w = take(self.points.raw, kept), codes[kept], None if w is None else w[kept]
-        values = np.asarray(regression.predict(X))
-        self.steepness = _steepness(values, codes, w)
+        X = take(self.points.raw, kept)
+        values = np.asarray(self.fitted.regression_.predict(X))
+        self.softmax = self.calibrated(values, kept)
         if self.rival is not None:
-            self.compare(X, codes, w, values)
+            self.compare(X, kept, values)
 
     def before(self, rows: NDArray[np.int64]) -> None:
         """A support vector machine needs no centres, and of many classes its pairs are small: then it is quick."""
         pairs = float(((self.counts[:, None] + self.counts) ** 2)[np.triu_indices(len(self.counts), 1)].sum())
         quick = self.plan.affords_machine(pairs)
-        if self.model.loss != "auto" or not len(self.kept(rows)) or not quick or len(self.counts) < MULTIPLE:
+        alike = self.model.loss == "auto" and self.model.class_weight is None  # it must be right, not weigh errors
+        if not alike or not len(self.kept(rows)) or not quick or len(self.counts) < MULTIPLE or self.clock.stops():
             return
         assert self.best is not None
         self.clock.report(f"support vector machine, of {len(rows):,} rows")
@@ -275,33 +306,38 @@ class _Search(Search):
         machine = SVC(self.best.kernel, C=1.0 / self.best.alpha, max_time=limit, random_state=self.model.random_state)
         w = None if self.weights is None else self.weights[rows]
         with quietly():
-            self.rival = machine.fit(take(self.points.raw, rows), self.y[rows], w)
+            machine.fit(take(self.points.raw, rows), self.y[rows], w)
+        self.rival = None if self.clock.stops() else machine  # one that was stopped is no rival
 
-    def compare(self, X: Any, codes: Any, w: Any, values: Matrix) -> None:
-        """Take the support vector machine where it is right more often on the rows that were kept."""
-        others = _by_class(self.rival.decision_function(X))
-        right = [float(np.average(v.argmax(axis=1) == codes, weights=w)) for v in (values, others)]
-        error = np.sqrt(right[0] * (1.0 - right[0]) / len(codes))
-        if right[1] > right[0] + error:
-            self.loss, self.fitted, self.steepness = "hinge", self.rival, _steepness(others, codes, w)
+    def compare(self, X: Any, rows: NDArray[np.int64], values: Matrix) -> None:
+        """Take the support vector machine where it has the lesser log-loss on the rows that were kept.
+
+        Both are calibrated on one half of them and judged on the other, and the other way round.
+        """
+        codes, w, side = self.data.codes[rows], self.often(rows), np.arange(len(rows)) % 2 == 0
+        P = np.empty((2, *values.shape))
+        for some, others in ((side, ~side), (~side, side)):
+            at = take(X, np.flatnonzero(others))
+            P[0][others] = self.calibrated(values[some], rows[some])(values[others])
+            self.rival._calibrate_on(take(X, np.flatnonzero(some)), self.y[rows][some], self.often(rows[some]))
+            P[1][others] = self.rival.predict_proba(at)
+        lost = -np.log(np.maximum(P[:, np.arange(len(codes)), codes], 1e-300))
+        gain = lost[0] - lost[1]
+        if float(np.average(gain, weights=w)) > float(gain.std()) / np.sqrt(len(gain)):
+            self.rival._calibrate_on(X, self.y[rows], w)
+            self.loss, self.fitted = "hinge", self.rival
+        right = [f"{float(np.average(p.argmax(axis=1) == codes, weights=w)):.1%} right" for p in P]
+        means = [float(np.average(each, weights=w)) for each in lost]
+        names = ("squared, on centres", "hinge, on all rows")
         self.record.add(
             "Loss of many rows", self.loss, f"an exact fit by squares does not fit into {self.clock.seconds:g} s",
-            f"share of right rows among {len(codes):,} that were not fitted",
-            [Candidate("squared, on centres", right[0]), Candidate("hinge, on all rows", right[1])],
+            f"log-loss of {len(codes):,} rows that were not fitted",
+            [Candidate(*each) for each in zip(names, means, right)],
         )  # fmt: skip
 
 
-def _by_class(decision: Matrix) -> Matrix:
-    """One value per class."""
-    return np.column_stack([-decision, decision]) / 2.0 if decision.ndim == 1 else decision
-
-
-def _log_loss(values: Matrix, codes: Any, w: Any) -> float:
-    """The mean of −log of the softmax at the row's class."""
-    return float(np.average(-log_softmax(values, axis=1)[np.arange(len(codes)), codes], weights=w))
-
-
-def _steepness(values: Matrix, codes: Any, w: Any) -> float:
-    """The factor of values at which their softmax has the least log-loss, rows being left out."""
-    found = minimize_scalar(lambda log: _log_loss(np.exp(log) * values, codes, w), bounds=(-2.0, 6.0), method="bounded")
-    return float(np.exp(found.x))
+def _left_out(fitted: Any) -> Matrix:
+    """One value per class at each row, by the model fitted without it: of logistic regression log P."""
+    if isinstance(fitted, KernelLogisticRegression):
+        return np.asarray(np.log(np.maximum(fitted.loo_proba_, 1e-300)))
+    return np.asarray(fitted.regression_.loo_predictions_)

@@ -34,7 +34,7 @@ from mercer.kernels.points import Points, frame_columns, is_frame, take
 from mercer.kernels.radial import Gaussian, RationalQuadratic
 from mercer.kernels.rules import median_gaussian
 from mercer.kernels.stationary import Laplacian
-from mercer.models.auto_plan import CENTRES, FINALISTS, FIRST, FREED, LAST, OWN, ROWS, TIED, Clock, Plan, Stop, Trial
+from mercer.models.auto_plan import CENTRES, FINALISTS, FIRST, FREED, LAST, OWN, ROWS, TIED, Clock, Plan, Stop
 from mercer.models.base import KernelEstimator, Matrix, _columns, resolve_kernel, shown
 from mercer.rkhs.expansion import Expansion
 from mercer.tables import TableKernel
@@ -526,7 +526,8 @@ class Search:
     ----------
     points, y, weights : n points, their targets or labels, and weights or None.
     best, loss : the kernel and the loss so far.
-    fitted : the last model that was fitted with these, if any.
+    fitted, rows, converged : the last model that was fitted with these, if any, its rows (None for all), and whether
+        its solver came to an end.
     freedom, enough : of widths, and of rows, as in `Problem`.
     fewest : rows that a sample has at least.
     """
@@ -538,6 +539,7 @@ class Search:
         self.rng = np.random.default_rng(model.random_state)
         self.loss: str = "squared"
         self.fitted: Any = None
+        self.rows: NDArray[np.int64] | None = None
         self.converged = True
         self.best: Entry | None = None
         # A kernel that was given may ask for columns by name.
@@ -626,6 +628,7 @@ class Search:
         X, y, w = self.points.raw, self.y, self.weights
         if index is not None:
             X, y, w = take(X, index), y[index], None if w is None else w[index]
+        self.rows = index
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             self.fitted = model.set_params(**more).fit(X, self.scaled(y), w)
