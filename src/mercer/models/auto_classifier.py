@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
+from mercer.errors import InvalidInput
 from mercer.kernels.points import take
 from mercer.models.auto_model import AutoModel, Candidate, Cost, Search, quietly
 from mercer.models.auto_plan import Trial
-from mercer.models.base import Matrix, training_points
+from mercer.models.base import Matrix, shown, training_points
 from mercer.models.labels import Labelled, class_weights
 from mercer.models.least_squares_classifier import LeastSquaresClassifier
 from mercer.models.logistic import KernelLogisticRegression
@@ -106,6 +107,11 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
         data = Labelled.of(
             training_points(X), y, sample_weight, self.class_weight, model="AutoClassifier", regressor="AutoRegressor"
         )
+        alone = data.classes[np.bincount(data.codes) == 1]
+        if self.loss == "hinge" and len(alone):
+            raise InvalidInput("`loss='hinge'` needs at least two rows of each class, to calibrate its probabilities",
+                               got=f"one of {shown(alone[0])}",
+                               advice="Leave that class out, or take another loss.")  # fmt: skip
         return self._found(X, _Search(self, data))
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -115,7 +121,7 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
         return np.asarray(self.model_.predict(X))
 
     def predict_proba(self, X: Any) -> Matrix:
-        """P(class | x), shape (m, k), calibrated on rows left out: never certain, even where all of those were right."""
+        """P(class | x), shape (m, k), calibrated on rows left out: never certain, even where all were right."""
         self._asked(X)
         if self.loss_ == "squared":
             return Softmax(self._steepness, self._offsets)(self.model_.regression_.predict(X))

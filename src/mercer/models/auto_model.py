@@ -149,7 +149,9 @@ def spreads(points: Points) -> Matrix:
         size = np.abs(mean)
     else:
         X = np.asarray(X, dtype=np.float64)
-        deviation, size = X.std(axis=0), np.abs(X).max(axis=0, initial=0.0)
+        size = np.abs(X).max(axis=0, initial=0.0)
+        unit = np.where(size > 0, size, 1.0)
+        deviation = unit * (X / unit).std(axis=0)  # the squares of large numbers would overflow
     tiny = deviation <= 1e-12 * size
     return np.asarray(np.where(tiny, np.where(size > 0, size, 1.0), deviation))
 
@@ -398,14 +400,9 @@ def race(
         better(entry.times(problem.units))
 
     small = problem.take(np.sort(order[: planned.rows])).in_units()
-    entries = [Entry.of(name, kernel, small.points) for name, kernel in starts.items()]
+    entries = _entries(starts, small)
     leads(entries[0])
-    field = _ran(entries, small, clock, planned.tied)
-    leads(field[0])
-    free = [free for e in field[:FREED] if np.isfinite(e.value) and (free := e.freed(small)) is not None]
-    if free and planned.own and not clock.stops():
-        field = sorted(field + _ran(free, small, clock, planned.own), key=_paid)
-        leads(field[0])
+    field = _first(entries, small, clock, planned.tied, planned.own, leads)
     seen = list(field)
     if planned.more and not clock.stops():
         field = _ran(field[:FINALISTS], problem.take(np.sort(order[: planned.more])).in_units(), clock, LAST)
@@ -423,6 +420,23 @@ def race(
         why += ". The time was too short to look further"
     record.add("Kernel", best.label, why, "leave-one-out error as a share of the variance", record.leaderboard, began)
     return best
+
+
+def _entries(starts: dict[str, Kernel], problem: Problem) -> list[Entry]:
+    return [Entry.of(name, kernel, problem.points) for name, kernel in starts.items()]
+
+
+def _first(
+    entries: list[Entry], problem: Problem, clock: Clock, tied: int, own: int, leads: Callable[[Entry], None]
+) -> list[Entry]:
+    """The first race: all with one width per group, then the best also with one per column; best first."""
+    field = _ran(entries, problem, clock, tied)
+    leads(field[0])
+    free = [free for e in field[:FREED] if np.isfinite(e.value) and (free := e.freed(problem)) is not None]
+    if free and own and not clock.stops():
+        field = sorted(field + _ran(free, problem, clock, own), key=_paid)
+        leads(field[0])
+    return field
 
 
 def _in_words(entry: Entry, problem: Problem) -> str:
@@ -461,32 +475,21 @@ def _unless_stopped(entry: Entry, problem: Problem, clock: Clock, limit: int) ->
     return found
 
 
-def optimism(best: Entry, problem: Problem, clock: Clock, rng: np.random.Generator) -> float:
-    """The factor by which tuning on the rows of a problem makes their leave-one-out error too small, ≥ 1.
+def optimism(starts: dict[str, Kernel], problem: Problem, rows: int, rng: np.random.Generator) -> float:
+    """The factor by which a search on this many rows makes their leave-one-out error E too small, ≥ 1.
 
-    The search is repeated on two halves A and B. To second order, how much worse A's parameters θ_A are on B than B's
-    own, log E_B(θ_A) − log E_B(θ_B), has the expectation of what tuning took from log E_B(θ_B) (both are tr HΣ with H
-    the curvature and Σ the covariance of θ). It falls as 1/n, from the n of a half to the rows that were tuned on.
+    The first race is repeated on two halves A and B. The choice θ_A of A knows nothing of B, so that log E_B(θ_A) is
+    what a choice on half of the rows is worth, where log E_B(θ_B) is what it seems to be worth. The difference is taken
+    to fall as 1/n, from the rows of a half to those that were tuned on.
     """
     order = rng.permutation(len(problem))
     half = min(len(order) // 2, FIRST)
     halves = [problem.take(np.sort(part)).in_units() for part in (order[:half], order[half : 2 * half])]
-    tuned = together([partial(_again, best, part, clock) for part in halves])
-    crossed = [descend(replace(tuned[1 - i], curvature=None), part, clock, 1) for i, part in enumerate(halves)]
-    gaps = [np.log(c.error / t.error) for c, t in zip(crossed, tuned)]
-    mean = float(np.mean(gaps))
-    return float(np.exp(max(mean, 0.0) * half / best.rows)) if np.isfinite(mean) else 1.0
-
-
-def _again(best: Entry, problem: Problem, clock: Clock) -> Entry:
-    """The winner of a race, tuned from its start on these rows."""
-    units = problem.units
-    start = best.start if units is None else widened(best.start, 1.0 / units)
-    fresh = replace(Entry.of(best.name, start, problem.points), each=False)
-    found = descend(fresh, problem, clock, TIED)
-    if not best.each or found.curvature is None:
-        return found
-    return descend(replace(found, each=True, curvature=None), problem, clock, OWN)
+    silent = Clock(np.inf)
+    tuned = [_first(_entries(starts, part), part, silent, TIED, OWN, lambda _: None)[0] for part in halves]
+    crossed = [descend(replace(tuned[1 - i], curvature=None), part, silent, 1) for i, part in enumerate(halves)]
+    gap = float(np.mean([np.log(c.error / t.error) for c, t in zip(crossed, tuned)]))
+    return float(np.exp(max(gap, 0.0) * half / rows)) if np.isfinite(gap) else 1.0
 
 
 def _variance(problem: Problem) -> float:
@@ -546,6 +549,7 @@ class Search:
         self.plain = searchable(points) if model.kernel is None else points
         self.units: Matrix | None = None
         self.problem: Problem | None = None
+        self.candidates: dict[str, Kernel] = {}
 
     @abstractmethod
     def look(self) -> None:
@@ -599,7 +603,7 @@ class Search:
             d = 0 if self.units is None else len(self.units)
             names = tuple(map(str, self.points.raw.columns if is_frame(self.points.raw) else range(d)))
             problem = Problem(self.plain, self.targets(), roots, self.freedom, self.enough, self.units, names)
-            self.problem = problem
+            self.problem, self.candidates = problem, starts
             self.best = race(starts, problem, self.plan, self.clock, self.rng, self.record, self.better)
             self.losses()
         return self.final()

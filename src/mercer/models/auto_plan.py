@@ -39,7 +39,7 @@ CENTRES, PILOT, MANY = 250, 1000, 5000
 ROWS = 500
 # Shares of the seconds: of the first race, of widths per column, of the second race, of each loss, of the estimate of
 # what tuning made of the error, and of the last fit. The rest is for what is not counted.
-RACE, WIDTHS, SECOND, LOSS, JUDGE, ROOM = 0.15, 0.1, 0.2, 0.1, 0.05, 0.4
+RACE, WIDTHS, SECOND, LOSS, JUDGE, ROOM = 0.15, 0.1, 0.2, 0.1, 0.1, 0.4
 # A fit of many rows is done in stages, each of which costs this many times the one before: the clock looks between.
 STAGE = 8.0
 
@@ -204,9 +204,10 @@ class Plan:
         """Whether a loss may be tried on these rows that costs this many evaluations."""
         return evaluations * evaluation(rows) <= LOSS * self.seconds
 
-    def affords_judging(self, rows: int, p: int) -> bool:
-        """Whether the search may be repeated on two halves of these rows."""
-        return 2 * (TIED + OWN) * evaluation(rows // 2, p) <= JUDGE * self.seconds
+    def affords_judging(self, candidates: int, rows: int, p: int) -> bool:
+        """Whether the first race of this many kernels may be repeated on two halves of these rows."""
+        evaluations = 2 * (candidates * TIED + FREED * OWN)
+        return evaluations * evaluation(rows // 2, p) <= JUDGE * self.seconds
 
     def affords_exact(self, evaluations: float) -> bool:
         """Whether the last fit may be an exact one of all rows, which costs this many evaluations."""

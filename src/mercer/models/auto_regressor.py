@@ -230,7 +230,7 @@ class _Search(Search):
         if self.unaffordable and asked == "auto":
             notes.append("there was no time to try others")
         why = "as asked" if asked != "auto" else "; ".join(notes) or "the residuals of leaving one out are ordinary"
-        why += self.judge(index)
+        why += self.judge()
         criterion = "mean squared error when each row is left out, on the scale of the target"
         self.record.add("Loss", self.loss, why, criterion, sorted(considered, key=lambda c: c.value), began)
 
@@ -240,16 +240,16 @@ class _Search(Search):
         self.unaffordable = self.unaffordable or not fits
         return fits
 
-    def judge(self, index: NDArray[np.int64]) -> str:
+    def judge(self) -> str:
         """Find what tuning took from the leave-one-out error; in words, where it was found."""
         assert self.problem is not None
         assert self.best is not None
-        rows = min(len(self.y), 2 * FIRST)
-        if len(self.y) < 4 * FEWEST or not self.plan.affords_judging(rows, len(self.best.kernel.theta)):
+        rows, p = min(len(self.y), 2 * FIRST), len(self.best.kernel.theta)
+        if len(self.y) < 4 * FEWEST or not self.plan.affords_judging(len(self.candidates), rows, p):
             return ". The error without each row is not corrected for the tuning on the same rows"
         if self.clock.stops():
             return ""
-        self.optimism = optimism(self.best, self.problem, self.clock, self.rng)
+        self.optimism = optimism(self.candidates, self.problem, self.best.rows, self.rng)
         return f". Tuning on the same rows made the error without each row too small by {1 - 1 / self.optimism:.1%}"
 
     def ridge(self, entry: Entry) -> KernelRidge:
