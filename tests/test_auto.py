@@ -402,7 +402,8 @@ def test_many_rows_are_fitted_as_planned(monkeypatch):
     rows, centres = auto_plan.Plan(1.0, 12_000).stages(1.0)[-1]
     assert rows == 12_000
     assert centres > auto_plan.CENTRES
-    assert f"least squares on {centres} centres" in model.status_
+    assert model.model_.n_centers == centres
+    assert "fitted to all 12,000 rows" in model.choices_[-1].why
     assert model.score(X, y) > 0.9
     labels = np.where((y > 0) == (own.uniform(size=12_000) < 0.8), "a", "b").astype("<U4")
     labels[:3] = "rare"
@@ -535,14 +536,21 @@ def test_the_clock_decides_nothing_unless_it_stops(Model, n, seconds, monkeypatc
 
 
 def test_who_ends_the_search_is_said(monkeypatch):
-    X, y = waves(300)
+    X, y = waves(600)
     model = AutoRegressor(progress=lambda trial: False).fit(X, y)
     assert model.stopped_by_ == "progress"
+    assert "fitted to all" in model.choices_[-1].why
     assert model.status_.startswith("`progress` ended the search")
     monkeypatch.setattr(auto_regressor._Search, "losses", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     assert model.stopped_by_ == "interrupt"
+    monkeypatch.undo()
+    monkeypatch.setattr(auto_regressor._Search, "final", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+    counts = AutoRegressor(loss="poisson")
+    with pytest.raises(KeyboardInterrupt):
+        counts.fit(X, np.round(np.exp(y + 1)))
+    assert np.isfinite(counts.predict_interval(X, 0.9)).all()
 
 
 @pytest.mark.parametrize("n", [30, 700, 5000, 10**6])

@@ -636,10 +636,10 @@ class Search:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             self.fitted = model.set_params(**more).fit(X, self.scaled(y), w)
-        self.converged = not any(issubclass(w.category, ConvergenceWarning) for w in caught)
-        for w in caught:
-            if not issubclass(w.category, ConvergenceWarning):
-                warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
+        others = [warning for warning in caught if not issubclass(warning.category, ConvergenceWarning)]
+        self.converged = len(others) == len(caught)
+        for one in others:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
         return self.fitted
 
     def scaled(self, y: NDArray[Any]) -> NDArray[Any]:
@@ -661,19 +661,19 @@ class Search:
         if "n_centers" in known and n > 2 * CENTRES:
             exact = self.affords(cost.evaluations)
             stages = replace(self.plan, n=n).stages(cost.steps, self.fewest)
-            stages = stages if not exact else stages[:1] if self.clock.stops() else ()
+            stages = stages if not exact else stages[:1] if self.clock.late() else ()
         if not stages:
             rows, made = n, self.fit(all_rows, {"max_time": max(self.clock.left, 0.1)} if "max_time" in known else {})
             if not self.converged:  # because of `max_time`, or of numbers: the clock knows
-                self.clock.stops()
+                self.clock.late()
         else:
             self.before(np.sort(order))
-            for rows, centres in stages:
-                if self.fitted is not None and self.clock.stops():
+            rows, made = 0, None
+            for wider, centres in stages:
+                if made is not None and self.clock.late():
                     break
+                rows = wider
                 made = self.fit(all_rows if rows == n else np.sort(order[:rows]), {"n_centers": centres})
-                fitted_rows = rows
-            rows = fitted_rows
         self.after(kept)
         rows, made = (rows if self.fitted is made else n), self.fitted
         what = f"fitted to all {n:,} rows" if rows == len(self.y) else f"fitted to {rows:,} of {len(self.y):,} rows"
@@ -708,6 +708,7 @@ class Search:
         else:
             made = self.fitted
             made.status_ = f"interrupted before the last fit; {made.status_}"
+        self.after(np.empty(0, dtype=np.int64))
         self.record.add("Solver", type(made).__name__, made.status_)
         return made
 

@@ -120,12 +120,17 @@ class Clock:
         return self.seconds - self.spent
 
     def stops(self) -> bool:
-        """Whether the next part of the plan is to be left out: asked only where there is one, and noted in `stop`."""
+        """Whether the next part of the search is to be left out: asked only where there is one, and noted in `stop`."""
         if self.refused:
             self.stop = self.stop or "progress"
-        elif self.spent > self.seconds:
+        return self.refused or self.late()
+
+    def late(self) -> bool:
+        """Whether the seconds are over, so that the next part of the last fit is left out, too: asked as above."""
+        late = self.spent > self.seconds
+        if late:
             self.stop = self.stop or "time"
-        return self.stop is not None
+        return late
 
 
 # -- costs -------------------------------------------------------------------------------------------------------------
