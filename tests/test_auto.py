@@ -592,7 +592,7 @@ def test_intervals_of_counts_hold_what_they_promise(kind):
     X = own.uniform(-2, 2, size=(1300, 2))
     mu = np.exp(1.5 + np.sin(2 * X[:, 0]))
     y = COUNTS[kind](own, mu).astype(float)
-    model = AutoRegressor(time=20).fit(X[:300], y[:300])
+    model = AutoRegressor(time=3).fit(X[:300], y[:300])
     assert 0.42 < covered(model, X[300:], y[300:], 0.5) < 0.64
     assert 0.85 < covered(model, X[300:], y[300:], 0.9) < 0.96
 
@@ -600,9 +600,9 @@ def test_intervals_of_counts_hold_what_they_promise(kind):
 def test_a_loss_of_counts_earns_its_place():
     own = np.random.default_rng(12)
     X = own.uniform(-2, 2, size=(300, 2))
-    flat = AutoRegressor(time=20).fit(X, np.round(20 + 3 * X[:, 0] + 3 * own.normal(size=300)))
+    flat = AutoRegressor(time=3).fit(X, np.round(20 + 3 * X[:, 0] + 3 * own.normal(size=300)))
     assert flat.loss_ == "squared"
-    fan = AutoRegressor(time=20).fit(X, own.poisson(np.exp(1 + X[:, 0])))
+    fan = AutoRegressor(time=3).fit(X, own.poisson(np.exp(1 + X[:, 0])))
     assert fan.loss_ == "poisson"
     assert "log score" in str(fan.choices_)
 
