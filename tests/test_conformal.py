@@ -14,10 +14,13 @@ from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
+from mercer.errors import InvalidInput
 from mercer.models import conformal
-from mercer.models.conformal import ConformalRegressor, plus_ends
+from mercer.models.conformal import ConformalRegressor
 from mercer.models.nadaraya_watson import NadarayaWatsonRegressor
 from mercer.models.neighbors import KernelNeighborsRegressor
+from mercer.models.quantiles import conformal as quantile
+from mercer.models.quantiles import plus_ends
 
 ESTIMATORS = [
     ConformalRegressor(mc.KernelRidge()),
@@ -217,7 +220,7 @@ def test_the_order_of_rows_does_not_matter():
 
 def test_low_coverage_gives_no_interval_upside_down():
     others = np.array([[[0.0], [10.0], [20.0]]])
-    ends = plus_ends(others, np.zeros((3, 1)), 1)  # quantiles cross: 20 below, 0 above
+    ends = plus_ends(others, np.zeros((3, 1)), 0.25)  # quantiles cross: 20 below, 0 above
     assert ends.tolist() == [[[10.0, 10.0]]]
 
 
@@ -381,3 +384,47 @@ def test_bad_coverage(coverage):
     X, y = data(20, np.random.default_rng(0))
     with pytest.raises(mc.InvalidInput, match="`coverage` must be a number in"):
         ConformalRegressor(LinearRegression()).fit(X, y).predict_interval(X, coverage)
+
+
+# -- weights ----------------------------------------------------------------------------------------------------------
+
+
+def _weighted_ends(values, coverage, w):
+    """By definition: the first value whose weight, with all below it, is coverage · (Σw + mean w)."""
+    order = np.argsort(values)
+    need = coverage * (w.sum() + w.mean()) * (1 - 1e-12)
+    return values[order][np.flatnonzero(np.cumsum(w[order]) >= need)[0]]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        mc.KernelRidge(mc.Gaussian(0.7), alpha=0.5),
+        mc.Ridge(alpha=0.5),
+        mc.GaussianProcessRegressor(mc.Gaussian(0.7), alpha=0.5),
+        mc.KernelNeighborsRegressor(mc.Gaussian(0.7), n_neighbors=4),
+    ],
+)
+def test_jackknife_plus_counts_weights(model):
+    """Ends are weighted quantiles over n refits; equal weights change nothing."""
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(24, 1)), rng.normal(size=(5, 1))
+    y, w = X[:, 0] + rng.normal(size=24) * (1 + (X[:, 0] > 0)), np.where(X[:, 0] > 0, 3.0, 0.5)
+    more = {"method": "jackknife+"} if isinstance(model, mc.GaussianProcessRegressor) else {}
+    fitted = clone(model).fit(X, y, w)
+    found = fitted.predict_interval(Z, 0.8, **more)
+    others = [clone(model).fit(np.delete(X, i, 0), np.delete(y, i), np.delete(w, i)) for i in range(24)]
+    spreads = [abs(y[i] - other.predict(X[[i]])[0]) for i, other in enumerate(others)]
+    at = np.array([other.predict(Z) for other in others])
+    for j in range(len(Z)):
+        high = _weighted_ends(at[:, j] + spreads, 0.8, w)
+        low = -_weighted_ends(spreads - at[:, j], 0.8, w)
+        assert found[j] == pytest.approx([low, high], rel=1e-6)
+
+
+def test_quantiles_with_equal_weights_are_those_without():
+    values = np.random.default_rng(1).normal(size=(30, 4))
+    for coverage in (0.1, 0.5, 0.9, 30 / 31):
+        assert (quantile(values, coverage, np.full(30, 7.0)) == quantile(values, coverage)).all()
+    with pytest.raises(InvalidInput, match="at most"):
+        quantile(values, 0.99)

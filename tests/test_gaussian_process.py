@@ -535,3 +535,23 @@ def test_samples_want_a_usable_seed():
     for good in (None, np.int64(3), np.random.default_rng(0), np.random.RandomState(0)):
         assert model.sample_y(X, 2, random_state=good).shape == (30, 2)
     assert np.array_equal(model.sample_y(X, random_state=4), model.sample_y(X, random_state=np.int64(4)))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_grown_factor_is_whole(weighted, tmp_path):
+    """Its products are those of the grown system, also from a file: nothing of the old length is left behind."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)), rng.normal(size=30)
+    w = rng.uniform(0.5, 2.0, 30) if weighted else np.ones(30)
+    model = mc.GaussianProcessRegressor(mc.Gaussian(1.0), alpha=0.1).fit(X[:10], y[:10], w[:10])
+    for rows in (slice(10, 18), slice(18, 30)):
+        model.partial_fit(X[rows], y[rows], w[rows])
+    roots = np.sqrt(w)
+    A = roots[:, None] * mc.Gaussian(1.0)(X) * roots + 0.1 * np.eye(30)
+    model.save(tmp_path / "grown.mercer")
+    for fitted in (model, mc.load(tmp_path / "grown.mercer")):
+        factor = fitted._factor
+        assert factor.multiply(np.eye(30)) == pytest.approx(A, abs=1e-12)
+        c, _, left = factor.refined(y[:, None], 1e-12)
+        assert abs(left).max() < 1e-11
+        assert c[:, 0] == pytest.approx(fitted.dual_coef_, rel=1e-8)

@@ -123,13 +123,99 @@ def test_statistics_are_those_of_statsmodels(family, link, kind, params, errors,
         model.deviance_, model.null_deviance_, model.pearson_chi2_, model.dispersion_, model.log_likelihood_,
         model.aic_, model.bic_,
     ]  # fmt: skip
+    n, known = w.sum(), model.family_.known_dispersion
+    if not known:  # likelihood and criteria are R's: by deviance/n, which counts as a parameter
+        y, phi = responses[kind], numbers[0] / n
+        likelihood = model.family_.log_likelihood(y, model.predict(X, offset=given), w, phi)
+        numbers = [*numbers[:4], likelihood, -2 * likelihood + 2 * 5, -2 * likelihood + np.log(n) * 5]
     assert found == pytest.approx(numbers, rel=1e-6)
     assert model.degrees_of_freedom_ == 4
     z = np.array(params) / errors
     assert model.z_values_ == pytest.approx(z, rel=1e-5)
-    assert model.p_values_ == pytest.approx(2 * stats.norm.sf(abs(z)), rel=1e-4, abs=1e-12)
-    ends = np.array(params)[:, None] + 1.6448536 * np.array(errors)[:, None] * [-1, 1]
+    spread = stats.norm() if known else stats.t(n - 4)
+    assert model.p_values_ == pytest.approx(2 * spread.sf(abs(z)), rel=1e-4, abs=1e-12)
+    ends = np.array(params)[:, None] + spread.ppf(0.95) * np.array(errors)[:, None] * [-1, 1]
     assert model.confidence_intervals(0.9) == pytest.approx(ends, rel=1e-5)
+
+
+# R's help page ?glm: clotting times of McCullagh and Nelder (1989, pp. 300-302), summary(glm(lot ~ log(u), Gamma)).
+# fmt: off
+CLOTTING = [
+    ([118, 58, 42, 35, 27, 25, 21, 19, 18],
+     [0.01534311, -0.01655438], [0.00041496, 0.00092754], [2.75e-09, 4.28e-07], [0.01673, 3.51283, 0.002446059, 37.99]),
+    ([69, 35, 26, 21, 18, 16, 13, 12, 12],
+     [0.02359922, -0.02390848], [0.00057678, 0.00132645], [1.36e-09, 4.00e-07],
+     [0.012672, 3.118557, 0.001813354, 27.032]),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("lot", "params", "errors", "p", "numbers"), CLOTTING)
+def test_gamma_models_are_those_of_r(lot, params, errors, p, numbers):
+    X, y = np.log([[5.0], [10], [15], [20], [30], [40], [60], [80], [100]]), np.array(lot, dtype=float)
+    model = mc.GLM(family="gamma", link="inverse", tol=1e-10).fit(X, y)
+    assert np.append(model.coef_, model.intercept_) == pytest.approx(params, rel=1e-6)
+    assert model.standard_errors_ == pytest.approx(errors, rel=2e-5)
+    assert model.p_values_ == pytest.approx(p, rel=4e-3)
+    found = [model.deviance_, model.null_deviance_, model.dispersion_, model.aic_]
+    assert found == pytest.approx(numbers, rel=2e-4)
+    # logLik is p + 1 - AIC/2 and BIC has log(n) for 2, also for the dispersion
+    assert model.bic_ - model.aic_ == pytest.approx(3 * (np.log(9) - 2))
+    phi = model.deviance_ / 9
+    density = stats.gamma.logpdf(y, 1 / phi, scale=phi * model.predict(X))
+    assert model.log_likelihood_ == pytest.approx(density.sum(), rel=1e-10)
+
+
+def test_gaussian_models_are_those_of_r():
+    """R's help page ?lm: weights of plants by Annette Dobson (1990, p. 9), summary(lm(weight ~ group))."""
+    ctl = [4.17, 5.58, 5.18, 6.11, 4.50, 4.61, 5.17, 4.53, 5.33, 5.14]
+    trt = [4.81, 4.17, 4.41, 3.59, 5.87, 3.83, 6.03, 4.89, 4.32, 4.69]
+    X, y = np.repeat([[0.0], [1.0]], 10, axis=0), np.array(ctl + trt)
+    model = mc.GLM().fit(X, y)
+    assert np.append(model.coef_, model.intercept_) == pytest.approx([-0.3710, 5.0320])
+    assert model.standard_errors_ == pytest.approx([0.3114, 0.2202], rel=2e-4)
+    assert model.p_values_ == pytest.approx([0.249, 9.55e-15], rel=2e-3)
+    assert np.sqrt(model.dispersion_) == pytest.approx(0.6964, rel=1e-4)
+    # one distribution: the interval of the intercept is the one of the mean where the column is 0
+    assert model.mean_interval([[0.0]], 0.95)[0] == pytest.approx(model.confidence_intervals(0.95)[1])
+    assert " t " in str(model.summary())
+    phi = model.deviance_ / 20
+    likelihood = -10 * (np.log(2 * np.pi * phi) + 1)
+    assert model.bic_ == pytest.approx(-2 * likelihood + 3 * np.log(20))
+
+
+@pytest.mark.parametrize(
+    ("family", "link"), [("gaussian", "log"), ("gamma", None), (InverseGaussian(), None), (TWEEDIE, None), (NB, None)]
+)
+def test_one_distribution_for_coefficients_and_means(family, link):
+    """A mean at the origin is the inverse link of the intercept, and so are its ends."""
+    X, y = draw(12, d=2, family=family, link=link)
+    model = mc.GLM(family=family, link=link).fit(X, y)
+    ends = np.exp(model.confidence_intervals(0.9)[-1])
+    assert model.mean_interval([[0.0, 0.0]], 0.9)[0] == pytest.approx(ends, rel=1e-8)
+
+
+def test_new_responses_know_that_the_dispersion_was_estimated():
+    """η over its standard error is Student's t: at few rows the interval is that of a sample of such means."""
+    X, y = draw(8, d=1, family="gamma")
+    model = mc.GLM(family="gamma").fit(X, y)
+    query = np.array([[2.5]])
+    eta, h = model.predict_linear(query)[0], model._variances(model._queries(query))[0]
+    rng = np.random.default_rng(0)
+    mu = np.exp(eta + np.sqrt(model.dispersion_ * h) * rng.standard_t(6, size=200_000))
+    expected = np.quantile(Gamma().sample(mu, model.dispersion_, rng), [0.01, 0.99])
+    assert model.predict_interval(query, 0.98)[0] == pytest.approx(expected, rel=0.03)
+
+
+def test_rows_of_trials_count_once_in_bic():
+    """As in R, where a binomial row is one observation: of a constant everything is known in closed form."""
+    trials, hits = np.array([4, 9, 6, 11, 2]), np.array([1, 5, 3, 2, 2])
+    rate = hits.sum() / trials.sum()
+    model = mc.GLM(family="bernoulli", tol=1e-10).fit(np.zeros((5, 1)), hits / trials, sample_weight=trials)
+    likelihood = stats.binom.logpmf(hits, trials, rate).sum()
+    assert model.n_observations_ == 5
+    assert model.aic_ == pytest.approx(-2 * likelihood + 2, rel=1e-10)
+    assert model.bic_ == pytest.approx(-2 * likelihood + np.log(5), rel=1e-10)
 
 
 def test_residuals():

@@ -740,3 +740,34 @@ def test_a_sparse_matrix_of_kernel_values_is_one_too():
     model, dense = (SVC(mc.Precomputed()).fit(given, y) for given in (sp.csr_array(K), K))
     np.testing.assert_array_equal(model.predict(sp.csr_array(K)), dense.predict(K))
     np.testing.assert_array_equal(model.predict(K[:, model.support_]), dense.predict(K))
+
+
+# -- class weights and probabilities -----------------------------------------------------------------------------------
+
+
+def rare(n, k=2):
+    """Few rows of the last class, none of them easy."""
+    own = np.random.default_rng(4)
+    y = np.where(own.uniform(size=n) < 0.06, k - 1, own.integers(0, k - 1, n))
+    return own.normal(size=(n, 3)) + 1.2 * y[:, None] / (k - 1), y
+
+
+@pytest.mark.parametrize(("k", "multiclass"), [(2, "ovo"), (3, "ovo"), (3, "ovr")])
+def test_class_weights_move_labels_and_not_probabilities(k, multiclass):
+    X, y = rare(600, k)
+    given = {"C": 1.0, "class_weight": "balanced", "multiclass": multiclass}
+    model = SVC(mc.Gaussian(2.0), calibrated=True, **given).fit(X, y)
+    shares = np.bincount(y) / len(y)
+    np.testing.assert_allclose(model.predict_proba(X).mean(axis=0), shares, atol=0.02)
+    plain = SVC(mc.Gaussian(2.0), **given).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), plain.predict(X))
+    assert (model.predict(X) == k - 1).mean() > 2 * shares[-1]  # weights make the rare class be found
+
+
+def test_sample_weights_move_probabilities():
+    """A row of weight 3 is a row that occurs three times as often."""
+    X, y = rare(500)
+    w = np.where(y == 1, 3.0, 1.0)
+    model = SVC(mc.Gaussian(2.0), calibrated=True).fit(X, y, w)
+    p = model.predict_proba(X)[:, 1]
+    assert np.average(p, weights=w) == pytest.approx(np.average(y, weights=w), abs=0.02)

@@ -113,6 +113,8 @@ def _auto(wish: Wish, X: Any, y: Any) -> Any:
     ).fit(X, y)  # fmt: skip
     model.set_params(progress=None)
     wish.choices += [f"{d.question.lower()}: {d.taken} ({d.why})" for d in model.choices_ if d.question != "Solver"]
+    if model.stopped_by_ == "time":
+        wish.choices.append(f"stopped: the {wish.time:g} s were over before the search was done; --time gives more")
     return model
 
 

@@ -1,15 +1,15 @@
-"""What automatic models share: the race of kernels, its clock, the last fit, and the record of every decision.
+"""What automatic models share: the race of kernels, the last fit, and the record of every decision.
 
 Candidates are compared by the closed-form leave-one-out error of least squares, which needs no folds. All of them run
 on a sample, with one width per group of columns, in units of the columns' spread, and the best of them also with one
 width per column; the leaders go on to more rows. Widths of their own are drawn towards a common one by a prior of
-standard deviation ~ √(n/d) on their logarithms: with few rows per column they cannot follow the noise.
+standard deviation ~ √(n/d) on their logarithms: with few rows per column they cannot follow the noise. How far each of
+these goes is planned beforehand (`auto_plan`), so that the clock decides nothing unless it stops the search.
 """
 
 from __future__ import annotations
 
 import re
-import threading
 import time
 import warnings
 from abc import abstractmethod
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,20 +34,13 @@ from mercer.kernels.points import Points, frame_columns, is_frame, take
 from mercer.kernels.radial import Gaussian, RationalQuadratic
 from mercer.kernels.rules import median_gaussian
 from mercer.kernels.stationary import Laplacian
+from mercer.models.auto_plan import CENTRES, FINALISTS, FIRST, FREED, LAST, OWN, ROWS, TIED, Clock, Plan, Stop
 from mercer.models.base import KernelEstimator, Matrix, _columns, resolve_kernel, shown
 from mercer.rkhs.expansion import Expansion
 from mercer.tables import TableKernel
 from mercer.tuning.search import Criterion, Evaluation, brief, minimise, ranges, together
 
-# Rows of the first race, and at most of the second: what is best there is best on more, and each costs n³.
-FIRST, MOST_ROWS = 200, 1200
-# The share of the time left that the second race may take.
-SHARE = 0.3
-# How many of the first get a width per column, and how many go on to the second race.
-FREED, FINALISTS = 2, 2
-# Evaluations of the criterion: of one width per group, of a width per column, and of the second race.
-TIED, OWN, LAST = 8, 8, 4
-# One width per column from this many rows per column, up to so many columns.
+# One width per column from this many rows per column, up to this many columns.
 ROWS_PER_COLUMN, COLUMNS = 4.0, 50
 # A descent ends where a step promises less than this (in nats, as of a log likelihood).
 PRECISE = 1.0
@@ -57,10 +50,8 @@ GAIN = 3.0
 NOTHING = 0.99
 # Logarithmic reach of widths around their start, and the penalties in units of k(x, x).
 REACH, LEAST, MOST = 5.0, 1e-7, 1e3
-# Centres and rows of the first fit of many rows, the most centres, and the share of the time left that a fit may need.
-CENTRES, PILOT, MANY, ROOM = 250, 1000, 5000, 0.5
-# Rows of losses' comparison and of a fit in haste, and those that tell what the columns are.
-ROWS, TOLD = 500, 20_000
+# Rows that say what the columns are.
+SEEN = 20_000
 
 
 # -- the record --------------------------------------------------------------------------------------------------------
@@ -146,77 +137,6 @@ class Record:
         return Choices(tuple(self.decisions), self.leaderboard)
 
 
-@dataclass(frozen=True)
-class Trial:
-    """What `progress` is told after each thing that was tried.
-
-    Attributes
-    ----------
-    name : what was tried: a kernel, a loss, or the last fit.
-    score : its `measure`, greater is better; NaN where it has none.
-    best, best_score : the best so far by the same measure.
-    seconds, share : spent so far, and as a share of the time that was given, at most 1.
-
-    >>> from mercer.models.auto_model import Trial
-    >>> print(Trial("Matern 3/2", 0.871, "leave-one-out R²", "Gaussian", 0.883, 1.5, 0.1))
-    Matern 3/2: leave-one-out R² 0.871; best 0.883 (Gaussian)
-    """
-
-    name: str
-    score: float
-    measure: str
-    best: str
-    best_score: float
-    seconds: float
-    share: float
-
-    def __str__(self) -> str:
-        if not np.isfinite(self.score):
-            return self.name
-        own = f"{self.name}: {self.measure} {self.score:.3f}; "
-        if self.best == self.name:
-            return f"{own}the best so far"
-        best = f"best {self.best_score:.3f}"
-        named = f"{best} ({self.best})"
-        return own + (named if len(own + named) <= 70 else best)
-
-
-class Clock:
-    """Seconds that are left of a budget, and who is told how they are spent.
-
-    `progress` is called with a `Trial` by one thread at a time; False ends the search: no time is left.
-    """
-
-    def __init__(self, seconds: float, progress: Callable[[Trial], Any] | None = None) -> None:
-        self.began, self.seconds, self.progress = time.perf_counter(), seconds, progress
-        self.lock, self.stopped = threading.Lock(), False
-        self.best: dict[str, tuple[float, str]] = {}
-        self.rate = 1.0  # n³ of an evaluation on n rows in a second, the best so far
-
-    def tell(self, name: str, score: float = np.nan, measure: str = "") -> None:
-        if self.progress is None:
-            return
-        with self.lock:
-            self.best[measure] = max(self.best.get(measure, (-np.inf, "")), (score, name))
-            share = min(self.spent / self.seconds, 1.0)
-            best_score, best = self.best[measure]
-            trial = Trial(name, score, measure, best, best_score, self.spent, share)
-            if not self.stopped and self.progress(trial) is False:
-                self.stopped = True
-
-    @property
-    def spent(self) -> float:
-        return time.perf_counter() - self.began
-
-    @property
-    def left(self) -> float:
-        return self.seconds - self.spent
-
-    def over(self, share: float = 1.0) -> bool:
-        """Whether this share of the budget is spent."""
-        return self.stopped or self.spent > share * self.seconds
-
-
 # -- candidates --------------------------------------------------------------------------------------------------------
 
 
@@ -229,7 +149,9 @@ def spreads(points: Points) -> Matrix:
         size = np.abs(mean)
     else:
         X = np.asarray(X, dtype=np.float64)
-        deviation, size = X.std(axis=0), np.abs(X).max(axis=0, initial=0.0)
+        size = np.abs(X).max(axis=0, initial=0.0)
+        unit = np.where(size > 0, size, 1.0)
+        deviation = unit * (X / unit).std(axis=0)  # the squares of large numbers would overflow
     tiny = deviation <= 1e-12 * size
     return np.asarray(np.where(tiny, np.where(size > 0, size, 1.0), deviation))
 
@@ -403,10 +325,8 @@ def tied(kernel: Kernel) -> Matrix:
     return np.array([[float(name == group) for group in groups] for name in names])
 
 
-def descend(entry: Entry, problem: Problem, clock: Clock, limit: int, until: float = 1.0) -> Entry:
-    """The entry after a descent of its leave-one-out error on these rows, of at most so many evaluations.
-
-    It ends early where that share of the time is spent.
+def descend(entry: Entry, problem: Problem, clock: Clock, limit: int) -> Entry:
+    """The entry after a descent of its leave-one-out error on these rows, of at most `limit` evaluations.
 
     Widths that move by themselves are drawn to the proportions of the anchor by a Gaussian prior on log σ, with the
     standard deviation freedom·√(n/d), between 0.1 and 0.8.
@@ -426,18 +346,16 @@ def descend(entry: Entry, problem: Problem, clock: Clock, limit: int, until: flo
     )
 
     def f(z: Matrix) -> Evaluation:
-        began = time.perf_counter()
         x = x0 + A @ z
         at, off = criterion(x), own @ (x - anchor)
-        clock.rate = max(clock.rate, n**3 / (time.perf_counter() - began))
         return Evaluation(z, at.value + 0.5 * float(off @ off), A.T @ (at.gradient + own.T @ off))
 
     start = f(np.zeros(A.shape[1]))
 
-    def unless_over(z: Matrix) -> Evaluation:
+    def unless_stopped(z: Matrix) -> Evaluation:
         if not z.any():
             return start
-        return Evaluation(z, np.inf, np.zeros_like(z)) if clock.over(until) else f(z)
+        return Evaluation(z, np.inf, np.zeros_like(z)) if clock.stops() else f(z)
 
     slopes = np.abs(start.gradient)
     if entry.curvature is None:  # as if a step of one were right for each of a few parameters, or for the steepest
@@ -448,7 +366,7 @@ def descend(entry: Entry, problem: Problem, clock: Clock, limit: int, until: flo
     low, high = (A.T @ (np.append(entry.start.theta, 0.0) - x0 + reach) / A.sum(axis=0) for reach in (-REACH, REACH))
     low[-1], high[-1] = np.log(LEAST * size) - x0[-1], np.log(MOST * size) - x0[-1]
     low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
-    found = minimise(unless_over, np.zeros(A.shape[1]), low, high, B, PRECISE, limit)
+    found = minimise(unless_stopped, np.zeros(A.shape[1]), low, high, B, PRECISE, limit)
     if not np.isfinite(found.at.value):
         return replace(entry, value=np.inf, rows=n)
     x = x0 + A @ found.at.x
@@ -467,33 +385,27 @@ def descend(entry: Entry, problem: Problem, clock: Clock, limit: int, until: flo
 def race(
     starts: dict[str, Kernel],
     problem: Problem,
+    plan: Plan,
     clock: Clock,
     rng: np.random.Generator,
     record: Record,
     better: Callable[[Entry], None],
 ) -> Entry:
-    """The kernel of least leave-one-out error, tuned. `better` is told of every new leader."""
-    began = time.perf_counter()
-    order, n = rng.permutation(len(problem)), len(problem)
+    """The kernel of least leave-one-out error, tuned. `better` is called with every new leader."""
+    began, order = time.perf_counter(), rng.permutation(len(problem))
+    p = max(len(kernel.theta) for kernel in starts.values()) + (0 if problem.units is None else len(problem.units))
+    planned = plan.race(len(starts), p, problem.enough)
 
     def leads(entry: Entry) -> None:
         better(entry.times(problem.units))
 
-    m = n if n <= 1.25 * FIRST else FIRST
-    small = problem.take(np.sort(order[:m])).in_units()
-    entries = [Entry.of(name, kernel, small.points) for name, kernel in starts.items()]
+    small = problem.take(np.sort(order[: planned.rows])).in_units()
+    entries = _entries(starts, small)
     leads(entries[0])
-    field = _ran(entries, small, clock, TIED, 0.2)
-    leads(field[0])
-    free = [free for e in field[:FREED] if np.isfinite(e.value) and (free := e.freed(small)) is not None]
-    if free and not clock.over(0.2):
-        field = sorted(field + _ran(free, small, clock, OWN, 0.3), key=_paid)
-        leads(field[0])
+    field = _first(entries, small, clock, planned.tied, planned.own, leads)
     seen = list(field)
-    most = n if n <= 1.25 * problem.enough else int(np.clip(n // 2, problem.enough, MOST_ROWS))
-    most = min(most, int((SHARE * max(clock.left, 0.0) * clock.rate / LAST) ** (1 / 3)))
-    if most > 1.25 * m and not clock.over(0.3):
-        field = _ran(field[:FINALISTS], problem.take(np.sort(order[:most])).in_units(), clock, LAST, 0.5)
+    if planned.more and not clock.stops():
+        field = _ran(field[:FINALISTS], problem.take(np.sort(order[: planned.more])).in_units(), clock, LAST)
         leads(field[0])
         seen += field
     best, variance = field[0].times(problem.units), _variance(problem)
@@ -504,10 +416,27 @@ def race(
     why += f" the variance; {_in_words(best, problem)}"
     if best.error >= NOTHING * variance:
         why += f". On these {best.rows:,} rows no kernel is better than the mean: columns say little, or rows are few"
-    if clock.over(0.3):
+    if clock.stop is not None or not planned.whole:
         why += ". The time was too short to look further"
     record.add("Kernel", best.label, why, "leave-one-out error as a share of the variance", record.leaderboard, began)
     return best
+
+
+def _entries(starts: dict[str, Kernel], problem: Problem) -> list[Entry]:
+    return [Entry.of(name, kernel, problem.points) for name, kernel in starts.items()]
+
+
+def _first(
+    entries: list[Entry], problem: Problem, clock: Clock, tied: int, own: int, leads: Callable[[Entry], None]
+) -> list[Entry]:
+    """The first race: all with one width per group, then the best also with one per column; best first."""
+    field = _ran(entries, problem, clock, tied)
+    leads(field[0])
+    free = [free for e in field[:FREED] if np.isfinite(e.value) and (free := e.freed(problem)) is not None]
+    if free and own and not clock.stops():
+        field = sorted(field + _ran(free, problem, clock, own), key=_paid)
+        leads(field[0])
+    return field
 
 
 def _in_words(entry: Entry, problem: Problem) -> str:
@@ -527,9 +456,9 @@ def _in_words(entry: Entry, problem: Problem) -> str:
     return f"widths in standard deviations, from the columns that tell most: {most}; {text}"
 
 
-def _ran(entries: list[Entry], problem: Problem, clock: Clock, limit: int, until: float) -> list[Entry]:
-    """The entries after a descent, best first; those that the clock leaves no time for as they are, last."""
-    done = together([partial(_unless_over, e, problem, clock, limit, until) for e in entries])
+def _ran(entries: list[Entry], problem: Problem, clock: Clock, limit: int) -> list[Entry]:
+    """The entries after a descent, best first; those that the clock left no time for as they are, last."""
+    done = together([partial(_unless_stopped, e, problem, clock, limit) for e in entries])
     return sorted(done, key=_paid)
 
 
@@ -538,12 +467,29 @@ def _paid(entry: Entry) -> float:
     return entry.value + GAIN * entry.each
 
 
-def _unless_over(entry: Entry, problem: Problem, clock: Clock, limit: int, until: float) -> Entry:
-    if clock.over(until) and entry.rows:
+def _unless_stopped(entry: Entry, problem: Problem, clock: Clock, limit: int) -> Entry:
+    if entry.rows and clock.stops():
         return replace(entry, value=np.inf)
-    found = descend(entry, problem, clock, limit, until)
-    clock.tell(found.label, 1.0 - found.error / _variance(problem), "leave-one-out R²")
+    found = descend(entry, problem, clock, limit)
+    clock.report(found.label, 1.0 - found.error / _variance(problem), "leave-one-out R²")
     return found
+
+
+def optimism(starts: dict[str, Kernel], problem: Problem, rows: int, rng: np.random.Generator) -> float:
+    """The factor by which a search on this many rows makes their leave-one-out error E too small, ≥ 1.
+
+    The first race is repeated on two halves A and B. The choice θ_A of A knows nothing of B, so that log E_B(θ_A) is
+    what a choice on half of the rows is worth, where log E_B(θ_B) is what it seems to be worth. The difference is taken
+    to fall as 1/n, from the rows of a half to those that were tuned on.
+    """
+    order = rng.permutation(len(problem))
+    half = min(len(order) // 2, FIRST)
+    halves = [problem.take(np.sort(part)).in_units() for part in (order[:half], order[half : 2 * half])]
+    silent = Clock(np.inf)
+    tuned = [_first(_entries(starts, part), part, silent, TIED, OWN, lambda _: None)[0] for part in halves]
+    crossed = [descend(replace(tuned[1 - i], curvature=None), part, silent, 1) for i, part in enumerate(halves)]
+    gap = float(np.mean([np.log(c.error / t.error) for c, t in zip(crossed, tuned)]))
+    return float(np.exp(max(gap, 0.0) * half / rows)) if np.isfinite(gap) else 1.0
 
 
 def _variance(problem: Problem) -> float:
@@ -563,6 +509,19 @@ def quietly() -> Iterator[None]:
         yield
 
 
+class Cost(NamedTuple):
+    """Of a fit.
+
+    Attributes
+    ----------
+    evaluations : of the criterion on as many rows, that cost as much as an exact fit.
+    steps : of Newton's method on centres.
+    """
+
+    evaluations: float
+    steps: float
+
+
 class Search:
     """One search for a kernel and a loss, and the last fit.
 
@@ -570,21 +529,27 @@ class Search:
     ----------
     points, y, weights : n points, their targets or labels, and weights or None.
     best, loss : the kernel and the loss so far.
-    fitted : the last model that was fitted with these, if any.
+    fitted, rows, converged : the last model that was fitted with these, if any, its rows (None for all), and whether
+        its solver came to an end.
     freedom, enough : of widths, and of rows, as in `Problem`.
     fewest : rows that a sample has at least.
     """
 
     def __init__(self, model: AutoModel, points: Points, y: NDArray[Any], weights: Matrix | None) -> None:
         self.clock, self.record = model._clock(), Record()
+        self.plan = Plan(self.clock.seconds, len(y))
         self.model, self.points, self.y, self.weights = model, points, y, weights
         self.rng = np.random.default_rng(model.random_state)
         self.loss: str = "squared"
         self.fitted: Any = None
+        self.rows: NDArray[np.int64] | None = None
+        self.converged = True
         self.best: Entry | None = None
         # A kernel that was given may ask for columns by name.
         self.plain = searchable(points) if model.kernel is None else points
         self.units: Matrix | None = None
+        self.problem: Problem | None = None
+        self.candidates: dict[str, Kernel] = {}
 
     @abstractmethod
     def look(self) -> None:
@@ -603,15 +568,15 @@ class Search:
         """Choose the loss."""
 
     @abstractmethod
-    def unfitted(self) -> tuple[Any, float]:
-        """The chosen model, and how often an exact fit costs what an evaluation in the race does on as many rows."""
+    def unfitted(self) -> tuple[Any, Cost]:
+        """The chosen model, and what its fit costs."""
 
     def starts(self) -> dict[str, Kernel]:
         """The kernels to begin with: those that suit the columns, or the one that was given."""
         own, n = self.model.kernel, len(self.y)
         if own is None:
             began = time.perf_counter()
-            found, self.units, why = candidates(self.plain.take(self.order()[:TOLD]) if n > TOLD else self.plain)
+            found, self.units, why = candidates(self.plain.take(self.order()[:SEEN]) if n > SEEN else self.plain)
             kernels = f"{len(found)} kernels" if len(found) > 1 else "1 kernel"
             self.record.add("Columns", f"{kernels} to try", why, began=began)
             return found
@@ -638,7 +603,8 @@ class Search:
             d = 0 if self.units is None else len(self.units)
             names = tuple(map(str, self.points.raw.columns if is_frame(self.points.raw) else range(d)))
             problem = Problem(self.plain, self.targets(), roots, self.freedom, self.enough, self.units, names)
-            self.best = race(starts, problem, self.clock, self.rng, self.record, self.better)
+            self.problem, self.candidates = problem, starts
+            self.best = race(starts, problem, self.plan, self.clock, self.rng, self.record, self.better)
             self.losses()
         return self.final()
 
@@ -666,8 +632,14 @@ class Search:
         X, y, w = self.points.raw, self.y, self.weights
         if index is not None:
             X, y, w = take(X, index), y[index], None if w is None else w[index]
-        with quietly():
+        self.rows = index
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
             self.fitted = model.set_params(**more).fit(X, self.scaled(y), w)
+        others = [warning for warning in caught if not issubclass(warning.category, ConvergenceWarning)]
+        self.converged = len(others) == len(caught)
+        for one in others:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
         return self.fitted
 
     def scaled(self, y: NDArray[Any]) -> NDArray[Any]:
@@ -675,31 +647,33 @@ class Search:
         return y
 
     def final(self) -> Any:
-        """A fit to all rows: exactly where the time allows; else on centres, at first few and of some rows, then as
-        many rows and centres as the time that this took says there is time for."""
+        """A fit to all rows: exactly where the plan allows it; else in stages, on more and more rows and centres."""
         began, n = time.perf_counter(), len(self.y)
         order = self.order()
         kept = self.kept(order[n - n // 20 :])
         n -= len(kept)
         order = order[:n]
-        model, factor = self.unfitted()
-        self.clock.tell(f"last fit, of {n:,} rows")
+        model, cost = self.unfitted()
+        self.clock.report(f"last fit, of {n:,} rows")
         known = model.get_params()
         all_rows = None if len(kept) == 0 else np.sort(order)
-        if "n_centers" not in known or n <= 2 * CENTRES or self.affords(factor):
+        stages: tuple[tuple[int, int], ...] = ()
+        if "n_centers" in known and n > 2 * CENTRES:
+            exact = self.affords(cost.evaluations)
+            stages = replace(self.plan, n=n).stages(cost.steps, self.fewest)
+            stages = stages if not exact else stages[:1] if self.clock.late() else ()
+        if not stages:
             rows, made = n, self.fit(all_rows, {"max_time": max(self.clock.left, 0.1)} if "max_time" in known else {})
+            if not self.converged:  # because of `max_time`, or of numbers: the clock knows
+                self.clock.late()
         else:
             self.before(np.sort(order))
-            rows, few = min(n, max(PILOT, self.fewest)), CENTRES
-            while True:
-                start = time.perf_counter()
-                made = self.fit(all_rows if rows == n else np.sort(order[:rows]), {"n_centers": few})
-                room = max(ROOM * self.clock.left / (time.perf_counter() - start), 0.0)
-                wider = min(n, int(rows * room))
-                denser = int(min(few * np.sqrt(room * rows / n), MANY, n // 4)) if wider == n else few
-                if wider < 1.5 * rows and denser < 1.5 * few:
+            rows, made = 0, None
+            for wider, centres in stages:
+                if made is not None and self.clock.late():
                     break
-                rows, few = max(rows, wider), max(few, denser)
+                rows = wider
+                made = self.fit(all_rows if rows == n else np.sort(order[:rows]), {"n_centers": centres})
         self.after(kept)
         rows, made = (rows if self.fitted is made else n), self.fitted
         what = f"fitted to all {n:,} rows" if rows == len(self.y) else f"fitted to {rows:,} of {len(self.y):,} rows"
@@ -708,9 +682,9 @@ class Search:
         self.record.add("Solver", type(made).__name__, f"{what}: {made.status_}", began=began)
         return made
 
-    def affords(self, factor: float) -> bool:
-        """Whether the time allows an exact fit of all rows that costs so many evaluations in the race."""
-        return bool(factor * len(self.y) ** 3 <= ROOM * self.clock.left * self.clock.rate)
+    def affords(self, evaluations: float) -> bool:
+        """Whether the plan allows an exact fit of all rows that costs this many evaluations in the race."""
+        return self.plan.affords_exact(evaluations)
 
     def before(self, rows: NDArray[np.int64]) -> None:
         """What else is fitted to these rows, where an exact fit is not affordable."""
@@ -724,6 +698,7 @@ class Search:
 
     def in_haste(self) -> Any:
         """What can be had at once, after an interrupt."""
+        self.clock.stop = "interrupt"
         if self.fitted is None or self.best is None:
             if self.best is None:
                 self.best = Entry.of("Gaussian", median_gaussian(self.plain), self.plain)
@@ -733,6 +708,7 @@ class Search:
         else:
             made = self.fitted
             made.status_ = f"interrupted before the last fit; {made.status_}"
+        self.after(np.empty(0, dtype=np.int64))
         self.record.add("Solver", type(made).__name__, made.status_)
         return made
 
@@ -743,6 +719,13 @@ def short(kernel: Kernel) -> str:
 
 
 # -- the estimator -----------------------------------------------------------------------------------------------------
+
+
+# What `status_` begins with where the search was stopped.
+STOPPED = {
+    "time": "the {:g} s were over before the search was done, so that another run may choose otherwise",
+    "progress": "`progress` ended the search before it was done",
+}
 
 
 class AutoModel(KernelEstimator):
@@ -791,6 +774,9 @@ class AutoModel(KernelEstimator):
         self.loss_, self.model_ = search.loss, made
         self.choices_: Choices = search.record.done()
         self.kernel_, self.status_ = made.kernel_, made.status_
+        self.stopped_by_: Stop | None = search.clock.stop
+        if self.stopped_by_ in STOPPED:
+            self.status_ = f"{STOPPED[self.stopped_by_].format(search.clock.seconds)}; {self.status_}"
         _columns(self, X, reset=True)
 
     def _asked(self, X: Any) -> None:

@@ -15,10 +15,13 @@ from sklearn.exceptions import DataConversionWarning
 
 from mercer.errors import InvalidInput
 from mercer.kernels.points import take
-from mercer.models.auto_model import OWN, AutoModel, Candidate, Entry, Problem, Search, Trial, descend, quietly
+from mercer.models.auto_intervals import Counts, around, log_normal
+from mercer.models.auto_model import AutoModel, Candidate, Cost, Entry, Problem, Search, descend, optimism, quietly
+from mercer.models.auto_plan import FIRST, OWN, Trial
 from mercer.models.base import Matrix, Rows, training_points
 from mercer.models.glm import KernelGLM
 from mercer.models.kernel_ridge import KernelRidge
+from mercer.models.quantiles import conformal
 from mercer.models.svr import SVR
 from mercer.models.tune_margin import tune_margin
 
@@ -27,11 +30,17 @@ LOSSES = ("auto", "squared", "log", "poisson", "robust")
 MACHINE = 20_000
 # Positive targets with a greater skewness may be better on a logarithmic scale.
 SKEW = 1.0
-# Counts have at most so many different values, and a variance of at least this share of their mean.
-VALUES, DISPERSION = 100, 0.5
-# Residuals beyond so many robust standard deviations are wide, from this share on they are many, and they harm where
-# so much of the variance is left.
+# Counts have at most this many different values.
+VALUES = 100
+# Residuals beyond this many robust standard deviations are wide, from this share on they are many, and they harm where
+# this share of the variance is left.
 WIDE, MANY, HARM = 5.0, 0.01, 0.1
+# Penalties of Poisson's loss, in units of the one that least squares suggests, and evaluations that one fit costs.
+PENALTIES, NEWTON = (1.0, 4.0, 0.25), 4.0
+# Pairs that a support vector machine may move for each row while C is chosen.
+PAIRS = 1000
+# Rows of the smallest problem in which kernels are compared.
+FEWEST = 5
 
 
 class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-learn has no types
@@ -46,10 +55,12 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     ----------
     kernel : None to choose one for the columns (numbers, or a frame of mixed ones); or a kernel or a rule X → kernel,
         whose parameters are tuned.
-    time : seconds that the fit may take, about: with many rows the last fit takes what is left.
+    time : seconds for the search and the last fit, on one core of a common machine: what is tried, and on how many
+        rows, is planned for them by counting operations, so that the same data gets the same model on any day. Where
+        they are over before the plan is done, the rest is left out; `stopped_by_` and `status_` say so.
     budget : memory for a fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
     loss : "auto", "squared", "log", "poisson" or "robust".
-    random_state : of samples and folds; the same number gives the same model, unless time runs out.
+    random_state : of samples and folds; the same number gives the same model, unless `stopped_by_` is not None.
     progress : called with a `Trial` (name, score, best, seconds, share of the time) after each kernel and loss that was
         tried; its `str` is a line to show. Where it returns False the search ends, and the best so far is fitted.
 
@@ -58,8 +69,12 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     model_ : the fitted `KernelRidge`, `KernelGLM` or `SVR`.
     choices_ : the decisions in their order, with what else was considered; `print` it.
     kernel_, function_, status_ : of that model (on the scale of log y for loss "log").
+    stopped_by_ : None where the plan was carried out; else "time", "progress" or "interrupt".
     loss_ : the loss that was taken.
-    loo_error_ : the mean squared error of leaving one out, on the scale of y (of a sample, where there are many rows).
+    loo_error_ : the mean squared error of leaving one out, on the scale of y (of a sample, where there are many rows),
+        times `loo_optimism_`: an estimate of the error on new rows.
+    loo_optimism_ : the factor by which tuning on the same rows made that error too small, found by tuning on halves of
+        the rows; 1 where they are too few, or the time too short, to find it.
 
     >>> import numpy as np
     >>> from mercer import AutoRegressor
@@ -118,21 +133,33 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[np.float64]:
         """Intervals that hold a new target with the given probability, shape (m, 2).
 
-        Of the model itself (`KernelRidge.predict_interval`, exponentials of it for loss "log",
-        `KernelGLM.predict_interval`); of the robust loss, prediction plus quantiles of the residuals of its folds.
-        Widths were tuned on the same rows, so that they are a little too short where rows are few.
+        All are calibrated on rows left out. Squares and logarithms: jackknife+ (`KernelRidge.predict_interval`, its
+        exponentials for loss "log"). Counts by Poisson's loss: quantiles of counts that vary as much as these do around
+        their means, from the level that holds the given share of rows left out; ends are whole, and where a few numbers
+        have most of the probability they hold more. The robust loss: prediction plus quantiles of the residuals of
+        folds. Where no target is negative, no interval goes below 0. Widths were tuned on the same rows, so that
+        intervals are a little too short where rows are few.
         """
         self._asked(X)
-        if self.loss_ == "robust":
-            tail = 0.5 * (1.0 - _coverage(coverage))
-            ends = np.quantile(self._residuals, [tail, 1.0 - tail])
-            return np.asarray(self.model_.predict(X))[:, None] + ends
-        interval = np.asarray(self.model_.predict_interval(X, coverage), dtype=np.float64)
-        return interval if self.loss_ != "log" else np.exp(np.minimum(interval, self._most))
+        if self.loss_ not in ("poisson", "robust"):
+            ends = np.asarray(self.model_.predict_interval(X, coverage), dtype=np.float64)
+            ends = ends if self.loss_ != "log" else np.exp(np.minimum(ends, self._most))
+        else:
+            mean, w = np.asarray(self.model_.predict(X), dtype=np.float64), self._residual_weights
+            if self.loss_ == "poisson" and self._whole:
+                level = -float(conformal(-self._residuals, coverage, w))
+                ends = Counts(self._dispersion).interval(mean, level)
+            else:
+                unit = np.sqrt(mean) if self.loss_ == "poisson" else np.ones_like(mean)
+                ends = mean[:, None] + unit[:, None] * np.array(around(self._residuals, coverage, w))
+        return np.maximum(ends, self._least)
 
     def _keep(self, X: Any, search: Any, made: Any) -> None:
-        self._smear, self._most, self._residuals = search.smear, search.most, search.residuals
-        self.loo_error_ = search.error
+        self._smear, self._most, self._least = search.smear, search.most, search.least
+        self._residuals, self._residual_weights = search.residuals, search.residual_weights
+        self._dispersion, self._whole = search.dispersion, search.whole
+        self.loo_optimism_: float = search.optimism
+        self.loo_error_: float = search.error * search.optimism
         super()._keep(X, search, made)
 
 
@@ -141,10 +168,13 @@ class _Search(Search):
 
     def __init__(self, model: AutoRegressor, rows: Rows) -> None:
         super().__init__(model, rows.points, rows.y[:, 0], None if rows.roots is None else rows.roots**2)
-        self.smear, self.most, self.error = 1.0, np.inf, np.nan
-        self.residuals = np.zeros(1)
+        self.smear, self.most, self.error, self.optimism, self.dispersion = 1.0, np.inf, np.nan, 1.0, 1.0
+        # Of rows left out: levels of counts by Poisson's loss, or residuals.
+        self.residuals, self.residual_weights = np.zeros(1), None
         self.extra: dict[str, Any] = {}
+        self.unaffordable = False
         least = float(self.y.min())
+        self.least, self.whole = (0.0 if least >= 0.0 else -np.inf), bool((self.y == np.floor(self.y)).all())
         for loss, bad, required in (("log", least <= 0, "> 0"), ("poisson", least < 0, "≥ 0")):
             if model.loss == loss and bad:
                 raise InvalidInput(
@@ -161,12 +191,14 @@ class _Search(Search):
         few = len(values) <= 5 and len(y) >= 20 and (values == np.floor(values)).all()
         if len(values) == 2 or (few and kind != "counts") or (few and np.median(y) > 0):
             what += ". If they are names of classes rather than amounts, AutoClassifier is the better model"
+        if self.least == 0.0:
+            what += ". None is negative: intervals do not go below 0"
         self.record.add("Target", kind, what)
 
     def too_few(self) -> str:
         if not np.ptp(self.y) > 0:
             return "the targets are constant"
-        return "" if len(self.y) >= 5 else f"{len(self.y)} rows are too few to compare kernels"
+        return "" if len(self.y) >= FEWEST else f"{len(self.y)} rows are too few to compare kernels"
 
     def targets(self) -> Matrix:
         """With mean 0 and variance 1."""
@@ -188,18 +220,37 @@ class _Search(Search):
         self.error = float(np.average((y - plain) ** 2, weights=w))
         considered = [Candidate("squared", self.error)]
         arguments, notes = (X, y, w, plain, considered), list[str]()
-        late = self.clock.over(0.6)
-        if asked == "log" or (asked == "auto" and _skewed(self.y) and not late):
+        skewed, count = _skewed(self.y), is_count(self.y)
+        if asked == "log" or (asked == "auto" and skewed and self.allows(OWN)):
             notes += self.logarithm(index, *arguments)
-        if asked == "poisson" or (asked == "auto" and is_count(self.y) and not late):
+        if asked == "poisson" or (asked == "auto" and count and self.allows(len(PENALTIES) * NEWTON)):
             notes += self.counts(*arguments)
-        if asked == "robust" or (asked == "auto" and self.loss == "squared"):
-            notes += self.outliers(*arguments, quick=n <= MACHINE and not late)
-        if late and asked == "auto":
+        if asked == "robust" or (asked == "auto" and self.loss == "squared" and not count):
+            notes += self.outliers(*arguments, quick=n <= MACHINE and self.allows(OWN))
+        if self.unaffordable and asked == "auto":
             notes.append("there was no time to try others")
         why = "as asked" if asked != "auto" else "; ".join(notes) or "the residuals of leaving one out are ordinary"
+        why += self.judge()
         criterion = "mean squared error when each row is left out, on the scale of the target"
         self.record.add("Loss", self.loss, why, criterion, sorted(considered, key=lambda c: c.value), began)
+
+    def allows(self, evaluations: float) -> bool:
+        """Whether the plan has room for a loss that costs this many evaluations, and the clock does not stop."""
+        fits = self.plan.affords_loss(len(self.sample()), evaluations) and not self.clock.stops()
+        self.unaffordable = self.unaffordable or not fits
+        return fits
+
+    def judge(self) -> str:
+        """Find what tuning took from the leave-one-out error; in words, where it was found."""
+        assert self.problem is not None
+        assert self.best is not None
+        rows, p = min(len(self.y), 2 * FIRST), len(self.best.kernel.theta)
+        if len(self.y) < 4 * FEWEST or not self.plan.affords_judging(len(self.candidates), rows, p):
+            return ". The error without each row is not corrected for the tuning on the same rows"
+        if self.clock.stops():
+            return ""
+        self.optimism = optimism(self.candidates, self.problem, self.best.rows, self.rng)
+        return f". Tuning on the same rows made the error without each row too small by {1 - 1 / self.optimism:.1%}"
 
     def ridge(self, entry: Entry) -> KernelRidge:
         own = self.model
@@ -221,7 +272,7 @@ class _Search(Search):
         guess = np.exp(np.minimum(left_out, log.max() + 3.0)) * smear
         error = float(np.average((y - guess) ** 2, weights=w))
         considered.append(Candidate("log", error))
-        self.clock.tell("log of the target", 1.0 - error / float(np.var(y)), "leave-one-out R²")
+        self.clock.report("log of the target", 1.0 - error / float(np.var(y)), "leave-one-out R²")
         if self.model.loss == "auto" and not _clearly(y, guess, plain, w):
             return ["a logarithmic scale was tried, and is not clearly closer"]
         self.loss, self.best, self.smear, self.most, self.error = "log", found, smear, float(log.max()) + 3.0, error
@@ -234,28 +285,30 @@ class _Search(Search):
         mean = float(np.average(y, weights=w))
         start = self.best.alpha * mean**2 / max(self.error, 1e-12 * mean**2)
         tried = list[tuple[float, float, Matrix]]()
-        for alpha in start * np.array([1.0, 4.0, 0.25]):
+        for alpha in start * np.array(PENALTIES):
             with quietly():
                 guess = np.asarray(self.poisson(float(alpha)).fit(X, y, w).loo_predictions_)
             tried.append((float(np.average(_poisson(y, np.maximum(guess, 1e-12)), weights=w)), float(alpha), guess))
-            if self.clock.over(0.7):
+            if self.clock.stops():
                 break
-        least, alpha, guess = min(tried, key=lambda t: t[0])
-        # Least squares may go below zero, where counts have no deviance.
-        squared = _poisson(y, np.maximum(plain, 0.1 * max(mean, 1e-3)))
-        before = float(np.average(squared, weights=w))
-        lost = _poisson(y, np.maximum(guess, 1e-12)) - squared
-        dispersion = float(np.average((y - guess) ** 2 / np.maximum(guess, 1e-12), weights=w))
+        _, alpha, guess = min(tried, key=lambda t: t[0])
         error = float(np.average((y - guess) ** 2, weights=w))
-        considered.append(Candidate("poisson", error, f"deviance {least:.4g}, of squared {before:.4g}"))
-        self.clock.tell("Poisson's loss", 1.0 - error / float(np.var(y)), "leave-one-out R²")
-        worse = float(np.average(lost, weights=w)) > float(lost.std()) / np.sqrt(len(y))
-        if self.model.loss == "auto" and (worse or dispersion < DISPERSION):
-            why = "vary less than counts do" if dispersion < DISPERSION else "squares are closer by Poisson's deviance"
-            return [f"the targets are whole numbers ≥ 0, but {why}"]
+        counts = Counts.of(y, guess, w)
+        self.clock.report("Poisson's loss", 1.0 - error / float(np.var(y)), "leave-one-out R²")
+        if self.whole:  # both as distributions of whole numbers, each with the variance that its residuals have
+            own, squared = counts.log_probability(y, guess), log_normal(y, plain, w)
+            gain = own - squared
+            scores = [float(np.average(s, weights=w)) for s in (own, squared)]
+            considered.append(Candidate("poisson", error, "log score {:.4g}, of squared {:.4g}".format(*scores)))
+            sure = scores[0] - scores[1] > float(gain.std()) / np.sqrt(len(y))
+        else:
+            considered.append(Candidate("poisson", error))
+            sure = True  # only where it was asked for
+        if self.model.loss == "auto" and not sure:
+            return ["the targets are whole numbers ≥ 0, but Poisson's loss is not better by a standard error of the "
+                    "log score without each row"]  # fmt: skip
         self.loss, self.error, self.extra = "poisson", error, {"alpha": alpha}
-        more = f", with {dispersion:.2g} × Poisson's variance" if dispersion > 1.5 else ""
-        return [f"the targets are counts{more}"]
+        return [f"the targets are counts, with {counts.dispersion:.2g} × Poisson's variance, as have the intervals"]
 
     def poisson(self, alpha: float) -> KernelGLM:
         assert self.best is not None
@@ -278,9 +331,7 @@ class _Search(Search):
             return [f"{found}: try loss='robust'"]
         # Kernel ridge has the coefficients r/alpha: C cuts those of wide residuals.
         C = np.minimum(np.geomspace(1.0, 30.0, 3) / self.best.alpha, 1e5) * spread
-        machine = SVR(
-            self.best.kernel, C=1.0, epsilon=0.1 * spread, tol=1e-2 * spread, max_time=max(self.clock.left / 200, 0.1)
-        )
+        machine = SVR(self.best.kernel, C=1.0, epsilon=0.1 * spread, tol=1e-2 * spread, max_iter=PAIRS * len(y))
         with quietly():
             tuned = tune_margin(machine, X, y, cv=3, grid={"C": C}, sample_weight=w)
             machine.set_params(C=tuned.C)
@@ -293,24 +344,35 @@ class _Search(Search):
         error = float(np.average((y - guess) ** 2, weights=w))
         absolute, before = (float(np.average(np.abs(y - g), weights=w)) for g in (guess, plain))
         considered.append(Candidate("robust", error, f"mean absolute {absolute:.4g}, of squared {before:.4g}"))
-        self.clock.tell("robust loss", 1.0 - error / float(np.var(y)), "leave-one-out R²")
+        self.clock.report("robust loss", 1.0 - error / float(np.var(y)), "leave-one-out R²")
         gain = np.abs(r) - np.abs(y - guess)
         sure = float(gain.mean()) > float(gain.std()) / np.sqrt(len(y))
         if not asked and not sure:
             return [f"{found}; the robust loss was tried and is not closer: loss='robust' takes it anyway"]
-        self.loss, self.residuals, self.error = "robust", y - guess, error
+        self.loss, self.residuals, self.residual_weights, self.error = "robust", y - guess, w, error
         self.extra = {"C": tuned.C, "epsilon": 0.1 * spread, "tol": 1e-3 * spread}
         return [found]
 
     # -- fits -----------------------------------------------------------------------------------------------------
 
-    def unfitted(self) -> tuple[Any, float]:
+    def unfitted(self) -> tuple[Any, Cost]:
         assert self.best is not None
         if self.loss == "poisson":
-            return self.poisson(self.extra.get("alpha", 1.0)), 4.0
+            return self.poisson(self.extra.get("alpha", 1.0)), Cost(NEWTON, 2 * NEWTON)
         if self.loss == "robust":
-            return SVR(self.best.kernel, **self.extra), 1.0
-        return self.ridge(self.best), 0.1
+            return SVR(self.best.kernel, **self.extra), Cost(1.0, 1.0)
+        return self.ridge(self.best), Cost(0.1, 1.0)
+
+    def after(self, kept: NDArray[np.int64]) -> None:
+        """What the intervals of counts are calibrated on: the rows of the last fit, each left out."""
+        if self.loss != "poisson":
+            return
+        risk = self.fitted._whole()
+        y, mu, w = risk.y, np.asarray(self.fitted.loo_predictions_), risk.weights
+        self.residual_weights = None if w is None or np.ptp(w) == 0 else w
+        counts = Counts.of(y, mu, w)
+        self.dispersion = counts.dispersion
+        self.residuals = counts.level(y, mu) if self.whole else (y - mu) / np.sqrt(np.maximum(mu, 1e-12))
 
     def scaled(self, y: Matrix) -> Matrix:
         return np.log(y) if self.loss == "log" else y
@@ -341,9 +403,3 @@ def _clearly(y: Matrix, guess: Matrix, before: Matrix, w: Any) -> bool:
     gain = np.abs(y - before) - np.abs(y - guess)
     sure = [float(np.average(g, weights=w)) > float(g.std()) / np.sqrt(len(y)) for g in (squares, gain)]
     return all(sure)
-
-
-def _coverage(coverage: Any) -> float:
-    if isinstance(coverage, bool) or not isinstance(coverage, (int, float, np.number)) or not 0 < coverage < 1:
-        raise InvalidInput("`coverage` must be a number in (0, 1)", got=repr(coverage), advice="Such as 0.9.")
-    return float(coverage)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -20,6 +21,7 @@ from mercer.kernels.typed import Typed
 from mercer.kernels.values import Value
 
 Matrix = NDArray[np.float64]
+DATES = (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
 class KernelEstimator(Saved, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -117,6 +119,9 @@ def training_points(X: Any) -> Points:
             got=f"{minimum} = 0",
             advice="Check how X was selected.",
         )
+    if is_frame(X) and len(set(names := [str(name) for name in X.columns])) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise InvalidInput("Column names must be distinct", got=f"{twice!r} twice", advice="Rename one of them.")
     return Points(X)
 
 
@@ -174,6 +179,11 @@ def targets(y: Any, n: int) -> tuple[Matrix, bool]:
         raise InvalidInput(required, got=str(error), advice="Pass one number per point.") from None
     if Y.dtype.kind in "US" or (Y.dtype == object and any(isinstance(v, (str, bytes)) for v in Y.ravel())):
         raise InvalidInput(required, got="text", advice="Convert it: y.astype(float), or use a classifier.")
+    if Y.dtype.kind in "mM" or (Y.dtype == object and any(isinstance(v, DATES) for v in Y.ravel())):
+        raise InvalidInput(
+            "y must hold numbers", got="dates or durations",
+            advice="Make numbers of them in a unit of your choice, such as days since the first date.",
+        )  # fmt: skip
     if Y.dtype.kind == "c":
         raise InvalidInput("y must be real. Complex data not supported", got=f"dtype {Y.dtype}", advice="Split it.")
     try:

@@ -159,10 +159,10 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
                 got=f"one of class {shown(self.classes_[np.bincount(codes).argmin()])}",
                 advice="Leave that class out, or set calibrated=False.",
             )
-        w = w * class_weights(self.class_weight, self.classes_, codes, w)[codes]
         if k > 2:
             order = np.argsort(codes.astype(np.min_scalar_type(k)), kind="stable")  # short integers sort by radix
             kept, codes, w = kept[order], codes[order], w[order]
+        counts, w = w, w * class_weights(self.class_weight, self.classes_, codes, w)[codes]
         self.kernel_ = resolve_kernel(self.kernel, points if len(kept) == points.n else points.take(np.sort(kept)))
         self.kernel_.touch(points)
         if k > 2 or len(kept) < points.n:
@@ -171,7 +171,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         shared = self._gram(points, k)
         warn_if_not_psd(self.kernel_, shared, getattr(self, "n_features_in_", None))
         parts = divide(codes, w, [str(label) for label in self.classes_], self.multiclass)
-        return Data(points, codes, w, kept, shared, tuple(parts))
+        return Data(points, codes, counts, kept, shared, tuple(parts))
 
     def _gram(self, points: Points, k: int) -> Gram:
         """K of all points: values that are dear and asked for repeatedly are computed once, where they fit."""
@@ -267,7 +267,9 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
     def _calibrate(self, data: Data, optima: Sequence[smo.Optimum]) -> None:
         """A sigmoid for each part, on values of functions that were fitted without the point's fold.
 
-        Where the fit was told to stop there are none, and the status says so.
+        Class weights move the functions and not the sigmoids: they say what an error costs, not how often a class
+        occurs, so that the mean probability of a class stays near its share of the rows. Where the fit was told to stop
+        there are none, and the status says so.
         """
         if not self._go_on or any(o.status == LATE for o in optima):
             self._uncalibrated(CALLER if not self._go_on else LATE)
@@ -286,7 +288,30 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         fitted = [self._fitted(part, one) for part, one in zip(parts, solved)]
         at_once = len(self.classes_) > 2 and self.multiclass == "ovo" and not self._pairwise()
         values = held_out(data, folds, parts, fitted, at_once=at_once)
-        self._sigmoids = [Sigmoid.fit(f, part.signs, part.weights) for part, f in zip(data.parts, values)]
+        self._sigmoids = [Sigmoid.fit(f, part.signs, data.counts[part.rows()]) for part, f in zip(data.parts, values)]
+
+    def _calibrate_on(self, X: Any, y: Any, sample_weight: Any = None) -> None:
+        """Probabilities from rows that were not fitted, instead of folds: `calibrated` is then True.
+
+        All pairs of more than two classes, whose margins are all ±1, share one sigmoid, the same for both sides: there
+        are too few such rows for each pair to have its own. That holds where no class weights have moved them apart.
+        """
+        points = self._queries(X)
+        codes, w = np.searchsorted(self.classes_, labels(y, points.n)), weights(sample_weight, points.n)
+        counts = np.ones(points.n) if w is None else w
+        k, values = len(self.classes_), self._values(points)
+        if k == 2 or self.multiclass == "ovr":
+            sides = range(k)[-values.shape[1] :]
+            signs = [np.where(codes == c, 1.0, -1.0) for c in sides]
+            self._sigmoids = [Sigmoid.fit(f, one, counts) for f, one in zip(values.T, signs)]
+        else:
+            one, other = np.triu_indices(k, 1)
+            side = np.where(codes[:, None] == other, 1.0, np.where(codes[:, None] == one, -1.0, 0.0))
+            row, pair = side.nonzero()
+            f, signs, half = values[row, pair], side[row, pair], counts[row] / 2
+            shared = Sigmoid.fit(np.append(f, -f), np.append(signs, -signs), np.append(half, half))
+            self._sigmoids = [shared] * len(one)
+        self.calibrated = True
 
     def _uncalibrated(self, why: str) -> None:
         self.status_ = f"{why}, and therefore not calibrated"
@@ -307,7 +332,10 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
 
     @available_if(_calibrated)  # type: ignore[untyped-decorator, unused-ignore]
     def predict_proba(self, X: Any) -> Matrix:
-        """Probabilities of the classes for m points, shape (m, classes). Needs calibrated=True."""
+        """Probabilities of the classes for m points, shape (m, classes). Needs calibrated=True.
+
+        They are those of rows as common as in `fit`, each with its sample weight; class weights do not change them.
+        """
         check_is_fitted(self)
         if not hasattr(self, "_sigmoids"):
             raise InvalidInput(
@@ -365,9 +393,12 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         return votes(values, k)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The label of each of m points; where calibrated, the most probable one."""
+        """The label of each of m points: where calibrated, the most probable one.
+
+        With class weights, that of `decision_function`: they have moved it, and do not move probabilities.
+        """
         check_is_fitted(self)
-        if self.calibrated and hasattr(self, "_sigmoids"):
+        if self.calibrated and self.class_weight is None and hasattr(self, "_sigmoids"):
             return self.classes_[self.predict_proba(X).argmax(axis=1)]
         decision = self.decision_function(X)
         return self.classes_[(decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)]

@@ -21,7 +21,7 @@ from mercer.models.parzen import OnGrid, require_grid
 from mercer.models.parzen_columns import dense
 from mercer.models.parzen_line import numbers_of
 from mercer.models.parzen_widths import counted, made_by_rule, require_tolerance
-from mercer.models.smoother import _share
+from mercer.models.quantiles import share
 from mercer.smoothing import density
 from mercer.smoothing.density import log_sum_exp
 from mercer.smoothing.sums import sums
@@ -236,7 +236,7 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Float:
         """Intervals with equal tails that hold t with this probability under p(t | x): shape (m, 2) or (m, t, 2)."""
-        tail = 0.5 * (1.0 - _share(coverage))
+        tail = 0.5 * (1.0 - share(coverage))
         return self.quantile(X, [tail, 1.0 - tail])
 
     def sample(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Float:

@@ -28,8 +28,9 @@ from mercer.models.base import Matrix, shortened, targets, training_points
 from mercer.models.gaussian_process import GaussianProcessRegressor
 from mercer.models.kernel_ridge import KernelRidge
 from mercer.models.nadaraya_watson import NadarayaWatsonRegressor
+from mercer.models.quantiles import conformal, plus_ends, share
 from mercer.models.ridge import Ridge
-from mercer.models.smoother import GaussianSmoother, _rank, _share
+from mercer.models.smoother import GaussianSmoother
 from mercer.tuning.search import generator
 
 Index = NDArray[np.int64]
@@ -37,26 +38,6 @@ Index = NDArray[np.int64]
 ENTRIES = 2**23
 """Ends of intervals held at a time."""
 METHODS = ("split", "cv+", "jackknife+")
-
-
-def plus_ends(others: Matrix, spreads: Matrix, rank: int) -> Matrix:
-    """The interval of jackknife+ and CV+: between quantiles of f₋ᵢ(z) − sᵢ and f₋ᵢ(z) + sᵢ over the n held-out rows i.
-
-    Parameters
-    ----------
-    others : f₋ᵢ(z), shape (m, n, t).
-    spreads : sᵢ ≥ 0, shape (n, t) or (m, n, t).
-    rank : ⌈(n + 1)·coverage⌉, which of the n sorted values is the upper end.
-
-    Returns
-    -------
-    shape (m, t, 2). Where the quantiles cross (a low coverage), both ends are their middle.
-    """
-    n = others.shape[1]
-    lower = np.partition(others - spreads, n - rank, axis=1)[:, n - rank]
-    upper = np.partition(others + spreads, rank - 1, axis=1)[:, rank - 1]
-    middle = 0.5 * (lower + upper)
-    return np.stack([np.minimum(lower, middle), np.maximum(upper, middle)], axis=-1)
 
 
 class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -303,29 +284,28 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         check_is_fitted(self)
         residuals = self._residuals
         n, t = residuals.shape
-        needed = math.ceil(_share(coverage) / (1.0 - coverage) - 1e-9)
+        needed = math.ceil(share(coverage) / (1.0 - coverage) - 1e-9)
         if n < needed:
             raise InvalidInput(
                 f"A finite interval of coverage {coverage:g} needs at least {needed} held-out rows",
                 got=f"{n} of them",
                 advice="Fit on more rows, ask for less coverage, or hold out every row by method='jackknife+'.",
             )
-        rank = _rank(coverage, n)
         if self.method == "split":
             mean, std = self._predicted(self.model_, self._seen_by(self._train, X), t)
-            reach = np.partition(residuals, rank - 1, axis=0)[rank - 1] * std
+            reach = conformal(residuals, coverage) * std
             return self._shaped(np.stack([mean - reach, mean + reach], axis=-1))
         if not self.models_:
-            return self._in_closed_form(X, coverage, rank)
+            return self._in_closed_form(X, coverage)
         parts = [self._predicted(model, self._seen_by(rows, X), t) for model, rows in zip(self.models_, self._rows)]
         means, stds = (np.stack(side, axis=1) for side in zip(*parts))  # (m, folds, t)
         ends = np.empty((len(means), t, 2))
         for span in tiling.spans(len(means), max(1, ENTRIES // (n * t))):
             others, spreads = means[span][:, self._fold], stds[span][:, self._fold] * residuals
-            ends[span] = plus_ends(others, spreads, rank)
+            ends[span] = plus_ends(others, spreads, coverage)
         return self._shaped(ends)
 
-    def _in_closed_form(self, X: Any, coverage: float, rank: int) -> Matrix:
+    def _in_closed_form(self, X: Any, coverage: float) -> Matrix:
         """Jackknife+ by what the one fitted model knows about the others."""
         model = self.model_
         if isinstance(model, NadarayaWatsonRegressor):
@@ -333,7 +313,7 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
             ends = np.empty((points.n, self._residuals.shape[1], 2))
             for span in tiling.spans(points.n, max(1, ENTRIES // (n * ends.shape[1]))):
                 others = self._without_each(model, take(points.raw, np.arange(points.n)[span]))
-                ends[span] = plus_ends(others, self._residuals, rank)
+                ends[span] = plus_ends(others, self._residuals, coverage)
             return self._shaped(ends)
         more = {"method": "jackknife+"} if isinstance(model, GaussianSmoother) else {}
         return np.asarray(model.predict_interval(X, coverage, **more))

@@ -263,9 +263,7 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
         """A factor that grew is kept in files: computed at once it has other last digits."""
         parameters, fitted, left_out = super()._file_state()
         if fitted.get("_grew"):
-            factor = copy.copy(self._factor)
-            factor.L = np.asfortranarray(np.tril(factor.L))
-            fitted["_cache"] = {"factor": factor}
+            fitted["_cache"] = {"factor": self._factor}
         return parameters, fitted, left_out
 
     @property
@@ -445,7 +443,8 @@ def _grown(factor: CholeskyFactor, K21: Matrix, K22: Matrix, roots: Matrix | Non
     """The factor of [[A, K̃₁₂], [K̃₂₁, K̃₂₂ + alpha I]] from that of A.
 
     L₂₁ = K̃₂₁ L⁻ᵀ, and L₂₂ is the factor of the Schur complement K̃₂₂ + alpha I − L₂₁ L₂₁ᵀ.
-    A new matrix is filled each time: the copy costs as much as one of the new rows.
+    A new matrix is filled each time: the copy costs as much as one of the new rows. Above the diagonal it holds the
+    entries of the system, as `CholeskyFactor` promises.
     """
     n, b = len(factor.L), len(K22)
     if roots is not None:
@@ -456,7 +455,8 @@ def _grown(factor: CholeskyFactor, K21: Matrix, K22: Matrix, roots: Matrix | Non
     L[n:, :n] = sla.solve_triangular(factor.L, K21.T, lower=True, check_finite=False).T
     schur = K22 - L[n:, :n] @ L[n:, :n].T
     schur.flat[:: b + 1] += factor.alpha
-    L[n:, n:] = np.linalg.cholesky(schur)
+    L[:n, n:], L[n:, n:] = K21.T, np.tril(np.linalg.cholesky(schur)) + np.triu(K22, 1)
     grown = copy.copy(factor)
     grown.L, grown.roots = L, roots
+    grown.shifted = np.concatenate([factor.shifted, np.diagonal(K22) + factor.alpha])
     return grown

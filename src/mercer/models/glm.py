@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from scipy import special
 from sklearn.base import RegressorMixin
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
@@ -23,10 +22,10 @@ from mercer.models.callbacks import with_callbacks
 from mercer.models.glm_summary import Summary
 from mercer.models.predictor import FeaturePredictor, KernelPredictor, Predictor
 from mercer.models.progress import watched
+from mercer.models.quantiles import share
 from mercer.models.separation import require_finite_minimum, require_numbers
-from mercer.models.smoother import _share
 from mercer.models.support import outside
-from mercer.problems.families import Family, Gaussian, family_of
+from mercer.problems.families import Bernoulli, Family, Gaussian, family_of
 from mercer.problems.links import Cloglog, Identity, Link, Log
 from mercer.problems.losses import Deviance
 from mercer.problems.risk import Risk, State
@@ -142,10 +141,11 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
         return intervals.means(self._loss(), self._eta(X, exposure, offset)[1])
 
     def mean_interval(self, X: Any, coverage: float = 0.9, *, exposure: Any = None, offset: Any = None) -> Matrix:
-        """Intervals for the mean at m points, shape (m, 2): g⁻¹(η ± z √(φ h)).
+        """Intervals for the mean at m points, shape (m, 2): g⁻¹(η ± q √(φ h)).
 
-        Of the Gaussian family with the identity link z is Student's, as in least squares. For alpha > 0 it is the
-        posterior's, with a Gaussian prior of variance φ/alpha on the weights (or of f, with covariance φ k/alpha).
+        q is a quantile of Student's t where φ was estimated and of the normal distribution where the family knows it,
+        as in `confidence_intervals`. For alpha > 0 the interval is the posterior's, with a Gaussian prior of variance
+        φ/alpha on the weights (or of f, with covariance φ k/alpha).
         """
         points, eta = self._eta(X, exposure, offset)
         reach = self._reach(coverage) * np.sqrt(self.dispersion_ * self._variances(points))
@@ -154,11 +154,12 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
     def predict_interval(self, X: Any, coverage: float = 0.9, *, exposure: Any = None, offset: Any = None) -> Matrix:
         """Intervals that hold a new response at each of m points with the given probability, shape (m, 2).
 
-        Quantiles of the family about a mean that is itself uncertain: η ~ N(η, φ h) is integrated out. Of the Gaussian
-        family with the identity link these are the intervals of least squares, mean ± t √(φ(1 + h)). Counts have whole
-        ends, which hold at least the coverage. The dispersion is taken as known.
+        Quantiles of the family about a mean that is itself uncertain: the distribution of η, normal or Student's t as
+        in `mean_interval`, is integrated out. Of the Gaussian family with the identity link these are the intervals of
+        least squares, mean ± t √(φ(1 + h)). Counts have whole ends, which hold at least the coverage. The dispersion of
+        the response itself is taken as known.
         """
-        share = _share(coverage)
+        held = share(coverage)
         points, eta = self._eta(X, exposure, offset)
         dispersion, h = self.dispersion_, self._variances(points)
         if self._classical:
@@ -170,8 +171,10 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
         for part in tiling.spans(len(wide), ENTRIES // 256):
             rows = wide[part]
             deviation = np.sqrt(dispersion * h[rows])
-            for j, q in enumerate((0.5 - 0.5 * share, 0.5 + 0.5 * share)):
-                found[rows, j] = intervals.quantiles(self._loss(), q, eta[rows], deviation, dispersion)
+            for j, q in enumerate((0.5 - 0.5 * held, 0.5 + 0.5 * held)):
+                found[rows, j] = intervals.quantiles(
+                    self._loss(), q, eta[rows], deviation, dispersion, self._freedom_of_errors()
+                )
         return found
 
     @property
@@ -179,10 +182,16 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
         """Whether this is least squares, whose intervals are exact."""
         return isinstance(self.family_, Gaussian) and isinstance(self.link_, Identity)
 
+    def _freedom_of_errors(self) -> float:
+        """Degrees of freedom of Student's t for every estimate over its standard error; ∞ is the normal distribution.
+
+        As in R's summary.glm: t where the dispersion was estimated, normal where the family knows it.
+        """
+        return np.inf if self.family_.known_dispersion else self._residual_freedom()
+
     def _reach(self, coverage: float) -> float:
         """How many standard deviations are on each side."""
-        q = 0.5 + 0.5 * _share(coverage)
-        return float(special.stdtrit(self._residual_freedom(), q) if self._classical else special.ndtri(q))
+        return float(intervals.student(self._freedom_of_errors(), 0.5 + 0.5 * share(coverage)))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None, offset: Any = None) -> float:
         """D² = 1 − deviance/deviance of the best constant for these rows: the share of the deviance that is explained.
@@ -220,9 +229,13 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
 
     @property
     def n_observations_(self) -> float:
-        """Σ wᵢ, the number of rows where weights are repetitions."""
+        """n: Σ wᵢ, for weights are repetitions; of shares of trials, whose weights are trials, the number of rows.
+
+        As in R, a row of successes among trials is one observation, of the binomial distribution.
+        """
         risk = self._whole()
-        return float(len(risk.y) if risk.weights is None else risk.weights.sum())
+        trials = isinstance(self.family_, Bernoulli) and bool(((risk.y > 0) & (risk.y < 1)).any())
+        return float(len(risk.y) if risk.weights is None or trials else risk.weights.sum())
 
     @property
     def deviance_(self) -> float:
@@ -310,16 +323,24 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
             return float(self._cache["dispersion"])
         return 1.0 if self.family_.known_dispersion else self.pearson_chi2_ / self._residual_freedom()
 
-    def _likeliest_dispersion(self) -> float:
-        return self.deviance_ / self.n_observations_ if isinstance(self.family_, Gaussian) else self.dispersion_
+    def _dispersion_of_likelihood(self) -> float:
+        """deviance/n, or the φ = 1 that the family knows."""
+        return 1.0 if self.family_.known_dispersion else self.deviance_ / self.n_observations_
+
+    def _criterion(self, price: float) -> float:
+        """−2 log-likelihood and the price of each parameter; an estimated dispersion is one, as in R."""
+        parameters = self.degrees_of_freedom_ + (not self.family_.known_dispersion)
+        return -2.0 * self.log_likelihood_ + price * parameters
 
     @property
     def log_likelihood_(self) -> float:
-        """Σ wᵢ log p(yᵢ); φ is `dispersion_`, of the Gaussian family the likeliest one, deviance/n.
+        """Σ wᵢ log p(yᵢ), as R's logLik: an estimated dispersion enters as deviance/n.
 
-        Shares of trials, with their number as weight, have the binomial coefficients, as in R.
+        That is its maximum likelihood for the Gaussian and the inverse Gaussian family, and close to it for the others.
+        (statsmodels has `dispersion_` there, but for the Gaussian family.) Shares of trials, with their number as
+        weight, have the binomial coefficients.
         """
-        mu, phi = intervals.means(self._loss(), self._fitted_eta), self._likeliest_dispersion()
+        mu, phi = intervals.means(self._loss(), self._fitted_eta), self._dispersion_of_likelihood()
         if phi == 0.0:
             raise InvalidInput(
                 "A likelihood needs responses that are not fitted exactly", got="no residuals", advice="Use more rows."
@@ -329,13 +350,13 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
 
     @property
     def aic_(self) -> float:
-        """−2 log-likelihood + 2 degrees of freedom; the dispersion is not counted (R counts it)."""
-        return -2.0 * self.log_likelihood_ + 2.0 * self.degrees_of_freedom_
+        """−2 log-likelihood + 2 (degrees of freedom + 1 for an estimated dispersion), as R's AIC."""
+        return self._criterion(2.0)
 
     @property
     def bic_(self) -> float:
-        """−2 log-likelihood + log(n) degrees of freedom; the dispersion is not counted."""
-        return -2.0 * self.log_likelihood_ + float(np.log(self.n_observations_)) * self.degrees_of_freedom_
+        """−2 log-likelihood + log(n) (degrees of freedom + 1 for an estimated dispersion), as R's BIC."""
+        return self._criterion(float(np.log(self.n_observations_)))
 
     def residuals(self, kind: str = "deviance") -> Matrix:
         """What the fit leaves of each training row, shape (n,); weights do not enter.
@@ -407,7 +428,7 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
     def _facts(self) -> dict[str, str]:
         n, count = len(self._whole().y), self.n_observations_
         likelihood, criteria = "none: the responses are fitted exactly", "none"
-        if self._likeliest_dispersion() > 0.0:
+        if self._dispersion_of_likelihood() > 0.0:
             likelihood, criteria = f"{self.log_likelihood_:.6g}", f"{self.aic_:.6g}, {self.bic_:.6g}"
         known = "" if self.family_.known_dispersion else " (Pearson's χ² over n − degrees of freedom)"
         return {
@@ -568,19 +589,23 @@ class GLM(GeneralisedLinearModel, FeaturePredictor):
 
     @property
     def z_values_(self) -> Matrix:
-        """[w, b] over the standard errors; ±∞ where there is no error, as with an exact fit."""
+        """[w, b] over the standard errors, t values where the dispersion was estimated; ±∞ where there is no error."""
         values, errors = self._parameters(), self.standard_errors_
         sure = np.where(values == 0, 0.0, np.copysign(np.inf, values))
         return np.divide(values, errors, out=sure, where=errors > 0)
 
     @property
     def p_values_(self) -> Matrix:
-        """P(|Z| ≥ |z|) of a standard normal Z: how surprising each of [w, b] would be if it were 0."""
-        return np.asarray(2.0 * special.ndtr(-np.abs(self.z_values_)))
+        """P(|T| ≥ |z|): how surprising each of [w, b] would be if it were 0.
+
+        T is standard normal where the family knows its dispersion; where it was estimated, Student's t with n − degrees
+        of freedom, as in R's summary.glm.
+        """
+        return np.asarray(2.0 * intervals.student_cdf(self._freedom_of_errors(), -np.abs(self.z_values_)))
 
     def confidence_intervals(self, coverage: float = 0.95) -> Matrix:
-        """[w, b] ± z standard errors by the normal distribution, shape (M + 1, 2), or (M, 2)."""
-        reach = float(special.ndtri(0.5 + 0.5 * _share(coverage))) * self.standard_errors_
+        """[w, b] ± q standard errors, shape (M + 1, 2), or (M, 2), by the distribution of `p_values_`."""
+        reach = self._reach(coverage) * self.standard_errors_
         values = self._parameters()
         return np.stack([values - reach, values + reach], axis=1)
 
@@ -600,7 +625,10 @@ class GLM(GeneralisedLinearModel, FeaturePredictor):
             notes.append(f"alpha = {alpha:g}: errors are the posterior's, with a prior of variance φ/alpha.")
         elif self.degrees_of_freedom_ < len(table):
             notes.append("Columns depend on each other: the coefficients are one of many solutions.")
-        return Summary("Generalised linear model", self._facts(), self._names(), table, _share(coverage), tuple(notes))
+        statistic = "z" if self.family_.known_dispersion else "t"
+        return Summary(
+            "Generalised linear model", self._facts(), self._names(), table, share(coverage), tuple(notes), statistic
+        )
 
     def _names(self) -> list[str]:
         """Of the coefficients, the intercept last."""
@@ -718,7 +746,7 @@ class KernelGLM(GeneralisedLinearModel, KernelPredictor):
         check_is_fitted(self)
         facts = {"kernel": f"{self.kernel_!r}, alpha = {self._whole().alpha:g}", **self._facts()}
         return Summary(
-            "Generalised linear model in the space of a kernel", facts, [], np.empty((0, 6)), _share(coverage)
+            "Generalised linear model in the space of a kernel", facts, [], np.empty((0, 6)), share(coverage)
         )
 
     # -- inside -------------------------------------------------------------------------------------------------------

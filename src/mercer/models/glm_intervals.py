@@ -5,7 +5,8 @@ With H = A*WA + alpha the curvature at the minimum, the posterior of f is nearly
     Var η(z) = φ h(z),      h(z) = A_z H⁻¹ A_z*,
 
 the classical variance of the estimate where alpha = 0. A new response at z is the family's at a mean that is itself
-uncertain: its distribution function is Σₖ ωₖ F(y; g⁻¹(η + tₖ √(φh))) over nodes tₖ of the normal distribution.
+uncertain: its distribution function is Σₖ ωₖ F(y; g⁻¹(η + tₖ √(φh))) over nodes tₖ of the normal distribution, or of
+Student's t where φ was estimated.
 """
 
 from __future__ import annotations
@@ -61,10 +62,27 @@ def means(loss: Deviance, eta: Matrix) -> Matrix:
     return loss.link.inverse(np.clip(eta, low, high))
 
 
-def quantiles(loss: Deviance, q: float, eta: Matrix, deviation: Matrix, dispersion: float) -> Matrix:
-    """The smallest y with P(Y ≤ y) ≥ q for a new response at each η ~ N(eta, deviation²), shape (m,)."""
+def student(freedom: float, q: Any) -> Matrix:
+    """Quantiles of Student's t; of the normal distribution for infinite degrees of freedom.
+
+    >>> student(np.inf, 0.975).round(4), student(18.0, 0.975).round(4)
+    (np.float64(1.96), np.float64(2.1009))
+    """
+    return np.asarray(special.ndtri(q) if np.isinf(freedom) else special.stdtrit(freedom, q))[()]
+
+
+def student_cdf(freedom: float, x: Any) -> Matrix:
+    """Student's distribution function; the normal one for infinite degrees of freedom."""
+    return np.asarray(special.ndtr(x) if np.isinf(freedom) else special.stdtr(freedom, x))
+
+
+def quantiles(
+    loss: Deviance, q: float, eta: Matrix, deviation: Matrix, dispersion: float, freedom: float = np.inf
+) -> Matrix:
+    """The smallest y with P(Y ≤ y) ≥ q for a new response at each η ~ eta + deviation·t of that freedom, shape (m,)."""
     family = loss.family
-    mu = means(loss, eta[:, None] + deviation[:, None] * NODES)
+    nodes = student(freedom, special.ndtr(NODES))  # of the same probability: the weights remain
+    mu = means(loss, eta[:, None] + deviation[:, None] * nodes)
 
     def above(y: Matrix) -> Matrix:
         with np.errstate(all="ignore"):

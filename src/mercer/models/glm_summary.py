@@ -25,6 +25,7 @@ class Summary:
     table : coefficient, standard error, z, p and both ends of the confidence interval, shape (p, 6).
     coverage : of the intervals.
     notes : what to mind.
+    statistic : "t" where the dispersion was estimated, else "z".
 
     >>> print(Summary("GLM", {"rows": "3"}, ["x0"], np.array([[1.0, 0.5, 2.0, 0.0455, 0.02, 1.98]]), 0.95))
     GLM
@@ -40,12 +41,13 @@ class Summary:
     table: Matrix
     coverage: float = 0.95
     notes: tuple[str, ...] = ()
+    statistic: str = "z"
 
     @property
     def columns(self) -> list[str]:
         """Heads of the table's columns."""
         tail = 50.0 * (1.0 - self.coverage)
-        return ["coefficient", "std. error", "z", "p", f"{tail:.3g} %", f"{100.0 - tail:.4g} %"]
+        return ["coefficient", "std. error", self.statistic, "p", f"{tail:.3g} %", f"{100.0 - tail:.4g} %"]
 
     def _rows(self) -> list[list[str]]:
         """Head and body of the table as text, the names first."""

@@ -29,6 +29,7 @@ class Labelled:
     classes : the k ≥ 2 different labels, sorted.
     codes : the class number of each point, shape (n,).
     weights : sample weight × class weight of each point, shape (n,), or None where all are one.
+    counts : the sample weights alone, or None where all are one: for shares of rows and probabilities.
     kept : their positions among the rows that were given.
     """
 
@@ -36,6 +37,7 @@ class Labelled:
     classes: NDArray[Any]
     codes: Index
     weights: Matrix | None
+    counts: Matrix | None
     kept: Index
 
     @classmethod
@@ -54,7 +56,7 @@ class Labelled:
         given = labels(y, points.n, regressor)
         w = weights(sample_weight, points.n)
         kept = np.arange(points.n) if w is None or w.all() else np.flatnonzero(w)
-        w = None if w is None else w[kept]
+        w = counts = None if w is None else w[kept]
         classes, codes = np.unique(given[kept], return_inverse=True)
         if len(classes) < 2:
             lost = ", the only one with weight > 0" if len(np.unique(given)) > 1 else ""
@@ -67,7 +69,7 @@ class Labelled:
             ones = np.ones(len(kept)) if w is None else w
             w = ones * class_weights(class_weight, classes, codes, ones)[codes]
         points = points if len(kept) == points.n else points.take(kept)
-        return cls(points, classes, codes.astype(np.int64), w, kept)
+        return cls(points, classes, codes.astype(np.int64), w, counts, kept)
 
     def __len__(self) -> int:
         return len(self.codes)

@@ -174,11 +174,11 @@ class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[
 
     @property
     def loo_score_(self) -> float:
-        """The share of the training points (by their weight) that are right when left out: estimates `score`."""
+        """The share of the training points (by their sample weight) that are right when left out: estimates `score`."""
         check_is_fitted(self)
         data = self._data
         right = self.loo_predictions_[data.kept] == data.classes[data.codes]
-        return float(np.average(right, weights=data.weights))
+        return float(np.average(right, weights=data.counts))
 
     # -- inside ---------------------------------------------------------------------------------------------------
 

@@ -29,7 +29,8 @@ from mercer.models.local_bandwidth import (
     spreads,
     with_bandwidth,
 )
-from mercer.models.smoother import LinearSmoother, _share
+from mercer.models.quantiles import share
+from mercer.models.smoother import LinearSmoother
 from mercer.smoothing import local_polynomial as local
 from mercer.smoothing.sums_tiled import unit_of
 from mercer.tuning.search import generator
@@ -246,7 +247,7 @@ class LocalSmoother(LinearSmoother, LocalEstimator):
         -------
         lower and upper ends, shape (m, 2), or (m, t, 2) for t targets.
         """
-        normal = ndtri(0.5 + 0.5 * _share(coverage))
+        normal = ndtri(0.5 + 0.5 * share(coverage))
         mean, error, deviation, size = self._distribution(self._query_points(X))
         reach = _student(normal, size) * np.hypot(error, deviation)
         return self._rows.shaped(np.stack([mean - reach, mean + reach], axis=-1))
@@ -283,10 +284,10 @@ class LocalSmoother(LinearSmoother, LocalEstimator):
         -------
         lower and upper ends, shape (m, 2), or (m, t, 2) for t targets.
         """
-        share = _share(coverage)
+        held = share(coverage)
         z = self._query_points(X)
         mean, error, _, size = self._distribution(z)
-        normal = float(ndtri(0.5 + 0.5 * share))
+        normal = float(ndtri(0.5 + 0.5 * held))
         if method == "asymptotic" and not simultaneous:
             reach = _student(normal, size) * error
             return self._rows.shaped(np.stack([mean - reach, mean + reach], axis=-1))
@@ -302,11 +303,11 @@ class LocalSmoother(LinearSmoother, LocalEstimator):
         if simultaneous:
             unit = np.where(error > 0, error, 1.0)
             largest = np.abs(moved / unit[:, :, None]).max(axis=0)
-            reach = _student(np.quantile(largest, share, axis=1), size) * error
+            reach = _student(np.quantile(largest, held, axis=1), size) * error
             ends = np.stack([mean - reach, mean + reach], axis=-1)
         else:
             wider = _student(normal, size) / normal if normal > 0 else 1.0
-            low, high = wider * np.quantile(moved, [0.5 - 0.5 * share, 0.5 + 0.5 * share], axis=2)
+            low, high = wider * np.quantile(moved, [0.5 - 0.5 * held, 0.5 + 0.5 * held], axis=2)
             ends = np.stack([mean - high, mean - low], axis=-1)
         return self._rows.shaped(ends)
 

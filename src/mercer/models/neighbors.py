@@ -34,9 +34,8 @@ from mercer.models.base import (
     training_points,
     weights,
 )
-from mercer.models.conformal import plus_ends
 from mercer.models.labels import labels
-from mercer.models.smoother import _rank
+from mercer.models.quantiles import plus_ends, rank
 from mercer.rkhs.geometry import _smallest, nearest
 
 Index = NDArray[np.int64]
@@ -514,7 +513,8 @@ class KernelNeighborsRegressor(RegressorMixin, KernelNeighbors):  # type: ignore
         Leaving out a row changes the prediction only where it was a neighbour: then the next one takes its place. So
         the n leave-one-out models need one search. Where rows are exchangeable the intervals cover at least 1 − 2(1 −
         coverage) of new targets, and close to `coverage` in practice (Barber et al. 2021). The guarantee is void if the
-        same rows chose the kernel or `n_neighbors`: then use `ConformalRegressor`.
+        same rows chose the kernel or `n_neighbors`: then use `ConformalRegressor`. Rows with weights have them in the
+        quantiles, too: the intervals are for a new row that is drawn as the weights say.
 
         Parameters
         ----------
@@ -530,7 +530,7 @@ class KernelNeighborsRegressor(RegressorMixin, KernelNeighbors):  # type: ignore
     def _jackknife_plus(self, X: Any, coverage: float) -> Matrix:
         check_is_fitted(self)
         n = self._points.n
-        rank = _rank(coverage, n)
+        rank(coverage, n)  # refused before anything is computed
         residuals = np.abs(self._y - self._leave_one_out())
         points, number = self._queries(X), self.n_neighbors_
         count = min(self._count(number) + 1, n)
@@ -546,7 +546,7 @@ class KernelNeighborsRegressor(RegressorMixin, KernelNeighbors):  # type: ignore
                 if out == count - 1:
                     others[:] = votes[:, None]
                 np.put_along_axis(others, where[:, out, None, None], votes[:, None], 1)
-            ends[rows] = plus_ends(others, residuals, rank)
+            ends[rows] = plus_ends(others, residuals, coverage, self._weights)
         return self._shaped(ends)
 
     def _shaped(self, values: NDArray[Any]) -> NDArray[Any]:

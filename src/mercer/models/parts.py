@@ -227,11 +227,14 @@ def votes(values: Matrix, k: int) -> Matrix:
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """What a classifier is fitted on: points sorted by class, their class numbers, weights, and positions in X."""
+    """What a classifier is fitted on: points sorted by class, their class numbers, weights, and positions in X.
+
+    `counts` are the sample weights, as often as each row counts; those of the parts are multiplied by class weights.
+    """
 
     points: Points
     codes: Index
-    weights: Matrix
+    counts: Matrix
     kept: Index
     gram: Gram
     parts: tuple[Part, ...]

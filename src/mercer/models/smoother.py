@@ -6,7 +6,6 @@ leave-one-out residual: the n models that jackknife+ asks for cost one matrix pr
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
@@ -22,6 +21,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels import tiling
 from mercer.kernels.points import take
 from mercer.models.base import Rows
+from mercer.models.quantiles import plus_ends, rank, share
 from mercer.solvers.base import Factor
 from mercer.solvers.primal import FeatureFactor
 
@@ -83,7 +83,8 @@ class LinearSmoother(RegressorMixin, ABC):  # type: ignore[misc]  # scikit-learn
         Each of the n leave-one-out models predicts at z, moved down and up by its own leave-one-out residual; the
         interval runs between the quantiles of those. Where rows are exchangeable it covers at least 1 − 2(1 −
         coverage) of new targets whatever the distribution, and close to `coverage` in practice (Barber et al. 2021).
-        The guarantee is void if the same rows chose kernel or alpha: then hold out rows for the choice.
+        The guarantee is void if the same rows chose kernel or alpha: then hold out rows for the choice. Rows with
+        weights have them in the quantiles, too: the intervals are for a new row that is drawn as the weights say.
 
         Parameters
         ----------
@@ -96,8 +97,9 @@ class LinearSmoother(RegressorMixin, ABC):  # type: ignore[misc]  # scikit-learn
         """
         check_is_fitted(self)
         y = self._rows.y
-        n = len(y)
-        k = _rank(coverage, n)
+        n, roots = len(y), self._rows.roots
+        own_weights = None if roots is None else roots**2
+        rank(coverage, n)  # refused before anything is computed
         residuals = self._leave_one_out()
         values = np.asarray(self.predict(X), dtype=np.float64).reshape(-1, y.shape[1])
         ends = np.empty((*values.shape, 2))
@@ -105,9 +107,8 @@ class LinearSmoother(RegressorMixin, ABC):  # type: ignore[misc]  # scikit-learn
             for targets, weights in self._smoothers(take(X, np.arange(len(values))[span])):
                 for t in targets:
                     others = values[span, t, None] - weights * residuals[:, t]  # f₋ᵢ(z)
-                    spread = np.abs(residuals[:, t])
-                    ends[span, t, 0] = np.partition(others - spread, n - k, axis=1)[:, n - k]
-                    ends[span, t, 1] = np.partition(others + spread, k - 1, axis=1)[:, k - 1]
+                    spreads = np.abs(residuals[:, t, None])
+                    ends[span, t] = plus_ends(others[:, :, None], spreads, coverage, own_weights)[:, 0]
         return self._rows.shaped(ends)
 
 
@@ -213,23 +214,5 @@ class GaussianSmoother(LinearSmoother):
                 advice="jackknife+ knows targets only, not f.",
             )
         mean, std = self.predict_distribution(X, noise=noise)
-        reach = float(ndtri(0.5 + 0.5 * _share(coverage))) * std
+        reach = float(ndtri(0.5 + 0.5 * share(coverage))) * std
         return np.stack([mean - reach, mean + reach], axis=-1)
-
-
-def _share(coverage: Any) -> float:
-    if isinstance(coverage, bool) or not isinstance(coverage, (int, float, np.number)) or not 0 < coverage < 1:
-        raise InvalidInput("`coverage` must be a number in (0, 1)", got=repr(coverage), advice="Such as 0.9.")
-    return float(coverage)
-
-
-def _rank(coverage: Any, n: int) -> int:
-    """Which of the n sorted values is the upper end: ⌈coverage·(n + 1)⌉."""
-    k = math.ceil(_share(coverage) * (n + 1) - 1e-9)
-    if k > n:
-        raise InvalidInput(
-            f"`coverage` must be at most n/(n + 1) = {n / (n + 1):.3g} for {n} training rows",
-            got=coverage,
-            advice="A finite interval cannot promise more: ask for less, or fit on more rows.",
-        )
-    return k

@@ -36,7 +36,8 @@ class SVC(SupportVectorClassifier):
     multiclass : "ovo" for one function per pair of classes, "ovr" for one per class against the rest.
     class_weight : None, "balanced" (n/(classes · rows of the class)), or a dictionary of factors of C by label.
     calibrated : whether to fit probabilities, by five folds on the same kernel values. `predict` is then the most
-        probable class.
+        probable class. Class weights do not enter probabilities, whose mean stays near the share of each class; with
+        them `predict` is, as without probabilities, the side of `decision_function`, which they move.
     tol : the gap at which a problem is solved, measured in float64.
     max_iter : pairs at the most, for each problem, or None.
     max_time : seconds at the most, for all problems together, or None.

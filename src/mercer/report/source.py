@@ -54,9 +54,10 @@ def _written(model: Any, target: str) -> str:
             scale = "np.log(y)"
             logs = "model.predict(X)" if np.isinf(model._most) else f"np.minimum(model.predict(X), {model._most!r})"
             more = f"\n\ndef predict(X):\n    return {float(model._smear)!r} * np.exp({logs})\n"
-        elif model.loss_ == "squared" and hasattr(model, "classes_"):
+        elif model.loss_ in ("squared", "logistic") and hasattr(model, "classes_"):
             imports.append("from scipy.special import softmax")
-            values = f"softmax({float(model._steepness)!r} * model.regression_.predict(X), axis=1)"
+            values = "regression_.predict(X)" if model.loss_ == "squared" else "predict_log_proba(X)"
+            values = f"softmax({float(model._steepness)!r} * model.{values}, axis=1)"
             more = f"\n\ndef predict_proba(X):\n    return {values}\n"
     about = f"# X: the rows and columns it was fitted to, y: {target}"
     return "\n".join([*imports, "", about, f"model = {_call(inner)}.fit(X, {scale})", more]).rstrip()

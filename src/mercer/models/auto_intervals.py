@@ -1,0 +1,125 @@
+"""Intervals of automatic models from residuals without each row, and a distribution of counts with any dispersion.
+
+Counts whose variance is φ times their mean μ: for φ > 1 negative binomial with θ = μ/(φ − 1), for φ = 1 Poisson's, for
+φ < 1 the numbers of events after waiting times that are gamma distributed (Winkelmann, Duration dependence and
+dispersion in count-data models, 1995), P(Y ≥ y) = P(y/φ, λ) with the regularised incomplete gamma function.
+
+Whether these distributions are right does not matter for how often intervals hold a new target: their level is the
+conformal quantile of the levels that rows need when they are left out (Chernozhukov, Wüthrich and Zhu, Distributional
+conformal prediction, 2021). It matters for where they are wide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from mercer.models.quantiles import conformal, share
+
+Matrix = NDArray[np.float64]
+# Means and probabilities below this are taken as this: logarithms and shapes of distributions are finite.
+LEAST = 1e-12
+# The largest count that is looked for.
+FARTHEST = 2.0**52
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Counts of a mean μ and the variance φμ (nearly, where φ < 1).
+
+    >>> import numpy as np
+    >>> y = np.arange(200.0)
+    >>> for phi in (0.3, 1.0, 4.0):
+    ...     p = np.exp(Counts(phi).log_probability(y, np.full(200, 10.0)))
+    ...     print(round(p @ y, 1), round(p @ y**2 - (p @ y) ** 2, 1))
+    10.0 3.2
+    10.0 10.0
+    10.0 40.0
+    """
+
+    dispersion: float
+
+    @classmethod
+    def of(cls, y: Matrix, mu: Matrix, weights: Matrix | None = None) -> Counts:
+        """With the dispersion that residuals around μ have: Σ(y − μ)²/Σμ."""
+        found = float(np.average((y - mu) ** 2, weights=weights)) / max(float(np.average(mu, weights=weights)), LEAST)
+        return cls(max(found, 1e-3))
+
+    def at_least(self, y: Matrix, mu: Matrix) -> Matrix:
+        """P(Y ≥ y)."""
+        phi, mu = self.dispersion, np.maximum(mu, LEAST)
+        some = np.maximum(y, 1.0)
+        if phi > 1.0:
+            found = special.betainc(some, mu / (phi - 1.0), 1.0 - 1.0 / phi)
+        else:  # a renewal process is ahead of its rate by (φ − 1)/2
+            found = special.gammainc(some / phi, (mu + 0.5 * (1.0 - phi)) / phi)
+        return np.asarray(np.where(y <= 0, 1.0, found))
+
+    def at_most(self, y: Matrix, mu: Matrix) -> Matrix:
+        """P(Y ≤ y), not by 1 − P(Y ≥ y + 1): small ones keep their digits."""
+        phi, mu = self.dispersion, np.maximum(mu, LEAST)
+        some = np.maximum(y, 0.0) + 1.0
+        if phi > 1.0:
+            found = special.betainc(mu / (phi - 1.0), some, 1.0 / phi)
+        else:
+            found = special.gammaincc(some / phi, (mu + 0.5 * (1.0 - phi)) / phi)
+        return np.asarray(np.where(y < 0, 0.0, found))
+
+    def log_probability(self, y: Matrix, mu: Matrix) -> Matrix:
+        """log P(Y = y), by the smaller tail."""
+        above = self.at_least(y, mu) - self.at_least(y + 1.0, mu)
+        below = self.at_most(y, mu) - self.at_most(y - 1.0, mu)
+        found = np.where(self.at_least(y, mu) < 0.5, above, below)
+        return np.asarray(np.log(np.maximum(found, 1e-300)))
+
+    def level(self, y: Matrix, mu: Matrix) -> Matrix:
+        """min(P(Y ≤ y), P(Y ≥ y)): the greatest level whose interval holds y."""
+        return np.minimum(self.at_most(y, mu), self.at_least(y, mu))
+
+    def interval(self, mu: Matrix, level: float) -> Matrix:
+        """The whole numbers y with P(Y ≤ y) ≥ level and P(Y ≥ y) ≥ level, from the first to the last, shape (m, 2)."""
+        if level <= 0.0:
+            return np.stack([np.zeros_like(mu), np.full_like(mu, np.inf)], axis=1)
+        lower = _first(lambda y: self.at_most(y, mu) >= level, mu)
+        upper = _first(lambda y: self.at_least(y + 1.0, mu) < level, mu)
+        # Of a level above ½ the two may pass each other: the interval is where they meet.
+        return np.stack([np.minimum(lower, upper), np.maximum(lower, upper)], axis=1)
+
+
+def _first(holds: Any, mu: Matrix) -> Matrix:
+    """The first whole number ≥ 0 from which on a condition holds, for each mean."""
+    low, high = np.full(len(mu), -1.0), np.ceil(mu) + 1.0
+    while (short := ~holds(high) & (high < FARTHEST)).any():
+        low, high = np.where(short, high, low), np.where(short, 2.0 * high, high)
+    while (wide := high - low > 1.0).any():
+        middle = np.where(wide, np.floor(0.5 * (low + high)), high)
+        there = holds(middle)
+        low, high = np.where(wide & ~there, middle, low), np.where(there, middle, high)
+    return high
+
+
+def log_normal(y: Matrix, mean: Matrix, weights: Matrix | None = None) -> Matrix:
+    """log P(Y = y) of whole numbers ≥ 0 as rounded from a normal distribution of one variance, that of the residuals.
+
+    Below 0 is 0: what the normal distribution has there belongs to it.
+    """
+    spread = np.sqrt(max(float(np.average((y - mean) ** 2, weights=weights)), LEAST))
+    low, high = (y - 0.5 - mean) / spread, (y + 0.5 - mean) / spread
+    low = np.where(y <= 0, -np.inf, low)
+    flip = low > 0  # the other tail keeps its digits
+    found = np.where(flip, special.ndtr(-low) - special.ndtr(-high), special.ndtr(high) - special.ndtr(low))
+    return np.asarray(np.log(np.maximum(found, 1e-300)))
+
+
+def around(residuals: Matrix, coverage: Any, weights: Matrix | None = None) -> tuple[float, float]:
+    """The conformal quantiles of residuals on both sides: a new one is between them with this probability.
+
+    >>> around(np.arange(1.0, 20.0), 0.8)                              # of 19 the 2nd and the 18th
+    (2.0, 18.0)
+    """
+    one_side = 0.5 + 0.5 * share(coverage)
+    return -float(conformal(-residuals, one_side, weights)), float(conformal(residuals, one_side, weights))

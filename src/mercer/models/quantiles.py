@@ -1,0 +1,93 @@
+"""Conformal quantiles: the rank that held-out residuals need so that a new one is below it often enough.
+
+Where rows are exchangeable, a new value is at most the ⌈(n + 1)·coverage⌉-th smallest of n others with a probability of
+at least `coverage`: the + 1 is the new one itself. Where rows have weights wᵢ, the new row stands for one of mean
+weight w̄, and the quantile is the smallest value v with
+
+    Σ {wᵢ : vᵢ ≤ v} ≥ coverage · (Σ wᵢ + w̄),
+
+the same where all weights are equal (weighted exchangeability: Tibshirani, Barber, Candès and Ramdas, Conformal
+prediction under covariate shift, 2019).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput
+
+Matrix = NDArray[np.float64]
+# A share that is short of its bound by less than this is short by rounding.
+ROUNDING = 1e-9
+
+
+def share(coverage: Any) -> float:
+    """`coverage` as a number in (0, 1)."""
+    if isinstance(coverage, bool) or not isinstance(coverage, (int, float, np.number)) or not 0 < coverage < 1:
+        raise InvalidInput("`coverage` must be a number in (0, 1)", got=repr(coverage), advice="Try 0.9.")
+    return float(coverage)
+
+
+def rank(coverage: Any, n: int) -> int:
+    """Which of n sorted values is the upper end: ⌈coverage·(n + 1)⌉.
+
+    >>> rank(0.9, 19)
+    18
+    """
+    k = math.ceil(share(coverage) * (n + 1) - ROUNDING)
+    if k > n:
+        raise InvalidInput(
+            f"`coverage` must be at most n/(n + 1) = {n / (n + 1):.3g} for {n} training rows",
+            got=coverage,
+            advice="A finite interval cannot promise more: ask for less, or fit on more rows.",
+        )
+    return k
+
+
+def conformal(values: Any, coverage: Any, weights: Matrix | None = None, axis: int = 0) -> Matrix:
+    """The smallest of n values that a new one exceeds with a probability of at most 1 − coverage.
+
+    Parameters
+    ----------
+    values : n along `axis`.
+    coverage : in (0, n/(n + 1)].
+    weights : of the n, shape (n,), ≥ 0 and not all 0; None where all are equal.
+
+    >>> conformal(np.arange(1.0, 20.0), 0.9)                          # the 18th of 19, where np.quantile has 17.2
+    array(18.)
+    >>> conformal([1.0, 2.0, 3.0, 4.0], 0.5), conformal([1.0, 2.0, 3.0, 4.0], 0.5, np.array([1.0, 1.0, 1.0, 5.0]))
+    (array(3.), array(4.))
+    """
+    values = np.moveaxis(np.asarray(values, dtype=np.float64), axis, 0)
+    n = len(values)
+    k = rank(coverage, n)
+    if weights is None:
+        return np.asarray(np.partition(values, k - 1, axis=0)[k - 1])
+    order = np.argsort(values, axis=0, kind="stable")
+    reached = np.cumsum((weights / weights.mean())[order], axis=0)  # adds up to n
+    first = (reached < share(coverage) * (n + 1) - ROUNDING).sum(axis=0)
+    position = np.take_along_axis(order, np.minimum(first, n - 1)[None], axis=0)
+    return np.asarray(np.take_along_axis(values, position, axis=0)[0])
+
+
+def plus_ends(others: Matrix, spreads: Matrix, coverage: Any, weights: Matrix | None = None) -> Matrix:
+    """The interval of jackknife+ and CV+: between quantiles of f₋ᵢ(z) − sᵢ and f₋ᵢ(z) + sᵢ over the n held-out rows i.
+
+    Parameters
+    ----------
+    others : f₋ᵢ(z), shape (m, n, t).
+    spreads : sᵢ ≥ 0, shape (n, t) or (m, n, t).
+    coverage, weights : as in `conformal`.
+
+    Returns
+    -------
+    shape (m, t, 2). Where the quantiles cross (a low coverage), both ends are their middle.
+    """
+    lower = -conformal(spreads - others, coverage, weights, axis=1)
+    upper = conformal(others + spreads, coverage, weights, axis=1)
+    middle = 0.5 * (lower + upper)
+    return np.stack([np.minimum(lower, middle), np.maximum(upper, middle)], axis=-1)
