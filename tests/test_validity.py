@@ -416,9 +416,9 @@ def test_shrink_keeps_a_violation_and_drops_the_rest():
 
 def test_bounds_are_rounded_to_the_safe_side():
     third = Fraction(1, 3)
-    assert search._below(third) <= third < np.nextafter(search._below(third), 1)
-    assert search._below(-third) <= -third
-    assert search._below(Fraction(10) ** 400) == np.finfo(np.float64).max
+    assert search.below(third) <= third < np.nextafter(search.below(third), 1)
+    assert search.below(-third) <= -third
+    assert search.below(Fraction(10) ** 400) == np.finfo(np.float64).max
 
 
 # -- repair ---------------------------------------------------------------------------------------------------------

@@ -25,12 +25,12 @@ SCALES = (
 )
 
 
-def structured(dims: list[int], rng: np.random.Generator) -> Iterator[Matrix]:
-    """Shapes of growing size in these dimensions, at all scales."""
+def structured(dims: list[int], rng: np.random.Generator, *, near: bool) -> Iterator[Matrix]:
+    """Shapes of growing size in these dimensions, at scales near 1, or at all others."""
     shapes = sorted((shape for d in dims for shape in _shapes(d, rng)), key=len)
-    for level, exponents in enumerate(SCALES):
+    for exponents in SCALES[:1] if near else SCALES[1:]:
         for shape in shapes:
-            if level == 0 or len(shape) <= LARGEST / 4:
+            if near or len(shape) <= LARGEST / 4:
                 yield from (2.0**e * shape + 0.0 for e in exponents)  # + 0.0: no negative zeros
 
 

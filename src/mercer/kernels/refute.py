@@ -9,7 +9,6 @@ nothing proves nothing.
 from __future__ import annotations
 
 import math
-import time
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -18,13 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
+from mercer.kernels import search as searching
 from mercer.kernels.base import Similarity
 from mercer.kernels.candidates import SPACES, Matrix
-from mercer.kernels.search import Found, Search, show
+from mercer.kernels.search import Evidence, Found, Search, show
 from mercer.kernels.tiling import single_threaded_blas
 
-# Larger Gram matrices are not printed.
-READABLE = 8
+# Larger Gram matrices are not printed, nor are more points than this.
+READABLE, PRINTED = 8, 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,14 +34,22 @@ class Refutation:
     Attributes
     ----------
     refuted : whether there is a confirmed counterexample.
-    points : its points, an array of vectors or a list of objects; none can be left out.
+    points : its points, an array of vectors or a list of objects; of up to 128 none can be left out.
     vector : a, one number per point. Empty where k(x, z) ≠ k(z, x) is the counterexample.
     value : an upper bound of aᵀKa that is surely < 0 (for an asymmetry: a lower bound of |k(x, z) − k(z, x)|).
-    gram : K on the points.
+    gram : K on the points; empty where not every pair was evaluated.
     trials : configurations of points examined.
     skipped : evaluations that failed or gave no number.
     seconds : time spent.
-    kernel, confirmation : what was refuted and how, in words.
+    stopped : whether the clock ended the search. If it did not, the same call gives the same answer again.
+    kernel : what was refuted.
+    evidence : what the confirmation rests on. `Evidence.INTERVALS`: bounds of the exact values of Mercer's own
+        kernels, without any assumption. `Evidence.VALUES`: the values that a Python function returned, on the
+        assumption that they are off by at most `error`. `Evidence.RADIAL`: the same, and the assumption that the
+        function depends on ‖x − z‖ alone, as it did wherever that was tried; then one value for every distance was
+        computed instead of one for every pair.
+    error : the assumed error of a Python function's values, relative to the largest of them: its stated `error`, or
+        the rounding that was estimated from how the values scatter near the points, if that is larger.
     """
 
     refuted: bool
@@ -52,8 +60,10 @@ class Refutation:
     trials: int
     skipped: int
     seconds: float
+    stopped: bool
     kernel: str
-    confirmation: str
+    evidence: Evidence
+    error: float
 
     def __str__(self) -> str:
         effort = f"{self.trials} trial{'s' * (self.trials != 1)} in {self.seconds:.2f} s"
@@ -61,14 +71,25 @@ class Refutation:
             effort += f" ({self.skipped} evaluations gave no number)"
         if not self.refuted:
             return f"{self.kernel}: not refuted after {effort}. That proves nothing."
-        lines = [f"  x{i + 1} = {show(x)}" for i, x in enumerate(self.points)]
+        lines = [f"  x{i + 1} = {show(x)}" for i, x in enumerate(self.points[:PRINTED])]
         if len(self.vector):
             width = max(map(len, lines)) + 3
             lines = [f"{line:<{width}}a{i + 1} = {show(a)}" for i, (line, a) in enumerate(zip(lines, self.vector))]
-        if len(self.gram) <= READABLE:
+        if len(self.points) > PRINTED:
+            lines.append(f"  … and {len(self.points) - PRINTED} more in `points` and `vector`")
+        if 0 < len(self.gram) <= READABLE:
             lines.append("  K = " + np.array2string(self.gram, precision=6, prefix="  K = ", max_line_width=110))
-        end = f"{self.confirmation}. Found after {effort}."
+        end = f"{self._confirmation()} Found after {effort}."
         return "\n".join([f"{self.kernel} is not a kernel: {self._claim()}", *lines, end])
+
+    def _confirmation(self) -> str:
+        if self.evidence is Evidence.INTERVALS:
+            return "Confirmed in interval arithmetic."
+        text = f"Confirmed in exact arithmetic, provided that the function's values are off by at most {self.error:.2g}"
+        text += " of the largest (its stated error, or its rounding as estimated from nearby values)"
+        if self.evidence is Evidence.RADIAL:
+            text += " and that it depends on ‖x − z‖ alone (tried, not proven)"
+        return f"{text}."
 
     def _claim(self) -> str:
         K = self.gram
@@ -147,29 +168,33 @@ def refute(
     if points is None and space == "indices":
         matrices = [K for leaf in kernel.leaves if (K := getattr(leaf, "K", None)) is not None]
         points = range(len(matrices[0])) if matrices else None
+    if points is not None:
+        pool = _pool(points, space)
+
+        def look() -> Found | None:
+            return search.among(pool)
+    elif space == "vectors":
+
+        def look() -> Found | None:
+            return search.vectors(dim)
+    elif space in SPACES:
+        make, mutate = SPACES[space]
+
+        def look() -> Found | None:
+            return search.among(make(alphabet, length), lambda x: mutate(x, alphabet, rng))
+    else:
+        raise InvalidInput(
+            f"`space` must be one of {', '.join(map(repr, ['vectors', *SPACES]))}",
+            got=repr(space),
+            advice="For other objects pass some to choose from: refute(k, points=[...]).",
+        )
     with warnings.catch_warnings(), np.errstate(all="ignore"), single_threaded_blas():
         warnings.simplefilter("ignore")
-        if points is not None:
-            found = search.among(_pool(points, space))
-        elif space == "vectors":
-            found = search.vectors(dim)
-        elif space in SPACES:
-            make, mutate = SPACES[space]
-            found = search.among(make(alphabet, length), lambda x: mutate(x, alphabet, rng))
-        else:
-            raise InvalidInput(
-                f"`space` must be one of {', '.join(map(repr, ['vectors', *SPACES]))}",
-                got=repr(space),
-                advice="For other objects pass some to choose from: refute(k, points=[...]).",
-            )
-    return _report(search, found)
+        return _report(search, search.run(look))
 
 
 def _report(search: Search, found: Found | None) -> Refutation:
-    how = "Confirmed in interval arithmetic"
-    if search.errors:
-        how = f"Confirmed in rational arithmetic, beyond a relative error of {max(search.errors):g} of its values"
-    best = found or Found([], np.empty((0, 0)), np.empty(0), math.nan)
+    best = found or Found([], np.empty((0, 0)), np.empty(0), math.nan, search.evidence, search.least)
     return Refutation(
         refuted=found is not None,
         points=best.points,
@@ -178,9 +203,11 @@ def _report(search: Search, found: Found | None) -> Refutation:
         gram=best.gram,
         trials=search.trials,
         skipped=search.skipped,
-        seconds=time.perf_counter() - search.began,
+        seconds=searching.clock() - search.began,
+        stopped=search.stopped,
         kernel=repr(search.kernel),
-        confirmation=how,
+        evidence=best.evidence,
+        error=best.error if search.errors else 0.0,
     )
 
 
