@@ -7,6 +7,7 @@ and aᵀKa < 0 is confirmed in interval arithmetic with a vector a of small whol
 
 from __future__ import annotations
 
+import bisect
 import enum
 import itertools
 import math
@@ -35,7 +36,8 @@ BOTH_WAYS = 8
 MOST, MINIMAL = 2048, 128
 # Most points of a lattice whose every pair is evaluated, though the function seems to depend on distances alone.
 PAIRS = 512
-PREFIXES = (3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+# Up to this many points the one that is needed least is left out first; more take too long.
+GREEDY = 48
 
 
 # Replaced by tests, which count evaluations instead of seconds.
@@ -115,13 +117,12 @@ class Search:
         if not dims:
             raise self.useless()
         self.skipped = 0
-        near = ((X, 0) for X in candidates.structured(dims, self.rng, near=True))
-        far = ((X, 0) for X in candidates.structured(dims, self.rng, near=False))
+        few, more = candidates.structured(dims, self.rng)
         random = ((X, 20) for X in candidates.random(dims, self.rng))
-        found = self.each(near)
+        found = self.each((X, 0) for X in few)
         for d in dims:
             found = found or self.lattices(d) or self.spread(d)
-        return found or self.each(itertools.chain(far, random))
+        return found or self.each(itertools.chain(((X, 0) for X in more), random))
 
     def each(self, trials: Iterable[tuple[Matrix, int]]) -> Found | None:
         """The first confirmed violation among these points and steps downhill."""
@@ -146,7 +147,12 @@ class Search:
                 box = next(boxes, None)
                 if box is None:
                     return None
-                found = self.every_pair(box) if not radial and len(box.vector) <= PAIRS else self.box(box, radial)
+                if len(box.vector) <= MINIMAL:
+                    found = self.attempt(box.points)
+                elif len(box.vector) <= PAIRS and not radial:
+                    found = self.every_pair(box)
+                else:
+                    found = self.box(box, radial)
             except Exception as error:  # the function is not defined there
                 self.note(error)
                 return None
@@ -363,13 +369,23 @@ class Search:
             return self.depth(K[np.ix_(index, index)], noise)[0]
 
         order = np.argsort(-np.abs(self.depth(K, noise)[1]) * np.sqrt(sizes))
-        keep = next((order[:n] for n in PREFIXES if n < len(order) and depth(order[:n]) < 0), order)
-        while 1 < len(keep) <= MINIMAL:
+        # Violations grow with the set (Cauchy's interlacing theorem), so that the shortest prefix is found by halving.
+        at = bisect.bisect_left(
+            range(len(order)), True, lo=2, key=lambda n: n == len(order) - 1 or depth(order[: n + 1]) < 0
+        )
+        keep = order[: at + 1]
+        while 1 < len(keep) <= GREEDY:
             rests = [np.delete(keep, i) for i in range(len(keep))]
             depths = [depth(rest) for rest in rests]
             if min(depths) >= 0:
                 break
             keep = rests[int(np.argmin(depths))]
+        if GREEDY < len(keep) <= MINIMAL:
+            # One pass: what cannot be left out of a set cannot be left out of a part of it.
+            for i in keep[::-1]:
+                rest = keep[keep != i]
+                if depth(rest) < 0:
+                    keep = rest
         return np.sort(keep)
 
     def walk(self, X: Matrix, K: Matrix, noise: float, steps: int) -> tuple[Matrix, Matrix]:
@@ -431,7 +447,8 @@ class Search:
     def confirm(self, X: Any, K: Matrix, vectors: Iterable[NDArray[Any]] | None = None) -> Found | None:
         """The first of these vectors a for which aᵀKa < 0 for sure, by default of the roundest."""
         noise = self.noise(X, K)
-        small = len(X) <= MINIMAL
+        # The values of a function are what they are: their noise is enough, and a sum of floats that is exact.
+        small = len(X) <= (LARGEST if isinstance(self.kernel, FromFunction) else MINIMAL)
         if not small and not isinstance(self.kernel, FromFunction):
             return None
         try:

@@ -27,8 +27,8 @@ Row = Callable[[Matrix, Matrix], Matrix]
 POINTS, DISTANCES = 20_000, 2_000
 # Frequencies where the transform is most negative, and spacings near each of them.
 FREQUENCIES, NEAR = 4, (1.0, 0.95, 1.05, 0.9, 1.1)
-# Nodes of the quadrature; between them φ is interpolated on straight lines, off by about (π/NODES)²/8·φ″ < 10⁻⁴.
-NODES, INTERPOLATION = 512, 1e-4
+# Nodes of the quadrature; between them φ is interpolated on straight lines, off by about (π/NODES)²/8 of φ″.
+NODES, INTERPOLATION = 256, 2e-4
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,11 @@ def boxes(row: Row, d: int, unit: float, *, radial: bool) -> Iterator[Box]:
     spacings = [(_short(s), waves) for s, waves in _spacings(d, radii, profile)]
     for m in (m for m in (*range(2, 10), 11, 13, 16, 20, 24) if m <= most):
         ranked = []
+        tables = {
+            waves: np.array(_box(1.0, d, waves, m, 1000).weights(), dtype=np.float64) for waves in range(1, d + 1)
+        }
         for s, waves in spacings:
-            weights = np.array([float(w) for w in _box(s, d, waves, m, 1000).weights()])
+            weights = tables[waves]
             terms = weights * np.interp(s * np.sqrt(np.arange(len(weights))), radii, profile)
             share = float(terms.sum() / np.abs(terms).sum())
             if share < -INTERPOLATION:
