@@ -24,10 +24,10 @@ Value = Callable[[Any, Any], float]
 # An error of a value may be 4 standard deviations, and their estimate off by a factor of 4 (Moré and Wild, section 3).
 SPREAD = 16
 # Binary logarithms of the steps, as shares of the spread of the points. Noise up to the last but one can be seen.
-STEPS = (-44, -38, -32, -26, -20, -14, -8)
-# Points on every line, pairs of points for every scale, and scales: rounding that hides where a function is nearly
-# constant shows further out.
-LENGTH, PAIRS, SCALES = 7, 8, (1.0, 8.0, 64.0)
+STEPS = (-32, -26, -20, -14, -8)
+# Points on every line, pairs of points for every scale, and scales: rounding hides where a function is nearly constant,
+# which may be nearer by or further out.
+LENGTH, PAIRS, SCALES = 7, 8, (0.125, 1.0, 8.0, 64.0)
 
 
 def noise(value: Value, X: Matrix) -> float:
@@ -47,32 +47,38 @@ def noise(value: Value, X: Matrix) -> float:
     """
     rng = np.random.default_rng(0)
     centre = X.mean(axis=0)
-    spread = float(np.abs(X - centre).max()) or float(np.abs(X).max()) or 1.0
-    worst = 0.0
+    spread = (float(np.abs(X - centre).max()) or float(np.abs(X).max()) or 1.0) / math.sqrt(X.shape[1])
+    largest, worst = float(np.abs(X).max()), 0.0
     for scale in SCALES:
-        seen = [found for _ in range(PAIRS) if (found := _line(value, rng, centre, scale * spread)) is not None]
+        seen = [
+            found for _ in range(PAIRS) if (found := _line(value, rng, centre, scale * spread, largest)) is not None
+        ]
         # Three quarters, not the maximum: a few lines cross a kink or a jump of the function itself.
         worst = max(worst, float(np.quantile(seen, 0.75)) if seen else 0.0)
     return SPREAD * worst
 
 
-def _line(value: Value, rng: np.random.Generator, centre: Matrix, size: float) -> float | None:
-    """Noise on a random line through a random pair of points, relative to the values there. None: no values."""
-    x, z, dx, dz = (size * rng.standard_normal(len(centre)) for _ in range(4))
-    x, z = centre + x, centre + z
+def _line(value: Value, rng: np.random.Generator, centre: Matrix, size: float, largest: float) -> float | None:
+    """Noise on a random line through a random pair of points, relative to the values there. None: no values.
+
+    Both points move by different amounts of their distance, and together by an amount of their size: what a function of
+    x − z loses when it subtracts large numbers shows only then.
+    """
+    x, z, dx, dz, both = (rng.standard_normal(len(centre)) for _ in range(5))
+    x, z, dx, dz = centre + size * x, centre + size * z, size * dx + largest * both, size * dz + largest * both
     ladder: list[float] = []
     try:
-        largest = max(abs(value(x, x)), abs(value(z, z)), abs(value(x, z)))
+        height = max(abs(value(x, x)), abs(value(z, z)), abs(value(x, z)))
         for step in STEPS:
             moved = [value(x + t * dx, z + t * dz) for t in 2.0**step * np.arange(LENGTH)]
             ladder.append(_level(np.array(moved)))
     except Exception:  # the function is not defined here
         return None
-    if not largest > 0:
+    if not height > 0:
         return 0.0
     # Noise does not grow with the step once it shows; what is seen with one step only is the function itself.
     plateaus = [max(a, b) for a, b in itertools.pairwise(ladder) if 0 < max(a, b) <= 8 * min(a, b)]
-    return max(plateaus, default=0.0) / largest
+    return max(plateaus, default=0.0) / height
 
 
 def _level(values: Matrix) -> float:
