@@ -718,3 +718,17 @@ def test_functions_in_single_precision_pass_the_check():
     X[1::2] += 1e-3
     assert mc.check(F(single), X).psd
     assert not mc.check(F(lambda x, z: single(x, z) - 0.5), 10 * X).psd
+
+
+def test_kernels_on_named_columns_ask_for_rows_and_take_a_frame():
+    import pandas as pd
+
+    kernel = mc.Gaussian(1.0).on("age") * mc.Hamming().on("city")
+    with pytest.raises(mc.InvalidInput, match=r"reads 'age', 'city'.*Pass a data frame with these columns"):
+        mc.refute(kernel)
+    frame = pd.DataFrame({"age": [0.0, 1.0, 2.0], "city": ["a", "b", "a"], "other": [1, 2, 3]})
+    assert not mc.refute(kernel, points=frame).refuted
+    wrong = mc.refute(mc.Uniform(1.5).on("age"), points=frame)
+    assert wrong.refuted
+    assert "'age': 2" in str(wrong)
+    assert list(wrong.points.columns) == list(frame.columns)

@@ -1,9 +1,10 @@
 """The search for a counterexample to Mercer's condition: points and a vector a with aᵀKa < 0.
 
 A function is not a kernel as soon as one such pair is shown. The search tries points in which violations hide
-(`candidates.py`), then random ones that walk downhill on the smallest eigenvalue. What it finds is made small (no
-point can be left out) and round, and confirmed in interval arithmetic; nothing unconfirmed is reported. Finding
-nothing proves nothing.
+(`candidates.py`), waves on lattices where the spectrum of a radial function is negative (`spectrum.py`), then random
+ones that walk downhill on the smallest eigenvalue. What it finds is made small (no point can be left out) and round,
+and confirmed in interval arithmetic, or in exact arithmetic beyond the rounding of a Python function (`rounding.py`).
+Nothing unconfirmed is reported. Finding nothing proves nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from mercer.errors import InvalidInput
 from mercer.kernels import search as searching
 from mercer.kernels.base import Similarity
 from mercer.kernels.candidates import SPACES, Matrix
-from mercer.kernels.search import Evidence, Found, Search, show
+from mercer.kernels.points import is_frame
+from mercer.kernels.search import Evidence, Found, Search, rows, show
 from mercer.kernels.tiling import single_threaded_blas
 
 # Larger Gram matrices are not printed, nor are more points than this.
@@ -71,7 +73,7 @@ class Refutation:
             effort += f" ({self.skipped} evaluations gave no number)"
         if not self.refuted:
             return f"{self.kernel}: not refuted after {effort}. That proves nothing."
-        lines = [f"  x{i + 1} = {show(x)}" for i, x in enumerate(self.points[:PRINTED])]
+        lines = [f"  x{i + 1} = {show(x)}" for i, x in enumerate(rows(self.points)[:PRINTED])]
         if len(self.vector):
             width = max(map(len, lines)) + 3
             lines = [f"{line:<{width}}a{i + 1} = {show(a)}" for i, (line, a) in enumerate(zip(lines, self.vector))]
@@ -115,24 +117,29 @@ def refute(
     trials: int | None = None,
     random_state: int | np.random.Generator | None = 0,
 ) -> Refutation:
-    """Search for points and a vector a with aᵀKa < 0: a proof that `kernel` is none.
+    """Search for points and a vector a with aᵀKa < 0: a proof that `kernel` is not a kernel.
 
     Asymmetry, a negative k(x, x) and k(x, z)² > k(x, x)·k(z, z) are the smallest counterexamples. One counts if the
     upper end of aᵀKa is < 0 in interval arithmetic: exact points, exact a, and `kernel.enclose` for the values. It must
     also exceed 64 roundings of every value, so that a kernel that is valid up to rounding of its own parameters stays
-    unrefuted. The values of a Python function are what it returns, widened by its stated relative `error` (of the
-    value, or of the largest value at the first points tried, for a small difference of large numbers errs like these)
-    and by what rounding the points does to them.
+    unrefuted. The values of a Python function are what it returns. They are assumed to be off by at most its stated
+    `error`, or by the rounding that shows when the points move a little (`kernels/rounding.py`), whichever is larger;
+    the verdict says so and gives the number. An evaluation that fails, or overflows, is skipped and counted.
+
+    Radial functions are tried in Fourier space as well (`kernels/spectrum.py`): where the spectrum is negative, a wave
+    on a lattice of up to 20 000 points is a counterexample.
 
     Parameters
     ----------
     kernel : the similarity to refute.
     dim : dimension of the points; by default up to three that the kernel accepts.
-    points : candidates to choose from, instead of points made up by the search.
+    points : candidates to choose from, instead of points made up by the search: vectors, objects or a data frame. A
+        kernel on named columns needs a data frame.
     space : "vectors", "sets", "strings" or "categories"; by default what the kernel says.
     alphabet : the letters of made-up strings.
     length : the first made-up strings have up to this many letters, the first sets up to this many elements.
-    seconds, trials : when to give up: after so much time, or so many configurations of points.
+    seconds, trials : when to give up: after this time, or this many configurations of points. The clock is read before
+        every evaluation, which itself is not interrupted.
     random_state : seed of the search.
 
     Returns
@@ -165,11 +172,18 @@ def refute(
     rng = np.random.default_rng(random_state)
     search = Search(kernel, seconds, trials, rng)
     space = space or {"any": "vectors", "table": "vectors"}.get(kernel.space, kernel.space)
+    named = _named(kernel)
+    if points is None and named:
+        raise InvalidInput(
+            "A kernel on named columns needs rows to choose from",
+            got=f"{kernel!r}, which reads {', '.join(map(repr, named))}, and no points",
+            advice="Pass a data frame with these columns, refute(k, points=frame), or test each part without `.on`.",
+        )
     if points is None and space == "indices":
         matrices = [K for leaf in kernel.leaves if (K := getattr(leaf, "K", None)) is not None]
         points = range(len(matrices[0])) if matrices else None
     if points is not None:
-        pool = _pool(points, space)
+        pool = points if named and is_frame(points) and len(points) else _pool(points, space)
 
         def look() -> Found | None:
             return search.among(pool)
@@ -209,6 +223,12 @@ def _report(search: Search, found: Found | None) -> Refutation:
         evidence=best.evidence,
         error=best.error if search.errors else 0.0,
     )
+
+
+def _named(kernel: Any) -> list[str]:
+    """The columns that a kernel reads by name."""
+    own = [c for c in getattr(kernel, "columns", ()) if isinstance(c, str)]
+    return list(dict.fromkeys([*own, *(c for child in kernel.children.values() for c in _named(child))]))
 
 
 def _pool(points: Any, space: str) -> Any:

@@ -26,7 +26,7 @@ from mercer.kernels.base import Similarity
 from mercer.kernels.candidates import LARGEST, Matrix
 from mercer.kernels.custom import FromFunction
 from mercer.kernels.interval import Interval, exactly
-from mercer.kernels.points import take
+from mercer.kernels.points import is_frame, take
 
 # A violation must exceed this many roundings of every kernel value before it is looked at.
 ROUNDINGS = 64
@@ -233,7 +233,7 @@ class Search:
     def gram(self, X: Any) -> Matrix:
         """K on X, NaN where the kernel fails; of few points both triangles are evaluated."""
         both = len(X) <= BOTH_WAYS
-        if self.errors:
+        if self.errors and not is_frame(X):
             return self._pairs(X, both)
         self.watch()
         try:
@@ -288,7 +288,7 @@ class Search:
             i, j = differ[0]
             raise InvalidInput(
                 "A kernel must give the same value for the same points",
-                got=f"{K[i, j]:.10g} and then {again[i, j]:.10g} for x = {show(X[i])}, z = {show(X[j])}",
+                got=f"{K[i, j]:.10g} and then {again[i, j]:.10g} for x = {show(rows(X)[i])}, z = {show(rows(X)[j])}",
                 advice="Take randomness and state out of the function.",
             )
         if self.errors:
@@ -426,7 +426,7 @@ class Search:
 
     def enclose(self, X: Any, noise: float) -> list[list[Interval]]:
         """K on X, surely; the values of a Python function are off by the noise, or by its stated error."""
-        exact = [tuple(Fraction(float(v)) for v in x) if is_vector(x) else x for x in X]
+        exact = [tuple(Fraction(float(v)) for v in x) if is_vector(x) else x for x in rows(X)]
         slack = Interval(-1, 1) * Fraction(noise if self.errors else 0.0)
         return [[self.entry(x, z) + slack for z in exact] for x in exact]
 
@@ -516,6 +516,14 @@ def _usable(K: Matrix) -> NDArray[np.intp]:
     while len(keep) and (fails := bad[np.ix_(keep, keep)].sum(axis=1)).any():
         keep = np.delete(keep, fails.argmax())
     return keep
+
+
+def rows(X: Any) -> list[Any]:
+    """The points one by one; the rows of a data frame by the names of their columns."""
+    if is_frame(X):
+        names = [str(name) for name in X.columns]
+        return [dict(zip(names, row)) for row in X.to_numpy().tolist()]
+    return list(X)
 
 
 def is_vector(x: Any) -> bool:

@@ -145,7 +145,8 @@ def _short(s: float) -> float:
 def _radial(row: Row, d: int, unit: float) -> bool:
     """Whether k(x, z) depends on ‖x − z‖ alone, at pairs with exact coordinates and at all scales."""
     rng = np.random.default_rng(1)
-    sides = [v for v in ((3, 4, 5), (1, 2, 2, 3), (1, 1, 1, 1, 2), (2, 4, 5, 6, 9)) if len(v) <= d + 1] or [(1, 1)]
+    lengths: tuple[tuple[int, ...], ...] = ((3, 4, 5), (1, 2, 2, 3), (1, 1, 1, 1, 2), (2, 4, 5, 6, 9))
+    sides = [v for v in lengths if len(v) <= d + 1] or [(1, 1)]
     for scale in 4.0 ** np.arange(-4, 5):
         for v in sides:
             axis = np.zeros((1, d))
