@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import time
 from fractions import Fraction
 
@@ -14,7 +16,7 @@ from hypothesis.extra import numpy as hnp
 
 import mercer as mc
 from expressions import set_kernels, vector_kernels
-from mercer.kernels import candidates, search
+from mercer.kernels import candidates, rounding, search, spectrum, validity
 from mercer.kernels.interval import Interval, dot, exactly
 
 rng = np.random.default_rng(0)
@@ -416,9 +418,9 @@ def test_shrink_keeps_a_violation_and_drops_the_rest():
 
 def test_bounds_are_rounded_to_the_safe_side():
     third = Fraction(1, 3)
-    assert search._below(third) <= third < np.nextafter(search._below(third), 1)
-    assert search._below(-third) <= -third
-    assert search._below(Fraction(10) ** 400) == np.finfo(np.float64).max
+    assert search.below(third) <= third < np.nextafter(search.below(third), 1)
+    assert search.below(-third) <= -third
+    assert search.below(Fraction(10) ** 400) == np.finfo(np.float64).max
 
 
 # -- repair ---------------------------------------------------------------------------------------------------------
@@ -498,3 +500,235 @@ def test_repair_works_at_all_scales():
 def test_functions_that_lose_digits_far_away_are_not_refuted_there(f, dim):
     """x − z of large x and z is off by a rounding of x: what that does to f is no counterexample."""
     assert not mc.refute(mc.FromFunction(f), dim=dim, seconds=1.5).refuted
+
+
+# -- the function's own rounding, the clock, negative spectra -------------------------------------------------------
+
+
+def distance(x, z):
+    return float(np.sqrt(np.sum((x - z) ** 2)))
+
+
+def spherical(r):
+    return 1 - 1.5 * r + 0.5 * r**3 if r < 1 else 0.0
+
+
+def single(x, z):
+    return float(np.exp(-np.sum((x.astype(np.float32) - z.astype(np.float32)) ** 2)))
+
+
+ROUNDED = {
+    "(1 + ⟨x,z⟩/10⁶)^10⁶": lambda x, z: (1 + float(x @ z) / 1e6) ** 1e6,
+    "(1 + r²/10⁸)^−10⁸": lambda x, z: (1 + squared(x, z) / 1e8) ** -1e8,
+    "Gaussian in float32": lambda x, z: np.float32(single(x, z)),
+    "Gaussian in float32, as a float": single,
+    "⟨x,z⟩ in float32": lambda x, z: float(np.float32(x @ z)),
+    "log of exp": lambda x, z: np.log(np.exp(float(x @ z))) + 20.0,
+    "1 − (1 − exp)": lambda x, z: 1e4 - (1e4 - np.exp(-squared(x, z))),
+}
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+@pytest.mark.parametrize("dim", [1, 3])
+def test_kernels_are_not_refuted_by_the_rounding_of_their_functions(name, dim):
+    r = mc.refute(F(ROUNDED[name]), dim=dim, trials=250, seconds=60)
+    assert not r.refuted, str(r)
+
+
+KERNELS = [
+    *(mc.Gaussian(s) for s in (0.01, 1.0, 30.0)),
+    *(mc.Matern(1.0, nu=nu) for nu in (0.5, 1.5, 2.5, 7.3, 90.0)),
+    *(mc.Polynomial(p, c=c) for p, c in ((1, 0.0), (3, 1.0), (9, 0.1))),
+    mc.Laplacian(0.3),
+    mc.RationalQuadratic(1.0, 1e4),
+    mc.ArcCosine(1),
+    mc.exp(mc.Linear()),
+    mc.exp(mc.Linear()).normalize(),
+    mc.Linear().normalize() ** 50,
+]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_catalogue_kernels_as_functions_are_not_refuted(kernel, dtype):
+    f = F(lambda x, z: float(kernel(x[None].astype(dtype), z[None].astype(dtype))[0, 0]))
+    X = hard_points(7, d=2)
+    for points in (X, X[5:17], X + 100.0):
+        with contextlib.suppress(mc.InvalidInput):  # the values overflow far from the origin
+            r = mc.refute(f, points=points[:24], seconds=60)
+            assert not r.refuted, str(r)
+
+
+def test_the_verdict_says_what_it_rests_on():
+    function = mc.refute(F(lambda x, z: -squared(x, z)), dim=2)
+    assert function.evidence is search.Evidence.VALUES
+    assert 0 < function.error < 1e-9
+    assert "provided that the function's values are off by at most 1e-12" in str(function)
+    exact = mc.refute(mc.Epanechnikov(1.0), dim=1)
+    assert exact.evidence is search.Evidence.INTERVALS
+    assert exact.error == 0
+    rough = mc.refute(F(lambda x, z: np.float32(-squared(x, z))), dim=2)
+    assert rough.refuted
+    assert rough.error > 1e-6
+
+
+def test_noise_is_measured_not_guessed():
+    X = rng.normal(size=(5, 2))
+    for name, least, most in (
+        ("(1 + ⟨x,z⟩/10⁶)^10⁶", 1e-11, 1e-6),
+        ("(1 + r²/10⁸)^−10⁸", 1e-9, 1e-5),
+        ("Gaussian in float32, as a float", 1e-8, 1e-4),
+    ):
+        assert least < rounding.noise(ROUNDED[name], X) < most, name
+    for exact in (lambda x, z: float(x @ z), lambda x, z: np.exp(-distance(x, z)), lambda x, z: float(x[0] > z[0])):
+        assert rounding.noise(exact, X) < 1e-12
+
+
+FOURIER = {
+    "Gaussian − 0.01": (lambda x, z: np.exp(-squared(x, z)) - 0.01, 2, 110),
+    "spherical, d = 4": (lambda x, z: spherical(distance(x, z)), 4, 5000),
+    "(1 − r/2)², d = 6": (lambda x, z: max(0.0, 1 - distance(x, z) / 2) ** 2, 6, 20000),
+}
+
+
+@pytest.mark.parametrize("name", FOURIER)
+def test_violations_that_need_many_points_are_found(name):
+    f, dim, most = FOURIER[name]
+    r = mc.refute(F(f), dim=dim, seconds=120)
+    assert r.refuted
+    assert 64 < len(r.points) == len(r.vector) <= most
+    # The quadratic form by the definition; on a lattice its autocorrelation by Fourier's transform.
+    a = r.vector.astype(float)
+    if len(r.gram):
+        total = a @ np.array([[f(x, z) for z in r.points] for x in r.points]) @ a
+    else:
+        axis = np.unique(r.points[:, 0])
+        m, spacing = len(axis), axis[1] - axis[0]
+        assert len(np.unique(r.points, axis=0)) == m**dim
+        waves = np.fft.fftn(a.reshape((m,) * dim), (2 * m,) * dim, range(dim))
+        lags = np.fft.fftfreq(2 * m, 1 / (2 * m)) ** 2
+        squares = sum(lags.reshape([-1 if i == j else 1 for j in range(dim)]) for i in range(dim))
+        phi = [f(spacing * np.sqrt(q) * np.eye(dim)[0], np.zeros(dim)) for q in range(int(squares.max()) + 1)]
+        total = float((np.fft.ifftn(np.abs(waves) ** 2).real * np.array(phi)[squares.astype(int)]).sum())
+    assert total == pytest.approx(r.value, rel=1e-3)
+    assert total < 0
+    if not len(r.gram):
+        assert r.evidence is search.Evidence.RADIAL
+        assert "depends on ‖x − z‖ alone" in str(r)
+
+
+@pytest.mark.parametrize(
+    ("f", "dim"),
+    [
+        (lambda x, z: spherical(distance(x, z)), 3),
+        (lambda x, z: max(0.0, 1 - distance(x, z) / 2) ** 2, 3),
+        (lambda x, z: max(0.0, 1 - distance(x, z)), 1),
+        (lambda x, z: np.sinc(distance(x, z)), 3),
+    ],
+)
+def test_spectra_that_touch_zero_are_not_refuted(f, dim):
+    hunt = search.Search(F(f), 60.0, None, np.random.default_rng(0))
+    hunt.vectorial = True
+    assert hunt.lattices(dim) is None
+
+
+def test_weights_of_a_box_are_those_of_its_points():
+    box = spectrum._box(0.5, 3, 2, 4, 20)
+    X, a = box.points / box.spacing, box.vector
+    squares = ((X[:, None] - X[None]) ** 2).sum(-1).astype(int)
+    direct = np.bincount(squares.ravel(), weights=np.multiply.outer(a, a).ravel().astype(float))
+    np.testing.assert_array_equal(direct, np.array(box.weights()[: len(direct)], dtype=float))
+    assert box.size == int(np.abs(a).sum()) ** 2
+
+
+class Steps:
+    """A clock that moves by one at every reading."""
+
+    def __init__(self):
+        self.now = 0
+
+    def __call__(self):
+        self.now += 1
+        return self.now
+
+
+@pytest.mark.parametrize("limit", [1, 40, 500, 3000])
+def test_the_clock_ends_the_search_between_any_two_evaluations(monkeypatch, limit):
+    clock, calls = Steps(), []
+    monkeypatch.setattr(search, "clock", clock)
+
+    def f(x, z):
+        calls.append(clock.now)
+        return np.exp(-(distance(x, z) ** 2.1)) if distance(x, z) else 1.0
+
+    r = mc.refute(F(f), dim=2, seconds=limit)
+    assert r.stopped or r.refuted
+    # One call of `enclose` moves the points a little, which is one step of the search.
+    assert sum(at > limit + 1 for at in calls) <= 9
+
+
+def test_errors_at_extreme_points_do_not_escape():
+    r = mc.refute(F(lambda x, z: math.exp(700 * float(x @ z) + x[0])), dim=1, trials=300, seconds=60)
+    assert r.skipped > 0
+    odd = mc.refute(F(lambda x, z: int(1e5 * float(x @ z)) ** 51), dim=2, trials=100, seconds=60)
+    assert odd.trials <= 100
+
+
+# -- check: tolerance and proof -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.1, 0.01])
+@pytest.mark.parametrize("nu", [5.3, 90.0])
+def test_matern_of_high_order_on_close_points_passes(nu, scale):
+    for seed in range(3):
+        X = scale * np.random.default_rng(seed).normal(size=(12, 1))
+        result = mc.check(mc.Matern(1.0, nu=nu), X)
+        assert result.psd, str(result)
+
+
+class Coarse(mc.Kernel):
+    """⟨x, z⟩, computed to three digits."""
+
+    def tile(self, block, out):
+        block.dot(out)
+        out[...] = np.round(out, 3)
+
+    def enclose(self, x, z):
+        return dot(x, z)
+
+    def proof(self, dim=None):
+        return mc.Axiom(self, "an inner product")
+
+
+def test_a_proof_and_numbers_that_disagree():
+    X = np.random.default_rng(0).normal(size=(12, 1))
+    lost = mc.check(Coarse(), X)
+    assert not lost.psd
+    assert lost.verdict is validity.Verdict.ROUNDING
+    assert "its proof stands" in str(lost)
+    wrong = mc.check(Claimed(0.5), np.zeros((2, 2)))
+    assert wrong.verdict is validity.Verdict.FAILS
+    assert "its proof stands" not in str(wrong)
+    assert mc.check(mc.Gaussian(1.0), X).verdict is validity.Verdict.HOLDS
+    assert mc.check(F(lambda x, z: -squared(x, z)), X).verdict is validity.Verdict.FAILS
+
+
+def test_functions_in_single_precision_pass_the_check():
+    X = np.repeat(np.random.default_rng(0).normal(size=(8, 2)), 2, axis=0)
+    X[1::2] += 1e-3
+    assert mc.check(F(single), X).psd
+    assert not mc.check(F(lambda x, z: single(x, z) - 0.5), 10 * X).psd
+
+
+def test_kernels_on_named_columns_ask_for_rows_and_take_a_frame():
+    import pandas as pd
+
+    kernel = mc.Gaussian(1.0).on("age") * mc.Hamming().on("city")
+    with pytest.raises(mc.InvalidInput, match=r"reads 'age', 'city'.*Pass a data frame with these columns"):
+        mc.refute(kernel)
+    frame = pd.DataFrame({"age": [0.0, 1.0, 2.0], "city": ["a", "b", "a"], "other": [1, 2, 3]})
+    assert not mc.refute(kernel, points=frame).refuted
+    wrong = mc.refute(mc.Uniform(1.5).on("age"), points=frame)
+    assert wrong.refuted
+    assert "'age': 2" in str(wrong)
+    assert list(wrong.points.columns) == list(frame.columns)

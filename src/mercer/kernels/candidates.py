@@ -25,13 +25,20 @@ SCALES = (
 )
 
 
-def structured(dims: list[int], rng: np.random.Generator) -> Iterator[Matrix]:
-    """Shapes of growing size in these dimensions, at all scales."""
+def structured(dims: list[int], rng: np.random.Generator) -> tuple[Iterator[Matrix], Iterator[Matrix]]:
+    """Shapes of growing size in these dimensions: the small ones at scales near 1, and then all others."""
     shapes = sorted((shape for d in dims for shape in _shapes(d, rng)), key=len)
-    for level, exponents in enumerate(SCALES):
+    small = [shape for shape in shapes if len(shape) <= LARGEST / 2]
+    large = shapes[len(small) :]
+    tiny = [shape for shape in small if len(shape) <= LARGEST / 4]
+    first, *others = SCALES
+
+    def scaled(shapes: list[Matrix], exponents: list[float]) -> Iterator[Matrix]:
         for shape in shapes:
-            if level == 0 or len(shape) <= LARGEST / 4:
-                yield from (2.0**e * shape + 0.0 for e in exponents)  # + 0.0: no negative zeros
+            yield from (2.0**e * shape + 0.0 for e in exponents)  # + 0.0: no negative zeros
+
+    rest = (scaled(tiny, exponents) for exponents in others)
+    return scaled(small, first), itertools.chain(scaled(large, first), *rest)
 
 
 def random(dims: list[int], rng: np.random.Generator) -> Iterator[Matrix]:

@@ -7,22 +7,40 @@ for every a. Passing on one data set proves nothing about others: `proof` does t
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 import math
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mercer.errors import InvalidInput
+from mercer.kernels import rounding
 from mercer.kernels.base import Similarity
 from mercer.kernels.custom import FromFunction
-from mercer.kernels.points import Points
+from mercer.kernels.interval import Interval, exactly
+from mercer.kernels.points import Points, take
 
 Matrix = NDArray[np.float64]
 
 # A leaf is trusted to keep its values within so many roundings, beyond the two per column of its products.
 ROUNDINGS = 64
+# Where that is not enough, its values are compared with its own bounds, up to twice the 2⁻⁴⁰ that `Similarity.enclose`
+# grants, in roundings: more is not rounding, but an error.
+GRANTED = 2**14
+# Points on which a proof and a matrix that contradict each other are compared exactly.
+COMPARED = 64
+
+
+class Verdict(enum.Enum):
+    """What follows from Mercer's condition on one matrix."""
+
+    HOLDS = "it holds up to rounding"
+    ROUNDING = "it fails for the computed values, but the kernel is proven: the values lost digits"
+    FAILS = "it fails"
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +49,9 @@ class Check:
 
     Attributes
     ----------
-    psd : whether all three hold up to `tolerance`. False is certain; True is up to rounding, and for this data.
+    psd : whether all three hold up to `tolerance`, for the matrix as it was computed, on this data.
+    verdict : `Verdict.HOLDS`; `Verdict.FAILS`, which is certain: not a kernel; or `Verdict.ROUNDING`: the computed
+        matrix fails, but the kernel has a proof that exact arithmetic does not contradict, so its values lost digits.
     eigenvalues : of K, ascending.
     factor : P with K = PᵀP to rounding, one row per eigenvalue above the tolerance; None if there is none.
     residual : ‖K − PᵀP‖₂ for the best P.
@@ -50,6 +70,7 @@ class Check:
     tolerance: float
     rank: int
     asymmetry: float
+    verdict: Verdict = Verdict.HOLDS
 
     def __str__(self) -> str:
         n = len(self.eigenvalues)
@@ -65,6 +86,8 @@ class Check:
         verdict = "positive semidefinite" if self.psd else "NOT positive semidefinite"
         limit = f"{'up to' if self.psd else 'beyond'} a rounding tolerance of {self.tolerance:.2g}"
         head = f"{verdict} on these {n} points, {limit}:"
+        if self.verdict is Verdict.ROUNDING:
+            head = f"{verdict} as computed on these {n} points, {limit}; its proof stands, so the values lost digits:"
         return "\n".join([head, *(f"  {'yes' if holds else 'no ':3}  {what:<16} {how}" for what, how, holds in rows)])
 
     @property
@@ -89,7 +112,9 @@ def check(kernel: Similarity | ArrayLike, X: Any = None, *, roundings: int | Non
     * The entries were evaluated with a relative error ε of the largest, so that the eigenvalues moved by at most
       ‖E‖₂ ≤ n·ε·max|K| (Weyl). ε is r roundings of the matrix's own precision (2⁻⁵³ or 2⁻²⁴), with r = 64 + 2d for
       each leaf on d columns, times 1 + log max|K| because an exponential or a power turns absolute errors of its
-      argument into relative ones; and at least the stated `error` of a FromFunction. For a bare matrix r = 64.
+      argument into relative ones; and at least the stated `error` of a FromFunction. For a bare matrix r = 64. Before
+      a kernel fails, ε is measured: values are compared with `kernel.enclose`, and those of a Python function with
+      their neighbours.
     * The eigensolver is backward stable: it returns the eigenvalues of K + F, ‖F‖₂ ≤ p(n)·u·‖K‖₂ with a modestly
       growing p(n) (LAPACK Users' Guide, section 4.7). Two-sided reduction to tridiagonal form by n reflections, its
       solution and the transformation back give p(n) = 4n by the rule of thumb that replaces the constants of the worst
@@ -116,7 +141,7 @@ def check(kernel: Similarity | ArrayLike, X: Any = None, *, roundings: int | Non
     if isinstance(kernel, Similarity):
         if X is None:
             raise InvalidInput("check(k, X) needs data", got="X = None", advice="mc.refute(k) makes up its own points.")
-        K, asymmetry, error = _evaluate(kernel, X, roundings)
+        points, K, asymmetry, error = _evaluate(kernel, X, roundings)
     elif X is not None:
         raise InvalidInput(
             "With data, the first argument must be a kernel",
@@ -127,6 +152,19 @@ def check(kernel: Similarity | ArrayLike, X: Any = None, *, roundings: int | Non
         K = _matrix(kernel)
         error = (roundings or ROUNDINGS) * _unit(K)
         K, asymmetry = _symmetric(K, error)
+    found = _examined(K, error, asymmetry)
+    if found.psd or not isinstance(kernel, Similarity):
+        return found
+    if roundings is None:
+        error = max(error, _measured(kernel, points, K, found.vector))
+        found = _examined(K, error, asymmetry)
+    if not found.psd and kernel.proof(dim=_columns(points) or None).valid and not _confirmed(kernel, points, found):
+        found = dataclasses.replace(found, verdict=Verdict.ROUNDING)
+    return found
+
+
+def _examined(K: Matrix, error: float, asymmetry: float) -> Check:
+    """The three statements about a symmetric matrix whose entries are off by `error` of the largest."""
     n, size = len(K), float(np.abs(K).max())
     if size == 0:
         return Check(True, np.zeros(n), np.zeros((0, n)), 0.0, 0.0, np.eye(n)[0], 0.0, 0, asymmetry)
@@ -151,22 +189,68 @@ def check(kernel: Similarity | ArrayLike, X: Any = None, *, roundings: int | Non
             tolerance=tolerance * size,
             rank=int(kept.sum()),
             asymmetry=asymmetry,
+            verdict=Verdict.HOLDS if holds else Verdict.FAILS,
         )
 
 
-def _evaluate(kernel: Similarity, X: Any, roundings: int | None) -> tuple[Matrix, float, float]:
-    """K on X, its asymmetry, and the error of its entries relative to the largest."""
+def _measured(kernel: Similarity, points: Points, K: Matrix, a: Matrix) -> float:
+    """The error of the entries relative to the largest, as far as the kernel lets one see it."""
+    X, vectorial = points.raw, isinstance(points.raw, np.ndarray) and points.raw.ndim == 2
+    if any(isinstance(leaf, FromFunction) for leaf in kernel.leaves):
+        error = ROUNDINGS * rounding.precision(K)
+        if vectorial:
+            error = max(error, rounding.noise(lambda x, z: float(kernel(x[None], z[None])[0, 0]), X.astype(np.float64)))
+        return error
+    most = np.argsort(-np.abs(a))[:8]
+    try:
+        E = _enclosed(kernel, X, most)
+    except Exception:  # no bounds for these objects
+        return 0.0
+    off = max(max(e.upper - v, v - e.lower) for v, e in zip(map(_exact, K[np.ix_(most, most)].ravel()), E))
+    error = float(off) / float(np.abs(K).max())
+    return error if error <= len(kernel.leaves) * GRANTED * _unit(kernel(take(X, most[:1]))) else 0.0
+
+
+def _confirmed(kernel: Similarity, points: Points, found: Check) -> bool:
+    """Whether aᵀKa < 0 for sure, on the points that take most part in it."""
+    most = np.sort(np.argsort(-np.abs(found.vector))[:COMPARED])
+    a = [Fraction(float(v)) for v in found.vector[most]]
+    try:
+        E = _enclosed(kernel, points.raw, most)
+    except Exception:  # no bounds for these objects
+        return False
+    n = len(most)
+    total = sum((E[i * n + j] * (a[i] * a[j]) for i in range(n) for j in range(n)), exactly(0))
+    return bool(total.upper < 0)
+
+
+def _enclosed(kernel: Similarity, X: Any, index: NDArray[np.intp]) -> list[Interval]:
+    """Bounds of K on some of the points, row by row."""
+    rows = list(take(X, index))
+    exact = [tuple(Fraction(float(v)) for v in x) if isinstance(x, np.ndarray) and x.ndim == 1 else x for x in rows]
+    return [kernel.enclose(x, z) for x in exact for z in exact]
+
+
+def _exact(value: float) -> Fraction:
+    return Fraction(float(value))
+
+
+def _evaluate(kernel: Similarity, X: Any, roundings: int | None) -> tuple[Points, Matrix, float, float]:
+    """The points, K on them, its asymmetry, and the error of its entries relative to the largest."""
     points = kernel.prepare(X)
     # The Gram matrix of one data set mirrors one triangle; that of two, which an unproven function needs, has both.
     K = kernel(points) if kernel.proof().valid else kernel(points, Points(points.raw))
     if roundings is None:
-        row = points.raw if hasattr(points.raw, "shape") else points.raw[0]
-        columns = row.shape[-1] if hasattr(row, "shape") else len(row) if isinstance(row, (list, tuple)) else 0
         growth = 1 + np.log(max(1.0, float(np.abs(K).max())))
-        roundings = math.ceil(len(kernel.leaves) * (ROUNDINGS + 2 * columns) * growth)
+        roundings = math.ceil(len(kernel.leaves) * (ROUNDINGS + 2 * _columns(points)) * growth)
     stated = [leaf.error for leaf in kernel.leaves if isinstance(leaf, FromFunction)]
     error = max(roundings * _unit(K), *stated, 0.0)
-    return *_symmetric(K, error), error
+    return points, *_symmetric(K, error), error
+
+
+def _columns(points: Points) -> int:
+    row = points.raw if hasattr(points.raw, "shape") else points.raw[0]
+    return int(row.shape[-1]) if hasattr(row, "shape") else len(row) if isinstance(row, (list, tuple)) else 0
 
 
 def _unit(K: NDArray[Any]) -> float:
