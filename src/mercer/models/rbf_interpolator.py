@@ -319,7 +319,7 @@ def _matrix(x: Any, name: str, *, empty: bool = False) -> Matrix:
         values = np.asarray(x)
         if values.dtype.kind == "c":
             raise TypeError("complex ones, where they must be real")
-        X = np.ascontiguousarray(values, dtype=np.float64)
+        X = np.array(values, dtype=np.float64, order="C")  # a copy, for it is kept
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"`{name}` must hold numbers", got=str(error), advice="One row per point.") from None
     if X.ndim != 2 or (not empty and 0 in X.shape):
@@ -337,7 +337,7 @@ def _values(d: Any, n: int) -> tuple[Matrix, tuple[int, ...], type[np.generic]]:
     try:
         values = np.asarray(d)
         dtype: type[np.generic] = np.complex128 if values.dtype.kind == "c" else np.float64
-        values = np.ascontiguousarray(values, dtype=dtype)
+        values = np.array(values, dtype=dtype, order="C")
     except (TypeError, ValueError) as error:
         raise InvalidInput("`d` must hold numbers", got=str(error), advice="One value per point.") from None
     if values.ndim == 0 or len(values) != n:
