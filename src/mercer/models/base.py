@@ -249,7 +249,7 @@ def weights(sample_weight: Any, n: int) -> Matrix | None:
     low, high = (float(np.sqrt(end)) for end in (np.finfo(np.float64).tiny, np.finfo(np.float64).max))
     if not low <= w[w > 0].min() <= w.max() <= high:  # squares of weights must be numbers, too
         raise InvalidInput(
-            f"Weights > 0 must be between {low:.2g} and {high:.2g}",
+            f"Numbers > 0 of `sample_weight` must be between {low:.2g} and {high:.2g}",
             got=f"{w[w > 0].min():.3g} and {w.max():.3g} as the least and the largest",
             advice="Divide all of them by the largest, and set those to 0 that should not count.",
         )
