@@ -341,7 +341,7 @@ def test_distances_to_the_nearest(d):
 
 def lowess(x, y, share, iterations, degree=1):
     """Cleveland 1979, one point at a time."""
-    k = int(np.ceil(share * len(x) - 1e-9))
+    k = int(np.floor(share * len(x) + 1e-5))  # R's loess
     trust = np.ones(len(x))
     for _ in range(iterations + 1):
         fitted = np.empty(len(x))
@@ -357,12 +357,25 @@ def lowess(x, y, share, iterations, degree=1):
 
 @pytest.mark.parametrize("degree", [1, 2])
 @pytest.mark.parametrize("iterations", [0, 3])
-def test_it_is_lowess(iterations, degree):
-    x = np.sort(rng.uniform(0, 1, 61))
-    y = np.sin(6 * x) + 0.1 * rng.normal(size=61)
+@pytest.mark.parametrize("n", [61, 62])
+def test_it_is_lowess(n, iterations, degree):
+    x = np.sort(rng.uniform(0, 1, n))
+    y = np.sin(6 * x) + 0.1 * rng.normal(size=n)
     y[::8] += 3.0
     model = LocalRegression(neighbors=0.4, robust=iterations, degree=degree).fit(x[:, None], y)
     np.testing.assert_allclose(model.predict(x[:, None]), lowess(x, y, 0.4, iterations, degree), atol=1e-5)
+
+
+def test_cars_are_those_of_r():
+    """R's help page ?lowess: lowess(cars), the speed and stopping distance of cars (Ezekiel 1930)."""
+    x = [4, 4, 7, 7, 8, 9, 10, 10, 10, 11, 11, 12, 12, 12, 12, 13, 13, 13, 13, 14, 14, 14, 14, 15, 15, 15, 16, 16]
+    x += [17, 17, 17, 18, 18, 18, 18, 19, 19, 19, 20, 20, 20, 20, 20, 22, 23, 24, 24, 24, 24, 25]
+    y = [2, 10, 4, 22, 16, 10, 18, 26, 34, 17, 28, 14, 20, 24, 28, 26, 34, 34, 46, 26, 36, 60, 80, 20, 26, 54, 32, 40]
+    y += [32, 40, 50, 42, 56, 76, 84, 36, 46, 68, 32, 48, 52, 56, 64, 66, 54, 70, 92, 93, 120, 85]
+    model = LocalRegression(neighbors=2 / 3, robust=3).fit(np.array(x, dtype=float)[:, None], np.array(y, dtype=float))
+    found = model.predict([[4.0], [7.0], [8.0], [9.0], [10.0], [11.0], [12.0], [13.0], [14.0]])
+    expected = [4.965459, 13.124495, 15.858633, 18.579691, 21.280313, 24.129277, 27.119549, 30.027276, 32.962506]
+    assert found == pytest.approx(expected, rel=1e-4)
 
 
 def test_outliers_lose_their_say():

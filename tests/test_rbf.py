@@ -527,3 +527,14 @@ def test_parameters_reach_the_function():
 @parametrize_with_checks([RBFNetwork(), RBFNetwork(centers="all", degree=0)])
 def test_scikit_learn(estimator, check):
     check(estimator)
+
+
+def test_infinitely_many_neighbours_are_all_of_them():
+    """As for SciPy."""
+    rng = np.random.default_rng(0)
+    X, y, Z = rng.normal(size=(12, 2)), rng.normal(size=12), rng.normal(size=(4, 2))
+    model = mc.RBFInterpolator(X, y, neighbors=np.inf)
+    assert model.neighbors == 12
+    assert model(Z) == pytest.approx(SciPy(X, y, neighbors=np.inf)(Z), rel=1e-9)
+    with pytest.raises(mc.InvalidInput, match="neighbors"):
+        mc.RBFInterpolator(X, y, neighbors=-np.inf)

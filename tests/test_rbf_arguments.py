@@ -21,7 +21,7 @@ RAGGED = [[1.0]] * 23 + [[1.0, 2.0]]
         ({"epsilon": "a"}, "`epsilon` must be a number > 0, got 'a'"),
         ({"epsilon": [1.0, 2.0]}, "`epsilon` must be"),
         ({"neighbors": "a"}, "`neighbors` must be a whole number ≥ 1, got 'a'"),
-        ({"neighbors": np.inf}, "`neighbors` must be"),
+        ({"neighbors": -np.inf}, "`neighbors` must be"),
         ({"neighbors": []}, "`neighbors` must be"),
         ({"d": RAGGED}, "`d` must hold numbers"),
         ({"y": RAGGED}, "`y` must hold numbers"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 
 import mpmath
 import numpy as np
@@ -582,3 +583,34 @@ def test_the_triangular_factor_is_orthonormal_at_any_condition(condition):
     close(Q.T @ Q, np.eye(6), 1e-13)
     close(Q @ R / np.abs(A).max(axis=0), A / np.abs(A).max(axis=0), 1e-13)
     close(np.tril(R, -1), np.zeros((6, 6)), 0)
+
+
+@pytest.mark.parametrize(
+    ("model", "shape", "least"),
+    [
+        (mc.KernelRidge(mc.Gaussian(1.0), alpha="loo"), (300, 3), 24 * 300**2),
+        (mc.Ridge(alpha="loo"), (300, 200), 24 * 300 * 200),
+        (mc.Ridge(alpha="loo"), (200, 500), 16 * 200**2 + 8 * 200 * 500),
+        (mc.Ridge(alpha=0.0), (300, 200), 24 * 300 * 200),
+    ],
+)
+def test_a_budget_that_suffices_is_kept(model, shape, least):
+    """The least budget under which a fit is done exactly is what NumPy then takes for it, to a tenth."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=shape)
+    X.flags.writeable = False
+    y = X[:, 0] + 0.1 * rng.normal(size=len(X))
+    clone(model).set_params(budget="1 GB").fit(X, y)  # imports, and loops that are compiled
+    for budget in least * 1.1 ** np.arange(25):
+        try:
+            tracemalloc.start()
+            fitted = clone(model).set_params(budget=int(budget)).fit(X, y)
+            peak = tracemalloc.get_traced_memory()[1]
+        except mc.InvalidInput:
+            continue
+        finally:
+            tracemalloc.stop()
+        if getattr(fitted, "solver_", "") != "nystrom":
+            assert peak <= 1.1 * budget + 3e5  # what does not grow with the data
+            return
+    raise AssertionError("no budget suffices")

@@ -17,7 +17,7 @@ from mercer.gram.base import Gram
 from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
 from mercer.kernels.block import squared_norms
-from mercer.kernels.points import Array, Points, as_table
+from mercer.kernels.points import Array, Points, as_table, owned
 from mercer.kernels.radial import ByWidth
 
 RULES = ("uniform", "kmeans", "pivoted")
@@ -50,7 +50,7 @@ def choose_centers(gram: Gram, m: int, how: Any = "uniform", *, rng: np.random.G
     """
     gram._require_symmetric("choose_centers")
     if not isinstance(how, str):
-        return _distinct(gram.kernel, gram.kernel.prepare(how))
+        return _distinct(gram.kernel, gram.kernel.prepare(owned(how)))
     if how not in RULES:
         raise InvalidInput(
             f"`centers` must be one of {', '.join(map(repr, RULES))}, or the centres themselves",

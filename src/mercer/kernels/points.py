@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Hashable, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
@@ -132,6 +133,32 @@ class Points(Once):
         return Points(take(self.raw, chosen), self.index[chosen], self.among)
 
 
+def owned(X: Any) -> Any:
+    """The data set as its keeper's own: what is written into X later does not reach it.
+
+    Arrays, sparse matrices and frames are copied, lists with their rows. A read-only array is taken as it is: who needs
+    the memory of one copy sets X.flags.writeable = False, and must not write into the array that it is a view of.
+
+    >>> X = np.zeros((2, 1))
+    >>> kept = owned(X)
+    >>> X[0] = 1.0
+    >>> kept[0], owned(kept) is kept
+    (array([0.]), False)
+    >>> kept.flags.writeable = False
+    >>> owned(kept) is kept
+    True
+    """
+    if isinstance(X, np.ndarray):
+        return X.copy() if X.flags.writeable or X.dtype == object else X
+    if sp.issparse(X) or (is_frame(X) and hasattr(X, "iloc")):
+        return X.copy()
+    if is_frame(X) and hasattr(X, "clone"):
+        return X.clone()  # Polars copies on write
+    if isinstance(X, (list, tuple)):
+        return [copy(x) if isinstance(x, (list, set, dict, bytearray, np.ndarray)) else x for x in X]
+    return X
+
+
 def length(X: Any) -> int:
     """Number of objects in X."""
     if hasattr(X, "shape"):
@@ -158,6 +185,8 @@ def is_frame(X: Any) -> bool:
 
 def take(X: Any, index: Any) -> Any:
     """Rows of any kind of data set."""
+    if sp.issparse(X) and X.format not in ("csr", "csc", "lil"):
+        X = sp.csr_array(X)  # the other formats have no rows
     if hasattr(X, "iloc"):
         return X.iloc[index]
     if is_frame(X) or hasattr(X, "shape"):

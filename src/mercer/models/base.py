@@ -15,7 +15,7 @@ from mercer.errors import InvalidInput
 from mercer.files import Saved, described
 from mercer.kernels.base import Kernel
 from mercer.kernels.custom import Precomputed
-from mercer.kernels.points import Points, is_frame
+from mercer.kernels.points import Points, is_frame, owned
 from mercer.kernels.rules import median_gaussian
 from mercer.kernels.typed import Typed
 from mercer.kernels.values import Value
@@ -92,6 +92,7 @@ class KernelEstimator(Saved, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
 def _columns(model: Any, X: Any, *, reset: bool) -> None:
     """Record (or compare) the names and the number of columns, where the data has columns."""
+    _require_unique_names(X)
     if not reset and is_frame(X) and isinstance(getattr(model, "kernel_", None), Typed):
         return  # it finds its columns by name, and checks them: others, or another order, do not matter
     _check_feature_names(model, X, reset=reset)
@@ -109,7 +110,10 @@ def _columns(model: Any, X: Any, *, reset: bool) -> None:
 
 
 def training_points(X: Any) -> Points:
-    """X as points; a table without rows or columns is refused in scikit-learn's words."""
+    """X as points of the model's own: what is written into X after `fit` does not change the model.
+
+    A table without rows or columns is refused in scikit-learn's words.
+    """
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape) == 2 and 0 in shape:
         what, minimum = ("sample", "n_samples") if shape[0] == 0 else ("feature", "n_features")
@@ -119,10 +123,22 @@ def training_points(X: Any) -> Points:
             got=f"{minimum} = 0",
             advice="Check how X was selected.",
         )
-    if is_frame(X) and len(set(names := [str(name) for name in X.columns])) < len(names):
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise InvalidInput("Column names must be distinct", got=f"{twice!r} twice", advice="Rename one of them.")
-    return Points(X)
+    _require_unique_names(X)
+    return Points(owned(X))
+
+
+def _require_unique_names(X: Any) -> None:
+    """Raise where two columns of a frame have one name: none of them could be told from the other."""
+    if not is_frame(X):
+        return
+    names = list(X.columns)
+    if len(set(names)) < len(names):
+        several = next(name for name in names if names.count(name) > 1)
+        raise InvalidInput(
+            "The columns of a data frame must have different names",
+            got=f"{names.count(several)} columns called {several!r}",
+            advice="Rename them, or pass X.to_numpy().",
+        )
 
 
 def resolve_kernel(kernel: Any, X: Any) -> Kernel:
@@ -205,15 +221,23 @@ def targets(y: Any, n: int) -> tuple[Matrix, bool]:
     return Y.reshape(n, -1), Y.ndim == 1
 
 
+def real_numbers(given: Any, required: str, advice: str) -> Matrix:
+    """A float64 copy of numbers, with no silent conversion of dates or of complex ones."""
+    try:
+        values = np.asarray(given.to_numpy() if hasattr(given, "to_numpy") else given)
+        if values.dtype.kind in "mMc":
+            raise TypeError("dates or durations" if values.dtype.kind in "mM" else "complex numbers")
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(required, got=str(error), advice=advice) from None
+
+
 def weights(sample_weight: Any, n: int) -> Matrix | None:
     """Sample weights as (n,) float64 ≥ 0, not all zero; None where all are one."""
     if sample_weight is None:
         return None
     required = f"`sample_weight` must hold {n} finite numbers ≥ 0, not all of them 0"
-    try:
-        w = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(required, got=str(error), advice="One weight per point.") from None
+    w = real_numbers(sample_weight, required, "Pass one weight per point.")
     if w.ndim == 0:
         w = np.full(n, float(w))
     if w.shape != (n,):
@@ -223,6 +247,13 @@ def weights(sample_weight: Any, n: int) -> Matrix | None:
         raise InvalidInput(required, got=f"{w[bad]} in row {bad}", advice="A weight of 0 leaves the row out.")
     if not w.any():
         raise InvalidInput(required, got="only zeros", advice="Nothing would be left to fit.")
+    low, high = (float(np.sqrt(end)) for end in (np.finfo(np.float64).tiny, np.finfo(np.float64).max))
+    if not low <= w[w > 0].min() <= w.max() <= high:  # squares of weights must be numbers, too
+        raise InvalidInput(
+            f"Numbers > 0 of `sample_weight` must be between {low:.2g} and {high:.2g}",
+            got=f"{w[w > 0].min():.3g} and {w.max():.3g} as the least and the largest",
+            advice="Divide all of them by the largest, and set those to 0 that should not count.",
+        )
     return None if (w == 1).all() else w
 
 

@@ -17,13 +17,13 @@ from mercer.errors import InvalidInput
 from mercer.kernels import tiling
 from mercer.kernels.points import Points
 from mercer.models import glm_intervals as intervals
-from mercer.models.base import Matrix, targets, training_points, weights
+from mercer.models.base import Matrix, real_numbers, targets, training_points, weights
 from mercer.models.callbacks import with_callbacks
 from mercer.models.glm_summary import Summary
 from mercer.models.predictor import FeaturePredictor, KernelPredictor, Predictor
 from mercer.models.progress import watched
 from mercer.models.quantiles import share
-from mercer.models.separation import require_finite_minimum, require_numbers
+from mercer.models.separation import LARGE, require_finite_minimum, require_numbers
 from mercer.models.support import outside
 from mercer.problems.families import Bernoulli, Family, Gaussian, family_of
 from mercer.problems.links import Cloglog, Identity, Link, Log
@@ -148,7 +148,7 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
         φ/alpha on the weights (or of f, with covariance φ k/alpha).
         """
         points, eta = self._eta(X, exposure, offset)
-        reach = self._reach(coverage) * np.sqrt(self.dispersion_ * self._variances(points))
+        reach = self._reach(coverage) * np.sqrt(self.dispersion_ * self._finite_variances(points))
         return np.sort(intervals.means(self._loss(), np.stack([eta - reach, eta + reach], axis=1)), axis=1)
 
     def predict_interval(self, X: Any, coverage: float = 0.9, *, exposure: Any = None, offset: Any = None) -> Matrix:
@@ -161,11 +161,17 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
         """
         held = share(coverage)
         points, eta = self._eta(X, exposure, offset)
-        dispersion, h = self.dispersion_, self._variances(points)
+        dispersion, h = self.dispersion_, self._finite_variances(points)
         if self._classical:
             reach = self._reach(coverage) * np.sqrt(dispersion * (1.0 + h))
             return np.stack([eta - reach, eta + reach], axis=1)
         mu = intervals.means(self._loss(), eta)
+        if (largest := float(np.abs(mu).max())) > LARGE:
+            raise InvalidInput(
+                f"Means must fit float64 with their squares, within ±{LARGE:g}, for an interval of a new response",
+                got=f"{largest:.3g}",
+                advice="Check the columns of X: a mean so far from the training rows says nothing.",
+            )
         found = np.stack([mu, mu], axis=1)
         wide = np.flatnonzero(dispersion * self.family_.variance(mu) > (SHARP * mu) ** 2)
         for part in tiling.spans(len(wide), ENTRIES // 256):
@@ -176,6 +182,19 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
                     self._loss(), q, eta[rows], deviation, dispersion, self._freedom_of_errors()
                 )
         return found
+
+    def _finite_variances(self, points: Points) -> Matrix:
+        """h at m points; an error where it is not a number, so far are they from all rows."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            h = self._variances(points)
+        bad = np.flatnonzero(~np.isfinite(h))
+        if len(bad):
+            raise InvalidInput(
+                "The variance of η must fit float64 at every query",
+                got=f"an overflow in row {bad[0]} ({len(bad)} such rows)",
+                advice="Check the columns of X: an interval so far from the training rows would be infinite.",
+            )
+        return h
 
     @property
     def _classical(self) -> bool:
@@ -774,12 +793,6 @@ class KernelGLM(GeneralisedLinearModel, KernelPredictor):
 
 def _responses(y: Any, n: int, family: Family) -> Matrix:
     """y as (n,) float64 in the support of the family."""
-    if getattr(np.asarray(y), "dtype", np.dtype(float)).kind in "mM":
-        raise InvalidInput(
-            f"y must hold finite numbers, shape ({n},)",
-            got="dates or durations",
-            advice="Convert them: (y - y.min()) / np.timedelta64(1, 'D').",
-        )
     Y, single = targets(y, n)
     if Y.shape[1] > 1:
         raise InvalidInput(
@@ -789,6 +802,12 @@ def _responses(y: Any, n: int, family: Family) -> Matrix:
         message = "A column-vector y was passed when a 1d array was expected: pass y.ravel()."
         warnings.warn(message, DataConversionWarning, stacklevel=outside())
     family.check(Y[:, 0])
+    if (largest := float(np.abs(Y).max())) > LARGE:
+        raise InvalidInput(
+            f"y must hold numbers within ±{LARGE:g}, whose squares can be summed",
+            got=f"{largest:.3g}",
+            advice="Divide y by its mean, or measure it in a larger unit.",
+        )
     return Y[:, 0]
 
 
@@ -796,10 +815,7 @@ def _numbers(given: Any, n: int, name: str) -> Matrix:
     """`exposure` (> 0) or `offset` as (n,) float64."""
     above = name == "exposure"
     required = f"`{name}` must hold {n} finite numbers{' > 0' if above else ''}, one per point"
-    try:
-        found = np.asarray(given.to_numpy() if hasattr(given, "to_numpy") else given, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(required, got=str(error), advice="One number per point.") from None
+    found = real_numbers(given, required, "Pass one number per point.")
     if found.ndim == 0:
         found = np.full(n, float(found))
     if found.shape != (n,):

@@ -31,6 +31,9 @@ from mercer.solvers.psd import require_psd
 from mercer.tuning.loo import alpha_path
 from mercer.tuning.search import tune_problem
 
+# Bytes per squared number of points of an eigendecomposition: the Gram matrix, its eigenvectors, and LAPACK's two.
+DECOMPOSED = 8 * (1 + 1 + 2)
+
 
 class KernelRidge(PenalisedSmoother, KernelEstimator):
     """Ridge regression in the Hilbert space of a kernel: f = Σ cᵢ k(xᵢ, ·) + b with c = (K + alpha I)⁻¹(y − b).
@@ -201,7 +204,7 @@ class KernelRidge(PenalisedSmoother, KernelEstimator):
         n, limit = problem.n, memory_budget(self.budget)
         solver = asked_for(self, n)
         w = None if problem.roots is None else problem.roots**2
-        decomposition = 24 * n * n
+        decomposition = DECOMPOSED * n * n
         if solver != "nystrom" and (solver != "auto" or decomposition <= limit):
             within(decomposition, limit, f"The eigendecomposition of {n} points", "Use solver='nystrom'.")
             spectrum = self._cache["spectrum"] = eigen.Spectrum(problem)

@@ -42,9 +42,9 @@ class LocalRegression(LocalSmoother):
     bandwidth : the kernel's sigma: a number > 0, one per column, "loo" (one per column, of least leave-one-out squared
         error; "loo-common": one factor for all of them), "scott" or "silverman". By default "loo" without a kernel
         or for a class of them; a kernel that is given is taken as it is.
-    neighbors : a number of rows ≥ 1 or a share of them in (0, 1], as a float: sigma is multiplied, for every query, so
-        that it just reaches its so many nearest rows. `bandwidth` then only says in which units columns are compared:
-        by default their standard deviations.
+    neighbors : a number of rows ≥ 1 or a share of them in (0, 1], as a float (rounded down, as R's loess does): sigma
+        is multiplied, for every query, so that it just reaches that number of nearest rows. `bandwidth` then only says
+        in which units columns are compared: by default their standard deviations.
     robust : so many times the fit is repeated with the rows weighted by the bisquare of their last residuals, so that
         outliers lose their say (lowess: 3).
 
@@ -265,8 +265,13 @@ class LocalRegression(LocalSmoother):
 
 
 def _size(r: Matrix, v: Matrix) -> float:
-    """The weighted median of |r|; the mean where most rows are met exactly."""
+    """The weighted median of |r|; the mean where most rows are met exactly.
+
+    Where half of the weight is below a row and half above, it is the middle of the two, as in lowess.
+    """
     order = np.argsort(r)
     total = np.cumsum(v[order])
-    median, mean = float(r[order[np.searchsorted(total, 0.5 * total[-1])]]), float(v @ r / v.sum())
+    half, slack = 0.5 * total[-1], 1e-12 * total[-1]
+    low, high = np.minimum(np.searchsorted(total, [half - slack, half + slack]), len(r) - 1)
+    median, mean = 0.5 * float(r[order[low]] + r[order[high]]), float(v @ r / v.sum())
     return median if median > 1e-7 * mean else mean

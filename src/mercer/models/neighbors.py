@@ -15,7 +15,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
@@ -36,6 +35,7 @@ from mercer.models.base import (
 )
 from mercer.models.labels import labels
 from mercer.models.quantiles import plus_ends, rank
+from mercer.models.smoother import explained
 from mercer.rkhs.geometry import _smallest, nearest
 
 Index = NDArray[np.int64]
@@ -505,7 +505,7 @@ class KernelNeighborsRegressor(RegressorMixin, KernelNeighbors):  # type: ignore
     @property
     def loo_score_(self) -> float:
         """R² of the leave-one-out predictions, averaged over targets: an estimate of `score` on new data."""
-        return float(r2_score(self._y, self._leave_one_out(), sample_weight=self._weights))
+        return explained(self._y, self._leave_one_out(), self._weights)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Matrix:
         """Intervals that hold a new target with the given probability, by jackknife+ in closed form.

@@ -53,7 +53,8 @@ class RBFInterpolator(Saved):
     ----------
     y : n points, shape (n, k).
     d : their values, real or complex, shape (n, ...).
-    neighbors : the value at each query is that of the interpolant of so many nearest points; by default of all.
+    neighbors : the value at each query is that of the interpolant of this number of nearest points (np.inf: of all n);
+        by default one interpolant of all points.
     smoothing : λ ≥ 0, one or one per point; 0 interpolates.
     kernel : "linear" −r, "thin_plate_spline" r² log r, "cubic" r³, "quintic" −r⁵, "multiquadric" −√(1 + r²),
         "inverse_multiquadric" 1/√(1 + r²), "inverse_quadratic" 1/(1 + r²), "gaussian" exp(−r²), each of ε r; or any
@@ -103,7 +104,7 @@ class RBFInterpolator(Saved):
         self._degree, self._definite = degree, degree >= least
         columns = factors(k, degree)
         self.powers = np.array([[e.count(j) for j in range(k)] for e in columns], dtype=np.int64).reshape(-1, k)
-        self.neighbors = None if neighbors is None else min(_count(neighbors), n)
+        self.neighbors = None if neighbors is None else _count(neighbors, n)
         nobs = n if self.neighbors is None else self.neighbors
         if len(columns) > nobs:
             raise InvalidInput(
@@ -318,7 +319,7 @@ def _matrix(x: Any, name: str, *, empty: bool = False) -> Matrix:
         values = np.asarray(x)
         if values.dtype.kind == "c":
             raise TypeError("complex ones, where they must be real")
-        X = np.ascontiguousarray(values, dtype=np.float64)
+        X = np.array(values, dtype=np.float64, order="C")  # a copy, for it is kept
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"`{name}` must hold numbers", got=str(error), advice="One row per point.") from None
     if X.ndim != 2 or (not empty and 0 in X.shape):
@@ -336,7 +337,7 @@ def _values(d: Any, n: int) -> tuple[Matrix, tuple[int, ...], type[np.generic]]:
     try:
         values = np.asarray(d)
         dtype: type[np.generic] = np.complex128 if values.dtype.kind == "c" else np.float64
-        values = np.ascontiguousarray(values, dtype=dtype)
+        values = np.array(values, dtype=dtype, order="C")
     except (TypeError, ValueError) as error:
         raise InvalidInput("`d` must hold numbers", got=str(error), advice="One value per point.") from None
     if values.ndim == 0 or len(values) != n:
@@ -400,11 +401,12 @@ def _degree(degree: Any) -> int:
     return whole
 
 
-def _count(neighbors: Any) -> int:
-    whole = _integer(neighbors)
+def _count(neighbors: Any, n: int) -> int:
+    """How many neighbours, n at most: np.inf is all of them, as for SciPy."""
+    whole = n if isinstance(neighbors, (float, np.floating)) and neighbors == np.inf else _integer(neighbors)
     if isinstance(neighbors, bool) or whole is None or whole < 1:
-        raise InvalidInput("`neighbors` must be a whole number ≥ 1", got=repr(neighbors), advice="Such as 50.")
-    return whole
+        raise InvalidInput("`neighbors` must be a whole number ≥ 1", got=repr(neighbors), advice="Try 50.")
+    return min(whole, n)
 
 
 def _integer(value: Any) -> int | None:

@@ -294,12 +294,23 @@ class Ridge(PenalisedSmoother, KernelEstimator):
     def _primal_bytes(self, n: int, M: int) -> int:
         if not self._design.implicit and self._stays_sparse(self._design.matrix(self._rows.points)):
             return 3 * 8 * M * M  # the normal equations
-        return 3 * 8 * n * M
+        return self._singular_bytes(n, M) if self._spectral else 3 * 8 * n * M
+
+    @staticmethod
+    def _singular_bytes(n: int, M: int) -> int:
+        """Of singular values: the features, their copy less the mean, what LAPACK overwrites, both sets of vectors and
+        the four small squares that it works in."""
+        return 8 * (4 * n * M + 5 * min(n, M) ** 2)
+
+    @property
+    def _spectral(self) -> bool:
+        """Whether the fit needs singular values: to choose alpha, or for alpha = 0."""
+        return isinstance(self.alpha, str) or bool((self._penalties == 0).any())
 
     def _dual_bytes(self, n: int, M: int) -> int:
         if self._design.implicit or self._stays_sparse(self._design.matrix(self._rows.points)):
-            return 2 * 8 * n * n
-        return 2 * 8 * n * n + 8 * n * M  # the features less their mean
+            return (4 if self._spectral else 2) * 8 * n * n
+        return (4 if self._spectral else 2) * 8 * n * n + 8 * n * M  # the features less their mean
 
     @staticmethod
     def _stays_sparse(Phi: Any) -> bool:
@@ -312,10 +323,12 @@ class Ridge(PenalisedSmoother, KernelEstimator):
         limit = memory_budget(self.budget)
         if self.form_ == "dual":
             implicit = self._design.implicit or self._stays_sparse(self._design.matrix(rows.points))
-            if not lost and (implicit or 3 * 8 * n * M > limit):
+            if not lost and (implicit or self._singular_bytes(n, M) > limit):
                 return Spectrum(self._problem())
             advice = "Scale the columns to similar ranges, raise `alpha`, or raise `budget`."
-            within(3 * 8 * n * M, limit, f"The singular values of {n:,} × {show_count(M)} features", advice)
+            within(
+                self._singular_bytes(n, M), limit, f"The singular values of {n:,} × {show_count(M)} features", advice
+            )
         return FeatureSpectrum(self._phi(fill=self.form_ == "dual"), rows.roots, self._tail(n))
 
     def _phi(self, fill: bool = False) -> Any:
@@ -373,8 +386,7 @@ class Ridge(PenalisedSmoother, KernelEstimator):
 
     def _factorise(self, alpha: float) -> Factor | FeatureFactor:
         lost = False
-        spectral = isinstance(self.alpha, str) or bool((self._penalties == 0).any())
-        if "spectrum" not in self._cache and self.form_ == "dual" and not spectral:
+        if "spectrum" not in self._cache and self.form_ == "dual" and not self._spectral:
             factor = self._by_kernel(alpha) if self._design.implicit else self._by_features(alpha)
             if factor is not None:
                 return factor
@@ -396,7 +408,7 @@ class Ridge(PenalisedSmoother, KernelEstimator):
     def _affordable(self) -> bool:
         """Whether the features of a kernel have room for their singular values."""
         n, M = len(self._rows), self._design.dimension(self._rows.points)
-        return 3 * 8 * n * M <= memory_budget(self.budget)
+        return self._singular_bytes(n, M) <= memory_budget(self.budget)
 
     def _by_features(self, alpha: float) -> GramFactor | None:
         with contextlib.suppress(np.linalg.LinAlgError):

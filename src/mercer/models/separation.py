@@ -128,7 +128,8 @@ def _suspicious(risk: Risk, state: State) -> bool:
 def _scale(space: FeatureSpace) -> Matrix:
     """One over the largest number of each column, and ones for the tail."""
     size = np.asarray(abs(space.X).max(axis=0).todense() if sp.issparse(space.X) else _largest(space.X)).ravel()
-    inverse = np.divide(1.0, size, out=np.zeros(len(size)), where=size > 0)
+    # a column whose inverse would overflow does not move anything
+    inverse = np.divide(1.0, size, out=np.zeros(len(size)), where=size > 1.0 / np.finfo(np.float64).max)
     return np.concatenate([inverse, np.ones(space.tail.shape[1])])
 
 

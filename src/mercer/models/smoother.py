@@ -75,7 +75,7 @@ class LinearSmoother(RegressorMixin, ABC):  # type: ignore[misc]  # scikit-learn
         check_is_fitted(self)
         rows = self._rows
         w = None if rows.roots is None else rows.roots**2
-        return float(r2_score(rows.y, rows.y - self._leave_one_out(), sample_weight=w))
+        return explained(rows.y, rows.y - self._leave_one_out(), w)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[np.float64]:
         """Intervals that hold a new target with the given probability, by jackknife+ in closed form.
@@ -110,6 +110,19 @@ class LinearSmoother(RegressorMixin, ABC):  # type: ignore[misc]  # scikit-learn
                     spreads = np.abs(residuals[:, t, None])
                     ends[span, t] = plus_ends(others[:, :, None], spreads, coverage, own_weights)[:, 0]
         return self._rows.shaped(ends)
+
+
+def explained(y: Matrix, predictions: Matrix, weights: Matrix | None) -> float:
+    """R² of left-out predictions, averaged over targets, in units in which squares of targets are numbers."""
+    if len(y) < 2:
+        raise InvalidInput(
+            "A leave-one-out score needs at least two rows",
+            got=f"{len(y)} row of weight > 0",
+            advice="Fit on more rows.",
+        )
+    unit = np.abs(y).max(axis=0)
+    unit[unit == 0] = 1.0
+    return float(r2_score(y / unit, predictions / unit, sample_weight=weights))
 
 
 class PenalisedSmoother(LinearSmoother):

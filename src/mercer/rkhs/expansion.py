@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mercer.errors import InvalidInput
 from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
-from mercer.kernels.points import Array, Points
+from mercer.kernels.points import Array, Points, owned
 from mercer.kernels.sets import Intersection
 from mercer.memory import budget, within
 from mercer.rkhs.space import finite, hilbert, joined, same_points, streamed
@@ -76,7 +76,7 @@ class Expansion:
     def __init__(self, kernel: Similarity, X: Any, coef: Any, tail: Tail | None = None) -> None:
         if not isinstance(kernel, Similarity):
             raise InvalidInput("`kernel` must be a kernel", got=repr(kernel), advice="Such as mc.Gaussian(1.0).")
-        points = kernel.prepare(X)
+        points = kernel.prepare(X if isinstance(X, Points) else owned(X))
         for name, value in {"kernel": kernel, "points": points, "coef": _coefficients(coef, points.n)}.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "tail", tail)

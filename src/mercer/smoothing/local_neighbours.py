@@ -18,6 +18,8 @@ Float = NDArray[np.float64]
 
 FEW = 64
 """Up to so many neighbours a tree is faster than all distances."""
+SLACK = 1e-5
+"""What a share of the rows may lack of a whole number: R's loess has the same."""
 CLOSEST = 1e-9
 """The least distance, in units of σ, where neighbours coincide."""
 
@@ -31,7 +33,7 @@ def neighbour_distances(
     ----------
     x : n points.
     sigma : the units of the columns.
-    neighbors : k, or a share of the rows as a float: k = ⌈share·n⌉.
+    neighbors : k, or a share of the rows as a float: k = ⌊share·n⌋, at least 1, as in R's loess.
     z : m queries; without them the points themselves, each its own nearest neighbour unless `exclude`.
     v : (n,) how often each row counts, by default once.
 
@@ -71,7 +73,8 @@ def _outwards(found: Float, A: Float, B: Float) -> Float:
 
 def _count(neighbors: Any, n: float) -> int:
     """k for a share (a float) or a count of n rows."""
-    return math.ceil(neighbors * n - 1e-9) if isinstance(neighbors, (float, np.floating)) else int(neighbors)
+    share = isinstance(neighbors, (float, np.floating))
+    return max(1, math.floor(neighbors * n + SLACK)) if share else int(neighbors)
 
 
 def _on_a_line(x: Float, z: Float, k: int) -> Float:

@@ -115,7 +115,8 @@ def _range(spectrum: Spectrum | FeatureSpectrum) -> Matrix:
     """Logarithms of alpha, evenly spaced."""
     largest = max(float(spectrum.values.max(initial=0.0)), np.finfo(np.float64).tiny / np.finfo(np.float64).eps)
     smallest = float(spectrum.values[spectrum.values > 0].min()) if spectrum.rank else largest
-    low, high = np.log(max(spectrum.tolerance, smallest / BEYOND)), np.log(largest * BEYOND)
+    low = float(np.log(max(spectrum.tolerance, smallest / BEYOND)))
+    high = max(float(np.log(largest * BEYOND)), low)  # without any feature that varies, every alpha is the same
     return np.linspace(low, high, 2 + int(np.ceil(PER_DECADE * (high - low) / np.log(10.0))))
 
 

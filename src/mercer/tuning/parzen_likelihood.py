@@ -14,6 +14,10 @@ from mercer.tuning.bandwidth import _table, silverman
 
 Float = NDArray[np.float64]
 
+FACTORS = (1.0, 0.3, 0.1, 0.03)
+"""Multiples of Silverman's widths at which the likelihood is looked at first."""
+STARTS, SAMPLE = 6, 2000
+"""The likelihood of targets is climbed from that many of the likeliest, on that many rows at most."""
 OUTLYING = 5.0
 """So many times the robust rule's width is a sign of outliers."""
 
@@ -81,9 +85,20 @@ def loo(X: Any, weights: Any = None, *, targets: int = 0, held: Any = None) -> L
         return -total / size, -gradient / size
 
     bounds = np.column_stack([np.log(low), np.log(high)])
-    starts = [np.clip(np.log(f * start), *bounds.T) for f in (1.0, 0.3)]
-    best = min(starts, key=lambda at: loss(at)[0])
-    found = minimize(loss, best, jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-10, "gtol": 1e-6})
+    # The likelihood may have several maxima: of targets, one for every set of columns that counts.
+    if targets and len(X) > SAMPLE:
+        rows = np.sort(np.random.default_rng(0).choice(len(X), SAMPLE, replace=False))
+        few = loo(X[rows], w[rows], targets=targets, held=held)
+        shrunk = few.widths * (SAMPLE / len(X)) ** (1.0 / (d + 4))  # as the best width does with n
+        climbs, starts = 1, [*(np.log(f * start) for f in FACTORS[:2]), np.log(shrunk)]
+    else:
+        climbs, starts = STARTS if targets else 1, _starts(start, np.log(np.ptp(X, axis=0)), targets)
+    scanned = sorted(((loss(at)[0], i, at) for i, at in enumerate(np.clip(starts, *bounds.T))), key=lambda s: s[:2])
+    options = {"ftol": 1e-10, "gtol": 1e-6}
+    climbed = [
+        minimize(loss, at, jac=True, method="L-BFGS-B", bounds=bounds, options=options) for *_, at in scanned[:climbs]
+    ]
+    found = min(climbed, key=lambda reached: float(reached.fun))
     widths = np.exp(np.clip(found.x, *bounds.T))
     notes = []
     for k in np.flatnonzero(low < high).tolist():
@@ -103,3 +118,20 @@ def loo(X: Any, weights: Any = None, *, targets: int = 0, held: Any = None) -> L
                 "out, ask for a wide kernel. Try 'isj', or leave them out."
             )
     return Likeliest(widths, -float(found.fun), tuple(notes), evaluations)
+
+
+def _starts(start: Float, wide: Float, targets: int) -> list[Float]:
+    """Logarithms of widths to begin at: multiples of a rule's; of targets, also with columns that hardly count.
+
+    `wide` is the logarithm of a width at which a column hardly counts, but still has a slope.
+    """
+    d, usual = len(start), np.log(start)
+    starts = [usual + np.log(f) for f in (FACTORS if targets else FACTORS[:2])]
+    inputs = np.arange(d) < d - targets
+    for f in FACTORS if targets else ():
+        narrow = usual + np.log(f)
+        starts.append(np.where(inputs, narrow, usual))
+        for k in range(d - targets if d - targets > 1 else 0):
+            own = np.arange(d) == k
+            starts += [np.where(own, wide, narrow), np.where(own, narrow, np.where(inputs, wide, usual))]
+    return starts

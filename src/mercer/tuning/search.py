@@ -172,6 +172,12 @@ def lengths(points: Points, column: int | None = None, taxi: bool = False, sampl
     apart = apart[apart > 0]
     if not apart.size:
         return Lengths(0.0, 0.0, 0.0)
+    if not np.isfinite(apart).all():
+        raise InvalidInput(
+            "Distances between points must fit float64",
+            got=f"numbers up to {float(abs(X).max()):.3g}, whose squares overflow",
+            advice="Rescale the columns (for example to unit variance).",
+        )
     np.fill_diagonal(D, np.inf)
     D[D == 0] = np.inf
     nearest = D.min(axis=1)
