@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import mercer as mc
 from mercer.errors import InvalidInput
-from mercer.models import classification, probabilities, support
+from mercer.models import probabilities, support
 from mercer.models.parts import Solved, divide
 from mercer.models.support import PathInterrupted, _unsolved, feasible, filled, grown
 from mercer.problems.box import BoxProblem
@@ -396,7 +396,7 @@ def interrupted_early(*given, **more):
 def test_an_interrupt_before_there_is_an_iterate_leaves_the_model_as_it_was(monkeypatch):
     model = mc.SVC(K).fit(X, LABELS)
     before = model.predict(X)
-    monkeypatch.setattr(classification, "warn_if_not_psd", interrupted_early)
+    monkeypatch.setattr(support, "warn_if_not_psd", interrupted_early)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:, :2], y > 0)
     np.testing.assert_array_equal(model.predict(X), before)

@@ -6,8 +6,9 @@ alone, and tells the gradient of all others what changed: one product K[:, chang
 Values are float32 where the tolerance allows, the gradient float64; the gap that is returned is that of float64 values.
 
 A time limit is looked at between pairs and, where a kernel is expensive, between its tiles: half of the time at most
-goes into values to be stored, the rest into a decomposition that computes what it needs. What was solved is returned
-then, at least a working set alone; the gradient of variables that there was no time for is not known.
+goes into values to be stored. Where that is not enough, parts of the data that double in size are solved one after the
+other, and at last all of it; at the limit the last part that was solved is what is returned, at least a working set
+alone. The gradient of variables that there was no time for is not known.
 """
 
 from __future__ import annotations
@@ -371,7 +372,7 @@ class _Run:
                     self.kept[key] = _values(whole, dtype, limit)
             except tiling.OutOfTime:
                 self.kept[key], self.kept["hurried"] = _Tiled(whole.kernel, whole.x, dtype), True
-        self.hurried = "hurried" in self.kept
+        self.hurried = "hurried" in self.kept or (self.watched and not isinstance(self.problem.gram, DenseGram))
         found: _Values = self.kept[key]
         return found if self.chosen is None else found.part(self.chosen)
 
@@ -390,6 +391,8 @@ class _Run:
         """Kβ + q of some variables, in float64."""
         p = self.problem
         moved = np.flatnonzero(self.beta)
+        if not len(moved):
+            return np.asarray(p.linear[some], dtype=np.float64)
         rows, columns = p.points_of(some), p.points_of(moved)
         if self.chosen is not None:
             rows, columns = self.chosen[rows], self.chosen[columns]
@@ -452,34 +455,70 @@ class _Run:
             return self.optimum(g, objective)
 
     def first(self) -> None:
-        """A working set alone, solved whatever the clock says: without it there would be no function at all.
+        """A working set alone, solved whatever the clock says: without it there would be no function at all."""
+        W = self.spread(FIRST)
+        self.alone(W, self.exactly(W), np.float64)
 
-        Its points are spread evenly over the order of the linear term: over both classes, over the range of a target.
+    def grow(self, dtype: Any, limit: int) -> None:
+        """Twice as many variables alone, and again, as long as there is time: a part of the data is a problem that
+        makes sense, a few steps on all of them need not."""
+        size, W = FIRST, self.spread(FIRST)
+        while len(W) < self.problem.size and len(W) ** 2 * np.dtype(dtype).itemsize <= limit:
+            self.alone(W, None, dtype)
+            if self.status:
+                return
+            size *= 2
+            W = self.spread(size)
+
+    def spread(self, size: int) -> Index:
+        """The variables of so many points, among them those of all smaller sizes.
+
+        They are spread evenly over the order of the linear term: over both classes, over the range of a target.
         """
         p = self.problem
         n = p.size if p.rows is None else len(np.unique(p.rows))
+        if size >= n:
+            return np.arange(p.size)
         order = np.argsort(p.linear[:n], kind="stable")
-        points = np.sort(order[np.unique(np.linspace(0, n - 1, min(n, FIRST)).astype(np.int64))])
-        W = points if p.rows is None else np.flatnonzero(np.isin(p.rows, points))
-        g = self.exactly(W)
+        bits = int(n - 1).bit_length()
+        halves = np.zeros(n, dtype=np.int64)  # positions by their reversed bits: first the middle, then the quarters, …
+        for bit in range(bits):
+            halves |= ((np.arange(n) >> bit) & 1) << (bits - 1 - bit)
+        points = order[np.argsort(halves, kind="stable")[:size]]
+        return np.sort(points) if p.rows is None else np.flatnonzero(np.isin(p.rows, points))
+
+    def alone(self, W: Index, g: Matrix | None, dtype: Any) -> None:
+        """Pairs of these variables, which have the gradient g, or none of the others has moved."""
+        p = self.problem
         rows = p.points_of(W)
         x = p.gram.x.take(rows if self.chosen is None else self.chosen[rows])
-        K = _loops.smo.matrix(len(W), np.float64)
-        _Tiled(p.gram.kernel, x, np.float64).fill(K[:, : len(W)])
+        K = _loops.smo.matrix(len(W), dtype)
+        _Tiled(p.gram.kernel, x, dtype).fill(K[:, : len(W)])
         _loops.smo.close(K)
+        beta = self.beta[W]
+        complete = np.count_nonzero(beta) == np.count_nonzero(self.beta)
+        g = p.linear[W] + K[:, : len(W)] @ beta.astype(dtype) if g is None else g
         group = None if p.group is None else p.group[W]
-        state = _loops.smo.State(K, g, self.beta[W], p.lower[W], p.upper[W], group)
-        alone = not np.delete(self.beta, W).any()
-        self.iterations = state.run(0.5 * self.tol, int(min(CHUNK, self.max_iter)))[0]
-        self.beta[W] = state.beta
-        objective = 0.5 * float(state.beta @ (state.f + p.linear[W])) if alone else np.nan
-        self.known = W, state.f.astype(np.float64), objective
+        state = _loops.smo.State(K, g, beta, p.lower[W], p.upper[W], group)
+        while True:
+            done, gap = state.run(0.5 * self.tol, int(min(CHUNK, self.max_iter - self.iterations)))
+            self.iterations += done
+            f = state.f.astype(np.float64)
+            self.beta[W] = state.beta
+            objective = 0.5 * float(state.beta @ (f + p.linear[W])) if complete else np.nan
+            self.known = W, f, objective
+            if gap < self.tol or not done or gap < self.rounding(dtype):
+                return
+            if self.status or self.over(gap, objective):
+                return
 
     def search(self) -> Optimum:
         p = self.problem
         limit = memory.budget(self.budget) if self.budget is not None or p.size > SMALL else 16 * SMALL**2
         single = p.size > DOUBLE and self.tol >= SINGLE and MODERATE[0] < self.largest < MODERATE[1]
         values = self.values(np.float32 if single else np.float64, limit // 2)
+        if self.hurried and not self.beta.any():
+            self.grow(np.float32 if single else np.float64, limit)
         g = self.gradient(values)
         self.known = np.arange(p.size), g, p.objective(self.beta, g)
         # In float32 a gradient so large has no digits left.
@@ -521,16 +560,18 @@ class _Run:
         end = End.CONVERGED if converged else self.end
         return Optimum(self.beta, g, gap, objective, self.iterations, status, converged, end)
 
-    def report(self, gap: float, at: Matrix | _Part) -> Progress:
-        """How far it is, from the gradient of all variables or of a part."""
+    def report(self, gap: float, at: Matrix | _Part | float) -> Progress:
+        """How far it is, from the gradient of all variables or of a part, or from the objective."""
         if isinstance(at, _Part):
             objective = at.objective()
+        elif isinstance(at, float):
+            objective = at
         else:
             objective = self.problem.objective(self.beta, at)
         seconds = time.perf_counter() - self.began
         return Progress(self.iterations, gap, objective, int(np.count_nonzero(self.beta)), seconds)
 
-    def over(self, gap: float, at: Matrix | _Part) -> bool:
+    def over(self, gap: float, at: Matrix | _Part | float) -> bool:
         """Whether to stop before the tolerance is reached."""
         if self.stopped():
             self.status, self.end = "interrupted", End.INTERRUPTED
@@ -540,6 +581,8 @@ class _Run:
             self.status = f"stopped after {self.iterations} iteration{'s' * (self.iterations != 1)}"
             self.end = End.ITERATIONS
         elif self.late():
+            if self.watched and not self.iterations:
+                raise tiling.OutOfTime
             self.status, self.end = LATE, End.TIME
         elif self.progress is not None and not self.progress(self.report(gap, at)):
             self.status, self.end = CALLER, End.CALLER
