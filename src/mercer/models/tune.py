@@ -74,7 +74,10 @@ def tune(
     known = model.get_params(deep=False) if hasattr(model, "get_params") and not isinstance(model, type) else {}
     by = by if cv is None else cv
     if {"kernel", "C"} <= set(known):
-        return tune_margin(model, X, y, cv=5 if by is None else by, grid=grid, sample_weight=sample_weight)
+        return tune_margin(
+            model, X, y, cv=5 if by is None else by, grid=grid, hold=hold, sample_weight=sample_weight,
+            random_state=random_state,
+        )  # fmt: skip
     if not {"kernel", "alpha"} <= set(known):
         raise InvalidInput(
             "`model` must be an estimator with the parameters `kernel` and `alpha`, or `kernel` and `C`",
