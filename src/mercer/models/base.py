@@ -20,6 +20,8 @@ from mercer.kernels.typed import Typed
 from mercer.kernels.values import Value
 
 Matrix = NDArray[np.float64]
+LEAST_WEIGHT, MOST_WEIGHT = float(np.finfo(np.float64).tiny), 1e150
+"""Weights of full precision, whose squares, and the sums of many, are finite."""
 
 
 class KernelEstimator(Saved, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -201,7 +203,10 @@ def weights(sample_weight: Any, n: int) -> Matrix | None:
         return None
     required = f"`sample_weight` must hold {n} finite numbers ≥ 0, not all of them 0"
     try:
-        w = np.asarray(sample_weight, dtype=np.float64)
+        given = np.asarray(sample_weight)
+        if given.dtype.kind == "c":
+            raise InvalidInput(required, got=f"complex numbers ({given.dtype})", advice="Pass their real parts.")
+        w = given.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise InvalidInput(required, got=str(error), advice="One weight per point.") from None
     if w.ndim == 0:
@@ -213,6 +218,14 @@ def weights(sample_weight: Any, n: int) -> Matrix | None:
         raise InvalidInput(required, got=f"{w[bad]} in row {bad}", advice="A weight of 0 leaves the row out.")
     if not w.any():
         raise InvalidInput(required, got="only zeros", advice="Nothing would be left to fit.")
+    beyond = (w > 0) & ((w < LEAST_WEIGHT) | (w > MOST_WEIGHT))
+    if beyond.any():
+        bad = int(np.flatnonzero(beyond)[0])
+        raise InvalidInput(
+            f"`sample_weight` must be 0 or between {LEAST_WEIGHT:.2g} and {MOST_WEIGHT:g}, which float64 computes with",
+            got=f"{w[bad]:g} in row {bad}",
+            advice="Divide the weights by a typical one, and set those that count for nothing to 0.",
+        )
     return None if (w == 1).all() else w
 
 

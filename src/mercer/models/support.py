@@ -15,7 +15,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
@@ -32,6 +31,7 @@ from mercer.problems.box import BoxProblem
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
 from mercer.solvers import smo
+from mercer.solvers.psd import negative_eigenvalue
 from mercer.solvers.smo import CALLER, End
 
 LARGE = 4000
@@ -326,25 +326,23 @@ def looked_at(K: Gram) -> Gram:
 def warn_if_not_psd(kernel: Kernel, K: Gram, d: int | None = None) -> None:
     """Warn, with the eigenvalue, where a kernel that nobody has proven is seen not to be one.
 
-    K + τI has a Cholesky factor iff every eigenvalue is above −τ. Of a large matrix a part is looked at: by
-    interlacing, a negative eigenvalue of a part is one of the whole (that none is seen there says nothing).
+    A warning, where other models refuse: a quadratic on a bounded box has a minimum whatever K is, and pairs of
+    variables find a point that none of them can improve; but it may be a local one, and the duality gap bounds nothing.
+    Of a large matrix a part is looked at: by interlacing, a negative eigenvalue of a part is one of the whole (that
+    none is seen there says nothing).
     """
     # The proof of Precomputed(K) is the eigenvalues of all of K, of which only these rows matter.
     if not any(isinstance(leaf, Precomputed) for leaf in kernel.leaves) and kernel.proof(d).valid:
         return
     some = looked_at(K)
-    values = some.fresh(np.float64)
-    m = len(values)
-    tolerance = 100 * m * float(np.finfo(K.dtype).eps) * float(np.abs(values).sum(axis=1).max())
-    values.flat[:: m + 1] += max(tolerance, float(np.finfo(np.float64).tiny))
     with tiling.single_threaded_blas():
-        _, failed = lapack.dpotrf(values.T, lower=1, overwrite_a=1, clean=0)
-        if not failed:
-            return
-        smallest = float(np.linalg.eigvalsh(some.fresh(np.float64))[0])
+        smallest = negative_eigenvalue(some)
+    if smallest is None:
+        return
     warnings.warn(
-        f"The Gram matrix is not positive semidefinite: it has the eigenvalue {smallest:.4g} on {m} of these points, "
-        "so that the solution found may not be the best. mc.check(kernel, X) shows where, mc.repair(K) mends a matrix.",
+        f"The Gram matrix is not positive semidefinite: it has the eigenvalue {smallest:.4g} on {some.shape[0]} of "
+        "these points, so that the solution found may not be the best. mc.check(kernel, X) shows where, mc.repair(K) "
+        "mends a matrix.",
         RuntimeWarning,
         stacklevel=outside(),
     )
