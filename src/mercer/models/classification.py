@@ -308,8 +308,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         k, values = len(self.classes_), self._values(points)
         if k == 2 or self.multiclass == "ovr":
             sides = range(k)[-values.shape[1] :]
-            signs = [np.where(codes == c, 1.0, -1.0) for c in sides]
-            self._sigmoids = [Sigmoid.fit(f, one, counts) for f, one in zip(values.T, signs)]
+            self._sigmoids = [Sigmoid.fit(f, np.where(codes == c, 1.0, -1.0), counts) for f, c in zip(values.T, sides)]
         else:
             one, other = np.triu_indices(k, 1)
             side = np.where(codes[:, None] == other, 1.0, np.where(codes[:, None] == one, -1.0, 0.0))

@@ -156,7 +156,7 @@ class Fitted:
             errors = np.count_nonzero(one.beta * (one.product + intercept) <= 0)
         else:
             right = part.signs * (solved.product / scale + intercept)
-            errors = -1 if np.isnan(right).any() else np.count_nonzero(right <= 0)
+            errors = np.count_nonzero(right <= 0) if not np.isnan(right).any() else np.intp(-1)
         beta = solved.optimum.beta
         return cls(beta if scale == 1 else beta / scale, intercept, scale, int(errors), one)
 
