@@ -802,3 +802,17 @@ def expected(estimator):
 @pytest.mark.filterwarnings("ignore:Class means differ in directions without spread:UserWarning")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+def test_class_weights_move_labels_and_not_calibrated_probabilities():
+    own = np.random.default_rng(5)
+    y = np.where(own.uniform(size=300) < 0.1, "rare", "usual")
+    X = own.normal(size=(300, 3)) + 1.0 * (y == "rare")[:, None]
+    share = (y == "rare").mean()
+    given = {"alpha": 1.0, "class_weight": "balanced"}
+    model = mc.KernelFisherDiscriminant(mc.Gaussian(2.0), calibrated=True, **given).fit(X, y)
+    assert model.predict_proba(X)[:, 0].mean() == pytest.approx(share, abs=0.03)
+    assert (model.predict(X) == "rare").mean() > 1.5 * share
+    np.testing.assert_allclose(model.priors_, 0.5)
+    plain = mc.KernelFisherDiscriminant(mc.Gaussian(2.0), alpha=1.0, calibrated=True)
+    np.testing.assert_allclose(plain.fit(X, y).predict_proba(X).argmax(axis=1), plain.decision_function(X) > 0)

@@ -85,6 +85,6 @@ def test_pairs_of_digits_that_share_a_sigmoid():
 
 
 def test_leave_one_out_score_estimates_score_whatever_classes_weigh():
-    X, y = rare(120)
+    X, y = rare(200)
     model = mc.LeastSquaresClassifier(mc.Gaussian(2.0), class_weight="balanced").fit(X, y)
     assert model.loo_score_ == pytest.approx((model.loo_predictions_ == y).mean(), abs=1e-12)

@@ -16,11 +16,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 import mercer as mc
 from mercer.errors import InvalidInput
-from mercer.models import classification, probabilities, support
+from mercer.models import probabilities, support
 from mercer.models.parts import Solved, divide
 from mercer.models.support import PathInterrupted, _unsolved, feasible, filled, grown
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
+from mercer.solvers.psd import negative_eigenvalue
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(120, 3))
@@ -396,7 +397,7 @@ def interrupted_early(*given, **more):
 def test_an_interrupt_before_there_is_an_iterate_leaves_the_model_as_it_was(monkeypatch):
     model = mc.SVC(K).fit(X, LABELS)
     before = model.predict(X)
-    monkeypatch.setattr(classification, "warn_if_not_psd", interrupted_early)
+    monkeypatch.setattr(support, "warn_if_not_psd", interrupted_early)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:, :2], y > 0)
     np.testing.assert_array_equal(model.predict(X), before)
@@ -559,3 +560,40 @@ def test_the_duality_gap_of_every_pair_and_after_an_early_end():
     with pytest.warns(ConvergenceWarning):
         early = mc.SVC(K, max_iter=3).fit(X, y > 0)
     assert early.duality_gap_[0] > 10 * model.duality_gap_.max()
+
+
+# -- weights that cannot be meant --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [mc.SVC(K), mc.NuSVC(K, nu=0.2), mc.SVR(K), mc.NuSVR(K), mc.OneClassSVM(K), mc.KernelRidge(K)],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.parametrize(
+    ("weight", "words"),
+    [
+        (
+            1 + 1j,
+            r"^`sample_weight` must hold 120 finite numbers ≥ 0, not all of them 0, got complex numbers \(complex128\)",
+        ),
+        (complex(2.0), "got complex numbers"),
+        (np.nan, "got nan in row 3"),
+        (1e-320, r"between 2.2e-308 and 1e\+150, which .*got 9.99989e-321 in row 3\. Divide the weights"),
+        (1e300, r"got 1e\+300 in row 3"),
+    ],
+)
+def test_weights_that_cannot_be_meant_give_words(model, weight, words):
+    w = np.ones(120, dtype=type(weight))
+    w[3] = weight
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InvalidInput, match=words):
+            model.fit(X, y > 0, sample_weight=w)
+
+
+def test_a_matrix_of_zeros_is_a_kernel_matrix():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert negative_eigenvalue(mc.gram.of(mc.FromFunction(lambda a, b: 0.0), X[:20])) is None
+        mc.SVC(mc.FromFunction(lambda a, b: 0.0)).fit(X[:20], LABELS[:20])

@@ -223,11 +223,12 @@ def test_many_alphas_by_one_decomposition():
 
 def test_the_race_ends_like_scikit_learn(monkeypatch):
     from sklearn.kernel_ridge import KernelRidge as Peer
-    from sklearn.model_selection import GridSearchCV
+    from sklearn.model_selection import GridSearchCV, KFold
 
     X, Y, _, _ = data(450, 4, 1, seed=3)
     sigmas, alphas = np.geomspace(0.3, 10, 5), np.geomspace(1e-3, 10, 4)
-    peer = GridSearchCV(Peer(kernel="rbf"), {"gamma": 0.5 / sigmas**2, "alpha": alphas}, cv=5).fit(X, Y[:, 0])
+    folds = KFold(5, shuffle=True, random_state=0)
+    peer = GridSearchCV(Peer(kernel="rbf"), {"gamma": 0.5 / sigmas**2, "alpha": alphas}, cv=folds).fit(X, Y[:, 0])
     model = tune(KernelRidge(mc.Gaussian(1.0)), X, Y[:, 0], by=5, grid={"kernel__sigma": sigmas, "alpha": alphas})
     assert model.alpha == peer.best_params_["alpha"]
     assert 0.5 / model.kernel.sigma**2 == pytest.approx(peer.best_params_["gamma"], rel=1e-12)
@@ -750,3 +751,39 @@ def test_a_factor_inside_of_an_exponential_is_no_variance():
     assert np.isclose(inner.start, np.log(3.0))
     assert np.isclose(inner.high - inner.low, np.log(1e4))
     assert outer.start != np.log(2.0)
+
+
+# -- folds of sorted rows, and the baseline ------------------------------------------------------------------------
+
+
+def test_folds_of_sorted_rows_are_shuffled():
+    from sklearn.model_selection import KFold
+
+    X = np.linspace(0, 6, 90)[:, None]
+    y = np.sin(X[:, 0])
+    w = np.where(X[:, 0] > 3, 2.0, 1.0)
+    given = {"by": 3, "grid": {"alpha": [1e-3]}, "sample_weight": w}
+    found = tune(KernelRidge(mc.Gaussian(1.0)), X, y, random_state=3, **given).tuning_
+    assert found.value > 0.999
+    scores = []
+    for train, test in KFold(3, shuffle=True, random_state=3).split(X):
+        model = KernelRidge(mc.Gaussian(1.0), alpha=1e-3).fit(X[train], y[train], w[train])
+        scores.append(model.score(X[test], y[test], w[test]))
+    assert found.value == pytest.approx(np.mean(scores), abs=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_search_that_finds_nothing_says_so(weighted):
+    own = np.random.default_rng(0)
+    X, y, w = own.normal(size=(40, 3)), own.normal(size=40), own.integers(1, 4, 40).astype(float)
+    more = {"sample_weight": w} if weighted else {}
+    found = tune(KernelRidge(mc.Gaussian(1.0), fit_intercept=True), X, y, grid={"alpha": [1e-3]}, **more)
+    w = w if weighted else np.ones(40)
+    others = np.array([np.average(np.delete(y, i), weights=np.delete(w, i)) for i in range(40)])
+    assert found.tuning_.baseline == pytest.approx(np.average((y - others) ** 2, weights=w), rel=1e-9)
+    assert found.tuning_.beats_baseline is False
+    assert "not better than always predicting the mean" in str(found.tuning_)
+    good = tune(KernelRidge(mc.Gaussian(1.0)), X, X[:, 0]).tuning_
+    assert good.beats_baseline
+    assert "always predicting" not in str(good)
+    assert np.isnan(tune(KernelRidge(mc.Gaussian(1.0)), X, y, by="evidence").tuning_.baseline)

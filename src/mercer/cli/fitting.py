@@ -417,7 +417,7 @@ def tune(
     with voice.progress(f"tuning on {len(some):,} rows") as tell, quieted(voice):
         if model == "svm":
             estimator = mc.SVR(start) if asked.task == "regression" else mc.SVC(start)
-            tuned = mc.tune(estimator, X, y, cv=3, grid={"C": [0.1, 1.0, 10.0, 100.0]} if start is not None else None)
+            tuned = mc.tune(estimator, X, y, cv=3, random_state=seed)
         else:
             estimator = (
                 mc.KernelRidge(start, fit_intercept=True)

@@ -119,7 +119,7 @@ def run(jobs: list[Callable[[], None]]) -> None:
         pool = _pool
     stop = threading.Event()
     with single_threaded_blas(), _quick_turns():
-        futures = [pool.submit(_as_worker, job, stop) for job in jobs]
+        futures = [pool.submit(_as_worker, job, stop, getattr(_local, "late", None)) for job in jobs]
         try:
             # Wake now and then: a signal that reached another thread is handled only when this one runs.
             while wait(futures, timeout=0.1, return_when=FIRST_EXCEPTION).not_done and not stop.is_set():
@@ -132,15 +132,15 @@ def run(jobs: list[Callable[[], None]]) -> None:
             future.result()
 
 
-def _as_worker(job: Callable[[], None], stop: threading.Event) -> None:
-    _local.busy, _local.stop = True, stop
+def _as_worker(job: Callable[[], None], stop: threading.Event, late: Callable[[], bool] | None) -> None:
+    _local.busy, _local.stop, _local.late = True, stop, late
     try:
         job()
     except BaseException:
         stop.set()
         raise
     finally:
-        _local.busy, _local.stop = False, None
+        _local.busy, _local.stop, _local.late = False, None, None
 
 
 def stopped() -> bool:
@@ -161,6 +161,39 @@ def to_the_end() -> Iterator[Callable[[], bool]]:
         yield lambda: stop is not None and stop.is_set()
     finally:
         _local.stop = stop
+
+
+class OutOfTime(Exception):
+    """The time that `within` allows is over: what was being computed is not complete."""
+
+
+@contextlib.contextmanager
+def within(late: Callable[[], bool]) -> Iterator[None]:
+    """Within, loops over tiles ask between two of them whether it is too late, and raise `OutOfTime` if so.
+
+    >>> import mercer as mc
+    >>> from mercer.kernels import tiling
+    >>> with tiling.within(lambda: True):
+    ...     mc.Linear()(np.ones((200, 1)))
+    Traceback (most recent call last):
+    mercer.kernels.tiling.OutOfTime
+    """
+    before = getattr(_local, "late", None)
+    _local.late = late
+    try:
+        yield
+    finally:
+        _local.late = before
+
+
+def _over() -> bool:
+    """Whether to give up before the next tile; raises `OutOfTime` where it is too late for it."""
+    if stopped():
+        return True
+    late: Callable[[], bool] | None = getattr(_local, "late", None)
+    if late is not None and late():
+        raise OutOfTime
+    return False
 
 
 def workspace() -> Workspace:
@@ -205,7 +238,7 @@ def _work_through(
     space = workspace()
     mark = space.used
     for rows, cols in tile_list:
-        if stopped():
+        if _over():
             return
         try:
             work(pair.block(rows, cols, space), share)
@@ -307,7 +340,7 @@ def stripes(n: int, work: Callable[[slice, int], None], *, rows: int = 128) -> N
 
     def job(share: int) -> None:
         for span in parts[share::shares]:
-            if stopped():
+            if _over():
                 return
             work(span, share)
 

@@ -7,10 +7,10 @@ are computed once for all of them, for the folds of a calibration and for a path
 
 from __future__ import annotations
 
-import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer import gram
 from mercer.errors import InvalidInput
 from mercer.gram import Gram
+from mercer.kernels import tiling
 from mercer.kernels.custom import Precomputed
 from mercer.kernels.points import Points
 from mercer.memory import budget as memory_budget
@@ -49,20 +50,18 @@ from mercer.models.parts import (
 from mercer.models.probabilities import Sigmoid, couple, held_out
 from mercer.models.progress import watched
 from mercer.models.support import (
-    CALLER,
-    LATE,
     Interrupted,
     SupportVectorMachine,
     flatten,
     limits,
     outside,
     refitted,
-    warn_if_not_psd,
 )
 from mercer.problems.box import BoxProblem
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
 from mercer.solvers import smo
+from mercer.solvers.smo import CALLER, LATE, End
 
 FOLDS = 5
 """Of the calibration."""
@@ -136,7 +135,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         for name in ("_sigmoids", "_ends"):  # of an earlier fit
             self.__dict__.pop(name, None)
         self._go_on = True
-        self._deadline = None if self.max_time is None else time.perf_counter() + self.max_time
+        self._start_clock()
 
     def _data(self, X: Any, y: Any, sample_weight: Any) -> Data:
         """Check what was given: rows of weight > 0, sorted by class where there are several, and their parts."""
@@ -169,19 +168,26 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
             points = points.take(kept)
         _columns(self, X, reset=True)
         shared = self._gram(points, k)
-        warn_if_not_psd(self.kernel_, shared, getattr(self, "n_features_in_", None))
+        self._warn_if_not_psd(shared)
         parts = divide(codes, w, [str(label) for label in self.classes_], self.multiclass)
         return Data(points, codes, counts, kept, shared, tuple(parts))
 
     def _gram(self, points: Points, k: int) -> Gram:
-        """K of all points: values that are dear and asked for repeatedly are computed once, where they fit."""
+        """K of all points: expensive values that are asked for repeatedly are computed once, where they fit.
+
+        Where half of the time is not enough for them, the solver computes those it needs.
+        """
         kernel, n = self.kernel_, points.n
         looked_up = all(isinstance(leaf, Precomputed) for leaf in kernel.leaves)
         passes = (FOLDS if self.calibrated else 1) * (1 if k == 2 else 2)
         columns = getattr(points.raw, "shape", (0, 0))[-1]
         dear = columns * passes >= DEAR and passes > 1 if kernel.space == "vectors" else not looked_up
         if dear and 3 * 8 * n * n <= memory_budget():
-            return gram.of(Precomputed(kernel(points)), np.arange(n))
+            try:
+                with tiling.within(partial(self._late, 0.5)):
+                    return gram.of(Precomputed(kernel(points)), np.arange(n))
+            except tiling.OutOfTime:
+                return gram.TiledGram(kernel, kernel.pair(points), memory_budget())
         return gram.of(kernel, points)
 
     def _fit(
@@ -203,7 +209,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
             except KeyboardInterrupt as stop:
                 interrupt = stop
         if interrupt is not None:
-            self.status_ = "interrupted"
+            self.status_, self.end_ = "interrupted", End.INTERRUPTED.value
             raise interrupt
         return solved
 
@@ -218,7 +224,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
 
         try:
             kept = [room.kept for room in within]
-            optima = self._optimise(problems, deadline=self._deadline, max_iter=max_iter, kept=kept, after=after)
+            optima = self._optimise(problems, max_iter=max_iter, kept=kept, after=after)
         except Interrupted as stop:
             raise Unfinished([Solved(p, o) for p, o in zip(problems, stop.optima)]) from None
         return [ready.get(i) or Solved(p, o) for i, (p, o) in enumerate(zip(problems, optima))]
@@ -271,7 +277,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         occurs, so that the mean probability of a class stays near its share of the rows. Where the fit was told to stop
         there are none, and the status says so.
         """
-        if not self._go_on or any(o.status == LATE for o in optima):
+        if not self._go_on or any(o.end is End.TIME for o in optima):
             self._uncalibrated(CALLER if not self._go_on else LATE)
             return
         count = self._folds(data)
@@ -281,7 +287,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
             folds[test] = number
         parts = [part.without(folds == number) for part in data.parts for number in range(count)]
         solved = self._solve(rooms(data.gram, parts), parts)
-        if any(one.optimum.status == CALLER for one in solved):
+        if any(one.optimum.end is End.CALLER for one in solved):
             self._uncalibrated(CALLER)
             return
         self._warn_of_folds([one.optimum for one in solved if not one.note])
@@ -302,8 +308,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         k, values = len(self.classes_), self._values(points)
         if k == 2 or self.multiclass == "ovr":
             sides = range(k)[-values.shape[1] :]
-            signs = [np.where(codes == c, 1.0, -1.0) for c in sides]
-            self._sigmoids = [Sigmoid.fit(f, one, counts) for f, one in zip(values.T, signs)]
+            self._sigmoids = [Sigmoid.fit(f, np.where(codes == c, 1.0, -1.0), counts) for f, c in zip(values.T, sides)]
         else:
             one, other = np.triu_indices(k, 1)
             side = np.where(codes[:, None] == other, 1.0, np.where(codes[:, None] == one, -1.0, 0.0))

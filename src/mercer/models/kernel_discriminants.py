@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import log_softmax
 
 from mercer.errors import InvalidInput
 from mercer.models.base import Matrix, _columns, penalties, training_points
@@ -142,12 +143,13 @@ class KernelFisherDiscriminant(_HilbertDiscriminant):
         error of the regression.
     class_weight : None, "balanced" (classes count the same however many rows they have) or numbers > 0 by label, in
         the scatters and as priors.
-    calibrated : whether the classes' spread on the axes is that of rows left out, at the cost of a matrix inverse.
+    calibrated : whether the classes' spread on the axes is that of rows left out, at the cost of a matrix inverse. The
+        probabilities are then those of rows as common as in `fit`: class weights move `predict` alone.
     solver, tune, n_centers, centers, tol, budget, random_state : as for `KernelRidge`.
 
     Attributes
     ----------
-    classes_, priors_ : the labels, sorted, and their shares.
+    classes_, priors_ : the labels, sorted, and their shares, by weight.
     function_ : the axes as functions, an `Expansion`: transform(X) = function_(X), shape (m, r).
     ratios_ : ⟨f, S_b f⟩/⟨f, (S_w + alpha I) f⟩ on each axis, shape (r,).
     centres_ : the class means on the axes, shape (k, r).
@@ -210,7 +212,14 @@ class KernelFisherDiscriminant(_HilbertDiscriminant):
         covariance = found.covariance_left_out(axes) if self.calibrated else found.covariance(axes)
         covariance.flat[:: len(covariance) + 1] += LEAST_VARIANCE
         self._score_by(axes.means, self.priors_, covariance)
+        self._rarer = np.zeros(len(self.classes_))
+        if self.calibrated and self.class_weight is not None:
+            self._rarer = np.log(class_priors(None, replace(found.data, weights=found.data.counts)) / self.priors_)
         return self
+
+    def predict_log_proba(self, X: Any) -> Matrix:
+        """log p(c | x) for m points, shape (m, k)."""
+        return np.asarray(log_softmax(self._scores(X) + self._rarer, axis=1))
 
 
 class KernelDiscriminant(_HilbertDiscriminant):

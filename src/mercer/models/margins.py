@@ -10,7 +10,7 @@ out a point changes no other's role (Vapnik and Chapelle 2000).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -38,7 +38,7 @@ class Margin:
     rows : the number of training points.
     margin : 1/‖f‖, the distance of f = ±1 from f = 0 in the space of the kernel.
     free, bounded : support vectors on the margin, and those whose coefficient is at its bound.
-    errors : training points on the wrong side.
+    errors : training points on the wrong side; None where the time limit left no time to look at them all.
     loo_support, loo_slack : upper bounds of the leave-one-out error by the count of support vectors and by 2αR² + ξ.
     loo_span : its estimate by the span; None beyond 5 000 support vectors.
     C : that these are of, where it was not given (`NuSVC`): another without a row would have another C.
@@ -49,7 +49,7 @@ class Margin:
     margin: float
     free: int
     bounded: int
-    errors: int
+    errors: int | None
     loo_support: float
     loo_slack: float
     loo_span: float | None
@@ -58,7 +58,7 @@ class Margin:
     def __str__(self) -> str:
         span = "" if self.loo_span is None else f", about {self.loo_span:.1%} by the span"
         kept = "" if self.C is None else f" of SVC(C={self.C:.4g})"
-        errors = f"{self.errors} error" + "s" * (self.errors != 1)
+        errors = "errors unknown" if self.errors is None else f"{self.errors} error" + "s" * (self.errors != 1)
         return (
             f"{self.between[0]} | {self.between[1]}: margin {self.margin:.4g}, {self.free} free and {self.bounded} "
             f"bounded support vectors of {self.rows} rows, {errors}; leave-one-out error{kept} at most "
@@ -94,7 +94,7 @@ class Side:
     Attributes
     ----------
     between : the two sides, the negative one first.
-    rows, errors : training points, and those on the wrong side.
+    rows, errors : training points, and those on the wrong side, −1 where that is not known.
     intercept : b.
     support : positions of its support vectors among those of the model.
     beta, bound, values : their coefficients, the greatest |β|, and f there.
@@ -118,6 +118,8 @@ class Side:
 
     def margin(self, among: Callable[[NDArray[np.int64]], Matrix], C: float | None = None) -> Margin:
         """The report on this function; `among` gives the kernel matrix of some support vectors of the model."""
+        if np.isnan(self.values).any():
+            return replace(self, values=among(self.support) @ self.beta + self.intercept).margin(among, C)
         alpha, signs = np.abs(self.beta), np.sign(self.beta)
         at_bound = at_bounds(self.beta, self.bound)
         slack = np.maximum(0.0, 1.0 - signs * self.values)
@@ -133,7 +135,7 @@ class Side:
             float(1 / np.sqrt(self.squared_norm)) if self.squared_norm > 0 else np.inf,
             int((~at_bound).sum()),
             int(at_bound.sum()),
-            self.errors,
+            self.errors if self.errors >= 0 else None,
             len(alpha) / self.rows,
             float((2 * alpha * self.range + slack >= 1).sum()) / self.rows,
             span,
@@ -191,8 +193,11 @@ class Sides:
 def duality_gap(problem: BoxProblem, optimum: smo.Optimum, offsets: Any) -> float:
     """The primal at f = Σ βᵢ k(xᵢ, ·) + b less the dual at β: Σ (gᵢ + b)(βᵢ − t), the greatest over t in the box.
 
-    Zero iff β and b are optimal; every term is ≥ 0. `offsets` is b, or one for each group.
+    Zero iff β and b are optimal; every term is ≥ 0. `offsets` is b, or one for each group. Infinite where the time
+    limit left some of the gradient unknown.
     """
+    if np.isnan(optimum.gradient).any():
+        return np.inf
     beyond = optimum.gradient + (offsets[0] if problem.group is None else np.take(offsets, problem.group))
     return float(beyond @ (optimum.beta - np.where(beyond > 0, problem.lower, problem.upper)))
 

@@ -118,7 +118,7 @@ class NuSVC(SupportVectorClassifier):
         # On the margin Kβ + b = ±ρ, so that the offsets −Kβ of the two groups are b ± ρ.
         below, above = solved.summary.offsets
         b, rho = (below + above) / 2, (below - above) / 2
-        scale = rho if rho > 1e-12 * max(float(np.abs(solved.product).max()), 1e-300) else 1.0
+        scale = rho if rho > 1e-12 * max(float(np.nanmax(np.abs(solved.product))), 1e-300) else 1.0
         return Fitted.of(part, solved, b / scale, scale)
 
     def _report(self, optima: Sequence[smo.Optimum], duality: Sequence[float], answer: str = "") -> None:

@@ -23,7 +23,6 @@ from mercer.models.support import (
     limits,
     refitted,
     share,
-    warn_if_not_psd,
 )
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
@@ -95,6 +94,7 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]  # 
         """The Gram of the rows whose weight is not zero, their positions, and their weights."""
         limits(self)
         share(self.nu)
+        self._start_clock()
         points = training_points(X)
         w = weights(sample_weight, points.n)
         w = np.ones(points.n) if w is None else w
@@ -104,7 +104,7 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]  # 
         self.kernel_.touch(points)
         _columns(self, X, reset=True)
         K = gram.of(self.kernel_, points)
-        warn_if_not_psd(self.kernel_, K, getattr(self, "n_features_in_", None))
+        self._warn_if_not_psd(K)
         return K, kept, w[kept]
 
     def _fit(self, K: Gram, kept: NDArray[np.int64], w: Matrix) -> Self:
@@ -119,7 +119,7 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]  # 
         # Any point that is not at its bound counts as inside, so that at most nu is outside whatever tol and rounding.
         least = problem.bounds_met(optimum.beta, optimum.gradient)[1]
         rho = min(-problem.offsets(optimum.beta, optimum.gradient)[0], least)
-        b = np.array([32 * float(np.finfo(K.dtype).eps) * abs(optimum.gradient).max() - rho])
+        b = np.array([32 * float(np.finfo(K.dtype).eps) * np.nanmax(abs(optimum.gradient)) - rho])
         used = self._keep(K.x, kept, optimum.beta[:, None].astype(K.dtype, copy=False), b)
         self.bounded_ = at_bound(problem, optimum.beta)[used]
         flatten(self)

@@ -107,6 +107,7 @@ class Solved:
         beta, lower, upper = o.beta.take(moved), p.lower.take(moved), p.upper.take(moved)
         gradient = o.gradient.take(moved)
         free = gradient[(beta > lower) & (beta < upper)] if p.group is None else gradient[:0]
+        free = free[~np.isnan(free)] if np.isinf(o.gap) else free  # not known at the time limit
         offsets = [-float(free.sum()) / len(free)] if len(free) else p.offsets(o.beta, o.gradient)
         product = gradient - p.linear.take(moved)
         return Summary(moved, beta, upper - lower, product, tuple(offsets), duality_gap(p, o, offsets))
@@ -138,7 +139,7 @@ class Fitted:
     ----------
     coef, intercept : c = β/scale of all its rows, and b.
     scale : what f is divided by.
-    errors : rows on the wrong side.
+    errors : rows on the wrong side; −1 where the time limit left no time to look at them all.
     summary : of the optimum, whose values are to be divided by the scale.
     """
 
@@ -154,7 +155,8 @@ class Fitted:
         if solved.problem.group is None and solved.optimum.gap < 1:  # the others are right: yᵢ f(xᵢ) ≥ 1 − gap
             errors = np.count_nonzero(one.beta * (one.product + intercept) <= 0)
         else:
-            errors = np.count_nonzero(part.signs * (solved.product / scale + intercept) <= 0)
+            right = part.signs * (solved.product / scale + intercept)
+            errors = np.count_nonzero(right <= 0) if not np.isnan(right).any() else np.intp(-1)
         beta = solved.optimum.beta
         return cls(beta if scale == 1 else beta / scale, intercept, scale, int(errors), one)
 

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -15,7 +15,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -32,6 +31,8 @@ from mercer.problems.box import BoxProblem
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
 from mercer.solvers import smo
+from mercer.solvers.psd import negative_eigenvalue
+from mercer.solvers.smo import CALLER, End
 
 LARGE = 4000
 """Problems with more variables use all threads by themselves; smaller ones share them."""
@@ -39,8 +40,6 @@ MANY = 30
 """From so many problems on, what they share is prepared by one of them, before the others begin."""
 LOOKED_AT = 1000
 """Points on which a kernel is looked at."""
-CALLER, LATE = "stopped by the caller", "stopped at the time limit"
-"""Ends (`smo.Optimum.status`) after which nothing more is begun."""
 
 
 class Interrupted(smo.Interrupted):
@@ -59,12 +58,12 @@ class PathInterrupted(KeyboardInterrupt):
         self.models = list(models)
 
 
-def _unsolved(problem: BoxProblem, status: str = "interrupted") -> smo.Optimum:
+def _unsolved(problem: BoxProblem, status: str = "interrupted", end: End = End.INTERRUPTED) -> smo.Optimum:
     """The start of a problem whose turn did not come."""
     beta = np.array(problem.start, dtype=np.float64)
     gradient = problem.linear + (_product(problem, beta) if beta.any() else 0.0)
     gap = float(problem.bounds_met(beta, gradient)[0])
-    return smo.Optimum(beta, gradient, gap, problem.objective(beta, gradient), 0, status, False)
+    return smo.Optimum(beta, gradient, gap, problem.objective(beta, gradient), 0, status, False, end)
 
 
 def _product(problem: BoxProblem, beta: Matrix) -> Matrix:
@@ -89,10 +88,15 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
     support_vectors_ : the support vectors as they were given.
     bounded_ : for each of them, whether its coefficient is at its bound (in any function); the others are free.
     function_ : Σ βᵢ k(xᵢ, ·) + b over the support vectors alone.
-    gap_ : the largest violation of optimality, in float64.
-    objective_ : of the dual, one per problem.
+    gap_ : the largest violation of optimality, in float64; infinite where the time limit left no time to compute it.
+    objective_ : of the dual, one per problem; NaN where the time limit left no time to compute it.
     duality_gap_ : by how much at most each of them is not optimal: the primal at `function_` less the dual, ≥ 0.
     n_iter_, status_ : pairs that were moved, and how it ended.
+    end_ : why it ended, the value of a `mercer.solvers.smo.End`: "converged", "time", "iterations", "caller",
+        "interrupted", "unbounded" or "stalled".
+
+    At the time limit the model is what was solved by then: at least the function of a few hundred rows, spread over all
+    of them. The limit counts from the beginning of `fit`, and is looked at while kernel values are computed.
     """
 
     tol: float
@@ -102,13 +106,28 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
     bounded_: NDArray[np.bool_]
     _go_on: bool
     """Whether no one has asked this fit to stop."""
+    _deadline: float | None
+    """When this fit must end, by `time.perf_counter`."""
+
+    def _start_clock(self) -> None:
+        self._deadline = None if self.max_time is None else time.perf_counter() + self.max_time
+
+    def _late(self, share: float = 1.0) -> bool:
+        """Whether this share of the time is over."""
+        if self._deadline is None or self.max_time is None:
+            return False
+        return time.perf_counter() > self._deadline - (1.0 - share) * self.max_time
+
+    def _warn_if_not_psd(self, K: Gram) -> None:
+        """Look at a kernel that nobody has proven, where there is time for it."""
+        with suppress(tiling.OutOfTime), tiling.within(partial(self._late, 0.25)):
+            warn_if_not_psd(self.kernel_, K, getattr(self, "n_features_in_", None))
 
     def _optimise(
         self,
         problems: Sequence[BoxProblem],
         *,
         max_iter: int | None = None,
-        deadline: float | None = None,
         kept: Sequence[dict[Any, Any] | None] | None = None,
         after: Callable[[int, smo.Optimum], None] | None = None,
     ) -> list[smo.Optimum]:
@@ -118,14 +137,12 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
         ----------
         problems : what to minimise.
         max_iter : pairs at the most for each problem; by default the parameter of the same name.
-        deadline : when to stop, by `time.perf_counter`; by default `max_time` from now, for all problems together.
         kept : for each problem a dict that keeps its kernel values for the next one on the same Gram.
         after : called with the position of a problem and its optimum, by the thread that has found it.
 
         An interrupt raises `Interrupted`, which holds an iterate of every problem.
         """
-        if deadline is None and self.max_time is not None:
-            deadline = time.perf_counter() + self.max_time
+        deadline = self._deadline
         found: list[smo.Optimum | None] = [None] * len(problems)
         watch = getattr(self, "_watch", None)
         listeners = None if self.progress is None and watch is None else Listeners(self.progress, watch, self._go_on)
@@ -177,7 +194,7 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
         except KeyboardInterrupt:
             raise Interrupted([o or _unsolved(p) for o, p in zip(found, problems)]) from None
         self._go_on = listeners is None or listeners.go_on
-        return [o or _unsolved(p, CALLER) for o, p in zip(found, problems)]
+        return [o or _unsolved(p, CALLER, End.CALLER) for o, p in zip(found, problems)]
 
     def _along(self, Cs: Any, fit: Callable[[Self, float], None], *, infinite: bool = False) -> list[Self]:
         """A copy of this model for each of the Cs, fitted by growing C: `fit(model, factor)`, C/the last one or 1."""
@@ -250,16 +267,20 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
         self.objective_ = np.array([o.objective for o in optima])
         late = [o for o in optima if not o.converged]
         self.status_ = f"converged: gap {self.gap_:.2g} ≤ {self.tol:g}" if not late else late[0].status
+        self.end_ = (late[0].end if late else End.CONVERGED).value
         if answer:
             self.status_ = answer
             return
-        if late and late[0].status != "interrupted":
+        if late and late[0].end is not End.INTERRUPTED:
             several = f" ({len(late)} of {len(optima)} problems)" if len(optima) > 1 else ""
             advice = "Raise `max_iter` or `max_time`, lower `C`, or scale the columns."
-            if late[0].status == CALLER:
+            if late[0].end is End.CALLER:
                 advice = "The model is what was reached by then."
+            reached = f"gap {self.gap_:.3g} > tol = {self.tol:g}"
+            if np.isinf(self.gap_):
+                reached = "the model is that of the rows it had looked at, and its gap is not known"
             warnings.warn(
-                f"{late[0].status}{several}: gap {self.gap_:.3g} > tol = {self.tol:g}. {advice}",
+                f"{late[0].status}{several}: {reached}. {advice}",
                 ConvergenceWarning,
                 stacklevel=outside(),
             )
@@ -305,25 +326,23 @@ def looked_at(K: Gram) -> Gram:
 def warn_if_not_psd(kernel: Kernel, K: Gram, d: int | None = None) -> None:
     """Warn, with the eigenvalue, where a kernel that nobody has proven is seen not to be one.
 
-    K + τI has a Cholesky factor iff every eigenvalue is above −τ. Of a large matrix a part is looked at: by
-    interlacing, a negative eigenvalue of a part is one of the whole (that none is seen there says nothing).
+    A warning, where other models refuse: a quadratic on a bounded box has a minimum whatever K is, and pairs of
+    variables find a point that none of them can improve; but it may be a local one, and the duality gap bounds nothing.
+    Of a large matrix a part is looked at: by interlacing, a negative eigenvalue of a part is one of the whole (that
+    none is seen there says nothing).
     """
     # The proof of Precomputed(K) is the eigenvalues of all of K, of which only these rows matter.
     if not any(isinstance(leaf, Precomputed) for leaf in kernel.leaves) and kernel.proof(d).valid:
         return
     some = looked_at(K)
-    values = some.fresh(np.float64)
-    m = len(values)
-    tolerance = 100 * m * float(np.finfo(K.dtype).eps) * float(np.abs(values).sum(axis=1).max())
-    values.flat[:: m + 1] += max(tolerance, float(np.finfo(np.float64).tiny))
     with tiling.single_threaded_blas():
-        _, failed = lapack.dpotrf(values.T, lower=1, overwrite_a=1, clean=0)
-        if not failed:
-            return
-        smallest = float(np.linalg.eigvalsh(some.fresh(np.float64))[0])
+        smallest = negative_eigenvalue(some)
+    if smallest is None:
+        return
     warnings.warn(
-        f"The Gram matrix is not positive semidefinite: it has the eigenvalue {smallest:.4g} on {m} of these points, "
-        "so that the solution found may not be the best. mc.check(kernel, X) shows where, mc.repair(K) mends a matrix.",
+        f"The Gram matrix is not positive semidefinite: it has the eigenvalue {smallest:.4g} on {some.shape[0]} of "
+        "these points, so that the solution found may not be the best. mc.check(kernel, X) shows where, mc.repair(K) "
+        "mends a matrix.",
         RuntimeWarning,
         stacklevel=outside(),
     )

@@ -20,6 +20,8 @@ from mercer.solvers import smo
 STAGE = 200_000
 """Pairs in a stage of the hard margin, so that none takes for ever where coefficients grow with C."""
 STOPPED = "stopped before the hard margin was reached"
+GO_ON = smo.End.CONVERGED, smo.End.ITERATIONS, smo.End.STALLED
+"""Ends of a stage of the hard margin after which the next one may begin."""
 NARROW = 1e-5
 """A margin below this share of the points' spread is none."""
 
@@ -193,9 +195,10 @@ class SVC(SupportVectorClassifier):
                 if inside and o.converged:
                     continue
                 near = one.squared_norm**0.5 / max(total, 1e-300)
-                stopped = o.iterations >= left or not (o.converged or o.status.startswith(("stopped after", "stalled")))
+                stopped = o.iterations >= left or o.end not in GO_ON
                 if stopped:
-                    reached = replace(o, converged=False, status=o.status if not o.converged else STOPPED)
+                    end = o.end if not o.converged else smo.End.ITERATIONS
+                    reached = replace(o, converged=False, status=o.status if not o.converged else STOPPED, end=end)
                     found[i] = Solved(one.problem, reached)
                 elif not inside and (near <= NARROW * length or last <= C):
                     found[i] = _not_separable(least[i], even[i], near, several=len(parts) > 1)

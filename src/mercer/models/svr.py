@@ -37,7 +37,6 @@ from mercer.models.support import (
     positive,
     refitted,
     share,
-    warn_if_not_psd,
 )
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
@@ -111,6 +110,7 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
 
         def fit(model: Self, growth: float) -> None:
             starts = [grown(problem, optimum, growth) for problem, optimum in last]
+            model._start_clock()
             last[:] = model._fit(rows, K, values, starts)
 
         return first._along(Cs, fit)
@@ -126,9 +126,10 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
         limits(self)
         positive(self.C, "C")
         self._check()
+        self._start_clock()
         rows = self._training(X, y, sample_weight)
         K = gram.of(self.kernel_, rows.points)
-        warn_if_not_psd(self.kernel_, K, getattr(self, "n_features_in_", None))
+        self._warn_if_not_psd(K)
         return rows, K
 
     def _fit(

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.model_selection import KFold
 
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel
@@ -46,20 +47,23 @@ def tune(
     model : a `KernelRidge`, a `GaussianProcessRegressor`, an `RBFNetwork` with the penalty wᵀKw, or another model with
         parameters `kernel` and `alpha` that is kernel ridge regression; or a support vector machine with a C, whose C,
         kernel and `epsilon` or `nu` are compared on a grid by folds. Its `max_time` is for each fit. (Machines without
-        a C, and Pipelines, are for scikit-learn's GridSearchCV.)
+        a C, and Pipelines, are for scikit-learn's GridSearchCV.) A rule X → kernel is resolved on all rows; of a
+        machine, whose folds are fits of their own, on the training rows of each.
     X, y : the data, as for `fit`.
     by : "loo", the leave-one-out squared error; "evidence", the log marginal likelihood; or, with `grid`, the number of
-        contiguous folds, compared by mean R² as scikit-learn's GridSearchCV does. By default "loo".
-    cv : the same as a number for `by`; of support vector machines, which have folds only, also a splitter.
+        folds, shuffled by `random_state`, compared by mean R² as scikit-learn's GridSearchCV does. By default "loo".
+    cv : the same as a number for `by`; of support vector machines, which have folds only (stratified for classes),
+        also what scikit-learn takes: a splitter, or pairs of training and test rows.
     grid : values by parameter name, such as {"kernel__sigma": [0.5, 1.0], "alpha": [0.1, 1.0]}.
     hold : names of parameters to leave alone, such as "alpha" or "kernel__sigma". Those in `mc.Fixed` are held anyway.
     n_restarts : random starts beside the model's own kernel and the one that the data suggests.
     sample_weight : as for `fit`. A weight is not a repetition here: a row given twice predicts itself when left out.
-    random_state : seed of restarts and samples.
+    random_state : seed of restarts, samples and folds.
 
     Returns
     -------
-    model : fitted; its attribute `tuning_` says what was found, with notes about parameters that do not matter.
+    model : fitted; its attribute `tuning_` says what was found, with notes about parameters that do not matter, and by
+        `baseline` and `beats_baseline` whether that is better than always predicting the same.
 
     >>> import numpy as np, mercer as mc
     >>> rng = np.random.default_rng(0)
@@ -74,7 +78,10 @@ def tune(
     known = model.get_params(deep=False) if hasattr(model, "get_params") and not isinstance(model, type) else {}
     by = by if cv is None else cv
     if {"kernel", "C"} <= set(known):
-        return tune_margin(model, X, y, cv=5 if by is None else by, grid=grid, sample_weight=sample_weight)
+        return tune_margin(
+            model, X, y, cv=5 if by is None else by, grid=grid, hold=hold, sample_weight=sample_weight,
+            random_state=random_state,
+        )  # fmt: skip
     if not {"kernel", "alpha"} <= set(known):
         raise InvalidInput(
             "`model` must be an estimator with the parameters `kernel` and `alpha`, or `kernel` and `C`",
@@ -115,7 +122,8 @@ def tune(
             hold=hold, n_restarts=n_restarts, random_state=random_state,
         )  # fmt: skip
     else:
-        tuned = _on_grid(kernel, alpha, rows, Y, tail, by, grid)
+        tuned = _on_grid(kernel, alpha, rows, Y, tail, by, grid, random_state)
+    tuned = _against_the_mean(tuned, Y, rows.roots)
     changes = {"kernel": tuned.kernel, "alpha": tuned.alpha} | ({"tune": None} if "tune" in known else {})
     fitted = (
         clone(model)
@@ -189,8 +197,35 @@ def _with_centres(tuned: Tuned, fitted: Any) -> Tuned:
     return replace(tuned, notes=(note, *tuned.notes))
 
 
+def _against_the_mean(tuned: Tuned, Y: Matrix, roots: Matrix | None) -> Tuned:
+    """What was found beside the criterion of always predicting the mean of the other rows, where it has one."""
+    if tuned.by == "evidence":
+        return tuned
+    baseline = 0.0  # R² of the mean
+    if tuned.by == "loo":
+        w = (np.ones(len(Y)) if roots is None else roots**2)[:, None]
+        others = w.sum() - w
+        if not (others > 0).all():
+            return tuned
+        mean = (w * Y).sum(axis=0) / w.sum()
+        left_out = (Y - mean) * w.sum() / others  # y less the mean without its row
+        baseline = float(np.average((left_out**2).mean(axis=1), weights=w[:, 0]))
+    tuned = replace(tuned, baseline=baseline)
+    if tuned.beats_baseline or not np.ptp(Y, axis=0).any():  # constant targets are noted already
+        return tuned
+    note = f"That is not better than always predicting the mean ({baseline:.6g}): try another kernel or other columns."
+    return replace(tuned, notes=(*tuned.notes, note))
+
+
 def _on_grid(
-    kernel: Kernel, alpha: float, rows: Rows, Y: Matrix, tail: Matrix | None, by: str | int, grid: Mapping[str, Any]
+    kernel: Kernel,
+    alpha: float,
+    rows: Rows,
+    Y: Matrix,
+    tail: Matrix | None,
+    by: str | int,
+    grid: Mapping[str, Any],
+    random_state: int,
 ) -> Tuned:
     began = time.perf_counter()
     for name in grid:
@@ -208,7 +243,14 @@ def _on_grid(
         changes = dict(zip(values, chosen))
         base = resolve_kernel(changes.pop("kernel"), rows.points) if "kernel" in changes else kernel
         kernels.append(base.replace(**{n.removeprefix("kernel__"): v for n, v in changes.items()}) if changes else base)
-    found = evaluate_grid(kernels, alphas, rows.points, Y, rows.roots, tail, by)
+    points, roots = rows.points, rows.roots
+    if isinstance(by, (int, np.integer)) and not isinstance(by, bool) and 2 <= by <= len(rows):
+        # Folds in an order by chance, one after the other: rows are often sorted.
+        splitter = KFold(int(by), shuffle=True, random_state=random_state)
+        order = np.concatenate([test for _, test in splitter.split(np.zeros((len(rows), 1)))])
+        points, Y = points.take(order), Y[order]
+        roots, tail = (None if a is None else a[order] for a in (roots, tail))
+    found = evaluate_grid(kernels, alphas, points, Y, roots, tail, by)
     out = [what for what, edge in (("kernel", len(kernels)), ("alpha", len(alphas)))
            if edge > 2 and found.best[what == "alpha"] in (0, edge - 1)]  # fmt: skip
     notes = tuple(f"The best {what} is at the edge of the grid: widen it." for what in out)

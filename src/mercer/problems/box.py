@@ -76,10 +76,11 @@ class BoxProblem:
     def bounds_met(self, beta: Matrix, gradient: Matrix) -> tuple[float, float, float]:
         """(gap, least g that may grow, greatest g that may shrink), of the group where the gap is largest.
 
-        The gap is negative where optimality holds with room, −∞ where nothing may grow or nothing may shrink.
+        The gap is negative where optimality holds with room, −∞ where nothing may grow or nothing may shrink. Variables
+        whose gradient is not known (NaN) are left out.
         """
         worst = (-np.inf, np.nan, np.nan)
-        for member in self.members():
+        for member in self._known(gradient):
             up, low = self.ends(beta, gradient, member)
             if not low - up <= worst[0]:
                 worst = (low - up, up, low)
@@ -90,9 +91,12 @@ class BoxProblem:
         return float(0.5 * beta @ (gradient + self.linear))
 
     def offsets(self, beta: Matrix, gradient: Matrix) -> list[float]:
-        """−g on the margin, of each group: the mean over free variables, else the middle of what is allowed."""
+        """−g on the margin, of each group: the mean over free variables, else the middle of what is allowed.
+
+        Variables whose gradient is not known (NaN) are left out.
+        """
         found = []
-        for member in self.members():
+        for member in self._known(gradient):
             free = (beta > self.lower) & (beta < self.upper) & member
             if free.any():
                 found.append(-float(gradient[free].mean()))
@@ -104,6 +108,11 @@ class BoxProblem:
     def members(self) -> list[Any]:
         """Which variables belong to each group, as masks; True for all of them."""
         return [True] if self.group is None else [self.group == 0, self.group == 1]
+
+    def _known(self, gradient: Matrix) -> list[Any]:
+        """The members of each group whose gradient is known, as masks; True for all variables."""
+        unknown = np.isnan(gradient)
+        return [member & ~unknown for member in self.members()] if unknown.any() else self.members()
 
     def ends(self, beta: Matrix, gradient: Matrix, member: Any) -> tuple[float, float]:
         """The least g that may grow and the greatest g that may shrink, of a group."""

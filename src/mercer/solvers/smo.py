@@ -4,6 +4,11 @@ A small problem is solved on its whole matrix, two variables at a time (`_loops.
 of some thousand variables, half of them those that violate optimality most, the rest those that moved last; solves it
 alone, and tells the gradient of all others what changed: one product K[:, changed] Δ, which the Gram never stores.
 Values are float32 where the tolerance allows, the gradient float64; the gap that is returned is that of float64 values.
+
+A time limit is looked at between pairs and, where a kernel is expensive, between its tiles: half of the time at most
+goes into values to be stored. Where that is not enough, parts of the data that double in size are solved one after the
+other, and at last all of it; at the limit the last part that was solved is what is returned, at least a working set
+alone. The gradient of variables that there was no time for is not known.
 """
 
 from __future__ import annotations
@@ -12,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -21,6 +27,7 @@ from mercer import _loops, memory
 from mercer.gram import DenseGram, Gram
 from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
+from mercer.kernels.custom import Precomputed
 from mercer.kernels.points import Points
 from mercer.kernels.radial import Gaussian
 from mercer.problems.box import BoxProblem, Matrix
@@ -65,6 +72,21 @@ LEAST, MOST = 10_000_000, 100
 Index = NDArray[np.int64]
 
 
+class End(Enum):
+    """Why a search ended."""
+
+    CONVERGED = "converged"
+    ITERATIONS = "iterations"
+    TIME = "time"
+    CALLER = "caller"
+    INTERRUPTED = "interrupted"
+    UNBOUNDED = "unbounded"
+    STALLED = "stalled"
+
+
+LATE, CALLER = "stopped at the time limit", "stopped by the caller"
+
+
 @dataclass(frozen=True)
 class Progress:
     """Where the iteration is: pairs moved, the gap, the objective, variables that are not zero, seconds."""
@@ -88,12 +110,14 @@ class Optimum:
     Attributes
     ----------
     beta, gradient : β and Kβ + q, shape (N,): of float64 kernel values wherever they decide the gap, of float32 ones
-        elsewhere if those were iterated on.
-    gap : how far optimality fails, from float64 kernel values.
-    objective : ½ βᵀKβ + qᵀβ.
+        elsewhere if those were iterated on. NaN where the time limit came before it was computed.
+    gap : how far optimality fails, from float64 kernel values (at the time limit, from those that were iterated on);
+        infinite where the gradient is not known.
+    objective : ½ βᵀKβ + qᵀβ; NaN where it is not known.
     iterations : pairs that were moved.
     status : how it ended, in words.
     converged : whether the gap is within the tolerance.
+    end : why it ended.
     """
 
     beta: Matrix
@@ -103,6 +127,7 @@ class Optimum:
     iterations: int
     status: str
     converged: bool
+    end: End = End.CONVERGED
 
 
 class Interrupted(KeyboardInterrupt):
@@ -130,7 +155,7 @@ def solve(
     problem : what to minimise.
     tol : the gap at which it is reached, measured on float64 values.
     max_iter : pairs at the most; by default ten million, or a hundred for each variable where that is more.
-    max_time : seconds at the most, or None.
+    max_time : seconds at the most, or None; a first working set is solved whatever the time.
     progress : called now and then with a `Progress`; False stops there.
     budget : bytes that kernel values may take, or a text such as "2 GB"; by default as in `gram.of`.
     kept : an empty dict, to be passed again with further problems on the same Gram (another C, another linear term, a
@@ -151,7 +176,7 @@ def solve(
         try:
             return run.solve()
         except KeyboardInterrupt:
-            run.status = "interrupted"
+            run.status, run.end = "interrupted", End.INTERRUPTED
             raise Interrupted(run.optimum(run.gradient())) from None
 
 
@@ -250,7 +275,8 @@ def _values(gram: Gram, dtype: Any, limit: int) -> _Values:
     """Values of this Gram in the way that is cheapest within `limit` bytes."""
     K = gram._K if isinstance(gram, DenseGram) else None
     n = gram.shape[0]
-    kept = n <= STORED and n * n * np.dtype(dtype).itemsize <= limit
+    # A Gram that does not keep its values has no room, or its owner no time, for them.
+    kept = isinstance(gram, DenseGram) and n <= STORED and n * n * np.dtype(dtype).itemsize <= limit
     if K is not None and K.itemsize >= np.dtype(dtype).itemsize:
         if kept:
             return _Stored.filled(n, dtype, _Stored(K).fill)
@@ -264,6 +290,17 @@ def _values(gram: Gram, dtype: Any, limit: int) -> _Values:
     if kept:
         return _Stored.filled(n, dtype, lambda K: gram.kernel.fill(pair, K))
     return _Tiled(gram.kernel, gram.x, dtype)
+
+
+def _quick(gram: Gram, dtype: Any) -> bool:
+    """Whether values of this Gram cost about as much as reading them: nobody needs to look at the clock meanwhile."""
+    if isinstance(gram, DenseGram) and gram._K is not None:
+        return True
+    if all(isinstance(leaf, Precomputed) for leaf in gram.kernel.leaves):
+        return True
+    if not isinstance(gram.kernel, Gaussian):
+        return False
+    return gram.kernel._packed(gram.kernel.pair(gram.x, dtype=dtype), REACH) is not None
 
 
 class _Run:
@@ -294,6 +331,13 @@ class _Run:
         self.own: dict[Any, Any] = {}
         self.iterations = 0
         self.status = ""
+        self.end = End.STALLED
+        start, unmoved = self.problem.linear, not self.beta.any()
+        # Variables whose gradient at the iterate is known, it, and the objective.
+        self.known: tuple[Index, Matrix, float] = (
+            (np.arange(problem.size), start, 0.0) if unmoved else (np.zeros(0, dtype=np.int64), np.zeros(0), np.nan)
+        )
+        self.hurried = False
         self.largest = self._largest()
         self.endless = bool(np.isinf(problem.lower).any() or np.isinf(problem.upper).any())
 
@@ -322,7 +366,13 @@ class _Run:
         """Kernel values in this dtype, prepared once for the Gram."""
         key = "values", np.dtype(dtype).itemsize, limit > 0
         if key not in self.kept:
-            self.kept[key] = _values(self.problem.gram, dtype, limit)
+            whole = self.problem.gram
+            try:  # half of the time: the other half is for what is done with them
+                with tiling.within(lambda: self.watched and time.perf_counter() > (self.began + self.deadline) / 2):
+                    self.kept[key] = _values(whole, dtype, limit)
+            except tiling.OutOfTime:
+                self.kept[key], self.kept["hurried"] = _Tiled(whole.kernel, whole.x, dtype), True
+        self.hurried = "hurried" in self.kept or (self.watched and not isinstance(self.problem.gram, DenseGram))
         found: _Values = self.kept[key]
         return found if self.chosen is None else found.part(self.chosen)
 
@@ -341,6 +391,8 @@ class _Run:
         """Kβ + q of some variables, in float64."""
         p = self.problem
         moved = np.flatnonzero(self.beta)
+        if not len(moved):
+            return np.asarray(p.linear[some], dtype=np.float64)
         rows, columns = p.points_of(some), p.points_of(moved)
         if self.chosen is not None:
             rows, columns = self.chosen[rows], self.chosen[columns]
@@ -383,12 +435,92 @@ class _Run:
 
     # -- the iteration ------------------------------------------------------------------------------------------------
 
+    def late(self) -> bool:
+        return time.perf_counter() > self.deadline
+
     def solve(self) -> Optimum:
+        self.watched = np.isfinite(self.deadline) and not _quick(self.problem.gram, np.float32)
+        if not self.watched:
+            return self.search()
+        try:
+            with tiling.within(self.late):
+                return self.search()
+        except tiling.OutOfTime:
+            self.status, self.end = LATE, End.TIME
+            if not self.iterations:
+                self.first()
+            index, gradient, objective = self.known
+            g = np.full(self.problem.size, np.nan)
+            g[index] = gradient
+            return self.optimum(g, objective)
+
+    def first(self) -> None:
+        """A working set alone, solved whatever the clock says: without it there would be no function at all."""
+        W = self.spread(FIRST)
+        self.alone(W, self.exactly(W), np.float64)
+
+    def grow(self, dtype: Any, limit: int) -> None:
+        """Twice as many variables alone, and again, as long as there is time: a part of the data is a problem that
+        makes sense, a few steps on all of them need not."""
+        size, W = FIRST, self.spread(FIRST)
+        while len(W) < self.problem.size and len(W) ** 2 * np.dtype(dtype).itemsize <= limit:
+            self.alone(W, None, dtype)
+            if self.status:
+                return
+            size *= 2
+            W = self.spread(size)
+
+    def spread(self, size: int) -> Index:
+        """The variables of so many points, among them those of all smaller sizes.
+
+        They are spread evenly over the order of the linear term: over both classes, over the range of a target.
+        """
+        p = self.problem
+        n = p.size if p.rows is None else len(np.unique(p.rows))
+        if size >= n:
+            return np.arange(p.size)
+        order = np.argsort(p.linear[:n], kind="stable")
+        bits = int(n - 1).bit_length()
+        halves = np.zeros(n, dtype=np.int64)  # positions by their reversed bits: first the middle, then the quarters, …
+        for bit in range(bits):
+            halves |= ((np.arange(n) >> bit) & 1) << (bits - 1 - bit)
+        points = order[np.argsort(halves, kind="stable")[:size]]
+        return np.sort(points) if p.rows is None else np.flatnonzero(np.isin(p.rows, points))
+
+    def alone(self, W: Index, g: Matrix | None, dtype: Any) -> None:
+        """Pairs of these variables, which have the gradient g, or none of the others has moved."""
+        p = self.problem
+        rows = p.points_of(W)
+        x = p.gram.x.take(rows if self.chosen is None else self.chosen[rows])
+        K = _loops.smo.matrix(len(W), dtype)
+        _Tiled(p.gram.kernel, x, dtype).fill(K[:, : len(W)])
+        _loops.smo.close(K)
+        beta = self.beta[W]
+        complete = np.count_nonzero(beta) == np.count_nonzero(self.beta)
+        g = p.linear[W] + K[:, : len(W)] @ beta.astype(dtype) if g is None else g
+        group = None if p.group is None else p.group[W]
+        state = _loops.smo.State(K, g, beta, p.lower[W], p.upper[W], group)
+        while True:
+            done, gap = state.run(0.5 * self.tol, int(min(CHUNK, self.max_iter - self.iterations)))
+            self.iterations += done
+            f = state.f.astype(np.float64)
+            self.beta[W] = state.beta
+            objective = 0.5 * float(state.beta @ (f + p.linear[W])) if complete else np.nan
+            self.known = W, f, objective
+            if gap < self.tol or not done or gap < self.rounding(dtype):
+                return
+            if self.status or self.over(gap, objective):
+                return
+
+    def search(self) -> Optimum:
         p = self.problem
         limit = memory.budget(self.budget) if self.budget is not None or p.size > SMALL else 16 * SMALL**2
         single = p.size > DOUBLE and self.tol >= SINGLE and MODERATE[0] < self.largest < MODERATE[1]
         values = self.values(np.float32 if single else np.float64, limit // 2)
+        if self.hurried and not self.beta.any():
+            self.grow(np.float32 if single else np.float64, limit)
         g = self.gradient(values)
+        self.known = np.arange(p.size), g, p.objective(self.beta, g)
         # In float32 a gradient so large has no digits left.
         if single and float(np.finfo(np.float32).eps) * float(np.abs(g).max(initial=0.0)) >= self.tol:
             single, values = False, self.values(np.float64, limit // 2)
@@ -401,7 +533,7 @@ class _Run:
             size = np.dtype(dtype).itemsize
             aim = self.tol * 0.5**turn if turn < 3 else 0.1 * self.tol
             laid_out = isinstance(values, _Stored) and values.padded is not None and p.rows is None
-            if laid_out or (p.size <= WHOLE and p.size**2 * size <= limit):
+            if laid_out or (p.size <= WHOLE and p.size**2 * size <= limit and not self.hurried):
                 self.whole(g, values, dtype, aim)
             else:
                 wide = int(np.sqrt(0.25 * limit / size))
@@ -419,35 +551,41 @@ class _Run:
             self.progress(self.report(found.gap, g))
         return found
 
-    def optimum(self, g: Matrix) -> Optimum:
-        """The iterate as it is, with its float64 gradient."""
-        gap = max(0.0, float(self.problem.bounds_met(self.beta, g)[0]))
+    def optimum(self, g: Matrix, objective: float | None = None) -> Optimum:
+        """The iterate as it is, with its float64 gradient, as far as that is known."""
+        gap = np.inf if np.isnan(g).any() else max(0.0, float(self.problem.bounds_met(self.beta, g)[0]))
         converged = gap <= self.tol
         status = "converged" if converged else self.status or "stalled at rounding"
-        objective = self.problem.objective(self.beta, g)
-        return Optimum(self.beta, g, gap, objective, self.iterations, status, converged)
+        objective = self.problem.objective(self.beta, g) if objective is None else objective
+        end = End.CONVERGED if converged else self.end
+        return Optimum(self.beta, g, gap, objective, self.iterations, status, converged, end)
 
-    def report(self, gap: float, at: Matrix | _Part) -> Progress:
-        """How far it is, from the gradient of all variables or of a part."""
+    def report(self, gap: float, at: Matrix | _Part | float) -> Progress:
+        """How far it is, from the gradient of all variables or of a part, or from the objective."""
         if isinstance(at, _Part):
             objective = at.objective()
+        elif isinstance(at, float):
+            objective = at
         else:
             objective = self.problem.objective(self.beta, at)
         seconds = time.perf_counter() - self.began
         return Progress(self.iterations, gap, objective, int(np.count_nonzero(self.beta)), seconds)
 
-    def over(self, gap: float, at: Matrix | _Part) -> bool:
+    def over(self, gap: float, at: Matrix | _Part | float) -> bool:
         """Whether to stop before the tolerance is reached."""
         if self.stopped():
-            self.status = "interrupted"
+            self.status, self.end = "interrupted", End.INTERRUPTED
         elif self.endless and np.abs(self.beta).max() > UNBOUNDED / self.largest:
-            self.status = "unbounded: no function meets the constraints"
+            self.status, self.end = "unbounded: no function meets the constraints", End.UNBOUNDED
         elif self.iterations >= self.max_iter:
             self.status = f"stopped after {self.iterations} iteration{'s' * (self.iterations != 1)}"
-        elif time.perf_counter() > self.deadline:
-            self.status = "stopped at the time limit"
+            self.end = End.ITERATIONS
+        elif self.late():
+            if self.watched and not self.iterations:
+                raise tiling.OutOfTime
+            self.status, self.end = LATE, End.TIME
         elif self.progress is not None and not self.progress(self.report(gap, at)):
-            self.status = "stopped by the caller"
+            self.status, self.end = CALLER, End.CALLER
         return bool(self.status)
 
     def rounding(self, dtype: Any) -> float:
@@ -481,6 +619,7 @@ class _Run:
             if gap < aim:
                 break
             f = state.f.astype(np.float64)
+            self.known = np.arange(p.size), f, p.objective(self.beta, f)
             if self.over(gap, f) or gap < self.rounding(dtype):
                 break
             objective = p.objective(self.beta, f)
@@ -530,9 +669,12 @@ class _Run:
             moved = np.flatnonzero(delta)
             if not len(moved):
                 return
+            value = objective + 0.5 * float(delta @ (state.f + part.g[W]))
             part.beta[W] = state.beta
             self.beta[part.index[W]] = state.beta
+            self.known = part.index[W], state.f.astype(np.float64), value
             part.add(W[moved], delta[moved])
+            self.known = part.index, part.g, value
             if 4 * len(moved) > size:
                 size = min(most, 2 * size)
             still = np.ones(len(W), dtype=bool)

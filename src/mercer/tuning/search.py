@@ -69,6 +69,7 @@ class Tuned:
     notes : what was noticed about the optimum, in words: parameters that do not matter, or that stopped at a bound.
     at_bounds : names of the parameters that stopped at a bound.
     grid : the whole table, where a grid was compared.
+    baseline : the criterion of always predicting the mean; NaN for the evidence, and where it was not asked for.
     """
 
     kernel: Kernel
@@ -81,6 +82,14 @@ class Tuned:
     notes: tuple[str, ...] = ()
     at_bounds: tuple[str, ...] = ()
     grid: Any = None
+    baseline: float = float("nan")
+
+    @property
+    def beats_baseline(self) -> bool:
+        """Whether it is better than always predicting the mean; True where that is not known."""
+        if np.isnan(self.baseline):
+            return True
+        return self.value < self.baseline if self.by == "loo" else self.value > self.baseline
 
     def __str__(self) -> str:
         what = {"loo": "mean leave-one-out squared error", "evidence": "log evidence"}.get(self.by, self.by)
