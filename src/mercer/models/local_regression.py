@@ -221,6 +221,10 @@ class LocalRegression(LocalSmoother):
                 advice="Lower `degree`, or use KernelRidge.",
             )
 
+    def _require_sound(self) -> None:
+        if self._degree or self._near is not None:
+            self._require_vectors()
+
     @staticmethod
     def _no_vectors(got: str) -> InvalidInput:
         return InvalidInput(
