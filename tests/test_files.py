@@ -583,7 +583,7 @@ def test_objects_of_ones_own_are_refused(tmp_path):
 def through(value):
     encode = Encoder()
     node = json.loads(json.dumps(encode(value, "value"), allow_nan=False))
-    return Decoder(encode.tensors)(node)
+    return Decoder(encode.tensors, len(json.dumps(node)))(node)
 
 
 @pytest.mark.parametrize(
@@ -812,7 +812,7 @@ def test_lists_of_lists_do_not_explode():
     texts = [[1] * 10] + [[{"json": f"j{i}"}] * 10 for i in range(20)]
     tensors = {f"j{i}": np.frombuffer(json.dumps(text).encode(), np.uint8) for i, text in enumerate(texts)}
     with pytest.raises(InvalidInput, match="a list that is not there"):
-        Decoder(tensors)({"json": "j20"})
+        Decoder(tensors, 0)({"json": "j20"})
 
 
 @pytest.mark.parametrize("offsets", [[], [0], [0, 8, 16], [8, 0], None])

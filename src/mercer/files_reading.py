@@ -31,15 +31,20 @@ SPACIOUS = 40
 class Decoder:
     """JSON and tensors → values.
 
+    Parameters
+    ----------
+    tensors : the arrays of a file by name.
+    size : bytes of its text. No range and no repeated number stands for more values than the file has bytes.
+
     Attributes
     ----------
     data : the data sets (points, frames) among them.
     """
 
-    def __init__(self, tensors: dict[str, Array]) -> None:
+    def __init__(self, tensors: dict[str, Array], size: int) -> None:
         self.tensors = tensors
         self._arrays: dict[tuple[Any, ...], Array] = {}
-        self._size = sum(A.nbytes for A in tensors.values())
+        self._size = size + sum(A.nbytes for A in tensors.values())
         self._made: list[Any] = []
         self.data: list[Any] = []
         self._read: set[str] = set()
@@ -88,7 +93,13 @@ class Decoder:
         return float(node["float"])
 
     def _range(self, node: Any) -> range:
-        return range(*(int(v) for v in node["range"]))
+        ends = node["range"]
+        if not isinstance(ends, list) or len(ends) != 3 or not all(type(v) is int and abs(v) < 2**62 for v in ends):
+            raise damaged("a range of no known kind")
+        found = range(*ends)
+        if len(found) > self._size:
+            raise damaged("a range that is longer than its file")
+        return found
 
     def _dtype(self, node: Any) -> np.dtype[Any]:
         found = dtype_from(node["dtype"])
@@ -132,7 +143,7 @@ class Decoder:
 
     def _repeated(self, node: Any) -> Array:
         value, shape = self(node["repeated"]), _shape(node["shape"])
-        if not isinstance(value, np.generic) or math.prod(shape) > self._size:  # no column is longer than its file
+        if not isinstance(value, np.generic) or math.prod(shape) > self._size:
             raise damaged("a number that is repeated too often")
         return np.broadcast_to(value, shape)
 

@@ -144,7 +144,7 @@ class Encoder:
             self._arrays[id(A)] = self.tensor(_as_tensor(flat), where)
             self._alive.append(A)
         found: dict[str, Any] = {"tensor": self._arrays[id(A)]}
-        if A.dtype not in CODES:  # text and dates, which the format has no names for
+        if np.dtype(code) not in CODES:  # text and dates, which the format has no names for
             found |= {"dtype": code, "shape": list(A.shape)}
         if order == "F":
             found["order"] = order
