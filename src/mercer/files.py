@@ -166,14 +166,15 @@ def _prove(path: str, metadata: dict[str, str], tensors: dict[str, Any]) -> None
     Where that would need more memory than there is now, the file is taken as it is: it was written by these rules.
     """
     try:
-        found, arrays = read(path, mapped=os.name != "nt")  # which does not rename a file that is mapped
-        decode, again = _decoder(found, arrays), Encoder()
-        loaded = decode.model(_state(found))
-        parts = again.model(loaded)
-        same = {name: to_json(parts[name]) for name in STATE} == {name: metadata[name] for name in STATE}
-        if not same or not _same_tensors(again.tensors, tensors):
-            raise damaged("another model than the one that was saved")
-        _answer(loaded, decode)
+        with _refusing():
+            found, arrays = read(path, mapped=os.name != "nt")  # which does not rename a file that is mapped
+            decode, again = _decoder(found, arrays), Encoder()
+            loaded = decode.model(_state(found))
+            parts = again.model(loaded)
+            same = {name: to_json(parts[name]) for name in STATE} == {name: metadata[name] for name in STATE}
+            if not same or not _same_tensors(again.tensors, tensors):
+                raise damaged("another model than the one that was saved")
+            _ask(loaded, decode.data)
     except BeyondMemory:
         return
     except InvalidInput as error:
@@ -307,7 +308,7 @@ def _made(metadata: dict[str, str], tensors: dict[str, Any]) -> Any:
     decode = _decoder(metadata, tensors)
     with _refusing():
         model = decode.model(_state(metadata))
-    _answer(model, decode)
+        _ask(model, decode.data)
     return model
 
 
@@ -317,12 +318,6 @@ def _state(metadata: dict[str, str]) -> dict[str, Any]:
 
 def _decoder(metadata: dict[str, str], tensors: dict[str, Any]) -> Decoder:
     return Decoder(tensors, sum(len(metadata[name]) for name in STATE))
-
-
-def _answer(model: Any, decode: Decoder) -> None:
-    """Have a loaded model answer for a few rows."""
-    with _refusing():
-        _ask(model, decode.data)
 
 
 @contextmanager
