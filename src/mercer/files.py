@@ -50,8 +50,8 @@ class Saved:
 
         Parameters
         ----------
-        path : of the file, such as "price.mercer". It appears complete, and a file of that name is replaced then; if
-            anything goes wrong it stays as it was.
+        path : of the file, such as "price.mercer". The file is written beside it, loaded back and compared, and only
+            then gets its name; if anything goes wrong a file of that name stays as it was.
 
         >>> import os, tempfile, mercer as mc
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -279,9 +279,10 @@ def _summary(model: Any) -> dict[str, str]:
 def load(path: Any) -> Any:
     """The model in a file that `model.save` wrote: it predicts bit for bit what the saved one did.
 
-    Nothing in the file is run, and nothing is allocated before its sizes were compared with the file's own and with the
-    memory budget. A file that is no model, cut off, altered, too large or of a newer schema is refused with
-    `InvalidInput`. What only the training rows could answer (such as leave-one-out) is not there: fit again for it.
+    Nothing in the file is run, nothing is allocated before its sizes were compared with the file's own and with the
+    memory budget, and no number is used as a position or a length before it was compared with its arrays. A file that
+    is no model, cut off, altered, too large or of a newer schema is refused with `InvalidInput`. What only the training
+    rows could answer (such as leave-one-out) is not there: fit again for it.
 
     >>> import os, tempfile, numpy as np, mercer as mc
     >>> X = np.linspace(0, 6, 40)[:, None]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import math
 import os
 import re
 import secrets
@@ -17,7 +18,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from glob import escape, glob
-from math import prod
 from typing import IO, Any
 
 import numpy as np
@@ -213,9 +213,10 @@ def _read(file: IO[bytes], size: int, mapped: bool) -> tuple[dict[str, str], dic
     sha = hashlib.sha256(prefix)
     sha.update(_with_digest(text, metadata["digest"], _ZEROS))
     for name, dtype, shape, end in tensors:
+        nbytes = math.prod(shape) * dtype.itemsize
         A: Array
-        if mapped and prod(shape):
-            A = np.memmap(file, dtype, "c", 8 + length + end - prod(shape) * dtype.itemsize, shape).view(np.ndarray)
+        if mapped and nbytes:
+            A = np.memmap(file, dtype, "c", 8 + length + end - nbytes, shape).view(np.ndarray)
             sha.update(_bytes_of(A))
             arrays[name] = A
             continue
@@ -261,7 +262,7 @@ def _header(text: bytes) -> tuple[dict[str, str], list[tuple[str, np.dtype[Any],
         if not isinstance(code, str) or code not in DTYPES or not _whole(shape) or not _whole(offsets, 2):
             raise _altered(f"a tensor {name[:60]!r} of no known kind")
         dtype, (start, end) = np.dtype(DTYPES[code]), offsets
-        if len(shape) > 32 or start != at or end - at != prod(shape) * dtype.itemsize:
+        if len(shape) > 32 or start != at or end - at != math.prod(shape) * dtype.itemsize:
             raise _altered(f"a tensor {name[:60]!r} whose place and shape do not fit")
         found.append((name, dtype, tuple(shape), end))
         at = end

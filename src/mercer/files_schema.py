@@ -688,7 +688,7 @@ class _Parser:
 
     def several(self, one: Any, begin: str, end: str, between: str) -> list[Any]:
         self.take(begin)
-        found = []
+        found: list[Any] = []
         while self.next != end:
             if found:
                 self.take(between)
