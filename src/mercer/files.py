@@ -9,8 +9,10 @@ support vectors or centres, not the training rows.
 from __future__ import annotations
 
 import inspect
+import os
 import warnings
-from contextlib import nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from mercer.files_names import damaged, library
 from mercer.files_reading import Decoder, read_json
 from mercer.files_writing import Encoder
 from mercer.kernels.points import is_frame, length, take
-from mercer.memory import budget, within
+from mercer.memory import BeyondMemory, budget, within
 
 
 class NotInFile(InvalidInput, AttributeError):
@@ -48,8 +50,8 @@ class Saved:
 
         Parameters
         ----------
-        path : of the file, such as "price.mercer". It appears complete, and a file of that name is replaced then; if
-            anything goes wrong it stays as it was.
+        path : of the file, such as "price.mercer". The file is written beside it, loaded back and compared, and only
+            then gets its name; if anything goes wrong a file of that name stays as it was.
 
         >>> import os, tempfile, mercer as mc
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -65,6 +67,13 @@ class Saved:
                 advice="Call fit first.",
             )
         save(self, path)
+
+    def _require_sound(self) -> None:
+        """Raise unless a fitted model that was loaded is what `fit` could have made, beyond kinds and dimensions."""
+
+    def _example_rows(self, count: int) -> Any:
+        """Rows that the fitted model can be asked about, where they are not of the kind that it keeps; else None."""
+        return None
 
     def _training_only(self) -> tuple[str, ...]:
         """Names of what files leave out: a loaded model says so when it is asked for one."""
@@ -93,7 +102,6 @@ class Saved:
         if hasattr(cls, "get_params"):
             known = {p.name: p.default for p in inspect.signature(cls).parameters.values()}
         odd = set(parameters) - set(known)
-        odd |= {name for name in fitted if name.startswith("__") or callable(getattr(cls, name, None))}
         if odd:
             raise damaged(f"{min(odd)[:60]!r}, which a {cls.__name__} does not have")
         state = known | parameters | fitted
@@ -104,6 +112,8 @@ class Saved:
         gone = {*left_out, *model._training_only()} - set(state)
         if gone:
             model.__dict__["_not_in_file"] = tuple(sorted(gone))
+        if fitted:
+            model._require_sound()
         return model
 
     if not TYPE_CHECKING:  # else every name would be an attribute
@@ -147,7 +157,43 @@ def save(model: Any, path: Any) -> None:
     parts = encode.model(model)
     metadata = {"version": library.__version__, "class": parts["class"], **_summary(model)}
     metadata |= {name: to_json(parts[name]) for name in STATE}
-    write(named(path), metadata, encode.tensors)
+    write(named(path), metadata, encode.tensors, lambda written: _prove(written, metadata, encode.tensors))
+
+
+def _prove(path: str, metadata: dict[str, str], tensors: dict[str, Any]) -> None:
+    """Load a file that was just written, and write what was loaded again: it must be the same to the last bit.
+
+    Where that would need more memory than there is now, the file is taken as it is: it was written by these rules.
+    """
+    try:
+        with _refusing():
+            found, arrays = read(path, mapped=os.name != "nt")  # which does not rename a file that is mapped
+            decode, again = _decoder(found, arrays), Encoder()
+            loaded = decode.model(_state(found))
+            parts = again.model(loaded)
+            same = {name: to_json(parts[name]) for name in STATE} == {name: metadata[name] for name in STATE}
+            if not same or not _same_tensors(again.tensors, tensors):
+                raise damaged("another model than the one that was saved")
+            _ask(loaded, decode.data)
+    except BeyondMemory:
+        return
+    except InvalidInput as error:
+        raise InvalidInput(
+            "A model that is saved must be the same when it is loaded",
+            got=f"a {metadata['class']} that is not: {error.got}",
+            advice="Nothing was changed. Report this as a defect, and keep the model by pickle until it is mended.",
+        ) from None
+
+
+def _same_tensors(some: dict[str, Any], others: dict[str, Any]) -> bool:
+    return some.keys() == others.keys() and all(_same_bytes(A, others[name]) for name, A in some.items())
+
+
+def _same_bytes(A: Any, B: Any) -> bool:
+    if A.dtype != B.dtype or A.shape != B.shape:
+        return False
+    a, b = (part.reshape(-1).view(np.uint8) for part in (A, B))
+    return all(np.array_equal(a[i : i + _BLOCK], b[i : i + _BLOCK]) for i in range(0, len(a), _BLOCK))
 
 
 # What a model is asked about a few rows when it was loaded: parts of a file that do not fit together show themselves
@@ -162,6 +208,7 @@ _ASKED: dict[str, dict[str, Any]] = {
     "predict_interval": {"coverage": 0.5},
 }
 _ROWS = 7  # seldom a number of columns, of targets or of classes, which a broadcast could take them for
+_BLOCK = 1 << 22  # bytes that are compared at once
 _FEW = 500  # rows of a model at most for which its uncertainty is asked for, whose cost may grow with the cube
 
 
@@ -170,12 +217,12 @@ def _ask(model: Any, data: list[Any]) -> None:
 
     It may refuse a question in words, but not the first of them where rows of the right kind are known.
     """
-    rows: Any
     strict = True
-    if data and length(data[0]):
+    rows = model._example_rows(_ROWS)
+    if rows is not None:
+        pass
+    elif data and length(data[0]):
         rows = take(data[0], np.arange(_ROWS) % length(data[0]))
-    elif data:  # a density of a table keeps no rows, but can make some
-        rows = model.sample(_ROWS, random_state=0)
     elif (width := vars(model).get("n_features_in_")) is not None:
         within(8 * _ROWS * width, budget(), "Rows of numbers", "Raise MERCER_MEMORY if you trust the file.")
         rows = np.zeros((_ROWS, width))
@@ -232,9 +279,10 @@ def _summary(model: Any) -> dict[str, str]:
 def load(path: Any) -> Any:
     """The model in a file that `model.save` wrote: it predicts bit for bit what the saved one did.
 
-    Nothing in the file is run, and nothing is allocated before its sizes were compared with the file's own and with the
-    memory budget. A file that is no model, cut off, altered, too large or of a newer schema is refused with
-    `InvalidInput`. What only the training rows could answer (such as leave-one-out) is not there: fit again for it.
+    Nothing in the file is run, nothing is allocated before its sizes were compared with the file's own and with the
+    memory budget, and no number is used as a position or a length before it was compared with its arrays. A file that
+    is no model, cut off, altered, too large or of a newer schema is refused with `InvalidInput`. What only the training
+    rows could answer (such as leave-one-out) is not there: fit again for it.
 
     >>> import os, tempfile, numpy as np, mercer as mc
     >>> X = np.linspace(0, 6, 40)[:, None]
@@ -258,13 +306,27 @@ def load(path: Any) -> Any:
 
 def _made(metadata: dict[str, str], tensors: dict[str, Any]) -> Any:
     """The model of a file, after it has answered for a few rows."""
-    try:
-        state = {name: read_json(metadata[name].encode()) for name in STATE}
-        decode = Decoder(tensors)
-        model = decode.model({"class": metadata["class"], **state})
+    decode = _decoder(metadata, tensors)
+    with _refusing():
+        model = decode.model(_state(metadata))
         _ask(model, decode.data)
+    return model
+
+
+def _state(metadata: dict[str, str]) -> dict[str, Any]:
+    return {"class": metadata["class"], **{name: read_json(metadata[name].encode()) for name in STATE}}
+
+
+def _decoder(metadata: dict[str, str], tensors: dict[str, Any]) -> Decoder:
+    return Decoder(tensors, sum(len(metadata[name]) for name in STATE))
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Any error is one of the file: whatever values that do not fit together lead to."""
+    try:
+        yield
     except InvalidInput:
         raise
-    except Exception as error:  # any: whatever values that do not fit together led to
+    except Exception as error:
         raise damaged(f"{type(error).__name__}: {str(error)[:200].rstrip('.')}") from None
-    return model

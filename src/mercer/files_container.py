@@ -8,14 +8,16 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import math
 import os
 import re
 import secrets
 import stat
+import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from glob import escape, glob
-from math import prod
 from typing import IO, Any
 
 import numpy as np
@@ -52,8 +54,11 @@ def named(path: Any) -> str:
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def write(path: str, metadata: dict[str, str], tensors: dict[str, Array]) -> None:
-    """A file with this metadata and these tensors."""
+def write(path: str, metadata: dict[str, str], tensors: dict[str, Array], prove: Callable[[str], None]) -> None:
+    """A file with this metadata and these tensors.
+
+    `prove` is called with the path of the complete file before it replaces another, and raises if it cannot be read.
+    """
     metadata = {"format": FORMAT, "schema": str(SCHEMA), **metadata, "digest": _ZEROS}
     # Wide numbers first: then all of them lie at multiples of their size.
     tensors = dict(sorted(tensors.items(), key=lambda item: -item[1].dtype.itemsize))
@@ -72,7 +77,7 @@ def write(path: str, metadata: dict[str, str], tensors: dict[str, Array]) -> Non
         )
     chunks = [len(text).to_bytes(8, "little"), text, *(_bytes_of(A) for A in tensors.values())]
     chunks[1] = _with_digest(text, _ZEROS, _digest(chunks))
-    _write(path, chunks)
+    _write(path, chunks, prove)
 
 
 def to_json(value: Any) -> str:
@@ -97,7 +102,7 @@ def _with_digest(text: bytes, old: str, new: str) -> bytes:
     return text.replace((_DIGEST % old).encode(), (_DIGEST % new).encode())
 
 
-def _write(path: str, chunks: list[Any]) -> None:
+def _write(path: str, chunks: list[Any], prove: Callable[[str], None]) -> None:
     """All bytes under this name, or the file that was there before and no other."""
     try:
         try:
@@ -109,10 +114,14 @@ def _write(path: str, chunks: list[Any]) -> None:
         if mode is not None and not os.access(path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         if mode is None or stat.S_ISREG(mode):
-            _replace(os.path.realpath(path), None if mode is None else stat.S_IMODE(mode), chunks)
+            _replace(os.path.realpath(path), None if mode is None else stat.S_IMODE(mode), chunks, prove)
         else:  # a pipe or a device cannot be replaced
+            with tempfile.TemporaryDirectory() as folder:
+                _replace(os.path.join(folder, "model"), None, chunks, prove)
             with open(path, "wb") as file:
                 _pour(file, chunks)
+    except InvalidInput:
+        raise
     except (OSError, ValueError) as error:
         raise InvalidInput(
             "A model file must be written to a folder with room that you may write to",
@@ -121,8 +130,8 @@ def _write(path: str, chunks: list[Any]) -> None:
         ) from None
 
 
-def _replace(target: str, mode: int | None, chunks: list[Any]) -> None:
-    """Write a file beside the target, with the target's permissions, and give it the name when it is complete."""
+def _replace(target: str, mode: int | None, chunks: list[Any], prove: Callable[[str], None]) -> None:
+    """Write a file beside the target, with the target's permissions, and give it the name when it proved complete."""
     folder, name = os.path.split(target)
     stem = os.path.join(folder, f".{name[:40]}.")
     _sweep(stem)
@@ -135,6 +144,7 @@ def _replace(target: str, mode: int | None, chunks: list[Any]) -> None:
             _pour(file, chunks)
             file.flush()
             os.fsync(file.fileno())
+        prove(beside)
         os.replace(beside, target)
     except BaseException:
         with suppress(OSError):
@@ -164,11 +174,14 @@ def _pour(file: IO[bytes], chunks: list[Any]) -> None:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def read(path: str) -> tuple[dict[str, str], dict[str, Array]]:
-    """The metadata and the tensors, after every check that does not need their meaning."""
+def read(path: str, *, mapped: bool = False) -> tuple[dict[str, str], dict[str, Array]]:
+    """The metadata and the tensors, after every check that does not need their meaning.
+
+    Mapped tensors stay in the file and take no memory; what is written to them does not reach it.
+    """
     try:
         with open(path, "rb") as file:
-            return _read(file, os.fstat(file.fileno()).st_size)
+            return _read(file, os.fstat(file.fileno()).st_size, mapped)
     except InvalidInput:
         raise
     except (OSError, ValueError) as error:
@@ -179,7 +192,7 @@ def read(path: str) -> tuple[dict[str, str], dict[str, Array]]:
         ) from None
 
 
-def _read(file: IO[bytes], size: int) -> tuple[dict[str, str], dict[str, Array]]:
+def _read(file: IO[bytes], size: int, mapped: bool) -> tuple[dict[str, str], dict[str, Array]]:
     prefix = file.read(8)
     length = int.from_bytes(prefix, "little")
     if len(prefix) < 8 or not 2 <= length <= LONGEST or file.read(1) != b"{":
@@ -194,11 +207,19 @@ def _read(file: IO[bytes], size: int) -> tuple[dict[str, str], dict[str, Array]]
         raise _cut_off(f"{size} bytes instead of {8 + length + total}")
     if 8 + length + total < size:
         raise _altered(f"{size} bytes instead of {8 + length + total}")
-    within(2 * total + SPACIOUS * length, budget(), "A model", "Raise MERCER_MEMORY, or load it where there is more.")
+    needed = SPACIOUS * length + (0 if mapped else 2 * total)
+    within(needed, budget(), "A model", "Raise MERCER_MEMORY, or load it where there is more.")
     arrays = {}
     sha = hashlib.sha256(prefix)
     sha.update(_with_digest(text, metadata["digest"], _ZEROS))
-    for name, dtype, shape, _ in tensors:
+    for name, dtype, shape, end in tensors:
+        nbytes = math.prod(shape) * dtype.itemsize
+        A: Array
+        if mapped and nbytes:
+            A = np.memmap(file, dtype, "c", 8 + length + end - nbytes, shape).view(np.ndarray)
+            sha.update(_bytes_of(A))
+            arrays[name] = A
+            continue
         A = np.empty(shape, dtype)
         if A.size:
             raw = _bytes_of(A)
@@ -241,7 +262,7 @@ def _header(text: bytes) -> tuple[dict[str, str], list[tuple[str, np.dtype[Any],
         if not isinstance(code, str) or code not in DTYPES or not _whole(shape) or not _whole(offsets, 2):
             raise _altered(f"a tensor {name[:60]!r} of no known kind")
         dtype, (start, end) = np.dtype(DTYPES[code]), offsets
-        if len(shape) > 32 or start != at or end - at != prod(shape) * dtype.itemsize:
+        if len(shape) > 32 or start != at or end - at != math.prod(shape) * dtype.itemsize:
             raise _altered(f"a tensor {name[:60]!r} whose place and shape do not fit")
         found.append((name, dtype, tuple(shape), end))
         at = end

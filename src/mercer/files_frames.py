@@ -39,8 +39,11 @@ def frame_parts(X: Any, where: str) -> tuple[str, list[Part]]:
 
 def frame_from(kind: Any, parts: list[Part]) -> Any:
     """The frame that has these columns."""
-    lengths = {len(part["codes"] if "codes" in part else part["values"]) for part in parts}
-    if kind not in ("pandas", "polars", "table") or len(lengths) > 1 or len({p["name"] for p in parts}) < len(parts):
+    columns = [part["codes"] if "codes" in part else part["values"] for part in parts]
+    plain = all(type(column) in (list, np.ndarray) for column in columns)
+    if kind not in ("pandas", "polars", "table") or not plain or len({p["name"] for p in parts}) < len(parts):
+        raise ValueError("a table whose columns do not fit")
+    if len({len(column) for column in columns}) > 1:
         raise ValueError("a table whose columns do not fit")
     if kind != "table":
         try:

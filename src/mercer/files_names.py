@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer.errors import InvalidInput
+from mercer.files_schema import small
 
 library: Any = import_module("mercer")
 
@@ -19,52 +20,8 @@ DTYPES = {
 """Kinds of tensors, by their names in the format."""
 CODES = {np.dtype(code): name for name, code in DTYPES.items()}
 
-# Small classes that a fitted model may hold, by where they live. Those with a colon are made again by calling them with
-# these attributes; dataclasses with their fields; all others get their attributes back.
-_SMALL = {
-    "mercer.kernels.points": "Points:raw,index,among",
-    "mercer.kernels.parameters": "Fixed",
-    "mercer.rkhs.expansion": "Expansion:kernel,points,coef,tail,pruning Pruning",
-    "mercer.rkhs.tail": "Monomials Tail",
-    "mercer.features.combine": "PowerMap ScaledMap StackedMap TensorMap",
-    "mercer.features.elementary": "ConstantMap FunctionMap IdentityMap LinearMap",
-    "mercer.features.fourier": "FourierMap",
-    "mercer.features.monomials": "MonomialMap",
-    "mercer.features.subsets": "IncidenceMap SubsetMap",
-    "mercer.features.taylor": "TaylorMap",
-    "mercer.features.views": "ColumnsMap ComposedMap",
-    "mercer.problems.families": "Bernoulli Gamma Gaussian InverseGaussian NegativeBinomial Poisson Tweedie",
-    "mercer.problems.links": "Cauchit Cloglog Identity Inverse Log LogRatio Logit Power Probit Sqrt",
-    "mercer.problems.spaces": "FeatureSpace:X,tail,mean",
-    "mercer.solvers.cholesky": "CholeskyFactor",
-    "mercer.solvers.curvature": "FeatureSystem",
-    "mercer.solvers.discriminant_axes": "Axes Whitened",
-    "mercer.solvers.perceptron": "Learnt OnlinePerceptron PrimalPerceptron",
-    "mercer.solvers.perceptron_budget": "Basis Forgetron Projectron Queue",
-    "mercer.models.auto_model": "Candidate Choices Decision",
-    "mercer.models.base": "Rows",
-    "mercer.models.bayesian": "Belief",
-    "mercer.models.conditional_widths": "Choice",
-    "mercer.models.margins": "Sides",
-    "mercer.models.parzen_columns": "Table",
-    "mercer.models.parzen_widths": "Widths",
-    "mercer.models.probabilities": "Sigmoid",
-    "mercer.models.rbf_interpolator": "LocalFits:kernel,X,y,ridge,k,degree",
-    "mercer.models.ridge": "Design",
-}
-
-
-def _small() -> dict[str, tuple[str, tuple[str, ...] | None]]:
-    """Module and attributes of every small class, by its name in files."""
-    found: dict[str, tuple[str, tuple[str, ...] | None]] = {}
-    for module, names in _SMALL.items():
-        for entry in names.split():
-            name, _, fields = entry.partition(":")
-            found[f"{module.rpartition('.')[2]}.{name}"] = module, tuple(fields.split(",")) if fields else None
-    return found
-
-
-SMALL = _small()
+SMALL = small()
+"""Module of every small class that a fitted model may hold, and the attributes it is called with, if it is."""
 
 
 def holds_code(where: str, what: str, advice: str) -> InvalidInput:

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
+from mercer.files_checking import Checker, Dims, Unfit
 from mercer.files_frames import frame_from
 from mercer.files_names import SMALL, damaged, dtype_from, home, public
 from mercer.kernels.base import Similarity
@@ -30,19 +31,25 @@ SPACIOUS = 40
 class Decoder:
     """JSON and tensors → values.
 
+    Parameters
+    ----------
+    tensors : the arrays of a file by name.
+    size : bytes of its text. No range and no repeated number stands for more values than the file has bytes.
+
     Attributes
     ----------
     data : the data sets (points, frames) among them.
     """
 
-    def __init__(self, tensors: dict[str, Array]) -> None:
+    def __init__(self, tensors: dict[str, Array], size: int) -> None:
         self.tensors = tensors
         self._arrays: dict[tuple[Any, ...], Array] = {}
-        self._size = sum(A.nbytes for A in tensors.values())
+        self._size = size + sum(A.nbytes for A in tensors.values())
         self._made: list[Any] = []
         self.data: list[Any] = []
         self._read: set[str] = set()
         self._kernels: dict[str, Any] = {}
+        self._check = Checker()
 
     def __call__(self, node: Any) -> Any:
         if node is None or isinstance(node, (bool, int, float, str)):
@@ -67,9 +74,18 @@ class Decoder:
         parts = node["parameters"], node["fitted"], node["left_out"]
         if not isinstance(parts[0], dict) or not isinstance(parts[1], dict) or not _texts(parts[2]):
             raise damaged("a model whose parts are of the wrong kind")
-        return cls._from_file(
-            {k: self(v) for k, v in parts[0].items()}, {k: self(v) for k, v in parts[1].items()}, tuple(parts[2])
-        )
+        parameters, fitted = ({k: self(v) for k, v in part.items()} for part in parts[:2])
+        dims = self._required(node["class"], fitted) if fitted else {}  # a parameter that is not fitted itself
+        model = cls._from_file(parameters, fitted, tuple(parts[2]))
+        self._check.remember(model, dims)
+        return model
+
+    def _required(self, name: str, fields: dict[str, Any]) -> Dims:
+        """The dimensions of a value with these attributes, which must be what is declared for its class."""
+        try:
+            return self._check(name, fields)
+        except Unfit as error:
+            raise damaged(str(error)) from None
 
     def _float(self, node: Any) -> float:
         if node["float"] not in ("nan", "inf", "-inf"):
@@ -77,7 +93,13 @@ class Decoder:
         return float(node["float"])
 
     def _range(self, node: Any) -> range:
-        return range(*(int(v) for v in node["range"]))
+        ends = node["range"]
+        if not isinstance(ends, list) or len(ends) != 3 or not all(type(v) is int and abs(v) < 2**62 for v in ends):
+            raise damaged("a range of no known kind")
+        found = range(*ends)
+        if len(found) > self._size:
+            raise damaged("a range that is longer than its file")
+        return found
 
     def _dtype(self, node: Any) -> np.dtype[Any]:
         found = dtype_from(node["dtype"])
@@ -121,7 +143,7 @@ class Decoder:
 
     def _repeated(self, node: Any) -> Array:
         value, shape = self(node["repeated"]), _shape(node["shape"])
-        if not isinstance(value, np.generic) or math.prod(shape) > self._size:  # no column is longer than its file
+        if not isinstance(value, np.generic) or math.prod(shape) > self._size:
             raise damaged("a number that is repeated too often")
         return np.broadcast_to(value, shape)
 
@@ -179,10 +201,10 @@ class Decoder:
         if not isinstance(name, str) or name not in SMALL or not isinstance(node["fields"], dict):
             raise damaged(f"the unknown name {str(name)[:60]!r}")
         module, order = SMALL[name]
-        cls = getattr(
-            import_module(module), name.partition(".")[2]
-        )  # a module of the table above, never one of the file
+        short = name.partition(".")[2]
+        cls = getattr(import_module(module), short)  # a module of the table, never one of the file
         fields = {k: self(v) for k, v in node["fields"].items()}
+        dims = self._required(short, fields)
         made: Any
         if order is not None:
             made = _expansion(fields) if cls is Expansion else cls(*(fields[k] for k in order))
@@ -191,9 +213,7 @@ class Decoder:
         else:
             made = cls.__new__(cls)
             made.__dict__.update(fields)
-        require = _REQUIRED.get(name)
-        if require is not None and not require(made):
-            raise damaged(f"{name} with parts of different sizes")
+        self._check.remember(made, dims)
         if isinstance(made, Points):
             self.data.append(made.raw)
         self._made.append(made)
@@ -254,32 +274,12 @@ class Decoder:
     }
 
 
-# What loops over arrays without looking must find them of one size.
-_REQUIRED: dict[str, Callable[[Any], bool]] = {
-    "points.Points": lambda p: p.index is None or (len(p.index) == p.n and _below(p.index, p.among)),
-    "base.Rows": lambda r: (
-        r.y.ndim == 2 and len(r.y) == r.points.n == len(r.kept) and (r.roots is None or r.roots.shape == (len(r.y),))
-    ),
-    "perceptron.Learnt": lambda s: (
-        sum(part.n for part in s.segments) == len(s.rows) == len(s.codes) == len(s.coef) == len(s.late)
-        and len(s.slots) == len(s.guesses) == len(s.times)
-        and _below(s.slots, len(s.rows))
-        and all(_below(at, max(2, s.coef.shape[1])) for at in (s.codes, s.guesses))
-    ),
-}
-
-
 def _expansion(fields: dict[str, Any]) -> Expansion:
     made = Expansion(*(fields[name] for name in ("kernel", "points", "coef", "tail")))
     object.__setattr__(made, "pruning", fields["pruning"])
     if not fields["coef"].flags.writeable:  # checked, and shared with the model: no copy is needed
         object.__setattr__(made, "coef", fields["coef"])
     return made
-
-
-def _below(index: Array, n: int) -> bool:
-    whole = index.ndim == 1 and index.dtype.kind in "iu"
-    return whole and (not len(index) or (int(index.min()) >= 0 and int(index.max()) < n))
 
 
 def _texts(node: Any) -> bool:

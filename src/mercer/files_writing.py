@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
+from mercer.files_checking import Checker, Unfit
 from mercer.files_frames import frame_parts
 from mercer.files_names import CODES, SMALL, dtype_from, holds_code, home, is_small, label, library
 from mercer.kernels.base import Similarity
@@ -37,6 +38,7 @@ class Encoder:
         self._arrays: dict[int, str] = {}
         self._seen: dict[int, int] = {}
         self._alive: list[Any] = []  # an id is only a name as long as its object lives
+        self._check = Checker()
 
     def __call__(self, value: Any, where: str) -> Any:
         """The value as JSON; `where` says in errors what it is."""
@@ -89,12 +91,29 @@ class Encoder:
                 advice="Save one of its own estimators; pickle keeps classes of yours.",
             )
         parameters, fitted, absent = model._file_state()
-        return {
+        parts = {
             "class": name,
             "parameters": {k: self(v, k) for k, v in sorted(parameters.items())},
             "fitted": {k: self(v, k) for k, v in sorted(fitted.items())},
             "left_out": sorted(absent),
         }
+        self._require(model, fitted)
+        return parts
+
+    def _require(self, value: Any, fields: dict[str, Any]) -> None:
+        """Refuse what the schema of files does not declare: a reader would refuse it, too.
+
+        Estimators that are parameters of others need not be fitted, and have no attributes then.
+        """
+        try:
+            dims = self._check(type(value).__name__, fields) if fields or is_small(type(value)) else {}
+            self._check.remember(value, dims)
+        except Unfit as error:
+            raise InvalidInput(
+                "A model file must hold what is declared in mercer/files_schema.py",
+                got=str(error),
+                advice="Report this as a defect, and keep the model by pickle until it is mended.",
+            ) from None
 
     def _scalar(self, value: Any, where: str) -> Any:
         code = self._dtype(value.dtype, where)
@@ -125,7 +144,7 @@ class Encoder:
             self._arrays[id(A)] = self.tensor(_as_tensor(flat), where)
             self._alive.append(A)
         found: dict[str, Any] = {"tensor": self._arrays[id(A)]}
-        if A.dtype not in CODES:  # text and dates, which the format has no names for
+        if np.dtype(code) not in CODES:  # text and dates, which the format has no names for
             found |= {"dtype": code, "shape": list(A.shape)}
         if order == "F":
             found["order"] = order
@@ -179,8 +198,12 @@ class Encoder:
         if hasattr(kind, "_file_state"):
             found: dict[str, Any] = {"model": self.model(value)}
         else:
-            fields = {name: self(part, f"{where}.{name}") for name, part in _fields_of(value).items()}
-            found = {"object": label(kind), "fields": fields}
+            fields = _fields_of(value)
+            found = {
+                "object": label(kind),
+                "fields": {name: self(part, f"{where}.{name}") for name, part in fields.items()},
+            }
+            self._require(value, fields)
         self._remember(value)
         return found
 

@@ -87,10 +87,14 @@ def show_bytes(size: int) -> str:
     return f"{float(Decimal(size) / 10 ** (3 * exponent)):.3g} {units[exponent]}"
 
 
+class BeyondMemory(InvalidInput):
+    """What does not fit the memory budget: right in itself, and too large here and now."""
+
+
 def within(nbytes: int, limit: int, what: str, advice: str) -> None:
     """Refuse, with figures, what does not fit."""
     if nbytes > limit:
-        raise InvalidInput(
+        raise BeyondMemory(
             f"{what} must fit the memory budget of {show_bytes(limit)}", got=show_bytes(nbytes), advice=advice
         )
 

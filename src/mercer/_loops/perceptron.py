@@ -27,6 +27,26 @@ SEEN, MISTAKES, LARGEST, SPENT = 0, 1, 2, 3
 
 
 @part
+def _require(index, n):
+    """Positions must be below n: they may come from a file, and loops read wherever they point."""
+    for i in range(len(index)):
+        if index[i] < 0 or index[i] >= n:
+            raise IndexError("a position outside of its array")
+
+
+@part
+def _require_equal(a, b):
+    if a != b:
+        raise IndexError("arrays of different lengths")
+
+
+@part
+def _require_classes(codes, functions):
+    """Codes of classes must have a function each; of two classes, one function has the sign."""
+    _require(codes, max(2, functions))
+
+
+@part
 def _guess(f):
     """The class that the values of the functions stand for."""
     if len(f) == 1:
@@ -70,6 +90,10 @@ def sweep(K, order, codes, F, guesses):
     of mistakes.
     """
     n, mistakes = len(K), 0
+    _require(order, min(n, len(codes), F.shape[1]))
+    _require_equal(K.shape[1], F.shape[1])
+    _require_equal(len(guesses), len(order))
+    _require_classes(codes, len(F))
     f = np.empty(len(F))
     for i in range(len(order)):
         t = order[i]
@@ -92,6 +116,12 @@ def sweep_rows(X, codes, W, b, late, late_b, seen, constant, guesses):
     """
     n, d = X.shape
     mistakes = 0
+    for own in (W.shape[1], late.shape[1]):
+        _require_equal(own, d)
+    for own in (len(b), len(late), len(late_b)):
+        _require_equal(own, len(W))
+    _require_equal(min(len(codes), len(guesses)), n)
+    _require_classes(codes, len(W))
     f, x, one = np.empty(len(W)), np.empty(d), np.ones(1)
     for t in range(n):
         for j in range(d):
@@ -130,6 +160,12 @@ def _update_at(W, columns, values, y, other, step):
 def sweep_sparse(values, columns, starts, codes, W, b, late, late_b, seen, constant, guesses):
     """The same for the rows of a CSR matrix."""
     n, mistakes = len(starts) - 1, 0
+    _require(columns, min(W.shape[1], late.shape[1]))
+    _require(starts, min(len(columns), len(values)) + 1)
+    for functions in (len(b), len(late), len(late_b)):
+        _require_equal(functions, len(W))
+    _require_equal(min(len(codes), len(guesses)), n)
+    _require_classes(codes, len(W))
     f, one = np.empty(len(W)), np.ones(1)
     for t in range(n):
         at, own = columns[starts[t] : starts[t + 1]], values[starts[t] : starts[t + 1]]
@@ -160,6 +196,12 @@ def votes(K, slots, classes, guesses, lives, out):
     classes a vote is ±1, for more it is one for a class.
     """
     m, functions = out.shape
+    _require_equal(len(K), m)
+    _require(slots, K.shape[1])
+    for own in (len(slots), len(classes), len(guesses)):
+        _require_equal(own, len(lives) - 1)
+    _require_classes(classes, functions)
+    _require_classes(guesses, functions)
     f = np.empty(functions)
     for i in range(m):
         for r in range(functions):
@@ -191,6 +233,17 @@ def project(phi, size, K, diagonal, codes, L, W, late, eta, numbers, guesses, ad
     """
     n, budget = phi.shape
     before, mistakes = size, 0
+    for own in (L.shape[0], L.shape[1], W.shape[1], late.shape[1]):
+        _require_equal(own, budget)
+    _require_equal(len(late), len(W))
+    _require_equal(min(len(codes), len(diagonal), len(guesses)), n)
+    _require_equal(len(numbers), 4)
+    _require_classes(codes, len(W))
+    if size < budget:
+        _require_equal(min(K.shape), n)
+        _require_equal(len(added), min(n, budget - size) + 1)
+    elif size > budget:
+        raise IndexError("more support vectors than the budget")
     f = np.empty(len(W))
     factor = 1.0 if len(W) == 1 else 2.0  # ‖change of f‖² in units of k(x, x): one function moves, or two
     for t in range(n):
@@ -261,6 +314,14 @@ def forget(K, diagonal, first, codes, others, sigma, C, queue, held, budget, num
     and has room for all examples. Returns where the queue now begins, how many it holds, and the number of mistakes.
     """
     p, mistakes, head = len(K), 0, 0
+    for size in (K.shape[1], len(diagonal), len(codes), len(others), len(sigma), C.shape[1], len(queue)):
+        _require_equal(size, p)
+    _require_equal(first + len(guesses), p)
+    _require_equal(held, first)
+    _require_equal(len(numbers), 4)
+    _require(queue, p)
+    _require_classes(codes, len(C))
+    _require_classes(others, len(C))
     f = np.empty(len(C))
     factor = 1.0 if len(C) == 1 else 2.0
     for t in range(first, p):

@@ -19,7 +19,7 @@ from mercer.cli.speaking import Voice, seconds
 from mercer.memory import available, budget, show_bytes
 
 BLAS = ("openblas", "mkl", "blis")
-LIBRARIES = ("numpy", "scipy", "sklearn", "numba", "safetensors", "polars", "matplotlib", "rich", "typer")
+LIBRARIES = ("numpy", "scipy", "sklearn", "numba", "polars", "matplotlib", "rich", "typer")
 
 
 def bench(voice: Voice, rows: int) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from mercer.errors import InvalidInput
 from mercer.features.base import Array, FeatureMap, as_data, filled, one_of, whole
-from mercer.features.monomials import INDICES, fill_graded, monomial, outer, size
+from mercer.features.monomials import INDICES, fill_graded, monomial, outer, require_countable, size
 from mercer.features.terms import Term, Variables, atom, product, rational
 
 
@@ -148,6 +148,7 @@ class PowerMap(FeatureMap):
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", whole(self.n, "n", "PowerMap"))
         one_of(self.index, "index", INDICES)
+        require_countable(self.phi.dimension, self.n, self.index)
 
     @property
     def dimension(self) -> int:

@@ -7,6 +7,7 @@ collecting equal terms, Σ_v Π x_vₛ z_vₛ over all tuples v of k columns (le
 from __future__ import annotations
 
 import math
+import sys
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -62,6 +63,7 @@ class MonomialMap(FeatureMap):
         one_of(self.index, "index", INDICES)
         if not 0 <= self.c < math.inf:
             raise InvalidInput("`c` of MonomialMap must be finite and ≥ 0", got=self.c, advice="Choose c ≥ 0.")
+        require_countable(self.d, self.degree, self.index)
 
     @property
     def _degrees(self) -> range:
@@ -69,7 +71,11 @@ class MonomialMap(FeatureMap):
 
     @property
     def dimension(self) -> int:
-        return sum(size(self.d, k, self.index) for k in self._degrees)
+        if not self.c:
+            return size(self.d, self.degree, self.index)
+        if self.index == "monomials":  # one more variable for the powers of c
+            return size(self.d + 1, self.degree)
+        return self.degree + 1 if self.d == 1 else (self.d ** (self.degree + 1) - 1) // (self.d - 1)
 
     @property
     def inputs(self) -> int:
@@ -92,6 +98,19 @@ class MonomialMap(FeatureMap):
 def size(d: int, k: int, index: str = "monomials") -> int:
     """How many monomials, or tuples, of degree k there are in d variables."""
     return math.comb(d + k - 1, k) if index == "monomials" else d**k
+
+
+def require_countable(d: int, k: int, index: str = "monomials") -> None:
+    """Refuse maps with so many features that Python would not write the number down."""
+    digits = k * math.log10(d)
+    if index == "monomials":
+        digits = (math.lgamma(d + k + 1) - math.lgamma(d + 1) - math.lgamma(k + 1)) / math.log(10)
+    if digits > sys.int_info.default_max_str_digits:
+        raise InvalidInput(
+            f"The number of features must have at most {sys.int_info.default_max_str_digits:,} digits",
+            got=f"about {digits:,.0f} digits for degree {k} in {d} variables",
+            advice="Lower the degree, or work with the kernel, which needs no features.",
+        )
 
 
 def degree_of(d: int, degrees: range, j: int, index: str) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
 from mercer.features.base import Array, FeatureMap, dense, whole
-from mercer.features.monomials import degree_of, fill_graded, monomial, size
+from mercer.features.monomials import degree_of, fill_graded, monomial, require_countable, size
 from mercer.features.terms import Term, Variables, atom, rational
 
 
@@ -41,6 +41,9 @@ class TaylorMap(FeatureMap):
     degree: int
     radius: float
     bound: float
+
+    def __post_init__(self) -> None:
+        require_countable(whole(self.d, "d", "TaylorMap"), self.degree)
 
     @property
     def dimension(self) -> int:

@@ -332,11 +332,25 @@ class Block:
 def product(x: Any, z: Any, out: Array, *, symmetric: bool = False) -> None:
     """out = x zᵀ for dense or sparse rows, in the same bits whether or not both are one array, unless `symmetric`."""
     if sp.issparse(x):
+        x, z = _occupied(x, z)
         out[...] = (x @ z.T).toarray()
         return
     if not symmetric and np.may_share_memory(x, z):  # NumPy would take BLAS's x xᵀ, whose sums have another order
         z = z.copy()
     np.matmul(x, z.T, out=out)
+
+
+def _occupied(x: Any, z: Any) -> tuple[Any, Any]:
+    """Sparse rows without the columns that are empty in both, where these are most: a product costs all of them."""
+    if x.shape[1] <= x.nnz + z.nnz:
+        return x, z
+    columns = np.unique(np.concatenate([x.indices, z.indices]))
+    width = max(1, len(columns))
+    left, right = (
+        sp.csr_array((side.data, np.searchsorted(columns, side.indices), side.indptr), shape=(side.shape[0], width))
+        for side in (x, z)
+    )
+    return left, right
 
 
 def _recompute_cancelled(
@@ -352,6 +366,7 @@ def _recompute_cancelled(
 def _sparse_l1(x: Any, z: Any, out: Array) -> None:
     """‖x − z‖₁ = ‖x‖₁ + ‖z‖₁ − Σ (|xₖ| + |zₖ| − |xₖ − zₖ|), the sum over common non-zero columns only."""
     x_size, z_size = (np.asarray(abs(side.astype(np.float64)).sum(axis=1)).ravel() for side in (x, z))
+    x, z = _occupied(x, z)
     columns = z.tocsc()
     for i in range(x.shape[0]):
         own = slice(x.indptr[i], x.indptr[i + 1])

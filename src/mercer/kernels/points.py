@@ -357,6 +357,8 @@ def _check_columns(d: int) -> None:
 
 
 def _as_real(A: Array, names: Sequence[str] = ()) -> Array:
+    if not A.dtype.isnative:
+        A = A.astype(A.dtype.newbyteorder("="))
     if A.dtype in (np.float32, np.float64):
         return A
     if A.dtype == np.float16:

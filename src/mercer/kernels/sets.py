@@ -91,11 +91,25 @@ def _as_set(A: Any, position: int) -> frozenset[Any]:
             advice="Wrap it: set(tokens). For vectors use a kernel on vectors.",
         )
     try:
-        return frozenset(A)
+        elements = frozenset(A)
     except TypeError as error:
         raise InvalidInput(
             "Elements of a set must be hashable", got=f"{error} at position {position}", advice="Use tuples."
         ) from None
+    if any(map(_holds_nan, elements)):
+        raise InvalidInput(
+            "Elements of a set must equal themselves, or no one could say which sets have them in common",
+            got=f"NaN at position {position}",
+            advice="Leave missing elements out, or write them as None.",
+        )
+    return elements
+
+
+def _holds_nan(element: Any) -> bool:
+    """Whether an element is NaN, or a tuple or set that holds one."""
+    if isinstance(element, (tuple, frozenset)):
+        return any(map(_holds_nan, element))
+    return bool(element != element)
 
 
 def aligned(x: Any, z: Any, matrix: Callable[[Any, dict[Any, int]], sp.csr_array]) -> tuple[Any, Any]:

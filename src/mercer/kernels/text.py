@@ -16,9 +16,14 @@ from mercer.kernels.missing import is_missing
 from mercer.kernels.points import Array, Points, is_frame
 from mercer.kernels.proof import Axiom, Proof
 from mercer.kernels.sets import aligned
+from mercer.memory import budget, within
 
 if TYPE_CHECKING:
     from mercer.kernels.interval import Interval
+
+
+RUN = 150
+"""Bytes of a run in a dictionary of counts, beside its characters."""
 
 
 class NGrams(Kernel):
@@ -64,7 +69,23 @@ class NGrams(Kernel):
         return range(shortest, longest + 1)
 
     def encode(self, X: Any) -> Any:
-        return [self._counts(_text(s, i)) for i, s in enumerate(_strings(X))]
+        texts = [_text(s, i) for i, s in enumerate(_strings(X))]
+        within(
+            sum(self._bytes(len(text)) for text in texts),
+            budget(),
+            f"The runs of {' to '.join(map(str, np.atleast_1d(self.n)))} characters of these texts",
+            "Count shorter runs, or cut the texts into parts.",
+        )
+        return [self._counts(text) for text in texts]
+
+    def _bytes(self, length: int) -> int:
+        """What the runs of a text take at the most: for each its characters, and a place in a dictionary."""
+        first, last = self.lengths.start, min(self.lengths.stop - 1, length)
+        runs = max(0, last - first + 1)
+        # Σ (length − n + 1) over n = first … last, and the same times n.
+        ones, squares = runs * (first + last) // 2, _squares(last) - _squares(min(first, last + 1) - 1)
+        number = runs * (length + 1) - ones
+        return RUN * number + (length + 1) * ones - squares
 
     def _counts(self, text: str) -> Counter[str]:
         text = text.casefold() if self.fold else text
@@ -99,6 +120,11 @@ class NGrams(Kernel):
 
     def __repr__(self) -> str:
         return f"NGrams({self.n!r}{'' if self.fold else ', fold=False'})"
+
+
+def _squares(n: int) -> int:
+    """1² + … + n²."""
+    return n * (n + 1) * (2 * n + 1) // 6
 
 
 def _strings(X: Any) -> list[Any]:

@@ -24,6 +24,7 @@ from mercer.files import Saved
 from mercer.kernels import tiling
 from mercer.kernels.base import Kernel, Similarity
 from mercer.kernels.points import Points, take
+from mercer.memory import budget, within
 from mercer.models.base import Matrix, shortened, targets, training_points
 from mercer.models.gaussian_process import GaussianProcessRegressor
 from mercer.models.kernel_ridge import KernelRidge
@@ -261,6 +262,14 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         mean, std = model.predict_distribution(X) if known else model.predict(X, return_std=True)
         mean, std = (np.asarray(part, dtype=np.float64) for part in (mean, std))
         return mean.reshape(len(mean), t), np.broadcast_to(std.reshape(len(std), -1), (len(std), t))
+
+    def _example_rows(self, count: int) -> Any:
+        if self._train is None or not get_tags(self.model).input_tags.pairwise:
+            return None
+        within(
+            8 * count * self.n_features_in_, budget(), "Rows of numbers", "Raise MERCER_MEMORY if you trust the file."
+        )
+        return np.zeros((count, self.n_features_in_))  # similarities to all rows, of which `model_` keeps some
 
     # -- predict ------------------------------------------------------------------------------------------------------
 

@@ -221,6 +221,10 @@ class LocalRegression(LocalSmoother):
                 advice="Lower `degree`, or use KernelRidge.",
             )
 
+    def _require_sound(self) -> None:
+        if self._degree or self._near is not None:
+            self._require_vectors()
+
     @staticmethod
     def _no_vectors(got: str) -> InvalidInput:
         return InvalidInput(
@@ -261,7 +265,10 @@ class LocalRegression(LocalSmoother):
                 return  # all rows are met
             s = np.array([_size(column, base) for column in r.T])
             ratio = np.sqrt(np.mean((r / np.where(s > 0, s, np.inf)) ** 2, axis=1)) / 6.0
-            self._trust = np.maximum((1 - np.minimum(ratio, 1.0) ** 2) ** 2, MISTRUST)
+            trust = np.maximum((1 - np.minimum(ratio, 1.0) ** 2) ** 2, MISTRUST)
+            if self._trust is not None and np.array_equal(trust, self._trust):
+                return  # more rounds would change nothing
+            self._trust = trust
 
 
 def _size(r: Matrix, v: Matrix) -> float:

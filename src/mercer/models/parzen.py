@@ -246,6 +246,9 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
         state: dict[str, Any] = super().__getstate__()
         return {**state, "_distribution": None} if "_distribution" in state else state
 
+    def _example_rows(self, count: int) -> Any:
+        return self.sample(count, random_state=0)  # numbers and categories: it keeps them apart
+
     @property
     def _kinds_of_columns(self) -> str:
         columns = counted(self._numbers.shape[1], "column")

@@ -19,9 +19,9 @@ from mercer.kernels.elementwise import require_finite
 from mercer.kernels.points import Points
 from mercer.kernels.radial import Gaussian, Radial, RationalQuadratic
 from mercer.kernels.splines import ConditionalKernel, Multiquadric, Polyharmonic, ThinPlate
-from mercer.memory import budget, within
+from mercer.memory import budget, show_count, within
 from mercer.rkhs.expansion import Expansion
-from mercer.rkhs.tail import Monomials, Singular, Tail, factors, monomials
+from mercer.rkhs.tail import Monomials, Singular, Tail, count, factors, monomials
 from mercer.solvers.saddle import HOPELESS, SaddleFactor, diagnose, repeated
 
 Matrix = NDArray[np.float64]
@@ -190,6 +190,13 @@ class LocalFits:
     """
 
     def __init__(self, kernel: Similarity, X: Matrix, y: Matrix, ridge: Matrix, k: int, degree: int) -> None:
+        if count(X.shape[1], degree) > k:
+            raise Singular(
+                f"Every neighbourhood must determine the {show_count(count(X.shape[1], degree))} monomials of degree "
+                f"{degree}",
+                got=f"{k} neighbours",
+                advice="Use more neighbours, or a lower degree.",
+            )
         self.kernel, self.X, self.y, self.ridge, self.k, self.degree = kernel, X, y, ridge, k, degree
         self.tree = KDTree(X)
 
@@ -212,7 +219,7 @@ class LocalFits:
         order = np.argsort(which, kind="stable")
         starts = np.searchsorted(which[order], np.arange(len(hoods) + 1))
         out = np.empty((len(Z), self.y.shape[1]))
-        size = hoods.shape[1] + len(factors(self.X.shape[1], self.degree))
+        size = hoods.shape[1] + count(self.X.shape[1], self.degree)
 
         def work(span: slice, share: int) -> None:
             queries = order[starts[span.start] : starts[span.stop]]

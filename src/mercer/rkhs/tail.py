@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from math import comb
+from math import comb, prod
 from typing import Any, Self
 
 import numpy as np
@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
 from mercer.kernels.points import Array, Points
+from mercer.memory import budget, show_count, within
 
 Matrix = NDArray[np.float64]
+TUPLE = 120
+"""Bytes of a tuple in a list, beside 8 for each of its entries."""
 
 
 class Singular(InvalidInput, np.linalg.LinAlgError):
@@ -27,7 +30,17 @@ def factors(d: int, degree: int) -> list[tuple[int, ...]]:
     >>> factors(2, 1)
     [(), (0,), (1,)]
     """
+    _require_memory(d, degree, 8 * degree + TUPLE)
     return [c for total in range(degree + 1) for c in combinations_with_replacement(range(d), total)]
+
+
+def count(d: int, degree: int) -> int:
+    """The number of monomials of d columns up to the degree.
+
+    >>> count(2, 2)
+    6
+    """
+    return comb(d + degree, d) if degree >= 0 else 0
 
 
 def monomials(X: Matrix, degree: int) -> Matrix:
@@ -36,12 +49,30 @@ def monomials(X: Matrix, degree: int) -> Matrix:
     >>> monomials(np.array([[2.0, 3.0]]), 2)
     array([[1., 2., 3., 4., 6., 9.]])
     """
-    columns = factors(X.shape[-1], degree)
-    out = np.empty((*X.shape[:-1], len(columns)))
-    at = {e: j for j, e in enumerate(columns)}
-    for j, e in enumerate(columns):
-        out[..., j] = out[..., at[e[:-1]]] * X[..., e[-1]] if e else 1.0
+    d = X.shape[-1]
+    _require_memory(d, degree, 8 * prod(X.shape[:-1]))
+    out = np.empty((*X.shape[:-1], count(d, degree)))
+    out[..., :1] = 1.0
+    # Those of one degree are those of the degree before times a column that is not before their last one.
+    begin, last = 0, np.zeros(1, dtype=np.int64)
+    for _ in range(degree):
+        parents = begin + np.repeat(np.arange(len(last)), d - last)
+        begin += len(last)
+        last = np.concatenate([np.arange(first, d) for first in last])
+        for j, (parent, column) in enumerate(zip(parents, last), start=begin):
+            np.multiply(out[..., parent], X[..., column], out=out[..., j])
     return out
+
+
+def _require_memory(d: int, degree: int, each: int) -> None:
+    """Refuse more monomials than fit the memory budget, before any of them is built."""
+    number = count(d, degree)
+    within(
+        number * each,
+        budget(),
+        f"A polynomial of degree {degree} in {d} columns, which has {show_count(number)} monomials,",
+        "Lower the degree, or select fewer columns.",
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +165,16 @@ class Tail:
 
     basis: Monomials
     coef: Array
+
+    def __post_init__(self) -> None:
+        d = 0 if self.basis.degree == 0 else None if self.basis.shift is None else len(self.basis.shift)
+        if d is not None and len(self.coef) != count(d, self.basis.degree):
+            raise InvalidInput(
+                f"A polynomial of degree {self.basis.degree} in {d} columns must have "
+                f"{show_count(count(d, self.basis.degree))} coefficients",
+                got=str(len(self.coef)),
+                advice="Pass one coefficient per monomial.",
+            )
 
     @classmethod
     def constant(cls, value: Any) -> Self:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.kernels.points import Points
 from mercer.kernels.radial import ByWidth, Gaussian
+from mercer.memory import budget, within
 from mercer.smoothing.plans import COMPACT, WIDEST, ends, plan
 from mercer.smoothing.sums_far import remote_sums
 from mercer.smoothing.sums_fast import different, fast_sums
@@ -49,12 +51,22 @@ class Sums:
         return np.exp(self.log_scale)[:, None, None] * self.totals
 
 
+TUPLE = 120
+"""Bytes of a tuple in a list, beside 8 for each of its entries."""
+
+
 def exponents(d: int, degree: int) -> NDArray[np.int64]:
     """The exponents α of the monomials u^α of d variables, |α| ≤ degree, in graded order: shape (M, d).
 
     >>> exponents(2, 2).tolist()
     [[0, 0], [1, 0], [0, 1], [2, 0], [1, 1], [0, 2]]
     """
+    within(
+        comb(d + degree, d) * (8 * (d + degree) + TUPLE),
+        budget(),
+        f"The monomials of degree {degree} in {d} columns",
+        "Lower the degree, or select fewer columns.",
+    )
     chosen = [c for k in range(degree + 1) for c in combinations_with_replacement(range(d), k)]
     powers = np.zeros((len(chosen), d), dtype=np.int64)
     for row, columns in enumerate(chosen):
