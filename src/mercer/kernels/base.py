@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, replace
+from functools import wraps
+from inspect import isabstract
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercer import memory
-from mercer.errors import InvalidInput
+from mercer.errors import InvalidInput, InvalidType, RuleBroken
 from mercer.kernels import tiling
 from mercer.kernels.block import Block, Pair
 from mercer.kernels.differences import dense_sides, input_slopes, scales
@@ -63,6 +65,24 @@ class Similarity(Value, ABC):
     space: ClassVar[str] = "vectors"
     tags: ClassVar[Tags] = Tags()
     precedence: ClassVar[int] = ATOM
+
+    # Left multiplication by a NumPy scalar must reach __rmul__, not broadcast over the kernel as an object.
+    __array_ufunc__ = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """A class is abstract or final: a proof and fast paths hold for the methods they were written beside."""
+        final = next((base for base in cls.__mro__[1:] if issubclass(base, Similarity) and not isabstract(base)), None)
+        if final is not None:
+            raise InvalidType(
+                f"A class of kernels must derive from an abstract one: {final.__name__} is final, because a subclass "
+                "would inherit its proof and its fast paths for other values",
+                got=f"class {cls.__name__}({', '.join(base.__name__ for base in cls.__bases__)})",
+                advice="Derive from mc.Kernel and define `tile` (and `proof`, if you know one), compose existing "
+                "kernels, or use mc.FromFunction or mc.FromFeatures.",
+            )
+        if not cls.__module__.startswith("mercer.") and "proof" in cls.__dict__:
+            cls.proof = _by_its_author(cls.__dict__["proof"])  # type: ignore[method-assign]
+        super().__init_subclass__(**kwargs)
 
     # -- what a leaf says -----------------------------------------------------------------------------------------
 
@@ -299,6 +319,17 @@ class Similarity(Value, ABC):
         return G
 
 
+def _by_its_author(proof: Callable[..., Proof]) -> Callable[..., Proof]:
+    """The proof of a class outside this library: a claim, for nobody but its author has looked at it."""
+
+    @wraps(proof)
+    def claimed(self: Similarity, dim: int | None = None) -> Proof:
+        step = proof(self, dim)
+        return step if step.kind == "unproven" else replace(step, kind="claim")
+
+    return claimed
+
+
 def _finite_gradient(gradient: NDArray[np.float64], kernel: Similarity) -> NDArray[np.float64]:
     if gradient.size:
         require_finite(gradient, kernel)
@@ -317,9 +348,6 @@ class Kernel(Similarity):
     >>> k
     0.5 * Gaussian(sigma=1.0) + Polynomial(degree=3, c=1.0) * Linear()
     """
-
-    # Left multiplication by a NumPy scalar must reach __rmul__, not broadcast over the kernel as an object.
-    __array_ufunc__ = None
 
     def proof(self, dim: int | None = None) -> Proof:
         """Why this is a kernel: a tree of rules that prints as a derivation."""
@@ -443,7 +471,6 @@ class Weight(Similarity):
     does not take it.
     """
 
-    __array_ufunc__ = None
     tags: ClassVar[Tags] = Tags(nonnegative=True, cpd_order=None)
 
     def proof(self, dim: int | None = None) -> Proof:

@@ -1,4 +1,4 @@
-"""Why an expression is a kernel: a tree of rules that ends in axioms, or in leaves nobody has proven.
+"""Why an expression is a kernel: a tree of rules that ends in axioms, in claims, or in leaves nobody has proven.
 
 The rules are the closure properties of the lectures (000, 001 and 004): each holds for any premises that are kernels,
 under a condition that was checked with the values at hand.
@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
+
+
+# How each kind of step is introduced, in print and in pictures.
+MARKS = {"rule": "by ", "axiom": "axiom: ", "claim": "claimed by its author: ", "unproven": "unproven: "}
 
 
 @dataclass(frozen=True)
@@ -22,7 +26,8 @@ class Proof:
     condition : the rule's condition with the values it was checked on ("" if it has none).
     premises : the proofs it rests on.
     reference : where an axiom is proven.
-    kind : "rule", "axiom" or "unproven".
+    kind : "rule", "axiom", "claim" (an axiom that the author of a class outside this library states) or "unproven".
+    rounding : to which rounding an axiom holds, relative to the largest k(x, x): 0 where it holds exactly.
     """
 
     claim: str
@@ -31,10 +36,11 @@ class Proof:
     premises: tuple[Proof, ...] = ()
     reference: str = ""
     kind: str = "rule"
+    rounding: float = 0.0
 
     @property
     def valid(self) -> bool:
-        """Whether every leaf is an axiom.
+        """Whether every leaf is an axiom, or a claim of its author (see `claimed`).
 
         >>> import mercer as mc
         >>> mc.Gaussian(1.0).proof().valid, mc.FromFunction(lambda x, z: 1.0).proof().valid
@@ -47,6 +53,16 @@ class Proof:
         """The leaves that nobody has proven."""
         return [step for step in self.steps() if step.kind == "unproven"]
 
+    @property
+    def claimed(self) -> list[Proof]:
+        """The leaves that are kernels if what the authors of their classes say is true.
+
+        >>> import mercer as mc
+        >>> mc.Gaussian(1.0).proof().claimed
+        []
+        """
+        return [step for step in self.steps() if step.kind == "claim"]
+
     def steps(self) -> Iterator[Proof]:
         """This step and all below it, premises after conclusions."""
         yield self
@@ -55,10 +71,12 @@ class Proof:
 
     def __str__(self) -> str:
         verdict = "is a kernel:" if self.valid else "is NOT proven to be a kernel:"
+        if self.valid and self.claimed:
+            verdict = "is a kernel, if the claim of its author is true:"
         return "\n".join([f"{self.claim} {verdict}", *self._lines("", "")])
 
     def _lines(self, first: str, rest: str) -> Iterator[str]:
-        mark = {"rule": "by ", "axiom": "axiom: ", "unproven": "UNPROVEN: "}[self.kind]
+        mark = "UNPROVEN: " if self.kind == "unproven" else MARKS[self.kind]
         line = f"{first}{self.claim}   [{mark}{self.rule}"
         if self.condition:
             line += f"; {self.condition}"
