@@ -63,3 +63,39 @@ def test_a_leaf_without_a_proof_is_unproven():
             out[...] = -1.0
 
     assert not (Silent() + mc.Linear()).proof().valid
+
+
+# -- tanh is not a kernel ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda k: k + mc.Linear(), lambda k: mc.Linear() + k, lambda k: k * mc.Linear(), lambda k: 2.0 * k,
+        lambda k: np.float64(2.0) * k, lambda k: k / 2, lambda k: k**2, lambda k: k + 1, lambda k: -k, lambda k: k.exp(),
+        mc.exp, lambda k: k.poly([1.0, 1.0]), lambda k: k.normalize(), lambda k: k.rescale(len), lambda k: k.after(abs),
+        lambda k: k.on(0), lambda k: mc.Sum((k,)), lambda k: mc.Product((k, mc.Linear())), lambda k: mc.Missing(k),
+        lambda k: mc.Scaled(2.0, k), lambda k: mc.Typed(k),
+    ],
+)  # fmt: skip
+def test_tanh_does_not_enter_the_algebra(build):
+    with pytest.raises(RuleBroken, match=r"kernel.*not positive semidefinite.*Take a kernel"):
+        build(mc.Tanh(1.0, -1.0))
+
+
+def test_tanh_has_no_hilbert_space_and_no_model_that_needs_one():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    k = mc.Tanh(1.0, -1.0)
+    assert not isinstance(k, mc.Kernel)
+    for call in (
+        lambda: mc.distance(k, X),
+        lambda: mc.mean_embedding(k, X),
+        lambda: mc.Expansion(k, X, np.ones(20)).norm(),
+        lambda: mc.KernelRidge(k, alpha=1.0).fit(X, X[:, 0]),
+        lambda: mc.GaussianProcessRegressor(k).fit(X, X[:, 0]),
+        lambda: mc.KernelPCA(k).fit(X),
+    ):
+        with pytest.raises(InvalidInput, match=r"Tanh\(scale=1.0, offset=-1.0\)"):
+            call()
+    with pytest.warns(RuntimeWarning, match="not positive semidefinite"):
+        mc.SVR(k, C=1.0).fit(X, X[:, 0])

@@ -464,6 +464,25 @@ class Kernel(Similarity):
         return algebra.Normalized(self)
 
 
+class Indefinite(Similarity):
+    """A similarity that is not positive semidefinite: no Hilbert space belongs to it, so its operators refuse."""
+
+    @property
+    def instead(self) -> str:
+        """What to do where a kernel is needed."""
+        return "Take a kernel such as mc.Gaussian or mc.Polynomial."
+
+    def _refuse(self, *others: Any) -> NoReturn:
+        raise RuleBroken(
+            "The rules of the kernel algebra need kernels",
+            got=f"{self!r}, which is not positive semidefinite",
+            advice=self.instead,
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __pow__ = __neg__ = _refuse
+    exp = poly = rescale = after = on = normalize = _refuse
+
+
 class Weight(Similarity):
     """A smoothing weight: non-negative and local, but not positive semidefinite (in every dimension).
 

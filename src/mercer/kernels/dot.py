@@ -1,4 +1,4 @@
-"""Kernels of the inner product ⟨x, z⟩: linear, polynomial, xᵀAz, arc-cosine, and tanh, which is none."""
+"""Kernels of the inner product ⟨x, z⟩: linear, polynomial, xᵀAz, arc-cosine, and tanh, which is not a kernel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput, RuleBroken
-from mercer.kernels.base import Kernel, Tags
+from mercer.kernels.base import Indefinite, Kernel, Similarity, Tags
 from mercer.kernels.block import Block, Pair, squared_norms
 from mercer.kernels.elementwise import whole_power
 from mercer.kernels.nodes import is_number
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mercer.kernels.interval import Interval
 
 
-class _Dot(Kernel):
+class _Dot(Similarity):
     """h(⟨x, z⟩) for a scalar function h."""
 
     @abstractmethod
@@ -58,7 +58,7 @@ class _Dot(Kernel):
             return np.asarray(self._slopes(block, G) @ z)
 
 
-class Linear(_Dot):
+class Linear(_Dot, Kernel):
     """⟨x, z⟩ = xᵀz.
 
     >>> import mercer as mc
@@ -91,7 +91,7 @@ class Linear(_Dot):
         return IdentityMap(d)
 
 
-class Polynomial(_Dot):
+class Polynomial(_Dot, Kernel):
     """(⟨x, z⟩ + c)ᵖ with a whole degree p ≥ 1 and c ≥ 0; homogeneous for c = 0.
 
     Its features are all monomials of degree p (c = 0) or at most p (c > 0), with multinomial weights.
@@ -412,10 +412,12 @@ class ArcCosine(Kernel):
         return Axiom(self, statement, condition=f"order {self.order}", reference="Cho & Saul 2009")
 
 
-class Tanh(_Dot):
+class Tanh(_Dot, Indefinite):
     """tanh(scale·⟨x, z⟩ + offset): often called the sigmoid kernel, though it is not one.
 
     Its Taylor coefficients are not all ≥ 0, so it is not positive semidefinite; `mc.refute` finds points that show it.
+    The rules of the algebra do not take it, and neither do models that need a Hilbert space; `SVC` and `SVR` do, with a
+    warning.
 
     >>> import mercer as mc
     >>> mc.refute(mc.Tanh(1.0, -1.0), dim=2).refuted
@@ -425,6 +427,10 @@ class Tanh(_Dot):
     scale: float = positive(1.0)
     offset: float = real(-1.0)
     tags: ClassVar[Tags] = Tags(cpd_order=None)
+
+    @property
+    def instead(self) -> str:
+        return "Take a kernel such as mc.Polynomial or mc.ArcCosine; mc.SVC and mc.SVR accept Tanh by itself."
 
     def _apply(self, s: Array) -> None:
         s *= s.dtype.type(self.scale)

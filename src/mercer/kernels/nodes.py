@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput, RuleBroken
-from mercer.kernels.base import PLUS, POWER, TIMES, Kernel, Similarity, Tags, Weight
+from mercer.kernels.base import PLUS, POWER, TIMES, Indefinite, Kernel, Similarity, Tags, Weight
 from mercer.kernels.block import Block, Pair
 from mercer.kernels.elementwise import require_finite
 from mercer.kernels.parameters import positive, show
@@ -50,8 +50,8 @@ def operand(value: Any, rule: str) -> Kernel:
     if isinstance(value, Similarity):
         raise RuleBroken(
             f"{rule}: every operand must be a kernel",
-            got=repr(value),
-            advice="It is not positive semidefinite by itself; use it as it is, e.g. in mc.RBFNetwork.",
+            got=f"{value!r}, which is not positive semidefinite",
+            advice=value.instead if isinstance(value, Indefinite) else "Take a kernel such as mc.Gaussian.",
         )
     if is_number(value):
         if value > 0:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-
 # How each kind of step is introduced, in print and in pictures.
 MARKS = {"rule": "by ", "axiom": "axiom: ", "claim": "claimed by its author: ", "unproven": "unproven: "}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features, ch
 
 from mercer.errors import InvalidInput
 from mercer.files import Saved, described
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Indefinite, Kernel
 from mercer.kernels.custom import Precomputed
 from mercer.kernels.points import Points, is_frame
 from mercer.kernels.rules import median_gaussian
@@ -36,6 +36,8 @@ class KernelEstimator(Saved, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     >>> Model(mc.Gaussian(1.0) + mc.Linear()).set_params(kernel__0__sigma=2.0).kernel
     Gaussian(sigma=2.0) + Linear()
     """
+
+    _indefinite: ClassVar[bool] = False  # whether it only warns where the kernel is not positive semidefinite
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name; `kernel__...` replaces the kernel by one with other parameters."""
@@ -76,7 +78,8 @@ class KernelEstimator(Saved, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     def _training(self, X: Any, y: Any, sample_weight: Any = None) -> Rows:
         """Check what `fit` was given: the rows to fit on. Sets `kernel_` and the names and number of columns."""
         rows = Rows.of(training_points(X), y, sample_weight)
-        self.kernel_ = resolve_kernel(getattr(self, "kernel", None), rows.points)
+        kernel = getattr(self, "kernel", None)
+        self.kernel_ = resolve_kernel(kernel, rows.points, indefinite=self._indefinite)
         self.kernel_.touch(rows.points)
         _columns(self, X, reset=True)
         return rows
@@ -120,10 +123,20 @@ def training_points(X: Any) -> Points:
     return Points(X)
 
 
-def resolve_kernel(kernel: Any, X: Any) -> Kernel:
-    """The kernel that a parameter stands for: a kernel itself, a rule X → kernel, or None for the median Gaussian."""
+def resolve_kernel(kernel: Any, X: Any, *, indefinite: bool = False) -> Kernel:
+    """The kernel that a parameter stands for: a kernel itself, a rule X → kernel, or None for the median Gaussian.
+
+    With `indefinite`, for machines that only warn, also a function that is known not to be positive semidefinite.
+    """
     if isinstance(kernel, Kernel):
         return kernel
+    if isinstance(kernel, Indefinite):
+        if indefinite and kernel.tags.cpd_order is None:
+            similar: Any = kernel
+            return similar
+        raise InvalidInput(
+            "`kernel` must be positive semidefinite", got=f"{kernel!r}, which is not", advice=kernel.instead
+        )
     if kernel is None:
         return median_gaussian(X)
     got, advice = shortened(kernel), "Such as mc.Gaussian(1.0), mc.Matern(1.0) + mc.Linear(), or mc.median_gaussian."

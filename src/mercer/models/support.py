@@ -95,6 +95,8 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
     n_iter_, status_ : pairs that were moved, and how it ended.
     """
 
+    _indefinite = True
+
     tol: float
     max_iter: int | None
     max_time: float | None

@@ -97,7 +97,7 @@ def tune_margin(
     """
     began = time.perf_counter()
     points = training_points(X)
-    kernel = resolve_kernel(model.kernel, points)
+    kernel = resolve_kernel(model.kernel, points, indefinite=True)
     candidates, Cs = _candidates(model, kernel, points, grid)
     labels = np.asarray(y)
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
