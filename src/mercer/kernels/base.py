@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from mercer import memory
 from mercer.errors import InvalidInput, InvalidType, RuleBroken
-from mercer.kernels import tiling
+from mercer.kernels import rounding, tiling
 from mercer.kernels.block import Block, Pair
 from mercer.kernels.differences import dense_sides, input_slopes, scales
 from mercer.kernels.elementwise import require_finite
 from mercer.kernels.parameters import key
-from mercer.kernels.points import Array, Points, as_vectors, concatenate
+from mercer.kernels.points import Array, Points, as_vectors, concatenate, real_numbers
 from mercer.kernels.proof import Proof, Unproven
 from mercer.kernels.values import Value
 
@@ -100,6 +100,86 @@ class Similarity(Value, ABC):
     def exact_log(self) -> bool:
         """Whether `log_tile` is computed without evaluating k, so that it neither over- nor underflows."""
         return False
+
+    def log_cosine_tile(self, block: Block, out: Array) -> None:
+        """Fill `out` with log k(x, z) − ½ log k(x, x) − ½ log k(z, z), where `exact_log`.
+
+        Far from the origin these logarithms are large and nearly cancel. Override where the difference is known.
+        """
+        if self.tags.normalised:
+            self.log_tile(block, out)
+            return
+        x, z = self.diagonals(block.pair, log=True)
+
+        def difference(block: Block, out: Array) -> None:
+            self.log_tile(block, out)
+            out -= (0.5 * x[block.rows, None] + 0.5 * z[block.cols]).astype(out.dtype)
+
+        self.precisely(difference, block, out, self.amplification * float(max(np.abs(x).max(), np.abs(z).max())))
+
+    def distance_tile(self, block: Block, out: Array) -> None:
+        """Fill `out` with ‖phi(x) − phi(z)‖² = k(x, x) − 2k(x, z) + k(z, z), the squared distance in feature space.
+
+        Override where the difference is known without what cancels, and set `exact_distance`.
+        """
+        if self.exact_log and self.tags.normalised:  # 2 − 2k, whose digits near k = 1 are those of log k near 0
+            self.log_tile(block, out)
+            np.expm1(out, out=out)
+            out *= -2.0
+            return
+        self.tile(block, out)
+        out *= -2.0
+        x, z = self.diagonals(block.pair)
+        out += x[block.rows, None]
+        out += z[block.cols]
+
+    @property
+    def exact_distance(self) -> bool:
+        """Whether `distance_tile` loses no digits where k(x, x) is large and the points are close."""
+        return self.exact_log and self.tags.normalised
+
+    def diagonals(self, pair: Pair, *, log: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """k(x, x) and k(z, z) of both sides, or their logarithms, made once."""
+
+        def side(points: Points) -> NDArray[np.float64]:
+            with np.errstate(over="ignore"):
+                diagonal = self.log_diagonal(points) if log else self.diagonal(points)
+            require_finite(diagonal, self)
+            return diagonal
+
+        def make() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            x = side(pair.x)
+            return x, x if pair.same else side(pair.z)
+
+        return pair.once(("diagonals", self, log), make)
+
+    @property
+    def amplification(self) -> float:
+        """How many times larger than the rounding of leaves that of k(x, z)/√(k(x, x) k(z, z)) is, to first order."""
+        return max((child.amplification for child in self.children.values()), default=1.0)  # type: ignore[attr-defined]
+
+    @property
+    def precision(self) -> np.dtype[Any]:
+        """The dtype whose rounding the values have, whatever they are computed in."""
+        coarse = any(child.precision == np.float32 for child in self.children.values())  # type: ignore[attr-defined]
+        return np.dtype(np.float32 if coarse else np.float64)
+
+    def precise(self, block: Block, amplification: float) -> Block:
+        """The block, or the one in float64 where amplified roundings of its dtype take more than half of the digits."""
+        coarsest = min(block.dtype, self.precision, key=lambda dtype: dtype.itemsize)
+        if rounding.keeps_digits(amplification, coarsest, coarsest):
+            return block
+        rounding.require_digits(amplification, self.precision, self, coarsest)
+        return block.widened()
+
+    def precisely(self, fill: Callable[[Block, Array], None], block: Block, out: Array, amplification: float) -> None:
+        """fill(block, out) of the `precise` block."""
+        wide = self.precise(block, amplification)
+        tile = out if wide is block else wide.scratch()
+        fill(wide, tile)
+        if tile is not out:
+            with np.errstate(over="ignore"):
+                out[...] = tile
 
     def encode(self, X: Any) -> Any:
         """Raw objects → what `tile` reads, row by row. By default a validated float matrix."""
@@ -311,7 +391,12 @@ class Similarity(Value, ABC):
 
     @staticmethod
     def _adjoint(G: Any, pair: Pair) -> Array:
-        G = np.asarray(G, dtype=np.float64)
+        try:
+            G = np.asarray(real_numbers(G), dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(
+                "`G` must hold real numbers", got=str(error), advice="Pass one float per pair."
+            ) from None
         if G.shape != pair.shape:
             raise InvalidInput(
                 f"`G` must have the Gram's shape {pair.shape}", got=G.shape, advice="One entry per pair of points."

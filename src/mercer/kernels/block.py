@@ -80,6 +80,11 @@ class Pair(Once):
         z = None if self.same else self.z
         return self.once(("rescaled", scale), lambda: Pair(self.x, z, self.dtype, shared=self.shared, scale=scale))
 
+    def widened(self) -> Pair:
+        """The same pair, evaluated in float64."""
+        z = None if self.same else self.z
+        return self.once("wide", lambda: Pair(self.x, z, np.float64, shared=self.shared, scale=self.scale))
+
     def block(self, rows: slice, cols: slice, workspace: Workspace | None = None) -> Block:
         return Block(self, rows, cols, workspace or Workspace())
 
@@ -153,9 +158,10 @@ class Pair(Once):
             return (X, X) if self.scale is None else (self._rescale(X),) * 2
         centre = self.z.mean()
         if self.scale is None:
+            rows = X if X.dtype.itemsize > self.dtype.itemsize else X.astype(self.dtype, copy=False)
             if self._near_origin:
-                return self.vectors()[0 if side is self.x else 1], X
-            return _minus(X, centre, self.dtype), X
+                return self.vectors()[0 if side is self.x else 1], rows
+            return _minus(X, centre, self.dtype), rows
         rows = self._rescale(_minus(X, centre, np.dtype(np.float64)))
         with np.errstate(over="ignore"):  # found by the norms
             return rows.astype(self.dtype, copy=False), rows
@@ -246,6 +252,14 @@ class Block:
         if scale not in self._views:
             self._views[scale] = Block(self.pair.rescaled(scale), self.rows, self.cols, self.workspace)
         return self._views[scale]
+
+    def widened(self) -> Block:
+        """The same tile, evaluated in float64."""
+        if self.dtype == np.float64:
+            return self
+        if "wide" not in self._views:
+            self._views["wide"] = Block(self.pair.widened(), self.rows, self.cols, self.workspace)
+        return self._views["wide"]
 
     def scratch(self) -> Array:
         """An uninitialised tile, valid until this block is done."""

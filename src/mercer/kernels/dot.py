@@ -17,8 +17,9 @@ from mercer.kernels.block import Block, Pair, squared_norms
 from mercer.kernels.elementwise import whole_power
 from mercer.kernels.nodes import is_number
 from mercer.kernels.parameters import nonnegative, positive, real, show
-from mercer.kernels.points import Array, Points
+from mercer.kernels.points import Array, Points, real_numbers
 from mercer.kernels.proof import BILINEAR, POLYNOMIAL, Axiom, Proof, Unproven
+from mercer.kernels.rounding import require_power
 from mercer.kernels.tiling import spans
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class _Dot(Similarity):
 
     def _slopes(self, block: Block, G: Array) -> Array:
         """Gᵢⱼ h'(⟨xᵢ, zⱼ⟩)."""
-        return np.asarray(G * self._slope(block.dot().astype(np.float64)))
+        return np.asarray(G * self._slope(self.precise(block, self.amplification).dot().astype(np.float64)))
 
     def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         _, z = block.vectors()
@@ -73,6 +74,13 @@ class Linear(_Dot, Kernel):
 
     def _slope(self, s: Array) -> Array:
         return np.ones_like(s)
+
+    def distance_tile(self, block: Block, out: Array) -> None:
+        block.sqdist(out)
+
+    @property
+    def exact_distance(self) -> bool:
+        return True
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         return np.empty(0)
@@ -126,6 +134,14 @@ class Polynomial(_Dot, Kernel):
                 advice="(⟨x,z⟩ + 1)^0.5 is refuted by mc.refute; choose a whole degree.",
             )
         self._set(degree=int(p))
+        require_power(self, "Rule q(k)", "degree", self.degree)
+
+    @property
+    def amplification(self) -> float:
+        return float(self.degree)
+
+    def tile(self, block: Block, out: Array) -> None:
+        self.precisely(super().tile, block, out, self.amplification)
 
     def _apply(self, s: Array) -> None:
         s += s.dtype.type(self.c)
@@ -164,6 +180,7 @@ class Transformed:
     key: bytes
     shape: tuple[int, int]
     transient: ClassVar[bool] = False
+    state: ClassVar[None] = None
 
     def apply(self, points: Points) -> Any:
         X, F = points.vectors(), self.matrix
@@ -193,9 +210,9 @@ class Bilinear(Kernel):
     def check(self) -> None:
         rule = "Rule xᵀAz: A must be a symmetric positive semidefinite matrix"
         try:
-            A = np.array(self.A.toarray() if sp.issparse(self.A) else self.A, dtype=np.float64)
+            A = np.array(real_numbers(self.A.toarray() if sp.issparse(self.A) else self.A), dtype=np.float64)
         except (TypeError, ValueError):
-            raise RuleBroken(rule, got=repr(self.A), advice="Pass a matrix of numbers.") from None
+            raise RuleBroken(rule, got=repr(self.A), advice="Pass a matrix of real numbers.") from None
         if A.ndim != 2 or A.shape[0] != A.shape[1] or A.size == 0 or not np.isfinite(A).all():
             raise RuleBroken(rule, got=f"an array of shape {A.shape}", advice="Pass a finite square matrix.")
         if not np.allclose(A, A.T, rtol=1e-12, atol=1e-12 * np.abs(A).max()):
@@ -227,6 +244,13 @@ class Bilinear(Kernel):
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return squared_norms(points.view(self._view).vectors())
+
+    def distance_tile(self, block: Block, out: Array) -> None:
+        block.view(self._view).sqdist(out)
+
+    @property
+    def exact_distance(self) -> bool:
+        return True
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         return np.empty(0)
@@ -289,6 +313,7 @@ class Directions:
     """Every point divided by its length; the origin stays."""
 
     transient: ClassVar[bool] = False
+    state: ClassVar[None] = None
 
     def apply(self, points: Points) -> Any:
         return polar(points.vectors())[1]

@@ -152,6 +152,17 @@ class _Product(Node):
     def exact_log(self) -> bool:
         return all(part.exact_log for part in self.parts)
 
+    def log_cosine_tile(self, block: Block, out: Array) -> None:
+        self.parts[0].log_cosine_tile(block, out)
+        scratch = block.scratch()
+        for part in self.parts[1:]:
+            part.log_cosine_tile(block, scratch)
+            out += scratch
+
+    @property
+    def amplification(self) -> float:
+        return sum(part.amplification for part in self.parts)
+
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return reduce(operator.mul, (part.diagonal(points) for part in self.parts))
 
@@ -259,6 +270,18 @@ class Sum(Node, Kernel):
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return reduce(operator.add, (part.diagonal(points) for part in self.parts))
 
+    def distance_tile(self, block: Block, out: Array) -> None:
+        """Features are stacked: squares add."""
+        self.parts[0].distance_tile(block, out)
+        scratch = block.scratch()
+        for part in self.parts[1:]:
+            part.distance_tile(block, scratch)
+            out += scratch
+
+    @property
+    def exact_distance(self) -> bool:
+        return all(part.exact_distance for part in self.parts)
+
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         return np.concatenate([part.tile_gradient(block, G) for part in self.parts])
 
@@ -362,6 +385,17 @@ class Scaled(Node, Kernel):
     def exact_log(self) -> bool:
         return bool(self.kernel.exact_log)
 
+    def log_cosine_tile(self, block: Block, out: Array) -> None:
+        self.kernel.log_cosine_tile(block, out)
+
+    def distance_tile(self, block: Block, out: Array) -> None:
+        self.kernel.distance_tile(block, out)
+        out *= block.dtype.type(self.scale)
+
+    @property
+    def exact_distance(self) -> bool:
+        return bool(self.kernel.exact_distance)
+
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return self.scale * self.kernel.diagonal(points)
 
@@ -428,6 +462,13 @@ class Constant(Kernel):
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return np.full(points.n, self.c)
+
+    def distance_tile(self, block: Block, out: Array) -> None:
+        out[...] = 0.0
+
+    @property
+    def exact_distance(self) -> bool:
+        return True
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         return np.full(len(self.theta), self.c * G.sum())

@@ -26,7 +26,7 @@ class Proof:
     premises : the proofs it rests on.
     reference : where an axiom is proven.
     kind : "rule", "axiom", "claim" (an axiom that the author of a class outside this library states) or "unproven".
-    rounding : to which rounding an axiom holds, relative to the largest k(x, x): 0 where it holds exactly.
+    rounding : the rounding to which an axiom holds, as a share of what half of the digits allow; 0 where it is exact.
     """
 
     claim: str
@@ -87,7 +87,7 @@ class Proof:
             yield from premise._lines(rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))
 
 
-def Axiom(claim: object, statement: str, *, condition: str = "", reference: str = "") -> Proof:
+def Axiom(claim: object, statement: str, *, condition: str = "", reference: str = "", rounding: float = 0.0) -> Proof:
     """A leaf that is known to be a kernel, for the `proof` of your own leaf.
 
     >>> import mercer as mc
@@ -95,7 +95,7 @@ def Axiom(claim: object, statement: str, *, condition: str = "", reference: str 
     Cauchy(1.0) is a kernel:
     Cauchy(1.0)   [axiom: Schoenberg: a mixture of Gaussians]
     """
-    return Proof(str(claim), statement, condition, reference=reference, kind="axiom")
+    return Proof(str(claim), statement, condition, reference=reference, kind="axiom", rounding=rounding)
 
 
 def Unproven(claim: object, why: str) -> Proof:
@@ -109,13 +109,21 @@ def Unproven(claim: object, why: str) -> Proof:
 
 
 class Rule(NamedTuple):
-    """A closure rule: called with a claim and its premises, it gives that step of a proof."""
+    """A closure rule: called with a claim and its premises, it gives that step of a proof.
+
+    A premise that holds to rounding only (a matrix of floats) gives a conclusion that holds to a rounding that is
+    `amplification` times larger; beyond half of the digits it is not proven any more.
+    """
 
     name: str
     reference: str
 
-    def __call__(self, claim: object, *premises: Proof, condition: str = "") -> Proof:
-        return Proof(str(claim), self.name, condition, premises, self.reference)
+    def __call__(self, claim: object, *premises: Proof, condition: str = "", amplification: float = 1.0) -> Proof:
+        rounding = amplification * sum(premise.rounding for premise in premises)
+        if rounding <= 1:
+            return Proof(str(claim), self.name, condition, premises, self.reference, rounding=rounding)
+        why = f"{self.name}: its premises hold to a rounding that becomes {rounding:.2g} times half of the digits"
+        return Proof(str(claim), why, condition, premises, self.reference, kind="unproven")
 
 
 MULTIPLE = Rule("positive multiple c·k", "Bishop 2006, (6.13)")

@@ -80,6 +80,11 @@ class NGrams(Kernel):
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return np.array([sum(c * c for c in counts.values()) for counts in points.encoded(self)], dtype=np.float64)
 
+    @property
+    def exact_distance(self) -> bool:
+        """Whole numbers cancel without rounding."""
+        return True
+
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         return np.empty(0)
 

@@ -14,7 +14,7 @@ from mercer.errors import InvalidInput
 from mercer.files import Saved, described
 from mercer.kernels.base import Indefinite, Kernel
 from mercer.kernels.custom import Precomputed
-from mercer.kernels.points import Points, is_frame
+from mercer.kernels.points import Points, is_frame, real_numbers
 from mercer.kernels.rules import median_gaussian
 from mercer.kernels.typed import Typed
 from mercer.kernels.values import Value
@@ -214,7 +214,7 @@ def weights(sample_weight: Any, n: int) -> Matrix | None:
         return None
     required = f"`sample_weight` must hold {n} finite numbers ≥ 0, not all of them 0"
     try:
-        w = np.asarray(sample_weight, dtype=np.float64)
+        w = np.asarray(real_numbers(sample_weight), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInput(required, got=str(error), advice="One weight per point.") from None
     if w.ndim == 0:
@@ -276,7 +276,7 @@ def penalties(alpha: Any, t: int, *, positive: bool = False) -> Matrix:
     sign = "> 0" if positive else "≥ 0"
     required = f"`alpha` must be a number {sign}, or one per target"
     try:
-        a = np.asarray(alpha, dtype=np.float64)
+        a = np.asarray(real_numbers(alpha), dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidInput(required, got=repr(alpha), advice="Try 1.0.") from None
     if isinstance(alpha, (bool, np.bool_)) or a.ndim > 1 or (a.ndim == 1 and a.shape != (t,)):

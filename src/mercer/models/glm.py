@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
 from mercer.kernels import tiling
-from mercer.kernels.points import Points
+from mercer.kernels.points import Points, real_numbers
 from mercer.models import glm_intervals as intervals
 from mercer.models.base import Matrix, targets, training_points, weights
 from mercer.models.glm_summary import Summary
@@ -769,7 +769,7 @@ def _numbers(given: Any, n: int, name: str) -> Matrix:
     above = name == "exposure"
     required = f"`{name}` must hold {n} finite numbers{' > 0' if above else ''}, one per point"
     try:
-        found = np.asarray(given.to_numpy() if hasattr(given, "to_numpy") else given, dtype=np.float64)
+        found = np.asarray(real_numbers(given.to_numpy() if hasattr(given, "to_numpy") else given), np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInput(required, got=str(error), advice="One number per point.") from None
     if found.ndim == 0:

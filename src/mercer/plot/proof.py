@@ -28,7 +28,8 @@ MOST = 2
 class ProofTree(Display):
     """The proof of a kernel, one line per step, premises below what they prove.
 
-    Rules are blue, axioms green, claims of the authors of other classes blue diamonds, and what nobody has proven is red.
+    Rules are blue, axioms green, claims by the authors of other classes are blue diamonds, and what nobody has proven
+    is red.
 
     Attributes
     ----------

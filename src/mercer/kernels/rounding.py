@@ -1,0 +1,44 @@
+"""How much rounding an expression may amplify before its values say nothing about it.
+
+A power kⁿ has n times the relative error of k, and exp(k) |k| times. A proof is about exact values: where the computed
+ones keep less than half of their digits they are refused, and where float32 would, they are computed in float64.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer.errors import InvalidInput, RuleBroken
+
+
+def keeps_digits(amplification: float, dtype: Any, result: Any) -> bool:
+    """Whether one rounding in `dtype`, amplified, leaves half of the digits of `result`."""
+    eps = float(np.finfo(dtype).eps)
+    return bool(amplification * eps <= np.sqrt(float(np.finfo(result).eps)))
+
+
+def require_digits(amplification: float, dtype: Any, kernel: Any, result: Any) -> None:
+    """Raise where values would keep less than half of their digits."""
+    if keeps_digits(amplification, dtype, result):
+        return
+    raise InvalidInput(
+        "Values of a kernel must keep half of their digits",
+        got=f"a rounding error of {np.dtype(dtype)} that {kernel!r} makes {amplification:.3g} times larger",
+        advice="Centre the points and rescale them to unit variance, or use a smaller power or factor"
+        + (", or use float64." if np.dtype(dtype) == np.float32 else "."),
+    )
+
+
+def require_power(kernel: Any, rule: str, name: str, n: int) -> None:
+    """Raise where no precision of the points would leave half of the digits of an n-th power."""
+    precision = kernel.precision
+    if keeps_digits(kernel.amplification, precision, precision):
+        return
+    raise RuleBroken(
+        f"{rule}: a power must keep half of the digits of its values in {precision}",
+        got=f"{name} {n}, which makes the rounding of values {kernel.amplification:.3g} times larger",
+        advice=f"Choose at most {1 / np.sqrt(float(np.finfo(precision).eps)):.3g} in all, or a kernel whose logarithm "
+        "is known, such as mc.Gaussian.",
+    )
