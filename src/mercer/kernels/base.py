@@ -106,16 +106,21 @@ class Similarity(Value, ABC):
 
         Far from the origin these logarithms are large and nearly cancel. Override where the difference is known.
         """
-        if self.tags.normalised:
-            self.log_tile(block, out)
-            return
-        x, z = self.diagonals(block.pair, log=True)
-
-        def difference(block: Block, out: Array) -> None:
-            self.log_tile(block, out)
+        self.log_tile(block, out)
+        if not self.tags.normalised:
+            x, z = self.diagonals(block.pair, log=True)
             out -= (0.5 * x[block.rows, None] + 0.5 * z[block.cols]).astype(out.dtype)
 
-        self.precisely(difference, block, out, self.amplification * float(max(np.abs(x).max(), np.abs(z).max())))
+    def log_size(self, points: Points) -> float:
+        """The size of the terms whose sum log k(x, x) is, at the most: its error is so many roundings, beside its own.
+
+        Only asked where `exact_log`.
+        """
+        return float(np.abs(self.log_diagonal(points)).max())
+
+    def log_cosine_size(self, points: Points) -> float:
+        """The same for `log_cosine_tile`: 0 where nothing cancels."""
+        return 0.0 if self.tags.normalised else self.log_size(points)
 
     def distance_tile(self, block: Block, out: Array) -> None:
         """Fill `out` with ‖phi(x) − phi(z)‖² = k(x, x) − 2k(x, z) + k(z, z), the squared distance in feature space.

@@ -329,6 +329,8 @@ class Block:
             return
         c = self.pair.centred()
         _sparse_l1(c.x[self.rows], c.z[self.cols], out)
+        if self.diagonal:
+            np.fill_diagonal(out, 0.0)
 
     def _differences(self, fill: Callable[[Array, Array, Array], None], out: Array) -> None:
         """Fill `out` from the differences of rows, taken in the rows' own precision."""
@@ -375,4 +377,8 @@ def _sparse_l1(x: Any, z: Any, out: Array) -> None:
         at = np.arange(sizes.sum()) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
         a, b = np.repeat(x.data[own].astype(np.float64), sizes), columns.data[at].astype(np.float64)
         common = np.bincount(columns.indices[at], np.abs(a) + np.abs(b) - np.abs(a - b), minlength=len(z_size))
-        out[i] = np.maximum(x_size[i] + z_size - common, 0.0)
+        out[i] = x_size[i] + z_size - common
+        cancelled = np.flatnonzero(out[i] < CANCELLATION * (x_size[i] + z_size))
+        if len(cancelled):
+            apart = z[cancelled].astype(np.float64).toarray() - x[[i]].astype(np.float64).toarray()
+            out[i, cancelled] = np.abs(apart).sum(axis=1)

@@ -189,7 +189,7 @@ class Transformed:
                 f"Points must have {F.shape[0]} columns, as A has", got=X.shape[1], advice="Check the columns of X."
             )
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(X @ F.astype(X.dtype))
+            return np.asarray(X.astype(np.float64) @ F)
 
     @property
     def matrix(self) -> NDArray[np.float64]:
@@ -284,7 +284,8 @@ class Bilinear(Kernel):
 
 
 def polar(X: Any) -> tuple[NDArray[np.float64], Any]:
-    """‖x‖ and x/‖x‖ for every row, without squares that over- or underflow; the origin stays."""
+    """‖x‖ and x/‖x‖ for every row in float64, without squares that over- or underflow; the origin stays."""
+    X = X.astype(np.float64)
     if sp.issparse(X):
         largest = abs(X).max(axis=1).toarray().ravel()
     else:

@@ -98,12 +98,14 @@ class Exp(_Entrywise):
 
     def log_cosine_tile(self, block: Block, out: Array) -> None:
         """−½‖phi(x) − phi(z)‖² of what the exponential is taken of."""
-        if self.inner.exact_distance:
-            self.inner.distance_tile(block, out)
-        else:
-            largest = max(float(np.abs(side).max()) for side in self.inner.diagonals(block.pair))
-            self.precisely(self.inner.distance_tile, block, out, largest * self.inner.amplification)
+        self.inner.distance_tile(block, out)
         out *= -0.5
+
+    def log_size(self, points: Points) -> float:
+        return super().log_size(points) * self.inner.amplification
+
+    def log_cosine_size(self, points: Points) -> float:
+        return 0.0 if self.inner.exact_distance else self.log_size(points)
 
     @property
     def exact_log(self) -> bool:
@@ -173,12 +175,23 @@ class Power(_Entrywise):
         """A logarithm that is known is multiplied by n, and has its own digits still."""
         return self.inner.amplification * (1 if self.inner.exact_log else self.exponent)
 
-    def _fill(self, block: Block, out: Array) -> None:
-        if self.inner.exact_log:
-            self.log_tile(block, out)
-            _loops.tiles.exp_(out)
-        else:
-            super()._fill(block, out)
+    def tile(self, block: Block, out: Array) -> None:
+        if not self.inner.exact_log:
+            super().tile(block, out)
+            return
+        self.log_tile(block, out)
+        _loops.tiles.exp_(out)
+
+    def _size(self, block: Block) -> float:
+        """How many roundings the logarithm may be off, beside its own."""
+        sides = {id(points): points for points in (block.pair.x, block.pair.z)}.values()
+        return block.pair.once(("log size", self), lambda: max(map(self.log_size, sides)))
+
+    def log_size(self, points: Points) -> float:
+        return self.exponent * self.inner.log_size(points)
+
+    def log_cosine_size(self, points: Points) -> float:
+        return self.exponent * self.inner.log_cosine_size(points)
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         if not self.inner.exact_log:
@@ -189,6 +202,7 @@ class Power(_Entrywise):
     def _inner_adjoint(self, block: Block, G: Array) -> Array:
         if not self.inner.exact_log:
             return super()._inner_adjoint(block, G)
+        block = self.precise(block, self._size(block))
         log = block.scratch()
         self.inner.log_tile(block, log)
         below = np.multiply(log, float(self.exponent - 1), dtype=np.float64, where=log > -np.inf, out=log.astype(float))
@@ -201,8 +215,11 @@ class Power(_Entrywise):
         return np.asarray(self.exponent * tile ** (self.exponent - 1))
 
     def log_tile(self, block: Block, out: Array) -> None:
-        self.inner.log_tile(block, out)
-        out *= block.dtype.type(self.exponent)
+        def multiple(block: Block, out: Array) -> None:
+            self.inner.log_tile(block, out)
+            out *= block.dtype.type(self.exponent)
+
+        self.precisely(multiple, block, out, self._size(block) if self.inner.exact_log else 1.0)
 
     def log_cosine_tile(self, block: Block, out: Array) -> None:
         self.inner.log_cosine_tile(block, out)

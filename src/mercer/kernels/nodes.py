@@ -159,6 +159,12 @@ class _Product(Node):
             part.log_cosine_tile(block, scratch)
             out += scratch
 
+    def log_size(self, points: Points) -> float:
+        return sum(part.log_size(points) for part in self.parts)
+
+    def log_cosine_size(self, points: Points) -> float:
+        return sum(part.log_cosine_size(points) for part in self.parts)
+
     @property
     def amplification(self) -> float:
         return sum(part.amplification for part in self.parts)
@@ -387,6 +393,12 @@ class Scaled(Node, Kernel):
 
     def log_cosine_tile(self, block: Block, out: Array) -> None:
         self.kernel.log_cosine_tile(block, out)
+
+    def log_size(self, points: Points) -> float:
+        return abs(float(np.log(self.scale))) + float(self.kernel.log_size(points))
+
+    def log_cosine_size(self, points: Points) -> float:
+        return float(self.kernel.log_cosine_size(points))
 
     def distance_tile(self, block: Block, out: Array) -> None:
         self.kernel.distance_tile(block, out)

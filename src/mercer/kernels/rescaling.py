@@ -177,9 +177,17 @@ class Normalized(Unary):
         if not self.inner.exact_log:
             super().log_tile(block, out)
             return
-        self.inner.log_cosine_tile(block, out)
+        sides = {id(points): points for points in (block.pair.x, block.pair.z)}.values()
+        size = block.pair.once(("log size", self), lambda: max(map(self.log_size, sides)))
+        self.precisely(self.inner.log_cosine_tile, block, out, size)
         if block.diagonal:
             np.fill_diagonal(out, 0.0)
+
+    def log_size(self, points: Points) -> float:
+        return self.inner.log_cosine_size(points)
+
+    def log_cosine_size(self, points: Points) -> float:
+        return self.log_size(points)
 
     @property
     def exact_log(self) -> bool:

@@ -99,6 +99,12 @@ class _Viewed(Node):
     def log_cosine_tile(self, block: Block, out: Array) -> None:
         self.inner.log_cosine_tile(block.view(self._view), out)
 
+    def log_size(self, points: Points) -> float:
+        return self.inner.log_size(points.view(self._view))
+
+    def log_cosine_size(self, points: Points) -> float:
+        return self.inner.log_cosine_size(points.view(self._view))
+
     def distance_tile(self, block: Block, out: Array) -> None:
         self.inner.distance_tile(block.view(self._view), out)
 
