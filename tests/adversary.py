@@ -222,11 +222,20 @@ def condition(k, X, dtype):
             return 4 + condition(k.kernel, X, dtype) * max(1.0, log_largest(k, X), k.log_size(k.prepare(X)))
         return 4 + k.exponent * (1 + condition(k.kernel, X, dtype))
     if isinstance(k, Normalized):
-        inner = condition(exponent_of(k.kernel), X, dtype) if k.kernel.exact_log else condition(k.kernel, X, dtype)
-        return 4 + 2 * inner
+        if k.kernel.exact_log:
+            return 4 + 2 * condition(exponent_of(k.kernel), X, dtype) * max(1.0, k.log_size(k.prepare(X)))
+        return 4 + 2 * condition(k.kernel, X, dtype)
     if parts:
         return 2 + max(condition(part, X, dtype) for part in parts)
     return of_leaf(k, X, dtype)
+
+
+def roughest(k, X, dtype):
+    """The largest condition of a leaf."""
+    if isinstance(k, (mc.On, mc.After)):
+        return roughest(k.kernel, (X if isinstance(X, Points) else Points(X)).view(k._view), dtype)
+    parts = k.children.values()
+    return max(roughest(part, X, dtype) for part in parts) if parts else of_leaf(k, X, dtype)
 
 
 def exponent_of(k):
@@ -264,6 +273,9 @@ def of_leaf(k, X, dtype):
     if isinstance(k, mc.Gaussian):
         return roundings + 4 * min(reach, FUSED_REACH[np.dtype(dtype).itemsize]) ** 2
     if isinstance(k, mc.Matern):
+        if np.ndim(k.sigma):  # which moves points by so much, and a rough profile is steep
+            moved = 4 * np.finfo(float).eps * reach
+            roundings += (1 - mc.Matern(1.0, nu=k.nu)([[0.0]], [[max(moved, 1e-150)]])[0, 0]) / np.finfo(dtype).eps
         return roundings * (1 + (gammaln(k.nu + 1) + k.nu * 40) / 20 if k.nu > 2.5 else 4)
     if isinstance(k, mc.Periodic):
         return roundings + 8 * d * (1 / k.sigma + 1 / k.sigma**2)
@@ -284,7 +296,9 @@ def examine(k, X):
         return False
     n, eps = len(K), float(np.finfo(K.dtype).eps)
     coarse = np.float32 if k.precision == np.float32 else K.dtype
-    share = min(condition(k, X, coarse) * float(np.finfo(coarse).eps), 4 * math.sqrt(float(np.finfo(coarse).eps)))
+    unit = float(np.finfo(coarse).eps)
+    # Beyond half of the digits an expression is refused, unless a leaf alone needs them.
+    share = unit * min(condition(k, X, coarse), max(4 / math.sqrt(unit), roughest(k, X, coarse)))
     K = np.asarray(K, dtype=np.float64)
     if not np.isfinite(K).all() or not np.isfinite(diagonal).all():
         raise Contradiction(f"{k!r}: values that are not finite")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import mercer as mc
 from mercer.errors import InvalidInput, InvalidType, RuleBroken
@@ -353,3 +354,23 @@ COMPLEX = np.array([[1.0 + 1.0j, 0.5], [0.5, 1.0]])
 def test_complex_numbers_are_never_cut_to_their_real_part(use):
     with pytest.raises(InvalidInput):
         use()
+
+
+def test_what_the_adversary_found_first():
+    """Each was a proven kernel whose values contradicted the proof by far more than rounding."""
+    narrow = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32) * 100
+    for X in (narrow, sp.csr_array(narrow)):
+        wide = mc.FromFeatures(lambda X: (X.toarray() if sp.issparse(X) else X).astype(np.float64))
+        for k in (mc.ArcCosine(1), mc.Bilinear(np.diag([1.0, 2.0, 3.0, 4.0]) + 0.3), mc.Polynomial(3)):
+            both = k + 1e-9 * wide  # float32 points, and a matrix in float64
+            K = both(X)
+            assert K.dtype == np.float64
+            np.testing.assert_allclose(both.diag(X), np.diagonal(K), rtol=1e-12)
+            np.testing.assert_allclose(both(X[:3], X[10:]), K[:3, 10:], rtol=1e-12)
+    sparse = mc.Laplacian(0.03)(sp.csr_array(narrow.astype(np.float64) + 1e4))
+    np.testing.assert_array_equal(np.diagonal(sparse), 1.0)
+    np.testing.assert_allclose(sparse, mc.Laplacian(0.03)(narrow.astype(np.float64) + 1e4), atol=1e-12)
+    with pytest.raises(InvalidInput, match="half of their digits"):
+        (mc.exp(mc.Intersection().normalize()).normalize() ** 10**12)([{1, 2}, {2, 3}, {1}])
+    same = np.ones((3, 1), dtype=np.float32)
+    np.testing.assert_array_equal(mc.RationalQuadratic(1.0, alpha=1e-45)(same), 1.0)

@@ -125,7 +125,7 @@ class Similarity(Value, ABC):
     def distance_tile(self, block: Block, out: Array) -> None:
         """Fill `out` with ‖phi(x) − phi(z)‖² = k(x, x) − 2k(x, z) + k(z, z), the squared distance in feature space.
 
-        Override where the difference is known without what cancels, and set `exact_distance`.
+        Override it and `distance_size` where the difference is known without what cancels.
         """
         if self.exact_log and self.tags.normalised:  # 2 − 2k, whose digits near k = 1 are those of log k near 0
             self.log_tile(block, out)
@@ -138,10 +138,12 @@ class Similarity(Value, ABC):
         out += x[block.rows, None]
         out += z[block.cols]
 
-    @property
-    def exact_distance(self) -> bool:
-        """Whether `distance_tile` loses no digits where k(x, x) is large and the points are close."""
-        return self.exact_log and self.tags.normalised
+    def distance_size(self, points: Points) -> float:
+        """The size of the terms that cancel in `distance_tile`, at the most: 0 where nothing does."""
+        if self.exact_log and self.tags.normalised:
+            return 2.0 * self.log_size(points)
+        with np.errstate(over="ignore"):
+            return 2.0 * float(np.abs(self.diagonal(points)).max()) * self.amplification
 
     def diagonals(self, pair: Pair, *, log: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """k(x, x) and k(z, z) of both sides, or their logarithms, made once."""

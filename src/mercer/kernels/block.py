@@ -200,7 +200,8 @@ def squared_norms(X: Any) -> NDArray[np.float64]:
     """‖x‖² for every row, accumulated in float64."""
     with np.errstate(over="ignore"):
         if sp.issparse(X):
-            return np.asarray(X.multiply(X).sum(axis=1, dtype=np.float64)).ravel()
+            wide = X.astype(np.float64)  # squares of float32 have float32 digits
+            return np.asarray(wide.multiply(wide).sum(axis=1)).ravel()
         return np.einsum("ij,ij->i", X, X, dtype=np.float64)
 
 

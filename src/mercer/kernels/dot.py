@@ -78,9 +78,8 @@ class Linear(_Dot, Kernel):
     def distance_tile(self, block: Block, out: Array) -> None:
         block.sqdist(out)
 
-    @property
-    def exact_distance(self) -> bool:
-        return True
+    def distance_size(self, points: Points) -> float:
+        return 0.0
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         return np.empty(0)
@@ -248,9 +247,8 @@ class Bilinear(Kernel):
     def distance_tile(self, block: Block, out: Array) -> None:
         block.view(self._view).sqdist(out)
 
-    @property
-    def exact_distance(self) -> bool:
-        return True
+    def distance_size(self, points: Points) -> float:
+        return 0.0
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         return np.empty(0)

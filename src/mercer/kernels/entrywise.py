@@ -105,7 +105,7 @@ class Exp(_Entrywise):
         return super().log_size(points) * self.inner.amplification
 
     def log_cosine_size(self, points: Points) -> float:
-        return 0.0 if self.inner.exact_distance else self.log_size(points)
+        return 0.5 * self.inner.distance_size(points)
 
     @property
     def exact_log(self) -> bool:

@@ -284,9 +284,8 @@ class Sum(Node, Kernel):
             part.distance_tile(block, scratch)
             out += scratch
 
-    @property
-    def exact_distance(self) -> bool:
-        return all(part.exact_distance for part in self.parts)
+    def distance_size(self, points: Points) -> float:
+        return sum(part.distance_size(points) for part in self.parts)
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         return np.concatenate([part.tile_gradient(block, G) for part in self.parts])
@@ -404,9 +403,8 @@ class Scaled(Node, Kernel):
         self.kernel.distance_tile(block, out)
         out *= block.dtype.type(self.scale)
 
-    @property
-    def exact_distance(self) -> bool:
-        return bool(self.kernel.exact_distance)
+    def distance_size(self, points: Points) -> float:
+        return self.scale * float(self.kernel.distance_size(points))
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return self.scale * self.kernel.diagonal(points)
@@ -478,9 +476,8 @@ class Constant(Kernel):
     def distance_tile(self, block: Block, out: Array) -> None:
         out[...] = 0.0
 
-    @property
-    def exact_distance(self) -> bool:
-        return True
+    def distance_size(self, points: Points) -> float:
+        return 0.0
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         return np.full(len(self.theta), self.c * G.sum())

@@ -370,7 +370,7 @@ class RationalQuadratic(Radial, Kernel):
 
     def _profile(self, sqdist: Array, sigma: float) -> None:
         v = 0.5 / (self.alpha * sigma**2)
-        if self.alpha <= 16 and float(sqdist.max()) * v < float(np.finfo(sqdist.dtype).max) / 2:
+        if self.alpha <= 16 and max(float(sqdist.max()), 1.0) * v < float(np.finfo(sqdist.dtype).max) / 2:
             # The plain logarithm is ten times faster than log1p, and its absolute error is that of the result.
             sqdist *= sqdist.dtype.type(v)
             sqdist += 1

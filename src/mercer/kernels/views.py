@@ -108,9 +108,8 @@ class _Viewed(Node):
     def distance_tile(self, block: Block, out: Array) -> None:
         self.inner.distance_tile(block.view(self._view), out)
 
-    @property
-    def exact_distance(self) -> bool:
-        return self.inner.exact_distance
+    def distance_size(self, points: Points) -> float:
+        return self.inner.distance_size(points.view(self._view))
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return self.inner.diagonal(points.view(self._view))
