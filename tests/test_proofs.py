@@ -373,4 +373,6 @@ def test_what_the_adversary_found_first():
     with pytest.raises(InvalidInput, match="half of their digits"):
         (mc.exp(mc.Intersection().normalize()).normalize() ** 10**12)([{1, 2}, {2, 3}, {1}])
     same = np.ones((3, 1), dtype=np.float32)
+    with pytest.raises(InvalidInput, match="overflow"):
+        (mc.Constant(1e16).poly([0.0, 0.0, 0.0, 1.0]).normalize() * mc.Gaussian(1.0))(same)
     np.testing.assert_array_equal(mc.RationalQuadratic(1.0, alpha=1e-45)(same), 1.0)

@@ -168,6 +168,7 @@ class Normalized(Unary):
         x, z = self._sides(block.pair)
         with np.errstate(over="ignore", invalid="ignore"):
             self.inner.tile(block, out)
+            require_finite(out, self.inner)  # here, for what is normalised and stationary is taken to be bounded
             out *= x[block.rows, None].astype(out.dtype)
             out *= z[block.cols].astype(out.dtype)
         if block.diagonal:
