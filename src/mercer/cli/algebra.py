@@ -49,6 +49,7 @@ def kernels(voice: Voice, name: str | None) -> None:
             "rule": "Rules that make kernels of kernels",
             "weight": "Weights, for smoothing only",
             "conditional": "Positive definite beside a polynomial",
+            "indefinite": "Not positive semidefinite",
         }
         for kind, title in titles.items():
             own = [entry for entry in entries if entry.kind == kind]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,18 @@ from mercer.errors import InvalidInput
 from mercer.features.terms import Names, Term, Variables, atom, variable
 
 Array = NDArray[Any]
+
+
+class Spectrum(Enum):
+    """The spectral density of a stationary kernel: that of the frequencies ω in k(x − z) = E cos ωᵀ(x − z).
+
+    A kernel class that has an attribute `spectrum` states it; its width is `sigma`, and a Student's has 2·`nu` degrees
+    of freedom. Normal frequencies are those of the Gaussian kernel and of no other.
+    """
+
+    NORMAL = "normal"
+    STUDENT = "multivariate t"
+    CAUCHY = "an independent Cauchy for every coordinate"
 
 
 class FeatureMap(ABC):

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
-from mercer.features.base import Array, FeatureMap, vectors, whole
+from mercer.features.base import Array, FeatureMap, Spectrum, vectors, whole
 from mercer.features.taylor import scales
 from mercer.features.terms import Term, Variables, atom
 
@@ -99,8 +99,8 @@ def fourier_features(
     Rahimi and Recht, Random features for large-scale kernel machines, 2007; Yu and others, Orthogonal random features,
     2016.
     """
-    name = type(kernel).__name__
-    if name not in ("Gaussian", "Matern", "Laplacian"):
+    spectrum = getattr(kernel, "spectrum", None)
+    if not isinstance(spectrum, Spectrum):
         raise InvalidInput(
             "Fourier features need a kernel whose spectral density is known: Gaussian, Matern or Laplacian",
             got=repr(kernel),
@@ -113,12 +113,12 @@ def fourier_features(
             "`n_features` must be even: half cosines, half sines", got=n_features, advice=f"Pass {n_features + 1}."
         )
     rng, m = np.random.default_rng(random_state), n_features // 2
-    if name == "Laplacian":
+    if spectrum is Spectrum.CAUCHY:
         orthogonal = False
         frequencies = rng.standard_cauchy((m, d))
     else:
         frequencies = _orthogonal(rng, m, d) if orthogonal else rng.standard_normal((m, d))
-        if name == "Matern":  # t = normal / √(χ²/dof), one χ² per frequency, independent of its direction
+        if spectrum is Spectrum.STUDENT:  # t = normal / √(χ²/dof), one χ² per frequency, independent of its direction
             dof = 2 * float(kernel.nu)
             frequencies *= np.sqrt(dof / rng.chisquare(dof, size=(m, 1)))
     frequencies /= sigma

@@ -7,20 +7,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, replace
+from functools import wraps
+from inspect import isabstract
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercer import memory
-from mercer.errors import InvalidInput
-from mercer.kernels import tiling
+from mercer.errors import InvalidInput, InvalidType, RuleBroken
+from mercer.kernels import rounding, tiling
 from mercer.kernels.block import Block, Pair
 from mercer.kernels.differences import dense_sides, input_slopes, scales
 from mercer.kernels.elementwise import require_finite
 from mercer.kernels.parameters import key
-from mercer.kernels.points import Array, Points, as_vectors, concatenate
+from mercer.kernels.points import Array, Points, as_vectors, concatenate, real_numbers
 from mercer.kernels.proof import Proof, Unproven
 from mercer.kernels.values import Value
 
@@ -64,6 +66,24 @@ class Similarity(Value, ABC):
     tags: ClassVar[Tags] = Tags()
     precedence: ClassVar[int] = ATOM
 
+    # Left multiplication by a NumPy scalar must reach __rmul__, not broadcast over the kernel as an object.
+    __array_ufunc__ = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """A class is abstract or final: a proof and fast paths hold for the methods they were written beside."""
+        final = next((base for base in cls.__mro__[1:] if issubclass(base, Similarity) and not isabstract(base)), None)
+        if final is not None:
+            raise InvalidType(
+                f"A class of kernels must derive from an abstract one: {final.__name__} is final, because a subclass "
+                "would inherit its proof and its fast paths for other values",
+                got=f"class {cls.__name__}({', '.join(base.__name__ for base in cls.__bases__)})",
+                advice="Derive from mc.Kernel and define `tile` (and `proof`, if you know one), compose existing "
+                "kernels, or use mc.FromFunction or mc.FromFeatures.",
+            )
+        if not cls.__module__.startswith("mercer.") and "proof" in cls.__dict__:
+            cls.proof = _by_its_author(cls.__dict__["proof"])  # type: ignore[method-assign]
+        super().__init_subclass__(**kwargs)
+
     # -- what a leaf says -----------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -80,6 +100,93 @@ class Similarity(Value, ABC):
     def exact_log(self) -> bool:
         """Whether `log_tile` is computed without evaluating k, so that it neither over- nor underflows."""
         return False
+
+    def log_cosine_tile(self, block: Block, out: Array) -> None:
+        """Fill `out` with log k(x, z) − ½ log k(x, x) − ½ log k(z, z), where `exact_log`.
+
+        Far from the origin these logarithms are large and nearly cancel. Override where the difference is known.
+        """
+        self.log_tile(block, out)
+        if not self.tags.normalised:
+            x, z = self.diagonals(block.pair, log=True)
+            out -= (0.5 * x[block.rows, None] + 0.5 * z[block.cols]).astype(out.dtype)
+
+    def log_size(self, points: Points) -> float:
+        """The size of the terms whose sum log k(x, x) is, at the most: its error is so many roundings, beside its own.
+
+        Only asked where `exact_log`.
+        """
+        return float(np.abs(self.log_diagonal(points)).max())
+
+    def log_cosine_size(self, points: Points) -> float:
+        """The same for `log_cosine_tile`: 0 where nothing cancels."""
+        return 0.0 if self.tags.normalised else self.log_size(points)
+
+    def distance_tile(self, block: Block, out: Array) -> None:
+        """Fill `out` with ‖phi(x) − phi(z)‖² = k(x, x) − 2k(x, z) + k(z, z), the squared distance in feature space.
+
+        Override it and `distance_size` where the difference is known without what cancels.
+        """
+        if self.exact_log and self.tags.normalised:  # 2 − 2k, whose digits near k = 1 are those of log k near 0
+            self.log_tile(block, out)
+            np.expm1(out, out=out)
+            out *= -2.0
+            return
+        self.tile(block, out)
+        out *= -2.0
+        x, z = self.diagonals(block.pair)
+        out += x[block.rows, None]
+        out += z[block.cols]
+
+    def distance_size(self, points: Points) -> float:
+        """The size of the terms that cancel in `distance_tile`, at the most: 0 where nothing does."""
+        if self.exact_log and self.tags.normalised:
+            return 2.0 * self.log_size(points)
+        with np.errstate(over="ignore"):
+            return 2.0 * float(np.abs(self.diagonal(points)).max()) * self.amplification
+
+    def diagonals(self, pair: Pair, *, log: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """k(x, x) and k(z, z) of both sides, or their logarithms, made once."""
+
+        def side(points: Points) -> NDArray[np.float64]:
+            with np.errstate(over="ignore"):
+                diagonal = self.log_diagonal(points) if log else self.diagonal(points)
+            require_finite(diagonal, self)
+            return diagonal
+
+        def make() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            x = side(pair.x)
+            return x, x if pair.same else side(pair.z)
+
+        return pair.once(("diagonals", self, log), make)
+
+    @property
+    def amplification(self) -> float:
+        """How many times larger than the rounding of leaves that of k(x, z)/√(k(x, x) k(z, z)) is, to first order."""
+        return max((child.amplification for child in self.children.values()), default=1.0)  # type: ignore[attr-defined]
+
+    @property
+    def precision(self) -> np.dtype[Any]:
+        """The dtype whose rounding the values have, whatever they are computed in."""
+        coarse = any(child.precision == np.float32 for child in self.children.values())  # type: ignore[attr-defined]
+        return np.dtype(np.float32 if coarse else np.float64)
+
+    def precise(self, block: Block, amplification: float) -> Block:
+        """The block, or the one in float64 where amplified roundings of its dtype take more than half of the digits."""
+        coarsest = min(block.dtype, self.precision, key=lambda dtype: dtype.itemsize)
+        if rounding.keeps_digits(amplification, coarsest, coarsest):
+            return block
+        rounding.require_digits(amplification, self.precision, self, coarsest)
+        return block.widened()
+
+    def precisely(self, fill: Callable[[Block, Array], None], block: Block, out: Array, amplification: float) -> None:
+        """fill(block, out) of the `precise` block."""
+        wide = self.precise(block, amplification)
+        tile = out if wide is block else wide.scratch()
+        fill(wide, tile)
+        if tile is not out:
+            with np.errstate(over="ignore"):
+                out[...] = tile
 
     def encode(self, X: Any) -> Any:
         """Raw objects → what `tile` reads, row by row. By default a validated float matrix."""
@@ -291,12 +398,28 @@ class Similarity(Value, ABC):
 
     @staticmethod
     def _adjoint(G: Any, pair: Pair) -> Array:
-        G = np.asarray(G, dtype=np.float64)
+        try:
+            G = np.asarray(real_numbers(G), dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(
+                "`G` must hold real numbers", got=str(error), advice="Pass one float per pair."
+            ) from None
         if G.shape != pair.shape:
             raise InvalidInput(
                 f"`G` must have the Gram's shape {pair.shape}", got=G.shape, advice="One entry per pair of points."
             )
         return G
+
+
+def _by_its_author(proof: Callable[..., Proof]) -> Callable[..., Proof]:
+    """The proof of a class outside this library: a claim, for nobody but its author has looked at it."""
+
+    @wraps(proof)
+    def claimed(self: Similarity, dim: int | None = None) -> Proof:
+        step = proof(self, dim)
+        return step if step.kind == "unproven" else replace(step, kind="claim")
+
+    return claimed
 
 
 def _finite_gradient(gradient: NDArray[np.float64], kernel: Similarity) -> NDArray[np.float64]:
@@ -317,9 +440,6 @@ class Kernel(Similarity):
     >>> k
     0.5 * Gaussian(sigma=1.0) + Polynomial(degree=3, c=1.0) * Linear()
     """
-
-    # Left multiplication by a NumPy scalar must reach __rmul__, not broadcast over the kernel as an object.
-    __array_ufunc__ = None
 
     def proof(self, dim: int | None = None) -> Proof:
         """Why this is a kernel: a tree of rules that prints as a derivation."""
@@ -436,6 +556,25 @@ class Kernel(Similarity):
         return algebra.Normalized(self)
 
 
+class Indefinite(Similarity):
+    """A similarity that is not positive semidefinite: no Hilbert space belongs to it, so its operators refuse."""
+
+    @property
+    def instead(self) -> str:
+        """What to do where a kernel is needed."""
+        return "Take a kernel such as mc.Gaussian or mc.Polynomial."
+
+    def _refuse(self, *others: Any) -> NoReturn:
+        raise RuleBroken(
+            "The rules of the kernel algebra need kernels",
+            got=f"{self!r}, which is not positive semidefinite",
+            advice=self.instead,
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __pow__ = __neg__ = _refuse
+    exp = poly = rescale = after = on = normalize = _refuse
+
+
 class Weight(Similarity):
     """A smoothing weight: non-negative and local, but not positive semidefinite (in every dimension).
 
@@ -443,7 +582,6 @@ class Weight(Similarity):
     does not take it.
     """
 
-    __array_ufunc__ = None
     tags: ClassVar[Tags] = Tags(nonnegative=True, cpd_order=None)
 
     def proof(self, dim: int | None = None) -> Proof:

@@ -80,6 +80,11 @@ class Pair(Once):
         z = None if self.same else self.z
         return self.once(("rescaled", scale), lambda: Pair(self.x, z, self.dtype, shared=self.shared, scale=scale))
 
+    def widened(self) -> Pair:
+        """The same pair, evaluated in float64."""
+        z = None if self.same else self.z
+        return self.once("wide", lambda: Pair(self.x, z, np.float64, shared=self.shared, scale=self.scale))
+
     def block(self, rows: slice, cols: slice, workspace: Workspace | None = None) -> Block:
         return Block(self, rows, cols, workspace or Workspace())
 
@@ -153,9 +158,10 @@ class Pair(Once):
             return (X, X) if self.scale is None else (self._rescale(X),) * 2
         centre = self.z.mean()
         if self.scale is None:
+            rows = X if X.dtype.itemsize > self.dtype.itemsize else X.astype(self.dtype, copy=False)
             if self._near_origin:
-                return self.vectors()[0 if side is self.x else 1], X
-            return _minus(X, centre, self.dtype), X
+                return self.vectors()[0 if side is self.x else 1], rows
+            return _minus(X, centre, self.dtype), rows
         rows = self._rescale(_minus(X, centre, np.dtype(np.float64)))
         with np.errstate(over="ignore"):  # found by the norms
             return rows.astype(self.dtype, copy=False), rows
@@ -194,7 +200,8 @@ def squared_norms(X: Any) -> NDArray[np.float64]:
     """‖x‖² for every row, accumulated in float64."""
     with np.errstate(over="ignore"):
         if sp.issparse(X):
-            return np.asarray(X.multiply(X).sum(axis=1, dtype=np.float64)).ravel()
+            wide = X.astype(np.float64)  # squares of float32 have float32 digits
+            return np.asarray(wide.multiply(wide).sum(axis=1)).ravel()
         return np.einsum("ij,ij->i", X, X, dtype=np.float64)
 
 
@@ -246,6 +253,14 @@ class Block:
         if scale not in self._views:
             self._views[scale] = Block(self.pair.rescaled(scale), self.rows, self.cols, self.workspace)
         return self._views[scale]
+
+    def widened(self) -> Block:
+        """The same tile, evaluated in float64."""
+        if self.dtype == np.float64:
+            return self
+        if "wide" not in self._views:
+            self._views["wide"] = Block(self.pair.widened(), self.rows, self.cols, self.workspace)
+        return self._views["wide"]
 
     def scratch(self) -> Array:
         """An uninitialised tile, valid until this block is done."""
@@ -315,6 +330,8 @@ class Block:
             return
         c = self.pair.centred()
         _sparse_l1(c.x[self.rows], c.z[self.cols], out)
+        if self.diagonal:
+            np.fill_diagonal(out, 0.0)
 
     def _differences(self, fill: Callable[[Array, Array, Array], None], out: Array) -> None:
         """Fill `out` from the differences of rows, taken in the rows' own precision."""
@@ -376,4 +393,8 @@ def _sparse_l1(x: Any, z: Any, out: Array) -> None:
         at = np.arange(sizes.sum()) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
         a, b = np.repeat(x.data[own].astype(np.float64), sizes), columns.data[at].astype(np.float64)
         common = np.bincount(columns.indices[at], np.abs(a) + np.abs(b) - np.abs(a - b), minlength=len(z_size))
-        out[i] = np.maximum(x_size[i] + z_size - common, 0.0)
+        out[i] = x_size[i] + z_size - common
+        cancelled = np.flatnonzero(out[i] < CANCELLATION * (x_size[i] + z_size))
+        if len(cancelled):
+            apart = z[cancelled].astype(np.float64).toarray() - x[[i]].astype(np.float64).toarray()
+            out[i, cancelled] = np.abs(apart).sum(axis=1)

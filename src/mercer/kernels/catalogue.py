@@ -9,13 +9,13 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from mercer.kernels.base import Similarity, Weight
+from mercer.kernels.base import Indefinite, Similarity, Weight
 from mercer.kernels.expression import CALLABLES, parse, vocabulary
 from mercer.kernels.nodes import Node
 from mercer.kernels.parameters import Rule
 from mercer.kernels.splines import ConditionalKernel
 
-Kind: TypeAlias = Literal["kernel", "rule", "weight", "conditional"]
+Kind: TypeAlias = Literal["kernel", "rule", "weight", "conditional", "indefinite"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,8 +46,8 @@ class Entry:
     Attributes
     ----------
     name : the public name.
-    kind : "kernel", "rule" (makes kernels of kernels, or weights of weights), "weight" (for smoothing only) or
-        "conditional" (positive definite only beside a polynomial tail).
+    kind : "kernel", "rule" (makes kernels of kernels, or weights of weights), "weight" (for smoothing only),
+        "conditional" (positive definite only beside a polynomial tail) or "indefinite" (not positive semidefinite).
     formula, purpose : one line each.
     space : the objects it takes: "vectors", "categories", "sets", "strings", "table", "indices", or "any".
     tags : what holds for the example without evaluating it; empty for rules, where it depends on the parts.
@@ -310,6 +310,8 @@ def _kind(cls: type[Similarity]) -> Kind:
         return "rule"
     if issubclass(cls, ConditionalKernel):
         return "conditional"
+    if issubclass(cls, Indefinite):
+        return "indefinite"
     return "weight" if issubclass(cls, Weight) else "kernel"
 
 

@@ -14,8 +14,9 @@ from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel, Tags
 from mercer.kernels.block import Block, squared_norms
 from mercer.kernels.parameters import positive, show
-from mercer.kernels.points import Array, Points, as_argument, as_vectors, is_frame
+from mercer.kernels.points import Array, Points, as_argument, as_vectors, is_frame, real_numbers
 from mercer.kernels.proof import Axiom, Proof, Unproven
+from mercer.kernels.rowwise import Given
 from mercer.kernels.tiling import stopped
 from mercer.kernels.views import Mapped
 
@@ -82,10 +83,12 @@ class FromFunction(Kernel):
         """f(x, z), checked to be a finite number."""
         value = self.f(x, z)
         try:
+            if getattr(value, "dtype", np.dtype(float)).kind == "c":  # of which float() keeps the real part
+                raise TypeError
             number = float(value)
         except (TypeError, ValueError):
             raise InvalidInput(
-                "f must return a number",
+                "f must return a real number",
                 got=f"{type(value).__name__} for x = {x!r}, z = {z!r}",
                 advice="Return a float.",
             ) from None
@@ -156,17 +159,27 @@ class FromFeatures(Kernel):
                 "phi must be a function X → Φ or have a `transform` method", got=repr(self.phi), advice="Pass one."
             )
 
+    @property
+    def _view(self) -> Mapped:
+        return Mapped(Given(self.phi))
+
     def touch(self, points: Points) -> None:
-        points.view(Mapped(self.phi)).vectors()
+        points.view(self._view).vectors()
 
     def dtype_of(self, points: Points) -> np.dtype[Any]:
-        return np.dtype(points.view(Mapped(self.phi)).vectors().dtype)
+        return np.dtype(points.view(self._view).vectors().dtype)
 
     def tile(self, block: Block, out: Array) -> None:
-        block.view(Mapped(self.phi)).dot(out)
+        block.view(self._view).dot(out)
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
-        return squared_norms(points.view(Mapped(self.phi)).vectors())
+        return squared_norms(points.view(self._view).vectors())
+
+    def distance_tile(self, block: Block, out: Array) -> None:
+        block.view(self._view).sqdist(out)
+
+    def distance_size(self, points: Points) -> float:
+        return 0.0
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         return np.empty(0)
@@ -213,16 +226,26 @@ class Precomputed(Kernel):
         narrow = getattr(self.K, "dtype", None) == np.float32
         try:
             given = self.K.toarray() if sp.issparse(self.K) else self.K
-            K: NDArray[Any] = np.array(given, dtype=np.float32 if narrow else np.float64)
-        except (TypeError, ValueError):
-            raise InvalidInput("K must be a matrix of numbers", got=type(self.K).__name__, advice="Pass it.") from None
+            K: NDArray[Any] = np.array(real_numbers(given), dtype=np.float32 if narrow else np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(
+                "K must be a matrix of real numbers",
+                got=f"a {type(self.K).__name__} ({error})",
+                advice="Compute k(x, z) as a float for every pair.",
+            ) from None
         if K.ndim != 2 or K.shape[0] != K.shape[1] or K.size == 0:
             raise InvalidInput("K must be a square matrix", got=f"shape {K.shape}", advice="One row per point.")
         if not np.isfinite(K).all():
             raise InvalidInput("K must be finite", got="NaN or infinity", advice="Check how it was computed.")
         _require_symmetric(K)
+        if not np.array_equal(K, K.T):  # to rounding, and now exactly: each half would have eigenvalues of its own
+            K = K / 2 + K.T / 2
         K.flags.writeable = False
         self._set(K=K)
+
+    @property
+    def precision(self) -> np.dtype[Any]:
+        return np.dtype(np.float64 if self.K is None else self.K.dtype)
 
     @property
     def encoding(self) -> Any:
@@ -294,12 +317,21 @@ class Precomputed(Kernel):
     def proof(self, dim: int | None = None) -> Proof:
         if self.K is None:
             return Unproven(self, "a matrix that comes with the data; mc.check(K) tests it")
-        values = np.linalg.eigvalsh(self.K.astype(np.float64))
-        tolerance = len(values) * np.finfo(self.K.dtype).eps * np.abs(values).max()
+        size = float(np.abs(self.K).max()) or 1.0
+        values = np.linalg.eigvalsh(self.K.astype(np.float64) / size)  # entries near 1e308 have infinite eigenvalues
+        tolerance = len(values) * float(np.finfo(self.K.dtype).eps) * float(np.abs(values).max())
+        smallest, within = float(values[0]) * size, tolerance * size
         if values[0] < -tolerance:
-            return Unproven(self, f"not a kernel: K has the eigenvalue {values[0]:.6g} < 0; mc.repair(K) mends it")
-        condition = f"smallest eigenvalue {values[0]:.3g} ≥ −{tolerance:.1g}"
-        return Axiom(self, "every symmetric matrix without negative eigenvalues is a Gram matrix", condition=condition)
+            return Unproven(self, f"not a kernel: K has the eigenvalue {smallest:.6g} < 0; mc.repair(K) mends it")
+        exact = values[0] > tolerance
+        eps = float(np.finfo(self.K.dtype).eps)
+        return Axiom(
+            self,
+            "every symmetric matrix without negative eigenvalues is a Gram matrix",
+            condition=f"smallest eigenvalue {smallest:.3g}"
+            + (" > 0" if exact else f" ≥ −{within:.1g}: K is one to the rounding of its entries"),
+            rounding=0.0 if exact else max(-float(values[0]), eps) / float(np.sqrt(eps)),
+        )
 
     def __repr__(self) -> str:
         return "Precomputed()" if self.K is None else f"Precomputed({show(self.K)})"

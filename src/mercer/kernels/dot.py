@@ -1,4 +1,4 @@
-"""Kernels of the inner product ⟨x, z⟩: linear, polynomial, xᵀAz, arc-cosine, and tanh, which is none."""
+"""Kernels of the inner product ⟨x, z⟩: linear, polynomial, xᵀAz, arc-cosine, and tanh, which is not a kernel."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput, RuleBroken
-from mercer.kernels.base import Kernel, Tags
+from mercer.kernels.base import Indefinite, Kernel, Similarity, Tags
 from mercer.kernels.block import Block, Pair, squared_norms
 from mercer.kernels.elementwise import whole_power
 from mercer.kernels.nodes import is_number
 from mercer.kernels.parameters import nonnegative, positive, real, show
-from mercer.kernels.points import Array, Points
+from mercer.kernels.points import Array, Points, real_numbers
 from mercer.kernels.proof import BILINEAR, POLYNOMIAL, Axiom, Proof, Unproven
+from mercer.kernels.rounding import require_power
 from mercer.kernels.tiling import spans
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from mercer.kernels.interval import Interval
 
 
-class _Dot(Kernel):
+class _Dot(Similarity):
     """h(⟨x, z⟩) for a scalar function h."""
 
     @abstractmethod
@@ -50,7 +51,7 @@ class _Dot(Kernel):
 
     def _slopes(self, block: Block, G: Array) -> Array:
         """Gᵢⱼ h'(⟨xᵢ, zⱼ⟩)."""
-        return np.asarray(G * self._slope(block.dot().astype(np.float64)))
+        return np.asarray(G * self._slope(self.precise(block, self.amplification).dot().astype(np.float64)))
 
     def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         _, z = block.vectors()
@@ -58,7 +59,7 @@ class _Dot(Kernel):
             return np.asarray(self._slopes(block, G) @ z)
 
 
-class Linear(_Dot):
+class Linear(_Dot, Kernel):
     """⟨x, z⟩ = xᵀz.
 
     >>> import mercer as mc
@@ -73,6 +74,12 @@ class Linear(_Dot):
 
     def _slope(self, s: Array) -> Array:
         return np.ones_like(s)
+
+    def distance_tile(self, block: Block, out: Array) -> None:
+        block.sqdist(out)
+
+    def distance_size(self, points: Points) -> float:
+        return 0.0
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         return np.empty(0)
@@ -91,7 +98,7 @@ class Linear(_Dot):
         return IdentityMap(d)
 
 
-class Polynomial(_Dot):
+class Polynomial(_Dot, Kernel):
     """(⟨x, z⟩ + c)ᵖ with a whole degree p ≥ 1 and c ≥ 0; homogeneous for c = 0.
 
     Its features are all monomials of degree p (c = 0) or at most p (c > 0), with multinomial weights.
@@ -126,6 +133,14 @@ class Polynomial(_Dot):
                 advice="(⟨x,z⟩ + 1)^0.5 is refuted by mc.refute; choose a whole degree.",
             )
         self._set(degree=int(p))
+        require_power(self, "Rule q(k)", "degree", self.degree)
+
+    @property
+    def amplification(self) -> float:
+        return float(self.degree)
+
+    def tile(self, block: Block, out: Array) -> None:
+        self.precisely(super().tile, block, out, self.amplification)
 
     def _apply(self, s: Array) -> None:
         s += s.dtype.type(self.c)
@@ -164,6 +179,7 @@ class Transformed:
     key: bytes
     shape: tuple[int, int]
     transient: ClassVar[bool] = False
+    state: ClassVar[None] = None
 
     def apply(self, points: Points) -> Any:
         X, F = points.vectors(), self.matrix
@@ -172,7 +188,7 @@ class Transformed:
                 f"Points must have {F.shape[0]} columns, as A has", got=X.shape[1], advice="Check the columns of X."
             )
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(X @ F.astype(X.dtype))
+            return np.asarray(X.astype(np.float64) @ F)
 
     @property
     def matrix(self) -> NDArray[np.float64]:
@@ -193,9 +209,9 @@ class Bilinear(Kernel):
     def check(self) -> None:
         rule = "Rule xᵀAz: A must be a symmetric positive semidefinite matrix"
         try:
-            A = np.array(self.A.toarray() if sp.issparse(self.A) else self.A, dtype=np.float64)
+            A = np.array(real_numbers(self.A.toarray() if sp.issparse(self.A) else self.A), dtype=np.float64)
         except (TypeError, ValueError):
-            raise RuleBroken(rule, got=repr(self.A), advice="Pass a matrix of numbers.") from None
+            raise RuleBroken(rule, got=repr(self.A), advice="Pass a matrix of real numbers.") from None
         if A.ndim != 2 or A.shape[0] != A.shape[1] or A.size == 0 or not np.isfinite(A).all():
             raise RuleBroken(rule, got=f"an array of shape {A.shape}", advice="Pass a finite square matrix.")
         if not np.allclose(A, A.T, rtol=1e-12, atol=1e-12 * np.abs(A).max()):
@@ -227,6 +243,12 @@ class Bilinear(Kernel):
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return squared_norms(points.view(self._view).vectors())
+
+    def distance_tile(self, block: Block, out: Array) -> None:
+        block.view(self._view).sqdist(out)
+
+    def distance_size(self, points: Points) -> float:
+        return 0.0
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         return np.empty(0)
@@ -260,7 +282,8 @@ class Bilinear(Kernel):
 
 
 def polar(X: Any) -> tuple[NDArray[np.float64], Any]:
-    """‖x‖ and x/‖x‖ for every row, without squares that over- or underflow; the origin stays."""
+    """‖x‖ and x/‖x‖ for every row in float64, without squares that over- or underflow; the origin stays."""
+    X = X.astype(np.float64)
     if sp.issparse(X):
         largest = abs(X).max(axis=1).toarray().ravel()
     else:
@@ -289,6 +312,7 @@ class Directions:
     """Every point divided by its length; the origin stays."""
 
     transient: ClassVar[bool] = False
+    state: ClassVar[None] = None
 
     def apply(self, points: Points) -> Any:
         return polar(points.vectors())[1]
@@ -412,10 +436,12 @@ class ArcCosine(Kernel):
         return Axiom(self, statement, condition=f"order {self.order}", reference="Cho & Saul 2009")
 
 
-class Tanh(_Dot):
+class Tanh(_Dot, Indefinite):
     """tanh(scale·⟨x, z⟩ + offset): often called the sigmoid kernel, though it is not one.
 
     Its Taylor coefficients are not all ≥ 0, so it is not positive semidefinite; `mc.refute` finds points that show it.
+    The rules of the algebra do not take it, and neither do models that need a Hilbert space; `SVC` and `SVR` do, with a
+    warning.
 
     >>> import mercer as mc
     >>> mc.refute(mc.Tanh(1.0, -1.0), dim=2).refuted
@@ -425,6 +451,10 @@ class Tanh(_Dot):
     scale: float = positive(1.0)
     offset: float = real(-1.0)
     tags: ClassVar[Tags] = Tags(cpd_order=None)
+
+    @property
+    def instead(self) -> str:
+        return "Take a kernel such as mc.Polynomial or mc.ArcCosine; mc.SVC and mc.SVR accept Tanh by itself."
 
     def _apply(self, s: Array) -> None:
         s *= s.dtype.type(self.scale)

@@ -19,6 +19,7 @@ from mercer.kernels.nodes import Scaled, Unary, inside, is_number, premises
 from mercer.kernels.parameters import nonnegative, show
 from mercer.kernels.points import Array, Points
 from mercer.kernels.proof import EXPONENTIAL, POLYNOMIAL, PRODUCT, Proof
+from mercer.kernels.rounding import require_power
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
@@ -37,6 +38,9 @@ class _Entrywise(Unary):
         """h'(k)."""
 
     def tile(self, block: Block, out: Array) -> None:
+        self.precisely(self._fill, block, out, self.amplification)
+
+    def _fill(self, block: Block, out: Array) -> None:
         self.inner.tile(block, out)
         self._apply(out)
 
@@ -47,6 +51,7 @@ class _Entrywise(Unary):
         return diagonal[0]
 
     def _inner_adjoint(self, block: Block, G: Array) -> Array:
+        block = self.precise(block, self.amplification)
         tile = block.scratch()
         self.inner.tile(block, tile)
         return G * self._slope(tile)
@@ -68,6 +73,20 @@ class Exp(_Entrywise):
 
     kernel: Any
 
+    def tile(self, block: Block, out: Array) -> None:
+        """The relative error of exp(k) is the absolute one of k, which matters where k itself amplifies rounding."""
+        self.inner.tile(block, out)
+        if self.inner.amplification > 1:
+            overflow = float(np.log(np.finfo(block.dtype).max))
+            largest = max(1.0, min(float(np.abs(out).max()), overflow))
+
+            def again(wide: Block, tile: Array) -> None:
+                if tile is not out:
+                    self.inner.tile(wide, tile)
+
+            self.precisely(again, block, out, largest * self.inner.amplification)
+        self._apply(out)
+
     def _apply(self, tile: Array) -> None:
         _loops.tiles.exp_(tile)
 
@@ -76,6 +95,17 @@ class Exp(_Entrywise):
 
     def log_tile(self, block: Block, out: Array) -> None:
         self.inner.tile(block, out)
+
+    def log_cosine_tile(self, block: Block, out: Array) -> None:
+        """−½‖phi(x) − phi(z)‖² of what the exponential is taken of."""
+        self.inner.distance_tile(block, out)
+        out *= -0.5
+
+    def log_size(self, points: Points) -> float:
+        return super().log_size(points) * self.inner.amplification
+
+    def log_cosine_size(self, points: Points) -> float:
+        return 0.5 * self.inner.distance_size(points)
 
     @property
     def exact_log(self) -> bool:
@@ -97,7 +127,8 @@ class Exp(_Entrywise):
         return replace(inner, normalised=False, nonnegative=True, finite_rank=False, universal=universal)
 
     def proof(self, dim: int | None = None) -> Proof:
-        return EXPONENTIAL(self, *premises(self, dim))
+        largest = float(np.log(np.finfo(np.float64).max))
+        return EXPONENTIAL(self, *premises(self, dim), amplification=largest)
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import SubsetMap
@@ -135,6 +166,47 @@ class Power(_Entrywise):
                 advice="Other powers of kernels are in general not kernels: (⟨x,z⟩+1)^0.5 is refuted by mc.refute.",
             )
         self._set(exponent=int(n))
+        if n > float(np.finfo(np.float32).max):
+            raise RuleBroken("Rule kⁿ: the exponent must fit float32", got=show(n), advice="Choose a smaller one.")
+        require_power(self, "Rule kⁿ", "the exponent", self.exponent)
+
+    @property
+    def amplification(self) -> float:
+        """A logarithm that is known is multiplied by n, and has its own digits still."""
+        return self.inner.amplification * (1 if self.inner.exact_log else self.exponent)
+
+    def tile(self, block: Block, out: Array) -> None:
+        if not self.inner.exact_log:
+            super().tile(block, out)
+            return
+        self.log_tile(block, out)
+        _loops.tiles.exp_(out)
+
+    def _size(self, block: Block) -> float:
+        """How many roundings the logarithm may be off, beside its own."""
+        sides = {id(points): points for points in (block.pair.x, block.pair.z)}.values()
+        return block.pair.once(("log size", self), lambda: max(map(self.log_size, sides)))
+
+    def log_size(self, points: Points) -> float:
+        return self.exponent * self.inner.log_size(points)
+
+    def log_cosine_size(self, points: Points) -> float:
+        return self.exponent * self.inner.log_cosine_size(points)
+
+    def diagonal(self, points: Points) -> NDArray[np.float64]:
+        if not self.inner.exact_log:
+            return super().diagonal(points)
+        with np.errstate(over="ignore"):
+            return np.exp(self.log_diagonal(points))
+
+    def _inner_adjoint(self, block: Block, G: Array) -> Array:
+        if not self.inner.exact_log:
+            return super()._inner_adjoint(block, G)
+        block = self.precise(block, self._size(block))
+        log = block.scratch()
+        self.inner.log_tile(block, log)
+        below = np.multiply(log, float(self.exponent - 1), dtype=np.float64, where=log > -np.inf, out=log.astype(float))
+        return np.asarray(G * self.exponent * np.exp(below))
 
     def _apply(self, tile: Array) -> None:
         whole_power(tile, self.exponent)
@@ -143,8 +215,15 @@ class Power(_Entrywise):
         return np.asarray(self.exponent * tile ** (self.exponent - 1))
 
     def log_tile(self, block: Block, out: Array) -> None:
-        self.inner.log_tile(block, out)
-        out *= self.exponent
+        def multiple(block: Block, out: Array) -> None:
+            self.inner.log_tile(block, out)
+            out *= block.dtype.type(self.exponent)
+
+        self.precisely(multiple, block, out, self._size(block) if self.inner.exact_log else 1.0)
+
+    def log_cosine_tile(self, block: Block, out: Array) -> None:
+        self.inner.log_cosine_tile(block, out)
+        out *= block.dtype.type(self.exponent)
 
     @property
     def exact_log(self) -> bool:
@@ -157,7 +236,8 @@ class Power(_Entrywise):
         return self.inner.enclose(x, z) ** self.exponent
 
     def proof(self, dim: int | None = None) -> Proof:
-        return PRODUCT(self, *premises(self, dim), condition=f"n = {self.exponent} equal factors")
+        factors = f"n = {self.exponent} equal factors"
+        return PRODUCT(self, *premises(self, dim), condition=factors, amplification=self.exponent)
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import PowerMap
@@ -196,6 +276,10 @@ class Poly(_Entrywise):
         if not np.any(self.coefficients > 0):
             raise RuleBroken("Rule q(k): some coefficient must be > 0", got="all zero", advice="Give one.")
 
+    @property
+    def amplification(self) -> float:
+        return self.inner.amplification * max(int(np.flatnonzero(self.coefficients)[-1]), 1)
+
     def _apply(self, tile: Array) -> None:
         tile[...] = _horner(self.coefficients, tile)
 
@@ -221,7 +305,9 @@ class Poly(_Entrywise):
         return replace(self.inner.tags, normalised=False, universal=False)
 
     def proof(self, dim: int | None = None) -> Proof:
-        return POLYNOMIAL(self, *premises(self, dim), condition=f"coefficients {show(self.coefficients)} ≥ 0")
+        condition = f"coefficients {show(self.coefficients)} ≥ 0"
+        degree = len(self.coefficients) - 1
+        return POLYNOMIAL(self, *premises(self, dim), condition=condition, amplification=max(degree, 1))
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import ConstantMap, PowerMap, ScaledMap, StackedMap

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercer import _loops
 from mercer.errors import InvalidInput
+from mercer.features.base import Spectrum
 from mercer.kernels.base import Kernel
 from mercer.kernels.parameters import positive
 from mercer.kernels.points import Array
@@ -35,6 +36,7 @@ class Matern(Radial, Kernel):
 
     sigma: Any = positive(1.0, vector=True)
     nu: float = positive(1.5, free=False)
+    spectrum: ClassVar[Spectrum] = Spectrum.STUDENT
 
     def check(self) -> None:
         super().check()
@@ -51,6 +53,10 @@ class Matern(Radial, Kernel):
         else:
             t = np.sqrt(sqdist.astype(np.float64)) * (np.sqrt(2 * self.nu) / sigma)
             sqdist[...] = _bessel_profile(t, self.nu)
+
+    @property
+    def _roughness(self) -> float:
+        return min(self.nu, 1.0)
 
     def _slope(self, u: Array) -> Array:
         t = np.sqrt(2 * self.nu * u)

@@ -103,6 +103,7 @@ class Present:
     """The points, with the first that is present in the place of each one that is missing."""
 
     transient: ClassVar[bool] = False
+    state: ClassVar[None] = None
 
     def apply(self, points: Points) -> Any:
         gaps = missing_rows(points)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput, RuleBroken
-from mercer.kernels.base import PLUS, POWER, TIMES, Kernel, Similarity, Tags, Weight
+from mercer.kernels.base import PLUS, POWER, TIMES, Indefinite, Kernel, Similarity, Tags, Weight
 from mercer.kernels.block import Block, Pair
 from mercer.kernels.elementwise import require_finite
 from mercer.kernels.parameters import positive, show
@@ -50,8 +50,8 @@ def operand(value: Any, rule: str) -> Kernel:
     if isinstance(value, Similarity):
         raise RuleBroken(
             f"{rule}: every operand must be a kernel",
-            got=repr(value),
-            advice="It is not positive semidefinite by itself; use it as it is, e.g. in mc.RBFNetwork.",
+            got=f"{value!r}, which is not positive semidefinite",
+            advice=value.instead if isinstance(value, Indefinite) else "Take a kernel such as mc.Gaussian.",
         )
     if is_number(value):
         if value > 0:
@@ -151,6 +151,23 @@ class _Product(Node):
     @property
     def exact_log(self) -> bool:
         return all(part.exact_log for part in self.parts)
+
+    def log_cosine_tile(self, block: Block, out: Array) -> None:
+        self.parts[0].log_cosine_tile(block, out)
+        scratch = block.scratch()
+        for part in self.parts[1:]:
+            part.log_cosine_tile(block, scratch)
+            out += scratch
+
+    def log_size(self, points: Points) -> float:
+        return sum(part.log_size(points) for part in self.parts)
+
+    def log_cosine_size(self, points: Points) -> float:
+        return sum(part.log_cosine_size(points) for part in self.parts)
+
+    @property
+    def amplification(self) -> float:
+        return sum(part.amplification for part in self.parts)
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return reduce(operator.mul, (part.diagonal(points) for part in self.parts))
@@ -259,6 +276,17 @@ class Sum(Node, Kernel):
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return reduce(operator.add, (part.diagonal(points) for part in self.parts))
 
+    def distance_tile(self, block: Block, out: Array) -> None:
+        """Features are stacked: squares add."""
+        self.parts[0].distance_tile(block, out)
+        scratch = block.scratch()
+        for part in self.parts[1:]:
+            part.distance_tile(block, scratch)
+            out += scratch
+
+    def distance_size(self, points: Points) -> float:
+        return sum(part.distance_size(points) for part in self.parts)
+
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         return np.concatenate([part.tile_gradient(block, G) for part in self.parts])
 
@@ -362,6 +390,22 @@ class Scaled(Node, Kernel):
     def exact_log(self) -> bool:
         return bool(self.kernel.exact_log)
 
+    def log_cosine_tile(self, block: Block, out: Array) -> None:
+        self.kernel.log_cosine_tile(block, out)
+
+    def log_size(self, points: Points) -> float:
+        return abs(float(np.log(self.scale))) + float(self.kernel.log_size(points))
+
+    def log_cosine_size(self, points: Points) -> float:
+        return float(self.kernel.log_cosine_size(points))
+
+    def distance_tile(self, block: Block, out: Array) -> None:
+        self.kernel.distance_tile(block, out)
+        out *= block.dtype.type(self.scale)
+
+    def distance_size(self, points: Points) -> float:
+        return self.scale * float(self.kernel.distance_size(points))
+
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return self.scale * self.kernel.diagonal(points)
 
@@ -428,6 +472,12 @@ class Constant(Kernel):
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return np.full(points.n, self.c)
+
+    def distance_tile(self, block: Block, out: Array) -> None:
+        out[...] = 0.0
+
+    def distance_size(self, points: Points) -> float:
+        return 0.0
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         return np.full(len(self.theta), self.c * G.sum())

@@ -29,6 +29,11 @@ class View(Protocol):
         """Whether it depends on free parameters, so that keeping it would fill memory during a search."""
         ...
 
+    @property
+    def state(self) -> Hashable:
+        """What changes when the same view shows something else: None where it cannot."""
+        ...
+
     def __hash__(self) -> int: ...
     def apply(self, points: Points) -> Any:
         """The raw objects seen through this view."""
@@ -59,17 +64,28 @@ class Once:
                 return value
             lock = self._locks.setdefault(key, threading.RLock())
         with lock:
-            if key not in self._cache:
-                _making.depth = getattr(_making, "depth", 0) + 1
-                try:
-                    made = make()
-                finally:
-                    _making.depth -= 1
-                with self._lock:
-                    self._cache[key] = made
-                    self._locks.pop(key, None)
-            value = self._cache[key]
-            return value
+            with self._lock:
+                if key in self._cache:
+                    value = self._cache[key]
+                    return value
+            _making.depth = getattr(_making, "depth", 0) + 1
+            try:
+                made = make()
+            finally:
+                _making.depth -= 1
+            with self._lock:
+                self._cache[key] = made
+                self._locks.pop(key, None)
+            return made
+
+    def current(self, key: Hashable, state: Hashable, make: Callable[[], T]) -> T:
+        """The value made for `key` in this state; those of other states are forgotten."""
+        value = self.once(("current", key, state), make)
+        with self._lock:
+            for other in [k for k in self._cache if isinstance(k, tuple) and k[:2] == ("current", key)]:
+                if other[2] != state:
+                    del self._cache[other]
+        return value
 
 
 class Points(Once):
@@ -109,7 +125,7 @@ class Points(Once):
         """These points seen through `view`; views by free parameters are not kept, for a search tries many."""
         if view.transient:
             return Points(view.apply(self), self.index, self.among)
-        return self.once(("view", view), lambda: Points(view.apply(self), self.index, self.among))
+        return self.current(view, view.state, lambda: Points(view.apply(self), self.index, self.among))
 
     def vectors(self) -> Any:
         """The points as a validated float matrix, dense or CSR."""
@@ -226,6 +242,16 @@ def as_argument(X: Any) -> Any:
             return X
         return A if A.dtype.kind in "iufb" else X
     return X
+
+
+def real_numbers(values: Any) -> Array:
+    """The values as an array; a TypeError where one is complex, of which NumPy would silently keep the real part."""
+    A = np.asarray(values)
+    if A.dtype.kind == "c" or (
+        A.dtype.kind == "O" and any(isinstance(v, (complex, np.complexfloating)) for v in A.flat)
+    ):
+        raise TypeError("complex numbers")
+    return A
 
 
 def column_names(X: Any) -> list[str]:
@@ -375,7 +401,7 @@ def _as_real(A: Array, names: Sequence[str] = ()) -> Array:
     try:
         if A.dtype.kind in "US" or any(isinstance(v, (str, bytes)) for v in A.ravel()):
             raise TypeError("text")
-        return A.astype(np.float64)
+        return real_numbers(A).astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidType(
             f"{_column(names)} must be numeric",

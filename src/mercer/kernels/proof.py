@@ -1,4 +1,4 @@
-"""Why an expression is a kernel: a tree of rules that ends in axioms, or in leaves nobody has proven.
+"""Why an expression is a kernel: a tree of rules that ends in axioms, in claims, or in leaves nobody has proven.
 
 The rules are the closure properties of the lectures (000, 001 and 004): each holds for any premises that are kernels,
 under a condition that was checked with the values at hand.
@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
+
+# How each kind of step is introduced, in print and in pictures.
+MARKS = {"rule": "by ", "axiom": "axiom: ", "claim": "claimed by its author: ", "unproven": "unproven: "}
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,8 @@ class Proof:
     condition : the rule's condition with the values it was checked on ("" if it has none).
     premises : the proofs it rests on.
     reference : where an axiom is proven.
-    kind : "rule", "axiom" or "unproven".
+    kind : "rule", "axiom", "claim" (an axiom that the author of a class outside this library states) or "unproven".
+    rounding : the rounding to which an axiom holds, as a share of what half of the digits allow; 0 where it is exact.
     """
 
     claim: str
@@ -31,10 +35,11 @@ class Proof:
     premises: tuple[Proof, ...] = ()
     reference: str = ""
     kind: str = "rule"
+    rounding: float = 0.0
 
     @property
     def valid(self) -> bool:
-        """Whether every leaf is an axiom.
+        """Whether every leaf is an axiom, or a claim of its author (see `claimed`).
 
         >>> import mercer as mc
         >>> mc.Gaussian(1.0).proof().valid, mc.FromFunction(lambda x, z: 1.0).proof().valid
@@ -47,6 +52,16 @@ class Proof:
         """The leaves that nobody has proven."""
         return [step for step in self.steps() if step.kind == "unproven"]
 
+    @property
+    def claimed(self) -> list[Proof]:
+        """The leaves that are kernels if what the authors of their classes say is true.
+
+        >>> import mercer as mc
+        >>> mc.Gaussian(1.0).proof().claimed
+        []
+        """
+        return [step for step in self.steps() if step.kind == "claim"]
+
     def steps(self) -> Iterator[Proof]:
         """This step and all below it, premises after conclusions."""
         yield self
@@ -55,10 +70,12 @@ class Proof:
 
     def __str__(self) -> str:
         verdict = "is a kernel:" if self.valid else "is NOT proven to be a kernel:"
+        if self.valid and self.claimed:
+            verdict = "is a kernel, if the claim of its author is true:"
         return "\n".join([f"{self.claim} {verdict}", *self._lines("", "")])
 
     def _lines(self, first: str, rest: str) -> Iterator[str]:
-        mark = {"rule": "by ", "axiom": "axiom: ", "unproven": "UNPROVEN: "}[self.kind]
+        mark = "UNPROVEN: " if self.kind == "unproven" else MARKS[self.kind]
         line = f"{first}{self.claim}   [{mark}{self.rule}"
         if self.condition:
             line += f"; {self.condition}"
@@ -70,7 +87,7 @@ class Proof:
             yield from premise._lines(rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))
 
 
-def Axiom(claim: object, statement: str, *, condition: str = "", reference: str = "") -> Proof:
+def Axiom(claim: object, statement: str, *, condition: str = "", reference: str = "", rounding: float = 0.0) -> Proof:
     """A leaf that is known to be a kernel, for the `proof` of your own leaf.
 
     >>> import mercer as mc
@@ -78,7 +95,7 @@ def Axiom(claim: object, statement: str, *, condition: str = "", reference: str 
     Cauchy(1.0) is a kernel:
     Cauchy(1.0)   [axiom: Schoenberg: a mixture of Gaussians]
     """
-    return Proof(str(claim), statement, condition, reference=reference, kind="axiom")
+    return Proof(str(claim), statement, condition, reference=reference, kind="axiom", rounding=rounding)
 
 
 def Unproven(claim: object, why: str) -> Proof:
@@ -92,13 +109,21 @@ def Unproven(claim: object, why: str) -> Proof:
 
 
 class Rule(NamedTuple):
-    """A closure rule: called with a claim and its premises, it gives that step of a proof."""
+    """A closure rule: called with a claim and its premises, it gives that step of a proof.
+
+    A premise that holds to rounding only (a matrix of floats) gives a conclusion that holds to a rounding that is
+    `amplification` times larger; beyond half of the digits it is not proven any more.
+    """
 
     name: str
     reference: str
 
-    def __call__(self, claim: object, *premises: Proof, condition: str = "") -> Proof:
-        return Proof(str(claim), self.name, condition, premises, self.reference)
+    def __call__(self, claim: object, *premises: Proof, condition: str = "", amplification: float = 1.0) -> Proof:
+        rounding = amplification * sum(premise.rounding for premise in premises)
+        if rounding <= 1:
+            return Proof(str(claim), self.name, condition, premises, self.reference, rounding=rounding)
+        why = f"{self.name}: its premises hold to a rounding that becomes {rounding:.2g} times half of the digits"
+        return Proof(str(claim), why, condition, premises, self.reference, kind="unproven")
 
 
 MULTIPLE = Rule("positive multiple c·k", "Bishop 2006, (6.13)")

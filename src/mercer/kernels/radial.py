@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mercer import _loops
 from mercer.errors import InvalidInput
+from mercer.features.base import Spectrum
 from mercer.kernels import tiling
 from mercer.kernels.base import Kernel, Similarity, Tags
 from mercer.kernels.block import Block, Pair
@@ -96,10 +97,42 @@ class Radial(ByWidth):
     def _slope(self, u: Array) -> Array:
         """φ'(u) for u > 0, and anything at u = 0, where it is not used."""
 
+    @property
+    def _roughness(self) -> float:
+        """s, where the profile is 1 − O(uˢ) near 0: up to 1, for beyond it the rounding of 1 hides more."""
+        return 1.0
+
     def tile(self, block: Block, out: Array) -> None:
-        own, sigma = self._own(block)
-        own.sqdist(out)
-        self._profile(out, sigma)
+        self.require_fit(block.dtype)
+        wide = block.widened() if self._underflow_matters(block.dtype) else block
+        own, sigma = self._own(wide)
+        tile = out if wide is block else wide.scratch()
+        own.sqdist(tile)
+        if self._underflow_matters(wide.dtype):
+            self._require_normal(own, tile)
+        self._profile(tile, sigma)
+        if tile is not out:
+            out[...] = tile
+
+    def _underflow_matters(self, dtype: np.dtype[Any]) -> bool:
+        """Whether φ differs from 1 where ‖x − z‖² is no normal number of this dtype any more."""
+        info = np.finfo(dtype)
+        sigma = float(self.sigma) if np.ndim(self.sigma) == 0 else 1.0
+        return bool((float(info.tiny) / sigma**2) ** self._roughness >= float(info.eps))
+
+    def _require_normal(self, own: Block, sqdist: Array) -> None:
+        """Raise where different points are so close that their squared distance underflows."""
+        x, z = uncentred(own)
+        close = np.argwhere(sqdist < float(np.finfo(sqdist.dtype).tiny))
+        for span in tiling.spans(len(close), 4096):
+            i, j = close[span].T
+            apart = np.abs(x[i] - z[j]).max(axis=1)
+            if apart.any():
+                raise InvalidInput(
+                    f"Different points must be so far apart that squares do not underflow, for {self!r}",
+                    got=f"two that differ by {apart[apart > 0].min():.3g} at most in every column",
+                    advice="Rescale the columns of X (for example to unit variance), or choose a larger width.",
+                )
 
     def _u(self, block: Block) -> NDArray[np.float64]:
         own, sigma = self._own(block)
@@ -185,6 +218,7 @@ class Gaussian(Radial, Kernel):
     """
 
     sigma: Any = positive(1.0, vector=True)
+    spectrum: ClassVar[Spectrum] = Spectrum.NORMAL
 
     @classmethod
     def from_gamma(cls, gamma: Any) -> Self:
@@ -336,7 +370,7 @@ class RationalQuadratic(Radial, Kernel):
 
     def _profile(self, sqdist: Array, sigma: float) -> None:
         v = 0.5 / (self.alpha * sigma**2)
-        if self.alpha <= 16 and float(sqdist.max()) * v < float(np.finfo(sqdist.dtype).max) / 2:
+        if self.alpha <= 16 and max(float(sqdist.max()), 1.0) * v < float(np.finfo(sqdist.dtype).max) / 2:
             # The plain logarithm is ten times faster than log1p, and its absolute error is that of the result.
             sqdist *= sqdist.dtype.type(v)
             sqdist += 1

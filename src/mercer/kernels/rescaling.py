@@ -19,8 +19,9 @@ from mercer.kernels.elementwise import require_finite
 from mercer.kernels.entrywise import Power
 from mercer.kernels.nodes import Product, Scaled, Sum, Unary, inside, premises
 from mercer.kernels.parameters import show
-from mercer.kernels.points import Array, Points, as_argument
+from mercer.kernels.points import Array, Points, as_argument, length, real_numbers
 from mercer.kernels.proof import RESCALING, Proof
+from mercer.kernels.rowwise import Given, require_rowwise
 from mercer.kernels.tiling import spans
 
 if TYPE_CHECKING:
@@ -43,19 +44,30 @@ class Rescaled(Unary):
     f: Callable[[Any], Any]
 
     def _factors(self, points: Points) -> NDArray[np.float64]:
+        f = Given(self.f)
+
         def make() -> NDArray[np.float64]:
-            values = np.asarray(self.f(as_argument(points.raw)), dtype=np.float64)
-            if values.shape != (points.n,):
-                raise InvalidInput(
-                    f"f must return one number per point, shape ({points.n},)",
-                    got=f"shape {values.shape}",
-                    advice="f receives the whole data set; reduce over columns with axis=1.",
-                )
-            if not np.isfinite(values).all():
-                raise InvalidInput("f must return finite numbers", got="NaN or infinity", advice="Check f on X.")
+            values = self._values(points.raw)
+            require_rowwise(f, "f", points, values, self._values)
             return values
 
-        return points.once(("factors", self.f), make)
+        return points.current(("factors", f), f.state(), make)
+
+    def _values(self, X: Any) -> NDArray[np.float64]:
+        """f(x) for every point, checked to be one finite number each."""
+        try:
+            values = np.asarray(real_numbers(self.f(as_argument(X))), dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput("f must return real numbers", got=f"{error}", advice="Check f on X.") from error
+        if values.shape != (length(X),):
+            raise InvalidInput(
+                f"f must return one number per point, shape ({length(X)},)",
+                got=f"shape {values.shape}",
+                advice="f receives the whole data set; reduce over columns with axis=1.",
+            )
+        if not np.isfinite(values).all():
+            raise InvalidInput("f must return finite numbers", got="NaN or infinity", advice="Check f on X.")
+        return values
 
     def touch(self, points: Points) -> None:
         super().touch(points)
@@ -84,7 +96,7 @@ class Rescaled(Unary):
         tile = block.scratch()
         self.inner.tile(block, tile)
         weights = (G * tile.astype(np.float64)) @ self._factors(block.pair.z)[block.cols]
-        own = input_slopes(lambda X: self._factors(Points(X))[:, None], x, scales(block.pair), weights[:, None])
+        own = input_slopes(lambda X: self._values(X)[:, None], x, scales(block.pair), weights[:, None])
         return own + self.inner.tile_input_gradient(block, self._scale(block, np.array(G, dtype=np.float64)))
 
     @property
@@ -92,7 +104,7 @@ class Rescaled(Unary):
         return Tags(finite_rank=self.inner.tags.finite_rank)
 
     def proof(self, dim: int | None = None) -> Proof:
-        return RESCALING(self, *premises(self, dim), condition=f"f = {show(self.f)}")
+        return RESCALING(self, *premises(self, dim), condition=f"f = {show(self.f)}, a function of one point")
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import RescaledMap
@@ -149,19 +161,38 @@ class Normalized(Unary):
         return pair.once(("norms", self.inner), make)
 
     def tile(self, block: Block, out: Array) -> None:
-        x, z = self._sides(block.pair)
-        rows, columns = x[block.rows, None], z[block.cols]
         if self.inner.exact_log:
-            self.inner.log_tile(block, out)
-            out -= (rows + columns).astype(out.dtype)
+            self.log_tile(block, out)
             _loops.tiles.exp_(out)
-        else:
-            with np.errstate(over="ignore", invalid="ignore"):
-                self.inner.tile(block, out)
-                out *= rows.astype(out.dtype)
-                out *= columns.astype(out.dtype)
+            return
+        x, z = self._sides(block.pair)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.inner.tile(block, out)
+            require_finite(out, self.inner)  # here, for what is normalised and stationary is taken to be bounded
+            out *= x[block.rows, None].astype(out.dtype)
+            out *= z[block.cols].astype(out.dtype)
         if block.diagonal:
-            np.fill_diagonal(out, 1.0 if self.inner.exact_log else x[block.rows] > 0)
+            np.fill_diagonal(out, x[block.rows] > 0)
+
+    def log_tile(self, block: Block, out: Array) -> None:
+        if not self.inner.exact_log:
+            super().log_tile(block, out)
+            return
+        sides = {id(points): points for points in (block.pair.x, block.pair.z)}.values()
+        size = block.pair.once(("log size", self), lambda: max(map(self.log_size, sides)))
+        self.precisely(self.inner.log_cosine_tile, block, out, size)
+        if block.diagonal:
+            np.fill_diagonal(out, 0.0)
+
+    def log_size(self, points: Points) -> float:
+        return self.inner.log_cosine_size(points)
+
+    def log_cosine_size(self, points: Points) -> float:
+        return self.log_size(points)
+
+    @property
+    def exact_log(self) -> bool:
+        return self.inner.exact_log
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         if self.inner.exact_log:

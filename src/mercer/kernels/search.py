@@ -21,11 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
-from mercer.kernels import candidates, rounding, spectrum
+from mercer.kernels import candidates, spectrum
 from mercer.kernels.base import Similarity
 from mercer.kernels.candidates import LARGEST, Matrix
 from mercer.kernels.custom import FromFunction
 from mercer.kernels.interval import Interval, exactly
+from mercer.kernels.noise import measured_noise, precision
 from mercer.kernels.points import is_frame, take
 
 # A violation must exceed this many roundings of every kernel value before it is looked at.
@@ -273,7 +274,7 @@ class Search:
     def settle(self, X: Any) -> None:
         """Estimate what the values of a function near these points may be off by."""
         if self.errors and self.vectorial:
-            self.unit = max(self.unit, rounding.noise(self.value, np.asarray(X, dtype=np.float64)))
+            self.unit = max(self.unit, measured_noise(self.value, np.asarray(X, dtype=np.float64)))
 
     def note(self, error: Exception) -> None:
         self.skipped += 1
@@ -293,7 +294,7 @@ class Search:
             )
         if self.errors:
             # A function that returns float32 numbers was computed in float32, whatever their type is now.
-            self.least = max(self.least, ROUNDINGS * rounding.precision(K[known]))
+            self.least = max(self.least, ROUNDINGS * precision(K[known]))
         if self.errors and self.typical == 0 and known.any():
             # A function that subtracts numbers of this order errs by as much, however small their difference is.
             self.typical = float(np.abs(K[known]).max())

@@ -52,6 +52,10 @@ class Intersection(Kernel):
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return np.array([len(A) for A in points.encoded(self)], dtype=np.float64)
 
+    def distance_size(self, points: Points) -> float:
+        """Whole numbers cancel without rounding."""
+        return 0.0
+
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         return np.empty(0)
 

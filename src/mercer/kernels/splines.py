@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.errors import InvalidInput, RuleBroken
-from mercer.kernels.base import Similarity, Tags
+from mercer.errors import InvalidInput
+from mercer.kernels.base import Indefinite, Tags
 from mercer.kernels.elementwise import whole_power
 from mercer.kernels.parameters import positive
 from mercer.kernels.points import Array, Points
@@ -36,14 +36,11 @@ HIGHEST = 20
 """The highest degree of a spline: beyond it powers of distances differ by more than a float holds."""
 
 
-class ConditionalKernel(Similarity):
+class ConditionalKernel(Indefinite):
     """A similarity that is positive definite only on coefficients that vanish on polynomials of degree < `order`.
 
-    It needs a polynomial tail of degree order − 1 beside it. The rules of the kernel algebra do not hold for it, so
-    its operators refuse.
+    It needs a polynomial tail of degree order − 1 beside it.
     """
-
-    __array_ufunc__ = None
 
     @property
     @abstractmethod
@@ -61,15 +58,12 @@ class ConditionalKernel(Similarity):
             kind="unproven",
         )
 
-    def _refuse(self, *others: Any) -> NoReturn:
-        raise RuleBroken(
-            "The rules of the kernel algebra need kernels",
-            got=f"{self!r}, which is conditionally positive definite of order {self.order}",
-            advice=f"It needs a polynomial tail of degree {self.order - 1}: pass it to mc.RBFNetwork as it is.",
+    @property
+    def instead(self) -> str:
+        return (
+            f"It is conditionally positive definite of order {self.order} and needs a polynomial tail of degree "
+            f"{self.order - 1}: pass it to mc.RBFNetwork as it is."
         )
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __pow__ = __neg__ = _refuse
-    exp = poly = rescale = after = on = normalize = _refuse
 
 
 def _width(*, free: bool) -> Any:

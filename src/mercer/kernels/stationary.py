@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mercer import _loops
 from mercer.errors import InvalidInput
+from mercer.features.base import Spectrum
 from mercer.kernels.base import Kernel, Tags
 from mercer.kernels.block import Block
 from mercer.kernels.parameters import positive
@@ -33,6 +34,7 @@ class Laplacian(ByWidth, Kernel):
 
     sigma: Any = positive(1.0, vector=True)
     tags: ClassVar[Tags] = Tags(stationary=True, normalised=True, nonnegative=True, universal=True)
+    spectrum: ClassVar[Spectrum] = Spectrum.CAUCHY
 
     def log_tile(self, block: Block, out: Array) -> None:
         own, sigma = self._own(block)
@@ -91,6 +93,7 @@ class Circle:
 
     period: float
     transient: ClassVar[bool] = True
+    state: ClassVar[None] = None
 
     def apply(self, points: Points) -> Any:
         X = points.vectors()

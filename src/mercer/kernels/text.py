@@ -101,6 +101,10 @@ class NGrams(Kernel):
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return np.array([sum(c * c for c in counts.values()) for counts in points.encoded(self)], dtype=np.float64)
 
+    def distance_size(self, points: Points) -> float:
+        """Whole numbers cancel without rounding."""
+        return 0.0
+
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         return np.empty(0)
 

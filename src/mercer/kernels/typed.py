@@ -38,6 +38,7 @@ class Reading:
     kinds: tuple[tuple[str, str, tuple[Any, ...]], ...]  # name, kind, and the levels of an ordered one
     complete: tuple[str, ...]
     transient: ClassVar[bool] = False
+    state: ClassVar[None] = None
 
     def apply(self, points: Points) -> Table:
         table = tabled(points.raw)

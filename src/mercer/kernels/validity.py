@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mercer.errors import InvalidInput
-from mercer.kernels import rounding
 from mercer.kernels.base import Similarity
 from mercer.kernels.custom import FromFunction
 from mercer.kernels.interval import Interval, exactly
+from mercer.kernels.noise import measured_noise, precision
 from mercer.kernels.points import Points, take
 
 Matrix = NDArray[np.float64]
@@ -197,9 +197,9 @@ def _measured(kernel: Similarity, points: Points, K: Matrix, a: Matrix) -> float
     """The error of the entries relative to the largest, as far as the kernel lets one see it."""
     X, vectorial = points.raw, isinstance(points.raw, np.ndarray) and points.raw.ndim == 2
     if any(isinstance(leaf, FromFunction) for leaf in kernel.leaves):
-        error = ROUNDINGS * rounding.precision(K)
+        error = ROUNDINGS * precision(K)
         if vectorial:
-            error = max(error, rounding.noise(lambda x, z: float(kernel(x[None], z[None])[0, 0]), X.astype(np.float64)))
+            error = max(error, measured_noise(lambda x, z: float(kernel(x[None], z[None])[0, 0]), X.astype(np.float64)))
         return error
     most = np.argsort(-np.abs(a))[:8]
     try:

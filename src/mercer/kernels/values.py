@@ -189,7 +189,12 @@ class Value:
 
     def with_theta(self, theta: Any) -> Self:
         """The expression whose free parameters are exp(theta)."""
-        theta = np.asarray(theta, dtype=np.float64)
+        try:
+            theta = np.array(theta).astype(np.float64, casting="same_kind")
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(
+                "`theta` must hold real numbers", got=str(error), advice=f"Its entries are {self.parameter_names}."
+            ) from None
         if theta.shape != self.theta.shape:
             raise InvalidInput(
                 f"`theta` must have shape {self.theta.shape}",

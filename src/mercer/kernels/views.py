@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,8 +15,9 @@ from mercer.kernels.base import ATOM, Kernel, Similarity, Tags, Weight
 from mercer.kernels.block import Block, Pair
 from mercer.kernels.nodes import Node, inside, operand
 from mercer.kernels.parameters import show
-from mercer.kernels.points import Array, Points, as_argument, length, select_columns
+from mercer.kernels.points import Array, Points, length, select_columns
 from mercer.kernels.proof import COMPOSITION, Proof
+from mercer.kernels.rowwise import Given, require_rowwise
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
@@ -29,6 +30,7 @@ class Columns:
 
     columns: tuple[int | str, ...]
     transient: ClassVar[bool] = False
+    state: ClassVar[None] = None
 
     def apply(self, points: Points) -> Any:
         return select_columns(points.raw, self.columns)
@@ -36,26 +38,25 @@ class Columns:
 
 @dataclass(frozen=True)
 class Mapped:
-    """The image of a data set under a feature map."""
+    """The image of a data set under a feature map, which has to map every point by itself."""
 
-    phi: Any
+    phi: Given
     transient: ClassVar[bool] = False
 
+    @property
+    def state(self) -> Hashable:
+        return self.phi.state()
+
     def apply(self, points: Points) -> Any:
-        image = apply_map(self.phi, points.raw)
+        image = self.phi(points.raw)
         if length(image) != points.n:
             raise InvalidInput(
                 f"phi must return one row per point, {points.n} here",
                 got=f"{length(image)} rows",
                 advice="phi receives the whole data set, as a scikit-learn transformer does.",
             )
+        require_rowwise(self.phi, "phi", points, image, self.phi)
         return image
-
-
-def apply_map(phi: Any, X: Any) -> Any:
-    """phi(X) for a function of data sets, or phi.transform(X)."""
-    X = as_argument(X)
-    return phi.transform(X) if hasattr(phi, "transform") else phi(X)
 
 
 class _Viewed(Node):
@@ -94,6 +95,21 @@ class _Viewed(Node):
     @property
     def exact_log(self) -> bool:
         return self.inner.exact_log
+
+    def log_cosine_tile(self, block: Block, out: Array) -> None:
+        self.inner.log_cosine_tile(block.view(self._view), out)
+
+    def log_size(self, points: Points) -> float:
+        return self.inner.log_size(points.view(self._view))
+
+    def log_cosine_size(self, points: Points) -> float:
+        return self.inner.log_cosine_size(points.view(self._view))
+
+    def distance_tile(self, block: Block, out: Array) -> None:
+        self.inner.distance_tile(block.view(self._view), out)
+
+    def distance_size(self, points: Points) -> float:
+        return self.inner.distance_size(points.view(self._view))
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return self.inner.diagonal(points.view(self._view))
@@ -218,7 +234,7 @@ class After(_Viewed, Kernel):
 
     @property
     def _view(self) -> Mapped:
-        return Mapped(self.phi)
+        return Mapped(Given(self.phi))
 
     @property
     def space(self) -> str:  # type: ignore[override]
@@ -235,7 +251,9 @@ class After(_Viewed, Kernel):
         )
 
     def proof(self, dim: int | None = None) -> Proof:
-        return COMPOSITION(self, self.inner.proof(None), condition=f"phi = {show(self.phi)}")
+        return COMPOSITION(
+            self, self.inner.proof(None), condition=f"phi = {show(self.phi)}, which maps every point by itself"
+        )
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import ComposedMap
@@ -244,7 +262,7 @@ class After(_Viewed, Kernel):
             raise InvalidInput(
                 "The map of k(phi(x), phi(z)) needs the number of columns of x", got=repr(d), advice="features(3)."
             )
-        width = np.asarray(apply_map(self.phi, np.zeros((1, d)))).shape[1]
+        width = np.asarray(Given(self.phi)(np.zeros((1, d)))).shape[1]
         return ComposedMap(self.inner.features(width, index=index), self.phi, int(d))
 
     def __repr__(self) -> str:

@@ -28,6 +28,7 @@ class _Compact(Radial, Weight):  # type: ignore[override]
 
     sigma: Any = positive(1.0, vector=True)
     family: ClassVar[Tags] = LOCAL
+    variance: ClassVar[float]  # of the profile as a density on a line, for σ = 1
 
     @abstractmethod
     def _shape(self, u: Array) -> Array:
@@ -69,6 +70,7 @@ class Uniform(_Compact):
     """
 
     sigma: Any = positive(1.0, vector=True)
+    variance: ClassVar[float] = 1 / 3
 
     def _shape(self, u: Array) -> Array:
         return np.ones_like(u)
@@ -91,6 +93,7 @@ class Triangular(_Compact):
     """
 
     sigma: Any = positive(1.0, vector=True)
+    variance: ClassVar[float] = 1 / 6
 
     def _shape(self, u: Array) -> Array:
         return np.asarray(1 - np.sqrt(u))
@@ -116,6 +119,7 @@ class Epanechnikov(_Compact):
     """
 
     sigma: Any = positive(1.0, vector=True)
+    variance: ClassVar[float] = 1 / 5
 
     def _shape(self, u: Array) -> Array:
         return 1 - u
@@ -136,6 +140,7 @@ class Biweight(_Compact):
     """
 
     sigma: Any = positive(1.0, vector=True)
+    variance: ClassVar[float] = 1 / 7
 
     def _shape(self, u: Array) -> Array:
         return np.square(1 - u)
@@ -156,6 +161,7 @@ class Tricube(_Compact):
     """
 
     sigma: Any = positive(1.0, vector=True)
+    variance: ClassVar[float] = 35 / 243
 
     def _shape(self, u: Array) -> Array:
         cube = 1 - u * np.sqrt(u)

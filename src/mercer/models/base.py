@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,9 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features, ch
 
 from mercer.errors import InvalidInput
 from mercer.files import Saved, described
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Indefinite, Kernel
 from mercer.kernels.custom import Precomputed
-from mercer.kernels.points import Points, is_frame, owned
+from mercer.kernels.points import Points, is_frame, owned, real_numbers
 from mercer.kernels.rules import median_gaussian
 from mercer.kernels.typed import Typed
 from mercer.kernels.values import Value
@@ -38,6 +38,8 @@ class KernelEstimator(Saved, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     >>> Model(mc.Gaussian(1.0) + mc.Linear()).set_params(kernel__0__sigma=2.0).kernel
     Gaussian(sigma=2.0) + Linear()
     """
+
+    _indefinite: ClassVar[bool] = False  # whether it only warns where the kernel is not positive semidefinite
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name; `kernel__...` replaces the kernel by one with other parameters."""
@@ -78,7 +80,8 @@ class KernelEstimator(Saved, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     def _training(self, X: Any, y: Any, sample_weight: Any = None) -> Rows:
         """Check what `fit` was given: the rows to fit on. Sets `kernel_` and the names and number of columns."""
         rows = Rows.of(training_points(X), y, sample_weight)
-        self.kernel_ = resolve_kernel(getattr(self, "kernel", None), rows.points)
+        kernel = getattr(self, "kernel", None)
+        self.kernel_ = resolve_kernel(kernel, rows.points, indefinite=self._indefinite)
         self.kernel_.touch(rows.points)
         _columns(self, X, reset=True)
         return rows
@@ -141,10 +144,20 @@ def _require_unique_names(X: Any) -> None:
         )
 
 
-def resolve_kernel(kernel: Any, X: Any) -> Kernel:
-    """The kernel that a parameter stands for: a kernel itself, a rule X → kernel, or None for the median Gaussian."""
+def resolve_kernel(kernel: Any, X: Any, *, indefinite: bool = False) -> Kernel:
+    """The kernel that a parameter stands for: a kernel itself, a rule X → kernel, or None for the median Gaussian.
+
+    With `indefinite`, for machines that only warn, also a function that is known not to be positive semidefinite.
+    """
     if isinstance(kernel, Kernel):
         return kernel
+    if isinstance(kernel, Indefinite):
+        if indefinite and kernel.tags.cpd_order is None:
+            similar: Any = kernel
+            return similar
+        raise InvalidInput(
+            "`kernel` must be positive semidefinite", got=f"{kernel!r}, which is not", advice=kernel.instead
+        )
     if kernel is None:
         return median_gaussian(X)
     got, advice = shortened(kernel), "Such as mc.Gaussian(1.0), mc.Matern(1.0) + mc.Linear(), or mc.median_gaussian."
@@ -221,12 +234,12 @@ def targets(y: Any, n: int) -> tuple[Matrix, bool]:
     return Y.reshape(n, -1), Y.ndim == 1
 
 
-def real_numbers(given: Any, required: str, advice: str) -> Matrix:
+def checked_numbers(given: Any, required: str, advice: str) -> Matrix:
     """A float64 copy of numbers, with no silent conversion of dates or of complex ones."""
     try:
-        values = np.asarray(given.to_numpy() if hasattr(given, "to_numpy") else given)
-        if values.dtype.kind in "mMc":
-            raise TypeError("dates or durations" if values.dtype.kind in "mM" else "complex numbers")
+        values = real_numbers(given.to_numpy() if hasattr(given, "to_numpy") else given)
+        if values.dtype.kind in "mM":
+            raise TypeError("dates or durations")
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInput(required, got=str(error), advice=advice) from None
@@ -237,7 +250,7 @@ def weights(sample_weight: Any, n: int) -> Matrix | None:
     if sample_weight is None:
         return None
     required = f"`sample_weight` must hold {n} finite numbers ≥ 0, not all of them 0"
-    w = real_numbers(sample_weight, required, "Pass one weight per point.")
+    w = checked_numbers(sample_weight, required, "Pass one weight per point.")
     if w.ndim == 0:
         w = np.full(n, float(w))
     if w.shape != (n,):
@@ -304,7 +317,7 @@ def penalties(alpha: Any, t: int, *, positive: bool = False) -> Matrix:
     sign = "> 0" if positive else "≥ 0"
     required = f"`alpha` must be a number {sign}, or one per target"
     try:
-        a = np.asarray(alpha, dtype=np.float64)
+        a = np.asarray(real_numbers(alpha), dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidInput(required, got=repr(alpha), advice="Try 1.0.") from None
     if isinstance(alpha, (bool, np.bool_)) or a.ndim > 1 or (a.ndim == 1 and a.shape != (t,)):

@@ -162,7 +162,8 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
             order = np.argsort(codes.astype(np.min_scalar_type(k)), kind="stable")  # short integers sort by radix
             kept, codes, w = kept[order], codes[order], w[order]
         counts, w = w, w * class_weights(self.class_weight, self.classes_, codes, w)[codes]
-        self.kernel_ = resolve_kernel(self.kernel, points if len(kept) == points.n else points.take(np.sort(kept)))
+        used = points if len(kept) == points.n else points.take(np.sort(kept))
+        self.kernel_ = resolve_kernel(self.kernel, used, indefinite=True)
         self.kernel_.touch(points)
         if k > 2 or len(kept) < points.n:
             points = points.take(kept)

@@ -17,7 +17,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels import tiling
 from mercer.kernels.points import Points
 from mercer.models import glm_intervals as intervals
-from mercer.models.base import Matrix, real_numbers, targets, training_points, weights
+from mercer.models.base import Matrix, checked_numbers, targets, training_points, weights
 from mercer.models.callbacks import with_callbacks
 from mercer.models.glm_summary import Summary
 from mercer.models.predictor import FeaturePredictor, KernelPredictor, Predictor
@@ -815,7 +815,7 @@ def _numbers(given: Any, n: int, name: str) -> Matrix:
     """`exposure` (> 0) or `offset` as (n,) float64."""
     above = name == "exposure"
     required = f"`{name}` must hold {n} finite numbers{' > 0' if above else ''}, one per point"
-    found = real_numbers(given, required, "Pass one number per point.")
+    found = checked_numbers(given, required, "Pass one number per point.")
     if found.ndim == 0:
         found = np.full(n, float(found))
     if found.shape != (n,):

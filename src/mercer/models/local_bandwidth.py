@@ -29,8 +29,6 @@ ROUNDING = 1e-9
 FARTHEST = 1e8
 """Queries are not seen farther outside of the data than this, in units of its extent: there squared distances still
 tell apart rows that are 1e-8 of it from each other."""
-VARIANCE = {"Uniform": 1 / 3, "Triangular": 1 / 6, "Epanechnikov": 1 / 5, "Biweight": 1 / 7, "Tricube": 35 / 243}
-"""Of the compact weights on a line, for σ = 1."""
 
 
 def similarity_of(kernel: Any, points: Points, default: Callable[[Points], Similarity]) -> Similarity:
@@ -94,7 +92,7 @@ def by_rule(rule: str, similarity: Any, points: Points) -> Matrix:
             got=shortened(rule),
             advice="'loo' is the one that looks at y.",
         )
-    unit = 1.0 / np.sqrt(VARIANCE.get(type(similarity).__name__, 1.0))
+    unit = 1.0 / np.sqrt(getattr(similarity, "variance", 1.0))
     n, d = points.vectors().shape
     if rule == "spread":
         return np.asarray(unit * spreads(points) * n ** (-1.0 / (d + 4)))

@@ -100,7 +100,7 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]  # 
         w = np.ones(points.n) if w is None else w
         kept = np.flatnonzero(w)
         points = points if len(kept) == points.n else points.take(kept)
-        self.kernel_ = resolve_kernel(self.kernel, points)
+        self.kernel_ = resolve_kernel(self.kernel, points, indefinite=True)
         self.kernel_.touch(points)
         _columns(self, X, reset=True)
         K = gram.of(self.kernel_, points)

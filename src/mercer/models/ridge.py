@@ -20,6 +20,7 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.custom import FromFeatures
 from mercer.kernels.dot import Linear
 from mercer.kernels.points import Points, as_vectors
+from mercer.kernels.rowwise import Given
 from mercer.kernels.sets import Intersection
 from mercer.kernels.views import Mapped
 from mercer.memory import budget as memory_budget
@@ -84,7 +85,7 @@ class Design:
 
     def matrix(self, points: Points) -> Any:
         """Φ, one row per point: an array, or a CSR array where the features are sparse."""
-        return points.vectors() if self.phi is None else points.view(Mapped(self.phi)).vectors()
+        return points.vectors() if self.phi is None else points.view(Mapped(Given(self.phi))).vectors()
 
     def dimension(self, points: Points) -> int:
         """How many features there are; a map knows it without building any."""

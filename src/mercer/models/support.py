@@ -99,6 +99,8 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
     of them. The limit counts from the beginning of `fit`, and is looked at while kernel values are computed.
     """
 
+    _indefinite = True
+
     tol: float
     max_iter: int | None
     max_time: float | None
@@ -311,7 +313,7 @@ def outside() -> int:
 
 def positive(value: Any, name: str, *, infinite: bool = False) -> float:
     """A number > 0, checked."""
-    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not number or not value > 0 or (np.isinf(value) and not infinite):
         raise InvalidInput(f"`{name}` must be a number > 0", got=shown(value), advice="Such as 1.0.")
     return float(value)

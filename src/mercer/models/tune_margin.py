@@ -127,7 +127,7 @@ class Recipe:
     others: dict[str, Any] | None = None
 
     def __call__(self, points: Points) -> Kernel:
-        kernel = resolve_kernel(self.kernel, points)
+        kernel = resolve_kernel(self.kernel, points, indefinite=True)
         kernel = kernel.replace(**self.changes) if self.changes else kernel
         if self.shifts is None:
             return kernel
@@ -241,7 +241,7 @@ def tune_margin(
     kept = np.arange(points.n) if w is None else np.flatnonzero(w)
     whole = points if len(kept) == points.n else points.take(kept)
     folds = _folds(model, targets, kept, cv, random_state)
-    kernel = resolve_kernel(model.kernel, whole)
+    kernel = resolve_kernel(model.kernel, whole, indefinite=True)
     if grid is None:
         *held, fixed_C = held_names([*kernel.parameter_names, "C"], hold)
         free, Cs = ~np.array(held, dtype=bool), np.array([float(model.C)]) if fixed_C else CS

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
-from mercer.kernels.proof import Proof
+from mercer.kernels.proof import MARKS, Proof
 from mercer.plot.looks import Display, canvas, plain, rounded
 
 WIDTH, STEP = 6.0, 0.24
@@ -28,12 +28,13 @@ MOST = 2
 class ProofTree(Display):
     """The proof of a kernel, one line per step, premises below what they prove.
 
-    Rules are blue, axioms green, and what nobody has proven is red.
+    Rules are blue, axioms green, claims by the authors of other classes are blue diamonds, and what nobody has proven
+    is red.
 
     Attributes
     ----------
     claims, rules, conditions, references : of every step, premises after conclusions.
-    kinds : "rule", "axiom" or "unproven".
+    kinds : "rule", "axiom", "claim" or "unproven".
     depth, parent : of every step, shape (steps,); the parent of the whole is −1.
     valid : whether every leaf is an axiom.
     ax_, figure_ : where it was drawn last.
@@ -115,8 +116,10 @@ class ProofTree(Display):
         tall = np.array([CLAIM * len(claim) + RULE * len(rule) + GAP for claim, rule in words])
         y = -(np.cumsum(tall) - tall)  # the middle of the first line of every step
         with canvas(ax, (WIDTH + 0.2, float(tall.sum()) + 0.55)) as (ax, palette):
-            colours = {"rule": palette.blue, "axiom": palette.green, "unproven": palette.red}
-            marks = {"rule": "o", "axiom": "s", "unproven": "X"}
+            colours = {
+                "rule": palette.blue, "axiom": palette.green, "claim": palette.blue, "unproven": palette.red
+            }  # fmt: skip
+            marks = {"rule": "o", "axiom": "s", "claim": "D", "unproven": "X"}
             ax.set(xlim=(0, WIDTH), ylim=(-float(tall.sum()) + GAP, 0.15))
             ax.axis("off")
             for i, p in enumerate(parent[1:], 1):
@@ -139,7 +142,7 @@ class ProofTree(Display):
         claim = textwrap.wrap(rounded(self.claims[i]), max(int(room / LETTERS[0]), 20)) or [""]
         if len(claim) > MOST:
             claim = [*claim[: MOST - 1], claim[MOST - 1] + " …"]
-        rule = {"rule": "by ", "axiom": "axiom: ", "unproven": "unproven: "}[self.kinds[i]] + self.rules[i]
+        rule = MARKS[self.kinds[i]] + self.rules[i]
         rule += f"; {rounded(self.conditions[i])}" if self.conditions[i] else ""
         rule += f" [{self.references[i]}]" if self.references[i] else ""
         rule += f" ({hidden} step{'s' * (hidden > 1)} below)" if hidden else ""

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 import mercer
 from mercer.errors import InvalidInput
 from mercer.kernels.points import length
-from mercer.kernels.proof import Proof
+from mercer.kernels.proof import MARKS, Proof
 from mercer.models.base import shortened
 from mercer.plot.looks import amount, cut, pyplot, rounded
 from mercer.plot.looks import shortened as plot_text
@@ -448,7 +448,7 @@ def _drawn(draw: Callable[[], Any]) -> str:
 
 def _step(proof: Proof) -> str:
     """A step of a proof and those it rests on."""
-    why = {"rule": "by ", "axiom": "axiom: ", "unproven": "unproven: "}[proof.kind] + proof.rule
+    why = MARKS[proof.kind] + proof.rule
     why += f"; {proof.condition}" if proof.condition else ""
     why += f" [{proof.reference}]" if proof.reference else ""
     more = len(proof.premises) - PREMISES

@@ -17,9 +17,8 @@ from mercer.gram import Gram
 from mercer.kernels import tiling
 from mercer.kernels.base import Kernel, Similarity
 from mercer.kernels.block import Block
-from mercer.kernels.dot import Linear
 from mercer.kernels.elementwise import require_finite
-from mercer.kernels.nodes import Node, Scaled, Sum
+from mercer.kernels.nodes import Node
 from mercer.kernels.points import Array, Points
 from mercer.kernels.proof import Proof, Unproven
 from mercer.kernels.tiling import TILE_COLS
@@ -41,7 +40,7 @@ class _SquaredDistance(Node):
 
     def tile(self, block: Block, out: Array) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
-            _squared_distances(self.kernel, block, out)
+            self.kernel.distance_tile(block, out)
         if block.diagonal:
             np.fill_diagonal(out, 0.0)
         require_finite(out, self.kernel)
@@ -51,40 +50,6 @@ class _SquaredDistance(Node):
 
     def proof(self, dim: int | None = None) -> Proof:
         return Unproven(self, "a squared distance, not a kernel")
-
-
-def _squared_distances(kernel: Kernel, block: Block, out: Array) -> None:
-    """Fill one tile with d², by the shortest way that the expression allows."""
-    if isinstance(kernel, Sum):  # features are stacked: squares add
-        _squared_distances(kernel.kernels[0], block, out)
-        scratch = block.scratch()
-        for part in kernel.kernels[1:]:
-            _squared_distances(part, block, scratch)
-            out += scratch
-    elif isinstance(kernel, Scaled):
-        _squared_distances(kernel.kernel, block, out)
-        out *= kernel.scale
-    elif isinstance(kernel, Linear):  # phi(x) = x
-        block.sqdist(out)
-    elif kernel.exact_log and kernel.tags.normalised:  # 2 − 2k, whose digits near k = 1 are those of log k near 0
-        kernel.log_tile(block, out)
-        np.expm1(out, out=out)
-        out *= -2.0
-    else:
-        kernel.tile(block, out)
-        out *= -2.0
-        out += _diagonal(kernel, block.pair.x)[block.rows, None]
-        out += _diagonal(kernel, block.pair.z)[block.cols]
-
-
-def _diagonal(kernel: Kernel, points: Points) -> NDArray[np.float64]:
-    def make() -> NDArray[np.float64]:
-        with np.errstate(over="ignore"):
-            diagonal = kernel.diagonal(points)
-        require_finite(diagonal, kernel)
-        return diagonal
-
-    return points.once(("diagonal", kernel), make)
 
 
 def squared_distances(kernel: Any, X: Any, Z: Any = None) -> NDArray[np.float64]:
