@@ -429,15 +429,24 @@ def test_columns_iterate_as_if_alone():
     B = np.random.default_rng(1).normal(size=(60, 4))
     B[:, 1] = A[:, 0] * 1e-3  # another size, another number of iterations
     B[:, 2] = 0.0
-    together = conjugate_gradients(lambda V: A @ V, B, tol=1e-8)
+    widths = []
+
+    def multiply(V):
+        widths.append(V.shape[1])
+        return A @ V
+
+    together = conjugate_gradients(multiply, B, tol=1e-8)
     assert together.converged
-    counts = []
+    assert widths[0] == 3  # zeros are solved already
+    assert widths[-1] < 3  # converged columns leave the products
+    assert widths == sorted(widths, reverse=True)
     for j in range(4):
+        # How many iterations a condition of 1e4 takes is a matter of rounding; where they end is not.
         alone = conjugate_gradients(lambda V: A @ V, B[:, [j]], tol=1e-8)
-        np.testing.assert_allclose(together.X[:, [j]], alone.X, atol=1e-6 * np.abs(alone.X).max())
-        counts.append(alone.iterations)
-    assert counts[2] == 0
-    assert together.iterations == pytest.approx(max(counts), abs=3)
+        assert alone.converged
+        assert (alone.iterations == 0) == (j == 2)
+        apart = A @ (together.X[:, [j]] - alone.X)
+        assert np.linalg.norm(apart) <= 2.2e-8 * np.linalg.norm(B[:, j])
     true = np.linalg.norm(B - A @ together.X, axis=0)
     assert (true <= 1.1e-8 * np.linalg.norm(B, axis=0)).all()
 

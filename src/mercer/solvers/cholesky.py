@@ -16,6 +16,8 @@ from mercer.solvers.base import TOLERANCE, UNSOLVED, Factor, Matrix, Solution, n
 
 # Up to this many columns, one after the other at the speed of memory beats a packed matrix product.
 FEW_COLUMNS = 8
+# A negative eigenvalue counts as rounding down to this many times n ε of the matrix's size.
+ROUNDINGS = 100
 # Up to this size the diagnosis computes every eigenvalue; above, Lanczos finds the extreme ones.
 ALL_EIGENVALUES = 1500
 
@@ -28,6 +30,7 @@ class CholeskyFactor(Factor):
     K : K̃, symmetric and C-ordered. It is overwritten by the factor.
     alpha : > 0 unless K̃ is positive definite by itself.
     roots, tail : √w and P as in `LeastSquares`, or None.
+    shift : ≥ 0, added to the diagonal that is factorised only: `multiply` and `residual` are those of alpha.
 
     Attributes
     ----------
@@ -35,10 +38,17 @@ class CholeskyFactor(Factor):
         second matrix.
     """
 
-    def __init__(self, K: NDArray[Any], alpha: float, roots: Matrix | None = None, tail: Matrix | None = None) -> None:
+    def __init__(
+        self,
+        K: NDArray[Any],
+        alpha: float,
+        roots: Matrix | None = None,
+        tail: Matrix | None = None,
+        shift: float = 0.0,
+    ) -> None:
         self.alpha, self.roots, self.tail = alpha, roots, tail
         self.shifted = np.diagonal(K).astype(np.float64) + alpha
-        K.flat[:: len(K) + 1] = self.shifted
+        K.flat[:: len(K) + 1] = self.shifted + shift
         (potrf,) = lapack.get_lapack_funcs(("potrf",), (K,))
         # A symmetric C-ordered matrix is its own Fortran-ordered transpose: LAPACK works in place.
         self.L, info = potrf(K.T, lower=1, overwrite_a=1, clean=0)
@@ -53,11 +63,22 @@ class CholeskyFactor(Factor):
 
     @classmethod
     def of(cls, problem: LeastSquares, alpha: float, dtype: Any = None) -> CholeskyFactor:
-        """The factor of a problem; an error that names the eigenvalue where its Gram matrix is not one."""
-        try:
-            return cls(problem.matrix(dtype), alpha, problem.roots, problem.tail)
-        except np.linalg.LinAlgError:
-            raise diagnose(problem, alpha) from None
+        """The factor of a problem; an error that names the eigenvalue where its Gram matrix is not one.
+
+        Beside an alpha > 0 that is below the rounding of K̃, whether a pivot comes out positive is an accident of the
+        order of operations. Then K̃ is factorised with what rounding can amount to on its diagonal, and the residual,
+        which is always that of alpha, says how well this solves the system.
+        """
+        shift = 0.0
+        while True:
+            K = problem.matrix(dtype)
+            rounding = float(np.finfo(K.dtype).eps) * float(np.trace(K, dtype=np.float64))
+            try:
+                return cls(K, alpha, problem.roots, problem.tail, shift)
+            except np.linalg.LinAlgError:
+                shift = max(10.0 * shift, rounding)
+                if alpha == 0 or not shift <= ROUNDINGS * rounding:
+                    raise diagnose(problem, alpha) from None
 
     def solve_system(self, B: Matrix) -> Matrix:
         """(K̃ + alpha I)⁻¹ B."""
@@ -186,7 +207,7 @@ def diagnose(problem: LeastSquares, alpha: float) -> InvalidInput:
     else:
         lowest, largest = _extremes(problem)
         rank = f"its smallest eigenvalue is {lowest:.2g}, its largest {largest:.2g}"
-    if lowest < -100 * n * eps * largest:
+    if lowest < -ROUNDINGS * n * eps * largest:
         return not_psd(lowest, n)
     return InvalidInput(
         "`alpha` must be larger for `solver='cholesky'`",
@@ -229,6 +250,9 @@ def solve(problem: LeastSquares) -> Solution:
             coef[:, columns], b, R[:, columns] = CholeskyFactor.of(problem, float(alpha), dtype).refined(y, tol)
             if relative(R[:, columns], Y[:, columns]) <= UNSOLVED:
                 break  # a float32 factor may be too rough even to refine by
+        else:
+            if alpha == 0:
+                raise diagnose(problem, 0.0)
         if tail is not None:
             tail[:, columns] = b
     residual = relative(R, Y)
