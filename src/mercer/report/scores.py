@@ -34,9 +34,9 @@ RELIED = (
 )
 """What `sensitivities` are, for a reader."""
 LEAST = 1e-15
-# Units in the last place of the largest prediction that sums of many terms may differ by.
-ROUNDINGS = 100
 """Probabilities below this are counted as this."""
+ROUNDINGS = 100
+"""Units in the last place of the largest prediction that its rounding may amount to."""
 
 
 @dataclass(frozen=True)
