@@ -9,6 +9,7 @@ import pytest
 
 import mercer as mc
 from mercer.kernels import tiling
+from mercer.kernels.points import Points
 from mercer.memory import budget, show_bytes
 
 rng = np.random.default_rng(0)
@@ -259,3 +260,34 @@ def test_threads_leave_the_interpreter_as_they_found_it() -> None:
     assert sys.getswitchinterval() == before
     if tiling.n_threads() > 1:
         assert min(seen) <= tiling.TURN < before
+
+
+def held(value, seen):
+    """The bytes of all arrays that points, and the points seen through them, keep."""
+    if id(value) in seen:
+        return 0
+    seen.add(id(value))
+    if isinstance(value, np.ndarray):
+        return value.nbytes if value.base is None else held(value.base, seen)
+    if isinstance(value, Points):
+        return held(value.raw, seen) + sum(held(part, seen) for part in value._cache.values())
+    return sum(held(part, seen) for part in value) if isinstance(value, tuple) else 0
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        lambda width: mc.Gaussian(np.full(4, width)),
+        lambda width: mc.Matern(np.full(4, width)) + mc.Gaussian(np.full(4, 2 * width)),
+        lambda width: mc.Gaussian(1.0).after(lambda A: A / width),
+        lambda width: mc.Laplacian(np.full(2, width)).on(0, 2),
+    ],
+    ids=["one", "sum", "map", "columns"],
+)
+def test_a_search_over_widths_keeps_the_layouts_of_a_few(family):
+    X, Z = (np.random.default_rng(seed).normal(size=(size, 4)) for seed, size in ((0, 8000), (1, 3)))
+    points = family(1.0).prepare(X)
+    for width in np.geomspace(0.5, 2.0, 40):
+        K = family(width)(Z, points)
+    np.testing.assert_array_equal(K, family(2.0)(Z, X))
+    assert held(points, set()) < 20 * X.nbytes
