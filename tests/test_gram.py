@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 import numpy as np
@@ -243,12 +244,9 @@ def test_the_advised_budget_suffices():
     assert budget(np.int64(5)) == 5
 
 
-def test_threads_leave_the_interpreter_as_they_found_it() -> None:
-    """Turns are short only while several jobs run, also where one of them fails."""
-    import sys
-
-    from mercer.kernels import tiling
-
+def test_threads_leave_the_interpreter_as_it_is(monkeypatch) -> None:
+    """How long a thread may keep the interpreter is the business of the whole program, not of one library in it."""
+    monkeypatch.setenv("MERCER_NUM_THREADS", "2")
     before, seen = sys.getswitchinterval(), []
 
     def job() -> None:
@@ -257,9 +255,7 @@ def test_threads_leave_the_interpreter_as_they_found_it() -> None:
 
     with pytest.raises(ValueError, match="wrong"):
         tiling.run([job, job])
-    assert sys.getswitchinterval() == before
-    if tiling.n_threads() > 1:
-        assert min(seen) <= tiling.TURN < before
+    assert {*seen, sys.getswitchinterval()} == {before}
 
 
 def held(value, seen):

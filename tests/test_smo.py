@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 import signal
-import threading
 import time
 import tracemalloc
 from typing import Any
@@ -564,13 +562,14 @@ def test_progress_tells_of_a_descent() -> None:
 def test_an_interrupt_keeps_the_iterate() -> None:
     X, y = blobs(2500, noise=1.5)
     problem = classification(X, y, 1e6)
-    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    try:
-        with pytest.raises(smo.Interrupted) as caught:
-            smo.solve(problem, tol=1e-9)
-    finally:
-        timer.join()
+
+    def progress(at: smo.Progress) -> bool:
+        if at.iteration > 0:
+            signal.raise_signal(signal.SIGINT)
+        return True
+
+    with pytest.raises(smo.Interrupted) as caught:
+        smo.solve(problem, tol=1e-9, progress=progress)
     found = caught.value.optimum
     assert found.status == "interrupted"
     assert found.iterations > 0

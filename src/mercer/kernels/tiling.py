@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 TILE_ROWS, TILE_COLS = 256, 1024
 # Below this many entries the whole job is one tile in the calling thread: nothing to set up.
 INLINE = 128 * 128
-# Seconds that one thread may keep the interpreter while another wants it.
-TURN = 1e-4
 
 _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
@@ -39,7 +36,6 @@ _local = threading.local()
 _blas_users = 0
 _blas_limit: Any = None
 _controller: Any = None
-_turns, _turn_before = 0, 0.005
 
 
 def n_threads() -> int:
@@ -52,8 +48,8 @@ def n_threads() -> int:
 
 def _forget_threads() -> None:
     """A forked child has none of its parent's threads."""
-    global _pool, _lock, _blas_users, _blas_limit, _turns
-    _pool, _lock, _blas_users, _blas_limit, _turns = None, threading.Lock(), 0, None, 0
+    global _pool, _lock, _blas_users, _blas_limit
+    _pool, _lock, _blas_users, _blas_limit = None, threading.Lock(), 0, None
 
 
 if hasattr(os, "register_at_fork"):
@@ -83,27 +79,6 @@ def single_threaded_blas() -> Iterator[None]:
                 _blas_limit = None
 
 
-@contextlib.contextmanager
-def _quick_turns() -> Iterator[None]:
-    """Let a thread that comes back from a loop wait for the interpreter TURN seconds at most, not Python's 5 ms.
-
-    Small problems side by side spend tenths of milliseconds between two turns: they would wait longer than they work.
-    """
-    global _turns, _turn_before
-    with _lock:
-        if _turns == 0:
-            _turn_before = sys.getswitchinterval()
-            sys.setswitchinterval(min(_turn_before, TURN))
-        _turns += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _turns -= 1
-            if _turns == 0:
-                sys.setswitchinterval(_turn_before)
-
-
 def run(jobs: list[Callable[[], None]]) -> None:
     """Run the jobs on the worker threads and raise the first error. Called from a worker, run them right there."""
     global _pool
@@ -118,7 +93,7 @@ def run(jobs: list[Callable[[], None]]) -> None:
             _pool = ThreadPoolExecutor(workers, thread_name_prefix="mercer")
         pool = _pool
     stop = threading.Event()
-    with single_threaded_blas(), _quick_turns():
+    with single_threaded_blas():
         futures = [pool.submit(_as_worker, job, stop) for job in jobs]
         try:
             # Wake now and then: a signal that reached another thread is handled only when this one runs.
