@@ -10,7 +10,6 @@ Rows are the unit of work: every product is a sum over blocks of rows, each comp
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from mercer.errors import InvalidInput
+from mercer.gram.costs import worth_storing
 from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
 from mercer.kernels.points import Array, Points
@@ -31,9 +31,8 @@ Matrix = NDArray[np.float64]
 BLOCK = 2**19
 # Rows whose sums run in the points' own precision, before float64 takes over.
 TALLEST = 1024
-# K_nm is stored only if it takes at most this share of the budget, and if to compute an entry takes this many times
-# what it takes to fetch one from memory, at so many bytes per second and thread.
-SHARE, PATIENCE, FETCH = 0.25, 4.0, 8e9
+# K_nm is stored only if it takes at most this share of the budget.
+SHARE = 0.25
 # A centre is kept if it adds more than this many roundings of the largest k(z, z) to the span of the others.
 KEPT = 4.0
 
@@ -130,15 +129,7 @@ class Nystrom:
     def _store(self, limit: int) -> Array | None:
         """K_nm, if it fits comfortably and if reading it is worth more than computing it again."""
         n, m = self.shape
-        if n * m * self.dtype.itemsize > SHARE * limit:
-            return None
-        sample = slice(0, min(self.height, n))
-        seconds = np.inf
-        for _ in range(3):
-            start = time.perf_counter()
-            size = self.block(sample).nbytes
-            seconds = min(seconds, time.perf_counter() - start)
-        if seconds < PATIENCE * size / FETCH:
+        if n * m * self.dtype.itemsize > SHARE * limit or not worth_storing(self.kernel, self.points, self.dtype):
             return None
         stored = np.empty((n, m), self.dtype)
 

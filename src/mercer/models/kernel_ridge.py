@@ -31,6 +31,9 @@ from mercer.solvers.psd import require_psd
 from mercer.tuning.loo import alpha_path
 from mercer.tuning.search import tune_problem
 
+# Bytes per squared number of points of an eigendecomposition: the matrix, its vectors, and what LAPACK works in.
+DECOMPOSITION = 24
+
 
 class KernelRidge(PenalisedSmoother, KernelEstimator):
     """Ridge regression in the Hilbert space of a kernel: f = Σ cᵢ k(xᵢ, ·) + b with c = (K + alpha I)⁻¹(y − b).
@@ -119,9 +122,9 @@ class KernelRidge(PenalisedSmoother, KernelEstimator):
                     "`tune` must be None, 'loo' or 'evidence'", got=repr(self.tune), advice="mc.tune has grids, too."
                 )
             alpha = self._tune(alpha)
-        if not self.kernel_.proof(getattr(self, "n_features_in_", None)).valid:
-            require_psd(gram.of(self.kernel_, rows.points))
         problem = self._problem(alpha)
+        if not self.kernel_.proof(getattr(self, "n_features_in_", None)).valid and not self._on_centres(problem):
+            require_psd(problem.gram)  # of centres, their own matrix is checked
         if isinstance(self.alpha, str) and self.tune is None:
             problem, solution = self._along_the_path(problem)
         else:
@@ -196,14 +199,20 @@ class KernelRidge(PenalisedSmoother, KernelEstimator):
             random_state=self.random_state,
         )
 
+    def _on_centres(self, problem: LeastSquares) -> bool:
+        """Whether the fit will be one on centres."""
+        solver = asked_for(self, problem.n)
+        if isinstance(self.alpha, str) and self.tune is None:
+            fits = DECOMPOSITION * problem.n**2 <= memory_budget(self.budget)
+            return solver == "nystrom" or (solver == "auto" and not fits)
+        return auto.choose(problem, solver, self.budget).solver == "nystrom"
+
     def _along_the_path(self, problem: LeastSquares) -> tuple[LeastSquares, Solution]:
         """The fit at the alpha of least leave-one-out error, one per target: on all points, or on centres."""
         n, limit = problem.n, memory_budget(self.budget)
-        solver = asked_for(self, n)
         w = None if problem.roots is None else problem.roots**2
-        decomposition = 24 * n * n
-        if solver != "nystrom" and (solver != "auto" or decomposition <= limit):
-            within(decomposition, limit, f"The eigendecomposition of {n} points", "Use solver='nystrom'.")
+        if not self._on_centres(problem):
+            within(DECOMPOSITION * n * n, limit, f"The eigendecomposition of {n} points", "Use solver='nystrom'.")
             spectrum = self._cache["spectrum"] = eigen.Spectrum(problem)
             self.path_ = alpha_path(spectrum, problem.y, w)
             problem = self._problem(self.path_.chosen)

@@ -350,14 +350,14 @@ class KernelPredictor(Predictor):
             )
         n, limit = points.n, memory_budget(self.budget)
         K = gram.of(self.kernel_, points, dtype=np.float64, budget=self.budget)
-        if not self.kernel_.proof(getattr(self, "n_features_in_", None)).valid:
-            require_psd(K)
         self._points, self._centres, self._why = points, None, ""
         exact, m = EXACT * n * n, self.n_centers
         if m is None and isinstance(self.centers, str):
             if self._penalty() == 0:
                 m = n  # of them as many as the rank are kept: a system of full rank, which the Gram matrix is not
             elif exact <= limit:
+                if not self.kernel_.proof(getattr(self, "n_features_in_", None)).valid:
+                    require_psd(K)  # of centres, their own matrix is checked
                 self._warn_of_rounding(K)
                 return GramSpace(K, self._tail(n))
             else:
