@@ -421,7 +421,7 @@ def test_centres_must_add_more_than_rounding_where_the_penalty_is_tiny(monkeypat
     ids=["ridge", "path", "logistic"],
 )
 def test_an_unproven_kernel_on_centres_is_checked_on_the_centres_only(model):
-    n, m, pairs = 200, 5, []
+    n, pairs = 200, []
 
     def similar(x, z):
         pairs.append(1)

@@ -4,7 +4,7 @@ The ladder, with what was measured on two cores (Gaussian kernel, d = 20):
 
 * n up to `SMALL`: the float64 Cholesky factor, in place.
 * above: a float32 factor (half the time, half the memory) as the preconditioner of float64 conjugate gradients, 3 to 6
-  iterations; K is recomputed in float64 tile by tile, or stored where the budget allows it and `gram.costs` says that it pays.
+  iterations; K is recomputed in float64 tile by tile, or stored where the budget allows it and by `gram.costs` it pays.
 * alpha large beside k(x, x): no factor at all, but a few hundred randomly pivoted columns as the preconditioner of
   float32 iterations, refined by float64 residuals.
 * beyond memory for a float32 matrix: Nyström, an approximation, and the status says so.
