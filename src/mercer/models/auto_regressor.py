@@ -16,7 +16,7 @@ from sklearn.exceptions import DataConversionWarning
 from mercer.errors import InvalidInput
 from mercer.kernels.points import take
 from mercer.models.auto_model import OWN, AutoModel, Candidate, Entry, Problem, Search, Trial, descend, quietly
-from mercer.models.base import Matrix, Rows, training_points
+from mercer.models.base import Matrix, Rows, outside, training_points
 from mercer.models.glm import KernelGLM
 from mercer.models.kernel_ridge import KernelRidge
 from mercer.models.svr import SVR
@@ -105,7 +105,7 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
             warnings.warn(
                 "A column-vector y was passed when a 1d array was expected: it is taken as one target per row.",
                 DataConversionWarning,
-                stacklevel=2,
+                stacklevel=outside(),
             )
         return self._found(X, _Search(self, rows))
 

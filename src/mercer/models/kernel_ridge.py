@@ -17,7 +17,7 @@ from mercer.gram.centers import choose_centers
 from mercer.kernels.points import Points
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
-from mercer.models.base import KernelEstimator, Matrix, penalties
+from mercer.models.base import KernelEstimator, Matrix, outside, penalties
 from mercer.models.smoother import PenalisedSmoother
 from mercer.models.solver_parameters import asked_for, check_solver_parameters
 from mercer.problems.objective import LeastSquares
@@ -130,7 +130,7 @@ class KernelRidge(PenalisedSmoother, KernelEstimator):
         else:
             solution = self._solve(problem, asked_for(self, problem.n), self.n_centers, self.centers)
         if not solution.stats.get("converged", True):
-            warnings.warn(solution.status, ConvergenceWarning, stacklevel=2)
+            warnings.warn(solution.status, ConvergenceWarning, stacklevel=outside())
         self._penalties = problem.alpha
         self._report_alpha()
         self.solver_, self.status_, self.residual_ = solution.solver, solution.status, solution.residual

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -28,10 +26,18 @@ from mercer.kernels.custom import Precomputed
 from mercer.kernels.points import Points
 from mercer.memory import budget as memory_budget
 from mercer.memory import show_bytes
-from mercer.models.base import KernelEstimator, Matrix, _columns, penalties, resolve_kernel, shown
+from mercer.models.base import (
+    KernelEstimator,
+    Matrix,
+    _columns,
+    keeping,
+    outside,
+    penalties,
+    resolve_kernel,
+    shown,
+)
 from mercer.models.progress import Listeners
 from mercer.models.ridge import Design
-from mercer.models.support import outside
 from mercer.problems.losses import Loss
 from mercer.problems.risk import Risk
 from mercer.problems.spaces import Element, FeatureSpace, GramSpace, NystromSpace, Space
@@ -109,6 +115,8 @@ class Predictor(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  #
                 got=shown(self.progress),
                 advice="For a line on the terminal: model.set_callbacks(mc.SolverProgress()).",
             )
+        for name in ("_curvature", "_fisher"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         risk = Risk(space, loss, y, self._penalty(), w, offset)
         listeners = Listeners(self.progress, getattr(self, "_watch", None))
         task = listeners.begin(steps=True)
@@ -140,26 +148,12 @@ class Predictor(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  #
         if not isinstance(space, FeatureSpace) and space.n > HELD:
             self.__dict__ = self.__getstate__()
         if found.interrupted:
-            raise KeyboardInterrupt("interrupted; the best iterate so far was kept")
+            raise keeping(self, KeyboardInterrupt("interrupted; the best iterate so far was kept"))
         if not found.converged:
             advice = "Raise `max_iter`, scale the columns, or take solver='newton'."
             if "too long" in self.status_:
                 advice = "Take a shorter `step`, or None for one that is safe."
             warnings.warn(f"{self.status_}. {advice}", ConvergenceWarning, stacklevel=outside())
-
-    @contextmanager
-    def _refitted(self) -> Iterator[None]:
-        """A fit that is refused, or interrupted before there is an iterate, leaves the model as it was."""
-        own = self.__dict__
-        before = own.copy()
-        own.pop("_curvature", None)
-        own.pop("_fisher", None)
-        try:
-            yield
-        except BaseException:
-            own.clear()
-            own.update(before)
-            raise
 
     def _penalty(self) -> float:
         return float(penalties(self.alpha, 1)[0])
