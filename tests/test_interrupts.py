@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import signal
 import sys
 import threading
 
 import numpy as np
 import pytest
+import scipy.linalg as sla
 from sklearn.exceptions import NotFittedError
 
 import mercer as mc
+from mercer.gram import lapack
 from mercer.models import base
 
 SOME = {
@@ -136,3 +139,82 @@ def test_an_interrupted_tile_is_an_interrupted_fit(name, monkeypatch):
         model.fit(X, y)
     with pytest.raises(NotFittedError):
         answers(model, X)
+
+
+# -- factorisations ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_factorisations_are_those_of_scipy(dtype, monkeypatch):
+    A = np.random.default_rng(0).normal(size=(60, 60))
+    A = (A @ A.T + np.eye(60)).astype(dtype)
+    potrf, potri, trtri = sla.get_lapack_funcs(("potrf", "potri", "trtri"), (A,))
+    for small in (1000, 10):  # in this thread, and in another
+        monkeypatch.setattr(lapack, "SMALL", small)
+        for lower in (True, False):
+            L = np.array(A, order="F")
+            assert lapack.cholesky(L, lower=lower) == 0
+            np.testing.assert_array_equal(L, potrf(A, lower=lower, clean=0)[0])
+            for own, other in ((lapack.inverse_from_cholesky, potri), (lapack.inverse_of_triangle, trtri)):
+                found = L.copy(order="F")
+                assert own(found, lower=lower) == 0
+                np.testing.assert_array_equal(found, other(L, lower=lower)[0])
+        values, vectors = lapack.eigh(np.array(A, order="F"))
+        expected = sla.eigh(A, driver="evd")
+        np.testing.assert_array_equal(values, expected[0])
+        np.testing.assert_array_equal(vectors, expected[1])
+        assert lapack.cholesky(np.array(A - 5 * np.eye(60, dtype=dtype), order="F"), lower=True) > 0
+    with pytest.raises(ValueError, match="Fortran-ordered"):
+        lapack.cholesky(A[::2, ::2], lower=True)
+
+
+def test_the_caller_looks_for_interrupts_while_a_factorisation_works(monkeypatch):
+    looks, enough = [], threading.Event()
+
+    def look():
+        looks.append(1)
+        if len(looks) == 3:
+            enough.set()
+
+    monkeypatch.setattr(lapack, "look", look)
+    monkeypatch.setattr(lapack, "LOOK", 1e-3)
+    assert lapack.away(lambda: enough.wait(60))  # which ends because this thread looked three times meanwhile
+    with pytest.raises(ZeroDivisionError):
+        lapack.away(lambda: 1 / 0)
+
+
+@pytest.mark.parametrize(
+    ("model", "routine"),
+    [
+        (mc.KernelRidge(mc.Gaussian(1.0), alpha=0.1, solver="cholesky"), "potrf"),
+        (mc.KernelRidge(mc.Gaussian(1.0), alpha="loo"), "syevd"),
+        (mc.GaussianProcessRegressor(mc.Gaussian(1.0), alpha=0.1), "potrf"),
+        (mc.KernelPCA(mc.Gaussian(1.0), solver="eigen"), "syevd"),
+    ],
+    ids=["ridge", "path", "process", "components"],
+)
+def test_an_interrupt_does_not_wait_for_lapack(model, routine, monkeypatch):
+    """The routine is held until the interrupt has left: a fit that waited for it would never end."""
+    left, real = threading.Event(), lapack._routine
+
+    def held(name):
+        def wrapped(*arguments):
+            if name.endswith(routine):
+                left.wait(60)
+            real(name)(*arguments)
+
+        return wrapped
+
+    def look():
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(lapack, "SMALL", 10)
+    monkeypatch.setattr(lapack, "LOOK", 1e-3)
+    monkeypatch.setattr(lapack, "_routine", held)
+    monkeypatch.setattr(lapack, "look", look)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*data("KernelRidge", 2, 0))
+    assert not left.is_set()
+    left.set()
+    with pytest.raises(NotFittedError):
+        answers(model, np.zeros((1, 2)))

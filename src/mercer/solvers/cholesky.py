@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from mercer.errors import InvalidInput
+from mercer.gram import lapack
 from mercer.problems.objective import LeastSquares
 from mercer.solvers.base import TOLERANCE, UNSOLVED, Factor, Matrix, Solution, not_psd, refined, relative, verdict
 
@@ -49,9 +50,9 @@ class CholeskyFactor(Factor):
         self.alpha, self.roots, self.tail = alpha, roots, tail
         self.shifted = np.diagonal(K).astype(np.float64) + alpha
         K.flat[:: len(K) + 1] = self.shifted + shift
-        (potrf,) = lapack.get_lapack_funcs(("potrf",), (K,))
         # A symmetric C-ordered matrix is its own Fortran-ordered transpose: LAPACK works in place.
-        self.L, info = potrf(K.T, lower=1, overwrite_a=1, clean=0)
+        self.L = np.require(K.T, requirements=["F", "W"])
+        info = lapack.cholesky(self.L, lower=True)
         if info:
             raise np.linalg.LinAlgError(f"pivot {info} of {len(K)} is not positive")
         self.V: Matrix | None = None
@@ -122,8 +123,8 @@ class CholeskyFactor(Factor):
         return L if self.roots is None else L * self.roots
 
     def inverse(self) -> Matrix:
-        (potri,) = lapack.get_lapack_funcs(("potri",), (self.L,))
-        lower, _ = potri(self.L, lower=1, overwrite_c=0)
+        lower = self.L.copy(order="F")
+        lapack.inverse_from_cholesky(lower, lower=True)
         H = np.asarray(lower.T, dtype=np.float64)  # C-ordered, its upper triangle filled
         step = 512
         for i in range(0, len(H), step):
@@ -138,8 +139,8 @@ class CholeskyFactor(Factor):
         return H
 
     def diagonal(self) -> Matrix:
-        (trtri,) = lapack.get_lapack_funcs(("trtri",), (self.L,))
-        inverse, _ = trtri(self.L, lower=1, overwrite_c=0)
+        inverse = self.L.copy(order="F")
+        lapack.inverse_of_triangle(inverse, lower=True)
         H = np.empty(len(inverse))
         for j in range(0, len(H), 256):
             strip = inverse[j:, j : j + 256]
@@ -201,7 +202,7 @@ def diagnose(problem: LeastSquares, alpha: float) -> InvalidInput:
     """Why K̃ + alpha I has no Cholesky factor: a negative eigenvalue of K, or a singular matrix."""
     n, eps = problem.n, float(np.finfo(problem.gram.dtype).eps)
     if n <= ALL_EIGENVALUES:
-        values = np.linalg.eigvalsh(problem.gram.fresh(np.float64))
+        values, _ = lapack.eigh(problem.gram.fresh(np.float64).T)
         lowest, largest = float(values[0]), float(np.abs(values).max())
         rank = f"rank {int((values > n * eps * largest).sum())} of {n}"
     else:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lapack
 
-from mercer.gram import Gram
+from mercer.gram import Gram, lapack
 from mercer.solvers.base import not_psd
 
 
@@ -19,7 +18,6 @@ def require_psd(gram: Gram) -> None:
     bound = float(np.abs(K).sum(axis=1).max())  # ≥ the largest eigenvalue
     tolerance = 100 * n * float(np.finfo(gram.dtype).eps) * bound
     K.flat[:: n + 1] += tolerance
-    _, failed = lapack.dpotrf(K.T, lower=1, overwrite_a=1, clean=0)
-    if failed:
-        smallest = float(np.linalg.eigvalsh(gram.fresh(np.float64))[0])
+    if lapack.cholesky(K.T, lower=True):
+        smallest = float(lapack.eigh(gram.fresh(np.float64).T)[0][0])
         raise not_psd(smallest, n)
