@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import mercer as mc
+from mercer.gram.lowrank import Nystrom
 from mercer.kernels import tiling
 from mercer.kernels.points import Points
 from mercer.memory import budget, show_bytes
@@ -287,3 +288,15 @@ def test_a_search_over_widths_keeps_the_layouts_of_a_few(family):
         K = family(width)(Z, points)
     np.testing.assert_array_equal(K, family(2.0)(Z, X))
     assert held(points, set()) < 20 * X.nbytes
+
+
+def test_float32_products_are_added_up_in_float64():
+    """0.1 summed 4096 times, by tiles and on centres: no BLAS may lose more than the sixth digit."""
+    n, k = 4096, mc.Matern(1e9)
+    points = k.prepare(np.random.default_rng(0).normal(size=(n, 2)).astype(np.float32))
+    tenth = np.float32(0.1)
+    V = np.full((n, 1), tenth)
+    for pair in (k.pair(points), k.pair(points, points.take(slice(0, n)))):
+        np.testing.assert_allclose(k.multiply(pair, V), n * float(tenth), rtol=1e-6)
+    Phi = Nystrom(k, points, points.take(slice(0, 1)), np.float32)
+    np.testing.assert_allclose(Phi.adjoint(V.astype(np.float64)) * Phi.L[0, 0], n * float(tenth), rtol=1e-6)

@@ -29,7 +29,7 @@ from mercer.memory import within
 Matrix = NDArray[np.float64]
 # Entries of K_nm in one block of rows: about the second-level cache, and enough work for one call from Python.
 BLOCK = 2**19
-# Rows whose sums run in the points' own precision, before float64 takes over.
+# Rows of a block at most.
 TALLEST = 1024
 # K_nm is stored only if it takes at most this share of the budget.
 SHARE = 0.25
@@ -155,7 +155,7 @@ class Nystrom:
         out = np.empty((self.shape[0], *W.shape[1:]))
 
         def work(rows: slice, share: int) -> None:
-            out[rows] = self.block(rows) @ W
+            out[rows] = tiling.product(self.block(rows), W)
 
         tiling.stripes(self.shape[0], work, rows=self.height)
         return out
@@ -169,10 +169,10 @@ class Nystrom:
         W = self.coefficients(V).astype(self.dtype)
 
         def work(rows: slice, K: Array) -> Matrix:
-            U = K @ W
+            U = tiling.product(K, W)
             if between is not None:
-                U = between(rows, U.astype(np.float64)).astype(self.dtype)
-            return K.T @ U
+                U = between(rows, U)
+            return tiling.product(K.T, U.astype(self.dtype))
 
         return self.whiten(self.sum_over_rows(work, W.shape))
 
