@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 import numpy as np
 import pytest
 
 import mercer as mc
+from mercer.gram.lowrank import Nystrom
 from mercer.kernels import tiling
+from mercer.kernels.points import Points
 from mercer.memory import budget, show_bytes
 
 rng = np.random.default_rng(0)
@@ -242,12 +245,9 @@ def test_the_advised_budget_suffices():
     assert budget(np.int64(5)) == 5
 
 
-def test_threads_leave_the_interpreter_as_they_found_it() -> None:
-    """Turns are short only while several jobs run, also where one of them fails."""
-    import sys
-
-    from mercer.kernels import tiling
-
+def test_threads_leave_the_interpreter_as_it_is(monkeypatch) -> None:
+    """How long a thread may keep the interpreter is the business of the whole program, not of one library in it."""
+    monkeypatch.setenv("MERCER_NUM_THREADS", "2")
     before, seen = sys.getswitchinterval(), []
 
     def job() -> None:
@@ -256,6 +256,47 @@ def test_threads_leave_the_interpreter_as_they_found_it() -> None:
 
     with pytest.raises(ValueError, match="wrong"):
         tiling.run([job, job])
-    assert sys.getswitchinterval() == before
-    if tiling.n_threads() > 1:
-        assert min(seen) <= tiling.TURN < before
+    assert {*seen, sys.getswitchinterval()} == {before}
+
+
+def held(value, seen):
+    """The bytes of all arrays that points, and the points seen through them, keep."""
+    if id(value) in seen:
+        return 0
+    seen.add(id(value))
+    if isinstance(value, np.ndarray):
+        return value.nbytes if value.base is None else held(value.base, seen)
+    if isinstance(value, Points):
+        return held(value.raw, seen) + sum(held(part, seen) for part in value._cache.values())
+    return sum(held(part, seen) for part in value) if isinstance(value, tuple) else 0
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        lambda width: mc.Gaussian(np.full(4, width)),
+        lambda width: mc.Matern(np.full(4, width)) + mc.Gaussian(np.full(4, 2 * width)),
+        lambda width: mc.Gaussian(1.0).after(lambda A: A / width),
+        lambda width: mc.Laplacian(np.full(2, width)).on(0, 2),
+    ],
+    ids=["one", "sum", "map", "columns"],
+)
+def test_a_search_over_widths_keeps_the_layouts_of_a_few(family):
+    X, Z = (np.random.default_rng(seed).normal(size=(size, 4)) for seed, size in ((0, 8000), (1, 3)))
+    points = family(1.0).prepare(X)
+    for width in np.geomspace(0.5, 2.0, 40):
+        K = family(width)(Z, points)
+    np.testing.assert_array_equal(K, family(2.0)(Z, X))
+    assert held(points, set()) < 20 * X.nbytes
+
+
+def test_float32_products_are_added_up_in_float64():
+    """0.1 summed 4096 times, by tiles and on centres: no BLAS may lose more than the sixth digit."""
+    n, k = 4096, mc.Matern(1e9)
+    points = k.prepare(np.random.default_rng(0).normal(size=(n, 2)).astype(np.float32))
+    tenth = np.float32(0.1)
+    V = np.full((n, 1), tenth)
+    for pair in (k.pair(points), k.pair(points, points.take(slice(0, n)))):
+        np.testing.assert_allclose(k.multiply(pair, V), n * float(tenth), rtol=1e-6)
+    Phi = Nystrom(k, points, points.take(slice(0, 1)), np.float32)
+    np.testing.assert_allclose(Phi.adjoint(V.astype(np.float64)) * Phi.L[0, 0], n * float(tenth), rtol=1e-6)

@@ -109,7 +109,9 @@ def test_exp_keeps_every_nan(dtype: type) -> None:
     nans = np.array(payloads, dtype=integer).view(dtype)
     assert np.isnan(exp_of(nans)).all()
     panels = tiles.pack_gaussian(np.zeros((len(nans), 1)), 1.0, dtype).panels
-    panels[0, 0, : len(nans)] = nans
+    lanes = panels.shape[2]  # of the processor: the NaNs may need more than one panel
+    for i, nan in enumerate(nans):
+        panels[i // lanes, 0, i % lanes] = nan
     packed = tiles.Packed(panels, len(nans), 0.0)
     K = np.empty((len(nans), len(nans)), dtype)
     tiles.gaussian_tile(packed, packed, 0, len(nans), 0, len(nans), K)
@@ -364,6 +366,11 @@ def test_long_float32_sums_are_added_in_float64() -> None:
     y = np.zeros(n)
     tiles.gaussian_product(x, x, np.full(n, 0.1, np.float32), 0, 8, y)
     np.testing.assert_allclose(y[:8], n * float(np.float32(0.1)), rtol=1e-6)
+    n, y = 1024, np.zeros(1024)  # and down the columns of a triangle
+    x = tiles.pack_gaussian(np.zeros((n, 1)), 1.0, np.float32)
+    for i in range(0, n, 512):
+        tiles.gaussian_product_symmetric(x, np.full(n, 0.1, np.float32), i, i + 512, y)
+    np.testing.assert_allclose(y, n * float(np.float32(0.1)), rtol=1e-6)
 
 
 @on_dtypes

@@ -151,7 +151,7 @@ def test_streamed_and_stored_rows_give_the_same_products(dtype, monkeypatch):
     kernel = mc.Matern(2.0, nu=1.5)
     points = kernel.prepare(np.tile(X, (8, 1)) + 0.01 * np.arange(8).repeat(N)[:, None])
     centers = points.take(slice(0, 2000, 40))
-    monkeypatch.setattr("mercer.gram.lowrank.PATIENCE", 0.0)
+    monkeypatch.setattr("mercer.gram.costs.PATIENCE", 0.0)
     stored = Nystrom(kernel, points, centers, dtype)
     streamed = Nystrom(kernel, points, centers, dtype, budget="1 MB" if dtype == np.float64 else "500 kB")
     assert stored.stored
@@ -406,3 +406,40 @@ def test_centres_must_add_more_than_rounding_where_the_penalty_is_tiny(monkeypat
     y = np.sin(3.0 * x[:, 0]) + x[:, 1] * x[:, 2]
     model = mc.KernelRidge(mc.Gaussian(6.0), alpha=1e-10, fit_intercept=True, n_centers=400).fit(x, y)
     assert model.score(x, y) > 0.99
+
+
+# --- kernels that nobody has proven, numbers that overflow ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda k: mc.KernelRidge(k, alpha=0.1, n_centers=5),
+        lambda k: mc.KernelRidge(k, alpha="loo", solver="nystrom", n_centers=5),
+        lambda k: mc.KernelLogisticRegression(k, alpha=0.1, n_centers=5),
+    ],
+    ids=["ridge", "path", "logistic"],
+)
+def test_an_unproven_kernel_on_centres_is_checked_on_the_centres_only(model):
+    n, pairs = 200, []
+
+    def similar(x, z):
+        pairs.append(1)
+        return float(np.exp(-abs(x[0] - z[0])))
+
+    points = np.linspace(0.0, 3.0, n)[:, None]
+    model(mc.FromFunction(similar)).fit(points, points[:, 0] > 1)
+    assert len(pairs) < n * (n + 1) // 2  # the whole matrix, each pair once
+
+    def dissimilar(x, z):
+        return float(abs(x[0] - z[0]))
+
+    with pytest.raises(mc.InvalidInput, match="of the centres must be positive semidefinite"):
+        model(mc.FromFunction(dissimilar)).fit(points, points[:, 0] > 1)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e308])
+def test_sums_that_overflow_are_refused(value):
+    """Whatever is added to its diagonal, such a matrix has no factor: the search for one has to end."""
+    with pytest.raises(mc.InvalidInput, match="must be finite numbers"):
+        nystrom._shifted(np.full((3, 3), value), 1.0, value)

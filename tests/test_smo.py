@@ -563,12 +563,13 @@ def test_an_interrupt_keeps_the_iterate() -> None:
     X, y = blobs(2500, noise=1.5)
     problem = classification(X, y, 1e6)
 
-    def stop(at: smo.Progress) -> bool:
-        signal.raise_signal(signal.SIGINT)
+    def progress(at: smo.Progress) -> bool:
+        if at.iteration > 0:
+            signal.raise_signal(signal.SIGINT)
         return True
 
     with pytest.raises(smo.Interrupted) as caught:
-        smo.solve(problem, tol=1e-9, progress=stop)
+        smo.solve(problem, tol=1e-9, progress=progress)
     found = caught.value.optimum
     assert found.status == "interrupted"
     assert found.iterations > 0

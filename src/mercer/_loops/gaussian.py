@@ -44,7 +44,12 @@ VECTORS = "3b5af5c271a6c3c0"  # digest of vectors.py and exponential.py, see the
 NEAR = 24 * 1024
 """Bytes of columns that are met by many rows before the next columns: they stay in the first-level cache."""
 TALL = 256
-"""Rows whose contributions to one column are summed in the points' own precision."""
+"""Rows that meet these columns in a product before the next ones."""
+TERMS = 64
+"""Terms that a product adds up in the points' own precision before float64 takes over, whatever the vectors' width.
+
+A sum of m terms loses m - 1 rounding errors at most; the values themselves lose about as many as SPREAD says (float32).
+"""
 ROWS = 32
 """Rows that meet these columns before the next ones: few, so that a page just faulted in is written at once."""
 SPREAD = {4: 64.0, 8: 512.0}
@@ -234,7 +239,7 @@ def _multiply(
     x: Packed, z: Packed, V: Array, out: Array, rows: tuple[int, int], columns: tuple[int, int], both: bool
 ) -> None:
     start, stride = target(out.reshape(x.n, len(V)))
-    width = _near(z)
+    width = min(_near(z), TERMS * z.panels.shape[2])
     scratch = aligned((4 + len(V), width), x.dtype)
     _product(
         like(V), *_together(x, z), *rows, *columns, address(V), V.strides[0], len(V), start, stride,
@@ -246,8 +251,8 @@ def _multiply(
 def _product(like, x, z, d, direct, i0, i1, j0, j1, v, v_stride, t, out, stride, scratch, width, both):
     """out_i += sum_j k_ij v_j, and if `both` out_j += sum_i k_ij v_i.
 
-    Four rows of K, as wide as the first-level cache allows, then all columns of V. Sums run in the points' precision
-    over `width` columns (or TALL rows), and in float64 from there on.
+    Four rows of K, as wide as the first-level cache allows, then all columns of V. Every lane adds TERMS columns at
+    most (and every column TERMS rows) in the points' precision, and float64 takes over from there.
     """
     lanes = count(like)
     size = BYTES // lanes
@@ -306,10 +311,12 @@ def _product(like, x, z, d, direct, i0, i1, j0, j1, v, v_stride, t, out, stride,
                         _add(out + i_2 * stride, c, total(s2))
                     if i + 3 < i1:
                         _add(out + i_3 * stride, c, total(s3))
-            if both:
-                for j in range(left, right):
+                if both and ((i + 4 - top) % TERMS == 0 or i + 4 >= bottom):
                     for c in range(t):
-                        _add(out + j * stride, c, np.float64(get(like, partial + c * row, j - left)))
+                        for j in range(left, right):
+                            _add(out + j * stride, c, np.float64(get(like, partial + c * row, j - left)))
+                        for j in range(0, width, lanes):
+                            store(partial + c * row, j, fill(like, 0))
 
 
 @inline

@@ -10,7 +10,6 @@ Rows are the unit of work: every product is a sum over blocks of rows, each comp
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from mercer.errors import InvalidInput
+from mercer.gram.costs import worth_storing
 from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
 from mercer.kernels.points import Array, Points
@@ -29,11 +29,10 @@ from mercer.memory import within
 Matrix = NDArray[np.float64]
 # Entries of K_nm in one block of rows: about the second-level cache, and enough work for one call from Python.
 BLOCK = 2**19
-# Rows whose sums run in the points' own precision, before float64 takes over.
+# Rows of a block at most.
 TALLEST = 1024
-# K_nm is stored only if it takes at most this share of the budget, and if to compute an entry takes this many times
-# what it takes to fetch one from memory, at so many bytes per second and thread.
-SHARE, PATIENCE, FETCH = 0.25, 4.0, 8e9
+# K_nm is stored only if it takes at most this share of the budget.
+SHARE = 0.25
 # A centre is kept if it adds more than this many roundings of the largest k(z, z) to the span of the others.
 KEPT = 4.0
 
@@ -130,15 +129,7 @@ class Nystrom:
     def _store(self, limit: int) -> Array | None:
         """K_nm, if it fits comfortably and if reading it is worth more than computing it again."""
         n, m = self.shape
-        if n * m * self.dtype.itemsize > SHARE * limit:
-            return None
-        sample = slice(0, min(self.height, n))
-        seconds = np.inf
-        for _ in range(3):
-            start = time.perf_counter()
-            size = self.block(sample).nbytes
-            seconds = min(seconds, time.perf_counter() - start)
-        if seconds < PATIENCE * size / FETCH:
+        if n * m * self.dtype.itemsize > SHARE * limit or not worth_storing(self.kernel, self.points, self.dtype):
             return None
         stored = np.empty((n, m), self.dtype)
 
@@ -164,7 +155,7 @@ class Nystrom:
         out = np.empty((self.shape[0], *W.shape[1:]))
 
         def work(rows: slice, share: int) -> None:
-            out[rows] = self.block(rows) @ W
+            out[rows] = tiling.product(self.block(rows), W)
 
         tiling.stripes(self.shape[0], work, rows=self.height)
         return out
@@ -178,10 +169,10 @@ class Nystrom:
         W = self.coefficients(V).astype(self.dtype)
 
         def work(rows: slice, K: Array) -> Matrix:
-            U = K @ W
+            U = tiling.product(K, W)
             if between is not None:
-                U = between(rows, U.astype(np.float64)).astype(self.dtype)
-            return K.T @ U
+                U = between(rows, U)
+            return tiling.product(K.T, U.astype(self.dtype))
 
         return self.whiten(self.sum_over_rows(work, W.shape))
 

@@ -40,6 +40,10 @@ class View(Protocol):
         ...
 
 
+# What is computed from a data set takes at most this many times its own size, or that of its largest encoding; of a
+# small one, this many bytes are kept.
+COPIES, SMALL = 8, 2**20
+
 _making = threading.local()
 
 
@@ -49,18 +53,26 @@ def making() -> bool:
 
 
 class Once:
-    """Values that are made at the first call and kept, by key; different keys never wait for each other."""
+    """Values that are made at the first call and kept, by key; different keys never wait for each other.
+
+    Together they take no more than `room` bytes: beyond it, those that were not asked for the longest are given up.
+    """
 
     def __init__(self) -> None:
-        self._cache: dict[Hashable, Any] = {}
+        self._cache: dict[Hashable, Any] = {}  # in the order of their last use
         self._locks: dict[Hashable, threading.RLock] = {}
         self._lock = threading.Lock()
+
+    @property
+    def room(self) -> float:
+        return np.inf
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """The value made for `key`, made at the first call."""
         with self._lock:
             if key in self._cache:
-                value: T = self._cache[key]
+                value: T = self._cache.pop(key)
+                self._cache[key] = value
                 return value
             lock = self._locks.setdefault(key, threading.RLock())
         with lock:
@@ -76,6 +88,7 @@ class Once:
             with self._lock:
                 self._cache[key] = made
                 self._locks.pop(key, None)
+                self._make_room()
             return made
 
     def current(self, key: Hashable, state: Hashable, make: Callable[[], T]) -> T:
@@ -86,6 +99,18 @@ class Once:
                 if other[2] != state:
                     del self._cache[other]
         return value
+
+    def _make_room(self) -> None:
+        """Give up the values used longest ago until the rest fits; the newest stays in any case."""
+        if np.isinf(self.room):
+            return
+        sizes = {key: nbytes(value) for key, value in self._cache.items()}
+        total = sum(sizes.values())
+        for key in list(sizes)[:-1]:
+            if total <= self.room:
+                return
+            del self._cache[key]
+            total -= sizes[key]
 
 
 class Points(Once):
@@ -109,6 +134,11 @@ class Points(Once):
 
     def __len__(self) -> int:
         return self.n
+
+    @property
+    def room(self) -> float:
+        """A search tries many widths on the same points: the layouts of a few are kept."""
+        return max(COPIES * max(map(nbytes, (self.raw, *self._cache.values()))), SMALL)
 
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: the objects, not what was computed from them."""
@@ -173,6 +203,18 @@ def owned(X: Any) -> Any:
     if isinstance(X, (list, tuple)):
         return [copy(x) if isinstance(x, (list, set, dict, bytearray, np.ndarray)) else x for x in X]
     return X
+
+
+def nbytes(value: Any) -> int:
+    """The bytes of the arrays that a value is made of; Python's own objects count nothing."""
+    if isinstance(value, Points):
+        return nbytes(value.raw)
+    if isinstance(value, (tuple, list)):
+        parts = {id(part): part for part in value} if len(value) <= 16 else {}
+        return sum(map(nbytes, parts.values()))
+    if sp.issparse(value):
+        return sum(int(getattr(value, name).nbytes) for name in ("data", "indices", "indptr") if hasattr(value, name))
+    return int(getattr(value, "nbytes", 0))
 
 
 def length(X: Any) -> int:

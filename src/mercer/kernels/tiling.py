@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import _loops
+from mercer._loops.gaussian import TERMS
 from mercer.errors import InvalidInput
 from mercer.kernels.block import Block, Pair, Workspace
 from mercer.kernels.elementwise import require_finite
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 TILE_ROWS, TILE_COLS = 256, 1024
 # Below this many entries the whole job is one tile in the calling thread: nothing to set up.
 INLINE = 128 * 128
-# Seconds that one thread may keep the interpreter while another wants it.
-TURN = 1e-4
 
 _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
@@ -39,7 +37,6 @@ _local = threading.local()
 _blas_users = 0
 _blas_limit: Any = None
 _controller: Any = None
-_turns, _turn_before = 0, 0.005
 
 
 def n_threads() -> int:
@@ -52,8 +49,8 @@ def n_threads() -> int:
 
 def _forget_threads() -> None:
     """A forked child has none of its parent's threads."""
-    global _pool, _lock, _blas_users, _blas_limit, _turns
-    _pool, _lock, _blas_users, _blas_limit, _turns = None, threading.Lock(), 0, None, 0
+    global _pool, _lock, _blas_users, _blas_limit
+    _pool, _lock, _blas_users, _blas_limit = None, threading.Lock(), 0, None
 
 
 if hasattr(os, "register_at_fork"):
@@ -83,27 +80,6 @@ def single_threaded_blas() -> Iterator[None]:
                 _blas_limit = None
 
 
-@contextlib.contextmanager
-def _quick_turns() -> Iterator[None]:
-    """Let a thread that comes back from a loop wait for the interpreter TURN seconds at most, not Python's 5 ms.
-
-    Small problems side by side spend tenths of milliseconds between two turns: they would wait longer than they work.
-    """
-    global _turns, _turn_before
-    with _lock:
-        if _turns == 0:
-            _turn_before = sys.getswitchinterval()
-            sys.setswitchinterval(min(_turn_before, TURN))
-        _turns += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _turns -= 1
-            if _turns == 0:
-                sys.setswitchinterval(_turn_before)
-
-
 def run(jobs: list[Callable[[], None]]) -> None:
     """Run the jobs on the worker threads and raise the first error. Called from a worker, run them right there."""
     global _pool
@@ -118,7 +94,7 @@ def run(jobs: list[Callable[[], None]]) -> None:
             _pool = ThreadPoolExecutor(workers, thread_name_prefix="mercer")
         pool = _pool
     stop = threading.Event()
-    with single_threaded_blas(), _quick_turns():
+    with single_threaded_blas():
         futures = [pool.submit(_as_worker, job, stop, getattr(_local, "late", None)) for job in jobs]
         try:
             # Wake now and then: a signal that reached another thread is handled only when this one runs.
@@ -308,12 +284,32 @@ def multiply(kernel: Similarity, pair: Pair, V: Array) -> NDArray[np.float64]:
         total = totals[share]
         tile = block.scratch()
         evaluate(kernel, block, tile, bounded)
-        total[block.rows] += tile @ V[block.cols]
+        total[block.rows] += product(tile, V[block.cols])
         if pair.same and not block.diagonal:
-            total[block.cols] += tile.T @ V[block.rows]
+            total[block.cols] += product(tile.T, V[block.rows])
 
     each(pair, work)
     return totals.sum()
+
+
+def product(A: Array, V: Array) -> NDArray[np.float64]:
+    """A V for V of shape (m, t): of float32, `TERMS` terms are added up at a time, and their sums in float64.
+
+    What BLAS loses in long float32 sums depends on the width of its vectors; this bounds it on every processor.
+
+    >>> ones = np.full((1, 10**6), 0.1, np.float32)
+    >>> bool(abs(product(ones, ones.T) - 10**6 * np.float64(np.float32(0.1)) ** 2) < 1e-2)
+    True
+    """
+    if A.dtype != np.float32:
+        return np.asarray(A @ V, dtype=np.float64)
+    (n, m), t = A.shape, V.shape[1]
+    whole = m - m % TERMS
+    total = np.asarray(A[:, whole:] @ V[whole:], dtype=np.float64)
+    if whole:
+        parts = A[:, :whole].reshape(n, -1, TERMS).transpose(1, 0, 2) @ V[:whole].reshape(-1, TERMS, t)
+        total += parts.sum(axis=0, dtype=np.float64)
+    return total
 
 
 class Totals(dict[int, NDArray[np.float64]]):

@@ -35,7 +35,7 @@ from mercer.kernels.radial import Gaussian, RationalQuadratic
 from mercer.kernels.rules import median_gaussian
 from mercer.kernels.stationary import Laplacian
 from mercer.models.auto_plan import CENTRES, FINALISTS, FIRST, FREED, LAST, OWN, ROWS, TIED, Clock, Plan, Stop
-from mercer.models.base import KernelEstimator, Matrix, _columns, resolve_kernel, shown
+from mercer.models.base import KernelEstimator, Matrix, _columns, keeping, resolve_kernel, shown
 from mercer.rkhs.expansion import Expansion
 from mercer.tables import TableKernel
 from mercer.tuning.search import Criterion, Evaluation, brief, minimise, ranges, together
@@ -765,9 +765,9 @@ class AutoModel(KernelEstimator):
         """Search, and keep what was found; after an interrupt too, which is raised again."""
         try:
             self._keep(X, search, search.run())
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             self._keep(X, search, search.in_haste())
-            raise
+            raise keeping(self, stop) from None
         return self
 
     def _keep(self, X: Any, search: Search, made: Any) -> None:

@@ -18,7 +18,7 @@ from mercer.kernels.points import take
 from mercer.models.auto_intervals import Counts, around, log_normal
 from mercer.models.auto_model import AutoModel, Candidate, Cost, Entry, Problem, Search, descend, optimism, quietly
 from mercer.models.auto_plan import FIRST, OWN, Trial
-from mercer.models.base import Matrix, Rows, training_points
+from mercer.models.base import Matrix, Rows, outside, training_points
 from mercer.models.glm import KernelGLM
 from mercer.models.kernel_ridge import KernelRidge
 from mercer.models.quantiles import conformal
@@ -120,7 +120,7 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
             warnings.warn(
                 "A column-vector y was passed when a 1d array was expected: it is taken as one target per row.",
                 DataConversionWarning,
-                stacklevel=2,
+                stacklevel=outside(),
             )
         return self._found(X, _Search(self, rows))
 

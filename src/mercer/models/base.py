@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,6 +28,41 @@ Matrix = NDArray[np.float64]
 DATES = (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
+@contextmanager
+def refitted(model: Any) -> Iterator[None]:
+    """A fit that is refused or interrupted leaves the model as it was: wholly the old one, or not fitted.
+
+    An iterative fit may keep what it had reached by then: once the model is whole, it raises the interrupt `keeping`
+    it.
+    """
+    own = model.__dict__
+    before = own.copy()
+    try:
+        yield
+    except BaseException as error:
+        if not any(whole is model for whole in getattr(error, "kept", ())):
+            own.clear()
+            own.update(before)
+        raise
+
+
+def keeping(model: Any, interrupt: KeyboardInterrupt) -> KeyboardInterrupt:
+    """The interrupt, which says that the model is whole: `refitted` is not to take back what was reached."""
+    setattr(interrupt, "kept", (*getattr(interrupt, "kept", ()), model))  # noqa: B010  # no attribute of its own
+    return interrupt
+
+
+def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """A `fit` that happens wholly or not at all: see `refitted`."""
+
+    @wraps(fit)
+    def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with refitted(self):
+            return fit(self, *args, **kwargs)
+
+    return wrapped
+
+
 class KernelEstimator(Saved, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A scikit-learn estimator whose parameters may be kernels.
 
@@ -37,9 +76,16 @@ class KernelEstimator(Saved, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     ...         self.kernel = kernel
     >>> Model(mc.Gaussian(1.0) + mc.Linear()).set_params(kernel__0__sigma=2.0).kernel
     Gaussian(sigma=2.0) + Linear()
+
+    Whatever stops a `fit`, the model is wholly the old one or the new one: every subclass's `fit` is `all_or_nothing`.
     """
 
     _indefinite: ClassVar[bool] = False  # whether it only warns where the kernel is not positive semidefinite
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "fit" in cls.__dict__:
+            setattr(cls, "fit", all_or_nothing(cls.__dict__["fit"]))  # noqa: B010  # mypy knows the name as a method
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name; `kernel__...` replaces the kernel by one with other parameters."""
@@ -178,6 +224,14 @@ def resolve_kernel(kernel: Any, X: Any, *, indefinite: bool = False) -> Kernel:
     if isinstance(kernel, str):
         advice = f"scikit-learn's names are kernels here: 'rbf' is mc.Gaussian, 'poly' mc.Polynomial. {advice}"
     raise InvalidInput("`kernel` must be a kernel, a rule X → kernel, or None", got=got, advice=advice)
+
+
+def outside() -> int:
+    """The `stacklevel` of whoever called the library, for a warning of the function that asks."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("mercer.", "sklearn.")):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def shortened(value: Any) -> str:

@@ -28,7 +28,7 @@ from mercer.kernels.custom import FromFeatures
 from mercer.kernels.points import Points
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
-from mercer.models.base import KernelEstimator, Matrix, Rows, _columns, training_points
+from mercer.models.base import KernelEstimator, Matrix, Rows, _columns, outside, training_points
 from mercer.models.ridge import Design
 from mercer.models.smoother import GaussianSmoother
 from mercer.solvers.primal import FeatureFactor, FeatureSpectrum
@@ -477,7 +477,7 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
                 break
         else:
             self.status_ = f"evidence: not converged after {max_iter} updates, last change {change:.2g} > {tol:g}"
-            warnings.warn(self.status_, ConvergenceWarning, stacklevel=3)
+            warnings.warn(self.status_, ConvergenceWarning, stacklevel=outside())
         self.prior_scale_, self.noise_precision_ = alpha, beta
 
     def _conclude(self, data: Conditioning, Phi: Matrix, rows: Rows, alpha: float) -> Self:

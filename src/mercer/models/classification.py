@@ -28,7 +28,17 @@ from mercer.kernels import tiling
 from mercer.kernels.custom import Precomputed
 from mercer.kernels.points import Points
 from mercer.memory import budget as memory_budget
-from mercer.models.base import Matrix, _columns, resolve_kernel, shortened, shown, training_points, weights
+from mercer.models.base import (
+    Matrix,
+    _columns,
+    keeping,
+    outside,
+    resolve_kernel,
+    shortened,
+    shown,
+    training_points,
+    weights,
+)
 from mercer.models.callbacks import with_callbacks
 from mercer.models.labels import class_weights, labels
 from mercer.models.margins import MarginReport, Sides
@@ -54,8 +64,6 @@ from mercer.models.support import (
     SupportVectorMachine,
     flatten,
     limits,
-    outside,
-    refitted,
 )
 from mercer.problems.box import BoxProblem
 from mercer.rkhs.expansion import Expansion
@@ -112,11 +120,10 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. (Not in the
         folds of a calibration: rows given twice may be on both sides.)
         """
-        with refitted(self):
-            self._begin()
-            data = self._data(X, y, sample_weight)
-            with watched(self, self._problems(data), X, y, sample_weight):
-                self._fit(data)
+        self._begin()
+        data = self._data(X, y, sample_weight)
+        with watched(self, self._problems(data), X, y, sample_weight):
+            self._fit(data)
         return self
 
     def _problems(self, data: Data) -> int | None:
@@ -211,7 +218,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
                 interrupt = stop
         if interrupt is not None:
             self.status_, self.end_ = "interrupted", End.INTERRUPTED.value
-            raise interrupt
+            raise keeping(self, interrupt)
         return solved
 
     def _side_by_side(

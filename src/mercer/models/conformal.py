@@ -25,7 +25,7 @@ from mercer.kernels import tiling
 from mercer.kernels.base import Kernel, Similarity
 from mercer.kernels.points import Points, take
 from mercer.memory import budget, within
-from mercer.models.base import Matrix, shortened, targets, training_points
+from mercer.models.base import Matrix, all_or_nothing, shortened, targets, training_points
 from mercer.models.gaussian_process import GaussianProcessRegressor
 from mercer.models.kernel_ridge import KernelRidge
 from mercer.models.nadaraya_watson import NadarayaWatsonRegressor
@@ -106,6 +106,7 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
 
     # -- fit ----------------------------------------------------------------------------------------------------------
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the model to n points X and targets y, shape (n,) or (n, t), and measure it on rows it has not seen."""
         self._check()

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer import memory
 from mercer.errors import InvalidInput
 from mercer.kernels.dot import Linear
-from mercer.models.base import Matrix, _columns, penalties, shown, training_points
+from mercer.models.base import Matrix, _columns, outside, penalties, shown, training_points
 from mercer.models.discriminant_base import (
     Discriminant,
     GaussianDiscriminant,
@@ -88,7 +88,7 @@ class _Columns(Discriminant):
                 f"Class means differ in directions without spread within classes ({found.rank} of {d} have any): these "
                 "are left out. Set alpha > 0 or shrinkage > 0 to use them.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=outside(),
             )
         return data, found
 

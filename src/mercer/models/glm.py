@@ -17,14 +17,13 @@ from mercer.errors import InvalidInput
 from mercer.kernels import tiling
 from mercer.kernels.points import Points
 from mercer.models import glm_intervals as intervals
-from mercer.models.base import Matrix, checked_numbers, targets, training_points, weights
+from mercer.models.base import Matrix, checked_numbers, outside, targets, training_points, weights
 from mercer.models.callbacks import with_callbacks
 from mercer.models.glm_summary import Summary
 from mercer.models.predictor import FeaturePredictor, KernelPredictor, Predictor
 from mercer.models.progress import watched
 from mercer.models.quantiles import share
 from mercer.models.separation import LARGE, require_finite_minimum, require_numbers
-from mercer.models.support import outside
 from mercer.problems.families import Bernoulli, Family, Gaussian, family_of
 from mercer.problems.links import Cloglog, Identity, Link, Log
 from mercer.problems.losses import Deviance
@@ -74,30 +73,29 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
             log(exposure) to η, so that the link must be the logarithm (or the complementary log-log).
         offset : numbers that are added to η, known and not fitted.
         """
-        with self._refitted():
-            points = training_points(X)
-            self.family_: Family = family_of(self.family)
-            self.link_: Link = self.family_.link(self.link)
-            response = _responses(y, points.n, self.family_)
-            w = weights(sample_weight, points.n)
-            shift = self._shift(exposure, offset, points.n)
-            kept = np.arange(points.n) if w is None or w.all() else np.flatnonzero(w)
-            self._y, self._shifts, self._kept = response, shift, kept
-            self._cache: dict[str, Any] = {}
-            self._rest: Points | None = None
-            if len(kept) < points.n:
-                self._rest = points.take(np.setdiff1d(np.arange(points.n), kept))
-                points, response = points.take(kept), response[kept]
-                w, shift = w[kept] if w is not None else None, None if shift is None else shift[kept]
-            loss = Deviance(self.family_, self.link_)
-            if self.fit_intercept:
-                _require_bounded(loss, response)
-            with np.errstate(over="ignore"):  # which `require_numbers` tells of
-                space = self._open(X, points, response)
-            require_numbers(self, space, w)
-            with watched(self, 1, X, y, sample_weight):
-                self._minimise(space, loss, response, w, shift)
-            require_finite_minimum(self._risk, self._minimum, names=getattr(self, "feature_names_in_", None))
+        points = training_points(X)
+        self.family_: Family = family_of(self.family)
+        self.link_: Link = self.family_.link(self.link)
+        response = _responses(y, points.n, self.family_)
+        w = weights(sample_weight, points.n)
+        shift = self._shift(exposure, offset, points.n)
+        kept = np.arange(points.n) if w is None or w.all() else np.flatnonzero(w)
+        self._y, self._shifts, self._kept = response, shift, kept
+        self._cache: dict[str, Any] = {}
+        self._rest: Points | None = None
+        if len(kept) < points.n:
+            self._rest = points.take(np.setdiff1d(np.arange(points.n), kept))
+            points, response = points.take(kept), response[kept]
+            w, shift = w[kept] if w is not None else None, None if shift is None else shift[kept]
+        loss = Deviance(self.family_, self.link_)
+        if self.fit_intercept:
+            _require_bounded(loss, response)
+        with np.errstate(over="ignore"):  # which `require_numbers` tells of
+            space = self._open(X, points, response)
+        require_numbers(self, space, w)
+        with watched(self, 1, X, y, sample_weight):
+            self._minimise(space, loss, response, w, shift)
+        require_finite_minimum(self._risk, self._minimum, names=getattr(self, "feature_names_in_", None))
         self._finish()
         return self
 

@@ -20,7 +20,16 @@ from mercer.kernels.custom import Precomputed
 from mercer.kernels.points import Points, take
 from mercer.kernels.rules import median_gaussian
 from mercer.memory import budget as memory_budget
-from mercer.models.base import KernelEstimator, Matrix, _columns, resolve_kernel, shown, training_points, weights
+from mercer.models.base import (
+    KernelEstimator,
+    Matrix,
+    _columns,
+    outside,
+    resolve_kernel,
+    shown,
+    training_points,
+    weights,
+)
 from mercer.models.kernel_ridge import KernelRidge
 from mercer.models.solver_parameters import asked_for, check_solver_parameters
 from mercer.problems.objective import LeastSquares
@@ -218,7 +227,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         K = gram.of(self.kernel_, points, budget=self.budget)
         found = self._solve(K, None if w is None else np.sqrt(w))
         if not found.converged:
-            warnings.warn(found.status, ConvergenceWarning, stacklevel=3)
+            warnings.warn(found.status, ConvergenceWarning, stacklevel=outside())
         self._keep(found, found.points or points, K.dtype, total)
         if self.inverse == "regression":
             scores = self._values - self._offsets if found.points is None else self.function_(points)

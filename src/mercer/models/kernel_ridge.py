@@ -17,7 +17,7 @@ from mercer.gram.centers import choose_centers
 from mercer.kernels.points import Points
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
-from mercer.models.base import KernelEstimator, Matrix, penalties
+from mercer.models.base import KernelEstimator, Matrix, outside, penalties
 from mercer.models.smoother import PenalisedSmoother
 from mercer.models.solver_parameters import asked_for, check_solver_parameters
 from mercer.problems.objective import LeastSquares
@@ -122,15 +122,15 @@ class KernelRidge(PenalisedSmoother, KernelEstimator):
                     "`tune` must be None, 'loo' or 'evidence'", got=repr(self.tune), advice="mc.tune has grids, too."
                 )
             alpha = self._tune(alpha)
-        if not self.kernel_.proof(getattr(self, "n_features_in_", None)).valid:
-            require_psd(gram.of(self.kernel_, rows.points))
         problem = self._problem(alpha)
+        if not self.kernel_.proof(getattr(self, "n_features_in_", None)).valid and not self._on_centres(problem):
+            require_psd(problem.gram)  # of centres, their own matrix is checked
         if isinstance(self.alpha, str) and self.tune is None:
             problem, solution = self._along_the_path(problem)
         else:
             solution = self._solve(problem, asked_for(self, problem.n), self.n_centers, self.centers)
         if not solution.stats.get("converged", True):
-            warnings.warn(solution.status, ConvergenceWarning, stacklevel=2)
+            warnings.warn(solution.status, ConvergenceWarning, stacklevel=outside())
         self._penalties = problem.alpha
         self._report_alpha()
         self.solver_, self.status_, self.residual_ = solution.solver, solution.status, solution.residual
@@ -199,14 +199,20 @@ class KernelRidge(PenalisedSmoother, KernelEstimator):
             random_state=self.random_state,
         )
 
+    def _on_centres(self, problem: LeastSquares) -> bool:
+        """Whether the fit will be one on centres."""
+        solver = asked_for(self, problem.n)
+        if isinstance(self.alpha, str) and self.tune is None:
+            fits = DECOMPOSED * problem.n**2 <= memory_budget(self.budget)
+            return solver == "nystrom" or (solver == "auto" and not fits)
+        return auto.choose(problem, solver, self.budget).solver == "nystrom"
+
     def _along_the_path(self, problem: LeastSquares) -> tuple[LeastSquares, Solution]:
         """The fit at the alpha of least leave-one-out error, one per target: on all points, or on centres."""
         n, limit = problem.n, memory_budget(self.budget)
-        solver = asked_for(self, n)
         w = None if problem.roots is None else problem.roots**2
-        decomposition = DECOMPOSED * n * n
-        if solver != "nystrom" and (solver != "auto" or decomposition <= limit):
-            within(decomposition, limit, f"The eigendecomposition of {n} points", "Use solver='nystrom'.")
+        if not self._on_centres(problem):
+            within(DECOMPOSED * n * n, limit, f"The eigendecomposition of {n} points", "Use solver='nystrom'.")
             spectrum = self._cache["spectrum"] = eigen.Spectrum(problem)
             self.path_ = alpha_path(spectrum, problem.y, w)
             problem = self._problem(self.path_.chosen)

@@ -32,23 +32,20 @@ class LogisticClassifier(ClassifierMixin, Predictor):  # type: ignore[misc]  # s
         A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. (Not where
         rows are drawn: the choice of Nyström centres.)
         """
-        with self._refitted():
-            self.__dict__.pop("_left", None)
-            name = type(self).__name__
-            rows = Labelled.of(
-                training_points(X), y, sample_weight, self.class_weight, model=name, regressor="GLM or KernelGLM"
-            )
-            self.classes_, self._kept = rows.classes, rows.kept
-            k = len(rows.classes)
-            with np.errstate(over="ignore"):  # which `require_numbers` tells of
-                space = self._open(X, rows.points, rows.codes)
-            require_numbers(self, space, rows.weights)
-            with watched(self, 1, X, y, sample_weight):
-                self._minimise(
-                    space, self._loss(), rows.codes if k > 2 else rows.codes.astype(np.float64), rows.weights
-                )
-            names = getattr(self, "feature_names_in_", None)
-            require_finite_minimum(self._risk, self._minimum, [str(c) for c in rows.classes], names)
+        self.__dict__.pop("_left", None)
+        name = type(self).__name__
+        rows = Labelled.of(
+            training_points(X), y, sample_weight, self.class_weight, model=name, regressor="GLM or KernelGLM"
+        )
+        self.classes_, self._kept = rows.classes, rows.kept
+        k = len(rows.classes)
+        with np.errstate(over="ignore"):  # which `require_numbers` tells of
+            space = self._open(X, rows.points, rows.codes)
+        require_numbers(self, space, rows.weights)
+        with watched(self, 1, X, y, sample_weight):
+            self._minimise(space, self._loss(), rows.codes if k > 2 else rows.codes.astype(np.float64), rows.weights)
+        names = getattr(self, "feature_names_in_", None)
+        require_finite_minimum(self._risk, self._minimum, [str(c) for c in rows.classes], names)
         self._finish()
         return self
 

@@ -11,10 +11,10 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer.errors import InvalidInput
-from mercer.models.base import Matrix, shown
+from mercer.models.base import Matrix, outside, shown
 from mercer.models.classification import SupportVectorClassifier
 from mercer.models.parts import Data, Fitted, Part, Room, Solved
-from mercer.models.support import filled, outside, positive
+from mercer.models.support import filled, positive
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
 

@@ -11,7 +11,7 @@ from sklearn.base import OutlierMixin
 
 from mercer import gram
 from mercer.gram import Gram
-from mercer.models.base import Matrix, _columns, resolve_kernel, training_points, weights
+from mercer.models.base import Matrix, _columns, keeping, resolve_kernel, training_points, weights
 from mercer.models.callbacks import with_callbacks
 from mercer.models.margins import at_bound, duality_gap
 from mercer.models.progress import watched
@@ -21,7 +21,6 @@ from mercer.models.support import (
     filled,
     flatten,
     limits,
-    refitted,
     share,
 )
 from mercer.problems.box import BoxProblem
@@ -85,10 +84,9 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]  # 
         A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. An
         interrupt keeps the best iterate and is raised again.
         """
-        with refitted(self):
-            data = self._data(X, sample_weight)
-            with watched(self, 1, X, y, sample_weight):
-                return self._fit(*data)
+        data = self._data(X, sample_weight)
+        with watched(self, 1, X, y, sample_weight):
+            return self._fit(*data)
 
     def _data(self, X: Any, sample_weight: Any) -> tuple[Gram, NDArray[np.int64], Matrix]:
         """The Gram of the rows whose weight is not zero, their positions, and their weights."""
@@ -126,7 +124,7 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]  # 
         self.offset_ = -self.intercept_
         self._report([optimum], [duality_gap(problem, optimum, b)])
         if interrupt is not None:
-            raise interrupt
+            raise keeping(self, interrupt)
         return self
 
     def decision_function(self, X: Any) -> NDArray[Any]:

@@ -16,10 +16,18 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.errors import InvalidInput
 from mercer.kernels.points import Points
 from mercer.kernels.tiling import spans
-from mercer.models.base import KernelEstimator, Matrix, _columns, shortened, shown, training_points
+from mercer.models.base import (
+    KernelEstimator,
+    Matrix,
+    _columns,
+    keeping,
+    refitted,
+    shortened,
+    shown,
+    training_points,
+)
 from mercer.models.callbacks import CallbackSupportMixin, with_callbacks
 from mercer.models.labels import Labelled, labels
-from mercer.models.support import refitted
 from mercer.rkhs.expansion import Expansion
 from mercer.solvers.perceptron import Index, mistake_bound
 
@@ -71,15 +79,13 @@ class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator): 
         metadata["seen"] and metadata["mistakes"]. There is no `sample_weight`: what an online algorithm learns from an
         example depends on when it comes, so that no weight could mean that it is repeated.
         """
-        model: Any = self
-        with refitted(model):
-            self._check()
-            random = _orders(self.random_state)
-            points = training_points(X)
-            data = Labelled.of(points, y, model=type(self).__name__, regressor=REGRESSOR)
-            self._start(points, X, data.classes)
-            self._seen = points.n
-            self._passes(points, data.codes, X, y, random if self.shuffle else None)
+        self._check()
+        random = _orders(self.random_state)
+        points = training_points(X)
+        data = Labelled.of(points, y, model=type(self).__name__, regressor=REGRESSOR)
+        self._start(points, X, data.classes)
+        self._seen = points.n
+        self._passes(points, data.codes, X, y, random if self.shuffle else None)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
@@ -99,8 +105,7 @@ class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator): 
         first = not hasattr(self, "_learner")
         known = self._known(classes, first)
         codes = coded(labels(y, points.n, REGRESSOR), known)
-        model: Any = self
-        with refitted(model) if first else nullcontext():
+        with refitted(self) if first else nullcontext():
             if first:
                 self._start(points, X, known)
             else:
@@ -181,9 +186,9 @@ class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator): 
                 clean = self.mistakes_per_pass_[-1] == 0
                 if clean:
                     break
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             self._report("interrupted")
-            raise
+            raise keeping(self, stop) from None
         several = "es" if self.n_iter_ > 1 else ""
         self._report(
             f"converged: no mistakes in pass {self.n_iter_}"

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -27,11 +25,19 @@ from mercer.kernels.custom import Precomputed
 from mercer.kernels.points import Points
 from mercer.memory import budget as memory_budget
 from mercer.memory import show_bytes
-from mercer.models.base import KernelEstimator, Matrix, _columns, penalties, resolve_kernel, shown
+from mercer.models.base import (
+    KernelEstimator,
+    Matrix,
+    _columns,
+    keeping,
+    outside,
+    penalties,
+    resolve_kernel,
+    shown,
+)
 from mercer.models.callbacks import CallbackSupportMixin
 from mercer.models.progress import Listeners
 from mercer.models.ridge import Design
-from mercer.models.support import outside
 from mercer.problems.losses import Loss
 from mercer.problems.risk import Risk
 from mercer.problems.spaces import Element, FeatureSpace, GramSpace, NystromSpace, Space
@@ -109,6 +115,8 @@ class Predictor(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  #
                 got=shown(self.progress),
                 advice="For a line on the terminal: model.set_callbacks(mc.SolverProgress()).",
             )
+        for name in ("_curvature", "_fisher"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         risk = Risk(space, loss, y, self._penalty(), w, offset)
         listeners = Listeners(self.progress, getattr(self, "_watch", None))
         task = listeners.begin(steps=True)
@@ -140,26 +148,12 @@ class Predictor(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  #
         if not isinstance(space, FeatureSpace) and space.n > HELD:
             self.__dict__ = self.__getstate__()
         if found.interrupted:
-            raise KeyboardInterrupt("interrupted; the best iterate so far was kept")
+            raise keeping(self, KeyboardInterrupt("interrupted; the best iterate so far was kept"))
         if not found.converged:
             advice = "Raise `max_iter`, scale the columns, or take solver='newton'."
             if "too long" in self.status_:
                 advice = "Take a shorter `step`, or None for one that is safe."
             warnings.warn(f"{self.status_}. {advice}", ConvergenceWarning, stacklevel=outside())
-
-    @contextmanager
-    def _refitted(self) -> Iterator[None]:
-        """A fit that is refused, or interrupted before there is an iterate, leaves the model as it was."""
-        own = self.__dict__
-        before = own.copy()
-        own.pop("_curvature", None)
-        own.pop("_fisher", None)
-        try:
-            yield
-        except BaseException:
-            own.clear()
-            own.update(before)
-            raise
 
     def _penalty(self) -> float:
         return float(penalties(self.alpha, 1)[0])
@@ -350,14 +344,14 @@ class KernelPredictor(Predictor):
             )
         n, limit = points.n, memory_budget(self.budget)
         K = gram.of(self.kernel_, points, dtype=np.float64, budget=self.budget)
-        if not self.kernel_.proof(getattr(self, "n_features_in_", None)).valid:
-            require_psd(K)
         self._points, self._centres, self._why = points, None, ""
         exact, m = EXACT * n * n, self.n_centers
         if m is None and isinstance(self.centers, str):
             if self._penalty() == 0:
                 m = n  # of them as many as the rank are kept: a system of full rank, which the Gram matrix is not
             elif exact <= limit:
+                if not self.kernel_.proof(getattr(self, "n_features_in_", None)).valid:
+                    require_psd(K)  # of centres, their own matrix is checked
                 self._warn_of_rounding(K)
                 return GramSpace(K, self._tail(n))
             else:

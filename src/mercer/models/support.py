@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -24,7 +23,7 @@ from mercer.kernels import tiling
 from mercer.kernels.base import Kernel
 from mercer.kernels.custom import Precomputed
 from mercer.kernels.points import Points
-from mercer.models.base import KernelEstimator, Matrix, shortened, shown
+from mercer.models.base import KernelEstimator, Matrix, outside, shortened, shown
 from mercer.models.callbacks import CallbackSupportMixin
 from mercer.models.progress import Listeners
 from mercer.problems.box import BoxProblem
@@ -286,29 +285,6 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
                 ConvergenceWarning,
                 stacklevel=outside(),
             )
-
-
-@contextmanager
-def refitted(model: SupportVectorMachine) -> Iterator[None]:
-    """A fit that is refused, or interrupted before it has an iterate, leaves the model as it was."""
-    own = model.__dict__
-    before = own.copy()
-    own.pop("status_", None)
-    try:
-        yield
-    except BaseException as error:
-        if isinstance(error, Exception) or not hasattr(model, "status_"):
-            own.clear()
-            own.update(before)
-        raise
-
-
-def outside() -> int:
-    """The `stacklevel` of whoever called the library, for a warning of the function that asks."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("mercer.", "sklearn.")):
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 def positive(value: Any, name: str, *, infinite: bool = False) -> float:

@@ -21,7 +21,7 @@ from sklearn.metrics import d2_pinball_score
 from mercer import gram
 from mercer.errors import InvalidInput
 from mercer.gram import Gram
-from mercer.models.base import Matrix, Rows, shortened
+from mercer.models.base import Matrix, Rows, keeping, shortened
 from mercer.models.callbacks import with_callbacks
 from mercer.models.margins import at_bound, duality_gap
 from mercer.models.progress import watched
@@ -35,7 +35,6 @@ from mercer.models.support import (
     limits,
     number,
     positive,
-    refitted,
     share,
 )
 from mercer.problems.box import BoxProblem
@@ -83,10 +82,9 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
         A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. An
         interrupt keeps the best iterate and is raised again.
         """
-        with refitted(self):
-            rows, K = self._data(X, y, sample_weight)
-            with watched(self, self._functions(rows), X, y, sample_weight):
-                self._fit(rows, K)
+        rows, K = self._data(X, y, sample_weight)
+        with watched(self, self._functions(rows), X, y, sample_weight):
+            self._fit(rows, K)
         return self
 
     def path(self, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> list[Self]:
@@ -158,7 +156,7 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
             flatten(self)
         self._report(optima, [duality_gap(p, o, p.offsets(o.beta, o.gradient)) for p, o in zip(problems, optima)])
         if interrupt is not None:
-            raise interrupt
+            raise keeping(self, interrupt)
         return list(zip(problems, optima, strict=True))
 
 

@@ -35,6 +35,8 @@ RELIED = (
 """What `sensitivities` are, for a reader."""
 LEAST = 1e-15
 """Probabilities below this are counted as this."""
+ROUNDINGS = 100
+"""Units in the last place of the largest prediction that its rounding may amount to."""
 
 
 @dataclass(frozen=True)
@@ -118,12 +120,15 @@ def sensitivities(model: Any, X: Any) -> Matrix:
 
     Each column in turn is shuffled among the rows. How much predictions change is the mean square of the change, or how
     many rows get another class; the share of a column is its change over the sum of those of all columns. (Of a sum of
-    functions of independent columns these are their shares of the variance.) All are 0 where nothing ever changes.
+    functions of independent columns these are their shares of the variance.) All are 0 where nothing ever changes, and
+    changes within the rounding of the predictions count as none.
     """
     base = np.asarray(model.predict(X))
     order = np.random.default_rng(0).permutation(len(base))
     tables = (frames.shuffled(X, j, order) for j in range(len(frames.names(X))))
     changes = np.array([_misses(model, base, np.asarray(model.predict(table))).mean() for table in tables])
+    if base.dtype.kind == "f" and not is_classifier(model):
+        changes[changes <= (ROUNDINGS * np.finfo(base.dtype).eps * np.abs(base).max()) ** 2] = 0.0
     return np.asarray(changes / (changes.sum() or 1.0))
 
 

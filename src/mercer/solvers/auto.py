@@ -4,7 +4,7 @@ The ladder, with what was measured on two cores (Gaussian kernel, d = 20):
 
 * n up to `SMALL`: the float64 Cholesky factor, in place.
 * above: a float32 factor (half the time, half the memory) as the preconditioner of float64 conjugate gradients, 3 to 6
-  iterations; K is recomputed in float64 tile by tile, or stored where the budget allows it and recomputing is slower.
+  iterations; K is recomputed in float64 tile by tile, or stored where the budget allows it and by `gram.costs` it pays.
 * alpha large beside k(x, x): no factor at all, but a few hundred randomly pivoted columns as the preconditioner of
   float32 iterations, refined by float64 residuals.
 * beyond memory for a float32 matrix: Nyström, an approximation, and the status says so.
@@ -14,7 +14,6 @@ Every rung falls back to a safer one: pivots to the float32 factor, that one to 
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from mercer.errors import InvalidInput
+from mercer.gram.costs import worth_storing
 from mercer.gram.pivoted import by_rows, pivoted_cholesky
 from mercer.memory import budget as _budget
 from mercer.memory import show_bytes, within
@@ -300,12 +300,10 @@ class Iteration:
     def by_factor(self, alpha: float, columns: NDArray[np.int64], *, last: bool) -> Outcome | None:
         """The float32 factor as the preconditioner; None where it does not exist, unless this is the last rung."""
         K, self.K32 = self.K32, None
-        start = time.perf_counter()
         if K is None and self.problem.n <= STORED and not (self.single or self.choice.low_memory):
             K = self.store().astype(np.float32)
         elif K is None:
             K = self.problem.matrix(np.float32)
-        filled = time.perf_counter() - start
         try:
             rounded = RoundedFactor(K, alpha)
         except np.linalg.LinAlgError:
@@ -315,7 +313,7 @@ class Iteration:
             del K
             shift = alpha + 100 * float(np.finfo(np.float32).eps) * self.problem.n * _scale(self.problem)
             rounded = RoundedFactor(self.problem.matrix(np.float32), shift)
-        multiply = self.shifted(self.operator(filled), alpha)
+        multiply = self.shifted(self.multiply, alpha)
         if self.single and rounded.factor.alpha == alpha:  # the factor keeps the float32 matrix
             multiply = rounded.factor.multiply
         how = "conjugate gradients preconditioned by a float32 Cholesky factor"
@@ -348,23 +346,11 @@ class Iteration:
             self.stored = self.problem.matrix(np.float64)
         return self.stored
 
-    def operator(self, filled: float) -> Linear:
-        """K̃ in float64: stored if the budget allows it and a recomputed product takes longer than filling took."""
-        if self.choice.low_memory:
-            return self.recomputed
-        timed: list[float] = []
-
-        def multiply(U: Matrix) -> Matrix:
-            if self.stored is not None:
-                return symmetric_product(self.stored, U)
-            if timed and min(timed) > filled:
-                return symmetric_product(self.store(), U)
-            start = time.perf_counter()
-            product = self.recomputed(U)
-            timed.append(time.perf_counter() - start)
-            return product
-
-        return multiply
+    def multiply(self, U: Matrix) -> Matrix:
+        """K̃U in float64: stored if the budget allows it and an entry costs much more to compute than to fetch."""
+        gram = self.problem.gram
+        keep = not self.choice.low_memory and worth_storing(gram.kernel, gram.x, np.float64)
+        return symmetric_product(self.store(), U) if self.stored is not None or keep else self.recomputed(U)
 
     @staticmethod
     def shifted(multiply: Linear, alpha: float) -> Linear:

@@ -7,15 +7,18 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from mercer.errors import InvalidInput
+from mercer.gram import lapack
 from mercer.problems.objective import LeastSquares
 from mercer.solvers.base import TOLERANCE, UNSOLVED, Factor, Matrix, Solution, not_psd, refined, relative, verdict
 
 # Up to this many columns, one after the other at the speed of memory beats a packed matrix product.
 FEW_COLUMNS = 8
+# A negative eigenvalue counts as rounding down to this many times n ε of the matrix's size.
+ROUNDINGS = 100
 # Up to this size the diagnosis computes every eigenvalue; above, Lanczos finds the extreme ones.
 ALL_EIGENVALUES = 1500
 
@@ -28,6 +31,7 @@ class CholeskyFactor(Factor):
     K : K̃, symmetric and C-ordered. It is overwritten by the factor.
     alpha : > 0 unless K̃ is positive definite by itself.
     roots, tail : √w and P as in `LeastSquares`, or None.
+    shift : ≥ 0, added to the diagonal that is factorised only: `multiply` and `residual` are those of alpha.
 
     Attributes
     ----------
@@ -35,13 +39,20 @@ class CholeskyFactor(Factor):
         second matrix.
     """
 
-    def __init__(self, K: NDArray[Any], alpha: float, roots: Matrix | None = None, tail: Matrix | None = None) -> None:
+    def __init__(
+        self,
+        K: NDArray[Any],
+        alpha: float,
+        roots: Matrix | None = None,
+        tail: Matrix | None = None,
+        shift: float = 0.0,
+    ) -> None:
         self.alpha, self.roots, self.tail = alpha, roots, tail
         self.shifted = np.diagonal(K).astype(np.float64) + alpha
-        K.flat[:: len(K) + 1] = self.shifted
-        (potrf,) = lapack.get_lapack_funcs(("potrf",), (K,))
+        K.flat[:: len(K) + 1] = self.shifted + shift
         # A symmetric C-ordered matrix is its own Fortran-ordered transpose: LAPACK works in place.
-        self.L, info = potrf(K.T, lower=1, overwrite_a=1, clean=0)
+        self.L = np.require(K.T, requirements=["F", "W"])
+        info = lapack.cholesky(self.L, lower=True)
         if info:
             raise np.linalg.LinAlgError(f"pivot {info} of {len(K)} is not positive")
         self.V: Matrix | None = None
@@ -53,11 +64,22 @@ class CholeskyFactor(Factor):
 
     @classmethod
     def of(cls, problem: LeastSquares, alpha: float, dtype: Any = None) -> CholeskyFactor:
-        """The factor of a problem; an error that names the eigenvalue where its Gram matrix is not one."""
-        try:
-            return cls(problem.matrix(dtype), alpha, problem.roots, problem.tail)
-        except np.linalg.LinAlgError:
-            raise diagnose(problem, alpha) from None
+        """The factor of a problem; an error that names the eigenvalue where its Gram matrix is not one.
+
+        Beside an alpha > 0 that is below the rounding of K̃, whether a pivot comes out positive is an accident of the
+        order of operations. Then K̃ is factorised with what rounding can amount to on its diagonal, and the residual,
+        which is always that of alpha, says how well this solves the system.
+        """
+        shift = 0.0
+        while True:
+            K = problem.matrix(dtype)
+            rounding = float(np.finfo(K.dtype).eps) * float(np.trace(K, dtype=np.float64))
+            try:
+                return cls(K, alpha, problem.roots, problem.tail, shift)
+            except np.linalg.LinAlgError:
+                shift = max(10.0 * shift, rounding)
+                if alpha == 0 or not shift <= ROUNDINGS * rounding:
+                    raise diagnose(problem, alpha) from None
 
     def solve_system(self, B: Matrix) -> Matrix:
         """(K̃ + alpha I)⁻¹ B."""
@@ -101,8 +123,8 @@ class CholeskyFactor(Factor):
         return L if self.roots is None else L * self.roots
 
     def inverse(self) -> Matrix:
-        (potri,) = lapack.get_lapack_funcs(("potri",), (self.L,))
-        lower, _ = potri(self.L, lower=1, overwrite_c=0)
+        lower = self.L.copy(order="F")
+        lapack.inverse_from_cholesky(lower, lower=True)
         H = np.asarray(lower.T, dtype=np.float64)  # C-ordered, its upper triangle filled
         step = 512
         for i in range(0, len(H), step):
@@ -117,8 +139,8 @@ class CholeskyFactor(Factor):
         return H
 
     def diagonal(self) -> Matrix:
-        (trtri,) = lapack.get_lapack_funcs(("trtri",), (self.L,))
-        inverse, _ = trtri(self.L, lower=1, overwrite_c=0)
+        inverse = self.L.copy(order="F")
+        lapack.inverse_of_triangle(inverse, lower=True)
         H = np.empty(len(inverse))
         for j in range(0, len(H), 256):
             strip = inverse[j:, j : j + 256]
@@ -180,13 +202,13 @@ def diagnose(problem: LeastSquares, alpha: float) -> InvalidInput:
     """Why K̃ + alpha I has no Cholesky factor: a negative eigenvalue of K, or a singular matrix."""
     n, eps = problem.n, float(np.finfo(problem.gram.dtype).eps)
     if n <= ALL_EIGENVALUES:
-        values = np.linalg.eigvalsh(problem.gram.fresh(np.float64))
+        values, _ = lapack.eigh(problem.gram.fresh(np.float64).T)
         lowest, largest = float(values[0]), float(np.abs(values).max())
         rank = f"rank {int((values > n * eps * largest).sum())} of {n}"
     else:
         lowest, largest = _extremes(problem)
         rank = f"its smallest eigenvalue is {lowest:.2g}, its largest {largest:.2g}"
-    if lowest < -100 * n * eps * largest:
+    if lowest < -ROUNDINGS * n * eps * largest:
         return not_psd(lowest, n)
     return InvalidInput(
         "`alpha` must be larger for `solver='cholesky'`",
@@ -229,6 +251,9 @@ def solve(problem: LeastSquares) -> Solution:
             coef[:, columns], b, R[:, columns] = CholeskyFactor.of(problem, float(alpha), dtype).refined(y, tol)
             if relative(R[:, columns], Y[:, columns]) <= UNSOLVED:
                 break  # a float32 factor may be too rough even to refine by
+        else:
+            if alpha == 0:
+                raise diagnose(problem, 0.0)
         if tail is not None:
             tail[:, columns] = b
     residual = relative(R, Y)

@@ -13,10 +13,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
+from mercer.gram import lapack
 from mercer.problems.objective import LeastSquares
 from mercer.solvers.base import (
     TOLERANCE,
@@ -48,7 +48,7 @@ class Spectrum:
 
     def __init__(self, problem: LeastSquares, dtype: Any = np.float64) -> None:
         K = problem.matrix(dtype)
-        values, vectors = sla.eigh(K, overwrite_a=True, check_finite=False, driver="evd")
+        values, vectors = lapack.eigh(np.require(K.T, requirements=["F", "W"]))
         self.vectors: NDArray[Any] = vectors
         precision = np.float32 if np.float32 in (problem.gram.dtype, vectors.dtype) else np.float64
         largest = max(float(np.abs(values).max()), np.finfo(np.float64).tiny)

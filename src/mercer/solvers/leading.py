@@ -24,7 +24,7 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
-from mercer.gram import DenseGram, Gram
+from mercer.gram import DenseGram, Gram, lapack
 from mercer.gram.lowrank import Nystrom
 from mercer.kernels import tiling
 from mercer.kernels.points import Points
@@ -183,7 +183,7 @@ def decompose(operator: Centred, t: int | None, limit: int, why: str = "as asked
     within(32 * n * n, limit, f"The eigendecomposition of {n} points", "Set n_components, or solver='nystrom'.")
     # Threads that wait for each other cost a small matrix more than they gain.
     with tiling.single_threaded_blas() if n <= SMALL else nullcontext():
-        values, vectors = sla.eigh(operator.dense(), overwrite_a=True, check_finite=False, driver="evd")
+        values, vectors = lapack.eigh(np.require(operator.dense().T, requirements=["F", "W"]))
     zero = operator.rounding_beside(float(np.abs(values).max()))
     if values[0] < -100 * zero:
         raise not_psd(float(values[0]), n)

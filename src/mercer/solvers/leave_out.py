@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.gram import lapack
 from mercer.kernels import tiling
 from mercer.problems.links import Log
 from mercer.problems.losses import Deviance, Loss
@@ -65,7 +66,7 @@ def _within(values: Matrix, step: Matrix) -> Matrix:
 def _explicit(space: Space) -> FeatureSpace:
     """The same functions as weights of features."""
     if isinstance(space, GramSpace):
-        values, vectors = np.linalg.eigh(space.gram.fresh(np.float64))
+        values, vectors = lapack.eigh(space.gram.fresh(np.float64).T)
         used = values > len(values) * np.finfo(float).eps * max(values[-1], 0.0)
         return FeatureSpace(vectors[:, used] * np.sqrt(values[used]), space.tail, np.zeros(np.count_nonzero(used)))
     if isinstance(space, NystromSpace):

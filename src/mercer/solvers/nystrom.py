@@ -19,6 +19,7 @@ float64; in float32 it keeps the coefficients from growing until f is rounding o
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -273,14 +274,22 @@ class _Preconditioner:
 
 
 def _shifted(H: Matrix, alpha: float, floor: float) -> Any:
-    """The Cholesky factor of H + alpha I, with as much more on the diagonal as it needs."""
-    while True:
+    """The Cholesky factor of H + alpha I, with as much more on the diagonal as it needs: at most H's own size."""
+    size = max(float(np.diagonal(H).max()), float(np.finfo(np.float64).tiny))
+    while floor <= size < np.inf:
         A = H.copy(order="F")
-        A.flat[:: len(A) + 1] += alpha + floor
-        try:
-            return sla.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            floor *= 10.0
+        with np.errstate(over="ignore"):
+            A.flat[:: len(A) + 1] += alpha + floor
+        with contextlib.suppress(np.linalg.LinAlgError):
+            factor, lower = sla.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+            if np.isfinite(np.diagonal(factor)).all():  # not every LAPACK refuses what is not a number
+                return factor, lower
+        floor = max(10.0 * floor, float(np.finfo(np.float64).tiny))
+    raise InvalidInput(
+        "The sums over the rows of the features must be finite numbers",
+        got=f"a matrix with {size:.3g} on its diagonal that has no Cholesky factor",
+        advice="Scale the columns of X, the kernel or the weights: the squares of its values overflow.",
+    )
 
 
 def _conjugate_gradients(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lapack
 
-from mercer.gram import Gram
+from mercer.gram import Gram, lapack
 from mercer.solvers.base import not_psd
 
 
@@ -25,8 +24,8 @@ def negative_eigenvalue(gram: Gram) -> float | None:
     bound = float(np.abs(K).sum(axis=1).max())  # ≥ the largest eigenvalue
     tolerance = 100 * n * float(np.finfo(gram.dtype).eps) * bound
     K.flat[:: n + 1] += max(tolerance, float(np.finfo(np.float64).tiny))
-    _, failed = lapack.dpotrf(K.T, lower=1, overwrite_a=1, clean=0)
-    return float(np.linalg.eigvalsh(gram.fresh(np.float64))[0]) if failed else None
+    failed = lapack.cholesky(K.T, lower=True)
+    return float(lapack.eigh(gram.fresh(np.float64).T)[0][0]) if failed else None
 
 
 def require_psd(gram: Gram) -> None:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from mercer.gram import Gram
+from mercer.gram.lapack import cholesky
 from mercer.problems.objective import LeastSquares
 from mercer.rkhs.tail import Singular
 from mercer.solvers.base import Factor, Matrix, Solution, left_over, relative, verdict
@@ -85,7 +86,8 @@ class SaddleFactor(Factor):
     def _factorise(self, core: Matrix) -> None:
         size = float(lapack.dlange("1", core))
         if self.definite:
-            self.L, info = lapack.dpotrf(core, lower=1, overwrite_a=1, clean=0)
+            self.L = np.require(core, requirements=["F", "W"])
+            info = cholesky(self.L, lower=True)
             if info:
                 raise np.linalg.LinAlgError(f"pivot {info} of {len(core)} is not positive")
             reciprocal, _ = lapack.dpocon(self.L, size, uplo="L")

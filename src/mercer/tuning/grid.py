@@ -15,10 +15,10 @@ from functools import partial
 import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from mercer import gram
 from mercer.errors import InvalidInput
+from mercer.gram import lapack
 from mercer.kernels import tiling
 from mercer.kernels.base import Kernel
 from mercer.kernels.points import Points
@@ -215,9 +215,8 @@ class Fold:
             A *= s
             A *= s.T
         A.flat[:: len(A) + 1] += alpha
-        (potrf,) = lapack.get_lapack_funcs(("potrf",), (A,))
-        factor, info = potrf(A.T, lower=0, overwrite_a=1, clean=0)
-        if info:
+        factor = np.require(A.T, requirements=["F", "W"])
+        if lapack.cholesky(factor, lower=False):
             return None
         u = sla.cho_solve((factor, False), (s * self.y[train]).astype(A.dtype), check_finite=False)
         f = 0.0

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from mercer import memory
 from mercer.errors import InvalidInput
+from mercer.gram import lapack
 from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
 from mercer.kernels.points import Points
@@ -183,7 +183,8 @@ class System:
             K *= roots
         K.flat[:: len(K) + 1] += alpha
         # A symmetric C-ordered matrix is its own Fortran-ordered transpose, whose upper triangle is K's lower one.
-        self.factor, info = lapack.dpotrf(K.T, lower=0, overwrite_a=1, clean=0)
+        self.factor: Matrix = K.T
+        info = lapack.cholesky(self.factor, lower=False)
         if info:
             raise np.linalg.LinAlgError(f"pivot {info} of {len(K)} is not positive")
         self.roots, self.V = roots, None
@@ -207,7 +208,8 @@ class System:
 
     def diagonal(self) -> Matrix:
         """The diagonal of J, at two thirds of the cost of J."""
-        half, _ = lapack.dtrtri(self.factor, lower=0, overwrite_c=0)
+        half = self.factor.copy(order="F")
+        lapack.inverse_of_triangle(half, lower=False)
         g = np.einsum("ij,ij->i", *[np.triu(half)] * 2)
         if self.V is not None:
             g -= np.einsum("ip,ip->i", self.V, self.V)
@@ -215,10 +217,10 @@ class System:
 
     def inverse(self) -> Matrix:
         """J, the first n rows and columns of the inverse, in the memory of the factor: the system is used up."""
-        inverse, info = lapack.dpotri(self.factor, lower=0, overwrite_c=1)
+        info = lapack.inverse_from_cholesky(self.factor, lower=False)
         if info:
             raise np.linalg.LinAlgError(f"diagonal entry {info} of the factor is zero")
-        J: Matrix = inverse.T
+        J: Matrix = self.factor.T
         mirror(J)
         if self.V is not None:
             J -= self.V @ self.V.T

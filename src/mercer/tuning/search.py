@@ -285,6 +285,8 @@ class Criterion:
         nowhere = Evaluation(x, np.inf, np.zeros_like(x))
         try:
             kernel, alpha = self.kernel.with_theta(x[:-1]), float(np.exp(x[-1]))
+            if self.low[-1] < self.high[-1] and alpha < self.rounding(kernel):
+                return nowhere
             if self.by == "loo":
                 error, slopes = loo_error(kernel, self.points, self.y, alpha, self.roots, self.tail)
                 error = max(error, self.floor)
@@ -302,6 +304,11 @@ class Criterion:
             return nowhere
         finite = np.isfinite(evaluation.value) and np.isfinite(evaluation.gradient).all()
         return evaluation if finite else nowhere
+
+    def rounding(self, kernel: Kernel) -> float:
+        """What rounding amounts to in an eigenvalue of K̃: beside a smaller alpha, the order of operations decides."""
+        diagonal = kernel.diag(self.points)
+        return EPS * float((diagonal if self.roots is None else diagonal * self.roots**2).sum())
 
     @property
     def ray(self) -> NDArray[np.bool_] | None:

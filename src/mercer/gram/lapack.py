@@ -1,0 +1,144 @@
+"""Dense factorisations that an interrupt does not wait for.
+
+SciPy keeps the interpreter while LAPACK works, so Ctrl-C on a large fit would be heard minutes later. Here the same
+routines of the same library are called without the interpreter's lock, in a thread of their own, while the caller waits
+and looks for interrupts. An interrupt leaves at once; the routine ends in the background on memory that nobody else
+sees, and does not keep the program from ending.
+
+All matrices are symmetric or triangular, of float32 or float64, and overwritten. They are Fortran-ordered, which the
+transpose of a symmetric C-ordered matrix is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cython_lapack
+
+from mercer.errors import InvalidInput
+from mercer.kernels import tiling
+
+T = TypeVar("T")
+Matrix = NDArray[Any]
+
+# Up to this size a call takes less than a tenth of a second, and is made right there.
+SMALL = 1000
+# Seconds between two looks.
+LOOK = 0.05
+# LAPACK counts its work space in 32 bits.
+MOST = 2**31 - 1
+
+
+def cholesky(A: Matrix, *, lower: bool) -> int:
+    """A = L Lᵀ (or UᵀU) in place of one triangle; the other is not touched. Not 0: the pivot that is not positive.
+
+    >>> A = np.array([[4.0, 7.0], [2.0, 5.0]], order="F")
+    >>> cholesky(A, lower=True), A
+    (0, array([[2., 7.],
+           [1., 2.]]))
+    """
+    return _run(A, "potrf", b"L" if lower else b"U", len(A), A, len(A))
+
+
+def inverse_from_cholesky(L: Matrix, *, lower: bool) -> int:
+    """(L Lᵀ)⁻¹ in place of the triangle L. Not 0: the entry of the diagonal that is zero."""
+    return _run(L, "potri", b"L" if lower else b"U", len(L), L, len(L))
+
+
+def inverse_of_triangle(L: Matrix, *, lower: bool) -> int:
+    """L⁻¹ in place of the triangle L. Not 0: the entry of the diagonal that is zero."""
+    return _run(L, "trtri", b"L" if lower else b"U", b"N", len(L), L, len(L))
+
+
+def eigh(A: Matrix) -> tuple[Matrix, Matrix]:
+    """The eigenvalues of A, ascending, and its eigenvectors, which take A's place.
+
+    >>> values, vectors = eigh(np.array([[2.0, 0.0], [0.0, 1.0]], order="F"))
+    >>> values
+    array([1., 2.])
+    """
+    n = len(A)
+    values, size, whole = np.empty(n, A.dtype), np.empty(1, A.dtype), np.empty(1, np.intc)
+    arguments = b"V", b"L", n, A, n, values
+    _run(A, "syevd", *arguments, size, -1, whole, -1)
+    need = 1 + 6 * n + 2 * n * n
+    if need > MOST:
+        raise InvalidInput(
+            "An eigendecomposition must have at most 32 000 points",
+            got=n,
+            advice="Use solver='nystrom', or a fixed alpha.",
+        )
+    work, integers = np.empty(max(int(size[0]), need), A.dtype), np.empty(int(whole[0]), np.intc)
+    if _run(A, "syevd", *arguments, work, len(work), integers, len(integers)):
+        raise np.linalg.LinAlgError("the eigenvalues of a matrix did not converge")
+    return values, A
+
+
+def _run(A: Matrix, name: str, *arguments: Any) -> int:
+    """Call a routine for A's dtype, in a thread of its own where A is large: its `info`."""
+    if not (A.flags.f_contiguous and A.flags.writeable and A.dtype in (np.float32, np.float64)):
+        raise ValueError(f"a writeable Fortran-ordered matrix of floats is needed, not {A.dtype}, {A.flags}")
+    routine, info = _routine(("s" if A.dtype == np.float32 else "d") + name), ctypes.c_int(0)
+    # They are named, so that they live as long as the routine works.
+    passed = [_argument(value) for value in (*arguments, info)]
+
+    def work() -> int:
+        routine(*passed)
+        return info.value
+
+    return away(work) if len(A) > SMALL else work()
+
+
+def _argument(value: Any) -> Any:
+    """A pointer, as Fortran wants everything."""
+    if isinstance(value, np.ndarray):
+        return value.ctypes.data_as(ctypes.c_void_p)  # which keeps the array
+    if isinstance(value, bytes):
+        value = ctypes.c_char(value)
+    elif isinstance(value, int):
+        value = ctypes.c_int(value)
+    return ctypes.byref(value)
+
+
+@lru_cache(maxsize=16)
+def _routine(name: str) -> Any:
+    """A routine of SciPy's LAPACK as a function of ctypes, which releases the interpreter."""
+    capsule, python = cython_lapack.__pyx_capi__[name], ctypes.pythonapi
+    python.PyCapsule_GetName.restype, python.PyCapsule_GetName.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    signature = python.PyCapsule_GetName(capsule)
+    python.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    python.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    address = python.PyCapsule_GetPointer(capsule, signature)
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (signature.count(b",") + 1))(address)
+
+
+def away(work: Callable[[], T]) -> T:
+    """The result of work that releases the interpreter, done in another thread while this one looks for interrupts."""
+    done, results, errors = threading.Event(), list[T](), list[BaseException]()
+
+    def job() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:  # raised where it was asked for
+            errors.append(error)
+        finally:
+            done.set()
+
+    threading.Thread(target=job, name="mercer-lapack", daemon=True).start()
+    while not done.wait(LOOK):
+        look()
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+def look() -> None:
+    """Leave if the caller of this worker was interrupted. (The main thread is interrupted while it waits.)"""
+    if tiling.stopped():
+        raise KeyboardInterrupt
