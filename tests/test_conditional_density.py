@@ -12,7 +12,6 @@ import scipy.stats
 from scipy.optimize import minimize_scalar
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
 from mercer.errors import InvalidInput
@@ -540,22 +539,3 @@ def test_clone_pickle_and_cross_validation():
     model.fit(X, t)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
     assert cross_val_score(model, X, t).mean() > 0.8
-
-
-ESTIMATORS = [ConditionalDensity(), ConditionalDensity(mc.Epanechnikov, bandwidth="silverman"),
-              ConditionalDensity(covariance="scott")]  # fmt: skip
-
-
-def expected(estimator):
-    if estimator.covariance is None:
-        return {}
-    reason = "the columns of the check's data depend on each other: there is no covariance to invert"
-    names = ["sample_weights_shape", "sample_weights_not_overwritten", "sample_weight_equivalence_on_dense_data",
-             "regressor_multioutput", "regressors_no_decision_function"]  # fmt: skip
-    return {f"check_{name}": reason for name in names}
-
-
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
 from mercer.errors import InvalidInput
@@ -596,25 +595,3 @@ def test_single_precision_and_pickles():
     np.testing.assert_allclose(single.predict(Z), exact.predict(Z), rtol=1e-6)
     np.testing.assert_allclose(pickle.loads(pickle.dumps(single)).predict(Z, return_std=True),
                                single.predict(Z, return_std=True))  # fmt: skip
-
-
-LEFT_OUT = "leaving one of two equal rows out is not leaving out a row of weight two"
-
-
-def expected(estimator):
-    if estimator.bandwidth is None:
-        return {f"check_sample_weight_equivalence_on_{kind}_data": LEFT_OUT for kind in ("dense", "sparse")}
-    return {}
-
-
-@parametrize_with_checks(
-    [
-        NadarayaWatsonRegressor(),
-        NadarayaWatsonRegressor(bandwidth=0.5),
-        NadarayaWatsonClassifier(bandwidth=0.5),
-    ],
-    expected_failed_checks=expected,
-)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)

@@ -28,7 +28,6 @@ from sklearn.datasets import (
 )
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
 from mercer.errors import InvalidInput
@@ -712,22 +711,6 @@ def test_words_without_the_names_of_types():
     text = str(caught[0].message)
     assert text.startswith("stopped after 2 iterations (3 of 3 problems): gap")
     assert text.count("iterations") == 1
-
-
-# -- scikit-learn -----------------------------------------------------------------------------------------------------
-
-EQUAL_TO_TOLERANCE = "weights are repetitions to the tolerance of the solver, which the check leaves no room for"
-EXPECTED = {
-    "check_sample_weight_equivalence_on_dense_data": EQUAL_TO_TOLERANCE,
-    "check_sample_weight_equivalence_on_sparse_data": EQUAL_TO_TOLERANCE,
-}
-
-
-@parametrize_with_checks([SVC(), NuSVC()], expected_failed_checks=lambda model: EXPECTED)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@pytest.mark.filterwarnings("ignore:no margin between")  # of labels at random
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def test_a_sparse_matrix_of_kernel_values_is_one_too():

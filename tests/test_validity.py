@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 
 import mpmath
@@ -180,9 +179,7 @@ NOT_KERNELS = {
 @pytest.mark.parametrize("name", NOT_KERNELS)
 def test_what_is_no_kernel_is_refuted(name):
     kernel, where, size = NOT_KERNELS[name]
-    began = time.perf_counter()
     r = mc.refute(kernel, **where)
-    assert time.perf_counter() - began < 5
     assert r.refuted
     assert r.value < 0
     assert len(r.points) == len(r.vector) == len(r.gram) <= size
@@ -249,12 +246,20 @@ def test_functions_that_fail_at_some_points_are_refuted_on_the_others():
     assert "gave no number" in str(r)
 
 
-def test_the_budget_is_kept():
-    slow = F(lambda x, z: time.sleep(0.002) or float(x @ z))
-    began = time.perf_counter()
-    r = mc.refute(slow, dim=2, seconds=0.5)
+def test_the_budget_is_kept(monkeypatch):
+    calls = []
+
+    class Clock:
+        """Only the function takes time: 2 ms a call."""
+
+        @staticmethod
+        def perf_counter():
+            return 0.002 * len(calls)
+
+    monkeypatch.setattr(search, "time", Clock)
+    r = mc.refute(F(lambda x, z: calls.append(1) or float(x @ z)), dim=2, seconds=10.0)
     assert not r.refuted
-    assert time.perf_counter() - began < 2.5
+    assert 10.0 < Clock.perf_counter() < 12.0
     assert mc.refute(mc.Linear(), dim=2, trials=7).trials == 7
 
 
