@@ -8,8 +8,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
-import time
 import warnings
 
 import numpy as np
@@ -490,18 +488,22 @@ def long_problem():
     return X, y
 
 
+@pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("classes", [2, 3])
 def test_interrupt_keeps_a_usable_model(classes):
     X, y = long_problem()
     y = y % classes
-    model = SVC(mc.Polynomial(3, c=1.0), C=1e6, tol=1e-12, calibrated=True)
-    began = time.perf_counter()
-    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+    reports = []
+
+    def seen(at):
+        reports.append(at)
+        if len(reports) == 3:
+            os.kill(os.getpid(), signal.SIGINT)  # as from the keyboard: to the main thread, whichever this is
+        return True
+
+    model = SVC(mc.Polynomial(3, c=1.0), C=1e6, tol=1e-12, calibrated=True, progress=seen)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
-    timer.join()
-    assert time.perf_counter() - began < 5
     assert model.status_ == "interrupted"
     assert model.n_iter_ > 0
     assert set(model.predict(X[:50])) <= set(range(classes))
@@ -528,7 +530,7 @@ def test_interrupt_from_outside():
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline().strip() == "go"
     process.send_signal(signal.SIGINT)
-    rest, _ = process.communicate(timeout=20)
+    rest, _ = process.communicate()
     assert rest.splitlines()[-1] == "kept interrupted 1500"
 
 
