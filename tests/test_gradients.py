@@ -230,12 +230,14 @@ def _check(kernel, X, Z, G, scale, tolerance, step=None):
     assert (np.abs(found - true) <= tolerance * size + noise).all(), (found, true)
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("name", CASES)
+OVERFLOWING = {"normalised exp", "after, bent", "tanh"}  # values of these over- or underflow at the offset
+
+
+@pytest.mark.parametrize(
+    ("name", "place"), [(n, p) for p in PLACES for n in CASES if not (p == "offset" and n in OVERFLOWING)]
+)
 def test_gradients_are_exact(name, place):
     offset, scale = PLACES[place]
-    if place == "offset" and name in ("normalised exp", "after, bent", "tanh"):
-        pytest.skip("its values over- or underflow there")
     X, Z, G = _sides(offset, scale)
     rough = any(word in name for word in DIFFERENCES)
     # At offset 1e6 the points themselves, and angles between them, are known to 1e-10 of their spread.

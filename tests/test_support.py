@@ -22,6 +22,8 @@ from mercer.models.support import PathInterrupted, _unsolved, feasible, filled, 
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
 
+pytestmark = pytest.mark.usefixtures("threads")
+
 rng = np.random.default_rng(0)
 X = rng.normal(size=(120, 3))
 y = X[:, 0] + 0.3 * rng.normal(size=120)
