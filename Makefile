@@ -3,12 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo test test-narrow check bench format clean
+.PHONY: demo test test-narrow check lint doctest bench format clean
 
 demo: .venv/.demo
 	$(BIN)/mercer demo
 
-test: check
+test: .venv/.dev
+	$(MAKE) --no-print-directory --jobs 2 check
 	$(BIN)/python -m pytest -n 2 -q
 
 # The numerical part as a machine with 128-bit vectors and an old BLAS computes it: loops compiled for the plainest
@@ -22,12 +23,16 @@ test-narrow: .venv/.dev
 	NPY_DISABLE_CPU_FEATURES="$$($(BIN)/python -c '$(DISPATCHED)')" \
 	$(BIN)/python -m pytest -n 2 -q $(NUMERICAL:%=tests/test_%.py)
 
-check: .venv/.dev
+check: lint doctest
+
+lint: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q --doctest-modules --doctest-glob='*.md' src README.md docs
+	$(BIN)/mypy
+
+doctest: .venv/.dev
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q --doctest-modules --doctest-glob='*.md' src README.md docs
 
 bench: .venv/.bench
 	$(BIN)/python benchmarks/gram.py

@@ -416,7 +416,7 @@ def test_a_row_of_tiny_weight_decides_a_tinier_quantile():
 
 def test_the_usual_widths_cover_what_they_say():
     X, t = sine(400, seed=4)
-    new_x, new_t = sine(3000, seed=5)
+    new_x, new_t = sine(1000, seed=5)
     for kernel in (None, mc.Gaussian(0.03), mc.Epanechnikov):
         model = ConditionalDensity(kernel).fit(X, t)
         ends = model.predict_interval(new_x, 0.9)

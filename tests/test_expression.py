@@ -106,13 +106,12 @@ def test_every_public_kernel_has_a_case():
     assert public - {"Kernel", "Similarity", "Weight"} <= set(vocabulary())
 
 
-@settings(max_examples=150, deadline=None)
 @given(vector_kernels)
 def test_parse_inverts_repr_of_random_expressions(kernel):
     assert parse(repr(kernel)) == kernel == parse(prefixed(repr(kernel)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings.default.max_examples // 5)
 @given(set_kernels)
 def test_parse_inverts_repr_of_random_expressions_of_sets(kernel):
     assert parse(repr(kernel)) == kernel

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
@@ -67,6 +67,7 @@ def test_it_is_the_weighted_mean(k):
     np.testing.assert_allclose(model.effective_sample_size(Z), (K @ v) ** 2 / (K**2 @ v), rtol=1e-7)
 
 
+@settings(max_examples=settings.default.max_examples // 2)
 @given(st.integers(1, 12), st.integers(1, 3), st.floats(-6, 6), st.integers(0, 100))
 def test_weights_sum_to_one_everywhere(n, d, log_h, seed):
     own = np.random.default_rng(seed)

@@ -9,7 +9,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -72,6 +72,7 @@ class Naive:
         return self
 
 
+@settings(max_examples=settings.default.max_examples // 2)
 @given(
     st.sampled_from(sorted(KERNELS)),
     st.integers(2, 4),

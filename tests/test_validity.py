@@ -7,7 +7,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -90,7 +90,7 @@ def test_the_tolerance_covers_rounding_and_not_more_than_needed():
             assert result.tolerance < 2e5 * np.finfo(dtype).eps * result.eigenvalues[-1]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=settings.default.max_examples // 4)
 @given(kernel=vector_kernels, exponent=st.floats(-3, 2), seed=st.integers(0, 99))
 def test_every_proven_kernel_passes_on_any_data(kernel, exponent, seed):
     X = 10**exponent * np.random.default_rng(seed).normal(size=(12, 3))
@@ -306,21 +306,20 @@ def hard_points(seed, d=3):
     return np.vstack([X, near, 10 ** rng.uniform(-3, 3, size=(6, 1)) * rng.normal(size=(6, d))])
 
 
-@settings(max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(kernel=vector_kernels, seed=st.integers(0, 10**6))
 def test_no_proven_expression_is_refuted(kernel, seed):
     r = mc.refute(kernel, points=hard_points(seed))
     assert not r.refuted, str(r)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=settings.default.max_examples // 4)
 @given(kernel=vector_kernels, seed=st.integers(0, 10**6))
 def test_no_proven_expression_is_refuted_by_search(kernel, seed):
     r = mc.refute(kernel, dim=3, random_state=seed, trials=120)
     assert not r.refuted, str(r)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=settings.default.max_examples // 2)
 @given(kernel=set_kernels, seed=st.integers(0, 10**6))
 def test_no_proven_expression_on_sets_is_refuted(kernel, seed):
     r = mc.refute(kernel, random_state=seed, trials=4)
