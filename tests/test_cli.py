@@ -25,6 +25,9 @@ PYTHON = [sys.executable, "-m", "mercer.cli"]
 KERNEL = "Gaussian([1.0, 1.0]).on('area', 'age') * Delta().on('city') + Gaussian(2.0).on('area')"
 
 
+HANGS = 600  # seconds after which a process that must end has failed
+
+
 def houses(n: int = 120, seed: int = 0) -> pl.DataFrame:
     rng = np.random.default_rng(seed)
     area, age = rng.uniform(0, 4, n), rng.uniform(0, 3, n)
@@ -80,7 +83,7 @@ def classifier(folder):
 
 
 def shell(*arguments, **how):
-    how = {"capture_output": True, "text": True, "timeout": 120} | how
+    how = {"capture_output": True, "text": True, "timeout": HANGS} | how
     return subprocess.run([*PYTHON, *map(str, arguments)], **how)
 
 
@@ -111,7 +114,7 @@ def test_help_loads_nothing_heavy():
         "import sys; from mercer.cli.app import run; run(['--help']); "
         "print(sorted({m.split('.')[0] for m in sys.modules}))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANGS)
     assert done.returncode == 0
     for command in ["fit", "predict", "evaluate", "tune", "explain", "kernels", "check", "bench", "doctor", "demo"]:
         assert command in done.stdout
@@ -876,7 +879,7 @@ def test_a_reader_that_goes_away(folder, model):
     big = folder / "big.csv"
     pl.concat([houses(40)] * 1000).write_csv(big)  # predictions of 40 000 rows are more than a pipe holds
     command = " ".join([*PYTHON, "predict", str(model), str(big), "|", "head", "-2"])
-    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, timeout=HANGS)
     assert done.stdout.startswith("prediction\n")
     assert len(done.stdout.splitlines()) == 2
     assert done.stderr == ""
@@ -885,7 +888,7 @@ def test_a_reader_that_goes_away(folder, model):
 
 def test_a_closed_output_is_said():
     done = subprocess.run(
-        ["bash", "-c", " ".join([*PYTHON, "kernels", ">&-"])], capture_output=True, text=True, timeout=60
+        ["bash", "-c", " ".join([*PYTHON, "kernels", ">&-"])], capture_output=True, text=True, timeout=HANGS
     )
     assert done.returncode == 2
     assert done.stderr.startswith("mercer: standard output must be open")
@@ -916,7 +919,7 @@ def on_a_terminal(*arguments, **environment) -> str:
         if not block:
             break
         seen += block
-    assert process.wait(timeout=60) == 0, seen.decode()
+    assert process.wait(timeout=HANGS) == 0, seen.decode()
     os.close(ours)
     return seen.decode()
 
