@@ -3,24 +3,40 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo test test-versions check bench format clean
+.PHONY: demo test test-narrow test-versions check lint doctest bench format clean
 
 demo: .venv/.demo
 	$(BIN)/mercer demo
 
-test: check
+test: .venv/.dev
+	$(MAKE) --no-print-directory --jobs 2 check
 	$(BIN)/python -m pytest -n 2 -q
 
 # Other Pythons and other releases of the dependencies, each from a built wheel, where they can be had.
 test-versions:
 	$(PYTHON) tests/versions.py
 
-check: .venv/.dev
+# The numerical part as a machine with 128-bit vectors and an old BLAS computes it: loops compiled for the plainest
+# processor of this architecture, NumPy without the instructions that it chooses by, and OpenBLAS's oldest kernels.
+NUMERICAL = loops local_loops gram solvers solver_edges smo smooth tuning bandwidth sums nystrom identities laws
+OLDEST_BLAS = $(if $(filter arm64 aarch64,$(shell uname -m)),ARMV8,Prescott)
+DISPATCHED = import numpy; print(*numpy.show_config("dicts").get("SIMD Extensions", {}).get("found", []))
+
+test-narrow: .venv/.dev
+	NUMBA_CPU_NAME=generic NUMBA_CPU_FEATURES= NUMBA_CACHE_DIR=$(CURDIR)/.venv/narrow OPENBLAS_CORETYPE=$(OLDEST_BLAS) \
+	NPY_DISABLE_CPU_FEATURES="$$($(BIN)/python -c '$(DISPATCHED)')" \
+	$(BIN)/python -m pytest -n 2 -q $(NUMERICAL:%=tests/test_%.py)
+
+check: lint doctest
+
+lint: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q --doctest-modules --doctest-glob='*.md' src README.md docs
+	$(BIN)/mypy
+
+doctest: .venv/.dev
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q --doctest-modules --doctest-glob='*.md' src README.md docs
 
 bench: .venv/.bench
 	$(BIN)/python benchmarks/gram.py

@@ -1,11 +1,17 @@
-"""Shared set-up: references beside the tests, and the same random examples in every run."""
+"""Shared set-up: one thread each, the same random examples in every run, and names of tests that never change."""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
+import time
 from pathlib import Path
+
+# Workers share the cores: each has one thread for tiles and one for BLAS, which reads this when NumPy is loaded.
+# Tests of many threads ask for them (`threads` below) and so have them on every machine.
+os.environ |= dict.fromkeys(("MERCER_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 import numpy as np
 import pytest
@@ -16,10 +22,31 @@ sys.path.insert(0, str(Path(__file__).parent))
 # A shell starts what runs in its background with interrupts ignored; tests of interrupts need them.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The same examples every time, so that a green run stays green; HYPOTHESIS_PROFILE=explore looks for new ones.
-settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
-settings.register_profile("explore", deadline=None, suppress_health_check=list(HealthCheck))
+# The same examples every time, so that a green run stays green; HYPOTHESIS_PROFILE=explore looks for new ones, ten
+# times as many. Slow laws take a share of either number.
+quiet = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+settings.register_profile("steady", derandomize=True, max_examples=200, **quiet)
+settings.register_profile("explore", max_examples=2000, **quiet)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+
+# -- names of tests ----------------------------------------------------------------------------------------------------
+
+# Workers compare the tests that they have collected. Every second one collects a day later, and each has its own hash
+# seed and addresses: a name that depends on any of these is found there.
+collected_at = time.time
+
+
+def pytest_collection(session):
+    if int(re.sub(r"\D", "", os.environ.get("PYTEST_XDIST_WORKER", "")) or 0) % 2:
+        time.time = lambda: collected_at() + 86_400.0
+
+
+def pytest_collection_finish(session):
+    time.time = collected_at
+
+
+# -- fixtures ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(autouse=True)
@@ -28,3 +55,10 @@ def same_numbers(request):
     for name in ("rng", "RNG"):
         if isinstance(getattr(request.module, name, None), np.random.Generator):
             setattr(request.module, name, np.random.default_rng(0))
+
+
+@pytest.fixture
+def threads(monkeypatch):
+    """Four threads for tiles, however many cores there are."""
+    monkeypatch.setenv("MERCER_NUM_THREADS", "4")
+    return 4

@@ -12,7 +12,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_iris
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
 from mercer.errors import InvalidInput
@@ -35,22 +34,6 @@ def ticking(monkeypatch, seconds):
     """A clock that is this much later whenever it is looked at."""
     looks = count()
     monkeypatch.setattr(auto_plan.Clock, "now", staticmethod(lambda: seconds * next(looks)))
-
-
-# With next to no time the kernels are compared as they are, on a busy machine as on an idle one.
-COMPARED = "kernels are compared without each row: one that is given twice predicts itself"
-EXPECTED = {
-    "check_sample_weight_equivalence_on_dense_data": COMPARED,
-    "check_sample_weight_equivalence_on_sparse_data": COMPARED,
-}
-
-
-@parametrize_with_checks(
-    [AutoRegressor(time=1e-9), AutoClassifier(time=1e-9)], expected_failed_checks=lambda model: EXPECTED
-)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def test_columns_that_do_not_matter_get_wide_widths():

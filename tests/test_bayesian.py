@@ -11,7 +11,6 @@ from scipy.optimize import minimize
 from scipy.stats import multivariate_normal, norm
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import PolynomialFeatures
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
 from mercer.models.bayesian import BayesianLinearRegression, Belief, Conditioning
@@ -326,12 +325,6 @@ def test_sparse_and_single_precision_and_pickles():
     close(again.predict(Z), dense.predict(Z), 0)
     close(again.loo_predictions_, dense.loo_predictions_, 1e-12)
     assert again.degrees_of_freedom_ == pytest.approx(dense.degrees_of_freedom_)
-
-
-@parametrize_with_checks([BayesianLinearRegression(), BayesianLinearRegression(fit_intercept=True, tune="evidence")])
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize(

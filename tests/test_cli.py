@@ -11,7 +11,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +23,9 @@ from mercer.cli.app import run  # noqa: E402
 
 PYTHON = [sys.executable, "-m", "mercer.cli"]
 KERNEL = "Gaussian([1.0, 1.0]).on('area', 'age') * Delta().on('city') + Gaussian(2.0).on('area')"
+
+
+HANGS = 600  # seconds after which a process that must end has failed
 
 
 def houses(n: int = 120, seed: int = 0) -> pl.DataFrame:
@@ -81,7 +83,7 @@ def classifier(folder):
 
 
 def shell(*arguments, **how):
-    how = {"capture_output": True, "text": True, "timeout": 120} | how
+    how = {"capture_output": True, "text": True, "timeout": HANGS} | how
     return subprocess.run([*PYTHON, *map(str, arguments)], **how)
 
 
@@ -112,7 +114,7 @@ def test_help_loads_nothing_heavy():
         "import sys; from mercer.cli.app import run; run(['--help']); "
         "print(sorted({m.split('.')[0] for m in sys.modules}))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANGS)
     assert done.returncode == 0
     for command in ["fit", "predict", "evaluate", "tune", "explain", "kernels", "check", "bench", "doctor", "demo"]:
         assert command in done.stdout
@@ -547,7 +549,7 @@ def written(folder: Path, content: str | bytes, name: str = "strange.csv") -> Pa
         (b"<!DOCTYPE html><html>", "e.csv", "web page"),
         (b"PAR1 but nothing else", "e.parquet", "PARQUET"),
         (b"\x1f\x8b\x08\x00 cut", "e.csv.gz", "cut off"),
-        (gzip.compress(b"a,y\n1,2\n" * 2000)[:40], "e.csv.gz", "cut off"),
+        (gzip.compress(b"a,y\n1,2\n" * 2000, mtime=0)[:40], "e.csv.gz", "cut off"),
         (b"abc\x00\x01\x02def", "e.csv", "binary"),
         (b"a,y\n1,2\ninf,3\n4,5\n", "e.csv", "inf in row 2"),
         (b"a,y\n1,2\n2,inf\n4,5\n", "e.csv", "inf in row 2"),
@@ -798,10 +800,24 @@ def test_lines_that_end_as_on_old_machines(tmp_path):
 
 
 def test_a_document_is_whole_or_not_there(folder, model, capsys, monkeypatch):
-    from mercer.cli import reading
+    from mercer.cli import predicting, reading
 
-    monkeypatch.setattr(reading, "ROWS", 1)
-    refused(capsys, "predict", model, folder / "bad.csv", "--json")
+    monkeypatch.setattr(reading, "ROWS", 1)  # a row at a time
+    predicted, real = [], predicting.predictions
+    monkeypatch.setattr(predicting, "predictions", lambda *args: predicted.append(1) or real(*args))
+    code, out, err = told(capsys, "predict", model, folder / "bad.csv", "--json")
+    assert code == 2
+    assert "'large' in row 2" in err
+    assert len(predicted) == 1, "the first row was predicted before the second was refused"
+    assert out == "", "and no part of the document was written"
+    predicted.clear()
+    code, out, err = told(capsys, "predict", model, folder / "new.csv", "--json")
+    assert code == 0, err
+    rows = pl.read_csv(folder / "new.csv").height
+    assert len(predicted) == rows > 1
+    answer = json.loads(out)
+    assert answer["rows"] == len(answer["predictions"]) == rows
+    assert all(np.isfinite(row["prediction"]) for row in answer["predictions"])
 
 
 def test_nothing_is_proven_aloud_before_the_data_was_read(folder, capsys):
@@ -823,30 +839,47 @@ def test_ten_thousand_columns(tmp_path, capsys):
 # -- processes ---------------------------------------------------------------------------------------------------------
 
 
-def test_interrupt_leaves_nothing(tmp_path):
+def ended_at(where: str, call: int, number: int, *arguments, cwd) -> subprocess.CompletedProcess:
+    """A command whose process gets a signal at the given call of a function: work is under way then, on any machine."""
+    home, name = where.rsplit(".", 1)
+    code = f"""
+import signal
+from {home.rsplit(".", 1)[0]} import {home.rsplit(".", 1)[1]} as home
+from mercer.cli import main
+real, calls = home.{name}, []
+
+def counted(*args, **kwargs):
+    calls.append(1)
+    if len(calls) == {call}:
+        signal.raise_signal({int(number)})
+    return real(*args, **kwargs)
+
+home.{name} = counted
+signal.signal(signal.SIGINT, signal.default_int_handler)
+main({list(map(str, arguments))!r})
+"""
+    return subprocess.run([sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("call", [1, 4])
+def test_interrupt_leaves_nothing(tmp_path, call):
     rng = np.random.default_rng(0)
-    frame = pl.DataFrame({f"x{k}": rng.normal(size=6000) for k in range(12)})
-    frame.with_columns(y=(pl.col("x0") * pl.col("x1")).sin()).write_csv(tmp_path / "large.csv")
-    process = subprocess.Popen(
-        [*PYTHON, "fit", "large.csv", "-t", "y", "-m", "gp", "-o", "m.mercer", "--report", "r.html"],
-        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    time.sleep(6.0)
-    assert process.poll() is None, process.communicate()
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
-    assert "interrupted" in err
-    assert "Traceback" not in err
-    assert out == ""
-    assert [p.name for p in tmp_path.iterdir()] == ["large.csv"]
+    frame = pl.DataFrame({f"x{k}": rng.normal(size=300) for k in range(3)})
+    frame.with_columns(y=(pl.col("x0") * pl.col("x1")).sin()).write_csv(tmp_path / "data.csv")
+    arguments = ["fit", "data.csv", "-t", "y", "-m", "gp", "-o", "m.mercer", "--report", "r.html"]
+    done = ended_at("mercer.kernels.tiling.each", call, signal.SIGINT, *arguments, cwd=tmp_path)
+    assert done.returncode == 130, done.stderr
+    assert "interrupted" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert [p.name for p in tmp_path.iterdir()] == ["data.csv"]
 
 
 def test_a_reader_that_goes_away(folder, model):
     big = folder / "big.csv"
-    pl.concat([houses(40)] * 5000).write_csv(big)
+    pl.concat([houses(40)] * 1000).write_csv(big)  # predictions of 40 000 rows are more than a pipe holds
     command = " ".join([*PYTHON, "predict", str(model), str(big), "|", "head", "-2"])
-    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, timeout=HANGS)
     assert done.stdout.startswith("prediction\n")
     assert len(done.stdout.splitlines()) == 2
     assert done.stderr == ""
@@ -855,7 +888,7 @@ def test_a_reader_that_goes_away(folder, model):
 
 def test_a_closed_output_is_said():
     done = subprocess.run(
-        ["bash", "-c", " ".join([*PYTHON, "kernels", ">&-"])], capture_output=True, text=True, timeout=60
+        ["bash", "-c", " ".join([*PYTHON, "kernels", ">&-"])], capture_output=True, text=True, timeout=HANGS
     )
     assert done.returncode == 2
     assert done.stderr.startswith("mercer: standard output must be open")
@@ -886,7 +919,7 @@ def on_a_terminal(*arguments, **environment) -> str:
         if not block:
             break
         seen += block
-    assert process.wait(timeout=60) == 0, seen.decode()
+    assert process.wait(timeout=HANGS) == 0, seen.decode()
     os.close(ours)
     return seen.decode()
 
@@ -906,20 +939,13 @@ def test_colours_can_be_turned_off():
         assert "\033" not in on_a_terminal(*arguments, **environment)
 
 
-def test_interrupted_predictions_leave_nothing(folder, model, tmp_path):
+def test_ended_predictions_leave_nothing(model, tmp_path):
     (tmp_path / "p.csv").write_text("old")
-    pl.concat([houses(40)] * 5000).write_csv(tmp_path / "big.csv")
-    process = subprocess.Popen(
-        [*PYTHON, "predict", str(model), "big.csv", "-o", "p.csv", "--interval", "0.9"],
-        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    end = time.monotonic() + 60
-    while not list(tmp_path.glob(".p.csv*")) and process.poll() is None and time.monotonic() < end:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 143, err
-    assert "Traceback" not in err
+    pl.concat([houses(40)] * 50).write_csv(tmp_path / "big.csv")
+    arguments = ["predict", model, "big.csv", "-o", "p.csv", "--interval", "0.9"]
+    done = ended_at("mercer.cli.writing.Sink.write", 1, signal.SIGTERM, *arguments, cwd=tmp_path)
+    assert done.returncode == 143, done.stderr
+    assert "Traceback" not in done.stderr
     assert sorted(p.name for p in tmp_path.iterdir()) == ["big.csv", "p.csv"]
     assert (tmp_path / "p.csv").read_text() == "old"
 
@@ -963,14 +989,12 @@ def test_doctor_and_bench(capsys):
     assert "--rows" in refused(capsys, "bench", "--rows", "5")
 
 
-@pytest.mark.skipif("AutoRegressor" not in __import__("mercer").__all__, reason="automatic models are not public yet")
 def test_demo(tmp_path, capsys):
     code, out, err = told(capsys, "demo", "--out", tmp_path / "d", "--json")
     assert code == 0, err
     answer = json.loads(out)
     for what in ("table", "model", "report", "predictions"):
         assert Path(answer[what]).stat().st_size > 1000, what
-    assert answer["seconds"] < 60
 
 
 # -- what a command must not do ----------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ import scipy.stats
 from scipy.optimize import minimize_scalar
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
 from mercer.errors import InvalidInput
@@ -55,8 +54,7 @@ def test_the_mean_is_nadaraya_watsons(kernel):
 
 def test_the_mean_is_that_of_the_nadaraya_watson_model():
     X, t = sine(d=2)
-    module = pytest.importorskip("mercer.models.nadaraya_watson")
-    peer = module.NadarayaWatsonRegressor(mc.Gaussian(0.15)).fit(X, t)
+    peer = mc.NadarayaWatsonRegressor(mc.Gaussian(0.15)).fit(X, t)
     Z = np.vstack([X[:20], [[40.0, -3.0]]])
     ours = ConditionalDensity(mc.Gaussian(0.15), target_bandwidth=1.0).fit(X, t).predict(Z)
     np.testing.assert_allclose(ours, peer.predict(Z), rtol=1e-7)
@@ -418,7 +416,7 @@ def test_a_row_of_tiny_weight_decides_a_tinier_quantile():
 
 def test_the_usual_widths_cover_what_they_say():
     X, t = sine(400, seed=4)
-    new_x, new_t = sine(3000, seed=5)
+    new_x, new_t = sine(1000, seed=5)
     for kernel in (None, mc.Gaussian(0.03), mc.Epanechnikov):
         model = ConditionalDensity(kernel).fit(X, t)
         ends = model.predict_interval(new_x, 0.9)
@@ -540,25 +538,6 @@ def test_clone_pickle_and_cross_validation():
     model.fit(X, t)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
     assert cross_val_score(model, X, t).mean() > 0.8
-
-
-ESTIMATORS = [ConditionalDensity(), ConditionalDensity(mc.Epanechnikov, bandwidth="silverman"),
-              ConditionalDensity(covariance="scott")]  # fmt: skip
-
-
-def expected(estimator):
-    if estimator.covariance is None:
-        return {}
-    reason = "the columns of the check's data depend on each other: there is no covariance to invert"
-    names = ["sample_weights_shape", "sample_weights_not_overwritten", "sample_weight_equivalence_on_dense_data",
-             "regressor_multioutput", "regressors_no_decision_function"]  # fmt: skip
-    return {f"check_{name}": reason for name in names}
-
-
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import BayesianRidge, LinearRegression
 from sklearn.linear_model import Ridge as LinearRidge
 from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
 from mercer.errors import InvalidInput
@@ -21,19 +20,6 @@ from mercer.models.nadaraya_watson import NadarayaWatsonRegressor
 from mercer.models.neighbors import KernelNeighborsRegressor
 from mercer.models.quantiles import conformal as quantile
 from mercer.models.quantiles import plus_ends
-
-ESTIMATORS = [
-    ConformalRegressor(mc.KernelRidge()),
-    ConformalRegressor(mc.KernelRidge(mc.Gaussian(1.0)), method="jackknife+"),
-    ConformalRegressor(LinearRidge(), method="cv+", cv=3),
-    ConformalRegressor(mc.GaussianProcessRegressor(), normalised=True),
-]
-
-
-@parametrize_with_checks(ESTIMATORS)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def data(n, rng, noise=0.3):

@@ -20,7 +20,6 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
 from mercer.errors import InvalidInput
@@ -769,39 +768,6 @@ def test_a_kernel_that_is_none():
             Model(mc.FromFunction(lambda a, b: -float(np.dot(a, b)))).fit(X, y)
         with pytest.raises(InvalidInput, match=r"mc\.Gaussian"):
             Model("rbf").fit(X, y)
-
-
-NOT_REPETITION = "leaving one of two equal rows out is not leaving out a row of weight two"
-NO_SPREAD = (
-    "functions follow a class of 10⁷ times the weight: it has no spread on the axes, and its prior does not count"
-)
-
-
-def expected(estimator):
-    failures = {}
-    if isinstance(estimator, mc.KernelFisherDiscriminant):
-        failures["check_class_weight_classifiers"] = NO_SPREAD
-        if estimator.calibrated:
-            failures["check_sample_weight_equivalence_on_dense_data"] = NOT_REPETITION
-            failures["check_sample_weight_equivalence_on_sparse_data"] = NOT_REPETITION
-    return failures
-
-
-@parametrize_with_checks(
-    [
-        mc.LinearDiscriminant(),
-        mc.LinearDiscriminant(shrinkage="auto"),
-        mc.FisherDiscriminant(alpha=0.1),
-        mc.KernelFisherDiscriminant(),
-        mc.KernelFisherDiscriminant(calibrated=True),
-        mc.KernelDiscriminant(),
-    ],
-    expected_failed_checks=expected,
-)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@pytest.mark.filterwarnings("ignore:Class means differ in directions without spread:UserWarning")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def test_class_weights_move_labels_and_not_calibrated_probabilities():

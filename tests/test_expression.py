@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import re
 import sys
-import time
 import warnings
 
 import numpy as np
@@ -106,13 +106,12 @@ def test_every_public_kernel_has_a_case():
     assert public - {"Kernel", "Similarity", "Weight"} <= set(vocabulary())
 
 
-@settings(max_examples=150, deadline=None)
 @given(vector_kernels)
 def test_parse_inverts_repr_of_random_expressions(kernel):
     assert parse(repr(kernel)) == kernel == parse(prefixed(repr(kernel)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings.default.max_examples // 5)
 @given(set_kernels)
 def test_parse_inverts_repr_of_random_expressions_of_sets(kernel):
     assert parse(repr(kernel)) == kernel
@@ -406,6 +405,23 @@ def test_tricks_are_refused_and_nothing_is_executed(text, tmp_path, monkeypatch,
 # -- abuse and noise --------------------------------------------------------------------------------------------------
 
 
+@contextlib.contextmanager
+def counted_calls():
+    """How many functions were called within: the work done, the same on every machine."""
+    calls = 0
+
+    def see(frame, event, arg):
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(see)
+    try:
+        yield lambda: calls
+    finally:
+        sys.setprofile(before)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -436,11 +452,10 @@ def test_tricks_are_refused_and_nothing_is_executed(text, tmp_path, monkeypatch,
     ],
     ids=lambda text: f"{text[:20]}…{len(text)}",
 )
-def test_abuse_is_refused_quickly(text):
-    start = time.process_time()
-    with pytest.raises(mc.InvalidInput) as caught:
+def test_abuse_is_refused_after_little_work(text):
+    with counted_calls() as calls, pytest.raises(mc.InvalidInput) as caught:
         parse(text)
-    assert time.process_time() - start < 1
+    assert calls() < 1_000_000, "work grows faster than the text"
     assert len(str(caught.value)) < 1200
 
 
@@ -529,12 +544,12 @@ def texts(n, seed):
 def test_noise_gives_a_kernel_or_an_error_that_says_why():
     accepted = 0
     for text in texts(2500, seed=7):
-        start = time.process_time()
-        try:
-            value = watched(text)
-        except Exception as error:
-            pytest.fail(f"{text!r} raised {error!r}")
-        assert time.process_time() - start < 1, text
+        with counted_calls() as calls:
+            try:
+                value = watched(text)
+            except Exception as error:
+                pytest.fail(f"{text!r} raised {error!r}")
+        assert calls() < 20_000, text
         if isinstance(value, mc.InvalidInput):
             continue
         accepted += 1

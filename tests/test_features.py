@@ -362,7 +362,7 @@ def test_too_many_subsets_are_refused_with_figures():
     seed=st.integers(0, 1000),
     index=st.sampled_from(["monomials", "tuples"]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings.default.max_examples // 4)
 def test_polynomials_of_any_size(d, p, c, seed, index):
     X = np.random.default_rng(seed).normal(size=(4, d))
     phi = MonomialMap(d, p, c, index=index)

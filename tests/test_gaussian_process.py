@@ -11,7 +11,6 @@ import pytest
 import scipy.sparse as sp
 from scipy.stats import multivariate_normal, norm
 from sklearn.model_selection import cross_val_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
 from mercer.models.gaussian_process import GaussianProcessRegressor
@@ -467,11 +466,6 @@ def test_wildly_scaled_columns_are_tuned_to_their_own_width():
     tame = GaussianProcessRegressor(1.0 * mc.Gaussian([1.0, 1.0]), alpha=0.1, tune="evidence").fit(X, y)
     assert tuned.log_evidence_ > tame.log_evidence_ - 1.0
     np.testing.assert_allclose(tuned.predict(wild), tame.predict(X), atol=0.05)
-
-
-@parametrize_with_checks([GaussianProcessRegressor(), GaussianProcessRegressor(normalize_y=True)])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 # -- no silent noise, no trace of what was refused ---------------------------------------------------------------------

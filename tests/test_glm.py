@@ -12,7 +12,6 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import GammaRegressor, PoissonRegressor, TweedieRegressor
 from sklearn.preprocessing import SplineTransformer
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
 from mercer.errors import InvalidInput
@@ -1008,29 +1007,3 @@ def test_successes_over_trials():
     each = mc.GLM(family="bernoulli", tol=1e-9).fit(single, outcomes)
     assert shares.coef_ == pytest.approx(each.coef_, rel=1e-7)
     assert shares.standard_errors_ == pytest.approx(each.standard_errors_, rel=1e-7)
-
-
-# -- scikit-learn's checks --------------------------------------------------------------------------------------------
-
-CHECKED = [
-    mc.GLM(),
-    mc.GLM(family="poisson", alpha=1.0, tol=1e-10),
-    mc.GLM(family="gamma", alpha=1.0, tol=1e-10),
-    mc.KernelGLM(),
-    mc.KernelGLM(family="poisson", tol=1e-10),
-    mc.KernelGLM(n_centers=10),
-]
-
-
-def expected(estimator):
-    failures = {}
-    if getattr(estimator, "n_centers", None):
-        why = "centres are drawn among the rows, so that rows given twice are drawn more often"
-        failures = {f"check_sample_weight_equivalence_on_{kind}_data": why for kind in ("dense", "sparse")}
-    return failures
-
-
-@parametrize_with_checks(CHECKED, expected_failed_checks=expected)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)

@@ -212,8 +212,8 @@ DIFFERENCES = ("from function", "from features", "after", "rescaled")
 
 def _sides(offset, scale, dtype=np.float64):
     rng = np.random.default_rng(3)
-    X, Z = (offset + scale * rng.normal(size=(n, 2)) for n in (3, 2))
-    return X.astype(dtype), Z.astype(dtype), rng.normal(size=(3, 2))
+    X, Z = (offset + scale * rng.normal(size=(n, 2)) for n in (2, 2))
+    return X.astype(dtype), Z.astype(dtype), rng.normal(size=(2, 2))
 
 
 def _check(kernel, X, Z, G, scale, tolerance, step=None):
@@ -230,12 +230,14 @@ def _check(kernel, X, Z, G, scale, tolerance, step=None):
     assert (np.abs(found - true) <= tolerance * size + noise).all(), (found, true)
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("name", CASES)
+OVERFLOWING = {"normalised exp", "after, bent", "tanh"}  # values of these over- or underflow at the offset
+
+
+@pytest.mark.parametrize(
+    ("name", "place"), [(n, p) for p in PLACES for n in CASES if not (p == "offset" and n in OVERFLOWING)]
+)
 def test_gradients_are_exact(name, place):
     offset, scale = PLACES[place]
-    if place == "offset" and name in ("normalised exp", "after, bent", "tanh"):
-        pytest.skip("its values over- or underflow there")
     X, Z, G = _sides(offset, scale)
     rough = any(word in name for word in DIFFERENCES)
     # At offset 1e6 the points themselves, and angles between them, are known to 1e-10 of their spread.
@@ -494,7 +496,7 @@ def test_extreme_parameters_give_numbers_or_errors():
 
 @pytest.mark.parametrize("nu", [0.3, 0.8, 1.0, 5.0, 20.0, 30.0, 31.0, 40.0, 60.0, 80.0, 100.0])
 def test_matern_of_every_order(nu):
-    t = 10.0 ** np.linspace(-12, 4, 120)
+    t = 10.0 ** np.linspace(-12, 4, 41)
     k = mc.Matern(np.sqrt(2 * nu), nu)
     with mp.workdps(40):
         v = mp.mpf(nu)

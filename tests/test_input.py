@@ -92,7 +92,6 @@ def test_constant_columns_and_duplicates(kernel):
     np.testing.assert_allclose(K[3], K[0], rtol=1e-12, atol=1e-12)
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.sampled_from(KERNELS),
     hnp.arrays(
@@ -117,7 +116,7 @@ def test_any_finite_numbers_work_or_are_refused(kernel, X):
     assert (K == K.T).all()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(st.sampled_from(KERNELS), hnp.arrays(np.float32, (4, 3), elements=st.floats(-1e6, 1e6, width=32)))
 def test_single_precision_is_finite_or_refused(kernel, X):
     try:

@@ -8,7 +8,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mercer.errors import InvalidInput
@@ -59,6 +59,7 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(q=numbers, shrink=st.booleans())
 def test_functions_hold_the_true_value(name, q, shrink):
     domain, truth, size = FUNCTIONS[name]
@@ -70,6 +71,7 @@ def test_functions_hold_the_true_value(name, q, shrink):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(ends=st.tuples(numbers, numbers), share=st.fractions(0, 1, max_denominator=97))
 def test_functions_hold_every_value_inside(name, ends, share):
     domain, truth, _ = FUNCTIONS[name]
@@ -81,6 +83,7 @@ def test_functions_hold_every_value_inside(name, ends, share):
 
 
 @pytest.mark.parametrize("op", [operator.add, operator.sub, operator.mul, operator.truediv])
+@settings(max_examples=settings.default.max_examples // 2)
 @given(
     ends=st.tuples(numbers, numbers, numbers, numbers), shares=st.tuples(*[st.fractions(0, 1, max_denominator=97)] * 2)
 )
@@ -93,6 +96,7 @@ def test_arithmetic_holds_every_value_inside(op, ends, shares):
     assert_encloses(op(exactly(a), exactly(c)), precise(op(a, c)))
 
 
+@settings(max_examples=settings.default.max_examples // 2)
 @given(a=numbers, b=numbers, n=st.integers(-5, 7), share=st.fractions(0, 1, max_denominator=97))
 def test_powers_absolute_values_and_extremes(a, b, n, share):
     a, b = sorted(map(rational, (a, b)))

@@ -9,7 +9,6 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.decomposition import KernelPCA as Peer
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
 from mercer.errors import InvalidInput
@@ -452,11 +451,3 @@ def test_bad_scores_queries_and_weights():
         mc.KernelPCA(n_components=1).fit(X, sample_weight=np.eye(30)[0] * 5)
     with pytest.raises(InvalidInput, match="start"):
         preimage(model.function_, np.zeros((3, 5)))
-
-
-@parametrize_with_checks(
-    [mc.KernelPCA(), mc.KernelPCA(n_components=1, solver="krylov"), mc.KernelPCA(n_components=1, inverse="regression")]
-)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)

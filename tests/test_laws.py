@@ -113,13 +113,13 @@ def test_laws_on_cases(kernel):
     assert "symmetry" in check_laws(kernel)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(vector_kernels)
 def test_laws_on_random_expressions(kernel):
     check_laws(kernel, sample(kernel, 7, seed=1), sample(kernel, 4, seed=2))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings.default.max_examples // 5)
 @given(set_kernels)
 def test_laws_on_random_expressions_of_sets(kernel):
     check_laws(kernel, sample(kernel, 7, seed=1), sample(kernel, 4, seed=2))

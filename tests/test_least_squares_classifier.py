@@ -14,7 +14,6 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.preprocessing import PolynomialFeatures
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
 from mercer.errors import InvalidInput
@@ -375,28 +374,3 @@ def test_least_squares_without_penalty():
     model = LeastSquaresClassifier(alpha=0.0).fit(X, y)
     assert model.score(X, y) == 1
     np.testing.assert_allclose(np.abs(model.decision_function(X)), 1, atol=1e-9)  # it interpolates
-
-
-NOT_REPETITION = "leaving one of two equal rows out is not leaving out a row of weight two"
-
-
-def expected(estimator):
-    if estimator.alpha == "loo":
-        return {
-            "check_sample_weight_equivalence_on_dense_data": NOT_REPETITION,
-            "check_sample_weight_equivalence_on_sparse_data": NOT_REPETITION,
-        }
-    return {}
-
-
-@parametrize_with_checks(
-    [
-        mc.LeastSquaresClassifier(),
-        mc.LeastSquaresClassifier(alpha="loo"),
-        mc.LeastSquaresClassifier(mc.Gaussian(2.0)),
-    ],
-    expected_failed_checks=expected,
-)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)

@@ -8,7 +8,6 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
 from mercer.errors import InvalidInput
@@ -522,25 +521,3 @@ def test_bad_data():
         LocalRegression(degree=3, bandwidth=1.0).fit(rng.normal(size=(20, 30)), rng.normal(size=20))
     single = LocalRegression(bandwidth=0.5).fit(*(a.astype(np.float32) for a in data(30)))
     assert single.predict(np.zeros((1, 2), np.float32)).dtype == np.float64
-
-
-LEFT_OUT = "leaving one of two equal rows out is not leaving out a row of weight two"
-
-
-def expected(estimator):
-    if estimator.bandwidth is None and estimator.neighbors is None:
-        return {f"check_sample_weight_equivalence_on_{kind}_data": LEFT_OUT for kind in ("dense", "sparse")}
-    return {}
-
-
-@parametrize_with_checks(
-    [
-        LocalRegression(),
-        LocalRegression(bandwidth=1.0),
-        LocalRegression(neighbors=0.5, bandwidth=1.0, robust=1),
-    ],
-    expected_failed_checks=expected,
-)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)

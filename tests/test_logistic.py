@@ -22,7 +22,6 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
 from mercer.errors import InvalidInput
@@ -896,38 +895,3 @@ def test_real_data_at_least_as_well_as_scikit_learn(load):
     assert log_loss(t[test], ours.predict_proba(Z[test])) <= log_loss(t[test], theirs.predict_proba(Z[test])) + 1e-4
     kernel = mc.KernelLogisticRegression(alpha=1e-2, n_centers=100).fit(Z[train], t[train])
     assert kernel.score(Z[test], t[test]) > 0.93
-
-
-# -- scikit-learn -----------------------------------------------------------------------------------------------------
-
-TO_TOLERANCE = "weights are repetitions to the tolerance of the solver, which the check leaves no room for"
-OTHER_CENTRES = "centres are drawn from the rows, and repeated rows are other rows"
-EXPECTED = {
-    "check_sample_weight_equivalence_on_dense_data": TO_TOLERANCE,
-    "check_sample_weight_equivalence_on_sparse_data": TO_TOLERANCE,
-}
-
-
-def expected(model):
-    if getattr(model, "n_centers", None):
-        return dict.fromkeys(EXPECTED, OTHER_CENTRES)
-    found = {}
-    if model.solver == "backtracking":
-        found["check_sample_weight_equivalence_on_dense_data"] = TO_TOLERANCE
-        found["check_class_weight_classifiers"] = "the check's thousand steps are too few for descent, which warns"
-    return found
-
-
-CHECKED = [
-    mc.LogisticRegression(),  # Newton's method
-    mc.LogisticRegression(solver="lbfgs", tol=1e-10),
-    mc.LogisticRegression(solver="newton-cg", tol=1e-10),
-    mc.LogisticRegression(alpha=1.0, solver="backtracking"),
-    mc.KernelLogisticRegression(),
-    mc.KernelLogisticRegression(n_centers=10),
-]
-
-
-@parametrize_with_checks(CHECKED, expected_failed_checks=expected)
-def test_estimator_checks(estimator, check):
-    check(estimator)

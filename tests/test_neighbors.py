@@ -12,31 +12,10 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV, LeaveOneOut, cross_val_predict, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
 from mercer.models import neighbors
 from mercer.models.neighbors import KernelNeighborsClassifier, KernelNeighborsRegressor
-
-ESTIMATORS = [
-    KernelNeighborsClassifier(),
-    KernelNeighborsClassifier(n_neighbors="loo", weights="kernel"),
-    KernelNeighborsRegressor(weights="distance"),
-    KernelNeighborsRegressor(n_neighbors="loo"),
-]
-
-
-def expected(estimator):
-    reason = "leaving one of two equal rows out is not leaving out a row of weight two"
-    if estimator.n_neighbors == "loo":
-        return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
-    return {}
-
-
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def data(n=300, m=80, d=3, seed=0):

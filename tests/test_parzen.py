@@ -14,7 +14,6 @@ import scipy.stats
 from scipy.integrate import quad
 from sklearn.base import clone
 from sklearn.neighbors import KernelDensity
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
 from mercer.errors import InvalidInput
@@ -622,13 +621,3 @@ def test_clone_pickle_and_parameters_inside_the_kernel(data):
     line = ParzenDensity(bandwidth=0.3).fit(X[:, :1])
     before = line.cdf(0.0)
     assert line.fit(X[:, :1] + 5.0).cdf(0.0) < before
-
-
-ESTIMATORS = [ParzenDensity(), ParzenDensity(mc.Epanechnikov, bandwidth=2.0), ParzenDensity(bandwidth="loo"),
-              ParzenDensity(bandwidth="scott", adaptive=True)]  # fmt: skip
-
-
-@parametrize_with_checks(ESTIMATORS)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)

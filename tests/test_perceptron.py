@@ -9,12 +9,11 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
 from mercer.models import perceptron as module
@@ -73,6 +72,7 @@ class Naive:
         return self
 
 
+@settings(max_examples=settings.default.max_examples // 2)
 @given(
     st.sampled_from(sorted(KERNELS)),
     st.integers(2, 4),
@@ -786,18 +786,3 @@ def test_frames_and_nothing_learnt():
     np.testing.assert_array_equal(nothing.decision_function(X), np.zeros(60))
     votes = mc.KernelPerceptron(mc.Gaussian(1.0), variant="voted").partial_fit(X[:4], [0] * 4, classes=[0, 1])
     np.testing.assert_array_equal(votes.decision_function(X), -np.ones(60))
-
-
-@parametrize_with_checks(
-    [
-        mc.KernelPerceptron(),
-        mc.KernelPerceptron(variant="voted", max_iter=3),
-        mc.KernelPerceptron(max_support=20),
-        mc.KernelPerceptron(max_support=40, on_full="forgetron", max_iter=3),
-        mc.Perceptron(),
-        mc.Perceptron(variant="averaged", max_iter=5, shuffle=True),
-    ]
-)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)

@@ -10,7 +10,6 @@ import pytest
 import scipy.sparse as sp
 from scipy.interpolate import RBFInterpolator as SciPy
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
 from mercer.errors import InvalidInput
@@ -522,11 +521,6 @@ def test_parameters_reach_the_function():
     model = RBFNetwork(Polyharmonic(3)).set_params(kernel__degree=5, alpha=0.5)
     assert model.kernel == Polyharmonic(5)
     assert clone(model).kernel is model.kernel
-
-
-@parametrize_with_checks([RBFNetwork(), RBFNetwork(centers="all", degree=0)])
-def test_scikit_learn(estimator, check):
-    check(estimator)
 
 
 def test_infinitely_many_neighbours_are_all_of_them():

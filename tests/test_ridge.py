@@ -15,7 +15,6 @@ from sklearn.linear_model import LinearRegression
 from sklearn.linear_model import Ridge as Peer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
 from mercer.features import MonomialMap
@@ -468,12 +467,6 @@ def test_a_fitted_model_survives_pickling():
             again = pickle.loads(pickle.dumps(model))
             close(again.predict(Z), model.predict(Z), 0)
             close(again.loo_predictions_, model.loo_predictions_, 1e-12)
-
-
-@parametrize_with_checks([Ridge(), Ridge(form="dual"), Ridge(alpha=0.0)])
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 # -- bad input ---------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -54,7 +54,7 @@ FINITE = [
 ]
 every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 every_finite_kernel = pytest.mark.parametrize("kernel", FINITE, ids=repr)
-laws = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+laws = settings(max_examples=settings.default.max_examples // 4)
 
 
 def points(kernel, n=7, seed=0):
@@ -652,7 +652,7 @@ def test_large_distances_are_streamed_or_refused(monkeypatch):
     np.testing.assert_array_equal(mc.nearest(k, X, X, 3)[1], expected[1])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(
     st.sampled_from([k for k in KERNELS if k.space == "vectors" and np.ndim(getattr(k, "sigma", 0)) == 0]),
     hnp.arrays(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import signal
-import time
+import threading
 import tracemalloc
 from typing import Any
 
@@ -21,6 +21,9 @@ from mercer.solvers import smo
 
 SIGMA = 1.5
 GAMMA = 0.5 / SIGMA**2
+
+
+HANGS = 600.0  # seconds after which a test that waits for another thread has failed
 
 
 def blobs(n: int, d: int = 3, seed: int = 0, noise: float = 0.7) -> tuple[np.ndarray, np.ndarray]:
@@ -285,20 +288,32 @@ def test_the_gap_is_right_where_a_few_rows_are_a_thousand_times_larger(
     assert found.gap == pytest.approx(max(gap, 0.0), rel=1e-6, abs=1e-9)
 
 
+@pytest.mark.usefixtures("threads")
 def test_a_worker_that_is_told_to_stop_leaves_a_true_iterate() -> None:
     """Products are finished, so that gap and gradient belong to the coefficients, and the status says why it ended."""
     X, y = blobs(900)
     found: list[smo.Optimum] = []
     problem = classification(X, y, 1e6)
+    reports: list[smo.Progress] = []
+    under_way = threading.Event()
+
+    def seen(at: smo.Progress) -> bool:
+        reports.append(at)
+        if len(reports) == 2:
+            under_way.set()
+            assert tiling_stop.wait(HANGS)
+        return True
 
     def work() -> None:
-        found.append(smo.solve(problem, tol=1e-9))
+        found.append(smo.solve(problem, tol=1e-9, progress=seen))
 
     def stop() -> None:
-        event = tiling._local.stop
-        time.sleep(0.2)
-        event.set()
+        nonlocal tiling_stop
+        tiling_stop = tiling._local.stop
+        assert under_way.wait(HANGS)
+        tiling_stop.set()
 
+    tiling_stop = threading.Event()
     tiling.run([work, stop])
     (optimum,) = found
     assert optimum.status == "interrupted"
@@ -484,9 +499,8 @@ def test_data_that_no_margin_separates_end_with_a_status() -> None:
     """The dual has no minimum: β grows until the search is given up."""
     X, y = blobs(50)
     X[1], y[1] = X[0], -y[0]
-    began = time.perf_counter()
     found = smo.solve(classification(X, y, np.inf))
-    assert time.perf_counter() - began < 5
+    assert 0 < found.iterations < 1_000_000, "given up long before the ten million that it may take"
     assert not found.converged
     assert "unbounded" in found.status
 
@@ -560,16 +574,19 @@ def test_progress_tells_of_a_descent() -> None:
 
 
 def test_an_interrupt_keeps_the_iterate() -> None:
-    X, y = blobs(2500, noise=1.5)
+    X, y = blobs(900, noise=1.5)
     problem = classification(X, y, 1e6)
+    reports: list[smo.Progress] = []
 
-    def progress(at: smo.Progress) -> bool:
-        if at.iteration > 0:
+    def seen(at: smo.Progress) -> bool:
+        reports.append(at)
+        if len(reports) == 2:
             signal.raise_signal(signal.SIGINT)
         return True
 
     with pytest.raises(smo.Interrupted) as caught:
-        smo.solve(problem, tol=1e-9, progress=progress)
+        smo.solve(problem, tol=1e-9, progress=seen)
+    assert len(reports) == 2
     found = caught.value.optimum
     assert found.status == "interrupted"
     assert found.iterations > 0

@@ -23,6 +23,8 @@ from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
 from mercer.solvers.psd import negative_eigenvalue
 
+pytestmark = pytest.mark.usefixtures("threads")
+
 rng = np.random.default_rng(0)
 X = rng.normal(size=(120, 3))
 y = X[:, 0] + 0.3 * rng.normal(size=120)

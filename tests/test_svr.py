@@ -12,7 +12,6 @@ import sklearn.svm
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_predict
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer as mc
 from mercer.models.one_class import OneClassSVM
@@ -573,19 +572,3 @@ def test_grids_reach_the_kernel_and_pairwise_data_is_cut_both_ways():
     direct = cross_val_predict(SVR(KERNEL, tol=1e-6), X, y, cv=3)
     pairwise = cross_val_predict(SVR(mc.Precomputed(), tol=1e-6), KERNEL(X), y, cv=3)
     assert np.allclose(direct, pairwise, atol=1e-5)
-
-
-TIGHT = [Model(tol=1e-11) for Model in MODELS]
-AT_TOL = {
-    f"check_sample_weight_equivalence_on_{kind}_data": "two ways to the optimum end within tol of it; 1e-7 needs TIGHT"
-    for kind in ("dense", "sparse")
-}
-
-
-@parametrize_with_checks(
-    [*(Model() for Model in MODELS), KernelQuantileRegressor(quantile=0.2), *TIGHT],
-    expected_failed_checks=lambda estimator: AT_TOL if estimator.tol > 1e-11 else {},
-)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)

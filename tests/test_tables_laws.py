@@ -39,7 +39,7 @@ def tables(draw):
     }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(data=tables(), interaction=st.sampled_from([0.3, 1.0, 5.0]), seed=st.integers(0, 99))
 def test_laws_of_table_kernels(data, interaction, seed):
     left, right = pd.DataFrame(data), pl.DataFrame(data, strict=False)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
 from fractions import Fraction
 
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -93,7 +92,7 @@ def test_the_tolerance_covers_rounding_and_not_more_than_needed():
             assert result.tolerance < 2e5 * np.finfo(dtype).eps * result.eigenvalues[-1]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=settings.default.max_examples // 4)
 @given(kernel=vector_kernels, exponent=st.floats(-3, 2), seed=st.integers(0, 99))
 def test_every_proven_kernel_passes_on_any_data(kernel, exponent, seed):
     X = 10**exponent * np.random.default_rng(seed).normal(size=(12, 3))
@@ -182,9 +181,7 @@ NOT_KERNELS = {
 @pytest.mark.parametrize("name", NOT_KERNELS)
 def test_what_is_no_kernel_is_refuted(name):
     kernel, where, size = NOT_KERNELS[name]
-    began = time.perf_counter()
     r = mc.refute(kernel, **where)
-    assert time.perf_counter() - began < 5
     assert r.refuted
     assert r.value < 0
     assert len(r.points) == len(r.vector) == len(r.gram) <= size
@@ -241,7 +238,7 @@ def test_the_answer_is_never_valid():
 
 
 def test_the_triangular_weight_is_not_refuted_on_a_line():
-    assert not mc.refute(mc.Triangular(0.7), dim=1, seconds=1.0).refuted
+    assert not mc.refute(mc.Triangular(0.7), dim=1, **trials(1000)).refuted
 
 
 def test_functions_that_fail_at_some_points_are_refuted_on_the_others():
@@ -251,12 +248,20 @@ def test_functions_that_fail_at_some_points_are_refuted_on_the_others():
     assert "gave no number" in str(r)
 
 
-def test_the_budget_is_kept():
-    slow = F(lambda x, z: time.sleep(0.002) or float(x @ z))
-    began = time.perf_counter()
-    r = mc.refute(slow, dim=2, seconds=0.5)
+def test_the_budget_is_kept(monkeypatch):
+    calls = []
+
+    class Clock:
+        """Only the function takes time: 2 ms a call."""
+
+        @staticmethod
+        def perf_counter():
+            return 0.002 * len(calls)
+
+    monkeypatch.setattr(search, "time", Clock)
+    r = mc.refute(F(lambda x, z: calls.append(1) or float(x @ z)), dim=2, seconds=10.0)
     assert not r.refuted
-    assert time.perf_counter() - began < 2.5
+    assert 10.0 < Clock.perf_counter() < 12.0
     assert mc.refute(mc.Linear(), dim=2, trials=7).trials == 7
 
 
@@ -295,6 +300,11 @@ def test_broken_functions_are_named(call, message):
         call()
 
 
+def trials(n):
+    """As many trials on a busy machine as on an idle one."""
+    return {"seconds": 600.0, "trials": n}
+
+
 def hard_points(seed, d=3):
     """Points of many sizes, some nearly equal, some on a line: what makes Gram matrices nearly singular."""
     rng = np.random.default_rng(seed)
@@ -303,21 +313,20 @@ def hard_points(seed, d=3):
     return np.vstack([X, near, 10 ** rng.uniform(-3, 3, size=(6, 1)) * rng.normal(size=(6, d))])
 
 
-@settings(max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(kernel=vector_kernels, seed=st.integers(0, 10**6))
 def test_no_proven_expression_is_refuted(kernel, seed):
     r = mc.refute(kernel, points=hard_points(seed))
     assert not r.refuted, str(r)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=settings.default.max_examples // 4)
 @given(kernel=vector_kernels, seed=st.integers(0, 10**6))
 def test_no_proven_expression_is_refuted_by_search(kernel, seed):
     r = mc.refute(kernel, dim=3, random_state=seed, trials=120)
     assert not r.refuted, str(r)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=settings.default.max_examples // 2)
 @given(kernel=set_kernels, seed=st.integers(0, 10**6))
 def test_no_proven_expression_on_sets_is_refuted(kernel, seed):
     r = mc.refute(kernel, random_state=seed, trials=4)
@@ -348,7 +357,7 @@ VALID = {
 @pytest.mark.parametrize("name", VALID)
 def test_badly_scaled_kernels_are_not_refuted(name):
     kernel, where = VALID[name]
-    r = mc.refute(kernel, **where, seconds=0.5)
+    r = mc.refute(kernel, **where, **trials(100))
     assert not r.refuted, str(r)
 
 
@@ -395,9 +404,9 @@ class Noisy(mc.Kernel):
 def test_a_false_proof_is_refuted_and_an_uncertain_value_is_not():
     assert Claimed(0.5).proof().valid
     assert mc.refute(Claimed(0.5), dim=2).refuted
-    near = mc.refute(Blurred(0.5), dim=2, seconds=0.3)
+    near = mc.refute(Blurred(0.5), dim=2, **trials(100))
     assert not near.refuted, str(near)
-    assert not mc.refute(Noisy(), dim=2, seconds=0.3).refuted
+    assert not mc.refute(Noisy(), dim=2, **trials(100)).refuted
     assert not mc.check(Claimed(0.5), np.zeros((2, 2))).psd
 
 
@@ -500,7 +509,7 @@ def test_repair_works_at_all_scales():
 )
 def test_functions_that_lose_digits_far_away_are_not_refuted_there(f, dim):
     """x − z of large x and z is off by a rounding of x: what that does to f is no counterexample."""
-    assert not mc.refute(mc.FromFunction(f), dim=dim, seconds=1.5).refuted
+    assert not mc.refute(mc.FromFunction(f), dim=dim, **trials(3000)).refuted
 
 
 # -- the function's own rounding, the clock, negative spectra -------------------------------------------------------
