@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -153,14 +154,12 @@ def table_kernel(X: Any, model: str, problem: Problem, voice: Voice) -> Any:
 
 def require_plots(option: str) -> None:
     """Refuse at once what needs pictures where matplotlib is not installed."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
+    if find_spec("matplotlib") is None:
         raise InvalidInput(
             f"{option} needs matplotlib, which draws the pictures of the report",
             got="an installation without it",
             advice='Install it with: pip install "mercer[plot]"',
-        ) from None
+        )
 
 
 @contextmanager
