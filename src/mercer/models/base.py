@@ -202,14 +202,13 @@ def weights(sample_weight: Any, n: int) -> Matrix | None:
     if sample_weight is None:
         return None
     required = f"`sample_weight` must hold {n} finite numbers ≥ 0, not all of them 0"
-    if np.iscomplexobj(sample_weight):
-        raise InvalidInput(
-            required, got=f"complex numbers ({np.asarray(sample_weight).dtype})", advice="Pass real ones."
-        )
     try:
-        w = np.asarray(sample_weight, dtype=np.float64)
+        given = np.asarray(sample_weight)
+        w = given.real.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(required, got=str(error), advice="One weight per point.") from None
+        raise InvalidInput(required, got=str(error), advice="Pass one weight per point.") from None
+    if given.dtype.kind == "c":
+        raise InvalidInput(required, got=f"complex numbers ({given.dtype})", advice="Pass their real parts.")
     if w.ndim == 0:
         w = np.full(n, float(w))
     if w.shape != (n,):
