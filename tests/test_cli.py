@@ -1083,3 +1083,26 @@ def test_without_the_extra_packages_a_command_says_what_to_install(tmp_path, blo
     assert 'pip install "mercer[' in done.stderr
     assert done.stdout == ""
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_tune_says_when_nothing_beats_the_baseline(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    own = np.random.default_rng(0)
+    pl.DataFrame({"a": own.normal(size=60), "y": own.permutation(["u"] * 45 + ["v"] * 15)}).write_csv("t.csv")
+    assert run(["tune", "t.csv", "-t", "y", "-k", "Gaussian(1.0)", "-m", "svm", "--json"]) == 0
+    said = capsys.readouterr()
+    answer = json.loads(said.out)
+    assert answer["baseline"] == pytest.approx(0.75)
+    assert answer["beats_baseline"] == (answer["value"] > 0.75)
+    assert answer["beats_baseline"] or "No candidate is better" in said.err + said.out
+
+
+def test_tune_searches_the_widths_of_a_given_kernel(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    own = np.random.default_rng(0)
+    X = 100 * own.normal(size=(120, 2))
+    pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": np.where(X[:, 0] > 0, "u", "v")}).write_csv("t.csv")
+    assert run(["tune", "t.csv", "-t", "y", "-k", "Gaussian(1.0)", "-m", "svm", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["kernel"] != "Gaussian(sigma=1.0)"
+    assert answer["value"] > 0.9

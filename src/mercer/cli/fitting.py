@@ -219,6 +219,11 @@ def _judged(model: Any, asked: Problem, y: Any, held: tuple[Any, Any]) -> tuple[
     return as_facts(judge(model, asked.X, asked.y, known, answers=left).scores), None, "leave-one-out"
 
 
+def plain_number(value: float) -> float | None:
+    """A number as JSON has it: None where there is none."""
+    return float(value) if np.isfinite(value) else None
+
+
 def as_facts(scores: list[Score]) -> list[dict[str, Any]]:
     """Scores as a model file and JSON have them."""
     return [
@@ -226,7 +231,7 @@ def as_facts(scores: list[Score]) -> list[dict[str, Any]]:
             "name": s.name,
             "value": s.value,
             "interval": [s.low, s.high] if np.isfinite(s.low) else None,
-            "baseline": s.baseline if np.isfinite(s.baseline) else None,
+            "baseline": plain_number(s.baseline),
         }
         for s in scores
         if np.isfinite(s.value)
@@ -438,13 +443,15 @@ def tune(
     if out is not None:
         _save(tuned, out)
     value, before = getattr(found, "value", None), getattr(found, "start_value", None)
-    said = shortened(brief(str(found)), 400)
+    said = shortened(brief(str(found).partition("\n")[0]), 400)
     if value is not None and before is not None:  # the kernel is said above
         measure = {"loo": "leave-one-out error", "evidence": "log evidence"}[by]
         said = f"alpha = {tuned.alpha_:.3g}; {measure} {number(value)}, at the start {number(before)}"
     tuned_kernel = repr(getattr(tuned, "kernel_", tuned.kernel))
     voice.say(f"{data}: {count(len(asked), 'row')}, target {asked.target!r}", strong=True)
     voice.pairs([("kernel", readable(tuned)), ("found", said), ("time", seconds(spent))])
+    for note in found.notes:
+        voice.note(note)
     if out is not None:
         voice.say(f"Saved as {out}.")
     voice.say(f"Next: {shlex.join(['mercer', 'fit', data, '--target', asked.target, '--kernel', tuned_kernel])}")
@@ -452,7 +459,8 @@ def tune(
         "command": "tune", "data": data, "rows": len(asked), "searched": len(some), "target": asked.target,
         "model": type(tuned).__name__, "kernel": tuned_kernel, "alpha": getattr(found, "alpha", None),
         "C": getattr(tuned, "C", None), "by": by if model != "svm" else "3 folds", "value": value, "before": before,
-        "found": str(found), "seconds": spent, "out": out,
+        "baseline": plain_number(found.baseline), "beats_baseline": found.beats_baseline, "found": str(found),
+        "notes": list(found.notes), "seconds": spent, "out": out,
     })  # fmt: skip
 
 

@@ -183,7 +183,7 @@ def _best(wish: Wish, candidates: Iterable[tuple[str, Callable[[], tuple[Any, fl
     """The candidate of greatest score; stops when the time is up, or when scores fell twice."""
     end = time.monotonic() + wish.time
     best: tuple[float, str, Any] | None = None
-    fallen = tried = 0
+    fallen, tried, late = 0, 0, False
     for name, make in candidates:
         model, value = make()
         tried += 1
@@ -191,10 +191,13 @@ def _best(wish: Wish, candidates: Iterable[tuple[str, Callable[[], tuple[Any, fl
         if best is None or value > best[0]:
             best = (value, name, model)
         wish.tell(f"{name}: {score} {value:.4g}; best so far {best[0]:.4g} ({best[1]})")
-        if fallen == 2 or time.monotonic() > end:
+        late = time.monotonic() > end
+        if fallen == 2 or late:
             break
     assert best is not None
     wish.choices.append(f"{best[1]}, of the best {score} ({best[0]:.4g}) of {tried} tried")
+    if late:
+        wish.choices.append("the time was up before all candidates were tried; --time gives more")
     return best[2]
 
 
