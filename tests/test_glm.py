@@ -1053,15 +1053,15 @@ def test_scikit_learn_checks(estimator, check):
 def test_leave_one_out_where_the_loss_is_not_convex(family, link, alpha):
     """Against refits: the median row to a tenth of what leaving it out changes, and the sum of deviances to 8 %."""
     rng = np.random.default_rng(5)
-    X, loss = rng.uniform(-1, 1, (30, 2)), loss_of(family, link)
+    X, loss = rng.uniform(-1, 1, (24, 2)), loss_of(family, link)
     eta = {"identity": 3.0, "inverse": 1.2, "sqrt": 1.8, "log": 0.8}[link] + 0.3 * (X @ [1, -1])
     y = loss.family.sample(loss.link.inverse(eta), 1.0 if loss.family.known_dispersion else 0.1, rng)
-    w = rng.uniform(0.5, 2.0, 30)
+    w = rng.uniform(0.5, 2.0, 24)
     new = mc.GLM(family=family, link=link) if alpha == 0 else mc.KernelGLM(
         mc.Gaussian(0.7), family=family, link=link, alpha=alpha
     )  # fmt: skip
     model = clone(new).fit(X, y, w)
-    rows = np.arange(30)
+    rows = np.arange(24)
     exact = np.array([clone(new).fit(X[rows != i], y[rows != i], w[rows != i]).predict(X[[i]])[0] for i in rows])
     off = np.abs(model.loo_predictions_ - exact) / np.maximum(np.abs(model.predict(X) - exact), 1e-12)
     assert np.median(off) < 0.1

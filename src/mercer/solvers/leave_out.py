@@ -6,9 +6,11 @@ Without row i the minimiser moves, to first order, by H₋ᵢ⁻¹ of that row's
 
 exact for the squared loss. Where the loss is not convex, a quadratic knows too little of the others: up to SEARCHED
 rows the step has the same direction (Fisher's weights make H positive definite), and its length is where the risk
-without row i is least along it. With the log link a single step is cut where it leads far beyond all fitted values: a quadratic
-knows nothing of the exponential there. Of several classes W is diag(p) − ppᵀ, h a matrix for each row, and where there
-are too many weights for one H of all classes, each class has its own, with the weights p(1 − p).
+without row i is least along it. With the log link a single step is cut where it leads far beyond all fitted values: a
+quadratic knows nothing of the exponential there.
+
+Of several classes W is diag(p) − ppᵀ, h a matrix for each row, and where there are too many weights for one H of all
+classes, each class has its own, with the weights p(1 − p).
 """
 
 from __future__ import annotations
