@@ -482,7 +482,7 @@ class InverseGaussian(Family):
             return np.asarray(special.ndtr(a) + mirrored - p[rows])
 
         width = np.minimum(3 / root, 1.0)
-        return np.asarray(mu * np.exp(_root(beyond, -width, width)).reshape(q.shape))
+        return np.asarray(mu * np.exp(roots(beyond, -width, width)).reshape(q.shape))
 
     def _sample(self, mu: Matrix, dispersion: float, rng: np.random.Generator) -> Matrix:
         return rng.wald(mu, 1 / dispersion)
@@ -644,7 +644,7 @@ class Tweedie(Family):
             p, m = q.ravel()[some], mu.ravel()[some]
             ends = np.log(m) - 1, np.log(m) + 1
             found.reshape(-1)[some] = np.exp(
-                _root(lambda u, rows: self.cdf(np.exp(u), m[rows], dispersion) - p[rows], *ends)
+                roots(lambda u, rows: self.cdf(np.exp(u), m[rows], dispersion) - p[rows], *ends)
             )
         return found
 
@@ -678,7 +678,7 @@ def _log_sum(log_term: Any, peak: Matrix, width: float, fine: float) -> Matrix:
         return np.asarray(offset + np.log(stride * total))
 
 
-def _root(f: Any, low: Matrix, high: Matrix) -> Matrix:
+def roots(f: Any, low: Matrix, high: Matrix) -> Matrix:
     """The zeros of increasing functions f(x, rows), x (n,): regula falsi, and every third step a bisection.
 
     `low` and `high` are guesses on both sides of the zeros, and are moved apart until they are.

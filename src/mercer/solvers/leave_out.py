@@ -4,9 +4,13 @@ Without row i the minimiser moves, to first order, by H₋ᵢ⁻¹ of that row's
 
     η₋ᵢ = ηᵢ + hᵢ rᵢ / (1 − Wᵢ hᵢ),      h = diag(A (A*WA + alpha)⁻¹ A*),
 
-exact for the squared loss. With the log link the step is cut where it leads far beyond all fitted values: a quadratic
-knows nothing of the exponential there. Of several classes W is diag(p) − ppᵀ, h a matrix for each row, and where there
-are too many weights for one H of all classes, each class has its own, with the weights p(1 − p).
+exact for the squared loss. Where the loss is not convex, a quadratic knows too little of the others: up to SEARCHED
+rows the step has the same direction (Fisher's weights make H positive definite), and its length is where the risk
+without row i is least along it. With the log link a single step is cut where it leads far beyond all fitted values: a
+quadratic knows nothing of the exponential there.
+
+Of several classes W is diag(p) − ppᵀ, h a matrix for each row, and where there are too many weights for one H of all
+classes, each class has its own, with the weights p(1 − p).
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from numpy.typing import NDArray
 
 from mercer.gram import lapack
 from mercer.kernels import tiling
+from mercer.problems.families import roots
 from mercer.problems.links import Log
 from mercer.problems.losses import Deviance, Loss
 from mercer.problems.risk import Risk, State
@@ -29,6 +34,9 @@ SURE = 1 - 1e-9
 JOINT = 3000
 # So far out of the range of all fitted values may one step lead with the log link: a factor of e in the mean.
 BEYOND = 1.0
+# Up to this many rows losses that are not convex are searched along each step: that takes n² losses a time, of which
+# so many are held. More rows have small steps, and a step is not longer than so many of Newton's.
+SEARCHED, ENTRIES, FARTHEST = 4000, 2**18, 1e3
 
 
 def left_out_values(risk: Risk, state: State) -> Matrix:
@@ -37,6 +45,8 @@ def left_out_values(risk: Risk, state: State) -> Matrix:
     eta, pull = risk.eta(state.at.values).copy(), weights[:, None] * state.terms.gradient
     t, P = eta.shape[1], state.terms.probabilities
     if P is None:
+        if not risk.loss.convex and len(eta) <= SEARCHED:
+            return eta + _searched(risk, state, weights)[:, None]
         second = state.terms.observed if risk.loss.convex else state.terms.fisher
         W = weights * second[:, 0]
         h = leverages(system(risk.space, W, risk.alpha, precise=True), W)
@@ -51,6 +61,64 @@ def left_out_values(risk: Risk, state: State) -> Matrix:
         h = leverages(system(risk.space, own, risk.alpha, precise=True), own)
         eta[:, j] += h * pull[:, j] / (1.0 - np.minimum(own * h, SURE))
     return eta
+
+
+def _searched(risk: Risk, state: State, weights: Matrix) -> Matrix:
+    """Steps of η₋ᵢ, shape (n,): each to the least risk without row i along d = H⁻¹A*eᵢ, whose values are G = A d.
+
+    At a length t the slope is Σ_{j ≠ i} wⱼ(loss'(ηⱼ + t Gⱼ) − loss'(ηⱼ)) Gⱼ + t alpha‖d‖² − rᵢ Gᵢ, for at t = 0 all
+    rows balance the penalty, and alpha‖d‖² = Gᵢ − Σ Wⱼ Gⱼ². It is looked for in units of the one Newton step.
+    """
+    loss, n = risk.loss, len(risk.y)
+    eta, gradient = risk.eta(state.at.values)[:, 0], state.terms.gradient[:, 0]
+    W, pull = weights * state.terms.fisher[:, 0], weights * gradient
+    held = system(risk.space, W, risk.alpha, precise=True)
+    step = np.empty(n)
+    for part in tiling.spans(n, max(1, ENTRIES // n)):
+        own = np.arange(part.start, part.stop)
+        G = _covariances(held, own)
+        h = G[own, np.arange(len(own))]
+        newton = pull[own] / (1.0 - np.minimum(W[own] * h, SURE))
+        penalty = np.maximum(h - W @ G**2, 0.0)
+
+        def slope(
+            x: Matrix,
+            columns: NDArray[np.int64],
+            own: NDArray[np.int64] = own,
+            G: Matrix = G,
+            h: Matrix = h,
+            newton: Matrix = newton,
+            penalty: Matrix = penalty,
+        ) -> Matrix:
+            """Along each of these columns at x steps, > 0 beyond the least risk, where the domain ends or far away."""
+            t, rows, slopes = x * newton[columns], own[columns], G[:, columns]
+            E = eta[:, None] + t * slopes
+            E[rows, np.arange(len(rows))] = eta[rows]
+            with np.errstate(all="ignore"):
+                terms = loss.terms(np.repeat(risk.y, len(rows)), E.reshape(-1, 1))
+                change = weights[:, None] * (terms.gradient.reshape(E.shape) - gradient[:, None]) * slopes
+                total = change.sum(axis=0) + t * penalty[columns] - pull[rows] * h[columns]
+                inside = np.isfinite(terms.value.reshape(E.shape)).all(axis=0) & (x < FARTHEST)
+            return np.where(inside & np.isfinite(total), np.sign(newton[columns]) * total, np.inf)
+
+        step[own] = roots(slope, np.zeros(len(own)), np.ones(len(own))) * newton * h
+    return step
+
+
+def _covariances(held: System, rows: NDArray[np.int64]) -> Matrix:
+    """A H⁻¹ A* between all rows and some, shape (n, m)."""
+    if isinstance(held, FeatureSystem):
+        Z = _joint(held.space, slice(0, held.space.n))
+        return np.asarray(Z @ held.apply(np.ascontiguousarray(Z[rows].T)))
+    assert isinstance(held, GramSystem)
+    space, factor, s = held.space, held.factor, held.roots[:, None]
+    K = np.asarray(space.gram.rows(rows), dtype=np.float64).T
+    y = factor.solve_system(s * K)
+    C = K - space.gram @ (s * y)
+    if factor.V is not None:
+        everywhere = space.tail - space.gram @ (s * factor.V)
+        C = C + everywhere @ np.linalg.solve(factor.P.T @ factor.V, space.tail[rows].T - factor.P.T @ y)
+    return np.asarray(C / held.alpha, dtype=np.float64)
 
 
 def _steep(loss: Loss) -> bool:
