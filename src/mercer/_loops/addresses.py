@@ -15,6 +15,12 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 LINE = 64
 """Bytes of a cache line."""
+TERMS = 64
+"""Terms that a product adds up in the points' own precision before float64 takes over, whatever the vectors' width.
+
+A sum of m terms loses m - 1 rounding errors at most; the values of a float32 Gaussian lose about as many by themselves
+(`gaussian.SPREAD`).
+"""
 
 
 def like(a: Array) -> Any:

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from .addresses import Array, address, aligned, like, target
+from .addresses import TERMS, Array, address, aligned, like, target
 from .exponential import exp4_negative
 from .vectors import (
     BYTES,
@@ -45,11 +45,6 @@ NEAR = 24 * 1024
 """Bytes of columns that are met by many rows before the next columns: they stay in the first-level cache."""
 TALL = 256
 """Rows that meet these columns in a product before the next ones."""
-TERMS = 64
-"""Terms that a product adds up in the points' own precision before float64 takes over, whatever the vectors' width.
-
-A sum of m terms loses m - 1 rounding errors at most; the values themselves lose about as many as SPREAD says (float32).
-"""
 ROWS = 32
 """Rows that meet these columns before the next ones: few, so that a page just faulted in is written at once."""
 SPREAD = {4: 64.0, 8: 512.0}

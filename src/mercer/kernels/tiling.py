@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import _loops
-from mercer._loops.gaussian import TERMS
+from mercer._loops.addresses import TERMS
 from mercer.errors import InvalidInput
 from mercer.kernels.block import Block, Pair, Workspace
 from mercer.kernels.elementwise import require_finite
