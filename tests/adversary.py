@@ -310,9 +310,9 @@ def examine(k, X):
     lowest = float(np.finfo(np.float32 if eps > 1e-10 else np.float64).tiny) / eps
     normal = own > lowest  # below, digits are missing
     bounds = np.sqrt(np.maximum(own, lowest))
-    if (np.abs(K) > (1 + share) * bounds[:, None] * bounds).any():
+    if (np.abs(K) / bounds[:, None] / bounds > 1 + share).any():
         raise Contradiction(f"{k!r}: |k(x, z)| is larger than √(k(x, x) k(z, z))")
-    if (np.abs(diagonal.astype(np.float64) - own)[normal] > share * own[normal]).any():
+    if (np.abs(diagonal.astype(np.float64) - own)[normal] / own[normal] > share).any():
         raise Contradiction(f"{k!r}: diag(X) is not the diagonal of k(X)")
     at = np.flatnonzero(normal)
     if not len(at):
@@ -329,7 +329,8 @@ def examine(k, X):
     except InvalidInput as error:
         raise Contradiction(f"{k!r}: values of all points, but of some: {error}") from error
     apart = np.abs(part - K[np.ix_(rows, others)])
-    allowed = 2 * share * np.sqrt(own[rows, None]) * np.sqrt(own[others]) + lowest
+    with np.errstate(over="ignore"):
+        allowed = 2 * share * np.sqrt(own[rows, None]) * np.sqrt(own[others]) + lowest
     within = normal[rows, None] & normal[others]
     if (apart > allowed)[within].any():
         raise Contradiction(f"{k!r}: values depend on the other points, by {np.max(np.where(within, apart, 0)):.3g}")

@@ -84,10 +84,11 @@ def check(
 ) -> int:
     """Proof, or counterexample, or neither; exit code 0 if it is proven (and holds on the data), else 1."""
     from mercer.kernels.expression import parse
+    from mercer.kernels.splines import ConditionalKernel
 
     kernel = parse(expression)
     content: dict[str, Any] = {"command": "check", "expression": expression, "kernel": repr(kernel)}
-    if not isinstance(kernel, mc.Kernel):
+    if isinstance(kernel, (mc.Weight, ConditionalKernel)):
         reason = (
             "It is a weight for smoothing: it has no Hilbert space."
             if isinstance(kernel, mc.Weight)
