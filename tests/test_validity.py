@@ -178,10 +178,15 @@ NOT_KERNELS = {
 }
 
 
+def trials(n=5000):
+    """As many trials on a busy machine as on an idle one."""
+    return {"seconds": 600.0, "trials": n}
+
+
 @pytest.mark.parametrize("name", NOT_KERNELS)
 def test_what_is_no_kernel_is_refuted(name):
     kernel, where, size = NOT_KERNELS[name]
-    r = mc.refute(kernel, **where, seconds=600)
+    r = mc.refute(kernel, **where, **trials())
     assert r.refuted
     assert r.value < 0
     assert len(r.points) == len(r.vector) == len(r.gram) <= size
@@ -209,7 +214,7 @@ def test_the_smallest_eigenvalue_of_the_edit_distance_kernel():
 
 
 def test_a_refutation_can_be_verified_independently():
-    r = mc.refute(mc.Tanh(1.0, 0.0), dim=2)
+    r = mc.refute(mc.Tanh(1.0, 0.0), dim=2, **trials())
     with mpmath.workdps(50):
         X = [[mpmath.mpf(float(v)) for v in x] for x in r.points]
         a = [mpmath.mpf(int(v)) for v in r.vector]
@@ -220,7 +225,7 @@ def test_a_refutation_can_be_verified_independently():
 
 
 def test_asymmetry_is_a_counterexample():
-    r = mc.refute(F(lambda x, z: float(x @ z + 1e-6 * x[0])), dim=2)
+    r = mc.refute(F(lambda x, z: float(x @ z + 1e-6 * x[0])), dim=2, **trials())
     assert r.refuted
     assert len(r.points) == 2
     assert len(r.vector) == 0
@@ -238,11 +243,11 @@ def test_the_answer_is_never_valid():
 
 
 def test_the_triangular_weight_is_not_refuted_on_a_line():
-    assert not mc.refute(mc.Triangular(0.7), dim=1, **trials(1000)).refuted
+    assert not mc.refute(mc.Triangular(0.7), dim=1, **trials(300)).refuted
 
 
 def test_functions_that_fail_at_some_points_are_refuted_on_the_others():
-    r = mc.refute(F(lambda x, z: np.sqrt(float(x @ z) - 0.1)), dim=1)
+    r = mc.refute(F(lambda x, z: np.sqrt(float(x @ z) - 0.1)), dim=1, **trials())
     assert r.refuted
     assert r.skipped > 0
     assert "gave no number" in str(r)
@@ -255,7 +260,7 @@ def test_the_number_of_trials_is_kept():
 
 
 def test_equal_seeds_give_equal_counterexamples():
-    first, second = (mc.refute(mc.Biweight(1.0), dim=1, random_state=3) for _ in range(2))
+    first, second = (mc.refute(mc.Biweight(1.0), dim=1, random_state=3, **trials()) for _ in range(2))
     np.testing.assert_array_equal(first.points, second.points)
     np.testing.assert_array_equal(first.vector, second.vector)
 
@@ -287,11 +292,6 @@ state = np.random.default_rng(1)
 def test_broken_functions_are_named(call, message):
     with pytest.raises(mc.InvalidInput, match=message):
         call()
-
-
-def trials(n):
-    """As many trials on a busy machine as on an idle one."""
-    return {"seconds": 600.0, "trials": n}
 
 
 def hard_points(seed, d=3):
@@ -392,7 +392,7 @@ class Noisy(mc.Kernel):
 
 def test_a_false_proof_is_refuted_and_an_uncertain_value_is_not():
     assert Claimed(0.5).proof().valid
-    assert mc.refute(Claimed(0.5), dim=2).refuted
+    assert mc.refute(Claimed(0.5), dim=2, **trials()).refuted
     near = mc.refute(Blurred(0.5), dim=2, **trials(100))
     assert not near.refuted, str(near)
     assert not mc.refute(Noisy(), dim=2, **trials(100)).refuted
@@ -404,7 +404,7 @@ def test_the_guard_against_false_refutations_has_teeth(monkeypatch):
     monkeypatch.setattr(
         Noisy, "enclose", lambda self, x, z: exactly(float(self([list(map(float, x))], [list(map(float, z))])[0, 0]))
     )
-    assert mc.refute(Noisy(), dim=2).refuted
+    assert mc.refute(Noisy(), dim=2, **trials()).refuted
 
 
 def test_shrink_keeps_a_violation_and_drops_the_rest():
