@@ -193,12 +193,12 @@ def test_an_interrupt_ends_the_work():
 
 
 def test_maps_that_fill_grams_themselves_do_not_wait_for_each_other():
-    points = mc.Linear().prepare(X)
+    points, centres = mc.Linear().prepare(X), X[:300]
     busy = threading.Event()
 
     def phi(X):
         assert busy.wait(600)
-        return mc.Matern(1.0)(X, X[:300])
+        return mc.Matern(1.0)(X, centres)
 
     slow = mc.FromFunction(lambda x, z: busy.set() or 1.0) + mc.Gaussian(1.0)
     other = threading.Thread(target=lambda: slow(points), daemon=True)
