@@ -180,3 +180,13 @@ def test_the_checker_sees_a_series_cut_short(monkeypatch):
     wrong = interval._log2() + (1 << 70)
     monkeypatch.setattr(interval, "_log2", lambda: wrong)
     assert not holds(exactly(10).exp(), mpmath.exp(10))
+
+
+@pytest.mark.parametrize("q", [1 + 1e-6 / 3, -1.0000001, 0.9999, -0.99999])
+def test_high_powers_stay_short_and_hold_the_value(q):
+    for n in (1000, 10**6, 10**6 + 1):
+        x = exactly(q) ** n
+        assert holds(x, precise(q) ** n)
+        assert x.width <= NARROW * abs(x.upper)
+        assert x.upper.numerator.bit_length() <= 2 * interval.BITS
+    assert holds(Interval(-1.001, 1.002) ** 10**5, precise(1.001) ** 10**5)

@@ -529,7 +529,7 @@ ROUNDED = {
 
 @pytest.mark.parametrize("name", ROUNDED)
 def test_kernels_are_not_refuted_by_the_rounding_of_their_functions(name):
-    r = mc.refute(F(ROUNDED[name]), dim=3, trials=190, seconds=600)
+    r = mc.refute(F(ROUNDED[name]), dim=2, trials=300, seconds=600)
     assert not r.refuted, str(r)
 
 
@@ -665,11 +665,18 @@ def test_the_clock_ends_the_search_between_any_two_evaluations(monkeypatch, limi
     assert sum(at > limit + 1 for at in calls) <= 9
 
 
-def test_errors_at_extreme_points_do_not_escape():
+def test_errors_of_a_function_do_not_escape():
+    def touchy(x, z):
+        if (np.round(x, 6) != x).any() or (np.round(z, 6) != z).any():
+            raise OverflowError("math range error")
+        return float(x @ z + x[0])
+
+    # Asymmetric, but not defined next to any of the points: nothing can be said about its rounding there.
+    r = mc.refute(F(touchy), dim=2, trials=40, seconds=600)
+    assert not r.refuted
+    assert r.skipped > 0
     r = mc.refute(F(lambda x, z: math.exp(700 * float(x @ z) + x[0])), dim=1, trials=60, seconds=600)
     assert r.skipped > 0
-    odd = mc.refute(F(lambda x, z: int(1e5 * float(x @ z)) ** 51), dim=2, trials=40, seconds=600)
-    assert odd.trials <= 40
 
 
 # -- check: tolerance and proof -------------------------------------------------------------------------------------

@@ -124,7 +124,7 @@ class Interval:
         if p < 0:
             return 1 / self ** (-p)
         x = self if p % 2 else abs(self)
-        return Interval(x.lower**p.numerator, x.upper**p.numerator)
+        return _increasing(lambda q: _power(q, p.numerator), x)
 
     def min(self, other: Interval | Number) -> Interval:
         z = _interval(other)
@@ -283,6 +283,20 @@ def _increasing(function: Callable[[Fraction], Bounds], x: Interval) -> Interval
 # -- series: a rational in, two rational bounds out -----------------------------------------------------------------
 #
 # A number v is held as an integer near v·2ᵖ; a *unit* is 2⁻ᵖ. Every ⌊·⌋ and >> cuts off less than one unit.
+
+
+def _power(q: Fraction, n: int) -> Bounds:
+    """qⁿ for a whole n ≥ 0: exact where that is short, else by squares that are rounded outward."""
+    if n * max(q.numerator.bit_length(), q.denominator.bit_length()) <= 2**12:
+        return q**n, q**n
+    square, product = exactly(q), exactly(1)
+    while n:
+        if n & 1:
+            product = product * square
+        n >>= 1
+        if n:
+            square = square * square
+    return product.lower, product.upper
 
 
 def _exp(q: Fraction) -> Bounds:
