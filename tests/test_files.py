@@ -1311,6 +1311,11 @@ def steeper(tree):
             node[key] = 250
 
 
+def retyped(data, name):
+    header, tensors = parts_of(data)
+    return joined({**header, name: {**header[name], "dtype": "U64"}}, tensors)
+
+
 def longer(data):
     header, tensors = parts_of(data)
     return joined(json.loads(json.dumps(header).replace("(1, 2)", "(1, 1000000)")), tensors)
@@ -1340,6 +1345,10 @@ FORGED = {
     ),
     "long runs of characters": lambda path: longer(bytes_of(TEXT, path)),
 }  # fmt: skip
+
+
+FORGED["no neighbours"] = lambda path: edited("local robust", "fitted", lambda tree: tree.update(_near=-0.5), path)
+FORGED["codes of another type"] = lambda path: retyped(bytes_of(THREE, path), "_learner.learnt.codes")
 
 
 @pytest.fixture(scope="module")
@@ -1382,6 +1391,20 @@ def test_loops_check_the_positions_that_files_hold():
             loops.forget(
                 *pool, np.array(codes), np.zeros(4, dtype=np.int64), np.ones(4), C, np.arange(4), 2, 2, numbers, guesses
             )
+
+
+def test_a_share_of_rows_is_one_row_at_least():
+    """Of none, SciPy's tree ends the process."""
+    nearest = mc.LocalRegression(neighbors=1, degree=0).fit(X, Y).predict(Z)
+    assert np.array_equal(mc.LocalRegression(neighbors=5e-324, degree=0).fit(X, Y).predict(Z), nearest)
+
+
+def test_robust_rounds_end_when_nothing_changes(monkeypatch):
+    rounds = []
+    fit_at = mc.LocalRegression._fit_at
+    monkeypatch.setattr(mc.LocalRegression, "_fit_at", lambda self, z: rounds.append(z) or fit_at(self, z))
+    mc.LocalRegression(bandwidth=2.0, robust=10**9).fit(X, Y)
+    assert len(rounds) < 1000
 
 
 # -- what is declared --------------------------------------------------------------------------------------------------

@@ -17,6 +17,10 @@ LARGEST = 2**53
 """Whole numbers are below this: float64 holds them, and sums of them stay far from the end of int64."""
 
 
+# Arrays that loops have no types for: joined with others, whole numbers of 64 bits without a sign become float64.
+_ODD = (np.float16, np.uint64)
+
+
 class Unfit(ValueError):
     """A value that is not what is declared."""
 
@@ -113,6 +117,9 @@ class _Dimensions:
                     self.check(kind.parts[0], part, key)
                 for dim in kind.dims or ():
                     self.bind(dim, len(value), key)
+            case "dict":
+                for own, entry in value.items():
+                    self.check(kind.parts[0], entry, f"{key}[{own[:40]!r}]")
             case "(":
                 for part, entry in zip(kind.parts, value):
                     self.check(part, entry, key)
@@ -151,7 +158,7 @@ class _Dimensions:
                 return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
             case "real" | "finite" | "flag" | "whole" if kind.dims is not None:
                 right = isinstance(value, np.ndarray) and value.ndim == len(kind.dims)
-                right = right and value.dtype.kind in arrays[kind.name] and value.dtype != np.float16
+                right = right and value.dtype.kind in arrays[kind.name] and value.dtype not in _ODD
                 return right and (kind.name != "finite" or bool(np.isfinite(value).all()))
             case "flag":
                 return isinstance(value, (bool, np.bool_))
@@ -171,6 +178,8 @@ class _Dimensions:
                 return _is_plain(value)
             case "list" | "tuple":
                 return type(value).__name__ == kind.name
+            case "dict":
+                return type(value) is dict and all(isinstance(own, str) for own in value)
             case "(":
                 return type(value) is tuple and len(value) == len(kind.parts)
             case "{":

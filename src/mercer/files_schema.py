@@ -23,7 +23,7 @@ get their attributes back. Kinds:
     plain              text, numbers, or tuples, lists and sets of them
     Name(n,d)          a value of this class or of one that is derived from it, with these dimensions
     list(…)[n]         a list of values of a kind, as tuple(…)[n]; (…; …) is a tuple of these kinds
-    {name: …; …}       a dictionary that may have these keys
+    {name: …; …}       a dictionary that may have these keys; dict(…) has any text for keys
 
 A dimension is a name, a number, a sum such as d+1, max(f,2), or _ for any; "where" states what must hold between them.
 """
@@ -296,7 +296,11 @@ Design
 """Small classes that a fitted model may hold, by where they live."""
 
 MODELS = """
-KernelEstimator
+Remembered
+    table_?: {target: none | text; task: text; columns: dict(text); left_out: dict(text); rows: int; refitted: flag;
+        scores: list(dict(plain)); judged: text; misses: none | {kind: text; rows: int; values: list(real)};
+        data: text; places: list(int); na: list(text); seen: dict(list(plain))}
+KernelEstimator < Remembered
     n_features_in_?: =d
     feature_names_in_?: label[d]
     kernel_?: kernel
@@ -562,7 +566,7 @@ KernelNeighborsRegressor < KernelNeighbors
 KernelNeighborsClassifier < KernelNeighbors
     classes_: label[k]
     _codes: whole[n]<k
-ConformalRegressor
+ConformalRegressor < Remembered
     n_features_in_?: int
     feature_names_in_?: label[_]
     _single: flag
@@ -672,7 +676,7 @@ class _Parser:
                 pairs = self.several(self.pair, "{", "}", ";")
                 return Kind("{", parts=tuple(part for _, part in pairs), keys=tuple(key for key, _ in pairs))
         name, parts, dims = self.take(), (), None
-        if name in ("list", "tuple"):
+        if name in ("list", "tuple", "dict"):
             parts = tuple(self.several(self.choice, "(", ")", ";"))
         elif self.next == "(":
             dims = tuple(self.several(self.take, "(", ")", ","))
@@ -711,6 +715,8 @@ def declarations() -> dict[str, Declared]:
             name, dims, call = re.fullmatch(r"(\w+)(?:\(([\w, ]+)\))?( call)?", head).groups()  # type: ignore[union-attr]
             lines: list[str] = []
             waiting[name] = module, bases.split(), re.findall(r"\w+", dims or ""), bool(call), lines
+        elif lines and lines[-1].endswith(";"):
+            lines[-1] += " " + line.strip()
         else:
             lines.append(line.strip())
 

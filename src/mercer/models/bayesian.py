@@ -432,7 +432,7 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
 
     def _believed(self, M: int, t: int) -> Belief:
         """The prior on M weights, the constant's included."""
-        own = M - int(self.fit_intercept)
+        own = M - bool(self.fit_intercept)
         mean = np.zeros((M, t))
         if self.prior_mean is not None:
             mean[:own] = _broadcast(self.prior_mean, (own,), (own, t), "prior_mean")
@@ -486,7 +486,7 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
         self.log_evidence_ += data.log_evidence(alpha, beta)
         self._row_sum = self._row_sum + (Phi.sum(axis=0) if rows.roots is None else rows.roots**2 @ Phi)
         self._map = self._feature_map(Phi.shape[1])
-        own = Phi.shape[1] - int(self.fit_intercept)
+        own = Phi.shape[1] - bool(self.fit_intercept)
         self.coef_ = self._shaped(self._belief.mean[:own])
         constant = self._belief.mean[own] if self.fit_intercept else np.zeros(rows.y.shape[1])
         self.intercept_: Any = float(constant[0]) if self._single else constant
@@ -494,7 +494,7 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
 
     def _feature_map(self, M: int) -> FeatureMap | None:
         """φ with the constant, as one map; None for the columns as they are."""
-        phi, own = self._design.phi, M - int(self.fit_intercept)
+        phi, own = self._design.phi, M - bool(self.fit_intercept)
         if phi is None and not self.fit_intercept:
             return None
         if not isinstance(phi, FeatureMap):

@@ -112,6 +112,7 @@ class LocalRegression(LocalSmoother):
         """Append rows; the bandwidth stays that of the first call. Rows that are refused leave the model as it was."""
         if not hasattr(self, "_rows"):
             return self.fit(X, y, sample_weight)
+        _require_rounds(self.robust)
         self._rows = self._append(Rows.of(self._queries(X), y, sample_weight))
         self._trust = None
         self._forget()
@@ -177,17 +178,9 @@ class LocalRegression(LocalSmoother):
         degree, robust, near = self.degree, self.robust, self.neighbors
         if isinstance(degree, bool) or not isinstance(degree, (int, np.integer)) or not 0 <= degree <= 3:
             raise InvalidInput("`degree` must be 0, 1, 2 or 3", got=shortened(degree), advice="1 is a good default.")
-        if isinstance(robust, bool) or not isinstance(robust, (int, np.integer)) or robust < 0:
-            raise InvalidInput("`robust` must be a whole number ≥ 0", got=shortened(robust), advice="3 will do.")
+        _require_rounds(robust)
         if near is not None:
-            whole = isinstance(near, (int, np.integer)) and not isinstance(near, bool)
-            share = isinstance(near, (float, np.floating)) and 0 < near <= 1
-            if not (share or (whole and near >= 1)):
-                raise InvalidInput(
-                    "`neighbors` must be a number of rows ≥ 1, or a share of them in (0, 1] as a float",
-                    got=shortened(near),
-                    advice="Such as 30, or 0.3.",
-                )
+            _require_neighbors(near)
             if isinstance(self.bandwidth, str) and self.bandwidth.startswith("loo"):
                 raise InvalidInput(
                     "`bandwidth` must be a number or one per column beside `neighbors`",
@@ -222,6 +215,8 @@ class LocalRegression(LocalSmoother):
             )
 
     def _require_sound(self) -> None:
+        if self._near is not None:
+            _require_neighbors(self._near)
         if self._degree or self._near is not None:
             self._require_vectors()
 
@@ -265,10 +260,26 @@ class LocalRegression(LocalSmoother):
                 return  # all rows are met
             s = np.array([_size(column, base) for column in r.T])
             ratio = np.sqrt(np.mean((r / np.where(s > 0, s, np.inf)) ** 2, axis=1)) / 6.0
-            trust = np.maximum((1 - np.minimum(ratio, 1.0) ** 2) ** 2, MISTRUST)
-            if self._trust is not None and np.array_equal(trust, self._trust):
-                return  # more rounds would change nothing
-            self._trust = trust
+            before, self._trust = self._trust, np.maximum((1 - np.minimum(ratio, 1.0) ** 2) ** 2, MISTRUST)
+            rounding = 8 * len(r) * np.finfo(np.float64).eps  # of sums over all rows
+            if before is not None and np.abs(self._trust - before).max() <= rounding:
+                return  # more rounds would change nothing else
+
+
+def _require_rounds(robust: Any) -> None:
+    if isinstance(robust, bool) or not isinstance(robust, (int, np.integer)) or robust < 0:
+        raise InvalidInput("`robust` must be a whole number ≥ 0", got=shortened(robust), advice="3 will do.")
+
+
+def _require_neighbors(near: Any) -> None:
+    whole = isinstance(near, (int, np.integer)) and not isinstance(near, bool)
+    share = isinstance(near, (float, np.floating)) and 0 < near <= 1
+    if not (share or (whole and near >= 1)):
+        raise InvalidInput(
+            "`neighbors` must be a number of rows ≥ 1, or a share of them in (0, 1] as a float",
+            got=shortened(near),
+            advice="Such as 30, or 0.3.",
+        )
 
 
 def _size(r: Matrix, v: Matrix) -> float:

@@ -48,7 +48,7 @@ def neighbour_distances(
         others = n - 1 if exclude else n
         if others < 1:
             raise InvalidInput("Leaving a row out must leave another one", got="one row", advice="Fit on two or more.")
-        k = min(_count(neighbors, others), others) + (1 if exclude else 0)
+        k = min(max(1, _count(neighbors, others)), others) + (1 if exclude else 0)  # the tree crashes at 0
         if d == 1:
             found = _on_a_line(A[:, 0], B[:, 0], k)
         elif k <= FEW:
