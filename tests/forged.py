@@ -16,7 +16,6 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 import warnings
 from collections import Counter
 from hashlib import sha256
@@ -256,14 +255,14 @@ def _serve(folder):
             with open("/proc/self/clear_refs", "w") as file:  # the high-water mark begins here
                 file.write("5")
         signal.setitimer(signal.ITIMER_REAL, SECONDS)
-        start = time.perf_counter()
+        start = resource.getrusage(resource.RUSAGE_SELF).ru_utime
         try:
             model = load(os.path.join(folder, "forged"))
         except InvalidInput as refusal:
             model, what = None, f"{'too much' if 'MemoryError' in str(refusal) else 'refused'}: {refusal}"
         except BaseException as error:
             model, what = None, f"error in load: {error!r}"
-        seconds = time.perf_counter() - start
+        seconds = resource.getrusage(resource.RUSAGE_SELF).ru_utime - start
         if model is not None:
             what = _asked(model, *questions[json.loads(line)])
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -145,7 +145,7 @@ CholeskyFactor(n)
     alpha: real
     roots: none | real[n]
     tail: none
-    shifted: real[_]
+    shifted: real[n]
     L: real[n,n]
     V: none
 [mercer.solvers.curvature]
@@ -431,6 +431,7 @@ GLM < FeaturePredictor GeneralisedLinearModel
 KernelGLM < KernelPredictor GeneralisedLinearModel
 SupportVectorMachine < KernelEstimator
     _go_on: flag
+    end_: text
     _deadline?: none
     support_: whole[s]
     _support: Points(s,_)
@@ -499,6 +500,7 @@ HilbertDiscriminant < Discriminant
     function_: Expansion
 KernelDiscriminant < HilbertDiscriminant
 KernelFisherDiscriminant < HilbertDiscriminant
+    _rarer: real[k]
 KernelPCA < KernelEstimator
     _values: real[_,_]
     _offsets _mean_values: real[_]
@@ -581,14 +583,18 @@ ConformalRegressor < Remembered
     _rows?: list(whole[_])[m]
 AutoModel < KernelEstimator
     loss_: text
+    stopped_by_: none | text
     model_: Saved
     choices_: Choices
 AutoRegressor < AutoModel
-    _smear _most loo_error_: real
-    _residuals: real[_]
+    _smear _most _least _dispersion loo_error_ loo_optimism_: real
+    _whole: flag
+    _residuals: real[n]
+    _residual_weights: none | real[n]
 AutoClassifier < AutoModel
     classes_: label[k]
     _steepness: real
+    _offsets: real[k]
 """
 """Estimators, and what several of them share."""
 
