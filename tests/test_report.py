@@ -123,7 +123,7 @@ def test_the_python_of_the_page_gives_the_same_regression(loss, tmp_path):
     X = pd.DataFrame({f"a 'quoted' \"name\" {j}": rng.normal(size=60) for j in range(9)})
     X["kind"] = np.where(rng.normal(size=60) > 0, "it's", "isn't")
     y = np.floor(np.exp(X.iloc[:, 0] + 1)).to_numpy() + 1
-    model = mc.AutoRegressor(time=1.0, loss=loss).fit(X, y)
+    model = mc.AutoRegressor(time=60.0, loss=loss).fit(X, y)
     made = _run(mc.report.write(model, X, y, tmp_path / "a.html").read_text(), X, y)
     answers = made.get("predict", made["model"].predict)(X)
     assert answers == pytest.approx(model.predict(X), rel=1e-6)
@@ -135,10 +135,10 @@ def test_the_python_of_the_page_gives_the_same_classes(loss, tmp_path):
     rng = np.random.default_rng(8)
     X = rng.normal(size=(60, 3))
     y = np.array(["a", "b", "c"])[(X[:, 0] > 0).astype(int) + (X[:, 1] > 0.5)]
-    model = mc.AutoClassifier(time=1.0, loss=loss).fit(X, y)
+    model = mc.AutoClassifier(time=60.0, loss=loss).fit(X, y)
     made = _run(mc.report.write(model, X, y, tmp_path / "a.html").read_text(), X, y)
     assert (made["model"].predict(X) == model.predict(X)).all()
-    P = (made["predict_proba"] if loss == "squared" else made["model"].predict_proba)(X)
+    P = (made["model"].predict_proba if loss == "hinge" else made["predict_proba"])(X)
     assert pytest.approx(model.predict_proba(X), abs=1e-6) == P
 
 

@@ -299,7 +299,8 @@ MODELS = """
 Remembered
     table_?: {target: none | text; task: text; columns: dict(text); left_out: dict(text); rows: int; refitted: flag;
         scores: list(dict(plain)); judged: text; misses: none | {kind: text; rows: int; values: list(real)};
-        data: text; places: list(int); na: list(text); seen: dict(list(plain))}
+        data: text; places: list(int); na: list(text); seen: dict(list(plain));
+        baseline: {mean: real; median: real; classes: plain; shares: plain}}
 KernelEstimator < Remembered
     n_features_in_?: =d
     feature_names_in_?: label[d]
@@ -431,7 +432,7 @@ GLM < FeaturePredictor GeneralisedLinearModel
 KernelGLM < KernelPredictor GeneralisedLinearModel
 SupportVectorMachine < KernelEstimator
     _go_on: flag
-    end_: text
+    end_?: text
     _deadline?: none
     support_: whole[s]
     _support: Points(s,_)
