@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 
 import pytest
+import sklearn
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import mercer as mc
@@ -132,6 +134,7 @@ EXPECTED = {
     "KernelFisherDiscriminant": {"check_class_weight_classifiers": NO_SPREAD},
 }
 
+OLD = tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 7)
 NOT_CLAIMED = {"check_array_api_input"}  # other array libraries
 
 
@@ -139,12 +142,19 @@ def named(check):
     return getattr(check, "func", check).__name__
 
 
+def mistaken(name, estimator):
+    """Checks of older releases that pass data which the tags exclude, or fail by themselves on it."""
+    dense = not get_tags(estimator).input_tags.sparse
+    integers = isinstance(estimator, mc.ParzenDensity) and name == "check_positive_only_tag_during_fit"
+    return (dense and name == REPETITION[1]) or (integers and OLD)
+
+
 def checks(estimators, wanted=None):
     for estimator in estimators:
         kind = type(estimator).__name__
         for _, check in estimator_checks_generator(estimator):
             name = named(check)
-            if name in NOT_CLAIMED or (wanted is not None and name not in wanted):
+            if name in NOT_CLAIMED or (wanted is not None and name not in wanted) or mistaken(name, estimator):
                 continue
             marks = []
             if name in EXPECTED.get(kind, {}):
