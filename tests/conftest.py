@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import re
 import signal
@@ -44,6 +45,17 @@ def pytest_collection(session):
 
 def pytest_collection_finish(session):
     time.time = collected_at
+
+
+# -- peers -------------------------------------------------------------------------------------------------------------
+
+
+def pytest_runtest_setup(item):
+    for mark in item.iter_markers("peer"):
+        name, release = mark.args
+        found = importlib.metadata.version(name)
+        if [int(part) for part in found.split(".")[:2]] < [int(part) for part in release.split(".")]:
+            pytest.skip(f"compares with {name} as release {release} computes, and this is {found}")
 
 
 # -- fixtures ----------------------------------------------------------------------------------------------------------

@@ -79,6 +79,7 @@ def up_to_sign(A, B):
 # -- linear discriminant analysis -------------------------------------------------------------------------------------
 
 
+@pytest.mark.peer("scikit-learn", "1.9")
 @pytest.mark.parametrize("name", REAL)
 def test_lda_equals_scikit_learn(name):
     X, y = REAL[name]
@@ -105,6 +106,7 @@ def test_shrunk_lda_equals_scikit_learn(name, shrinkage):
     np.testing.assert_array_equal(model.predict(X), peer.predict(X))
 
 
+@pytest.mark.peer("scikit-learn", "1.9")
 @pytest.mark.parametrize("priors", [[0.2, 0.5, 0.3], {2: 0.3, 0: 0.2, 1: 0.5}])
 def test_priors(priors):
     X, y = REAL["iris"]
@@ -205,6 +207,7 @@ def test_constant_and_repeated_columns_change_nothing(Model):
     assert "inverted where there is spread" in singular.status_
 
 
+@pytest.mark.peer("scikit-learn", "1.9")
 def test_more_columns_than_rows_as_scikit_learn_with_a_warning():
     X, y = rng.normal(size=(30, 50)), np.arange(30) % 3
     with pytest.warns(UserWarning, match="without spread within classes"):
@@ -403,6 +406,7 @@ def test_mahalanobis_distances_in_the_hilbert_space():
     np.testing.assert_allclose(model.predict_proba(Z), expected, atol=1e-6)
 
 
+@pytest.mark.peer("scikit-learn", "1.9")
 def test_kernel_fisher_is_linear_discriminant_analysis_in_the_projection():
     X, y = REAL["iris"]
     model = mc.KernelFisherDiscriminant(mc.Gaussian(2.0), alpha=0.1).fit(X, y)

@@ -51,6 +51,7 @@ def sk(alpha, **options):
 # -- against scikit-learn ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.peer("scikit-learn", "1.9")
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("target", ["two", "three"])
 def test_the_same_as_scikit_learn(target, solver):

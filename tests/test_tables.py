@@ -125,13 +125,17 @@ def test_what_a_data_type_says(column, role):
     [
         (["0.25", "1,5", "-3"], r"numbers as texts, such as '-3'.*to_numeric.*roles=\{'c': 'category'\}"),
         ([*map(str, np.arange(30) / 7), "n/a"], "numbers as texts"),
-        ([10**400, 1, 2], r"Column 'c' must hold numbers, got 10000.*… in row 0"),
+        (pd.Series([10**400, 1, 2], dtype=object), r"Column 'c' must hold numbers, got 10000.*… in row 0"),
         ([1e300, 2e300, 4e300], "Column 'c' must spread between 1e-90 and 1e90"),
         ([1j, 2j], "Column 'c' must hold single real values, got dtype complex128"),
         ([b"a", b"b"], "got values of type bytes"),
         ([datetime.time(3), datetime.time(4)], "got values of type time"),
         (pl.Series([{"a": 1}, {"a": 2}]), r"Column 'c' must hold single real values, got dtype Struct"),
-        (pl.Series([1, 2], dtype=pl.Int128), "Column 'c' must hold what NumPy can hold, got dtype Int128"),
+        pytest.param(
+            pl.Series([1, 2], dtype=pl.Int128),
+            "Column 'c' must hold what NumPy can hold, got dtype Int128",
+            marks=pytest.mark.peer("polars", "1.34"),
+        ),
         (np.array([1.0, np.inf]), "Column 'c' must be finite, got infinity in row 1"),
     ],
 )

@@ -40,7 +40,9 @@ def python(*minors: int) -> str | None:
 def lowest() -> list[str]:
     """Every lower bound of pyproject.toml as the release itself."""
     extras = PROJECT["optional-dependencies"]
-    bounds = PROJECT["dependencies"] + extras["cli"] + extras["plot"] + extras["test"]
+    # A release of what matplotlib needs that does not warn of matplotlib's own age.
+    more = ["pyparsing>=3.2.0"]
+    bounds = more + PROJECT["dependencies"] + extras["cli"] + extras["plot"] + extras["test"]
     return [f"{name}=={release}" for name, release in (re.findall(r"^([\w-]+)>=([\w.]+)", line)[0] for line in bounds
                                                        if ">=" in line)]  # fmt: skip
 

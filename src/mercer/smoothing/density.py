@@ -180,7 +180,7 @@ def quantile(similarity: Any, p: Float) -> Float:
     if isinstance(similarity, RationalQuadratic):
         a = float(similarity.alpha)
         inside = special.stdtrit(2 * a - 1, np.clip(p, 1e-300, 1.0)) / math.sqrt((2 * a - 1) / (2 * a))
-        return np.where(p <= 0, -np.inf, inside)
+        return np.where(p <= 0, -np.inf, np.where(p >= 1, np.inf, inside))  # which SciPy has from 1.16 on
     _require_laplace(similarity)
     with np.errstate(divide="ignore"):
         return np.where(p < 0.5, np.log(2 * p), -np.log(2 * (1 - p)))
