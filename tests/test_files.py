@@ -408,7 +408,8 @@ def test_other_tools_read_the_header_and_the_arrays(saved):
     assert metadata["class"] == "SVC"
     assert metadata["kernel"] == repr(MIXED)
     assert json.loads(metadata["columns"]) == {
-        "number": 3, "names": ["age", "city", "size"], "dtypes": ["float64", "str", "float32"],
+        "number": 3, "names": ["age", "city", "size"],
+        "dtypes": ["float64", str(pd.Series(["a"]).dtype), "float32"],
     }  # fmt: skip
     assert json.loads(metadata["classes"]) == ["blue", "green", "red"]
     assert json.loads(metadata["training"])["rows"] == N

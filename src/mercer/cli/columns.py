@@ -43,8 +43,9 @@ DATED = re.compile(r"(\d{1,2}|\d{4})([/.-])\d{1,2}\2(\d{4}|\d\d)")
 
 def usable(frame: pl.DataFrame, name: str, notes: list[str]) -> pl.DataFrame:
     """NaN is missing, numbers are those of NumPy, and row numbers that pandas wrote are left out."""
-    beyond = (pl.Int128, getattr(pl, "UInt128", pl.Int128))  # Polars has both from 1.34 on
-    wide = [pl.col(c).cast(pl.Float64) for c, d in frame.schema.items() if d.is_decimal() or d in beyond]
+    wide = [
+        pl.col(c).cast(pl.Float64) for c, d in frame.schema.items() if d.is_decimal() or d in (pl.Int128, pl.UInt128)
+    ]
     frame = frame.with_columns(wide).with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))
     # `to_csv` of pandas writes its row numbers first, under no name.
     first = frame.columns[0] if frame.width else ""
