@@ -134,7 +134,7 @@ def test_what_a_data_type_says(column, role):
         pytest.param(
             pl.Series([1, 2], dtype=pl.Int128),
             "Column 'c' must hold what NumPy can hold, got dtype Int128",
-            marks=pytest.mark.peer("polars", "1.34"),
+            marks=pytest.mark.peer("polars", "2.0"),
         ),
         (np.array([1.0, np.inf]), "Column 'c' must be finite, got infinity in row 1"),
     ],
