@@ -80,8 +80,9 @@ class Similarity(Value, ABC):
                 advice="Derive from mc.Kernel and define `tile` (and `proof`, if you know one), compose existing "
                 "kernels, or use mc.FromFunction or mc.FromFeatures.",
             )
-        if not cls.__module__.startswith("mercer.") and "proof" in cls.__dict__:
-            cls.proof = _by_its_author(cls.__dict__["proof"])  # type: ignore[method-assign]
+        author = next(base for base in cls.__mro__ if "proof" in base.__dict__)
+        if not author.__module__.startswith("mercer."):
+            cls.proof = _by_its_author(author.__dict__["proof"])  # type: ignore[method-assign]
         super().__init_subclass__(**kwargs)
 
     # -- what a leaf says -----------------------------------------------------------------------------------------

@@ -214,7 +214,7 @@ def nbytes(value: Any) -> int:
         return sum(map(nbytes, parts.values()))
     if sp.issparse(value):
         return sum(int(getattr(value, name).nbytes) for name in ("data", "indices", "indptr") if hasattr(value, name))
-    return int(getattr(value, "nbytes", 0))
+    return int(getattr(value, "nbytes", 0)) if not is_frame(value) else 0  # a column may have any name
 
 
 def length(X: Any) -> int:

@@ -22,6 +22,8 @@ from mercer.kernels.points import Array, Points, as_argument, is_frame, length, 
 
 # Rows that are mapped again, from the last to the first, beside the last one alone.
 AGAIN = 4
+# Roundings of the largest number of an image that any of its numbers may be off by.
+ROUNDINGS = 64
 
 
 class Given(Same):
@@ -81,7 +83,9 @@ def _equal(a: Any, b: Any, image: Any) -> bool:
     dtype = next((part.dtype for part in (left, right) if part.dtype.kind == "f"), np.dtype(np.float64))
     with np.errstate(invalid="ignore", over="ignore"):
         finite = np.where(np.isfinite(whole), np.abs(whole.astype(np.float64)), 0.0)
-        allowed = np.sqrt(float(np.finfo(dtype).eps)) * finite.max(axis=0)
+        # A column that is nothing but rounding (a component beyond the rank of the data) is off by that of the others.
+        eps = float(np.finfo(dtype).eps)
+        allowed = np.sqrt(eps) * finite.max(axis=0) + ROUNDINGS * eps * finite.max()
         apart = np.abs(left.astype(np.float64) - right.astype(np.float64))
         return bool(((apart <= allowed) | (left == right) | ((left != left) & (right != right))).all())
 
