@@ -378,7 +378,7 @@ def test_what_the_adversary_found_first():
     np.testing.assert_array_equal(mc.RationalQuadratic(1.0, alpha=1e-45)(same), 1.0)
 
 
-# -- what rules scale, and who states a proof ---------------------------------------------------------------------------
+# -- what rules scale, and who states a proof -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
