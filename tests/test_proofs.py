@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.preprocessing import StandardScaler
 
 import mercer as mc
 from mercer.errors import InvalidInput, InvalidType, RuleBroken
@@ -253,7 +254,6 @@ def test_functions_of_rows_are_let_through():
 
 def test_a_refitted_transformer_is_applied_anew():
     from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
 
     for scaler in (StandardScaler(), make_pipeline(StandardScaler())):
         scaler.fit(ROWS)
@@ -450,3 +450,36 @@ def test_a_set_may_hold_what_compares_to_nothing():
 def test_a_column_may_be_called_as_an_attribute_of_arrays():
     pd = pytest.importorskip("pandas")
     assert mc.Linear()(pd.DataFrame({"nbytes": [1.0, 2.0]})).tolist() == [[1.0, 2.0], [2.0, 4.0]]
+
+
+SCALER = StandardScaler()
+
+
+@pytest.mark.parametrize("scaler", [SCALER, StandardScaler()], ids=["global", "closure"])
+def test_a_transformer_that_a_function_uses_may_be_fitted_again(scaler):
+    X = np.random.default_rng(0).normal(size=(5, 2))
+    k = mc.Linear().after((lambda X: SCALER.transform(X)) if scaler is SCALER else (lambda X: scaler.transform(X)))
+    scaler.fit(X)
+    points = k.prepare(X)
+    k(points)
+    scaler.fit(10 * X + 1)
+    np.testing.assert_array_equal(k(points), k(X))
+
+
+def test_all_tiles_of_a_matrix_see_the_same_function():
+    """A function may count its calls, or carry much: it is not asked, or looked at, once per tile."""
+
+    class Counting:
+        def __init__(self):
+            self.seen = 0
+
+        def __call__(self, X):
+            self.seen += 1
+            return X[:, 0]
+
+    def calls(n):
+        f = Counting()
+        mc.Linear().rescale(f)(np.ones((n, 1)))
+        return f.seen
+
+    assert calls(1500) == calls(200)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Callable, Hashable
+from inspect import getclosurevars
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
@@ -35,14 +36,33 @@ class Given(Same):
         return self.value.transform(X) if hasattr(self.value, "transform") else self.value(X)
 
     def state(self) -> Hashable:
-        """What changes when the function does: a transformer may be fitted again. Functions have no state."""
+        """What changes when the function does: a transformer may be fitted again, also one that a function uses.
+
+        Functions have no state but that: variables that they read are taken to be constant.
+        """
         holder = self.value.__self__ if isinstance(self.value, MethodType) else self.value
-        if isinstance(holder, (FunctionType, BuiltinFunctionType, np.ufunc, type)):
+        if isinstance(holder, FunctionType):
+            return tuple(_attributes(value) for value in _used(holder) if hasattr(value, "transform"))
+        if isinstance(holder, (BuiltinFunctionType, np.ufunc, type)):
             return None
         try:
             return hashlib.sha256(pickle.dumps(holder, protocol=5)).digest()
         except Exception:  # whatever a foreign object raises: its attributes are compared one by one
-            return tuple((name, Same(value)) for name, value in sorted(getattr(holder, "__dict__", {}).items()))
+            return _attributes(holder)
+
+
+def _used(function: FunctionType) -> list[Any]:
+    """The variables outside of a function that it reads."""
+    try:
+        names = getclosurevars(function)
+    except ValueError:  # one has no value yet
+        return []
+    return [*names.nonlocals.values(), *names.globals.values()]
+
+
+def _attributes(value: Any) -> Hashable:
+    """The attributes of an object, each by its identity: fitting it again makes new ones."""
+    return tuple((name, Same(part)) for name, part in sorted(getattr(value, "__dict__", {}).items()))
 
 
 def require_rowwise(given: Given, name: str, points: Points, image: Any, apply: Callable[[Any], Any]) -> None:
