@@ -113,7 +113,7 @@ class Similarity(Value, ABC):
             out -= (0.5 * x[block.rows, None] + 0.5 * z[block.cols]).astype(out.dtype)
 
     def log_size(self, points: Points) -> float:
-        """The size of the terms whose sum log k(x, x) is, at the most: its error is so many roundings, beside its own.
+        """The largest size of the terms that log k(x, x) is a sum of: as many roundings may be lost when they cancel.
 
         Only asked where `exact_log`.
         """

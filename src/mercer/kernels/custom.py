@@ -351,8 +351,8 @@ def _relative_eigenvalues(K: NDArray[np.float64]) -> NDArray[np.float64]:
     if K[~used].any():
         return np.array([-np.inf])
     sizes = np.sqrt(np.diagonal(K)[used])
-    values = np.linalg.eigvalsh(K[np.ix_(used, used)] / sizes[:, None] / sizes)
-    return values if len(values) else np.zeros(1)
+    scaled = K[np.ix_(used, used)] / sizes[:, None] / sizes
+    return np.asarray(np.linalg.eigvalsh(scaled) if used.any() else [0.0], dtype=np.float64)
 
 
 def _require_symmetric(K: Array) -> None:
