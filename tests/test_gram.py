@@ -197,9 +197,9 @@ def test_maps_that_fill_grams_themselves_do_not_wait_for_each_other():
     points = mc.Linear().prepare(X)
     busy = threading.Event()
 
-    def phi(X):
+    def phi(Z):
         assert busy.wait(600)
-        return mc.Matern(1.0)(X, X[:300])
+        return mc.Matern(1.0)(Z, X[:300])
 
     slow = mc.FromFunction(lambda x, z: busy.set() or 1.0) + mc.Gaussian(1.0)
     other = threading.Thread(target=lambda: slow(points), daemon=True)
