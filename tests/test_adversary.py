@@ -34,7 +34,7 @@ def test_no_proven_expression_contradicts_its_proof(part):
             tried += examine(kernel, X)
         except Contradiction as found:
             raise AssertionError(f"seed {seed}: {found}") from found
-    assert tried > 0.7 * TRIED / PARTS  # most have a proof, and values
+    assert tried > 0.5 * TRIED / PARTS  # most have a proof, and values
 
 
 # -- planted bugs -----------------------------------------------------------------------------------------------------

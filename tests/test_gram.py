@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -193,12 +194,12 @@ def test_an_interrupt_ends_the_work():
 
 
 def test_maps_that_fill_grams_themselves_do_not_wait_for_each_other():
-    points, centres = mc.Linear().prepare(X), X[:300]
+    points = mc.Linear().prepare(X)
     busy = threading.Event()
 
-    def phi(X):
+    def phi(Z):
         assert busy.wait(600)
-        return mc.Matern(1.0)(X, centres)
+        return mc.Matern(1.0)(Z, X[:300])
 
     slow = mc.FromFunction(lambda x, z: busy.set() or 1.0) + mc.Gaussian(1.0)
     other = threading.Thread(target=lambda: slow(points), daemon=True)
@@ -305,3 +306,16 @@ def test_float32_products_are_added_up_in_float64():
         np.testing.assert_allclose(k.multiply(pair, V), n * float(tenth), rtol=1e-6)
     Phi = Nystrom(k, points, points.take(slice(0, 1)), np.float32)
     np.testing.assert_allclose(Phi.adjoint(V.astype(np.float64)) * Phi.L[0, 0], n * float(tenth), rtol=1e-6)
+
+
+def test_a_wide_float32_product_takes_little_memory_beside_its_result():
+    """Partial sums of all columns at once would take as many times the result as there are parts."""
+    A, V = np.ones((64, 1024), np.float32), np.ones((1024, 2000), np.float32)
+    tracemalloc.start()
+    try:
+        product = tiling.product(A, V)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (product == 1024.0).all()
+    assert peak < 3 * product.nbytes

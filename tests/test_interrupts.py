@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import inspect
 import signal
+import subprocess
 import sys
 import threading
 
@@ -218,3 +220,35 @@ def test_an_interrupt_does_not_wait_for_lapack(model, routine, monkeypatch):
     left.set()
     with pytest.raises(NotFittedError):
         answers(model, np.zeros((1, 2)))
+
+
+def test_a_program_ends_beside_a_routine_that_still_works():
+    """A library that cleans up under a routine's feet crashes, or waits for ever: here its clean-up is `abort`."""
+    if not hasattr(ctypes.CDLL(None) if sys.platform != "win32" else None, "on_exit"):
+        pytest.skip("only the GNU C library passes the exit code on; elsewhere the program waits")
+    script = """
+import ctypes, sys
+from mercer.gram import lapack
+
+system = ctypes.CDLL(None)
+system.on_exit(ctypes.cast(system.abort, ctypes.c_void_p), None)
+
+
+def look():
+    raise KeyboardInterrupt
+
+
+lapack.look = look
+try:
+    lapack.away(system.pause)  # a routine that never ends
+except KeyboardInterrupt:
+    print("interrupted")
+    sys.exit(7)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100, check=False)
+    assert (done.returncode, done.stdout) == (7, "interrupted\n"), done.stderr
+
+
+def test_a_matrix_without_rows_has_a_factor():
+    assert lapack.cholesky(np.empty((0, 0), order="F"), lower=True) == 0
+    assert lapack.eigh(np.empty((0, 0), order="F"))[0].shape == (0,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.preprocessing import StandardScaler
 
 import mercer as mc
 from mercer.errors import InvalidInput, InvalidType, RuleBroken
@@ -128,8 +129,8 @@ def test_powers_of_matrices_that_are_kernels_to_rounding(dtype, n):
 
 
 def test_a_rounding_that_a_rule_makes_too_large_is_not_proven():
-    K = np.eye(3) + 0.0
-    K[0, 0] = -4e-16  # within the tolerance of the axiom, which 10⁸ equal factors would not be
+    K = np.full((3, 3), 1 + 2 * np.finfo(float).eps)  # within the tolerance of the axiom, unlike 6·10⁷ equal factors
+    np.fill_diagonal(K, 1.0)
     k = mc.Precomputed(K)
     assert k.proof().valid
     assert (k**10).proof().valid
@@ -253,7 +254,6 @@ def test_functions_of_rows_are_let_through():
 
 def test_a_refitted_transformer_is_applied_anew():
     from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
 
     for scaler in (StandardScaler(), make_pipeline(StandardScaler())):
         scaler.fit(ROWS)
@@ -376,3 +376,110 @@ def test_what_the_adversary_found_first():
     with pytest.raises(InvalidInput, match="overflow"):
         (mc.Constant(1e16).poly([0.0, 0.0, 0.0, 1.0]).normalize() * mc.Gaussian(1.0))(same)
     np.testing.assert_array_equal(mc.RationalQuadratic(1.0, alpha=1e-45)(same), 1.0)
+
+
+# -- what rules scale, and who states a proof -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "K",
+    [[[1.0, 1e-8], [1e-8, 1e-17]], [[1.0, 1e-9], [1e-9, 0.0]], [[1.0, 0.0], [0.0, -1e-17]]],
+    ids=["small", "zero", "negative"],
+)
+def test_rules_that_scale_points_do_not_make_kernels_of_matrices_that_are_kernels_to_rounding(K):
+    """A negative eigenvalue of −1e-16 is rounding beside an entry of 1, and is not once the small point is scaled."""
+    large = np.array([1.0, 1e8])
+    k = mc.Precomputed(np.array(K))
+    assert k.proof().valid
+    scaled = k.rescale(lambda i: large[np.ravel(i)])
+    assert smallest(scaled([0, 1])) < -0.005
+    for rule in (scaled, k * mc.FromFeatures(lambda i: large[np.ravel(i)][:, None]), k.normalize()):
+        assert not rule.proof().valid
+
+
+def test_rules_take_matrices_whose_points_differ_in_size():
+    V = np.random.default_rng(0).normal(size=(6, 2)) * 10.0 ** np.arange(-12, 6, 3)[:, None]
+    V[2] = 0.0
+    k = mc.Precomputed(V @ V.T)
+    assert (k * k + k).normalize().proof().valid
+    assert mc.Precomputed(np.zeros((2, 2))).proof().valid
+
+
+def test_a_proof_that_comes_from_another_class_of_a_user_is_a_claim():
+    class Trust:
+        def proof(self, dim=None):
+            return mc.Axiom(self, "trust me")
+
+    class Mine(Trust, mc.Kernel):
+        def tile(self, block, out):
+            block.dot(out)
+
+    assert [step.rule for step in (Mine() + mc.Linear()).proof().claimed] == ["trust me"]
+
+
+# -- functions of users -----------------------------------------------------------------------------------------------
+
+
+def test_columns_of_rounding_do_not_make_a_map_depend_on_the_batch():
+    """A principal component beyond the rank of the data is rounding, and a sum of other length rounds otherwise."""
+    rng = np.random.default_rng(0)
+    X, A = rng.normal(size=(50, 3)), rng.normal(size=(3, 2))
+
+    def phi(X):
+        noise = np.float64(1e-16) * len(X)
+        return np.column_stack([X @ A, np.full(len(X), noise)])
+
+    assert mc.Gaussian(1.0).after(phi)(X).shape == (50, 50)
+
+
+def test_a_function_may_return_a_number_of_any_library():
+    class Number:
+        dtype = object()
+
+        def __float__(self):
+            return 1.0
+
+    assert mc.FromFunction(lambda x, z: Number())([[1.0]]) == 1.0
+
+
+def test_a_set_may_hold_what_compares_to_nothing():
+    pd = pytest.importorskip("pandas")
+    assert mc.Intersection()([{pd.NA, 1}, {1}]).tolist() == [[2.0, 1.0], [1.0, 1.0]]
+
+
+def test_a_column_may_be_called_as_an_attribute_of_arrays():
+    pd = pytest.importorskip("pandas")
+    assert mc.Linear()(pd.DataFrame({"nbytes": [1.0, 2.0]})).tolist() == [[1.0, 2.0], [2.0, 4.0]]
+
+
+SCALER = StandardScaler()
+
+
+@pytest.mark.parametrize("scaler", [SCALER, StandardScaler()], ids=["global", "closure"])
+def test_a_transformer_that_a_function_uses_may_be_fitted_again(scaler):
+    X = np.random.default_rng(0).normal(size=(5, 2))
+    k = mc.Linear().after((lambda X: SCALER.transform(X)) if scaler is SCALER else (lambda X: scaler.transform(X)))
+    scaler.fit(X)
+    points = k.prepare(X)
+    k(points)
+    scaler.fit(10 * X + 1)
+    np.testing.assert_array_equal(k(points), k(X))
+
+
+def test_all_tiles_of_a_matrix_see_the_same_function():
+    """A function may count its calls, or carry much: it is not asked, or looked at, once per tile."""
+
+    class Counting:
+        def __init__(self):
+            self.seen = 0
+
+        def __call__(self, X):
+            self.seen += 1
+            return X[:, 0]
+
+    def calls(n):
+        f = Counting()
+        mc.Linear().rescale(f)(np.ones((n, 1)))
+        return f.seen
+
+    assert calls(1500) == calls(200)

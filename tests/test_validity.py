@@ -737,3 +737,40 @@ def test_kernels_on_named_columns_ask_for_rows_and_take_a_frame():
     assert wrong.refuted
     assert "'age': 2" in str(wrong)
     assert list(wrong.points.columns) == list(frame.columns)
+
+
+# -- rounding, and what is not rounding -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1e6, 1e9])
+def test_rounding_that_hides_where_a_function_is_nearly_constant_is_seen(n):
+    """(1 + ⟨x, z⟩/n)ⁿ is a kernel: near the origin it takes two values, 1 and the next that a power of a float has."""
+    k = mc.FromFunction(lambda x, z: (1 + float(x @ z) / n) ** n)
+    X = np.sqrt(n / 1e6) * np.array([[1.15e-05, 1.15e-05], [1.55e-05, 1.55e-05]])
+    assert k(X)[0, 1] ** 2 > k(X)[0, 0] * k(X)[1, 1]
+    assert not mc.refute(k, points=X, trials=1).refuted
+    assert mc.check(k, X).verdict is validity.Verdict.HOLDS
+
+
+@pytest.mark.parametrize(
+    "f", [lambda x, z: np.sin(1e6 * (x @ z)), lambda x, z: np.floor(1e5 * x.sum() * z.sum()) % 7 - 3]
+)
+def test_a_function_that_moves_up_and_down_is_not_called_noisy(f):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    found = mc.check(mc.FromFunction(f), X)
+    assert found.verdict is validity.Verdict.FAILS
+    assert found.tolerance < 1e-6
+
+
+def test_values_may_contradict_what_an_author_claims():
+    class Lowered(mc.Kernel):
+        def tile(self, block, out):
+            block.sqdist(out)
+            np.exp(-out, out=out)
+            np.subtract(out, 0.01, out=out)
+
+        def proof(self, dim=None):
+            return mc.Axiom(self, "trust me")
+
+    X = 10.0 * np.arange(150)[:, None]  # fewer than 101 points do not show it
+    assert mc.check(Lowered(), X).verdict is validity.Verdict.FAILS

@@ -101,7 +101,7 @@ def size(d: int, k: int, index: str = "monomials") -> int:
 
 
 def require_countable(d: int, k: int, index: str = "monomials") -> None:
-    """Refuse maps with so many features that Python would not write the number down."""
+    """Refuse maps whose number of features is too long for Python to write down."""
     digits = k * math.log10(d)
     if index == "monomials":
         digits = (math.lgamma(d + k + 1) - math.lgamma(d + 1) - math.lgamma(k + 1)) / math.log(10)

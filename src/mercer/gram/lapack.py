@@ -3,7 +3,7 @@
 SciPy keeps the interpreter while LAPACK works, so Ctrl-C on a large fit would be heard minutes later. Here the same
 routines of the same library are called without the interpreter's lock, in a thread of their own, while the caller waits
 and looks for interrupts. An interrupt leaves at once; the routine ends in the background on memory that nobody else
-sees, and does not keep the program from ending.
+sees. It does not keep the program from ending, and the program does not take the library's memory away from it.
 
 All matrices are symmetric or triangular, of float32 or float64, and overwritten. They are Fortran-ordered, which the
 transpose of a symmetric C-ordered matrix is.
@@ -11,11 +11,13 @@ transpose of a symmetric C-ordered matrix is.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import threading
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +36,8 @@ LOOK = 0.05
 # LAPACK counts its work space in 32 bits.
 MOST = 2**31 - 1
 
+_threads: WeakSet[threading.Thread] = WeakSet()
+
 
 def cholesky(A: Matrix, *, lower: bool) -> int:
     """A = L Lᵀ (or UᵀU) in place of one triangle; the other is not touched. Not 0: the pivot that is not positive.
@@ -43,17 +47,17 @@ def cholesky(A: Matrix, *, lower: bool) -> int:
     (0, array([[2., 7.],
            [1., 2.]]))
     """
-    return _run(A, "potrf", b"L" if lower else b"U", len(A), A, len(A))
+    return _run(A, "potrf", b"L" if lower else b"U", len(A), A, _leading(A))
 
 
 def inverse_from_cholesky(L: Matrix, *, lower: bool) -> int:
     """(L Lᵀ)⁻¹ in place of the triangle L. Not 0: the entry of the diagonal that is zero."""
-    return _run(L, "potri", b"L" if lower else b"U", len(L), L, len(L))
+    return _run(L, "potri", b"L" if lower else b"U", len(L), L, _leading(L))
 
 
 def inverse_of_triangle(L: Matrix, *, lower: bool) -> int:
     """L⁻¹ in place of the triangle L. Not 0: the entry of the diagonal that is zero."""
-    return _run(L, "trtri", b"L" if lower else b"U", b"N", len(L), L, len(L))
+    return _run(L, "trtri", b"L" if lower else b"U", b"N", len(L), L, _leading(L))
 
 
 def eigh(A: Matrix) -> tuple[Matrix, Matrix]:
@@ -65,7 +69,7 @@ def eigh(A: Matrix) -> tuple[Matrix, Matrix]:
     """
     n = len(A)
     values, size, whole = np.empty(n, A.dtype), np.empty(1, A.dtype), np.empty(1, np.intc)
-    arguments = b"V", b"L", n, A, n, values
+    arguments = b"V", b"L", n, A, _leading(A), values
     _run(A, "syevd", *arguments, size, -1, whole, -1)
     need = 1 + 6 * n + 2 * n * n
     if need > MOST:
@@ -93,6 +97,11 @@ def _run(A: Matrix, name: str, *arguments: Any) -> int:
         return info.value
 
     return away(work) if len(A) > SMALL else work()
+
+
+def _leading(A: Matrix) -> int:
+    """The distance of two columns, which LAPACK wants to be ≥ 1 even where there are none."""
+    return max(1, len(A))
 
 
 def _argument(value: Any) -> Any:
@@ -130,7 +139,9 @@ def away(work: Callable[[], T]) -> T:
         finally:
             done.set()
 
-    threading.Thread(target=job, name="mercer-lapack", daemon=True).start()
+    thread = threading.Thread(target=job, name="mercer-lapack", daemon=True)
+    _threads.add(thread)
+    thread.start()
     while not done.wait(LOOK):
         look()
     if errors:
@@ -142,3 +153,22 @@ def look() -> None:
     """Leave if the caller of this worker was interrupted. (The main thread is interrupted while it waits.)"""
     if tiling.stopped():
         raise KeyboardInterrupt
+
+
+@atexit.register
+def _leave() -> None:
+    """Let the program end beside a routine that still works.
+
+    The library would free its memory and wait for its threads under the routine's feet, which ends in a crash or never.
+    Once Python has cleaned up, the process therefore ends before the libraries do: `_exit` is registered last, and so
+    called first. Where the system cannot do that, the end of the program waits for the routine.
+    """
+    working = [thread for thread in _threads if thread.is_alive()]
+    if not working:
+        return
+    try:
+        system = ctypes.CDLL(None)
+        system.on_exit(ctypes.cast(system._exit, ctypes.c_void_p), None)  # called with the exit code
+    except (AttributeError, OSError, TypeError):  # not the GNU C library
+        for thread in working:
+            thread.join()

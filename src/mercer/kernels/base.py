@@ -80,8 +80,9 @@ class Similarity(Value, ABC):
                 advice="Derive from mc.Kernel and define `tile` (and `proof`, if you know one), compose existing "
                 "kernels, or use mc.FromFunction or mc.FromFeatures.",
             )
-        if not cls.__module__.startswith("mercer.") and "proof" in cls.__dict__:
-            cls.proof = _by_its_author(cls.__dict__["proof"])  # type: ignore[method-assign]
+        author = next(base for base in cls.__mro__ if "proof" in base.__dict__)
+        if not author.__module__.startswith("mercer."):
+            cls.proof = _by_its_author(author.__dict__["proof"])  # type: ignore[method-assign]
         super().__init_subclass__(**kwargs)
 
     # -- what a leaf says -----------------------------------------------------------------------------------------
@@ -112,7 +113,7 @@ class Similarity(Value, ABC):
             out -= (0.5 * x[block.rows, None] + 0.5 * z[block.cols]).astype(out.dtype)
 
     def log_size(self, points: Points) -> float:
-        """The size of the terms whose sum log k(x, x) is, at the most: its error is so many roundings, beside its own.
+        """The largest size of the terms that log k(x, x) is a sum of: as many roundings may be lost when they cancel.
 
         Only asked where `exact_log`.
         """

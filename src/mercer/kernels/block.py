@@ -311,7 +311,7 @@ class Block:
             out *= -2
             out += x_norms[:, None].astype(self.dtype)
             out += z_norms.astype(self.dtype)
-            _recompute_cancelled(x, z, x_norms, z_norms, out)
+            _recompute_cancelled(x, z, x_norms, z_norms, out, squared_norms)
         elif x.shape[1] <= DIRECT_COLUMNS:
             self._differences(_loops.tiles.sqdist_tile, out)
         else:
@@ -371,13 +371,18 @@ def _occupied(x: Any, z: Any) -> tuple[Any, Any]:
 
 
 def _recompute_cancelled(
-    x: Any, z: Any, x_norms: NDArray[np.float64], z_norms: NDArray[np.float64], out: Array
+    x: Any,
+    z: Any,
+    x_norms: NDArray[np.float64],
+    z_norms: NDArray[np.float64],
+    out: Array,
+    norms: Callable[[Any], NDArray[np.float64]],
 ) -> None:
-    """Squared distances of sparse rows whose difference has cancelled, from the differences themselves."""
+    """Distances of sparse rows that have cancelled, as the norms of the differences themselves."""
     cancelled = np.argwhere(out < CANCELLATION * (x_norms[:, None] + z_norms))
     for start in range(0, len(cancelled), 4096):
         i, j = cancelled[start : start + 4096].T
-        out[i, j] = squared_norms(x[i].astype(np.float64) - z[j].astype(np.float64))
+        out[i, j] = norms(x[i].astype(np.float64) - z[j].astype(np.float64))
 
 
 def _sparse_l1(x: Any, z: Any, out: Array) -> None:
@@ -394,7 +399,4 @@ def _sparse_l1(x: Any, z: Any, out: Array) -> None:
         a, b = np.repeat(x.data[own].astype(np.float64), sizes), columns.data[at].astype(np.float64)
         common = np.bincount(columns.indices[at], np.abs(a) + np.abs(b) - np.abs(a - b), minlength=len(z_size))
         out[i] = x_size[i] + z_size - common
-        cancelled = np.flatnonzero(out[i] < CANCELLATION * (x_size[i] + z_size))
-        if len(cancelled):
-            apart = z[cancelled].astype(np.float64).toarray() - x[[i]].astype(np.float64).toarray()
-            out[i, cancelled] = np.abs(apart).sum(axis=1)
+    _recompute_cancelled(x, z, x_size, z_size, out, lambda apart: np.asarray(abs(apart).sum(axis=1)).ravel())

@@ -83,7 +83,7 @@ class FromFunction(Kernel):
         """f(x, z), checked to be a finite number."""
         value = self.f(x, z)
         try:
-            if getattr(value, "dtype", np.dtype(float)).kind == "c":  # of which float() keeps the real part
+            if np.iscomplexobj(value):  # of which float() keeps the real part
                 raise TypeError
             number = float(value)
         except (TypeError, ValueError):
@@ -317,24 +317,42 @@ class Precomputed(Kernel):
     def proof(self, dim: int | None = None) -> Proof:
         if self.K is None:
             return Unproven(self, "a matrix that comes with the data; mc.check(K) tests it")
-        size = float(np.abs(self.K).max()) or 1.0
-        values = np.linalg.eigvalsh(self.K.astype(np.float64) / size)  # entries near 1e308 have infinite eigenvalues
-        tolerance = len(values) * float(np.finfo(self.K.dtype).eps) * float(np.abs(values).max())
-        smallest, within = float(values[0]) * size, tolerance * size
-        if values[0] < -tolerance:
-            return Unproven(self, f"not a kernel: K has the eigenvalue {smallest:.6g} < 0; mc.repair(K) mends it")
-        exact = values[0] > tolerance
-        eps = float(np.finfo(self.K.dtype).eps)
+        statement = "every symmetric matrix without negative eigenvalues is a Gram matrix"
+        eps, values = float(np.finfo(self.K.dtype).eps), _relative_eigenvalues(self.K.astype(np.float64))
+        lowest, rounded = float(values[0]), len(self.K) * eps * float(values[-1])
+        if lowest > rounded:
+            return Axiom(self, statement, condition=f"smallest eigenvalue {lowest:.3g} > 0 for a unit diagonal")
+        condition = f"smallest eigenvalue {lowest:.3g} ≥ −{rounded:.1g} for a unit diagonal"
+        if not lowest >= -rounded:
+            size = float(np.abs(self.K).max())
+            values = np.linalg.eigvalsh(self.K.astype(np.float64) / size)  # entries near 1e308 have infinite ones
+            smallest, within = float(values[0]) * size, len(values) * eps * float(np.abs(values).max()) * size
+            if smallest < -within:
+                return Unproven(self, f"not a kernel: K has the eigenvalue {smallest:.6g} < 0; mc.repair(K) mends it")
+            condition = f"smallest eigenvalue {smallest:.3g} ≥ −{within:.1g}"
         return Axiom(
             self,
-            "every symmetric matrix without negative eigenvalues is a Gram matrix",
-            condition=f"smallest eigenvalue {smallest:.3g}"
-            + (" > 0" if exact else f" ≥ −{within:.1g}: K is one to the rounding of its entries"),
-            rounding=0.0 if exact else max(-float(values[0]), eps) / float(np.sqrt(eps)),
+            statement,
+            condition=f"{condition}: K is one to the rounding of its entries",
+            rounding=max(-lowest, eps) / float(np.sqrt(eps)),
         )
 
     def __repr__(self) -> str:
         return "Precomputed()" if self.K is None else f"Precomputed({show(self.K)})"
+
+
+def _relative_eigenvalues(K: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The eigenvalues of K with its points scaled to K(i, i) = 1; −∞ where that would take an infinite factor.
+
+    What rules do with a kernel (products, `rescale`, `normalize`) may scale points by any factor: an eigenvalue that is
+    rounding beside the largest entry of K need not be beside those of a small point.
+    """
+    used = np.diagonal(K) > 0
+    if K[~used].any():
+        return np.array([-np.inf])
+    sizes = np.sqrt(np.diagonal(K)[used])
+    scaled = K[np.ix_(used, used)] / sizes[:, None] / sizes
+    return np.asarray(np.linalg.eigvalsh(scaled) if used.any() else [0.0], dtype=np.float64)
 
 
 def _require_symmetric(K: Array) -> None:

@@ -25,9 +25,12 @@ Value = Callable[[Any, Any], float]
 SPREAD = 16
 # Binary logarithms of the steps, as shares of the spread of the points. Noise up to the last but one can be seen.
 STEPS = (-32, -26, -20, -14, -8)
-# Points on every line, pairs of points for every scale, and scales: rounding hides where a function is nearly constant,
-# which may be nearer by or further out.
+# Points on every line, pairs of points for every scale, and scales.
 LENGTH, PAIRS, SCALES = 7, 8, (0.125, 1.0, 8.0, 64.0)
+# Rounding hides where a function is nearly constant: scales grow until values differ by this share, up to the last.
+VARIED, LAST = 2.0**-4, 2.0**60
+# What takes more than half of the digits of a float32 is not rounding: the function itself moves up and down there.
+HALF = math.sqrt(float(np.finfo(np.float32).eps))
 
 
 def measured_noise(value: Value, X: Matrix) -> float:
@@ -48,18 +51,26 @@ def measured_noise(value: Value, X: Matrix) -> float:
     rng = np.random.default_rng(0)
     centre = X.mean(axis=0)
     spread = (float(np.abs(X - centre).max()) or float(np.abs(X).max()) or 1.0) / math.sqrt(X.shape[1])
-    largest, worst = float(np.abs(X).max()), 0.0
-    for scale in SCALES:
-        seen = [
-            found for _ in range(PAIRS) if (found := _line(value, rng, centre, scale * spread, largest)) is not None
-        ]
+    largest, worst, scales = float(np.abs(X).max()), 0.0, list(SCALES)
+    for scale in scales:
+        lines = [_line(value, rng, centre, scale * spread, largest) for _ in range(PAIRS)]
+        seen = [line for line in lines if line is not None]
+        if not seen:
+            continue
         # Three quarters, not the maximum: a few lines cross a kink or a jump of the function itself.
-        worst = max(worst, float(np.quantile(seen, 0.75)) if seen else 0.0)
+        noise, varied = (float(np.quantile(part, 0.75)) for part in zip(*seen))
+        worst = max(worst, noise) if noise <= HALF else worst
+        if scale == scales[-1] < LAST and varied < VARIED:
+            scales.append(8 * scale)
     return SPREAD * worst
 
 
-def _line(value: Value, rng: np.random.Generator, centre: Matrix, size: float, largest: float) -> float | None:
+def _line(
+    value: Value, rng: np.random.Generator, centre: Matrix, size: float, largest: float
+) -> tuple[float, float] | None:
     """Noise on a random line through a random pair of points, relative to the values there. None: no values.
+
+    And how much the values of the pair differ, relative to the largest.
 
     Both points move by different amounts of their distance, and together by an amount of their size: what a function of
     x − z loses when it subtracts large numbers shows only then.
@@ -68,17 +79,18 @@ def _line(value: Value, rng: np.random.Generator, centre: Matrix, size: float, l
     x, z, dx, dz = centre + size * x, centre + size * z, size * dx + largest * both, size * dz + largest * both
     ladder: list[float] = []
     try:
-        height = max(abs(value(x, x)), abs(value(z, z)), abs(value(x, z)))
+        values = value(x, x), value(z, z), value(x, z)
         for step in STEPS:
             moved = [value(x + t * dx, z + t * dz) for t in 2.0**step * np.arange(LENGTH)]
             ladder.append(_level(np.array(moved)))
     except Exception:  # the function is not defined here
         return None
-    if not height > 0:
-        return 0.0
+    height = max(map(abs, values))
+    if not 0 < height < math.inf:
+        return 0.0, 1.0
     # Noise does not grow with the step once it shows; what is seen with one step only is the function itself.
     plateaus = [max(a, b) for a, b in itertools.pairwise(ladder) if 0 < max(a, b) <= 8 * min(a, b)]
-    return max(plateaus, default=0.0) / height
+    return max(plateaus, default=0.0) / height, (max(values) - min(values)) / height
 
 
 def _level(values: Matrix) -> float:

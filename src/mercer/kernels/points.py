@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -63,9 +64,11 @@ class Once:
         self._locks: dict[Hashable, threading.RLock] = {}
         self._lock = threading.Lock()
 
+    least: ClassVar[float] = math.inf  # bytes that there is room for in any case
+
     @property
     def room(self) -> float:
-        return np.inf
+        return self.least
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """The value made for `key`, made at the first call."""
@@ -102,10 +105,12 @@ class Once:
 
     def _make_room(self) -> None:
         """Give up the values used longest ago until the rest fits; the newest stays in any case."""
-        if np.isinf(self.room):
+        if self.least == math.inf:
             return
         sizes = {key: nbytes(value) for key, value in self._cache.items()}
         total = sum(sizes.values())
+        if total <= self.least:
+            return
         for key in list(sizes)[:-1]:
             if total <= self.room:
                 return
@@ -135,10 +140,12 @@ class Points(Once):
     def __len__(self) -> int:
         return self.n
 
+    least: ClassVar[float] = SMALL
+
     @property
     def room(self) -> float:
         """A search tries many widths on the same points: the layouts of a few are kept."""
-        return max(COPIES * max(map(nbytes, (self.raw, *self._cache.values()))), SMALL)
+        return max(COPIES * max(map(nbytes, (self.raw, *self._cache.values()))), self.least)
 
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: the objects, not what was computed from them."""
@@ -214,7 +221,7 @@ def nbytes(value: Any) -> int:
         return sum(map(nbytes, parts.values()))
     if sp.issparse(value):
         return sum(int(getattr(value, name).nbytes) for name in ("data", "indices", "indptr") if hasattr(value, name))
-    return int(getattr(value, "nbytes", 0))
+    return int(getattr(value, "nbytes", 0)) if not is_frame(value) else 0  # a column may have any name
 
 
 def length(X: Any) -> int:

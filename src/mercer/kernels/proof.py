@@ -26,7 +26,8 @@ class Proof:
     premises : the proofs it rests on.
     reference : where an axiom is proven.
     kind : "rule", "axiom", "claim" (an axiom that the author of a class outside this library states) or "unproven".
-    rounding : the rounding to which an axiom holds, as a share of what half of the digits allow; 0 where it is exact.
+    rounding : the rounding to which it holds, beside √(k(x, x) k(z, z)), as a share of what half of the digits allow; 0
+        where it is exact.
     """
 
     claim: str

@@ -104,11 +104,12 @@ class Radial(ByWidth):
 
     def tile(self, block: Block, out: Array) -> None:
         self.require_fit(block.dtype)
-        wide = block.widened() if self._underflow_matters(block.dtype) else block
+        rough = self._underflow_matters(block.dtype)
+        wide = block.widened() if rough else block
         own, sigma = self._own(wide)
         tile = out if wide is block else wide.scratch()
         own.sqdist(tile)
-        if self._underflow_matters(wide.dtype):
+        if rough and self._underflow_matters(wide.dtype):
             self._require_normal(own, tile)
         self._profile(tile, sigma)
         if tile is not out:

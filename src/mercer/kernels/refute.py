@@ -3,7 +3,7 @@
 A function is not a kernel as soon as one such pair is shown. The search tries points in which violations hide
 (`candidates.py`), waves on lattices where the spectrum of a radial function is negative (`spectrum.py`), then random
 ones that walk downhill on the smallest eigenvalue. What it finds is made small (no point can be left out) and round,
-and confirmed in interval arithmetic, or in exact arithmetic beyond the rounding of a Python function (`rounding.py`).
+and confirmed in interval arithmetic, or in exact arithmetic beyond the rounding of a Python function (`noise.py`).
 Nothing unconfirmed is reported. Finding nothing proves nothing.
 """
 
@@ -123,7 +123,7 @@ def refute(
     upper end of aᵀKa is < 0 in interval arithmetic: exact points, exact a, and `kernel.enclose` for the values. It must
     also exceed 64 roundings of every value, so that a kernel that is valid up to rounding of its own parameters stays
     unrefuted. The values of a Python function are what it returns. They are assumed to be off by at most its stated
-    `error`, or by the rounding that shows when the points move a little (`kernels/rounding.py`), whichever is larger;
+    `error`, or by the rounding that shows when the points move a little (`kernels/noise.py`), whichever is larger;
     the verdict says so and gives the number. An evaluation that fails, or overflows, is skipped and counted.
 
     Radial functions are tried in Fourier space as well (`kernels/spectrum.py`): where the spectrum is negative, a wave

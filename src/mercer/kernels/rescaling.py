@@ -73,8 +73,17 @@ class Rescaled(Unary):
         super().touch(points)
         self._factors(points)
 
+    def _sides(self, pair: Pair) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """f of both sides, made once: all tiles of a matrix see the same function."""
+
+        def make() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            x = self._factors(pair.x)
+            return x, x if pair.same else self._factors(pair.z)
+
+        return pair.once(("factors", Given(self.f)), make)
+
     def _scale(self, block: Block, out: Array) -> Array:
-        x, z = self._factors(block.pair.x), self._factors(block.pair.z)
+        x, z = self._sides(block.pair)
         with np.errstate(over="ignore", invalid="ignore"):
             out *= x[block.rows, None].astype(out.dtype)
             out *= z[block.cols].astype(out.dtype)
@@ -95,7 +104,7 @@ class Rescaled(Unary):
         x, _ = dense_sides(block)
         tile = block.scratch()
         self.inner.tile(block, tile)
-        weights = (G * tile.astype(np.float64)) @ self._factors(block.pair.z)[block.cols]
+        weights = (G * tile.astype(np.float64)) @ self._sides(block.pair)[1][block.cols]
         own = input_slopes(lambda X: self._values(X)[:, None], x, scales(block.pair), weights[:, None])
         return own + self.inner.tile_input_gradient(block, self._scale(block, np.array(G, dtype=np.float64)))
 

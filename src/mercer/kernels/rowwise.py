@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Callable, Hashable
+from inspect import getclosurevars
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
@@ -22,6 +23,8 @@ from mercer.kernels.points import Array, Points, as_argument, is_frame, length, 
 
 # Rows that are mapped again, from the last to the first, beside the last one alone.
 AGAIN = 4
+# Roundings of the largest number of an image that any of its numbers may be off by.
+ROUNDINGS = 64
 
 
 class Given(Same):
@@ -33,14 +36,33 @@ class Given(Same):
         return self.value.transform(X) if hasattr(self.value, "transform") else self.value(X)
 
     def state(self) -> Hashable:
-        """What changes when the function does: a transformer may be fitted again. Functions have no state."""
+        """What changes when the function does: a transformer may be fitted again, also one that a function uses.
+
+        Functions have no state but that: variables that they read are taken to be constant.
+        """
         holder = self.value.__self__ if isinstance(self.value, MethodType) else self.value
-        if isinstance(holder, (FunctionType, BuiltinFunctionType, np.ufunc, type)):
+        if isinstance(holder, FunctionType):
+            return tuple(_attributes(value) for value in _used(holder) if hasattr(value, "transform"))
+        if isinstance(holder, (BuiltinFunctionType, np.ufunc, type)):
             return None
         try:
             return hashlib.sha256(pickle.dumps(holder, protocol=5)).digest()
         except Exception:  # whatever a foreign object raises: its attributes are compared one by one
-            return tuple((name, Same(value)) for name, value in sorted(getattr(holder, "__dict__", {}).items()))
+            return _attributes(holder)
+
+
+def _used(function: FunctionType) -> list[Any]:
+    """The variables outside of a function that it reads."""
+    try:
+        names = getclosurevars(function)
+    except ValueError:  # one has no value yet
+        return []
+    return [*names.nonlocals.values(), *names.globals.values()]
+
+
+def _attributes(value: Any) -> Hashable:
+    """The attributes of an object, each by its identity: fitting it again makes new ones."""
+    return tuple((name, Same(part)) for name, part in sorted(getattr(value, "__dict__", {}).items()))
 
 
 def require_rowwise(given: Given, name: str, points: Points, image: Any, apply: Callable[[Any], Any]) -> None:
@@ -81,7 +103,9 @@ def _equal(a: Any, b: Any, image: Any) -> bool:
     dtype = next((part.dtype for part in (left, right) if part.dtype.kind == "f"), np.dtype(np.float64))
     with np.errstate(invalid="ignore", over="ignore"):
         finite = np.where(np.isfinite(whole), np.abs(whole.astype(np.float64)), 0.0)
-        allowed = np.sqrt(float(np.finfo(dtype).eps)) * finite.max(axis=0)
+        # A column that is nothing but rounding (a component beyond the rank of the data) is off by that of the others.
+        eps = float(np.finfo(dtype).eps)
+        allowed = np.sqrt(eps) * finite.max(axis=0) + ROUNDINGS * eps * finite.max()
         apart = np.abs(left.astype(np.float64) - right.astype(np.float64))
         return bool(((apart <= allowed) | (left == right) | ((left != left) & (right != right))).all())
 

@@ -113,7 +113,10 @@ def _holds_nan(element: Any) -> bool:
     """Whether an element is NaN, or a tuple or set that holds one."""
     if isinstance(element, (tuple, frozenset)):
         return any(map(_holds_nan, element))
-    return bool(element != element)
+    try:
+        return bool(element != element)
+    except (TypeError, ValueError):  # pandas.NA, which is one object, has no answer
+        return False
 
 
 def aligned(x: Any, z: Any, matrix: Callable[[Any, dict[Any, int]], sp.csr_array]) -> tuple[Any, Any]:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 TILE_ROWS, TILE_COLS = 256, 1024
 # Below this many entries the whole job is one tile in the calling thread: nothing to set up.
 INLINE = 128 * 128
+# Columns of a product in float32 that are added up together: partial sums of more would leave the cache.
+TOGETHER = 128
 
 _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
@@ -303,12 +305,13 @@ def product(A: Array, V: Array) -> NDArray[np.float64]:
     """
     if A.dtype != np.float32:
         return np.asarray(A @ V, dtype=np.float64)
-    (n, m), t = A.shape, V.shape[1]
+    n, m = A.shape
     whole = m - m % TERMS
     total = np.asarray(A[:, whole:] @ V[whole:], dtype=np.float64)
-    if whole:
-        parts = A[:, :whole].reshape(n, -1, TERMS).transpose(1, 0, 2) @ V[:whole].reshape(-1, TERMS, t)
-        total += parts.sum(axis=0, dtype=np.float64)
+    terms = A[:, :whole].reshape(n, -1, TERMS).transpose(1, 0, 2)
+    for columns in spans(V.shape[1], TOGETHER) if whole else ():
+        parts = terms @ V[:whole, columns].reshape(whole // TERMS, TERMS, -1)
+        total[:, columns] += parts.sum(axis=0, dtype=np.float64)
     return total
 
 

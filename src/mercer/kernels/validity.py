@@ -158,9 +158,15 @@ def check(kernel: Similarity | ArrayLike, X: Any = None, *, roundings: int | Non
     if roundings is None:
         error = max(error, _measured(kernel, points, K, found.vector))
         found = _examined(K, error, asymmetry)
-    if not found.psd and kernel.proof(dim=_columns(points) or None).valid and not _confirmed(kernel, points, found):
+    if not found.psd and _proven(kernel, points) and not _confirmed(kernel, points, found):
         found = dataclasses.replace(found, verdict=Verdict.ROUNDING)
     return found
+
+
+def _proven(kernel: Similarity, points: Points) -> bool:
+    """Whether there is a proof to be compared with values: the word of an author only where all of them are."""
+    proof = kernel.proof(dim=_columns(points) or None)
+    return proof.valid and (points.n <= COMPARED or not proof.claimed)
 
 
 def _examined(K: Matrix, error: float, asymmetry: float) -> Check:

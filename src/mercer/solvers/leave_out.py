@@ -34,8 +34,8 @@ SURE = 1 - 1e-9
 JOINT = 3000
 # So far out of the range of all fitted values may one step lead with the log link: a factor of e in the mean.
 BEYOND = 1.0
-# Up to this many rows losses that are not convex are searched along each step: that takes n² losses a time, of which
-# so many are held. More rows have small steps, and a step is not longer than so many of Newton's.
+# Up to SEARCHED rows, losses that are not convex are searched along each step, which takes n² losses a time, ENTRIES of
+# them in memory at once. More rows have small steps. No step is longer than FARTHEST of Newton's.
 SEARCHED, ENTRIES, FARTHEST = 4000, 2**18, 1e3
 
 

@@ -31,7 +31,8 @@ def negative_eigenvalue(gram: Gram) -> float | None:
 def require_psd(gram: Gram) -> None:
     """Raise, with the negative eigenvalue, if K has one beyond rounding: for kernels that nobody has proven.
 
-    For models whose solution exists only where there is none. (Support vector machines warn: their box is bounded.)
+    For models that have a solution only without negative eigenvalues. (Support vector machines warn: their box is
+    bounded.)
     """
     smallest = negative_eigenvalue(gram)
     if smallest is not None:

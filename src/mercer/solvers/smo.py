@@ -471,7 +471,7 @@ class _Run:
             W = self.spread(size)
 
     def spread(self, size: int) -> Index:
-        """The variables of so many points, among them those of all smaller sizes.
+        """The variables of the given number of points, among them those of all smaller numbers.
 
         They are spread evenly over the order of the linear term: over both classes, over the range of a target.
         """
