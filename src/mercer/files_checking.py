@@ -113,6 +113,9 @@ class _Dimensions:
                     self.check(kind.parts[0], part, key)
                 for dim in kind.dims or ():
                     self.bind(dim, len(value), key)
+            case "dict":
+                for own, entry in value.items():
+                    self.check(kind.parts[0], entry, f"{key}[{own[:60]!r}]")
             case "(":
                 for part, entry in zip(kind.parts, value):
                     self.check(part, entry, key)
@@ -171,6 +174,8 @@ class _Dimensions:
                 return _is_plain(value)
             case "list" | "tuple":
                 return type(value).__name__ == kind.name
+            case "dict":
+                return type(value) is dict and all(type(own) is str for own in value)
             case "(":
                 return type(value) is tuple and len(value) == len(kind.parts)
             case "{":

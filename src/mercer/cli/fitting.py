@@ -383,7 +383,7 @@ def say_scores(voice: Voice, scores: list[dict[str, Any]], judged: str) -> None:
     for score in scores:
         ends = score["interval"]
         between = f"[{number(ends[0])}, {number(ends[1])}]" if ends else ""
-        of_baseline = "" if score["baseline"] is None else number(score["baseline"])
+        of_baseline = "" if score.get("baseline") is None else number(score["baseline"])  # not in older files
         rows.append([score["name"], score["value"], between, of_baseline])
     voice.table(["", "value", "90 % interval", "baseline"], rows)
 
