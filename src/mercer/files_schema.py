@@ -398,6 +398,7 @@ LeastSquaresClassifier < KernelEstimator
     alpha_: real | real[_]
 Predictor < KernelEstimator
     n_iter_: int
+    end_?: text
     objective_: real
 FeaturePredictor < Predictor
     _design: Design

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
 import time
@@ -274,7 +273,7 @@ def seen(X: Any) -> dict[str, list[Any]]:
 
 def _doubt(voice: Voice, model: Any, scores: list[dict[str, Any]]) -> None:
     """A note where the model is not what it should be."""
-    if re.match("stopped (by|after)|diverged", str(getattr(getattr(model, "model_", model), "status_", ""))):
+    if getattr(getattr(model, "model_", model), "end_", "converged") != "converged":
         voice.note(
             "the last fit stopped before it was exact, so that the model may be much worse than it could be: "
             "give it more --time, try another --model, or --model ridge with other --centers"

@@ -501,7 +501,7 @@ class GLM(GeneralisedLinearModel, FeaturePredictor):
     deviance_, null_deviance_, pearson_chi2_, dispersion_, degrees_of_freedom_, log_likelihood_, aic_, bic_ : numbers.
     loo_predictions_, loo_score_ : approximate leave-one-out.
     function_ : f as an `Expansion` in the kernel φ(x)ᵀφ(z).
-    family_, link_, trace_, objective_, n_iter_, status_ : what was fitted, and how it went.
+    family_, link_, trace_, objective_, n_iter_, end_, status_ : what was fitted, and how it went.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.array([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]])
@@ -709,7 +709,7 @@ class KernelGLM(GeneralisedLinearModel, KernelPredictor):
     function_ : f, an `Expansion`; dual_coef_ and intercept_ are its c, shape (n,), and b.
     deviance_, null_deviance_, pearson_chi2_, dispersion_, degrees_of_freedom_, log_likelihood_, aic_, bic_ : numbers.
     loo_predictions_, loo_score_ : approximate leave-one-out.
-    trace_, objective_, n_iter_, status_ : the way to the minimum.
+    trace_, objective_, n_iter_, end_, status_ : the way to the minimum.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(0, 6, 60)[:, None]
