@@ -815,7 +815,7 @@ def _numbers(given: Any, n: int, name: str) -> Matrix:
     """`exposure` (> 0) or `offset` as (n,) float64."""
     above = name == "exposure"
     required = f"`{name}` must hold {n} finite numbers{' > 0' if above else ''}, one per point"
-    found = checked_numbers(given, required, "Pass one number per point.")
+    found = checked_numbers(given, required, "Pass one real number per point.")
     if found.ndim == 0:
         found = np.full(n, float(found))
     if found.shape != (n,):
