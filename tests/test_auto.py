@@ -680,7 +680,7 @@ def test_odd_input_gets_words():
             AutoRegressor().fit(X, target)
     twice = pd.DataFrame(X[:, :2], columns=["a", "a"])
     for Model, target in ((AutoRegressor, y), (AutoClassifier, y > 0)):
-        with pytest.raises(InvalidInput, match="'a' twice"):
+        with pytest.raises(InvalidInput, match="2 columns called 'a'"):
             Model().fit(twice, target)
         with pytest.raises(InvalidInput, match="no value is present"):
             Model().fit(pd.DataFrame({"a": np.full(30, np.nan)}), target)
