@@ -577,7 +577,7 @@ def test_the_duality_gap_of_every_pair_and_after_an_early_end():
     [
         (
             1 + 1j,
-            r"^`sample_weight` must hold 120 finite numbers [^`]*, got complex numbers\. Pass one real number per point",
+            r"^`sample_weight` must hold 120 finite numbers [^`]*, got complex numbers\. Pass one real",
         ),
         (complex(2.0), "got complex numbers"),
         (np.nan, "got nan in row 3"),

@@ -310,12 +310,12 @@ def weights(sample_weight: Any, n: int) -> Matrix | None:
     if w.ndim == 0:
         w = np.full(n, float(w))
     if w.shape != (n,):
-        raise InvalidInput(required, got=f"shape {w.shape}", advice="One weight per point.")
+        raise InvalidInput(required, got=f"shape {w.shape}", advice="Pass one weight per point.")
     if not np.isfinite(w).all() or w.min() < 0:
         bad = int(np.flatnonzero(~(np.isfinite(w) & (w >= 0)))[0])
-        raise InvalidInput(required, got=f"{w[bad]} in row {bad}", advice="A weight of 0 leaves the row out.")
+        raise InvalidInput(required, got=f"{w[bad]} in row {bad}", advice="Pass 0 for rows that should not count.")
     if not w.any():
-        raise InvalidInput(required, got="only zeros", advice="Nothing would be left to fit.")
+        raise InvalidInput(required, got="only zeros", advice="Give at least one row a weight > 0.")
     beyond = (w > 0) & ((w < LEAST_WEIGHT) | (w > MOST_WEIGHT))
     if beyond.any() or w.max() ** 2 < LEAST_WEIGHT:
         bad = int(np.flatnonzero(beyond)[0]) if beyond.any() else int(w.argmax())

@@ -137,7 +137,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
             raise InvalidInput(
                 "`multiclass` must be 'ovo' (each pair of classes) or 'ovr' (each class against the rest)",
                 got=shortened(self.multiclass),
-                advice="'ovo' is faster.",
+                advice="Use 'ovo', which is faster.",
             )
         for name in ("_sigmoids", "_ends"):  # of an earlier fit
             self.__dict__.pop(name, None)

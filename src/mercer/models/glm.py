@@ -397,7 +397,7 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
         raise InvalidInput(
             f"`kind` must be one of {', '.join(map(repr, RESIDUALS))}",
             got=repr(kind),
-            advice="The first is the default.",
+            advice="Use one of these names.",
         )
 
     def _everywhere(self, eta: Matrix) -> Matrix:
@@ -819,7 +819,7 @@ def _numbers(given: Any, n: int, name: str) -> Matrix:
     if found.ndim == 0:
         found = np.full(n, float(found))
     if found.shape != (n,):
-        raise InvalidInput(required, got=f"shape {found.shape}", advice="One number per point.")
+        raise InvalidInput(required, got=f"shape {found.shape}", advice="Pass one number per point.")
     bad = ~np.isfinite(found) | (found <= 0) if above else ~np.isfinite(found)
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
