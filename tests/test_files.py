@@ -1588,3 +1588,22 @@ def test_what_the_command_line_knows_of_a_model_is_in_its_file(tmp_path):
         model.table_ = wrong
         with pytest.raises(InvalidInput, match="table_"):
             model.save(path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        n
+        for n in sorted(mc.__all__)
+        if "sample_weight" in inspect.signature(getattr(getattr(mc, n), "fit", len)).parameters
+    ],
+)
+def test_rows_of_weight_zero_do_not_keep_a_model_from_its_file(name, tmp_path):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    settings = {"time": 0.1} if name.startswith("Auto") else {"n_neighbors": 3} if "Neighbors" in name else {}
+    model = getattr(mc, name)(**settings)
+    target = X[:, 0] > 0 if is_classifier(model) else X[:, 0] + 0.1 * X[:, 1] ** 2
+    model.fit(X, target, sample_weight=np.r_[np.zeros(4), np.ones(26)])
+    model.save(tmp_path / "m")
+    ask = next(m for m in ("predict", "transform", "score_samples") if hasattr(model, m))
+    assert np.array_equal(getattr(load(tmp_path / "m"), ask)(X), getattr(model, ask)(X))

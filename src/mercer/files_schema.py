@@ -424,9 +424,9 @@ GeneralisedLinearModel
     _shifts: none | real[_]
     _cache: {dispersion: real; left: real}
     _curvature?: FeatureSystem
-    _y?: real[n]
-    _kept?: whole[n]
-    _rest?: none | real[_]
+    _y?: real[a]
+    _kept?: whole[n]<a
+    _rest?: none | Points
     _points?: Points(n,_)
     _packed?: (real[n]; none | real[n]; none | real[n]; real; real[_,_]; real[_,_])
     _fisher?: real[n]

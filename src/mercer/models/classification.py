@@ -69,7 +69,8 @@ from mercer.problems.box import BoxProblem
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
 from mercer.solvers import smo
-from mercer.solvers.smo import CALLER, LATE, End
+from mercer.solvers.base import End
+from mercer.solvers.smo import CALLER, LATE
 
 FOLDS = 5
 """Of the calibration."""
