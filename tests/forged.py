@@ -183,7 +183,7 @@ class Reader:
             pickle.dump(questions, file)
         self.path = os.path.join(self.folder, "forged")
         self.process = None
-        self.counts, self.bad, self.slowest, self.largest = Counter(), [], 0.0, 0
+        self.counts, self.bad, self.largest = Counter(), [], 0
 
     def __enter__(self):
         return self
@@ -217,10 +217,9 @@ class Reader:
             code = self.process.wait()
             self.process.stdout.close()
             self.process = None
-            outcome = {"what": f"ended by {signal.Signals(-code).name if code < 0 else code}", "seconds": 0, "bytes": 0}
+            outcome = {"what": f"ended by {signal.Signals(-code).name if code < 0 else code}", "bytes": 0}
         else:
             outcome = json.loads(line)
-        self.slowest = max(self.slowest, outcome["seconds"])
         self.largest = max(self.largest, outcome["bytes"])
         self.counts[outcome["what"].partition(":")[0]] += 1
         if outcome["what"].partition(":")[0] not in ("refused", "answered"):
@@ -229,7 +228,7 @@ class Reader:
 
     def __str__(self):
         total, counts = sum(self.counts.values()), dict(self.counts)
-        return f"{total} files: {counts}; slowest load {self.slowest:.2f} s; largest {self.largest / 1e6:.0f} MB"
+        return f"{total} files: {counts}; largest {self.largest / 1e6:.0f} MB"
 
 
 def _resident(which):
@@ -255,19 +254,17 @@ def _serve(folder):
             with open("/proc/self/clear_refs", "w") as file:  # the high-water mark begins here
                 file.write("5")
         signal.setitimer(signal.ITIMER_REAL, SECONDS)
-        start = resource.getrusage(resource.RUSAGE_SELF).ru_utime
         try:
             model = load(os.path.join(folder, "forged"))
         except InvalidInput as refusal:
             model, what = None, f"{'too much' if 'MemoryError' in str(refusal) else 'refused'}: {refusal}"
         except BaseException as error:
             model, what = None, f"error in load: {error!r}"
-        seconds = resource.getrusage(resource.RUSAGE_SELF).ru_utime - start
         if model is not None:
             what = _asked(model, *questions[json.loads(line)])
         signal.setitimer(signal.ITIMER_REAL, 0)
         used = max(0, _resident("VmHWM") - before) if linux else 0
-        print(json.dumps({"what": what, "seconds": seconds, "bytes": used}), file=answers, flush=True)
+        print(json.dumps({"what": what, "bytes": used}), file=answers, flush=True)
 
 
 def _asked(model, rows, labels, methods):

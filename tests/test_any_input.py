@@ -100,17 +100,18 @@ def takes_sparse(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"),
-    [(n, "array") for n in NAMES if n not in SLOW]
-    + [(n, "sparse") for n in NAMES if n not in SLOW and takes_sparse(n)]
-    + [(n, k) for n in ("KernelRidge", "SVC", "KernelNeighborsRegressor", "Ridge") for k in ("frame", "list")],
+    ("name", "kind", "with_weights"),
+    [(n, "array", weighted) for n in NAMES if n not in SLOW for weighted in (True, False)]
+    + [(n, "sparse", True) for n in NAMES if n not in SLOW and takes_sparse(n)]
+    + [(n, k, True) for n in ("KernelRidge", "SVC", "KernelNeighborsRegressor", "Ridge") for k in ("frame", "list")],
 )
-def test_what_is_written_into_the_data_later_changes_nothing(name, kind):
+def test_what_is_written_into_the_data_later_changes_nothing(name, kind, with_weights):
     X, y, classes = data()
     Z = KINDS[kind](data(5, seed=1)[0])
     given, own_y, w = KINDS[kind](X), target(made(name), y, classes).copy(), np.linspace(0.5, 2.0, N)
     model = made(name)
-    weighted = {"sample_weight": w} if "sample_weight" in inspect.signature(model.fit).parameters else {}
+    takes = with_weights and "sample_weight" in inspect.signature(model.fit).parameters
+    weighted = {"sample_weight": w} if takes else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(given, own_y, **weighted)

@@ -693,3 +693,12 @@ def test_odd_input_gets_words():
     constant = AutoRegressor().fit(X, np.full(30, 7.0))
     assert np.allclose(constant.predict_interval(X, 0.9), 7.0)
     assert "nothing to learn" in str(constant.choices_)
+
+
+def test_intervals_of_counts_beyond_whole_float64():
+    """Where neighbouring numbers are more than 1 apart the search for the ends still ends."""
+    mu = np.array([3.0, 1e16, 1e20, 1e300])
+    ends = auto_intervals.Counts(4.0).interval(mu, 0.05)
+    assert (ends[:, 0] <= ends[:, 1]).all()
+    assert np.allclose(ends[1:], mu[1:, None], rtol=1e-7, atol=0.0)
+    assert np.allclose(ends[1] - mu[1], [-3.29e8, 3.29e8], rtol=1e-2, atol=0.0)  # ± 1.645 √(4 · 1e16)

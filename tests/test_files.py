@@ -1569,3 +1569,65 @@ def test_the_cost_of_expressions_is_bounded_before_they_are_built(monkeypatch):
         for d, p, c in ((1, 4, 0.0), (1, 4, 2.0), (3, 2, 0.0), (3, 5, 1.0)):
             phi = MonomialMap(d, degree=p, c=c, index=index)
             assert phi.dimension == phi.transform(np.ones((1, d))).shape[1]
+
+
+def test_files_of_older_versions_lack_later_attributes(tmp_path):
+    """What they would have been then is filled in, and the model can be saved again."""
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = X[:, 0] + 0.1 * X[:, 1]
+    older = {
+        mc.AutoRegressor(time=2).fit(X, y): ("stopped_by_", "loo_optimism_", "_least", "_dispersion", "_whole"),
+        mc.AutoClassifier(time=2).fit(X, y > 0): ("stopped_by_", "_offsets"),
+        mc.KernelFisherDiscriminant(mc.Gaussian(1.0)).fit(X, y > 0): ("_rarer",),
+    }
+    for number, (model, later) in enumerate(older.items()):
+        path = tmp_path / f"{number}.mercer"
+        model.save(path)
+        header, data = parts_of(path.read_bytes())
+        tree = json.loads(header["__metadata__"]["fitted"])
+        for name in later:
+            del tree[name]
+        header["__metadata__"]["fitted"] = json.dumps(tree)
+        path.write_bytes(joined(header, data))
+        loaded = load(path)
+        assert (loaded.predict(X) == model.predict(X)).all()
+        if hasattr(model, "predict_proba"):
+            assert loaded.predict_proba(X).shape == (40, 2)
+        else:
+            assert loaded.predict_interval(X).shape == (40, 2)
+        loaded.save(path)
+
+
+def test_what_the_command_line_knows_of_a_model_is_in_its_file(tmp_path):
+    model = mc.KernelRidge(mc.Gaussian(1.0)).fit(np.arange(6.0)[:, None], np.arange(6.0))
+    model.table_ = {
+        "target": "price", "columns": {"age": "float64"}, "left_out": {}, "rows": 6, "misses": None,
+        "scores": [{"name": "R²", "value": 0.5, "interval": None, "baseline": 0.0}],
+        "seen": {"age": [0.0, 5.0]}, "baseline": {"mean": 2.5, "median": 2.5, "classes": (), "shares": ()},
+    }  # fmt: skip
+    path = tmp_path / "m.mercer"
+    model.save(path)
+    assert load(path).table_ == model.table_
+    for wrong in ({"rows": -1}, {"columns": {"age": 1}}, {"other": 1}, {"scores": [{"name": 1}]}):
+        model.table_ = wrong
+        with pytest.raises(InvalidInput, match="table_"):
+            model.save(path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        n
+        for n in sorted(mc.__all__)
+        if "sample_weight" in inspect.signature(getattr(getattr(mc, n), "fit", len)).parameters
+    ],
+)
+def test_rows_of_weight_zero_do_not_keep_a_model_from_its_file(name, tmp_path):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    settings = {"time": 0.1} if name.startswith("Auto") else {"n_neighbors": 3} if "Neighbors" in name else {}
+    model = getattr(mc, name)(**settings)
+    target = X[:, 0] > 0 if is_classifier(model) else X[:, 0] + 0.1 * X[:, 1] ** 2
+    model.fit(X, target, sample_weight=np.r_[np.zeros(4), np.ones(26)])
+    model.save(tmp_path / "m")
+    ask = next(m for m in ("predict", "transform", "score_samples") if hasattr(model, m))
+    assert np.array_equal(getattr(load(tmp_path / "m"), ask)(X), getattr(model, ask)(X))

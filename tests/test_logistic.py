@@ -896,3 +896,24 @@ def test_real_data_at_least_as_well_as_scikit_learn(load):
     assert log_loss(t[test], ours.predict_proba(Z[test])) <= log_loss(t[test], theirs.predict_proba(Z[test])) + 1e-4
     kernel = mc.KernelLogisticRegression(alpha=1e-2, n_centers=100).fit(Z[train], t[train])
     assert kernel.score(Z[test], t[test]) > 0.93
+
+
+@pytest.mark.parametrize(
+    ("end", "settings"),
+    [
+        ("converged", {}),
+        ("iterations", {"solver": "gradient", "max_iter": 2}),
+        ("time", {"solver": "gradient", "max_time": 1e-9}),
+        ("caller", {"progress": lambda step: False}),
+        ("diverged", {"solver": "gradient", "step": 1e6}),
+    ],
+)
+def test_the_end_is_one_word(end, settings):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = X[:, 0] + np.sin(9 * X[:, 1]) > 0
+    model = mc.LogisticRegression(alpha=1.0, **settings)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    assert model.end_ == end
+    assert ("shorter `step`" in "".join(str(w.message) for w in heard)) == (end == "diverged")

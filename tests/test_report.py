@@ -13,7 +13,6 @@ import pytest
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss, r2_score, roc_auc_score
 
 import mercer as mc
-from mercer.models.auto_model import Choices, Decision
 from mercer.report import frames
 from mercer.report.scores import Baseline, judge, sensitivities
 from mercer.report.source import source
@@ -148,7 +147,7 @@ def test_what_python_cannot_say_is_loaded(regression):
     assert 'mc.load("model.mercer")' in source(own)
     auto = mc.AutoRegressor(time=0.5).fit(X, y)
     assert "mc.load" not in source(auto)
-    auto.choices_ = Choices((Decision("Solver", "KernelRidge", "fitted to 30 of 60 rows"),))
+    auto.model_ = auto.model_.fit(X[:30], y[:30])
     assert "some of the rows" in source(auto)
     found = mc.KernelRidge(mc.Gaussian(1.0), alpha="loo").fit(X, y)
     assert f"alpha={found.alpha_!r}" in source(found)

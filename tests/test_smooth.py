@@ -21,6 +21,7 @@ from mercer.problems.losses import Deviance, Softmax
 from mercer.problems.risk import Risk
 from mercer.problems.spaces import FeatureSpace, GramSpace, NystromSpace
 from mercer.solvers import descent, leave_out, newton, smooth
+from mercer.solvers.base import End
 from mercer.solvers.curvature import system
 from mercer.solvers.descent import Journey, Minimum, lipschitz
 from mercer.solvers.smooth import minimise
@@ -499,6 +500,7 @@ def test_the_best_iterate_is_kept():
     low, high = sorted((risk.at(element(risk.space, 1, s)) for s in (0.1, 5.0)), key=lambda state: state.value)
     for state in (high, low, high):
         assert journey.arrive(state, 1.0, 0.5)
+    journey.stop(End.CALLER)
     found = journey.end()
     assert isinstance(found, Minimum)
     assert found.state is low

@@ -13,7 +13,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -68,6 +68,9 @@ class Saved:
             )
         save(self, path)
 
+    _added: ClassVar[dict[str, Any]] = {}
+    """Attributes of a fitted model that files of older versions do not have, and what they are there."""
+
     def _require_sound(self) -> None:
         """Raise unless a fitted model that was loaded is what `fit` could have made, beyond kinds and dimensions."""
 
@@ -104,7 +107,7 @@ class Saved:
         odd = set(parameters) - set(known)
         if odd:
             raise damaged(f"{min(odd)[:60]!r}, which a {cls.__name__} does not have")
-        state = known | parameters | fitted
+        state = known | parameters | (cls._added if fitted else {}) | fitted
         if inspect.Parameter.empty in [state[name] for name in known]:
             raise damaged(f"a {cls.__name__} without its parameters")
         model = cls.__new__(cls)

@@ -179,7 +179,7 @@ class _Dimensions:
             case "list" | "tuple":
                 return type(value).__name__ == kind.name
             case "dict":
-                return type(value) is dict and all(isinstance(own, str) for own in value)
+                return type(value) is dict and all(type(own) is str for own in value)
             case "(":
                 return type(value) is tuple and len(value) == len(kind.parts)
             case "{":

@@ -6,16 +6,16 @@ taken for an index or a length that its arrays do not have.
 
 A section names a module, an unindented line a class with the dimensions that others may ask for (and after < what it
 shares with others), and an indented line attributes and their kind; a `?` marks those that not every model has. "call"
-says that the class is made again by
-calling it with its attributes in this order; dataclasses and named tuples are made from their fields, and all others
-get their attributes back. Kinds:
+says that the class is made again by calling it with its attributes in this order; dataclasses and named tuples are made
+from their fields, and all others get their attributes back. A line that is indented twice goes on with the one before.
+Kinds:
 
     real, finite       a number; a number that is not NaN or infinite
     int, int>=-1       a whole number that is not negative; one that is at least −1
     int<n, int<=n      a whole number below a dimension; =n is the dimension itself
     flag, text, none   True or False; text; nothing
     real[n,d]          numbers of these dimensions, as finite[…] and flag[…]
-    whole[n]<m         positions in m rows; without a bound whole numbers ≥ 0; ^m says what the largest is below
+    whole[n]<m         positions in m rows; without a bound whole numbers ≥ 0 (>=-1: ≥ −1); ^m: the largest is below m
     label[k]           values of any type, one each
     data[n,d]          a data set: an array, a sparse matrix, a table, a list of objects
     kernel             a kernel or a smoothing weight
@@ -23,7 +23,7 @@ get their attributes back. Kinds:
     plain              text, numbers, or tuples, lists and sets of them
     Name(n,d)          a value of this class or of one that is derived from it, with these dimensions
     list(…)[n]         a list of values of a kind, as tuple(…)[n]; (…; …) is a tuple of these kinds
-    {name: …; …}       a dictionary that may have these keys; dict(…) has any text for keys
+    {name: …; …}       a dictionary that may have these keys; dict(…) has texts as keys and values of a kind
 
 A dimension is a name, a number, a sum such as d+1, max(f,2), or _ for any; "where" states what must hold between them.
 """
@@ -258,7 +258,8 @@ Choice
 [mercer.models.margins]
 Sides(p, s)
     between: tuple((text; text))[p]
-    rows errors: whole[p]
+    rows: whole[p]
+    errors: whole[p]>=-1
     intercept: real[p]
     ends: whole[p+1]<=q
     support: whole[q]^s
@@ -307,6 +308,11 @@ KernelEstimator < Remembered
     kernel_?: kernel
     _fitted_on?: {rows: int; kind: text; dtypes: none | list(text)}
     status_?: text
+    table_?: {target: none | text; task: text; columns: dict(text); left_out: dict(text); rows: int; refitted: flag;
+        scores: list({name: text; value: real; interval: none | list(real); baseline: none | real; guess: real});
+        judged: text; misses: none | {kind: text; rows: int; values: list(real)}; data: text; places: list(int);
+        na: list(text); seen: dict(list(plain));
+        baseline: {mean: real; median: real; classes: tuple(plain); shares: tuple(real)}}
 RBFInterpolator
     y: real[n,c]
     d: real[n,_]
@@ -397,6 +403,7 @@ LeastSquaresClassifier < KernelEstimator
     alpha_: real | real[_]
 Predictor < KernelEstimator
     n_iter_: int
+    end_?: text
     objective_: real
 FeaturePredictor < Predictor
     _design: Design
@@ -422,9 +429,9 @@ GeneralisedLinearModel
     _shifts: none | real[_]
     _cache: {dispersion: real; left: real}
     _curvature?: FeatureSystem
-    _y?: real[n]
-    _kept?: whole[n]
-    _rest?: none | real[_]
+    _y?: real[a]
+    _kept?: whole[n]<a
+    _rest?: none | Points
     _points?: Points(n,_)
     _packed?: (real[n]; none | real[n]; none | real[n]; real; real[_,_]; real[_,_])
     _fisher?: real[n]
@@ -440,6 +447,7 @@ SupportVectorMachine < KernelEstimator
     duality_gap_ objective_: real[_]
     n_iter_: int
     gap_: real
+    end_?: text
 SupportVectorRegressor < SupportVectorMachine
     dual_coef_: real[s] | real[s,p]
     function_: Expansion(s,_,p)
@@ -501,7 +509,7 @@ HilbertDiscriminant < Discriminant
     function_: Expansion
 KernelDiscriminant < HilbertDiscriminant
 KernelFisherDiscriminant < HilbertDiscriminant
-    _rarer: real[k]
+    _rarer?: real | real[k]
 KernelPCA < KernelEstimator
     _values: real[_,_]
     _offsets _mean_values: real[_]
@@ -584,18 +592,19 @@ ConformalRegressor < Remembered
     _rows?: list(whole[_])[m]
 AutoModel < KernelEstimator
     loss_: text
-    stopped_by_: none | text
     model_: Saved
     choices_: Choices
+    stopped_by_?: none | text
 AutoRegressor < AutoModel
-    _smear _most _least _dispersion loo_error_ loo_optimism_: real
-    _whole: flag
-    _residuals: real[n]
-    _residual_weights: none | real[n]
+    _smear _most loo_error_: real
+    _least? _dispersion? loo_optimism_?: real
+    _whole?: flag
+    _residuals: real[r]
+    _residual_weights?: none | real[r]
 AutoClassifier < AutoModel
     classes_: label[k]
     _steepness: real
-    _offsets: real[k]
+    _offsets?: real | real[k]
 """
 """Estimators, and what several of them share."""
 
@@ -722,8 +731,8 @@ def declarations() -> dict[str, Declared]:
             name, dims, call = re.fullmatch(r"(\w+)(?:\(([\w, ]+)\))?( call)?", head).groups()  # type: ignore[union-attr]
             lines: list[str] = []
             waiting[name] = module, bases.split(), re.findall(r"\w+", dims or ""), bool(call), lines
-        elif lines and lines[-1].endswith(";"):
-            lines[-1] += " " + line.strip()
+        elif line.startswith(8 * " "):
+            lines[-1] += f" {line.strip()}"
         else:
             lines.append(line.strip())
 

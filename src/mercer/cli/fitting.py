@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
 import time
@@ -274,7 +273,7 @@ def seen(X: Any) -> dict[str, list[Any]]:
 
 def _doubt(voice: Voice, model: Any, scores: list[dict[str, Any]]) -> None:
     """A note where the model is not what it should be."""
-    if re.match("stopped (by|after)|diverged", str(getattr(getattr(model, "model_", model), "status_", ""))):
+    if getattr(getattr(model, "model_", model), "end_", "converged") != "converged":
         voice.note(
             "the last fit stopped before it was exact, so that the model may be much worse than it could be: "
             "give it more --time, try another --model, or --model ridge with other --centers"
@@ -383,7 +382,7 @@ def say_scores(voice: Voice, scores: list[dict[str, Any]], judged: str) -> None:
     for score in scores:
         ends = score["interval"]
         between = f"[{number(ends[0])}, {number(ends[1])}]" if ends else ""
-        of_baseline = "" if score["baseline"] is None else number(score["baseline"])
+        of_baseline = "" if score.get("baseline") is None else number(score["baseline"])  # not in older files
         rows.append([score["name"], score["value"], between, of_baseline])
     voice.table(["", "value", "90 % interval", "baseline"], rows)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time as clock_time
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +78,8 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
     >>> [decision.question for decision in model.choices_]
     ['Target', 'Columns', 'Kernel', 'Loss', 'Solver']
     """
+
+    _added: ClassVar[dict[str, Any]] = {"stopped_by_": None, "_offsets": 0.0}
 
     def __init__(
         self,

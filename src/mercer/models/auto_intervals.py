@@ -23,8 +23,6 @@ from mercer.models.quantiles import conformal, share
 Matrix = NDArray[np.float64]
 # Means and probabilities below this are taken as this: logarithms and shapes of distributions are finite.
 LEAST = 1e-12
-# The largest count that is looked for.
-FARTHEST = 2.0**52
 
 
 @dataclass(frozen=True)
@@ -93,13 +91,16 @@ class Counts:
 def _first(holds: Any, mu: Matrix) -> Matrix:
     """The first whole number ≥ 0 from which on a condition holds, for each mean."""
     low, high = np.full(len(mu), -1.0), np.ceil(mu) + 1.0
-    while (short := ~holds(high) & (high < FARTHEST)).any():
-        low, high = np.where(short, high, low), np.where(short, 2.0 * high, high)
-    while (wide := high - low > 1.0).any():
-        middle = np.where(wide, np.floor(0.5 * (low + high)), high)
-        there = holds(middle)
-        low, high = np.where(wide & ~there, middle, low), np.where(there, middle, high)
-    return high
+    with np.errstate(over="ignore"):
+        while (short := ~holds(high) & np.isfinite(2.0 * high)).any():
+            low, high = np.where(short, high, low), np.where(short, 2.0 * high, high)
+    while True:
+        middle = np.floor(low + 0.5 * (high - low))
+        wide = (low < middle) & (middle < high)  # beyond 2⁵³ neighbours are more than 1 apart
+        if not wide.any():
+            return high
+        there = holds(np.where(wide, middle, high))
+        low, high = np.where(wide & ~there, middle, low), np.where(wide & there, middle, high)
 
 
 def log_normal(y: Matrix, mean: Matrix, weights: Matrix | None = None) -> Matrix:

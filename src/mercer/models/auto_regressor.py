@@ -6,7 +6,7 @@ import time as clock_time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +87,15 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     >>> [decision.question for decision in model.choices_]
     ['Target', 'Columns', 'Kernel', 'Loss', 'Solver']
     """
+
+    _added: ClassVar[dict[str, Any]] = {
+        "stopped_by_": None,
+        "loo_optimism_": 1.0,
+        "_least": -np.inf,
+        "_dispersion": 1.0,
+        "_whole": False,
+        "_residual_weights": None,
+    }
 
     def __init__(
         self,

@@ -25,6 +25,8 @@ from mercer.kernels.typed import Typed
 from mercer.kernels.values import Value
 
 Matrix = NDArray[np.float64]
+LEAST_WEIGHT, MOST_WEIGHT = float(np.finfo(np.float64).tiny), 1e150
+"""Weights of full precision, whose squares, and the sums of many, are finite."""
 DATES = (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
@@ -304,22 +306,24 @@ def weights(sample_weight: Any, n: int) -> Matrix | None:
     if sample_weight is None:
         return None
     required = f"`sample_weight` must hold {n} finite numbers ≥ 0, not all of them 0"
-    w = checked_numbers(sample_weight, required, "Pass one weight per point.")
+    w = checked_numbers(sample_weight, required, "Pass one real number per point.")
     if w.ndim == 0:
         w = np.full(n, float(w))
     if w.shape != (n,):
-        raise InvalidInput(required, got=f"shape {w.shape}", advice="One weight per point.")
+        raise InvalidInput(required, got=f"shape {w.shape}", advice="Pass one weight per point.")
     if not np.isfinite(w).all() or w.min() < 0:
         bad = int(np.flatnonzero(~(np.isfinite(w) & (w >= 0)))[0])
-        raise InvalidInput(required, got=f"{w[bad]} in row {bad}", advice="A weight of 0 leaves the row out.")
+        raise InvalidInput(required, got=f"{w[bad]} in row {bad}", advice="Pass 0 for rows that should not count.")
     if not w.any():
-        raise InvalidInput(required, got="only zeros", advice="Nothing would be left to fit.")
-    low, high = (float(np.sqrt(end)) for end in (np.finfo(np.float64).tiny, np.finfo(np.float64).max))
-    if not low <= w[w > 0].min() <= w.max() <= high:  # squares of weights must be numbers, too
+        raise InvalidInput(required, got="only zeros", advice="Give at least one row a weight > 0.")
+    beyond = (w > 0) & ((w < LEAST_WEIGHT) | (w > MOST_WEIGHT))
+    if beyond.any() or w.max() ** 2 < LEAST_WEIGHT:
+        bad = int(np.flatnonzero(beyond)[0]) if beyond.any() else int(w.argmax())
         raise InvalidInput(
-            f"Numbers > 0 of `sample_weight` must be between {low:.2g} and {high:.2g}",
-            got=f"{w[w > 0].min():.3g} and {w.max():.3g} as the least and the largest",
-            advice="Divide all of them by the largest, and set those to 0 that should not count.",
+            f"`sample_weight` must be 0 or between {LEAST_WEIGHT:.2g} and {MOST_WEIGHT:g}, the largest at least "
+            f"{np.sqrt(LEAST_WEIGHT):.2g}",
+            got=f"{w[bad]:g} in row {bad}",
+            advice="Divide the weights by the largest, and set those that count for nothing to 0.",
         )
     return None if (w == 1).all() else w
 

@@ -69,7 +69,8 @@ from mercer.problems.box import BoxProblem
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
 from mercer.solvers import smo
-from mercer.solvers.smo import CALLER, LATE, End
+from mercer.solvers.base import End
+from mercer.solvers.smo import CALLER, LATE
 
 FOLDS = 5
 """Of the calibration."""
@@ -137,7 +138,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
             raise InvalidInput(
                 "`multiclass` must be 'ovo' (each pair of classes) or 'ovr' (each class against the rest)",
                 got=shortened(self.multiclass),
-                advice="'ovo' is faster.",
+                advice="Use 'ovo', which is faster.",
             )
         for name in ("_sigmoids", "_ends"):  # of an earlier fit
             self.__dict__.pop(name, None)

@@ -397,7 +397,7 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
         raise InvalidInput(
             f"`kind` must be one of {', '.join(map(repr, RESIDUALS))}",
             got=repr(kind),
-            advice="The first is the default.",
+            advice="Use one of these names.",
         )
 
     def _everywhere(self, eta: Matrix) -> Matrix:
@@ -501,7 +501,7 @@ class GLM(GeneralisedLinearModel, FeaturePredictor):
     deviance_, null_deviance_, pearson_chi2_, dispersion_, degrees_of_freedom_, log_likelihood_, aic_, bic_ : numbers.
     loo_predictions_, loo_score_ : approximate leave-one-out.
     function_ : f as an `Expansion` in the kernel φ(x)ᵀφ(z).
-    family_, link_, trace_, objective_, n_iter_, status_ : what was fitted, and how it went.
+    family_, link_, trace_, objective_, n_iter_, end_, status_ : what was fitted, and how it went.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.array([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]])
@@ -709,7 +709,7 @@ class KernelGLM(GeneralisedLinearModel, KernelPredictor):
     function_ : f, an `Expansion`; dual_coef_ and intercept_ are its c, shape (n,), and b.
     deviance_, null_deviance_, pearson_chi2_, dispersion_, degrees_of_freedom_, log_likelihood_, aic_, bic_ : numbers.
     loo_predictions_, loo_score_ : approximate leave-one-out.
-    trace_, objective_, n_iter_, status_ : the way to the minimum.
+    trace_, objective_, n_iter_, end_, status_ : the way to the minimum.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(0, 6, 60)[:, None]
@@ -815,11 +815,11 @@ def _numbers(given: Any, n: int, name: str) -> Matrix:
     """`exposure` (> 0) or `offset` as (n,) float64."""
     above = name == "exposure"
     required = f"`{name}` must hold {n} finite numbers{' > 0' if above else ''}, one per point"
-    found = checked_numbers(given, required, "Pass one number per point.")
+    found = checked_numbers(given, required, "Pass one real number per point.")
     if found.ndim == 0:
         found = np.full(n, float(found))
     if found.shape != (n,):
-        raise InvalidInput(required, got=f"shape {found.shape}", advice="One number per point.")
+        raise InvalidInput(required, got=f"shape {found.shape}", advice="Pass one number per point.")
     bad = ~np.isfinite(found) | (found <= 0) if above else ~np.isfinite(found)
     if bad.any():
         row = int(np.flatnonzero(bad)[0])

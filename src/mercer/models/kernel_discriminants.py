@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import log_softmax
@@ -169,6 +169,8 @@ class KernelFisherDiscriminant(_HilbertDiscriminant):
     Mika, Rätsch, Weston, Schölkopf and Müller, Fisher discriminant analysis with kernels, 1999. Hastie, Buja and
     Tibshirani, Penalized discriminant analysis, 1995.
     """
+
+    _added: ClassVar[dict[str, Any]] = {"_rarer": 0.0}
 
     def __init__(
         self,

@@ -152,7 +152,8 @@ class LogisticRegression(LogisticClassifier, FeaturePredictor):
     coef_, intercept_ : shapes (1, M) and (1,), or (k, M) and (k,), as scikit-learn's.
     function_ : f as an `Expansion` in the kernel φ(x)ᵀφ(z).
     trace_ : objective, gradient norm, step and seconds of every iterate, and the weights where there are few.
-    objective_, n_iter_, status_ : the minimum, the steps, and in words how it went.
+    objective_, n_iter_ : the minimum, and the steps.
+    end_, status_ : how it ended, in one word such as "converged" or "time", and in a sentence.
     loo_proba_, loo_score_, loo_log_loss_ : approximate leave-one-out.
 
     >>> import numpy as np, mercer as mc
@@ -230,7 +231,7 @@ class KernelLogisticRegression(LogisticClassifier, KernelPredictor):
     ----------
     classes_, kernel_ : the labels, and the kernel that was used.
     function_ : f, an `Expansion`; dual_coef_ and intercept_ are its c, shape (n,) or (n, k), and b.
-    trace_, objective_, n_iter_, status_ : the way to the minimum.
+    trace_, objective_, n_iter_, end_, status_ : the way to the minimum.
     loo_proba_, loo_score_, loo_log_loss_ : approximate leave-one-out.
 
     >>> import numpy as np, mercer as mc

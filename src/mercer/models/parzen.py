@@ -112,7 +112,7 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Keep n points X, (n, d), and choose the widths; y is not used."""
-        training_points(X)
+        X = training_points(X).raw
         require_tolerance(self.tolerance)
         kernel = made_by_rule(self.kernel, X)
         similarity: Any = family(kernel)

@@ -44,6 +44,7 @@ from mercer.problems.spaces import Element, FeatureSpace, GramSpace, NystromSpac
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
 from mercer.solvers import smooth
+from mercer.solvers.base import End
 from mercer.solvers.curvature import WIDE, System, system
 from mercer.solvers.descent import KEPT, Minimum, Step, Trace
 from mercer.solvers.nystrom import default_centers
@@ -138,7 +139,7 @@ class Predictor(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  #
         self._risk, self._minimum = risk, found
         self.trace_, self.n_iter_ = self._trace(space, found.trace), len(found.trace) - 1
         self.objective_ = found.state.value
-        self.status_ = f"{found.status}; {self._where(space)}"
+        self.status_, self.end_ = f"{found.status}; {self._where(space)}", found.end.value
         self._close(space, found.state.at)
         return found
 
@@ -151,7 +152,7 @@ class Predictor(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  #
             raise keeping(self, KeyboardInterrupt("interrupted; the best iterate so far was kept"))
         if not found.converged:
             advice = "Raise `max_iter`, scale the columns, or take solver='newton'."
-            if "too long" in self.status_:
+            if found.overshot:
                 advice = "Take a shorter `step`, or None for one that is safe."
             warnings.warn(f"{self.status_}. {advice}", ConvergenceWarning, stacklevel=outside())
 
@@ -205,7 +206,8 @@ class Predictor(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  #
             risk = Risk(self._again(), self._loss(), y, alpha, w, offset)
             state = risk.at(risk.space.element(coef, tail))
             trace: Any = self.__dict__.get("trace_")  # which files leave out
-            self._risk, self._minimum = risk, Minimum(state, True, self.status_, trace)
+            end = End(getattr(self, "end_", "converged"))  # which older files do not have
+            self._risk, self._minimum = risk, Minimum(state, end, self.status_, trace)
         return self._risk
 
     def __getstate__(self) -> dict[str, Any]:

@@ -328,10 +328,12 @@ def _matrix(x: Any, name: str, *, empty: bool = False) -> Matrix:
             raise TypeError("complex ones, where they must be real")
         X = np.array(values, dtype=np.float64, order="C")  # a copy, for it is kept
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"`{name}` must hold numbers", got=str(error), advice="One row per point.") from None
+        raise InvalidInput(f"`{name}` must hold numbers", got=str(error), advice="Pass one row per point.") from None
     if X.ndim != 2 or (not empty and 0 in X.shape):
         raise InvalidInput(
-            f"`{name}` must be a 2-dimensional array", got=f"shape {X.shape}", advice="One row per point: x[:, None]."
+            f"`{name}` must be a 2-dimensional array",
+            got=f"shape {X.shape}",
+            advice="Pass one row per point: x[:, None].",
         )
     if not np.isfinite(X).all():
         row = int(np.argwhere(~np.isfinite(X))[0][0])
@@ -346,10 +348,12 @@ def _values(d: Any, n: int) -> tuple[Matrix, tuple[int, ...], type[np.generic]]:
         dtype: type[np.generic] = np.complex128 if values.dtype.kind == "c" else np.float64
         values = np.array(values, dtype=dtype, order="C")
     except (TypeError, ValueError) as error:
-        raise InvalidInput("`d` must hold numbers", got=str(error), advice="One value per point.") from None
+        raise InvalidInput("`d` must hold numbers", got=str(error), advice="Pass one value per point.") from None
     if values.ndim == 0 or len(values) != n:
         raise InvalidInput(
-            f"Expected the first axis of `d` to have length {n}", got=f"shape {values.shape}", advice="One per point."
+            f"Expected the first axis of `d` to have length {n}",
+            got=f"shape {values.shape}",
+            advice="Pass one per point.",
         )
     if not np.isfinite(values).all():
         row = int(np.argwhere(~np.isfinite(values))[0][0])
@@ -364,7 +368,7 @@ def _smoothing(smoothing: Any, n: int) -> Matrix:
     except (TypeError, ValueError) as error:
         raise InvalidInput(required, got=str(error), advice="0 interpolates.") from None
     if values.shape not in ((), (n,)):
-        raise InvalidInput(required, got=f"shape {values.shape}", advice="One per point.")
+        raise InvalidInput(required, got=f"shape {values.shape}", advice="Pass one per point.")
     if not np.isfinite(values).all() or (values < 0).any():
         raise InvalidInput("`smoothing` must be finite and ≥ 0", got=repr(smoothing), advice="0 interpolates.")
     return np.broadcast_to(values, (n,)).copy()

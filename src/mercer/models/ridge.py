@@ -267,7 +267,9 @@ class Ridge(PenalisedSmoother, KernelEstimator):
         """The form, and why."""
         if self.form not in FORMS:
             raise InvalidInput(
-                f"`form` must be one of {', '.join(map(repr, FORMS))}", got=repr(self.form), advice="'auto'."
+                f"`form` must be one of {', '.join(map(repr, FORMS))}",
+                got=repr(self.form),
+                advice="Use 'auto', which chooses the cheaper one.",
             )
         n, M = len(self._rows), self._design.dimension(self._rows.points)
         limit = memory_budget(self.budget)

@@ -30,8 +30,9 @@ from mercer.problems.box import BoxProblem
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
 from mercer.solvers import smo
+from mercer.solvers.base import End
 from mercer.solvers.psd import negative_eigenvalue
-from mercer.solvers.smo import CALLER, End
+from mercer.solvers.smo import CALLER
 
 LARGE = 4000
 """Problems with more variables use all threads by themselves; smaller ones share them."""
@@ -91,7 +92,7 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
     objective_ : of the dual, one per problem; NaN where the time limit left no time to compute it.
     duality_gap_ : by how much at most each of them is not optimal: the primal at `function_` less the dual, ≥ 0.
     n_iter_, status_ : pairs that were moved, and how it ended.
-    end_ : why it ended, the value of a `mercer.solvers.smo.End`: "converged", "time", "iterations", "caller",
+    end_ : why it ended, the value of a `mercer.solvers.base.End`: "converged", "time", "iterations", "caller",
         "interrupted", "unbounded" or "stalled".
 
     At the time limit the model is what was solved by then: at least the function of a few hundred rows, spread over all

@@ -16,11 +16,12 @@ from mercer.models.parts import Data, Fitted, Part, Room, Solved, Unfinished, ro
 from mercer.models.support import feasible, grown, looked_at, positive
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
+from mercer.solvers.base import End
 
 STAGE = 200_000
 """Pairs in a stage of the hard margin, so that none takes for ever where coefficients grow with C."""
 STOPPED = "stopped before the hard margin was reached"
-GO_ON = smo.End.CONVERGED, smo.End.ITERATIONS, smo.End.STALLED
+GO_ON = End.CONVERGED, End.ITERATIONS, End.STALLED
 """Ends of a stage of the hard margin after which the next one may begin."""
 NARROW = 1e-5
 """A margin below this share of the points' spread is none."""
@@ -197,7 +198,7 @@ class SVC(SupportVectorClassifier):
                 near = one.squared_norm**0.5 / max(total, 1e-300)
                 stopped = o.iterations >= left or o.end not in GO_ON
                 if stopped:
-                    end = o.end if not o.converged else smo.End.ITERATIONS
+                    end = o.end if not o.converged else End.ITERATIONS
                     reached = replace(o, converged=False, status=o.status if not o.converged else STOPPED, end=end)
                     found[i] = Solved(one.problem, reached)
                 elif not inside and (near <= NARROW * length or last <= C):

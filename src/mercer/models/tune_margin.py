@@ -235,7 +235,9 @@ def tune_margin(
     targets = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
     if len(targets) != points.n:
         raise InvalidInput(
-            "y must hold one target per point", got=f"{len(targets)} for {points.n} points", advice="Check both."
+            "y must hold one target per point",
+            got=f"{len(targets)} for {points.n} points",
+            advice="Pass one target for each row of X.",
         )
     w = checked_weights(sample_weight, points.n)
     kept = np.arange(points.n) if w is None else np.flatnonzero(w)
@@ -315,7 +317,7 @@ def _folds(model: Any, targets: NDArray[Any], kept: Index, cv: Any, random_state
             chosen = [tuple(np.arange(len(targets))[rows] for rows in pair) for pair in splitter.split(targets)]
             folds = [(train[np.isin(train, kept)], test[np.isin(test, kept)]) for train, test in chosen]
     except (TypeError, ValueError, IndexError) as error:
-        raise InvalidInput(required, got=f"{shown(cv)}: {str(error).rstrip('.')}", advice="Such as cv=5.") from None
+        raise InvalidInput(required, got=f"{shown(cv)}: {str(error).rstrip('.')}", advice="Try cv=5.") from None
     if any(not len(train) or not len(test) for train, test in folds) or not folds:
         raise InvalidInput(
             "Each fold must have rows of weight > 0 to fit and others to score",
@@ -368,7 +370,7 @@ def _candidates(model: Any, kernel: Kernel, grid: Mapping[str, Any]) -> tuple[li
     except (TypeError, ValueError):
         Cs = np.zeros(1)
     if not len(Cs) or not (Cs > 0).all():
-        raise InvalidInput("Values of C must be > 0", got=shortened(given), advice="Such as [0.1, 1.0, 10.0].")
+        raise InvalidInput("Values of C must be > 0", got=shortened(given), advice="Try [0.1, 1.0, 10.0].")
     names = [*(name for name in own if name in grid), *inside]
     values = [listed(n, grid[n] if n == "kernel" or np.iterable(grid[n]) else [grid[n]]) for n in names]
     found = []

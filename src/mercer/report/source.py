@@ -45,7 +45,7 @@ def _written(model: Any, target: str) -> str:
     imports, scale, more, inner = ["import mercer as mc"], "y", "", model
     if isinstance(model, AutoModel):
         inner = model.model_
-        if not any(d.why.startswith("fitted to all") for d in model.choices_ if d.question == "Solver"):
+        if inner._fitted_on["rows"] != model._fitted_on["rows"]:
             raise _unwritten("it was fitted to some of the rows")
         if getattr(model, "class_weight", None) is not None:
             raise _unwritten("its rows were weighed")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,19 @@ Matrix = NDArray[np.float64]
 SWEEPS, TOLERANCE = 3, {4: 1e-7, 8: 1e-10}
 # A solution whose relative residual is above this is none: the system is singular to rounding.
 UNSOLVED = 1e-6
+
+
+class End(Enum):
+    """Why an iteration ended."""
+
+    CONVERGED = "converged"
+    ITERATIONS = "iterations"
+    TIME = "time"
+    CALLER = "caller"
+    INTERRUPTED = "interrupted"
+    UNBOUNDED = "unbounded"
+    DIVERGED = "diverged"
+    STALLED = "stalled"
 
 
 @dataclass(frozen=True, eq=False)

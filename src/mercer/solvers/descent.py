@@ -20,6 +20,7 @@ from mercer.problems.links import Identity, Logit, Probit
 from mercer.problems.losses import Deviance, Loss, Softmax
 from mercer.problems.risk import Line, Risk, State
 from mercer.problems.spaces import Element
+from mercer.solvers.base import End
 
 Matrix = NDArray[np.float64]
 # A step must lower the objective by this share of what the slope promises, and its end must be this much flatter.
@@ -102,17 +103,27 @@ class Minimum:
     Attributes
     ----------
     state : the best iterate, with its value and gradient.
-    converged : whether the stopping rule was met.
-    status : in words.
+    end : why it stopped there.
+    status : the same in words.
     trace : the way there.
-    interrupted : whether by the caller's Ctrl-C.
+    overshot : whether a fixed step was so long that the best iterate is not the last.
     """
 
     state: State
-    converged: bool
+    end: End
     status: str
     trace: Trace
-    interrupted: bool = False
+    overshot: bool = False
+
+    @property
+    def converged(self) -> bool:
+        """Whether the stopping rule was met."""
+        return self.end is End.CONVERGED
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the caller's Ctrl-C ended it."""
+        return self.end is End.INTERRUPTED
 
 
 @dataclass(eq=False)
@@ -130,7 +141,9 @@ class Journey:
     steep: float = 0.0  # the gradient's norm at the best constant, where it begins elsewhere
     state: State | None = None
     kept: Step | None = None
-    verdict: str = ""
+    ended: End | None = None
+    reason: str = ""  # more about the end, in words
+    overshot: bool = False
     system: Any = None
     scale: float | None = None
 
@@ -149,14 +162,14 @@ class Journey:
         if coef.shape[1] == 1 and len(coef) <= KEPT:
             self.path.append(np.concatenate([coef[:, 0], state.at.tail[:, 0]]))
         if self.progress is not None and self.progress(told) is False:
-            self.verdict = "stopped by the caller"
+            self.ended = End.CALLER
         elif gap <= self.tol:
-            self.verdict = "converged"
+            self.ended = End.CONVERGED
         elif told.iteration >= self.max_iter:
-            self.verdict = "stopped"
+            self.ended = End.ITERATIONS
         elif self.max_time is not None and seconds > self.max_time:
-            self.verdict = f"stopped by the limit of {self.max_time:g} s"
-        return not self.verdict
+            self.ended = End.TIME
+        return self.ended is None
 
     def forget(self) -> None:
         """The last iterate is arrived at again."""
@@ -164,15 +177,28 @@ class Journey:
         if self.path:
             self.path.pop()
 
+    def stop(self, end: End, reason: str = "") -> None:
+        """Go no further."""
+        self.ended, self.reason = end, reason
+
     def end(self, *, interrupted: bool = False) -> Minimum:
-        """Where it stopped: at the best iterate. The verdict is in words, its reason after a colon."""
+        """Where it stopped: at the best iterate."""
         assert self.state is not None
         assert self.kept is not None
-        what, _, why = ("interrupted" if interrupted else self.verdict).partition(": ")
-        converged, count = what == "converged", len(self.steps) - 1
-        after = f"{'in' if converged else 'after'} {count} step{'s' * (count != 1)}{', ' * bool(why)}{why}"
-        told = f"{what} {after}: objective {self.kept.objective:.8g}, relative gap {self.kept.gap:.1e}"
-        return Minimum(self.state, converged, told, Trace.of(self.steps, self.path), interrupted)
+        if interrupted:
+            self.stop(End.INTERRUPTED)
+        assert self.ended is not None
+        words = {
+            End.CONVERGED: "converged in",
+            End.CALLER: "stopped by the caller after",
+            End.TIME: f"stopped by the limit of {self.max_time:g} s after" if self.max_time is not None else "",
+            End.DIVERGED: "diverged after",
+            End.INTERRUPTED: "interrupted after",
+        }
+        count, why = len(self.steps) - 1, f", {self.reason}" if self.reason else ""
+        told = f"{words.get(self.ended, 'stopped after')} {count} step{'s' * (count != 1)}{why}"
+        told += f": objective {self.kept.objective:.8g}, relative gap {self.kept.gap:.1e}"
+        return Minimum(self.state, self.ended, told, Trace.of(self.steps, self.path), self.overshot)
 
 
 def backtrack(line: Line, value: float, slope: float, step: float = 1.0) -> tuple[float, bool]:
@@ -248,12 +274,12 @@ def gradient(risk: Risk, start: Element, journey: Journey, step: float | None = 
         with np.errstate(over="ignore", invalid="ignore"):
             state = risk.at(state.at.plus(-length, state.gradient))
         if not state.value <= 1e3 * max(abs(begin), 1.0):
-            journey.verdict = "diverged"
+            journey.stop(End.DIVERGED)
             break
         go_on = journey.arrive(state, length, space.norm(state.gradient) / first)
     best = journey.state
-    if best is not None and best is not state and journey.verdict != "converged":
-        journey.verdict += f": the step {length:.3g} is too long"
+    if best is not None and best is not state and journey.ended is not End.CONVERGED:
+        journey.overshot, journey.reason = True, f"the step {length:.3g} is too long"
     return journey.end()
 
 
@@ -269,7 +295,7 @@ def backtracking(risk: Risk, start: Element, journey: Journey) -> Minimum:
         slope = -space.inner(state.gradient, state.gradient)
         length, moved = backtrack(risk.line(state.at, d), state.value, slope, 2.0 * length)
         if not moved:
-            journey.verdict = "stopped: no step lowers the objective for rounding"
+            journey.stop(End.STALLED, "no step lowers the objective because of rounding")
             break
         state = risk.at(state.at.plus(length, d))
         go_on = journey.arrive(state, length, space.norm(state.gradient) / first)
@@ -295,7 +321,7 @@ def lbfgs(risk: Risk, start: Element, journey: Journey) -> Minimum:
             if pairs:
                 pairs = []
                 continue
-            journey.verdict = "stopped: no step lowers the objective for rounding"
+            journey.stop(End.STALLED, "no step lowers the objective because of rounding")
             break
         new = risk.at(state.at.plus(length, d))
         pairs = [*pairs[-MEMORY + 1 :], *secant(risk, state, new)]

@@ -16,6 +16,7 @@ import numpy as np
 
 from mercer.problems.risk import Risk, State
 from mercer.problems.spaces import Element, FeatureSpace, GramSpace, NystromSpace
+from mercer.solvers.base import End
 from mercer.solvers.curvature import Diagonal, FeatureSystem, System, system
 from mercer.solvers.descent import MEMORY, Journey, Minimum, Pair, backtrack, secant, two_loops
 
@@ -81,7 +82,7 @@ def _iterate(risk: Risk, start: Element, journey: Journey, held: System | None, 
                 continue
         if gap <= journey.tol and journey.scale is not None and state.value > (1.0 + 1e-6) * journey.scale:
             journey.arrive(state, step, np.inf)  # a constant is better: this is a plain, not a minimum
-            journey.verdict = "stopped: where it is, the loss has a slope but no curvature; begin elsewhere"
+            journey.stop(End.STALLED, "where it is, the loss has a slope but no curvature; begin elsewhere")
             break
         if not journey.arrive(state, step, gap):
             break
@@ -93,7 +94,7 @@ def _iterate(risk: Risk, start: Element, journey: Journey, held: System | None, 
                 held, precise = None, True
             else:
                 seen = excess <= 1e-11 * max(scale, abs(state.value))
-                journey.verdict = "converged" if seen else "stopped: no step lowers the objective"
+                journey.stop(*((End.CONVERGED,) if seen else (End.STALLED, "no step lowers the objective")))
                 break
             journey.forget()
             continue

@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from mercer.kernels.custom import Precomputed
 from mercer.kernels.points import Points
 from mercer.kernels.radial import Gaussian
 from mercer.problems.box import BoxProblem, Matrix
+from mercer.solvers.base import End
 
 SMALL = 1500
 """Up to so many variables no one asks how much memory there is."""
@@ -70,18 +70,6 @@ LEAST, MOST = 10_000_000, 100
 """Pairs that are moved at the most where the caller sets no limit: so many, or so many for each variable."""
 
 Index = NDArray[np.int64]
-
-
-class End(Enum):
-    """Why a search ended."""
-
-    CONVERGED = "converged"
-    ITERATIONS = "iterations"
-    TIME = "time"
-    CALLER = "caller"
-    INTERRUPTED = "interrupted"
-    UNBOUNDED = "unbounded"
-    STALLED = "stalled"
 
 
 LATE, CALLER = "stopped at the time limit", "stopped by the caller"

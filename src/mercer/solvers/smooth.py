@@ -48,7 +48,7 @@ def minimise(
     max_iter, max_time : steps and seconds.
     progress : called with a `descent.Step` after every step; False stops there.
 
-    An interrupt (Ctrl-C) ends it at the best iterate, which `interrupted` tells; before there is one, it is raised.
+    An interrupt (Ctrl-C) ends it at the best iterate, which `interrupted` says; before there is one, it is raised.
 
     >>> from mercer.problems.losses import loss_of
     >>> X, y = np.array([[-1.0], [0.0], [1.0], [2.0]]), np.array([0.0, 1.0, 0.0, 1.0])
