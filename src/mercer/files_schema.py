@@ -299,20 +299,16 @@ Design
 MODELS = """
 Remembered
     table_?: {target: none | text; task: text; columns: dict(text); left_out: dict(text); rows: int; refitted: flag;
-        scores: list(dict(plain)); judged: text; misses: none | {kind: text; rows: int; values: list(real)};
-        data: text; places: list(int); na: list(text); seen: dict(list(plain));
-        baseline: {mean: real; median: real; classes: plain; shares: plain}}
+        scores: list({name: text; value: real; interval: none | list(real); baseline: none | real; guess: real});
+        judged: text; misses: none | {kind: text; rows: int; values: list(real)}; data: text; places: list(int);
+        na: list(text); seen: dict(list(plain));
+        baseline: {mean: real; median: real; classes: tuple(plain); shares: tuple(real)}}
 KernelEstimator < Remembered
     n_features_in_?: =d
     feature_names_in_?: label[d]
     kernel_?: kernel
     _fitted_on?: {rows: int; kind: text; dtypes: none | list(text)}
     status_?: text
-    table_?: {target: none | text; task: text; columns: dict(text); left_out: dict(text); rows: int; refitted: flag;
-        scores: list({name: text; value: real; interval: none | list(real); baseline: none | real; guess: real});
-        judged: text; misses: none | {kind: text; rows: int; values: list(real)}; data: text; places: list(int);
-        na: list(text); seen: dict(list(plain));
-        baseline: {mean: real; median: real; classes: tuple(plain); shares: tuple(real)}}
 RBFInterpolator
     y: real[n,c]
     d: real[n,_]
@@ -447,7 +443,6 @@ SupportVectorMachine < KernelEstimator
     duality_gap_ objective_: real[_]
     n_iter_: int
     gap_: real
-    end_?: text
 SupportVectorRegressor < SupportVectorMachine
     dual_coef_: real[s] | real[s,p]
     function_: Expansion(s,_,p)
