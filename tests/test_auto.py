@@ -84,7 +84,7 @@ def test_the_loo_error_is_that_of_the_model_and_what_tuning_took():
     model = AutoRegressor(loss="squared").fit(X, y)
     assert model.loo_error_ == pytest.approx(model.loo_optimism_ * np.mean((y - model.model_.loo_predictions_) ** 2))
     assert model.loo_optimism_ > 1.0
-    assert "made the error without each row too small" in model.choices_[3].why
+    assert "made the leave-one-out error too small" in model.choices_[3].why
 
 
 def test_counts_are_poisson():

@@ -128,7 +128,7 @@ class Saved:
                 raise kind(
                     f"{type(self).__name__} needs its training rows for this: they are not in a model file",
                     got="a loaded model",
-                    advice="Fit again.",
+                    advice="Fit again, and ask that model before it is saved.",
                 )
             return object.__getattribute__(self, name)  # raises again what led here
 

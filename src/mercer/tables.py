@@ -104,7 +104,9 @@ class TableKernel(Value):
         rest = {name: column for name, column in columns.items() if name not in self.target}
         if not rest or not len(next(iter(rest.values()))):
             raise InvalidInput(
-                "A table must have rows and columns", got=f"{len(rest)} columns", advice="Check how it was read."
+                "A table must have rows and columns",
+                got=f"{len(rest)} columns, without rows" if rest else "no column",
+                advice="Check how it was read.",
             )
         roles = tuple(role_of(name, column, given.get(name)) for name, column in rest.items())
         return TablePlan(roles, self._kernel(roles))

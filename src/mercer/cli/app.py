@@ -133,12 +133,13 @@ def fit(
         typer.Option("--out", "-o", help="The model file; by default DATA's name with .mercer; none: do not save."),
     ] = None,
     report: Annotated[str | None, typer.Option("--report", help="An HTML page about the model.")] = None,
-    time: Annotated[float, typer.Option("--time", help="Seconds for the search, about.")] = 60.0,
+    time: Annotated[float, typer.Option("--time", help="Seconds for the search, roughly.")] = 60.0,
     task: Annotated[
-        Literal["auto", "regression", "classification"], typer.Option("--task", help="What the target is.")
+        Literal["auto", "regression", "classification"],
+        typer.Option("--task", help="Numbers or classes; auto goes by the values."),
     ] = "auto",
     test_size: Annotated[
-        float | None, typer.Option("--test-size", help="The share of rows held out for the scores (0.2).")
+        float | None, typer.Option("--test-size", help="The share of rows held out for the scores (0.2; 0: none).")
     ] = None,
     refit: Annotated[
         bool, typer.Option("--refit", metavar=FLAG, help="After the scores, fit again on all rows.")
@@ -146,7 +147,7 @@ def fit(
     drop: Drop = None,
     drop_missing_target: DropMissing = False,
     centers: Annotated[
-        int | None, typer.Option("--centers", min=1, help="Rows that carry the function (all, or 1500 of many).")
+        int | None, typer.Option("--centers", min=1, help="Rows the function is a sum over (all, or 1500 of many).")
     ] = None,
     seed: Seed = 0,
 ) -> None:
@@ -170,10 +171,10 @@ def predict(
     voice: Any,
     reading: Any,
     interval: Annotated[
-        float | None, typer.Option("--interval", "-i", help="Also the ends of intervals of this coverage.")
+        float | None, typer.Option("--interval", "-i", help="Add intervals with this share of targets inside.")
     ] = None,
     proba: Annotated[
-        bool, typer.Option("--proba", "-p", metavar=FLAG, help="Also the probability of every class.")
+        bool, typer.Option("--proba", "-p", metavar=FLAG, help="Add the probability of every class.")
     ] = False,
     out: Annotated[
         str | None,
@@ -212,9 +213,11 @@ def tune(
     reading: Any,
     target: Target = None,
     kernel: Kernel = None,
-    model: Annotated[Literal["ridge", "gp", "svm"], typer.Option("--model", "-m", help="What it is for.")] = "ridge",
+    model: Annotated[
+        Literal["ridge", "gp", "svm"], typer.Option("--model", "-m", help="The model it is for.")
+    ] = "ridge",
     by: Annotated[
-        Literal["loo", "evidence"], typer.Option("--by", help="Leave-one-out or evidence; svm goes by folds.")
+        Literal["loo", "evidence"], typer.Option("--by", help="Leave-one-out error or evidence; svm goes by folds.")
     ] = "loo",
     out: Annotated[str | None, typer.Option("--out", "-o", help="A model file, to keep the tuned model.")] = None,
     drop: Drop = None,

@@ -412,7 +412,7 @@ def tune(
     some = np.arange(len(asked))
     if len(some) > rows:
         some = np.sort(np.random.default_rng(seed).permutation(len(some))[:rows])
-        voice.note(f"{rows:,} of {len(asked):,} rows are searched with: --rows says how many")
+        voice.note(f"{rows:,} of {len(asked):,} rows are used for the search; --rows sets how many")
     X, y = asked.X[some], asked.y[some]
     start = expression if kernel else table_kernel(X, model, asked, voice)
     estimator: Any

@@ -146,7 +146,8 @@ def doctor(voice: Voice) -> int:
         )
     if any((p["threads"] or 1) < n for p in pools if p["library"] in BLAS):
         advice.append(
-            "BLAS has fewer threads than there are cores: OPENBLAS_NUM_THREADS (or MKL_NUM_THREADS) holds it back."
+            "BLAS has fewer threads than there are cores: OMP_NUM_THREADS, OPENBLAS_NUM_THREADS or MKL_NUM_THREADS "
+            "limits it."
         )
     if not any(p["library"] in BLAS for p in pools):
         advice.append("No fast BLAS was found: Cholesky factors will be slow. Install NumPy from PyPI or conda-forge.")

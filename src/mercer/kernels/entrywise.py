@@ -163,7 +163,7 @@ class Power(_Entrywise):
             raise RuleBroken(
                 "Rule kⁿ: the exponent must be a whole number ≥ 1",
                 got=show(n),
-                advice="Other powers of kernels are in general not kernels: (⟨x,z⟩+1)^0.5 is refuted by mc.refute.",
+                advice="Choose a whole one: other powers are in general not kernels; mc.refute refutes (⟨x,z⟩+1)^0.5.",
             )
         self._set(exponent=int(n))
         if n > float(np.finfo(np.float32).max):

@@ -152,7 +152,7 @@ class Missing(Unary):
             return
         examples = Points(rows_of(list(like)))
         if missing_rows(examples).any():
-            raise InvalidInput("`like` must hold values that are present", got=show(like), advice="Drop the gaps.")
+            raise InvalidInput("`like` must hold values that are present", got=show(like), advice="Drop the others.")
         self.inner.touch(examples)
         self._set(_examples=examples)
 

@@ -455,7 +455,8 @@ def _as_real(A: Array, names: Sequence[str] = ()) -> Array:
         raise InvalidType(
             f"{_column(names)} must be numeric",
             got=f"dtype {A.dtype} ({error})",
-            advice="Use Delta() or Hamming() on categories, Intersection() on sets, FromFunction(f) on other objects.",
+            advice="Make numbers of it or leave it out; kernels of other things are Delta() or Hamming() on categories,"
+            " Intersection() on sets, FromFunction(f) on any objects.",
         ) from None
 
 

@@ -238,7 +238,7 @@ class _Search(Search):
             notes += self.outliers(*arguments, quick=n <= MACHINE and self.allows(OWN))
         if self.unaffordable and asked == "auto":
             notes.append("there was no time to try others")
-        why = "as asked" if asked != "auto" else "; ".join(notes) or "the residuals of leaving one out are ordinary"
+        why = "as asked" if asked != "auto" else "; ".join(notes) or "the leave-one-out residuals ask for no other"
         why += self.judge()
         criterion = "mean squared error when each row is left out, on the scale of the target"
         self.record.add("Loss", self.loss, why, criterion, sorted(considered, key=lambda c: c.value), began)
@@ -255,11 +255,11 @@ class _Search(Search):
         assert self.best is not None
         rows, p = min(len(self.y), 2 * FIRST), len(self.best.kernel.theta)
         if len(self.y) < 4 * FEWEST or not self.plan.affords_judging(len(self.candidates), rows, p):
-            return ". The error without each row is not corrected for the tuning on the same rows"
+            return ". The leave-one-out error is not corrected for the tuning on the same rows"
         if self.clock.stops():
             return ""
         self.optimism = optimism(self.candidates, self.problem, self.best.rows, self.rng)
-        return f". Tuning on the same rows made the error without each row too small by {1 - 1 / self.optimism:.1%}"
+        return f". Tuning on the same rows made the leave-one-out error too small by {1 - 1 / self.optimism:.1%}"
 
     def ridge(self, entry: Entry) -> KernelRidge:
         own = self.model
@@ -315,9 +315,10 @@ class _Search(Search):
             sure = True  # only where it was asked for
         if self.model.loss == "auto" and not sure:
             return ["the targets are whole numbers ≥ 0, but Poisson's loss is not better by a standard error of the "
-                    "log score without each row"]  # fmt: skip
+                    "leave-one-out log score"]  # fmt: skip
         self.loss, self.error, self.extra = "poisson", error, {"alpha": alpha}
-        return [f"the targets are counts, with {counts.dispersion:.2g} × Poisson's variance, as have the intervals"]
+        return [f"the targets are counts; their variance is {counts.dispersion:.2g} × that of a Poisson distribution, "
+                "and the intervals allow for it"]  # fmt: skip
 
     def poisson(self, alpha: float) -> KernelGLM:
         assert self.best is not None

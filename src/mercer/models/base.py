@@ -270,7 +270,10 @@ def targets(y: Any, n: int) -> tuple[Matrix, bool]:
             advice="Make numbers of them in a unit of your choice, such as days since the first date.",
         )  # fmt: skip
     if Y.dtype.kind == "c":
-        raise InvalidInput("y must be real. Complex data not supported", got=f"dtype {Y.dtype}", advice="Split it.")
+        raise InvalidInput(
+            "y must be real. Complex data not supported", got=f"dtype {Y.dtype}",
+            advice="Fit the real and the imaginary part as two columns of y.",
+        )  # fmt: skip
     try:
         Y = Y.astype(np.float64)
     except (TypeError, ValueError):

@@ -137,7 +137,7 @@ def _checked(y: Any, required: str, regressor: str) -> NDArray[Any]:
         raise
     except (TypeError, ValueError) as error:
         advice = f"For numbers to be predicted use {regressor}; classes are whole numbers, strings or booleans."
-        raise InvalidInput(required, got=f"this: {error}", advice=advice) from None
+        raise InvalidInput(required, got=f"this: {str(error).rstrip('.')}", advice=advice) from None
     return np.asarray(found)
 
 

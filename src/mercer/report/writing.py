@@ -185,9 +185,13 @@ class _Page:
             off, mean = amount(error.value), amount(error.baseline)
             told = f"Typical error {off} (RMSE). Always predicting the mean would give {mean}."
         small = (
-            "The 90 % intervals say how much the scores would vary between test sets of this size. The baseline uses "
-            "no column: it predicts the mean of the training targets (their median for the MAE, the most frequent "
-            "class, or the class shares for the log loss)."
+            "The 90 % intervals say how much the scores would vary between test sets of this size. The baseline looks "
+            "at no column: it always predicts "
+        )
+        small += (
+            "the most frequent class of the training rows (for the log loss, the shares of the classes)."
+            if self.classes
+            else "the mean of the training targets (for the MAE, their median)."
         )
         words = ". ".join(f"{name[0].upper()}{name[1:]}: {MEANING[name]}" for name in by) + "."
         warning = "" if self.fresh else "These rows were also fitted: on new ones the model will be worse."
