@@ -8,13 +8,17 @@ import re
 import signal
 import sys
 import time
+import warnings
 from pathlib import Path
 
 # Workers share the cores: each has one thread for tiles and one for BLAS, which reads this when NumPy is loaded.
 # Tests of many threads ask for them (`threads` below) and so have them on every machine.
 os.environ |= dict.fromkeys(("MERCER_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
-import numpy as np
+with warnings.catch_warnings():  # NumPy warns of processor features in the environment that it does not know
+    warnings.simplefilter("ignore", ImportWarning)
+    import numpy as np
+
 import pytest
 from hypothesis import HealthCheck, settings
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -146,3 +147,11 @@ def test_sets_must_be_sets():
     with pytest.raises(mc.InvalidInput, match="sequence of points"):
         mc.Intersection()({1, 2})
     np.testing.assert_array_equal(mc.Intersection()([[1, 1, 2], (2, 3)]), [[2, 1], [1, 2]])
+
+
+def test_a_name_that_two_columns_have_selects_none_of_them():
+    frame = pd.DataFrame([[1.0, 2.0, 3.0]], columns=["a", "a", "b"])
+    for column in ("a", 0, 1):
+        with pytest.raises(mc.InvalidInput, match=r"'a' must be one column, got 2 columns of that name\. Rename"):
+            mc.Linear().on(column)(frame)
+    assert mc.Linear().on("b")(frame).tolist() == [[9.0]]

@@ -276,7 +276,7 @@ state = np.random.default_rng(1)
         (lambda: mc.refute(F(lambda x, z: 1 / 0), dim=2), "ZeroDivisionError"),
         (lambda: mc.refute(F(lambda x, z: float("nan")), dim=2), "finite number for some points"),
         (lambda: mc.refute(F(lambda x, z: state.normal()), dim=2), "same value for the same points"),
-        (lambda: mc.refute(F(lambda s, t: float(len(s & t)))), "Say what the points are"),
+        (lambda: mc.refute(F(lambda s, t: float(len(s & t)))), "or say what its points are"),
         (lambda: mc.refute(mc.Gaussian([1.0, 2.0]), dim=3), "finite number for some points"),
         (lambda: mc.refute(mc.Linear(), dim=0), "`dim` must be a whole number ≥ 1, got 0"),
         (lambda: mc.refute(mc.Linear(), dim=1.5), "`dim` must be a whole number"),

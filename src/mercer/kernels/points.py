@@ -322,6 +322,12 @@ def select_columns(X: Any, columns: tuple[int | str, ...]) -> Any:
             if isinstance(column, int) and not -len(names) <= column < len(names):
                 raise _no_such_column(column, len(names))
             chosen.append(names[column] if isinstance(column, int) else column)
+            if names.count(chosen[-1]) > 1:
+                raise InvalidInput(
+                    f"Column {chosen[-1]!r} must be one column",
+                    got=f"{names.count(chosen[-1])} columns of that name",
+                    advice="Rename them, or pass X.to_numpy() and select by position.",
+                )
         return X[chosen]
     named = [c for c in columns if isinstance(c, str)]
     if named:

@@ -304,7 +304,7 @@ class Search:
         return InvalidInput(
             "The kernel must give a finite number for some points",
             got=f"none in {self.skipped} evaluations; the first failed with {self.failure!r}",
-            advice="Say what the points are: dim=, space='sets' or 'strings', or points=[...] to choose from.",
+            advice="Check the function on two points by hand, or say what its points are: dim=, space= or points=.",
         )
 
     # -- one trial ------------------------------------------------------------------------------------------------
