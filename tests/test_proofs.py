@@ -483,3 +483,13 @@ def test_all_tiles_of_a_matrix_see_the_same_function():
         return f.seen
 
     assert calls(1500) == calls(200)
+
+
+def test_maps_that_round_far_from_the_origin_are_refused_where_distances_are_normalised():
+    """√A x of one row and of two differ in the last digit: at 10⁵⁰ that is a distance of 10³⁴."""
+    A = np.array([[2.0, 1.0], [1.0, 3.0]])
+    k = mc.exp(mc.Bilinear(A)).normalize()
+    near = np.array([[1.0, 2.0], [1.5, 2.0]])
+    np.testing.assert_allclose(k(near)[0, 1], np.exp(-0.5 * 0.25 * 2.0), rtol=1e-12)
+    with pytest.raises(mc.InvalidInput, match="digits"):
+        k(1e50 * near)

@@ -248,7 +248,10 @@ class Bilinear(Kernel):
         block.view(self._view).sqdist(out)
 
     def distance_size(self, points: Points) -> float:
-        return 0.0
+        # √A x is rounded by ε‖√A x‖, and with it a distance: its square by about ε‖√A x‖ + (ε‖√A x‖)².
+        with np.errstate(over="ignore"):
+            norm = float(np.sqrt(np.abs(self.diagonal(points)).max()))
+        return norm * (1.0 + float(np.finfo(np.float64).eps) * norm)
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         return np.empty(0)
