@@ -19,6 +19,7 @@ import pytest
 pl = pytest.importorskip("polars")
 pytest.importorskip("typer")
 
+import mercer as mc  # noqa: E402
 from mercer.cli.app import run  # noqa: E402
 
 PYTHON = [sys.executable, "-m", "mercer.cli"]
@@ -1107,3 +1108,56 @@ def test_tune_searches_the_widths_of_a_given_kernel(tmp_path, monkeypatch, capsy
     answer = json.loads(capsys.readouterr().out)
     assert answer["kernel"] != "Gaussian(sigma=1.0)"
     assert answer["value"] > 0.9
+
+
+@pytest.mark.parametrize(
+    "how", [["-m", "ridge", "--centers", "10"], ["-m", "poisson", "--centers", "10"], ["-m", "linear"]], ids=" ".join
+)
+def test_intervals_are_from_rows_held_out_where_the_file_lacks_the_training_rows(tmp_path, monkeypatch, capsys, how):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    area = rng.uniform(0, 4, 120)
+    y = rng.poisson(3 + area)
+    pl.DataFrame({"area": area, "age": rng.uniform(0, 3, 120), "y": y}).write_csv("t.csv")
+    assert run(["fit", "t.csv", "-t", "y", "--task", "regression", "-o", "m.mercer", "-q", *how]) == 0
+    code, out, err = told(capsys, "predict", "m.mercer", "t.csv", "--interval", "0.8", "--json")
+    assert code == 0, err
+    assert ("24 rows held out" in err) == (not mc.load("m.mercer")._has_intervals)
+    rows = json.loads(out)["predictions"]
+    assert 0.6 < np.mean([row["lower"] <= count <= row["upper"] for row, count in zip(rows, y)]) <= 1.0
+
+    assert (
+        run(["fit", "t.csv", "-t", "y", "--task", "regression", "-o", "m.mercer", "-q", "--test-size", "0", *how]) == 0
+    )
+    if not mc.load("m.mercer")._has_intervals:
+        assert "--test-size" in refused(capsys, "predict", "m.mercer", "t.csv", "--interval", "0.8")
+
+
+def test_a_model_says_whether_its_file_holds_what_intervals_need(tmp_path):
+    X = np.random.default_rng(0).uniform(size=(60, 2))
+    y = np.round(5 * X[:, 0])
+    auto = mc.AutoRegressor(time=0.05, kernel=mc.Gaussian(1.0), loss="squared").fit(X, y)
+    auto.model_ = mc.KernelRidge(mc.Gaussian(1.0), solver="nystrom", n_centers=5).fit(X, y)
+    for model in [
+        mc.KernelRidge(mc.Gaussian(1.0)).fit(X, y),
+        mc.KernelRidge(mc.Gaussian(1.0), solver="nystrom", n_centers=5).fit(X, y),
+        mc.Ridge().fit(X, y),
+        mc.RBFNetwork(n_centers=5).fit(X, y),
+        mc.BayesianLinearRegression().fit(X, y),
+        mc.GaussianProcessRegressor(mc.Gaussian(1.0)).fit(X, y),
+        mc.KernelGLM(mc.Gaussian(1.0), family="poisson").fit(X, y),
+        mc.KernelGLM(mc.Gaussian(1.0), family="poisson", n_centers=5).fit(X, y),
+        mc.GLM(family="poisson").fit(X, y),
+        mc.KernelNeighborsRegressor().fit(X, y),
+        mc.SVR().fit(X, y),
+        auto,
+    ]:
+        assert model._has_intervals == hasattr(model, "predict_interval"), model
+        model.save(tmp_path / "m.mercer")
+        loaded = mc.load(tmp_path / "m.mercer")
+        try:
+            loaded.predict_interval(X)
+            answers = True
+        except (mc.InvalidInput, AttributeError):
+            answers = False
+        assert loaded._has_intervals == answers, model

@@ -239,6 +239,8 @@ def as_facts(scores: list[Score]) -> list[dict[str, Any]]:
 
 MISSES = 1000
 """Quantiles of the residuals that a model file keeps, at most."""
+HELD_OUT = 20
+"""Rows held out from which residuals are kept, at least."""
 
 
 def residuals(model: Any, y: Any, f: Any) -> dict[str, Any] | None:
@@ -246,7 +248,7 @@ def residuals(model: Any, y: Any, f: Any) -> dict[str, Any] | None:
 
     Ratios of target and prediction where the model is of log y, else differences.
     """
-    if hasattr(model, "classes_") or len(y) < 20:
+    if hasattr(model, "classes_") or len(y) < HELD_OUT:
         return None
     ratio = getattr(model, "loss_", "") == "log" and bool((y > 0).all() and (f > 0).all())
     off = np.sort(y / f if ratio else y - f)

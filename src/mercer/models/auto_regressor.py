@@ -163,6 +163,10 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
                 ends = mean[:, None] + unit[:, None] * np.array(around(self._residuals, coverage, w))
         return np.maximum(ends, self._least)
 
+    @property
+    def _has_intervals(self) -> bool:
+        return self.loss_ in ("poisson", "robust") or self.model_._has_intervals
+
     def _keep(self, X: Any, search: Any, made: Any) -> None:
         self._smear, self._most, self._least = search.smear, search.most, search.least
         self._residuals, self._residual_weights = search.residuals, search.residual_weights
