@@ -1030,13 +1030,20 @@ def test_no_command_writes_over_its_input(tmp_path, monkeypatch, capsys, argumen
     assert Path("m.mercer").read_bytes() == b"kept"
 
 
-def test_a_report_without_rows_held_out_is_of_the_fitted_rows(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("how", [["-m", "ridge"], ["-m", "svm", "--time", "1"]], ids=["leave-one-out", "fitted rows"])
+def test_a_report_without_rows_held_out_has_the_scores_of_the_terminal(tmp_path, monkeypatch, capsys, how):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("mercer.report.writing._Page._pictures", lambda self: "")
     houses(60).write_csv("t.csv")
     assert run(["fit", "t.csv", "--target", "price", "--drop", "large", "--test-size", "0", "--report", "r.html",
-                "--model", "ridge"]) == 0  # fmt: skip
-    assert "Report in r.html" in capsys.readouterr().out
-    assert "These rows were also fitted" in Path("r.html").read_text()
+                "--json", *how]) == 0  # fmt: skip
+    answer, page = json.loads(capsys.readouterr().out), Path("r.html").read_text()
+    assert ("These rows were also fitted" in page) == (answer["judged_on"] != "leave-one-out") == (how[1] == "svm")
+    assert ("leave-one-out scores: each row is predicted by the model that is fitted without it" in page) == (
+        answer["judged_on"] == "leave-one-out"
+    )
+    for score in answer["scores"]:
+        assert f"{score['value']:.3g}" in page, score
 
 
 def test_the_baseline_is_that_of_the_training_rows(tmp_path, monkeypatch, capsys):
@@ -1161,3 +1168,31 @@ def test_a_model_says_whether_its_file_holds_what_intervals_need(tmp_path):
         except (mc.InvalidInput, AttributeError):
             answers = False
         assert loaded._has_intervals == answers, model
+
+
+def test_leave_one_out_scores_are_in_the_units_of_the_target():
+    """Those of a model of log y, too."""
+    from mercer.cli.fitting import _judged
+    from mercer.cli.tables import Problem
+
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 1, (150, 1))
+    y = np.exp(5 * X[:, 0] + 0.3 * rng.normal(size=150))
+    model = mc.AutoRegressor(time=1.0, loss="log").fit(X, y)
+    scores, answers, judged = _judged(model, Problem(X, y, "y", "regression", {}, {}), y, (X[:0], y[:0]))
+    assert judged == "leave-one-out"
+    assert next(s for s in scores if s["name"] == "R²")["value"] > 0.6
+    assert np.corrcoef(answers, model.predict(X))[0, 1] > 0.95
+
+
+def test_explain_says_how_many_rows_were_really_fitted(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    frame = houses(60).drop("large")
+    X, y = frame.drop("price"), frame["price"].to_numpy()
+    model = mc.AutoRegressor(time=0.05).fit(X, y)
+    model.model_ = mc.KernelRidge(model.model_.kernel_).fit(X[:30], y[:30])
+    model.table_ = {"target": "price", "task": "regression", "rows": 60, "data": "t.csv", "columns": {}}
+    model.save("m.mercer")
+    code, out, err = told(capsys, "explain", "m.mercer")
+    assert code == 0, err
+    assert "30 of 60 rows" in out

@@ -26,6 +26,7 @@ from mercer.cli.tables import Problem, problem, split
 from mercer.cli.writing import require_outputs
 from mercer.errors import InvalidInput
 from mercer.memory import show_bytes
+from mercer.models.auto_model import AutoModel
 from mercer.report.scores import Baseline, Score, judge
 
 
@@ -110,6 +111,7 @@ def fit(
             write(
                 judged_model, X, y, report, held_out=held if len(test) else None,
                 rows=asked.places[test if len(test) else train], target=asked.target, command=typed(),
+                left_out=None if len(test) else answers,
             )  # fmt: skip
     _doubt(voice, fitted, scores)
     _tell_fit(voice, fitted, asked, wish, scores, judged, spent, place, size, report, data)
@@ -204,18 +206,25 @@ def _is_model(path: str) -> bool:
 
 
 def _judged(model: Any, asked: Problem, y: Any, held: tuple[Any, Any]) -> tuple[list[dict[str, Any]], Any, str]:
-    """Scores, predictions of the rows held out, and what the scores are of: these rows, else leave-one-out."""
+    """Scores, the predictions that they are of, and what these are of: the rows held out, else leave-one-out."""
     known = Baseline.of(y, classes=asked.task == "classification")
     if len(held[1]):
         found = judge(model, *held, known)
         return as_facts(found.scores), found.answers, f"{count(len(held[1]), 'row')} held out"
-    try:
-        left = np.asarray(getattr(model, "model_", model).loo_predictions_)
-    except (AttributeError, InvalidInput, ValueError):
-        left = np.empty(0)
+    left = _left_out(model)
     if len(left) != len(asked):
         return [], None, "no rows: none were held out"
-    return as_facts(judge(model, asked.X, asked.y, known, answers=left).scores), None, "leave-one-out"
+    return as_facts(judge(model, asked.X, asked.y, known, answers=left).scores), left, "leave-one-out"
+
+
+def _left_out(model: Any) -> Any:
+    """Leave-one-out predictions of the rows that a model was fitted to; empty where it does not have them."""
+    try:
+        if isinstance(model, AutoModel):
+            return model._in_units(np.asarray(model.model_.loo_predictions_))
+        return np.asarray(model.loo_predictions_)
+    except (AttributeError, InvalidInput, ValueError):
+        return np.empty(0)
 
 
 def plain_number(value: float) -> float | None:

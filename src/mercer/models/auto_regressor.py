@@ -136,7 +136,9 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     def predict(self, X: Any) -> NDArray[Any]:
         """The expected target of each of m points."""
         self._asked(X)
-        values = np.asarray(self.model_.predict(X))
+        return self._in_units(np.asarray(self.model_.predict(X)))
+
+    def _in_units(self, values: NDArray[Any]) -> NDArray[Any]:
         return values if self.loss_ != "log" else np.asarray(np.exp(np.minimum(values, self._most)) * self._smear)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[np.float64]:
