@@ -8,6 +8,7 @@ import json
 import lzma
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -1072,7 +1073,7 @@ def test_the_baseline_is_that_of_the_training_rows(tmp_path, monkeypatch, capsys
     ("blocked", "arguments", "words"),
     [
         (["typer"], ["--help"], "needs typer, which this installation does not have"),
-        (["typer", "rich", "polars"], ["fit", "t.csv"], "needs typer and rich and polars"),
+        (["typer", "rich", "polars"], ["fit", "t.csv"], "needs typer, rich and polars, which"),
         (["polars"], ["fit", "t.csv", "--target", "price"], "needs polars"),
         (["matplotlib"], ["fit", "t.csv", "--target", "price", "--report", "r.html"], "--report needs matplotlib"),
         (["matplotlib"], ["demo"], "mercer demo needs matplotlib"),
@@ -1196,3 +1197,66 @@ def test_explain_says_how_many_rows_were_really_fitted(tmp_path, monkeypatch, ca
     code, out, err = told(capsys, "explain", "m.mercer")
     assert code == 0, err
     assert "30 of 60 rows" in out
+
+
+@pytest.mark.parametrize(
+    ("target", "how"),
+    [
+        ("price", ["-m", "svm", "-k", "Gaussian(1.0)"]),
+        ("price", ["-m", "gp", "-k", "Gaussian(1.0)"]),
+        ("rooms", ["-m", "ridge"]),
+        ("rooms", ["-m", "svm", "--task", "regression"]),
+    ],
+    ids=["svm", "gp", "ridge", "whole numbers"],
+)
+def test_the_command_that_tune_prints_fits_the_same_problem(tmp_path, monkeypatch, capsys, target, how):
+    monkeypatch.chdir(tmp_path)
+    frame = houses(50).with_columns(rooms=(pl.col("area").floor()), note=pl.lit("-"))
+    frame = frame.with_columns(price=pl.when(pl.int_range(pl.len()) == 3).then(None).otherwise("price"))
+    frame = frame.with_columns(age=pl.when(pl.int_range(pl.len()) == 5).then(-999.0).otherwise("age"))
+    frame = frame[[i for i in range(50) if i != 5]] if "-k" in how else frame  # a Gaussian takes no missing values
+    frame.write_csv("my houses.csv", separator=";")
+    shared = ["--drop", "city", "--drop", "large", "--na=-999.0", "--delimiter", ";", "--drop-missing-target"]
+    other = ["--drop", "rooms" if target == "price" else "price"]
+    code, out, err = told(capsys, "tune", "my houses.csv", "-t", target, *how, *shared, *other)
+    assert code == 0, err
+    command = shlex.split(next(line for line in out.splitlines() if line.startswith("Next: "))[len("Next: ") :])
+    assert command[:2] == ["mercer", "fit"]
+    code, out, err = told(capsys, *command[1:], "-o", "none", "--json")
+    assert code == 0, err
+    answer = json.loads(out)
+    assert answer["task"] == "regression"
+    assert answer["model"] == {"svm": "SVR", "gp": "GaussianProcessRegressor", "ridge": "KernelRidge"}[how[1]]
+    assert {"city", "large"} <= set(answer["left_out"])
+
+
+def test_tune_of_a_machine_shows_its_score_and_epsilon(folder, capsys):
+    data, drop = folder / "houses.csv", ["--drop", "city"]
+    tuning = ["tune", data, "-m", "svm", "-k", "Gaussian(1.0)", *drop]
+    _, out, err = told(capsys, *tuning, "-t", "price", "--drop", "large")
+    assert re.search(r"C = \S+, epsilon = \S+; mean R² over 3 folds \S+, baseline", " ".join(out.split())), out + err
+    _, out, _ = told(capsys, *tuning, "-t", "large", "--drop", "price")
+    assert re.search(r"C = \S+; mean accuracy over 3 folds \S+, baseline", " ".join(out.split())), out
+
+
+def test_tune_has_the_option_that_it_advises(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    a = np.random.default_rng(0).uniform(0, 4, 60)
+    pl.DataFrame({"a": a, "y": np.floor(a).astype(int)}).write_csv("t.csv")
+    tuning = ["tune", "t.csv", "-t", "y", "-k", "Gaussian(1.0)", "--json", "-m"]
+    code, out, err = told(capsys, *tuning, "svm")
+    assert (code, json.loads(out)["model"], "--task regression" in err) == (0, "SVC", True)
+    code, out, err = told(capsys, *tuning, "svm", "--task", "regression")
+    assert (code, json.loads(out)["model"]) == (0, "SVR"), err
+    assert "--model svm" in refused(capsys, *tuning, "ridge", "--task", "classification")
+
+
+@pytest.mark.parametrize("name", ["auto", "ridge"])
+def test_identifiers_are_named_where_they_are_left_out(tmp_path, monkeypatch, capsys, name):
+    monkeypatch.chdir(tmp_path)
+    houses(60).drop("large").with_row_index("instant", offset=1).write_csv("t.csv")
+    code, out, err = told(capsys, "fit", "t.csv", "-t", "price", "-m", name, "--time", "1", "-o", "none", "--json")
+    assert code == 0, err
+    notes = [line for line in err.splitlines() if "'instant' is left out" in line]
+    assert len(notes) == 1, err
+    assert json.loads(out)["left_out"]["instant"] in notes[0]
