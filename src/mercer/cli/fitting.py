@@ -468,7 +468,7 @@ def tune(
     elif isinstance(found, MarginGrid):
         chosen = ", ".join(f"{name} = {at:.3g}" for name, at in _machine(tuned).items())
         measure = "R²" if asked.task == "regression" else "accuracy"
-        said = f"{chosen}; mean {measure} over 3 folds {number(value)}, baseline {number(found.baseline)}"
+        said = f"{chosen}; mean {measure} over 3 folds {number(found.value)}, baseline {number(found.baseline)}"
     tuned_kernel = repr(getattr(tuned, "kernel_", tuned.kernel))
     voice.say(f"{data}: {count(len(asked), 'row')}, target {asked.target!r}", strong=True)
     voice.pairs([("kernel", readable(tuned)), ("found", said), ("time", seconds(spent))])

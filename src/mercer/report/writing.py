@@ -51,6 +51,8 @@ MEANING = {
     "sure and wrong costs most",
     "area under ROC": "of two rows of different classes, how often it gives the higher probability to the right one",
 }
+Judged = Literal["held out", "left out", "fitted"]
+"""Which predictions are judged: of rows held out, of each fitted row left out, or of the fitted rows."""
 SIZE = (6.0, 4.6)
 """Of every picture, in inches."""
 COVERAGES = (0.5, 0.7, 0.8, 0.9, 0.95)
@@ -127,7 +129,7 @@ def write(
             advice="Pass the leave-one-out predictions of the fitted rows, or rows that were held out.",
         )
     known = Baseline.of(y, classes=is_classifier(model))
-    by = "held out" if held_out is not None else "fitted" if answers is None else "left out"
+    by: Judged = "held out" if held_out is not None else "fitted" if answers is None else "left out"
     page_of = _Page(model, X, y, Z, z, judge(model, Z, z, known, answers=answers), by, str(target))
     _replace(place, page_of.whole(title, command, _numbered(Z, rows)))
     return place
@@ -152,8 +154,7 @@ class _Page:
     Z: Any
     z: NDArray[Any]
     judged: Judgement
-    by: Literal["held out", "left out", "fitted"]
-    """Which predictions are judged: of rows held out, of each fitted row left out, or of the fitted rows."""
+    by: Judged
     target: str
 
     def __post_init__(self) -> None:
