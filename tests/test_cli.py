@@ -8,6 +8,7 @@ import json
 import lzma
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import pytest
 pl = pytest.importorskip("polars")
 pytest.importorskip("typer")
 
+import mercer as mc  # noqa: E402
 from mercer.cli.app import run  # noqa: E402
 
 PYTHON = [sys.executable, "-m", "mercer.cli"]
@@ -1029,13 +1031,20 @@ def test_no_command_writes_over_its_input(tmp_path, monkeypatch, capsys, argumen
     assert Path("m.mercer").read_bytes() == b"kept"
 
 
-def test_a_report_without_rows_held_out_is_of_the_fitted_rows(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("how", [["-m", "ridge"], ["-m", "svm", "--time", "1"]], ids=["leave-one-out", "fitted rows"])
+def test_a_report_without_rows_held_out_has_the_scores_of_the_terminal(tmp_path, monkeypatch, capsys, how):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("mercer.report.writing._Page._pictures", lambda self: "")
     houses(60).write_csv("t.csv")
     assert run(["fit", "t.csv", "--target", "price", "--drop", "large", "--test-size", "0", "--report", "r.html",
-                "--model", "ridge"]) == 0  # fmt: skip
-    assert "Report in r.html" in capsys.readouterr().out
-    assert "These rows were also fitted" in Path("r.html").read_text()
+                "--json", *how]) == 0  # fmt: skip
+    answer, page = json.loads(capsys.readouterr().out), Path("r.html").read_text()
+    assert ("These rows were also fitted" in page) == (answer["judged_on"] != "leave-one-out") == (how[1] == "svm")
+    assert ("leave-one-out scores: each row is predicted by the model that is fitted without it" in page) == (
+        answer["judged_on"] == "leave-one-out"
+    )
+    for score in answer["scores"]:
+        assert f"{score['value']:.3g}" in page, score
 
 
 def test_the_baseline_is_that_of_the_training_rows(tmp_path, monkeypatch, capsys):
@@ -1064,7 +1073,7 @@ def test_the_baseline_is_that_of_the_training_rows(tmp_path, monkeypatch, capsys
     ("blocked", "arguments", "words"),
     [
         (["typer"], ["--help"], "needs typer, which this installation does not have"),
-        (["typer", "rich", "polars"], ["fit", "t.csv"], "needs typer and rich and polars"),
+        (["typer", "rich", "polars"], ["fit", "t.csv"], "needs typer, rich and polars, which"),
         (["polars"], ["fit", "t.csv", "--target", "price"], "needs polars"),
         (["matplotlib"], ["fit", "t.csv", "--target", "price", "--report", "r.html"], "--report needs matplotlib"),
         (["matplotlib"], ["demo"], "mercer demo needs matplotlib"),
@@ -1107,3 +1116,147 @@ def test_tune_searches_the_widths_of_a_given_kernel(tmp_path, monkeypatch, capsy
     answer = json.loads(capsys.readouterr().out)
     assert answer["kernel"] != "Gaussian(sigma=1.0)"
     assert answer["value"] > 0.9
+
+
+@pytest.mark.parametrize(
+    "how", [["-m", "ridge", "--centers", "10"], ["-m", "poisson", "--centers", "10"], ["-m", "linear"]], ids=" ".join
+)
+def test_intervals_are_from_rows_held_out_where_the_file_lacks_the_training_rows(tmp_path, monkeypatch, capsys, how):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    area = rng.uniform(0, 4, 120)
+    y = rng.poisson(3 + area)
+    pl.DataFrame({"area": area, "age": rng.uniform(0, 3, 120), "y": y}).write_csv("t.csv")
+    assert run(["fit", "t.csv", "-t", "y", "--task", "regression", "-o", "m.mercer", "-q", *how]) == 0
+    code, out, err = told(capsys, "predict", "m.mercer", "t.csv", "--interval", "0.8", "--json")
+    assert code == 0, err
+    assert ("24 rows held out" in err) == (not mc.load("m.mercer")._has_intervals)
+    rows = json.loads(out)["predictions"]
+    assert 0.6 < np.mean([row["lower"] <= count <= row["upper"] for row, count in zip(rows, y)]) <= 1.0
+
+    assert (
+        run(["fit", "t.csv", "-t", "y", "--task", "regression", "-o", "m.mercer", "-q", "--test-size", "0", *how]) == 0
+    )
+    if not mc.load("m.mercer")._has_intervals:
+        assert "--test-size" in refused(capsys, "predict", "m.mercer", "t.csv", "--interval", "0.8")
+
+
+def test_a_model_says_whether_its_file_holds_what_intervals_need(tmp_path):
+    X = np.random.default_rng(0).uniform(size=(60, 2))
+    y = np.round(5 * X[:, 0])
+    auto = mc.AutoRegressor(time=0.05, kernel=mc.Gaussian(1.0), loss="squared").fit(X, y)
+    auto.model_ = mc.KernelRidge(mc.Gaussian(1.0), solver="nystrom", n_centers=5).fit(X, y)
+    for model in [
+        mc.KernelRidge(mc.Gaussian(1.0)).fit(X, y),
+        mc.KernelRidge(mc.Gaussian(1.0), solver="nystrom", n_centers=5).fit(X, y),
+        mc.Ridge().fit(X, y),
+        mc.RBFNetwork(n_centers=5).fit(X, y),
+        mc.BayesianLinearRegression().fit(X, y),
+        mc.GaussianProcessRegressor(mc.Gaussian(1.0)).fit(X, y),
+        mc.KernelGLM(mc.Gaussian(1.0), family="poisson").fit(X, y),
+        mc.KernelGLM(mc.Gaussian(1.0), family="poisson", n_centers=5).fit(X, y),
+        mc.GLM(family="poisson").fit(X, y),
+        mc.KernelNeighborsRegressor().fit(X, y),
+        mc.SVR().fit(X, y),
+        auto,
+    ]:
+        assert model._has_intervals == hasattr(model, "predict_interval"), model
+        model.save(tmp_path / "m.mercer")
+        loaded = mc.load(tmp_path / "m.mercer")
+        try:
+            loaded.predict_interval(X)
+            answers = True
+        except (mc.InvalidInput, AttributeError):
+            answers = False
+        assert loaded._has_intervals == answers, model
+
+
+def test_leave_one_out_scores_are_in_the_units_of_the_target():
+    """Those of a model of log y, too."""
+    from mercer.cli.fitting import _judged
+    from mercer.cli.tables import Problem
+
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 1, (150, 1))
+    y = np.exp(5 * X[:, 0] + 0.3 * rng.normal(size=150))
+    model = mc.AutoRegressor(time=1.0, loss="log").fit(X, y)
+    scores, answers, judged = _judged(model, Problem(X, y, "y", "regression", {}, {}), y, (X[:0], y[:0]))
+    assert judged == "leave-one-out"
+    assert next(s for s in scores if s["name"] == "R²")["value"] > 0.6
+    assert np.corrcoef(answers, model.predict(X))[0, 1] > 0.95
+
+
+def test_explain_says_how_many_rows_were_really_fitted(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    frame = houses(60).drop("large")
+    X, y = frame.drop("price"), frame["price"].to_numpy()
+    model = mc.AutoRegressor(time=0.05).fit(X, y)
+    model.model_ = mc.KernelRidge(model.model_.kernel_).fit(X[:30], y[:30])
+    model.table_ = {"target": "price", "task": "regression", "rows": 60, "data": "t.csv", "columns": {}}
+    model.save("m.mercer")
+    code, out, err = told(capsys, "explain", "m.mercer")
+    assert code == 0, err
+    assert "30 of 60 rows" in out
+
+
+@pytest.mark.parametrize(
+    ("target", "how"),
+    [
+        ("price", ["-m", "svm", "-k", "Gaussian(1.0)"]),
+        ("price", ["-m", "gp", "-k", "Gaussian(1.0)"]),
+        ("rooms", ["-m", "ridge"]),
+        ("rooms", ["-m", "svm", "--task", "regression"]),
+    ],
+    ids=["svm", "gp", "ridge", "whole numbers"],
+)
+def test_the_command_that_tune_prints_fits_the_same_problem(tmp_path, monkeypatch, capsys, target, how):
+    monkeypatch.chdir(tmp_path)
+    frame = houses(50).with_columns(rooms=(pl.col("area").floor()), note=pl.lit("-"))
+    frame = frame.with_columns(price=pl.when(pl.int_range(pl.len()) == 3).then(None).otherwise("price"))
+    frame = frame.with_columns(age=pl.when(pl.int_range(pl.len()) == 5).then(-999.0).otherwise("age"))
+    frame = frame[[i for i in range(50) if i != 5]] if "-k" in how else frame  # a Gaussian takes no missing values
+    frame.write_csv("my houses.csv", separator=";")
+    shared = ["--drop", "city", "--drop", "large", "--na=-999.0", "--delimiter", ";", "--drop-missing-target"]
+    other = ["--drop", "rooms" if target == "price" else "price"]
+    code, out, err = told(capsys, "tune", "my houses.csv", "-t", target, *how, *shared, *other)
+    assert code == 0, err
+    command = shlex.split(next(line for line in out.splitlines() if line.startswith("Next: "))[len("Next: ") :])
+    assert command[:2] == ["mercer", "fit"]
+    code, out, err = told(capsys, *command[1:], "-o", "none", "--json")
+    assert code == 0, err
+    answer = json.loads(out)
+    assert answer["task"] == "regression"
+    assert answer["model"] == {"svm": "SVR", "gp": "GaussianProcessRegressor", "ridge": "KernelRidge"}[how[1]]
+    assert {"city", "large"} <= set(answer["left_out"])
+
+
+def test_tune_of_a_machine_shows_its_score_and_epsilon(folder, capsys):
+    data, drop = folder / "houses.csv", ["--drop", "city"]
+    tuning = ["tune", data, "-m", "svm", "-k", "Gaussian(1.0)", *drop]
+    _, out, err = told(capsys, *tuning, "-t", "price", "--drop", "large")
+    assert re.search(r"C = \S+, epsilon = \S+; mean R² over 3 folds \S+, baseline", " ".join(out.split())), out + err
+    _, out, _ = told(capsys, *tuning, "-t", "large", "--drop", "price")
+    assert re.search(r"C = \S+; mean accuracy over 3 folds \S+, baseline", " ".join(out.split())), out
+
+
+def test_tune_has_the_option_that_it_advises(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    a = np.random.default_rng(0).uniform(0, 4, 60)
+    pl.DataFrame({"a": a, "y": np.floor(a).astype(int)}).write_csv("t.csv")
+    tuning = ["tune", "t.csv", "-t", "y", "-k", "Gaussian(1.0)", "--json", "-m"]
+    code, out, err = told(capsys, *tuning, "svm")
+    assert (code, json.loads(out)["model"], "--task regression" in err) == (0, "SVC", True)
+    code, out, err = told(capsys, *tuning, "svm", "--task", "regression")
+    assert (code, json.loads(out)["model"]) == (0, "SVR"), err
+    assert "--model svm" in refused(capsys, *tuning, "ridge", "--task", "classification")
+
+
+@pytest.mark.parametrize("name", ["auto", "ridge"])
+def test_identifiers_are_named_where_they_are_left_out(tmp_path, monkeypatch, capsys, name):
+    monkeypatch.chdir(tmp_path)
+    houses(60).drop("large").with_row_index("instant", offset=1).write_csv("t.csv")
+    code, out, err = told(capsys, "fit", "t.csv", "-t", "price", "-m", name, "--time", "1", "-o", "none", "--json")
+    assert code == 0, err
+    notes = [line for line in err.splitlines() if "'instant' is left out" in line]
+    assert len(notes) == 1, err
+    assert json.loads(out)["left_out"]["instant"] in notes[0]

@@ -328,3 +328,26 @@ def test_a_folder_that_is_not_there(regression, tmp_path):
     model, X, y = regression
     with pytest.raises(mc.InvalidInput, match="folder"):
         mc.report.write(model, X[:60], y[:60], tmp_path / "no" / "a.html")
+
+
+@pytest.mark.usefixtures("unpictured")
+def test_leave_one_out_predictions_are_judged_and_named(regression, tmp_path):
+    model, X, y = regression
+    left = model.loo_predictions_
+    text = mc.report.write(model, X[:60], y[:60], tmp_path / "a.html", left_out=left).read_text()
+    assert "leave-one-out scores" in text
+    assert "also fitted" not in text
+    assert f"{r2_score(y[:60], left):.3g}" in text
+    assert f"{r2_score(y[:60], model.predict(X[:60])):.3g}" not in text
+    for wrong in ({"left_out": left[:5]}, {"left_out": left, "held_out": (X[60:], y[60:])}):
+        with pytest.raises(mc.InvalidInput, match="one prediction for each row"):
+            mc.report.write(model, X[:60], y[:60], tmp_path / "a.html", **wrong)
+
+
+@pytest.mark.usefixtures("unpictured")
+def test_the_rows_that_were_really_fitted_are_counted(regression, tmp_path):
+    model, X, y = regression
+    text = mc.report.write(model, X, y, tmp_path / "a.html", held_out=(X[60:], y[60:])).read_text()
+    assert "fitted to 60 of 90 rows" in text
+    text = mc.report.write(model, X[:60], y[:60], tmp_path / "a.html", held_out=(X[60:], y[60:])).read_text()
+    assert "fitted to 60 rows" in text

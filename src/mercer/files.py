@@ -78,6 +78,15 @@ class Saved:
         """Rows that the fitted model can be asked about, where they are not of the kind that it keeps; else None."""
         return None
 
+    _intervals_need: ClassVar[tuple[str, ...]] = ()
+    """Attributes without which `predict_interval` cannot answer: files may leave them out."""
+
+    @property
+    def _has_intervals(self) -> bool:
+        """Whether `predict_interval` can answer: a loaded model may lack the training rows that it needs."""
+        missing = self.__dict__.get("_not_in_file", ())
+        return hasattr(self, "predict_interval") and not any(name in missing for name in self._intervals_need)
+
     def _training_only(self) -> tuple[str, ...]:
         """Names of what files leave out: a loaded model says so when it is asked for one."""
         return ()

@@ -25,8 +25,10 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(2)
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
+        *first, last = missing
+        needed = f"{', '.join(first)} and {last}" if first else last
         print(
-            f"mercer: the command line needs {' and '.join(missing)}, which this installation does not have. "
+            f"mercer: the command line needs {needed}, which this installation does not have. "
             'Install the extra packages with: pip install "mercer[cli,plot]"',
             file=sys.stderr,
         )

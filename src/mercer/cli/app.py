@@ -39,6 +39,10 @@ Target = Annotated[
 ]
 Kernel = Annotated[str | None, typer.Option("--kernel", "-k", help="An expression of those that mercer kernels lists.")]
 Kind = Literal["auto", "ridge", "gp", "svm", "logistic", "poisson", "nw", "neighbors", "local", "linear"]
+Task = Annotated[
+    Literal["auto", "regression", "classification"],
+    typer.Option("--task", help="Numbers or classes; auto goes by the values."),
+]
 Drop = Annotated[
     list[str] | None, typer.Option("--drop", metavar="COLUMN", help="A column to leave out; may be repeated.")
 ]
@@ -134,10 +138,7 @@ def fit(
     ] = None,
     report: Annotated[str | None, typer.Option("--report", help="An HTML page about the model.")] = None,
     time: Annotated[float, typer.Option("--time", help="Seconds for the search, roughly.")] = 60.0,
-    task: Annotated[
-        Literal["auto", "regression", "classification"],
-        typer.Option("--task", help="Numbers or classes; auto goes by the values."),
-    ] = "auto",
+    task: Task = "auto",
     test_size: Annotated[
         float | None, typer.Option("--test-size", help="The share of rows held out for the scores (0.2; 0: none).")
     ] = None,
@@ -219,6 +220,7 @@ def tune(
     by: Annotated[
         Literal["loo", "evidence"], typer.Option("--by", help="Leave-one-out error or evidence; svm goes by folds.")
     ] = "loo",
+    task: Task = "auto",
     out: Annotated[str | None, typer.Option("--out", "-o", help="A model file, to keep the tuned model.")] = None,
     drop: Drop = None,
     drop_missing_target: DropMissing = False,
@@ -229,7 +231,7 @@ def tune(
     from mercer.cli import fitting
 
     fitting.tune(
-        voice, data, target, kernel=kernel, model=model, by=by, out=out, drop=tuple(drop or ()),
+        voice, data, target, kernel=kernel, model=model, by=by, task=task, out=out, drop=tuple(drop or ()),
         drop_missing_target=drop_missing_target, rows=rows, seed=seed, reading=reading,
     )  # fmt: skip
 

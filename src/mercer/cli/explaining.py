@@ -9,8 +9,9 @@ import polars as pl
 
 from mercer.cli.fitting import quieted, readable, say_scores
 from mercer.cli.predicting import as_read, facts, loaded
-from mercer.cli.speaking import Voice, brief, count
+from mercer.cli.speaking import Voice, brief
 from mercer.errors import InvalidInput
+from mercer.report.frames import fitted_rows
 from mercer.report.scores import RELIED, sensitivities
 
 TRIED = 300
@@ -38,7 +39,7 @@ def explain(voice: Voice, path: str, *, data: str | None, top: int, reading: dic
     trained = known.get("rows")
     voice.pairs(
         [
-            ("fitted to", f"{known.get('data', '?')}, {count(trained, 'row')}" if trained else ""),
+            ("fitted to", f"{known.get('data', '?')}, {fitted_rows(model, trained)}" if trained else ""),
             ("columns", f"{len(known['columns'])}" if known["columns"] else ""),
             ("left out", ", ".join(f"{k} ({v})" for k, v in list((known.get("left_out") or {}).items())[:8])),
             ("solved", content["status"]),

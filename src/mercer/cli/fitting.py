@@ -26,6 +26,8 @@ from mercer.cli.tables import Problem, problem, split
 from mercer.cli.writing import require_outputs
 from mercer.errors import InvalidInput
 from mercer.memory import show_bytes
+from mercer.models.auto_model import AutoModel
+from mercer.models.tune_margin import MarginGrid
 from mercer.report.scores import Baseline, Score, judge
 
 
@@ -110,6 +112,7 @@ def fit(
             write(
                 judged_model, X, y, report, held_out=held if len(test) else None,
                 rows=asked.places[test if len(test) else train], target=asked.target, command=typed(),
+                left_out=None if len(test) else answers,
             )  # fmt: skip
     _doubt(voice, fitted, scores)
     _tell_fit(voice, fitted, asked, wish, scores, judged, spent, place, size, report, data)
@@ -134,7 +137,7 @@ def parsed(kernel: str | None) -> Any:
 
 def table_kernel(X: Any, model: str, problem: Problem, voice: Voice) -> Any:
     """A kernel from the types of the columns; None where the model makes its own."""
-    if not problem.columns or model in ("auto", "linear", "local"):
+    if not problem.columns or model in ("linear", "local"):
         return None
     if (
         model in ("nw", "neighbors")
@@ -148,7 +151,7 @@ def table_kernel(X: Any, model: str, problem: Problem, voice: Voice) -> Any:
     for name, why in plan.left_out.items():
         problem.left_out[name] = why
         voice.note(f"column {name!r} is left out: {why}; write it into --kernel if it matters")
-    return plan.kernel
+    return None if model == "auto" else plan.kernel  # which goes by the same plan, and tries several
 
 
 def require_plots(option: str) -> None:
@@ -204,18 +207,25 @@ def _is_model(path: str) -> bool:
 
 
 def _judged(model: Any, asked: Problem, y: Any, held: tuple[Any, Any]) -> tuple[list[dict[str, Any]], Any, str]:
-    """Scores, predictions of the rows held out, and what the scores are of: these rows, else leave-one-out."""
+    """Scores, the predictions that they are of, and what these are of: the rows held out, else leave-one-out."""
     known = Baseline.of(y, classes=asked.task == "classification")
     if len(held[1]):
         found = judge(model, *held, known)
         return as_facts(found.scores), found.answers, f"{count(len(held[1]), 'row')} held out"
-    try:
-        left = np.asarray(getattr(model, "model_", model).loo_predictions_)
-    except (AttributeError, InvalidInput, ValueError):
-        left = np.empty(0)
+    left = _left_out(model)
     if len(left) != len(asked):
         return [], None, "no rows: none were held out"
-    return as_facts(judge(model, asked.X, asked.y, known, answers=left).scores), None, "leave-one-out"
+    return as_facts(judge(model, asked.X, asked.y, known, answers=left).scores), left, "leave-one-out"
+
+
+def _left_out(model: Any) -> Any:
+    """Leave-one-out predictions of the rows that a model was fitted to; empty where it does not have them."""
+    try:
+        if isinstance(model, AutoModel):
+            return model._in_units(np.asarray(model.model_.loo_predictions_))
+        return np.asarray(model.loo_predictions_)
+    except (AttributeError, InvalidInput, ValueError):
+        return np.empty(0)
 
 
 def plain_number(value: float) -> float | None:
@@ -239,6 +249,8 @@ def as_facts(scores: list[Score]) -> list[dict[str, Any]]:
 
 MISSES = 1000
 """Quantiles of the residuals that a model file keeps, at most."""
+HELD_OUT = 20
+"""Rows held out from which residuals are kept, at least."""
 
 
 def residuals(model: Any, y: Any, f: Any) -> dict[str, Any] | None:
@@ -246,7 +258,7 @@ def residuals(model: Any, y: Any, f: Any) -> dict[str, Any] | None:
 
     Ratios of target and prediction where the model is of log y, else differences.
     """
-    if hasattr(model, "classes_") or len(y) < 20:
+    if hasattr(model, "classes_") or len(y) < HELD_OUT:
         return None
     ratio = getattr(model, "loss_", "") == "log" and bool((y > 0).all() and (f > 0).all())
     off = np.sort(y / f if ratio else y - f)
@@ -395,6 +407,7 @@ def tune(
     kernel: str | None,
     model: str,
     by: str,
+    task: str,
     out: str | None,
     drop: tuple[str, ...],
     drop_missing_target: bool,
@@ -405,9 +418,15 @@ def tune(
     """Move the parameters of a kernel to where the data wants them, and say what it gained."""
     expression = parsed(kernel)
     require_outputs({"--out": out}, inputs=(data,))
+    if model != "svm" and task == "classification":
+        raise InvalidInput(
+            "--task classification of mercer tune needs a model of classes",
+            got=f"--model {model}",
+            advice="Take --model svm.",
+        )
     with voice.progress(f"reading {data}"):
         table = read(data, **reading)
-    task = "auto" if model == "svm" else "regression"
+    task = task if model == "svm" else "regression"
     asked = problem(table, target, voice, drop=drop, task=task, drop_missing_target=drop_missing_target)
     some = np.arange(len(asked))
     if len(some) > rows:
@@ -446,6 +465,10 @@ def tune(
     if value is not None and before is not None:  # the kernel is said above
         measure = {"loo": "leave-one-out error", "evidence": "log evidence"}[by]
         said = f"alpha = {tuned.alpha_:.3g}; {measure} {number(value)}, at the start {number(before)}"
+    elif isinstance(found, MarginGrid):
+        chosen = ", ".join(f"{name} = {at:.3g}" for name, at in _machine(tuned).items())
+        measure = "R²" if asked.task == "regression" else "accuracy"
+        said = f"{chosen}; mean {measure} over 3 folds {number(found.value)}, baseline {number(found.baseline)}"
     tuned_kernel = repr(getattr(tuned, "kernel_", tuned.kernel))
     voice.say(f"{data}: {count(len(asked), 'row')}, target {asked.target!r}", strong=True)
     voice.pairs([("kernel", readable(tuned)), ("found", said), ("time", seconds(spent))])
@@ -453,14 +476,35 @@ def tune(
         voice.note(note)
     if out is not None:
         voice.say(f"Saved as {out}.")
-    voice.say(f"Next: {shlex.join(['mercer', 'fit', data, '--target', asked.target, '--kernel', tuned_kernel])}")
+    options = {"target": asked.target, "model": model, "task": asked.task, "kernel": tuned_kernel, "drop": drop}
+    fit_command = _command("fit", data, options | {"drop_missing_target": drop_missing_target} | reading)
+    voice.say(f"Next: {fit_command}")
     voice.document({
         "command": "tune", "data": data, "rows": len(asked), "searched": len(some), "target": asked.target,
         "model": type(tuned).__name__, "kernel": tuned_kernel, "alpha": getattr(found, "alpha", None),
-        "C": getattr(tuned, "C", None), "by": by if model != "svm" else "3 folds", "value": value, "before": before,
+        "C": None, "epsilon": None, **_machine(tuned), "next": fit_command,
+        "by": by if model != "svm" else "3 folds", "value": value, "before": before,
         "baseline": plain_number(found.baseline), "beats_baseline": found.beats_baseline, "found": str(found),
         "notes": list(found.notes), "seconds": spent, "out": out,
     })  # fmt: skip
+
+
+def _machine(tuned: Any) -> dict[str, float]:
+    """C and, of a regression, ε of a support vector machine; empty for other models."""
+    known = tuned.get_params(deep=False)
+    return {name: float(known[name]) for name in ("C", "epsilon") if name in known}
+
+
+def _command(name: str, data: str, options: dict[str, Any]) -> str:
+    """A command that can be typed: of the options those that were given, repeated where they have several values."""
+    words = ["mercer", name, data]
+    for option, given in options.items():
+        for value in given if isinstance(given, (list, tuple)) else [given]:
+            if value is not None and value is not False:
+                flag = f"--{option.replace('_', '-')}"
+                text = str(value)
+                words += [flag] if value is True else [f"{flag}={text}"] if text.startswith("-") else [flag, text]
+    return shlex.join(words)
 
 
 def _on_all(tuned: Any, asked: Problem) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from mercer.cli.columns import as_fitted, gaps_told, kind_of
-from mercer.cli.fitting import as_facts, quieted, say_scores
+from mercer.cli.fitting import HELD_OUT, as_facts, quieted, say_scores
 from mercer.cli.reading import Table, batches
 from mercer.cli.speaking import Voice, count, number, seconds
 from mercer.cli.tables import complete, named
@@ -144,11 +144,13 @@ def tell_strangers(voice: Voice, found: Counter[str], known: dict[str, Any]) -> 
 def _require(model: Any, interval: float | None, proba: bool) -> None:
     classes = hasattr(model, "classes_")
     conformal = bool(facts(model).get("misses"))
-    if interval is not None and (classes or not (hasattr(model, "predict_interval") or conformal)):
+    if interval is not None and (classes or not (model._has_intervals or conformal)):
         raise InvalidInput(
-            "--interval needs a model of numbers that has intervals",
+            "--interval needs a model of numbers that has intervals, or the residuals of rows held out",
             got=type(model).__name__,
-            advice="--proba tells how sure a classifier is." if classes else "Fit with rows held out: --test-size 0.2.",
+            advice="--proba shows how sure a classifier is."
+            if classes
+            else f"Fit with at least {HELD_OUT} rows held out: --test-size says their share.",
         )
     if proba and not (classes and hasattr(model, "predict_proba")):
         raise InvalidInput(
@@ -192,7 +194,7 @@ JACKKNIFE = 2000
 def by_held_out_rows(model: Any, known: dict[str, Any]) -> bool:
     """Whether intervals come from residuals of rows held out (split conformal) instead of the model itself."""
     large = (known.get("rows") or 0) > JACKKNIFE
-    return bool(known.get("misses")) and (large or not hasattr(model, "predict_interval"))
+    return bool(known.get("misses")) and (large or not model._has_intervals)
 
 
 def intervals(model: Any, X: Any, values: Any, coverage: float) -> Any:

@@ -746,6 +746,10 @@ class AutoModel(KernelEstimator):
         f: Expansion = self.model_.function_
         return f
 
+    def _in_units(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Predictions of `model_` in the units of the target."""
+        return values
+
     def _clock(self) -> Clock:
         seconds = self.time
         if isinstance(seconds, bool) or not isinstance(seconds, (int, float, np.number)) or not seconds > 0:

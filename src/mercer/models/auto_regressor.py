@@ -136,7 +136,9 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     def predict(self, X: Any) -> NDArray[Any]:
         """The expected target of each of m points."""
         self._asked(X)
-        values = np.asarray(self.model_.predict(X))
+        return self._in_units(np.asarray(self.model_.predict(X)))
+
+    def _in_units(self, values: NDArray[Any]) -> NDArray[Any]:
         return values if self.loss_ != "log" else np.asarray(np.exp(np.minimum(values, self._most)) * self._smear)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[np.float64]:
@@ -162,6 +164,10 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
                 unit = np.sqrt(mean) if self.loss_ == "poisson" else np.ones_like(mean)
                 ends = mean[:, None] + unit[:, None] * np.array(around(self._residuals, coverage, w))
         return np.maximum(ends, self._least)
+
+    @property
+    def _has_intervals(self) -> bool:
+        return self.loss_ in ("poisson", "robust") or self.model_._has_intervals
 
     def _keep(self, X: Any, search: Any, made: Any) -> None:
         self._smear, self._most, self._least = search.smear, search.most, search.least

@@ -284,6 +284,11 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
                 self._cache["freedom"] = W @ leverages(held, W)
         return float(self._cache["freedom"])
 
+    @property
+    def _has_intervals(self) -> bool:
+        """They need the curvature: the file's own, or one made again from the rows."""
+        return "_curvature" in self.__dict__ or "_packed" not in self.__dict__.get("_not_in_file", ())
+
     def _training_only(self) -> tuple[str, ...]:
         return () if self._on_rows() else (*super()._training_only(), "_y", "_rest")
 

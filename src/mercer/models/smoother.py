@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,7 @@ class LinearSmoother(RegressorMixin, ABC):  # type: ignore[misc]  # scikit-learn
     """
 
     _rows: Rows
+    _intervals_need: ClassVar[tuple[str, ...]] = ("_rows",)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -189,6 +190,8 @@ class PenalisedSmoother(LinearSmoother):
 
 class GaussianSmoother(LinearSmoother):
     """A smoother with a Gaussian predictive distribution: its intervals are mean ± z·std, unless asked otherwise."""
+
+    _intervals_need: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def predict_distribution(self, X: Any, *, noise: bool = True) -> tuple[Matrix, Matrix]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy
@@ -51,6 +51,8 @@ MEANING = {
     "sure and wrong costs most",
     "area under ROC": "of two rows of different classes, how often it gives the higher probability to the right one",
 }
+Judged = Literal["held out", "left out", "fitted"]
+"""Which predictions are judged: of rows held out, of each fitted row left out, or of the fitted rows."""
 SIZE = (6.0, 4.6)
 """Of every picture, in inches."""
 COVERAGES = (0.5, 0.7, 0.8, 0.9, 0.95)
@@ -65,6 +67,7 @@ def write(
     path: Any,
     *,
     held_out: tuple[Any, Any] | None = None,
+    left_out: Any = None,
     rows: Any = None,
     target: str = "target",
     title: str | None = None,
@@ -79,6 +82,8 @@ def write(
     path : of the file; its folder must be there.
     held_out : (Z, z), rows that it has not seen, on which it is judged. Without any it is judged on X and y, and the
         page says so.
+    left_out : the leave-one-out predictions of X, such as `model.loo_predictions_`, by which it is judged where there
+        is no `held_out`.
     rows : the position, from 0, of each judged row in the table it comes from; the page counts from 1. By default the
         index of a pandas frame, or the position among the judged rows.
     target : what is predicted, in a word.
@@ -116,8 +121,16 @@ def write(
             got=f"{len(rows)} for {len(z)}",
             advice="Or leave it out.",
         )
+    answers = None if left_out is None else np.asarray(left_out)
+    if answers is not None and (held_out is not None or answers.shape != y.shape):
+        raise InvalidInput(
+            "`left_out` must hold one prediction for each row of X, and needs a report without `held_out`",
+            got="both" if held_out is not None else f"shape {answers.shape} for {len(y)} rows",
+            advice="Pass the leave-one-out predictions of the fitted rows, or rows that were held out.",
+        )
     known = Baseline.of(y, classes=is_classifier(model))
-    page_of = _Page(model, X, y, Z, z, judge(model, Z, z, known), held_out is not None, str(target))
+    by: Judged = "held out" if held_out is not None else "fitted" if answers is None else "left out"
+    page_of = _Page(model, X, y, Z, z, judge(model, Z, z, known, answers=answers), by, str(target))
     _replace(place, page_of.whole(title, command, _numbered(Z, rows)))
     return place
 
@@ -133,7 +146,7 @@ def _numbered(Z: Any, rows: Any) -> tuple[str, list[str]]:
 
 @dataclass(eq=False)
 class _Page:
-    """A model, what it was fitted on (X, y), and what it is judged on (Z, z), fresh or the same."""
+    """A model, what it was fitted on (X, y), and what it is judged on (Z, z): rows held out, or the fitted ones."""
 
     model: Any
     X: Any
@@ -141,7 +154,7 @@ class _Page:
     Z: Any
     z: NDArray[Any]
     judged: Judgement
-    fresh: bool
+    by: Judged
     target: str
 
     def __post_init__(self) -> None:
@@ -159,9 +172,14 @@ class _Page:
     def whole(self, title: str | None, command: str, numbered: tuple[str, list[str]]) -> str:
         kind = type(self.inner).__name__
         n, m, d = len(self.y), len(self.z), len(self.names)
-        seen = f"{m:,} rows it has not seen" if self.fresh else f"the {m:,} rows it was fitted on"
+        seen = {
+            "held out": f"judged on {m:,} rows it has not seen",
+            "left out": "judged by leave-one-out predictions of them",
+            "fitted": f"judged on the {m:,} rows it was given",
+        }[self.by]
+        fitted = frames.fitted_rows(self.model, n)
         but = f", {len(self.unseen):,} of them left out" if self.unseen else ""
-        subtitle = f"{kind} on {d:,} column{'s' * (d > 1)}{but}, fitted to {n:,} rows and judged on {seen}."
+        subtitle = f"{kind} on {d:,} column{'s' * (d > 1)}{but}, fitted to {fitted} and {seen}."
         parts = [
             self._scores(),
             self._pictures(),
@@ -194,7 +212,12 @@ class _Page:
             else "the mean of the training targets (for the MAE, their median)."
         )
         words = ". ".join(f"{name[0].upper()}{name[1:]}: {MEANING[name]}" for name in by) + "."
-        warning = "" if self.fresh else "These rows were also fitted: on new ones the model will be worse."
+        warning = {
+            "held out": "",
+            "left out": "These are leave-one-out scores: each row is predicted by the model that is fitted without it. "
+            "Where they also chose the parameters of the model, they are a little too good.",
+            "fitted": "These rows were also fitted: on new ones the model will be worse.",
+        }[self.by]
         return section(
             "How good it is",
             paragraph(told, "lead"),
@@ -222,6 +245,7 @@ class _Page:
                     "The calibration error is the mean distance from there, the Brier score the mean squared difference"
                     " of the probability and what happened (1 or 0): 0 is perfect, 0.25 a coin.",
                 )
+            if hasattr(self.model, "predict_proba"):
                 label = self._subject()
                 for j in self.order[:CURVES]:
                     yield (
