@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -116,3 +117,15 @@ def test_tiles_are_not_computed_after_the_end(monkeypatch, threads):
         mc.Matern(1.0)(np.zeros((3000, 1)))
     assert 3 < len(seen) < 10
     assert mc.Matern(1.0)(np.zeros((300, 1))).shape == (300, 300)
+
+
+@pytest.mark.filterwarnings("ignore:The Gram matrix")
+@pytest.mark.parametrize(("limit", "said"), [(1.5 * WHOLE, True), (1e9, False)])
+def test_a_fit_that_goes_another_way_for_want_of_time_says_so(clock, monkeypatch, limit, said):
+    monkeypatch.setattr(smo, "FIRST", 64)
+    X, y = data()
+    model = mc.SVR(mc.FromFunction(clock.value), max_time=limit)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y)
+    assert ("half of `max_time` passed" in model.status_) == said

@@ -196,6 +196,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
                 with tiling.within(partial(self._late, 0.5)):
                     return gram.of(Precomputed(kernel(points)), np.arange(n))
             except tiling.OutOfTime:
+                self._unstored = True  # `_report` says so
                 return gram.TiledGram(kernel, kernel.pair(points), memory_budget())
         return gram.of(kernel, points)
 

@@ -17,7 +17,7 @@ from mercer.kernels.custom import Precomputed
 from mercer.kernels.points import is_frame
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
-from mercer.models.base import KernelEstimator, Matrix, Rows, penalties
+from mercer.models.base import KernelEstimator, Matrix, Rows, penalties, refitted
 from mercer.models.smoother import GaussianSmoother
 from mercer.problems.objective import LeastSquares
 from mercer.rkhs.expansion import Expansion
@@ -156,8 +156,7 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
         factor = self._factor
         K21 = self.kernel_(new.points, old.points, dtype=np.float64)
         K22 = self.kernel_(new.points, dtype=np.float64)
-        before = self.__dict__.copy()
-        try:
+        with refitted(self):
             self._rows, self._cache = rows, {}
             try:
                 self._cache["factor"] = _grown(factor, K21, K22, rows.roots)
@@ -165,9 +164,6 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
             except np.linalg.LinAlgError:
                 self._factorise()
             return self._condition()
-        except BaseException:
-            self.__dict__ = before
-            raise
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """The posterior mean at m points, shape (m,) or (m, t); with the standard deviation or covariance of f there.

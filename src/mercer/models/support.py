@@ -270,6 +270,8 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
         late = [o for o in optima if not o.converged]
         self.status_ = f"converged: gap {self.gap_:.2g} ≤ {self.tol:g}" if not late else late[0].status
         self.end_ = (late[0].end if late else End.CONVERGED).value
+        if self.__dict__.pop("_unstored", False) or any(o.hurried for o in optima):
+            self.status_ += "; half of `max_time` passed before kernel values were stored, so they were not"
         if answer:
             self.status_ = answer
             return

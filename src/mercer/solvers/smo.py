@@ -106,6 +106,8 @@ class Optimum:
     status : how it ended, in words.
     converged : whether the gap is within the tolerance.
     end : why it ended.
+    hurried : whether half of the time limit had passed before kernel values were stored, so that they were computed as
+        they were needed, on another way to the same optimum.
     """
 
     beta: Matrix
@@ -116,6 +118,7 @@ class Optimum:
     status: str
     converged: bool
     end: End = End.CONVERGED
+    hurried: bool = False
 
 
 class Interrupted(KeyboardInterrupt):
@@ -546,7 +549,9 @@ class _Run:
         status = "converged" if converged else self.status or "stalled at rounding"
         objective = self.problem.objective(self.beta, g) if objective is None else objective
         end = End.CONVERGED if converged else self.end
-        return Optimum(self.beta, g, gap, objective, self.iterations, status, converged, end)
+        return Optimum(
+            self.beta, g, gap, objective, self.iterations, status, converged, end, hurried="hurried" in self.kept
+        )
 
     def report(self, gap: float, at: Matrix | _Part | float) -> Progress:
         """How far it is, from the gradient of all variables or of a part, or from the objective."""
