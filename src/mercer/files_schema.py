@@ -348,7 +348,7 @@ BayesianLinearRegression < KernelEstimator
     prior_scale_ prior_precision_ noise_precision_ log_evidence_: real
     n_iter_: int
     _cache: {}
-    _row_sum: real[_]
+    _row_sum: real[m]
     coef_: real[_] | real[_,t]
     intercept_: real | real[t]
 KernelRidge < KernelEstimator
