@@ -76,6 +76,9 @@ def main(arguments: list[str]) -> int:
             print(f"== {name}: Python 3.{OLDEST} is not installed, so this environment is left out", flush=True)
             failed.append(name)
             continue
+        if name == "newest" and interpreter == old:
+            print(f"== {name}: no Python above 3.{OLDEST} is on the PATH, so this environment is left out", flush=True)
+            continue
         program = environment(name, interpreter, wheel, releases)
         said = "import sys, sklearn, numba; print(sys.version.split()[0], sklearn.__version__, numba.__version__)"
         versions = subprocess.run([program, "-c", said], capture_output=True, text=True).stdout.split()

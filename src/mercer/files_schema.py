@@ -540,7 +540,6 @@ ParzenDensity < KernelEstimator
     _numbers: real[n,c]
     _codes: whole[n,q]
     categories_: list(label[_])[q]
-    _level_weights: list(real[_,_])[q]
     _centre: real[c]
     _points: none | Points(n,_)
     factors_: none | real[n]

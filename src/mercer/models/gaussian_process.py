@@ -295,7 +295,7 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
     def _factorise(self) -> None:
         """L Lᵀ = K̃ + (alpha + jitter) I, with the first jitter of 0, ε·tr K, 10 ε·tr K, … that rounding needs."""
         problem, n = self._problem(), len(self._rows)
-        jitter, largest = self.jitter_, np.inf
+        jitter, largest, trace = self.jitter_, np.inf, np.nan
         while jitter <= (largest if self.alpha_ == 0 else min(largest, self.alpha_)):
             K = problem.matrix(np.float64)
             trace = float(np.trace(K))

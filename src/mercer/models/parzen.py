@@ -130,7 +130,6 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
         self._choose(similarity, own, numbers, codes, w)
         self._numbers, self._codes = numbers, codes
         self.categories_ = list(table.levels)
-        self._factor_levels()
         self._centre = numbers.mean(axis=0)
         self._points = Points(self._widths.whitened(numbers - self._centre) if self._whitening else numbers)
         self.factors_: Float | None = None
@@ -295,9 +294,18 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
         counts = np.bincount(codes[:, j], self._w, len(self._table.levels[j]))
         return likeliest_width(counts.astype(np.float64), self._table.ordered[j])
 
-    def _factor_levels(self) -> None:
-        tables = zip(self._table.levels, self.category_bandwidth_, self._table.ordered)
-        self._level_weights = [level_weights(len(v), float(a), o) for v, a, o in tables]
+    @property
+    def _level_weights(self) -> list[Float]:
+        """L of every column of categories."""
+        sizes = [len(levels) for levels in self._table.levels]
+        if self._codes.size and (self._codes.max(axis=0) >= sizes).any():
+            raise InvalidInput(
+                "The categories of a density must be numbered by its levels",
+                got=f"numbers up to {self._codes.max(axis=0).tolist()} for {sizes} levels",
+                advice="Load the file as it was saved, or fit again.",
+            )
+        tables = zip(sizes, self.category_bandwidth_, self._table.ordered)
+        return [level_weights(size, float(width), ordered) for size, width, ordered in tables]
 
     def _adapt(self) -> None:
         power = 0.5 if self.adaptive is True else self.adaptive
