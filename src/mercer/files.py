@@ -143,7 +143,7 @@ class Saved:
 
 
 # How a fit went, and who was told: the numbers of a search, a path or a descent.
-_OF_THE_FIT = ("progress", "path_", "trace_", "tuning_", "_deadline")
+_OF_THE_FIT = ("progress", "path_", "trace_", "tuning_", "_deadline", "_unstored")
 # What belongs to the running process: callbacks and requests of scikit-learn.
 _OF_THE_PROCESS = ("_skl_callbacks", "_parent_callback_ctx", "_metadata_request", "_sklearn_version", "_watch")
 
