@@ -640,7 +640,7 @@ def test_weights_of_a_box_are_those_of_its_points():
 
 
 class Steps:
-    """A clock that moves by one at every reading."""
+    """A clock that moves by one at every reading, and at every evaluation of the function below."""
 
     def __init__(self):
         self.now = 0
@@ -650,13 +650,13 @@ class Steps:
         return self.now
 
 
-@pytest.mark.parametrize("limit", [1, 40, 500, 3000])
+@pytest.mark.parametrize("limit", [1, 500, 3000, 6000])
 def test_the_clock_ends_the_search_between_any_two_evaluations(monkeypatch, limit):
     clock, calls = Steps(), []
     monkeypatch.setattr(search, "clock", clock)
 
     def f(x, z):
-        calls.append(clock.now)
+        calls.append(clock())  # a search that does not look is late too
         return np.exp(-(distance(x, z) ** 2.1)) if distance(x, z) else 1.0
 
     r = mc.refute(F(f), dim=2, seconds=limit)
