@@ -249,7 +249,10 @@ def _serve(folder):
     for line in sys.stdin:
         before = 0
         if linux:
-            resource.setrlimit(resource.RLIMIT_AS, (_resident("VmSize") + ROOM, resource.RLIM_INFINITY))
+            _, hard = resource.getrlimit(resource.RLIMIT_AS)  # of the shell, which only root may raise
+            limit = _resident("VmSize") + ROOM
+            limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+            resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
             before = _resident("VmRSS")
             with open("/proc/self/clear_refs", "w") as file:  # the high-water mark begins here
                 file.write("5")
