@@ -7,8 +7,9 @@ Without row i the minimiser moves, to first order, by H₋ᵢ⁻¹ of that row's
 exact for the squared loss. Where the loss is not convex, a quadratic knows too little of the others, and the curvature
 of the others changes on the way. Up to SEARCHED rows the first step has the same direction (Fisher's weights make H
 positive definite), and its length is where the risk without row i is least along it. For most rows that is the minimum.
-For the few whose loss could still change by more than SETTLED, Newton's method goes on with the curvature that the other
-rows then have, by conjugate gradients with H₋ᵢ, which is known: no row is factorised for itself.
+For the few whose loss could still change by more than SETTLED, Newton's method goes on with the curvature that the
+others then have, by conjugate gradients preconditioned with H₋ᵢ: one factorisation serves all rows.
+
 With the log link a single step is cut where it leads far beyond all fitted values: a quadratic knows nothing of the
 exponential there.
 
@@ -42,9 +43,9 @@ SURE = 1 - 1e-9
 JOINT = 3000
 # So far out of the range of all fitted values may one step lead with the log link: a factor of e in the mean.
 BEYOND = 1.0
-# Up to SEARCHED rows, losses that are not convex are minimised without each row, which takes n² losses for each step and
-# n³ multiplications, ENTRIES numbers in memory at once. More rows have small steps. No step is longer than FARTHEST of
-# Newton's.
+# Up to SEARCHED rows, a risk that is not convex is minimised without each row, which takes n² losses a time and a few
+# times n³ multiplications, with ENTRIES numbers in memory at once. More rows have small steps. No step is longer than
+# FARTHEST of Newton's.
 SEARCHED, ENTRIES, FARTHEST = 4000, 2**18, 1e3
 # A left-out row is settled when its loss can change by no more than this share of itself and the mean loss of the fit.
 # Then the sum over all rows, which is larger than that of the fit, is known to twice this share.
@@ -110,6 +111,15 @@ class _Removal:
         self.W, self.pull = weights * state.terms.fisher[:, 0], weights * state.terms.gradient[:, 0]
         self.held = system(risk.space, self.W, risk.alpha, precise=True)
         self.typical = float(np.average(state.terms.value, weights=weights))
+        self.Z = _joint(self.held.space, slice(0, self.n)) if isinstance(self.held, FeatureSystem) else None
+
+    def smoothed(self, R: Matrix) -> Matrix:
+        """C R, shape (n, m)."""
+        if isinstance(self.held, FeatureSystem):
+            assert self.Z is not None
+            return np.asarray(self.Z @ self.held.apply(self.Z.T @ R))
+        assert isinstance(self.held, GramSystem)
+        return self.held.solve(self.held.space.representer(R)).values
 
     def at(self, rows: NDArray[np.int64], z: Matrix, V: Matrix) -> tuple[Matrix, Terms]:
         """q without each of these rows, shape (n, m), and the loss of all n·m values; of row i at η itself."""
@@ -130,7 +140,9 @@ class _Columns:
 
     def __init__(self, removal: _Removal, rows: NDArray[np.int64]) -> None:
         self.removal, self.rows, self.each = removal, rows, np.arange(len(rows))
-        self.G = _covariances(removal.held, rows)
+        one = np.zeros((removal.n, len(rows)))
+        one[rows, self.each] = 1.0
+        self.G = removal.smoothed(one)
         self.z, self.V = np.zeros_like(self.G), np.zeros_like(self.G)
 
     def take(self, some: NDArray[np.int64]) -> _Columns:
@@ -190,14 +202,13 @@ class _Columns:
                 )
                 total = np.einsum("ij,ij->j", there, ahead)
             inside = np.isfinite(terms.value.reshape(there.shape)).all(axis=0) & np.isfinite(total) & (x < FARTHEST)
-            reached[some], outside[some] = (
-                np.where(inside & (total < 0), np.maximum(x, reached[some]), reached[some]),
-                ~inside,
-            )
+            reached[some] = np.where(inside & (total < 0), np.maximum(x, reached[some]), reached[some])
+            outside[some] = ~inside
             return np.where(inside, np.where(np.abs(total) <= -ACCURATE * begin[some], 0.0, total), np.inf)
 
         x = np.zeros(len(begin))
-        x[down] = roots(slope, np.zeros(len(down)), np.ones(len(down)))
+        if len(down):
+            x[down] = roots(slope, np.zeros(len(down)), np.ones(len(down)))
         return np.where(outside, reached, x)  # up to the end of the domain, not beyond it
 
     def unsettled(self, q: Matrix) -> NDArray[np.bool_]:
@@ -218,7 +229,7 @@ class _Columns:
 
     def _without(self, q: Matrix) -> tuple[Matrix, Matrix]:
         """H₋ᵢ⁻¹A*q: as the n numbers s of H⁻¹A*s, and its values."""
-        S = _smoothed(self.removal.held, q)
+        S = self.removal.smoothed(q)
         s, own = q.copy(), self.removal.W[self.rows] / (1.0 - self.share) * S[self.rows, self.each]
         s[self.rows, self.each] += own
         return s, S + own * self.G
@@ -238,6 +249,8 @@ class _Columns:
             moved[index] = columns.moved
             lower = np.flatnonzero(x > 0)
             index, columns = index[lower], columns.take(lower)
+            if not len(index):
+                break
         return moved
 
     def _newton(self, q: Matrix, B: Matrix) -> tuple[Matrix, Matrix]:
@@ -264,22 +277,6 @@ class _Columns:
             again = np.divide(rho, before, out=np.zeros_like(rho), where=going)
             p, P = y + again * p, Y + again * P
         return s, S
-
-
-def _covariances(held: System, rows: NDArray[np.int64]) -> Matrix:
-    """A H⁻¹A* between all rows and some, shape (n, m)."""
-    one = np.zeros((held.space.n, len(rows)))
-    one[rows, np.arange(len(rows))] = 1.0
-    return _smoothed(held, one)
-
-
-def _smoothed(held: System, R: Matrix) -> Matrix:
-    """A H⁻¹A* R, shape (n, m)."""
-    if isinstance(held, FeatureSystem):
-        Z = _joint(held.space, slice(0, held.space.n))
-        return np.asarray(Z @ held.apply(Z.T @ R))
-    assert isinstance(held, GramSystem)
-    return np.asarray(held.solve(held.space.representer(R)).values)
 
 
 def _steep(loss: Loss) -> bool:
