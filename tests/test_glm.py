@@ -1043,3 +1043,27 @@ def test_leave_one_out_where_the_loss_is_not_convex(family, link, alpha):
     assert np.median(off) < 0.1
     found, wanted = (loss.family.unit_deviance(y, mu) @ w for mu in (model.loo_predictions_, exact))
     assert found == pytest.approx(wanted, rel=0.08)
+
+
+def _inverse_gaussian_responses(name, n=40):
+    """Points and responses: noisy on a plane, where some rows are far from all others, or less noisy on a square."""
+    rng = np.random.default_rng(2)
+    if name == "plane":
+        X = rng.normal(size=(n, 2))
+        mean, dispersion, kernel = np.exp(0.5 * X[:, 0] - 0.3 * X[:, 1] ** 2), 0.3, mc.Gaussian(1.0)
+    else:
+        X = rng.uniform(-1, 1, (n, 2))
+        mean, dispersion, kernel = np.exp(0.8 + 0.3 * (X @ [1, -1])), 0.1, mc.Gaussian(0.7)
+    return X, InverseGaussian().sample(mean, dispersion, rng), kernel
+
+
+@pytest.mark.parametrize(("name", "alpha"), [("plane", 1e-4), ("plane", 1e-3), ("square", 1e-3)])
+def test_leave_one_out_where_a_row_moves_the_model_far(name, alpha):
+    """Against refits from scratch: the sum to 3 %, and each row's deviance to 3 % of its own and the mean one."""
+    X, y, kernel = _inverse_gaussian_responses(name)
+    new = mc.KernelGLM(kernel, family="inverse_gaussian", link="log", alpha=alpha, max_iter=1000)
+    model, rows = clone(new).fit(X, y), np.arange(len(y))
+    exact = np.array([clone(new).fit(X[rows != i], y[rows != i]).predict(X[[i]])[0] for i in rows])
+    found, wanted = (InverseGaussian().unit_deviance(y, mu) for mu in (model.loo_predictions_, exact))
+    assert found.sum() == pytest.approx(wanted.sum(), rel=0.03)
+    assert (np.abs(found - wanted) <= 0.03 * (wanted + model.deviance_ / len(y))).all()

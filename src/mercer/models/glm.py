@@ -429,9 +429,11 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
 
         One Newton step from the minimum without the row, by the last curvature: exact for the Gaussian family with the
         identity link. With the log link η is held within 1 of the range of all fitted ones. Where family and link make
-        a loss that is not convex (the inverse Gaussian with the log link), the length of the step is searched, up to
-        4 000 rows: few rows and a small alpha still leave an error where the model moves far. A row of weight 0 was
-        left out anyway.
+        a loss that is not convex (the inverse Gaussian with the log link), up to 4 000 rows, Newton's steps go on
+        until the deviance of the row is known to about 1 %; its mean may be off by more where the deviance hardly
+        depends on it, far above an inverse-Gaussian response. The steps begin at the fit to all rows: if the risk
+        without the row has several minima, a refit from scratch may end in another one. A row of weight 0 was left out
+        anyway.
         """
         return intervals.means(self._loss(), self._everywhere(self._left_out()))
 

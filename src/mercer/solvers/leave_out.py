@@ -4,16 +4,22 @@ Without row i the minimiser moves, to first order, by H₋ᵢ⁻¹ of that row's
 
     η₋ᵢ = ηᵢ + hᵢ rᵢ / (1 − Wᵢ hᵢ),      h = diag(A (A*WA + alpha)⁻¹ A*),
 
-exact for the squared loss. Where the loss is not convex, a quadratic knows too little of the others: up to SEARCHED
-rows the step has the same direction (Fisher's weights make H positive definite), and its length is where the risk
-without row i is least along it. With the log link a single step is cut where it leads far beyond all fitted values: a
-quadratic knows nothing of the exponential there.
+exact for the squared loss. Where the loss is not convex, a quadratic knows too little of the others, and the curvature
+of the others changes on the way. Up to SEARCHED rows the first step has the same direction (Fisher's weights make H
+positive definite), and its length is where the risk without row i is least along it. For most rows that is the minimum.
+For the few whose loss could still change by more than SETTLED, Newton's method goes on with the curvature that the
+others then have, by conjugate gradients preconditioned with H₋ᵢ: one factorisation serves all rows.
+
+With the log link a single step is cut where it leads far beyond all fitted values: a quadratic knows nothing of the
+exponential there.
 
 Of several classes W is diag(p) − ppᵀ, h a matrix for each row, and where there are too many weights for one H of all
 classes, each class has its own, with the weights p(1 − p).
 """
 
 from __future__ import annotations
+
+from copy import copy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +28,13 @@ from mercer.gram import lapack
 from mercer.kernels import tiling
 from mercer.problems.families import roots
 from mercer.problems.links import Log
-from mercer.problems.losses import Deviance, Loss
+from mercer.problems.losses import Deviance, Loss, Terms
 from mercer.problems.risk import Risk, State
 from mercer.problems.spaces import FeatureSpace, GramSpace, NystromSpace, Space
 from mercer.solvers.curvature import FeatureSystem, GramSystem, System, system
+from mercer.solvers.newton import SURE as ACCURATE
+from mercer.solvers.newton import TIRED
+from mercer.solvers.smooth import MAX_ITER
 
 Matrix = NDArray[np.float64]
 # Above this share of itself a row decides its own value, and nothing is known without it.
@@ -34,9 +43,13 @@ SURE = 1 - 1e-9
 JOINT = 3000
 # So far out of the range of all fitted values may one step lead with the log link: a factor of e in the mean.
 BEYOND = 1.0
-# Up to SEARCHED rows, losses that are not convex are searched along each step, which takes n² losses a time, ENTRIES of
-# them in memory at once. More rows have small steps. No step is longer than FARTHEST of Newton's.
+# Up to SEARCHED rows, a risk that is not convex is minimised without each row, which takes n² losses a time and a few
+# times n³ multiplications, with ENTRIES numbers in memory at once. More rows have small steps. No step is longer than
+# FARTHEST of Newton's.
 SEARCHED, ENTRIES, FARTHEST = 4000, 2**18, 1e3
+# A left-out row is settled when its loss can change by no more than this share of itself and the mean loss of the fit.
+# Then the sum over all rows, which is larger than that of the fit, is known to twice this share.
+SETTLED = 0.01
 
 
 def left_out_values(risk: Risk, state: State) -> Matrix:
@@ -64,61 +77,206 @@ def left_out_values(risk: Risk, state: State) -> Matrix:
 
 
 def _searched(risk: Risk, state: State, weights: Matrix) -> Matrix:
-    """Steps of η₋ᵢ, shape (n,): each to the least risk without row i along d = H⁻¹A*eᵢ, whose values are G = A d.
-
-    At a length t the slope is Σ_{j ≠ i} wⱼ(loss'(ηⱼ + t Gⱼ) − loss'(ηⱼ)) Gⱼ + t alpha‖d‖² − rᵢ Gᵢ, for at t = 0 all
-    rows balance the penalty, and alpha‖d‖² = Gᵢ − Σ Wⱼ Gⱼ². It is looked for in units of the one Newton step.
-    """
-    loss, n = risk.loss, len(risk.y)
-    eta, gradient = risk.eta(state.at.values)[:, 0], state.terms.gradient[:, 0]
-    W, pull = weights * state.terms.fisher[:, 0], weights * gradient
-    held = system(risk.space, W, risk.alpha, precise=True)
-    step = np.empty(n)
-    for part in tiling.spans(n, max(1, ENTRIES // n)):
-        own = np.arange(part.start, part.stop)
-        G = _covariances(held, own)
-        h = G[own, np.arange(len(own))]
-        newton = pull[own] / (1.0 - np.minimum(W[own] * h, SURE))
-        penalty = np.maximum(h - W @ G**2, 0.0)
-
-        def slope(
-            x: Matrix,
-            columns: NDArray[np.int64],
-            own: NDArray[np.int64] = own,
-            G: Matrix = G,
-            h: Matrix = h,
-            newton: Matrix = newton,
-            penalty: Matrix = penalty,
-        ) -> Matrix:
-            """Along each of these columns at x steps, > 0 beyond the least risk, where the domain ends or far away."""
-            t, rows, slopes = x * newton[columns], own[columns], G[:, columns]
-            E = eta[:, None] + t * slopes
-            E[rows, np.arange(len(rows))] = eta[rows]
-            with np.errstate(all="ignore"):
-                terms = loss.terms(np.repeat(risk.y, len(rows)), E.reshape(-1, 1))
-                change = weights[:, None] * (terms.gradient.reshape(E.shape) - gradient[:, None]) * slopes
-                total = change.sum(axis=0) + t * penalty[columns] - pull[rows] * h[columns]
-                inside = np.isfinite(terms.value.reshape(E.shape)).all(axis=0) & (x < FARTHEST)
-            return np.where(inside & np.isfinite(total), np.sign(newton[columns]) * total, np.inf)
-
-        step[own] = roots(slope, np.zeros(len(own)), np.ones(len(own))) * newton * h
+    """Steps of η₋ᵢ, shape (n,): one along H⁻¹A*eᵢ to the least risk without row i, more where that is not settled."""
+    removal = _Removal(risk, state, weights)
+    length, step, far = np.empty(removal.n), np.empty(removal.n), np.zeros(removal.n, dtype=bool)
+    for part in tiling.spans(removal.n, max(1, ENTRIES // removal.n)):
+        columns = _Columns(removal, np.arange(part.start, part.stop))
+        length[part] = columns.first()
+        step[part], far[part] = columns.moved, columns.unsettled(columns.gradient()[0])
+    unsettled = np.flatnonzero(far)
+    for part in tiling.spans(len(unsettled), max(1, ENTRIES // removal.n)):
+        rows = unsettled[part]
+        columns = _Columns(removal, rows)
+        columns.go(length[rows])
+        step[rows] = columns.settle()
     return step
 
 
-def _covariances(held: System, rows: NDArray[np.int64]) -> Matrix:
-    """A H⁻¹ A* between all rows and some, shape (n, m)."""
-    if isinstance(held, FeatureSystem):
-        Z = _joint(held.space, slice(0, held.space.n))
-        return np.asarray(Z @ held.apply(np.ascontiguousarray(Z[rows].T)))
-    assert isinstance(held, GramSystem)
-    space, factor, s = held.space, held.factor, held.roots[:, None]
-    K = np.asarray(space.gram.rows(rows), dtype=np.float64).T
-    y = factor.solve_system(s * K)
-    C = K - space.gram @ (s * y)
-    if factor.V is not None:
-        everywhere = space.tail - space.gram @ (s * factor.V)
-        C = C + everywhere @ np.linalg.solve(factor.P.T @ factor.V, space.tail[rows].T - factor.P.T @ y)
-    return np.asarray(C / held.alpha, dtype=np.float64)
+class _Removal:
+    """The risk without row i, around the minimum of all rows, where H = A*WA + alpha with Fisher's weights W.
+
+    Functions are f + H⁻¹A*z, with the values η + V, V = C z and C = A H⁻¹A*. All rows balance the penalty at f, hence
+    the gradient of the risk without row i is A*q with
+
+        q = w∘(loss'(η + V) − loss'(η)) + z − W∘V,      where row i has no loss'(η + V),
+
+    and the second derivative takes H⁻¹A*s to A*(s + (w∘loss'' − W)∘C s). So n numbers stand for a function, a gradient
+    or a direction, H⁻¹ of a gradient is the same n numbers, and a step costs a product with C.
+    """
+
+    def __init__(self, risk: Risk, state: State, weights: Matrix) -> None:
+        self.loss, self.y, self.weights, self.n = risk.loss, risk.y, weights, len(risk.y)
+        self.eta = risk.eta(state.at.values)[:, 0]
+        self.W, self.pull = weights * state.terms.fisher[:, 0], weights * state.terms.gradient[:, 0]
+        self.held = system(risk.space, self.W, risk.alpha, precise=True)
+        self.typical = float(np.average(state.terms.value, weights=weights))
+        self.Z = _joint(self.held.space, slice(0, self.n)) if isinstance(self.held, FeatureSystem) else None
+
+    def smoothed(self, R: Matrix) -> Matrix:
+        """C R, shape (n, m)."""
+        if isinstance(self.held, FeatureSystem):
+            assert self.Z is not None
+            return np.asarray(self.Z @ self.held.apply(self.Z.T @ R))
+        assert isinstance(self.held, GramSystem)
+        return self.held.solve(self.held.space.representer(R)).values
+
+    def at(self, rows: NDArray[np.int64], z: Matrix, V: Matrix) -> tuple[Matrix, Terms]:
+        """q without each of these rows, shape (n, m), and the loss of all n·m values; of row i at η itself."""
+        each = np.arange(len(rows))
+        E = self.eta[:, None] + V
+        E[rows, each] = self.eta[rows]
+        terms = self.loss.terms(np.repeat(self.y, len(rows)), E.reshape(-1, 1))
+        R = terms.gradient.reshape(E.shape) * self.weights[:, None]
+        R[rows, each] = 0.0
+        return R - self.pull[:, None] + z - self.W[:, None] * V, terms
+
+
+class _Columns:
+    """The functions without row i for some rows i, z and V having a column for each.
+
+    H without row i differs from H in one row: C₋ᵢ = C + κ G Gᵀ, where G is column i of C and κ = Wᵢ/(1 − WᵢGᵢ).
+    """
+
+    def __init__(self, removal: _Removal, rows: NDArray[np.int64]) -> None:
+        self.removal, self.rows, self.each = removal, rows, np.arange(len(rows))
+        one = np.zeros((removal.n, len(rows)))
+        one[rows, self.each] = 1.0
+        self.G = removal.smoothed(one)
+        self.z, self.V = np.zeros_like(self.G), np.zeros_like(self.G)
+
+    def take(self, some: NDArray[np.int64]) -> _Columns:
+        """Some of the columns."""
+        taken = copy(self)
+        taken.rows, taken.each = self.rows[some], np.arange(len(some))
+        taken.G, taken.z, taken.V = self.G[:, some], self.z[:, some], self.V[:, some]
+        return taken
+
+    @property
+    def moved(self) -> Matrix:
+        """How far η₋ᵢ is from ηᵢ."""
+        return self.V[self.rows, self.each]
+
+    @property
+    def h(self) -> Matrix:
+        return self.G[self.rows, self.each]
+
+    @property
+    def share(self) -> Matrix:
+        """Wᵢhᵢ: how much of its own value a row decides, at most SURE."""
+        return np.minimum(self.removal.W[self.rows] * self.h, SURE)
+
+    def first(self) -> Matrix:
+        """Go along H⁻¹A*eᵢ to the least risk; the lengths. They are looked for in units of the one Newton step."""
+        pull, s, q = self.removal.pull[self.rows], np.zeros_like(self.G), np.zeros_like(self.G)
+        newton = pull / (1.0 - self.share)
+        s[self.rows, self.each], q[self.rows, self.each] = newton, -pull
+        length = newton * self.least(q, s, self.G * newton)
+        self.go(length)
+        return length
+
+    def go(self, length: Matrix) -> None:
+        """To these lengths along H⁻¹A*eᵢ."""
+        self.z[self.rows, self.each], self.V = length, self.G * length
+
+    def gradient(self) -> tuple[Matrix, Matrix]:
+        """q and w∘loss'' without row i, shape (n, m)."""
+        q, terms = self.removal.at(self.rows, self.z, self.V)
+        B = terms.observed.reshape(q.shape) * self.removal.weights[:, None]
+        B[self.rows, self.each] = 0.0
+        return q, B
+
+    def least(self, q: Matrix, s: Matrix, S: Matrix) -> Matrix:
+        """How far along each s, with the values S, the risk is least, its slope ACCURATE of that at q, shape (m,)."""
+        begin = np.einsum("ij,ij->j", q, S)
+        down = np.flatnonzero(np.isfinite(begin) & (begin < 0))  # the others end in rounding
+        reached, outside = np.zeros(len(begin)), np.zeros(len(begin), dtype=bool)
+
+        def slope(x: Matrix, index: NDArray[np.int64]) -> Matrix:
+            """Along these columns at x, > 0 beyond the least risk, where the domain ends or far away."""
+            some = down[index]
+            ahead = S[:, some]
+            with np.errstate(all="ignore"):
+                there, terms = self.removal.at(
+                    self.rows[some], self.z[:, some] + x * s[:, some], self.V[:, some] + x * ahead
+                )
+                total = np.einsum("ij,ij->j", there, ahead)
+            inside = np.isfinite(terms.value.reshape(there.shape)).all(axis=0) & np.isfinite(total) & (x < FARTHEST)
+            reached[some] = np.where(inside & (total < 0), np.maximum(x, reached[some]), reached[some])
+            outside[some] = ~inside
+            return np.where(inside, np.where(np.abs(total) <= -ACCURATE * begin[some], 0.0, total), np.inf)
+
+        x = np.zeros(len(begin))
+        if len(down):
+            x[down] = roots(slope, np.zeros(len(down)), np.ones(len(down)))
+        return np.where(outside, reached, x)  # up to the end of the domain, not beyond it
+
+    def unsettled(self, q: Matrix) -> NDArray[np.bool_]:
+        """Where the row's loss may still change by more than SETTLED when the gradient is A*q.
+
+        By Cauchy and Schwarz η₋ᵢ moves by at most √(C₋ᵢ at i) √(qᵀC₋ᵢq), if the curvature is that of H₋ᵢ.
+        """
+        return self._may_change(np.einsum("ij,ij->j", q, self._without(q)[1]))
+
+    def _may_change(self, squared: Matrix) -> NDArray[np.bool_]:
+        of, share = self.removal, self.share
+        left = np.sqrt(np.maximum(self.h / (1.0 - share) * squared, 0.0))
+        y, at = of.y[self.rows], of.eta[self.rows] + self.moved
+        with np.errstate(all="ignore"):
+            here, less, more = (of.loss.value(y, (at + way)[:, None]) for way in (0.0, -left, left))
+            change = np.maximum(np.abs(less - here), np.abs(more - here))
+            return ~(change <= SETTLED * (here + of.typical)) & np.isfinite(here) & (share < SURE)
+
+    def _without(self, q: Matrix) -> tuple[Matrix, Matrix]:
+        """H₋ᵢ⁻¹A*q: as the n numbers s of H⁻¹A*s, and its values."""
+        S = self.removal.smoothed(q)
+        s, own = q.copy(), self.removal.W[self.rows] / (1.0 - self.share) * S[self.rows, self.each]
+        s[self.rows, self.each] += own
+        return s, S + own * self.G
+
+    def settle(self) -> Matrix:
+        """`moved` after the number of Newton's steps that each column needs."""
+        moved, index, columns = self.moved, self.each, self
+        for _ in range(MAX_ITER["newton"]):
+            q, B = columns.gradient()
+            far = np.flatnonzero(columns.unsettled(q))
+            if not len(far):
+                break
+            index, columns, q = index[far], columns.take(far), q[:, far]
+            s, S = columns._newton(q, B[:, far])
+            x = columns.least(q, s, S)
+            columns.z, columns.V = columns.z + x * s, columns.V + x * S
+            moved[index] = columns.moved
+            lower = np.flatnonzero(x > 0)
+            index, columns = index[lower], columns.take(lower)
+            if not len(index):
+                break
+        return moved
+
+    def _newton(self, q: Matrix, B: Matrix) -> tuple[Matrix, Matrix]:
+        """The s of Newton's steps and their values: conjugate gradients, with C₋ᵢ, until the rest is settled."""
+        bend = B - self.removal.W[:, None]
+        s, S = np.zeros_like(q), np.zeros_like(q)
+        p, P = self._without(-q)
+        r, rho = -q, -np.einsum("ij,ij->j", q, P)
+        going = rho > 0
+        for k in range(TIRED):
+            curved = p + bend * P
+            curvature = np.einsum("ij,ij->j", P, curved)
+            falling = going & (curvature <= 0)  # the risk bends down along p: what was found before is a descent
+            if k == 0:
+                s[:, falling], S[:, falling] = p[:, falling], P[:, falling]
+            going &= ~falling
+            length = np.divide(rho, curvature, out=np.zeros_like(rho), where=going)
+            s, S, r = s + length * p, S + length * P, r - length * curved
+            y, Y = self._without(r)
+            before, rho = rho, np.einsum("ij,ij->j", r, Y)
+            going &= (rho > 0) & self._may_change(rho)
+            if not going.any():
+                break
+            again = np.divide(rho, before, out=np.zeros_like(rho), where=going)
+            p, P = y + again * p, Y + again * P
+        return s, S
 
 
 def _steep(loss: Loss) -> bool:
