@@ -35,8 +35,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, SVR
 
-from mercer.models.auto_classifier import AutoClassifier
-from mercer.models.auto_regressor import AutoRegressor
+from mercer.models.auto.classifier import AutoClassifier
+from mercer.models.auto.regressor import AutoRegressor
 
 REGRESSION = {
     "abalone": "rings",

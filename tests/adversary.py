@@ -17,13 +17,13 @@ import scipy.sparse as sp
 from scipy.special import gammaln
 
 import mercer as mc
+from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
+from mercer.kernels.algebra.entrywise import Exp, Poly, Power
+from mercer.kernels.algebra.nodes import Product
+from mercer.kernels.algebra.rescaling import Normalized
 from mercer.kernels.block import CANCELLATION
-from mercer.kernels.entrywise import Exp, Poly, Power
-from mercer.kernels.nodes import Product
-from mercer.kernels.points import Points, take
-from mercer.kernels.radial import FUSED_REACH
-from mercer.kernels.rescaling import Normalized
+from mercer.kernels.vectors.radial import FUSED_REACH
 
 
 class Contradiction(AssertionError):

@@ -14,9 +14,9 @@ import adversary
 import mercer as mc
 from adversary import Contradiction, examine
 from mercer.errors import InvalidInput
-from mercer.kernels.entrywise import Exp, Power
-from mercer.kernels.nodes import Product
-from mercer.kernels.rescaling import Normalized
+from mercer.kernels.algebra.entrywise import Exp, Power
+from mercer.kernels.algebra.nodes import Product
+from mercer.kernels.algebra.rescaling import Normalized
 
 TRIED = int(os.environ.get("MERCER_ADVERSARY", "400"))
 PARTS = 8
@@ -90,7 +90,7 @@ def test_powers_that_amplify_rounding_are_found(monkeypatch):
     monkeypatch.setattr(Power, "precise", lambda self, block, amplification: block)
     monkeypatch.setattr(Exp, "exact_log", False)
     monkeypatch.setattr(mc.Gaussian, "exact_log", False)
-    monkeypatch.setattr("mercer.kernels.entrywise.require_power", lambda *arguments: None)
+    monkeypatch.setattr("mercer.kernels.algebra.entrywise.require_power", lambda *arguments: None)
     assert found()
 
 
@@ -102,7 +102,7 @@ def test_a_leaf_that_is_called_proven_is_found(monkeypatch):
 
 
 def test_values_that_depend_on_the_others_are_found(monkeypatch):
-    monkeypatch.setattr("mercer.kernels.views.require_rowwise", lambda *arguments: None)
+    monkeypatch.setattr("mercer.kernels.algebra.views.require_rowwise", lambda *arguments: None)
     k = mc.Gaussian(1.0).after(lambda X: X - X.mean(axis=0) * len(X) / 10)
     with pytest.raises(Contradiction, match="depend on the other points"):
         examine(k, np.random.default_rng(0).normal(size=(20, 2)))

@@ -14,11 +14,15 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 import mercer as mc
+from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.kernels.points import Points
-from mercer.models import auto_classifier, auto_intervals, auto_model, auto_plan, auto_regressor
-from mercer.models.auto_classifier import AutoClassifier
-from mercer.models.auto_regressor import AutoRegressor
+from mercer.models.auto import classifier as auto_classifier
+from mercer.models.auto import intervals as auto_intervals
+from mercer.models.auto import model as auto_model
+from mercer.models.auto import plan as auto_plan
+from mercer.models.auto import regressor as auto_regressor
+from mercer.models.auto.classifier import AutoClassifier
+from mercer.models.auto.regressor import AutoRegressor
 from mercer.models.labels import Labelled
 
 rng = np.random.default_rng(0)

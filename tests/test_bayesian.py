@@ -13,10 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import PolynomialFeatures
 
 import mercer as mc
-from mercer.models.bayesian import BayesianLinearRegression, Belief, Conditioning
-from mercer.models.gaussian_process import GaussianProcessRegressor
-from mercer.models.ridge import Ridge
-from mercer.problems.objective import LeastSquares
+from mercer.models.least_squares.bayesian import BayesianLinearRegression, Belief, Conditioning
+from mercer.models.least_squares.gaussian_process import GaussianProcessRegressor
+from mercer.models.least_squares.ridge import Ridge
+from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.cholesky import CholeskyFactor
 
 RNG = np.random.default_rng(0)

@@ -8,8 +8,8 @@ from scipy.stats import norm
 
 import mercer as mc
 from mercer.models.calibration import Calibration, calibration
-from mercer.models.gaussian_process import GaussianProcessRegressor
-from mercer.models.kernel_ridge import KernelRidge
+from mercer.models.least_squares.gaussian_process import GaussianProcessRegressor
+from mercer.models.least_squares.kernel_ridge import KernelRidge
 
 
 class Known:

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 import mercer as mc
+from mercer.kernels.algebra.expression import parse, vocabulary
 from mercer.kernels.catalogue import catalogue
-from mercer.kernels.expression import parse, vocabulary
 from mercer.testing import sample
 
 ENTRIES = catalogue()

@@ -15,8 +15,8 @@ from sklearn.model_selection import cross_val_score
 
 import mercer as mc
 from mercer.errors import InvalidInput
-from mercer.models.conditional_density import ConditionalDensity
-from mercer.models.parzen import ParzenDensity
+from mercer.models.density.conditional_density import ConditionalDensity
+from mercer.models.density.parzen import ParzenDensity
 from mercer.tuning.bandwidth import isj, scott, scott_covariance, silverman
 from mercer.tuning.parzen_likelihood import loo
 
@@ -432,7 +432,7 @@ def test_the_usual_widths_cover_what_they_say():
 def test_the_usual_widths_of_very_many_rows_are_found_on_some(monkeypatch):
     X, t = sine(2000)
     exact = ConditionalDensity(bandwidth="loo", target_bandwidth="loo").fit(X, t)
-    monkeypatch.setattr("mercer.models.conditional_widths.MANY", 500)
+    monkeypatch.setattr("mercer.models.density.conditional_widths.MANY", 500)
     some = ConditionalDensity().fit(X, t)
     assert "500 of 2000" in some.status_
     np.testing.assert_allclose(some.target_bandwidth_, exact.target_bandwidth_, rtol=0.3)

@@ -16,8 +16,8 @@ import mercer as mc
 from mercer.errors import InvalidInput
 from mercer.models import conformal
 from mercer.models.conformal import ConformalRegressor
-from mercer.models.nadaraya_watson import NadarayaWatsonRegressor
-from mercer.models.neighbors import KernelNeighborsRegressor
+from mercer.models.local.nadaraya_watson import NadarayaWatsonRegressor
+from mercer.models.local.neighbors import KernelNeighborsRegressor
 from mercer.models.quantiles import conformal as quantile
 from mercer.models.quantiles import plus_ends
 

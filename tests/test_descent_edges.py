@@ -123,7 +123,7 @@ def test_exposure_does_not_send_a_fit_to_linear_programs(monkeypatch):
     def never(*_, **__):
         raise AssertionError("a linear program was solved")
 
-    monkeypatch.setattr("mercer.models.separation.linprog", never)
+    monkeypatch.setattr("mercer.models.likelihood.separation.linprog", never)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5000, 3))
     exposure = np.exp(rng.uniform(-9, 0, 5000))

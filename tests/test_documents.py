@@ -48,13 +48,14 @@ def mapped() -> dict[str, set[str]]:
     text = (TOP / "docs" / "architecture.md").read_text(encoding="utf-8")
     block = text.partition("    src/mercer/\n")[2].partition("\nImports go one way")[0]
     found: dict[str, set[str]] = {"": set()}
-    folder = ""
+    folders: list[str] = []
     for line in block.splitlines():
-        head = re.match(r" {6}(\w+)(/|\.py)", line)
+        head = re.match(r"( {6,})(\w+)(/|\.py)", line)
         if head:
-            folder = head[1] if head[2] == "/" else ""
-            found.setdefault(folder, set())
-        found[folder] |= set(re.findall(r"(?<![\w/])(\w+)\.py\b", line))
+            depth = (len(head[1]) - 6) // 2
+            folders = [*folders[:depth], head[2]] if head[3] == "/" else folders[:depth]
+            found.setdefault(".".join(folders), set())
+        found[".".join(folders)] |= set(re.findall(r"(?<![\w/])(\w+)\.py\b", line))
     return found
 
 
@@ -67,6 +68,8 @@ def test_the_map_of_the_house_is_the_house():
     assert mapped() == tree
 
 
-@pytest.mark.parametrize("folder", sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py")))
+@pytest.mark.parametrize(
+    "folder", sorted(".".join(path.relative_to(PACKAGE).parts[:-1]) for path in PACKAGE.rglob("*/__init__.py"))
+)
 def test_a_folder_opens_with_its_theory(folder):
     assert import_module(f"mercer.{folder}").__doc__

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 
 import mercer as mc
 from expressions import set_kernels, vector_kernels
-from mercer.kernels import expression
-from mercer.kernels.expression import CALLABLES, ELSEWHERE, parse, vocabulary
+from mercer.kernels.algebra import expression
+from mercer.kernels.algebra.expression import CALLABLES, ELSEWHERE, parse, vocabulary
 
 CASES = [
     mc.Linear(),

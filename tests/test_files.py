@@ -29,17 +29,17 @@ from sklearn.base import clone, is_classifier
 
 import mercer as mc
 from forged import Reader, changed, joined, moved, parts_of, places
-from mercer import files_container as container
+from mercer.data.columns import Table
 from mercer.errors import InvalidInput
 from mercer.files import _OF_THE_FIT, load
-from mercer.files_checking import Checker, Unfit
-from mercer.files_frames import frame_from, frame_parts
-from mercer.files_names import SMALL
-from mercer.files_reading import Decoder
-from mercer.files_schema import declarations
-from mercer.files_writing import Encoder
+from mercer.files import container as container
+from mercer.files.checking import Checker, Unfit
+from mercer.files.frames import frame_from, frame_parts
+from mercer.files.names import SMALL
+from mercer.files.reading import Decoder
+from mercer.files.schema import declarations
+from mercer.files.writing import Encoder
 from mercer.kernels.catalogue import catalogue
-from mercer.kernels.columns import Table
 from mercer.testing import sample
 
 N = 40
@@ -695,7 +695,7 @@ def test_polars_frames_come_back():
 
 @pytest.mark.parametrize("library", [pd, pl])
 def test_without_its_library_a_frame_is_a_table(library, monkeypatch):
-    from mercer import files_frames
+    from mercer.files import frames as files_frames
 
     def absent(name):
         raise ImportError(name)
@@ -1044,7 +1044,7 @@ from hashlib import sha256
 from itertools import count
 from pathlib import Path
 import mercer as mc
-from mercer import files_container
+from mercer.files import container as files_container
 
 watched = {getattr(files_container, name).__code__ for name in ("_write", "_replace", "_pour")}
 os.fsync = lambda handle: None  # of power cuts, and slow
@@ -1445,7 +1445,7 @@ def test_what_is_not_declared_cannot_be_saved(tmp_path):
         model = copy.deepcopy(fitted("linear"))
         change(model)
         with pytest.raises(
-            InvalidInput, match=r"declared in mercer/files_schema\.py, got .*(_secret|intercept_|_penal|_weig)"
+            InvalidInput, match=r"declared in mercer/files/schema\.py, got .*(_secret|intercept_|_penal|_weig)"
         ):
             model.save(tmp_path / "m")
     assert (tmp_path / "m").read_bytes() == before
@@ -1455,7 +1455,7 @@ def test_what_is_not_declared_cannot_be_saved(tmp_path):
 def test_a_class_without_a_declaration_cannot_be_saved(tmp_path, monkeypatch):
     known = dict(declarations())
     del known["Ridge"]
-    monkeypatch.setattr("mercer.files_checking.declarations", lambda: known)
+    monkeypatch.setattr("mercer.files.checking.declarations", lambda: known)
     with pytest.raises(InvalidInput, match="a Ridge, which is not declared"):
         fitted("linear").save(tmp_path / "m")
 

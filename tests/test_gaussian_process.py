@@ -13,8 +13,8 @@ from scipy.stats import multivariate_normal, norm
 from sklearn.model_selection import cross_val_score
 
 import mercer as mc
-from mercer.models.gaussian_process import GaussianProcessRegressor
-from mercer.models.kernel_ridge import KernelRidge
+from mercer.models.least_squares.gaussian_process import GaussianProcessRegressor
+from mercer.models.least_squares.kernel_ridge import KernelRidge
 from mercer.rkhs import posterior
 from mercer.rkhs.posterior import Posterior, square_root
 

@@ -15,8 +15,8 @@ from sklearn.preprocessing import SplineTransformer
 
 import mercer as mc
 from mercer.errors import InvalidInput
-from mercer.models import glm_intervals as intervals
-from mercer.models.separation import Separable
+from mercer.models.likelihood import glm_intervals as intervals
+from mercer.models.likelihood.separation import Separable
 from mercer.problems.families import (
     Bernoulli,
     Family,

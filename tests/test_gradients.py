@@ -11,7 +11,8 @@ import pytest
 import scipy.sparse as sp
 
 import mercer as mc
-from mercer.kernels import dot, radial, weights
+from mercer.kernels import weights
+from mercer.kernels.vectors import dot, radial
 
 # -- every kernel in 60 digits ---------------------------------------------------------------------------------------
 

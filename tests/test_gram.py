@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import mercer as mc
+from mercer.data.points import Points
 from mercer.gram.lowrank import Nystrom
 from mercer.kernels import tiling
-from mercer.kernels.points import Points
 from mercer.memory import budget, show_bytes
 
 pytestmark = pytest.mark.usefixtures("threads")

@@ -12,8 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mercer.errors import InvalidInput
-from mercer.kernels import interval
-from mercer.kernels.interval import Interval, around, dot, exactly, pi, rational, sqdist
+from mercer.kernels.validity import interval
+from mercer.kernels.validity.interval import Interval, around, dot, exactly, pi, rational, sqdist
 
 NARROW = Fraction(1, 2**140)
 

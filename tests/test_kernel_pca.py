@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 import mercer as mc
 from mercer.errors import InvalidInput
 from mercer.rkhs.preimage import gaps, preimage
-from mercer.solvers import leading
+from mercer.solvers import principal as leading
 
 rng = np.random.default_rng(0)
 SOLVERS = ("eigen", "krylov", "nystrom")

@@ -17,7 +17,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 import mercer as mc
 from mercer.errors import InvalidInput
-from mercer.models.least_squares_classifier import LeastSquaresClassifier
+from mercer.models.least_squares.classifier import LeastSquaresClassifier
 
 rng = np.random.default_rng(0)
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import mercer as mc
+from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.kernels.points import Points
-from mercer.models.local_regression import LocalRegression
-from mercer.models.nadaraya_watson import NadarayaWatsonRegressor
+from mercer.models.local.local_regression import LocalRegression
+from mercer.models.local.nadaraya_watson import NadarayaWatsonRegressor
 from mercer.smoothing import local_polynomial
-from mercer.smoothing.local_neighbours import neighbour_distances
 from mercer.smoothing.local_polynomial import ldl_solve
+from mercer.smoothing.neighbours import neighbour_distances
 from mercer.tuning.smoothing import SquaredError, loo_error
 
 rng = np.random.default_rng(0)

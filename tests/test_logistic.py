@@ -25,8 +25,8 @@ from sklearn.preprocessing import StandardScaler
 
 import mercer as mc
 from mercer.errors import InvalidInput
-from mercer.models import logistic, separation
-from mercer.models.separation import Separable, receding_direction
+from mercer.models.likelihood import logistic, separation
+from mercer.models.likelihood.separation import Separable, receding_direction
 from mercer.problems.losses import Softmax, loss_of
 from mercer.problems.risk import Risk
 from mercer.problems.spaces import FeatureSpace

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import mercer as mc
-from mercer.kernels.missing import gaps_of, is_missing
+from mercer.data.missing import is_missing, missing_entries
 from mercer.testing import _PublicNames, check_laws
 
 nan = float("nan")
@@ -32,7 +32,7 @@ def with_gaps(n: int, d: int, share: float = 0.3, seed: int = 0) -> np.ndarray:
 @pytest.mark.parametrize("value", [None, nan, np.float32("nan"), np.datetime64("NaT"), pd.NaT, pd.NA])
 def test_what_is_missing(value):
     assert is_missing(value)
-    assert gaps_of(np.array([[value], ["x"]], dtype=object)).tolist() == [[True], [False]]
+    assert missing_entries(np.array([[value], ["x"]], dtype=object)).tolist() == [[True], [False]]
 
 
 @pytest.mark.parametrize("value", [0, "", "nan", [], np.array([nan]), frozenset(), False])

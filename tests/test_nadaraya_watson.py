@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import mercer as mc
+from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.kernels.points import Points
-from mercer.models.nadaraya_watson import NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from mercer.models.local.nadaraya_watson import NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from mercer.tuning.smoothing import LogLoss, Search, SquaredError, loo_bandwidth, loo_error
 
 rng = np.random.default_rng(0)

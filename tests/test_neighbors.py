@@ -14,8 +14,8 @@ from sklearn.model_selection import GridSearchCV, LeaveOneOut, cross_val_predict
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 import mercer as mc
-from mercer.models import neighbors
-from mercer.models.neighbors import KernelNeighborsClassifier, KernelNeighborsRegressor
+from mercer.models.local import neighbors
+from mercer.models.local.neighbors import KernelNeighborsClassifier, KernelNeighborsRegressor
 
 
 def data(n=300, m=80, d=3, seed=0):

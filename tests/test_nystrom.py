@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 import mercer as mc
 from mercer.gram.centers import choose_centers, kmeans
 from mercer.gram.lowrank import Nystrom
-from mercer.problems.objective import LeastSquares
+from mercer.problems.least_squares import LeastSquares
 from mercer.solvers import cholesky, nystrom
 
 rng = np.random.default_rng(0)

@@ -17,10 +17,10 @@ from sklearn.neighbors import KernelDensity
 
 import mercer as mc
 from mercer.errors import InvalidInput
-from mercer.models.parzen import ParzenDensity
-from mercer.models.parzen_columns import Table, level_weights, likeliest_width
-from mercer.models.parzen_line import Distribution
-from mercer.models.parzen_widths import CategoryLoss
+from mercer.models.density.parzen import ParzenDensity
+from mercer.models.density.parzen_columns import Table, level_weights, likeliest_width
+from mercer.models.density.parzen_line import Distribution
+from mercer.models.density.parzen_widths import CategoryLoss
 from mercer.smoothing import density
 from mercer.tuning.bandwidth import isj, scott, scott_covariance, silverman
 from mercer.tuning.parzen_likelihood import loo

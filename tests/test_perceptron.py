@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
 import mercer as mc
-from mercer.models import perceptron as module
+from mercer.models.perceptron import perceptron as module
 from mercer.solvers import perceptron as solver
 from mercer.solvers.perceptron_budget import Forgetron, Projectron
 

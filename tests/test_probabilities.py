@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 
 import mercer as mc
-from mercer.models.probabilities import Sigmoid, Softmax
+from mercer.models.svm.probabilities import Sigmoid, Softmax
 
 
 def rare(n):

@@ -14,8 +14,8 @@ from sklearn.model_selection import GridSearchCV
 
 import mercer as mc
 from mercer.models import progress as module
-from mercer.models import support
 from mercer.models.progress import STEPS, SolverProgress, share_done
+from mercer.models.svm import support
 from mercer.solvers import smo
 
 callback = pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from release 1.9 on")

@@ -9,8 +9,8 @@ from sklearn.preprocessing import StandardScaler
 
 import mercer as mc
 from mercer.errors import InvalidInput, InvalidType, RuleBroken
-from mercer.kernels.nodes import Unary
-from mercer.kernels.proof import PRODUCT
+from mercer.kernels.algebra.nodes import Unary
+from mercer.kernels.algebra.proof import PRODUCT
 
 
 @pytest.mark.parametrize("final", [mc.Gaussian, mc.Linear, mc.Sum, mc.FromFunction, mc.Uniform, mc.Normalized])

@@ -13,10 +13,10 @@ from sklearn.base import clone
 
 import mercer as mc
 from mercer.errors import InvalidInput
-from mercer.kernels.splines import Multiquadric, Polyharmonic, ThinPlate
-from mercer.models.rbf_interpolator import NAMES, RBFInterpolator
-from mercer.models.rbf_network import RBFNetwork
-from mercer.problems.objective import LeastSquares
+from mercer.kernels.vectors.splines import Multiquadric, Polyharmonic, ThinPlate
+from mercer.models.least_squares.rbf_interpolator import NAMES, RBFInterpolator
+from mercer.models.least_squares.rbf_network import RBFNetwork
+from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.tail import Monomials, monomials
 from mercer.solvers.eigen import Spectrum
 from mercer.solvers.saddle import Projected, SaddleFactor, solve

@@ -18,8 +18,8 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 import mercer as mc
 from mercer.features import MonomialMap
-from mercer.models.ridge import Ridge
-from mercer.problems.objective import LeastSquares
+from mercer.models.least_squares.ridge import Ridge
+from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.cholesky import CholeskyFactor
 from mercer.solvers.primal import FeatureSpectrum, GramFactor, by_normal_equations, tall_qr
 
@@ -415,7 +415,7 @@ def test_sparse_is_dense(fit_intercept, weights, monkeypatch):
     for alpha in (0.0, 0.5):
         dense = Ridge(alpha=alpha, fit_intercept=fit_intercept).fit(A.toarray(), t, w)
         for limit in (2**26, 0):  # 0: never filled in
-            monkeypatch.setattr("mercer.models.ridge.SMALL", limit)
+            monkeypatch.setattr("mercer.models.least_squares.ridge.SMALL", limit)
             for form in ("primal", "dual"):
                 model = Ridge(alpha=alpha, fit_intercept=fit_intercept, form=form).fit(A, t, w)
                 close(model.predict(A), dense.predict(A.toarray()), 1e-9 if alpha else 1e-7)

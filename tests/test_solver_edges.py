@@ -10,9 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import mercer as mc
 from mercer.errors import InvalidInput
-from mercer.kernels.splines import Multiquadric, ThinPlate
-from mercer.models.rbf_network import RBFNetwork
-from mercer.problems.objective import LeastSquares
+from mercer.kernels.vectors.splines import Multiquadric, ThinPlate
+from mercer.models.least_squares.rbf_network import RBFNetwork
+from mercer.problems.least_squares import LeastSquares
 from mercer.solvers import auto, cholesky, eigen, saddle
 from mercer.solvers.base import UNSOLVED
 from mercer.solvers.cholesky import CholeskyFactor

@@ -12,7 +12,7 @@ import mercer as mc
 from mercer.errors import InvalidInput
 from mercer.gram import DenseGram, TiledGram, costs
 from mercer.gram.pivoted import by_rows, pivoted_cholesky
-from mercer.problems.objective import LeastSquares
+from mercer.problems.least_squares import LeastSquares
 from mercer.solvers import auto, cholesky
 from mercer.solvers.cg import Step, conjugate_gradients
 from mercer.solvers.cholesky import CholeskyFactor, triangular, upper_product

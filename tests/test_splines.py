@@ -9,7 +9,7 @@ import pytest
 
 import mercer as mc
 from mercer.errors import InvalidInput, RuleBroken
-from mercer.kernels.splines import Multiquadric, Polyharmonic, ThinPlate
+from mercer.kernels.vectors.splines import Multiquadric, Polyharmonic, ThinPlate
 from mercer.testing import check_laws
 
 FUNCTIONS = [

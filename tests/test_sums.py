@@ -9,9 +9,9 @@ import pytest
 import mercer as mc
 from mercer.errors import InvalidInput
 from mercer.smoothing import exponents, plan, sums
-from mercer.smoothing.plans import COMPACT
-from mercer.smoothing.sums_fast import fast_sums
-from mercer.smoothing.sums_tiled import tiled
+from mercer.smoothing.sums.fast import fast_sums
+from mercer.smoothing.sums.plans import COMPACT
+from mercer.smoothing.sums.tiled import tiled
 
 rng = np.random.default_rng(0)
 

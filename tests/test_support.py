@@ -16,9 +16,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import mercer as mc
 from mercer.errors import InvalidInput
-from mercer.models import probabilities, support
-from mercer.models.parts import Solved, divide
-from mercer.models.support import PathInterrupted, _unsolved, feasible, filled, grown
+from mercer.models.svm import probabilities, support
+from mercer.models.svm.parts import Solved, divide
+from mercer.models.svm.support import PathInterrupted, _unsolved, feasible, filled, grown
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
 from mercer.solvers.psd import negative_eigenvalue

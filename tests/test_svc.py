@@ -29,10 +29,10 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import mercer as mc
 from mercer.errors import InvalidInput
-from mercer.models.margins import MarginReport, _spans
-from mercer.models.nu_svc import NuSVC
-from mercer.models.probabilities import Sigmoid, couple
-from mercer.models.svc import SVC
+from mercer.models.svm.margins import MarginReport, _spans
+from mercer.models.svm.nu_svc import NuSVC
+from mercer.models.svm.probabilities import Sigmoid, couple
+from mercer.models.svm.svc import SVC
 
 rng = np.random.default_rng(0)
 TIGHT = 1e-9
@@ -517,7 +517,7 @@ def test_interrupt_from_outside():
     code = textwrap.dedent(
         """
         import numpy as np, mercer as mc
-        from mercer.models.svc import SVC
+        from mercer.models.svm.svc import SVC
         rng = np.random.default_rng(0)
         X, y = rng.normal(size=(1500, 3)), rng.integers(0, 2, size=1500)
         model = SVC(mc.Polynomial(3, c=1.0), C=1e6, tol=1e-12, progress=lambda p: print("go", flush=True) or True)

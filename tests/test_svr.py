@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 import mercer as mc
-from mercer.models.one_class import OneClassSVM
-from mercer.models.svr import SVR, KernelQuantileRegressor, NuSVR, filled
+from mercer.models.svm.one_class import OneClassSVM
+from mercer.models.svm.svr import SVR, KernelQuantileRegressor, NuSVR, filled
 from mercer.solvers import smo
 
 rng = np.random.default_rng(0)

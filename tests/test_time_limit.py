@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import mercer as mc
 from mercer.kernels import tiling
-from mercer.models import support
+from mercer.models.svm import support
 from mercer.solvers import smo
 
 N = 900

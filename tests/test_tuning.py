@@ -11,10 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 import mercer as mc
 from mercer import gram
 from mercer.kernels import tiling
-from mercer.models.gaussian_process import GaussianProcessRegressor
-from mercer.models.kernel_ridge import KernelRidge
+from mercer.models.least_squares.gaussian_process import GaussianProcessRegressor
+from mercer.models.least_squares.kernel_ridge import KernelRidge
 from mercer.models.tune import tune
-from mercer.problems.objective import LeastSquares
+from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.eigen import Spectrum
 from mercer.tuning import grid, search
 from mercer.tuning.evidence import log_evidence, profiled_evidence

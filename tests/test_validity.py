@@ -15,8 +15,10 @@ from hypothesis.extra import numpy as hnp
 
 import mercer as mc
 from expressions import set_kernels, vector_kernels
-from mercer.kernels import candidates, noise, search, spectrum, validity
-from mercer.kernels.interval import Interval, dot, exactly
+from mercer.kernels.validity import candidates, noise, spectrum
+from mercer.kernels.validity import check as validity
+from mercer.kernels.validity import shrink as search
+from mercer.kernels.validity.interval import Interval, dot, exactly
 
 rng = np.random.default_rng(0)
 

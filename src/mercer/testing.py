@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 import mercer
 from mercer import gram
+from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel, Similarity
-from mercer.kernels.points import Points, take
-from mercer.kernels.refute import refute
-from mercer.kernels.validity import check
+from mercer.kernels.validity.check import check
+from mercer.kernels.validity.refute import refute
 
 
 class LawBroken(AssertionError):

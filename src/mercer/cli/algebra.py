@@ -83,8 +83,8 @@ def check(
     voice: Voice, expression: str, *, data: str | None, dim: int, drop: tuple[str, ...], reading: dict[str, Any]
 ) -> int:
     """Proof, or counterexample, or neither; exit code 0 if it is proven (and holds on the data), else 1."""
-    from mercer.kernels.expression import parse
-    from mercer.kernels.splines import ConditionalKernel
+    from mercer.kernels.algebra.expression import parse
+    from mercer.kernels.vectors.splines import ConditionalKernel
 
     kernel = parse(expression)
     content: dict[str, Any] = {"command": "check", "expression": expression, "kernel": repr(kernel)}

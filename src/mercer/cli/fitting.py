@@ -26,7 +26,7 @@ from mercer.cli.tables import Problem, problem, split
 from mercer.cli.writing import require_outputs
 from mercer.errors import InvalidInput
 from mercer.memory import show_bytes
-from mercer.models.auto_model import AutoModel
+from mercer.models.auto.model import AutoModel
 from mercer.models.tune_margin import MarginGrid
 from mercer.report.scores import Baseline, Score, judge
 
@@ -125,7 +125,7 @@ def parsed(kernel: str | None) -> Any:
     """The kernel that an expression says."""
     if kernel is None:
         return None
-    from mercer.kernels.expression import parse
+    from mercer.kernels.algebra.expression import parse
 
     found = parse(kernel)
     if not isinstance(found, mc.Kernel):
@@ -145,7 +145,7 @@ def table_kernel(X: Any, model: str, problem: Problem, voice: Voice) -> Any:
         and not any(X.null_count().row(0))
     ):
         return None
-    from mercer.tables import TableKernel
+    from mercer.kernels.tables.rule import TableKernel
 
     plan = TableKernel().explain(X)
     for name, why in plan.left_out.items():

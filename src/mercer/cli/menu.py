@@ -103,8 +103,8 @@ def fit(wish: Wish, X: Any, y: Any) -> Any:
 
 
 def _auto(wish: Wish, X: Any, y: Any) -> Any:
-    from mercer.models.auto_classifier import AutoClassifier
-    from mercer.models.auto_regressor import AutoRegressor
+    from mercer.models.auto.classifier import AutoClassifier
+    from mercer.models.auto.regressor import AutoRegressor
 
     cls: Any = AutoRegressor if wish.task == "regression" else AutoClassifier
     model = cls(

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from mercer.data.points import Array
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.kernels.block import Pair
-from mercer.kernels.points import Array
 
 
 class Gram(ABC):

@@ -12,13 +12,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer.data.points import Array, Points, as_table, owned
 from mercer.errors import InvalidInput
 from mercer.gram.base import Gram
 from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
 from mercer.kernels.block import squared_norms
-from mercer.kernels.points import Array, Points, as_table, owned
-from mercer.kernels.radial import ByWidth
+from mercer.kernels.vectors.radial import ByWidth
 
 RULES = ("uniform", "kmeans", "pivoted")
 # k-means and pivoted Cholesky look at this many points per centre, drawn at random: more do not change what matters.

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from mercer.data.points import Points, is_frame
 from mercer.kernels.base import Similarity
 from mercer.kernels.custom import FromFunction
-from mercer.kernels.points import Points, is_frame
 
 # Nanoseconds: for one coordinate of a dense product, one stored number of a sparse one, one pass of an elementwise
 # function or of arithmetic over a tile, one call of a Python function, and one byte fetched from memory.

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from mercer.data.points import Array
 from mercer.gram.base import Gram, positions
 from mercer.kernels.base import Similarity
 from mercer.kernels.block import Pair
-from mercer.kernels.points import Array
 
 
 class DenseGram(Gram):

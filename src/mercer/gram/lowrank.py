@@ -18,11 +18,11 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
+from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.gram.costs import worth_storing
 from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
-from mercer.kernels.points import Array, Points
 from mercer.memory import budget as _budget
 from mercer.memory import within
 

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas
 
+from mercer.data.points import Array
 from mercer.errors import InvalidInput
 from mercer.gram.base import Gram
 from mercer.gram.dense import DenseGram
 from mercer.gram.tiled import TiledGram
-from mercer.kernels.points import Array
 
 BLOCK = 128
 # What is left of a diagonal entry counts as rounding below this many units of it.

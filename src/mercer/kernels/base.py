@@ -16,19 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import memory
+from mercer.data.points import Array, Points, as_vectors, concatenate, real_numbers
 from mercer.errors import InvalidInput, InvalidType, RuleBroken
-from mercer.kernels import rounding, tiling
+from mercer.kernels import tiling
+from mercer.kernels.algebra import rounding
+from mercer.kernels.algebra.differences import dense_sides, input_slopes, scales
+from mercer.kernels.algebra.elementwise import require_finite
+from mercer.kernels.algebra.parameters import key
+from mercer.kernels.algebra.proof import Proof, Unproven
+from mercer.kernels.algebra.values import Value
 from mercer.kernels.block import Block, Pair
-from mercer.kernels.differences import dense_sides, input_slopes, scales
-from mercer.kernels.elementwise import require_finite
-from mercer.kernels.parameters import key
-from mercer.kernels.points import Array, Points, as_vectors, concatenate, real_numbers
-from mercer.kernels.proof import Proof, Unproven
-from mercer.kernels.values import Value
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
-    from mercer.kernels.interval import Interval
+    from mercer.kernels.validity.interval import Interval
 
 
 # How tightly the operator of an expression binds, for its repr.
@@ -260,7 +261,7 @@ class Similarity(Value, ABC):
 
         By default the computed value, widened by 2⁻⁴⁰ of its size.
         """
-        from mercer.kernels.interval import around
+        from mercer.kernels.validity.interval import around
 
         pair = [np.asarray([v], dtype=np.float64) if isinstance(v, tuple) else [v] for v in (x, z)]
         return around(float(self(pair[0], pair[1])[0, 0]))
@@ -447,45 +448,45 @@ class Kernel(Similarity):
         return Unproven(self, "no proof was given for this leaf")
 
     def __add__(self, other: Any) -> Kernel:
-        from mercer.kernels import algebra
+        from mercer.kernels.algebra import operators as algebra
 
         return algebra.add(self, other)
 
     def __radd__(self, other: Any) -> Kernel:
-        from mercer.kernels import algebra
+        from mercer.kernels.algebra import operators as algebra
 
         # The builtin sum starts from 0.
         return self if isinstance(other, int) and other == 0 else algebra.add(other, self)
 
     def __mul__(self, other: Any) -> Kernel:
-        from mercer.kernels import algebra
+        from mercer.kernels.algebra import operators as algebra
 
         return algebra.multiply(self, other)
 
     def __rmul__(self, other: Any) -> Kernel:
-        from mercer.kernels import algebra
+        from mercer.kernels.algebra import operators as algebra
 
         return algebra.multiply(other, self)
 
     def __truediv__(self, other: Any) -> Kernel:
-        from mercer.kernels import algebra
+        from mercer.kernels.algebra import operators as algebra
 
         return algebra.divide(self, other)
 
     def __pow__(self, exponent: Any) -> Kernel:
-        from mercer.kernels import algebra
+        from mercer.kernels.algebra import operators as algebra
 
         return algebra.Power(self, exponent)
 
     def __sub__(self, other: Any) -> Kernel:
-        from mercer.kernels import algebra
+        from mercer.kernels.algebra import operators as algebra
 
         raise algebra.no_rule("k₁ − k₂", f"{self!r} and {other!r}", "a difference of kernels is in general not one")
 
     __rsub__ = __sub__
 
     def __neg__(self) -> Kernel:
-        from mercer.kernels import algebra
+        from mercer.kernels.algebra import operators as algebra
 
         raise algebra.no_rule("−k", f"k = {self!r}", "its diagonal −k(x, x) would be negative")
 
@@ -496,7 +497,7 @@ class Kernel(Similarity):
         >>> mc.Linear().exp()
         exp(Linear())
         """
-        from mercer.kernels import algebra
+        from mercer.kernels.algebra import operators as algebra
 
         return algebra.Exp(self)
 
@@ -507,7 +508,7 @@ class Kernel(Similarity):
         >>> mc.Linear().poly([1.0, 0.0, 2.0])([[2.0]])
         array([[33.]])
         """
-        from mercer.kernels import algebra
+        from mercer.kernels.algebra import operators as algebra
 
         return algebra.Poly(self, coefficients)
 
@@ -518,7 +519,7 @@ class Kernel(Similarity):
         >>> mc.Linear().rescale(lambda X: 1.0 / np.linalg.norm(X, axis=1)).diag([[3.0, 4.0]])
         array([1.])
         """
-        from mercer.kernels import algebra
+        from mercer.kernels.algebra import operators as algebra
 
         return algebra.Rescaled(self, f)
 
@@ -529,7 +530,7 @@ class Kernel(Similarity):
         >>> mc.Linear().after(np.square)([[1.0, 2.0]])
         array([[17.]])
         """
-        from mercer.kernels import algebra
+        from mercer.kernels.algebra import operators as algebra
 
         return algebra.After(self, phi)
 
@@ -540,7 +541,7 @@ class Kernel(Similarity):
         >>> (mc.Gaussian(1.0).on(0) * mc.Linear().on(1, 2)).diag([[1.0, 2.0, 3.0]])
         array([13.])
         """
-        from mercer.kernels import algebra
+        from mercer.kernels.algebra import operators as algebra
 
         return algebra.On(self, columns)
 
@@ -552,7 +553,7 @@ class Kernel(Similarity):
         array([[1.   , 0.707],
                [0.707, 1.   ]])
         """
-        from mercer.kernels import algebra
+        from mercer.kernels.algebra import operators as algebra
 
         return algebra.Normalized(self)
 
@@ -589,7 +590,7 @@ class Weight(Similarity):
         return Unproven(self, "a smoothing weight, not a kernel")
 
     def __mul__(self, other: Any) -> Weight:
-        from mercer.kernels import algebra
+        from mercer.kernels.algebra import operators as algebra
 
         return algebra.multiply_weights(self, other)
 
@@ -609,7 +610,7 @@ class Weight(Similarity):
         >>> (mc.Epanechnikov(1.0).on(0) * mc.Uniform(2.0).on(1)).diag([[0.0, 0.0]])
         array([1.])
         """
-        from mercer.kernels import algebra
+        from mercer.kernels.algebra import operators as algebra
 
         return algebra.WeightOn(self, columns)
 

@@ -14,8 +14,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer import _loops
+from mercer.data.points import Array, Once, Points, View, column_names
 from mercer.errors import InvalidInput
-from mercer.kernels.points import Array, Once, Points, View, column_names
 
 if TYPE_CHECKING:
     from mercer.kernels.base import Similarity

@@ -9,11 +9,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from mercer.kernels.algebra.expression import CALLABLES, parse, vocabulary
+from mercer.kernels.algebra.nodes import Node
+from mercer.kernels.algebra.parameters import Rule
 from mercer.kernels.base import Indefinite, Similarity, Weight
-from mercer.kernels.expression import CALLABLES, parse, vocabulary
-from mercer.kernels.nodes import Node
-from mercer.kernels.parameters import Rule
-from mercer.kernels.splines import ConditionalKernel
+from mercer.kernels.vectors.splines import ConditionalKernel
 
 Kind: TypeAlias = Literal["kernel", "rule", "weight", "conditional", "indefinite"]
 

@@ -10,19 +10,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer.data.points import Array, Points, as_argument, as_vectors, is_frame, real_numbers
 from mercer.errors import InvalidInput
+from mercer.kernels.algebra.parameters import positive, show
+from mercer.kernels.algebra.proof import Axiom, Proof, Unproven
+from mercer.kernels.algebra.rowwise import Given
+from mercer.kernels.algebra.views import Mapped
 from mercer.kernels.base import Kernel, Tags
 from mercer.kernels.block import Block, squared_norms
-from mercer.kernels.parameters import positive, show
-from mercer.kernels.points import Array, Points, as_argument, as_vectors, is_frame, real_numbers
-from mercer.kernels.proof import Axiom, Proof, Unproven
-from mercer.kernels.rowwise import Given
 from mercer.kernels.tiling import stopped
-from mercer.kernels.views import Mapped
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
-    from mercer.kernels.interval import Interval
+    from mercer.kernels.validity.interval import Interval
 
 
 class FromFunction(Kernel):
@@ -107,7 +107,7 @@ class FromFunction(Kernel):
         return np.empty(0)
 
     def enclose(self, x: Any, z: Any) -> Interval:
-        from mercer.kernels.interval import Interval, around
+        from mercer.kernels.validity.interval import Interval, around
 
         vectors = [isinstance(p, tuple) and _numeric(p) for p in (x, z)]
         rows = [np.array([float(c) for c in p]) if vector else p for p, vector in zip((x, z), vectors)]
@@ -307,7 +307,7 @@ class Precomputed(Kernel):
         return np.empty(0)
 
     def enclose(self, x: Any, z: Any) -> Interval:
-        from mercer.kernels.interval import exactly
+        from mercer.kernels.validity.interval import exactly
 
         if self.K is None:
             return super().enclose(x, z)

@@ -9,14 +9,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer import _loops
+from mercer.data.points import Array, Points, column_names, frame_columns, is_frame, object_matrix
 from mercer.errors import InvalidInput
+from mercer.kernels.algebra.proof import SUM, Axiom, Proof
 from mercer.kernels.base import Kernel, Tags
 from mercer.kernels.block import Block
-from mercer.kernels.points import Array, Points, column_names, frame_columns, is_frame, object_matrix
-from mercer.kernels.proof import SUM, Axiom, Proof
 
 if TYPE_CHECKING:
-    from mercer.kernels.interval import Interval
+    from mercer.kernels.validity.interval import Interval
 
 
 class _Categories(Kernel):
@@ -126,7 +126,7 @@ class Delta(_Categories):
         np.equal(out, columns, out=out, casting="unsafe")
 
     def enclose(self, x: Any, z: Any) -> Interval:
-        from mercer.kernels.interval import exactly
+        from mercer.kernels.validity.interval import exactly
 
         return exactly(int(x == z))
 
@@ -149,7 +149,7 @@ class Hamming(_Categories):
         out /= self._matches(block, out)
 
     def enclose(self, x: Any, z: Any) -> Interval:
-        from mercer.kernels.interval import exactly
+        from mercer.kernels.validity.interval import exactly
 
         pairs = list(zip(x, z)) if isinstance(x, (tuple, list)) else [(x, z)]
         return exactly(sum(a == b for a, b in pairs)) / len(pairs)

@@ -12,15 +12,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer.data.points import Array, Points, is_frame
 from mercer.errors import InvalidInput
+from mercer.kernels.algebra.proof import Axiom, Proof
 from mercer.kernels.base import Kernel, Tags
 from mercer.kernels.block import Block, product
-from mercer.kernels.points import Array, Points, is_frame
-from mercer.kernels.proof import Axiom, Proof
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
-    from mercer.kernels.interval import Interval
+    from mercer.kernels.validity.interval import Interval
 
 
 class Intersection(Kernel):
@@ -60,7 +60,7 @@ class Intersection(Kernel):
         return np.empty(0)
 
     def enclose(self, x: Any, z: Any) -> Interval:
-        from mercer.kernels.interval import exactly
+        from mercer.kernels.validity.interval import exactly
 
         return exactly(len(_as_set(x, 0) & _as_set(z, 0)))
 

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from mercer import _loops
 from mercer._loops.addresses import TERMS
+from mercer.data.points import Array, making
 from mercer.errors import InvalidInput
+from mercer.kernels.algebra.elementwise import require_finite
 from mercer.kernels.block import Block, Pair, Workspace
-from mercer.kernels.elementwise import require_finite
-from mercer.kernels.points import Array, making
 
 if TYPE_CHECKING:
     from mercer.kernels.base import Similarity

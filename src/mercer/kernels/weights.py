@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from mercer.data.points import Array
+from mercer.kernels.algebra.parameters import positive
+from mercer.kernels.algebra.proof import Axiom, Proof, Unproven
 from mercer.kernels.base import Tags, Weight
-from mercer.kernels.parameters import positive
-from mercer.kernels.points import Array
-from mercer.kernels.proof import Axiom, Proof, Unproven
-from mercer.kernels.radial import Radial
+from mercer.kernels.vectors.radial import Radial
 
 if TYPE_CHECKING:
-    from mercer.kernels.interval import Interval
+    from mercer.kernels.validity.interval import Interval
 
 LOCAL = Tags(stationary=True, radial=True, normalised=True, nonnegative=True, cpd_order=None)
 

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
 
+from mercer.data.points import Points, is_frame, owned, real_numbers
 from mercer.errors import InvalidInput
 from mercer.files import Saved, described
+from mercer.kernels.algebra.values import Value
 from mercer.kernels.base import Indefinite, Kernel
 from mercer.kernels.custom import Precomputed
-from mercer.kernels.points import Points, is_frame, owned, real_numbers
-from mercer.kernels.rules import median_gaussian
-from mercer.kernels.typed import Typed
-from mercer.kernels.values import Value
+from mercer.kernels.tables.typed import Typed
+from mercer.kernels.vectors.median import median_gaussian
 
 Matrix = NDArray[np.float64]
 LEAST_WEIGHT, MOST_WEIGHT = float(np.finfo(np.float64).tiny), 1e150

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from mercer.data.points import length
 from mercer.errors import InvalidInput
-from mercer.kernels.points import length
 from mercer.models.base import targets
 
 Matrix = NDArray[np.float64]

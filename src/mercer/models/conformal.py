@@ -19,19 +19,19 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
 from mercer.files import Saved
 from mercer.kernels import tiling
 from mercer.kernels.base import Kernel, Similarity
-from mercer.kernels.points import Points, take
 from mercer.memory import budget, within
 from mercer.models.base import Matrix, all_or_nothing, shortened, targets, training_points
-from mercer.models.gaussian_process import GaussianProcessRegressor
-from mercer.models.kernel_ridge import KernelRidge
-from mercer.models.nadaraya_watson import NadarayaWatsonRegressor
+from mercer.models.least_squares.gaussian_process import GaussianProcessRegressor
+from mercer.models.least_squares.kernel_ridge import KernelRidge
+from mercer.models.least_squares.ridge import Ridge
+from mercer.models.least_squares.smoother import GaussianSmoother
+from mercer.models.local.nadaraya_watson import NadarayaWatsonRegressor
 from mercer.models.quantiles import conformal, plus_ends, share
-from mercer.models.ridge import Ridge
-from mercer.models.smoother import GaussianSmoother
 from mercer.tuning.search import generator
 
 Index = NDArray[np.int64]

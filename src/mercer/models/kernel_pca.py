@@ -12,13 +12,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import gram
+from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
 from mercer.gram import Gram
 from mercer.gram.centers import choose_centers
 from mercer.kernels import tiling
 from mercer.kernels.custom import Precomputed
-from mercer.kernels.points import Points, take
-from mercer.kernels.rules import median_gaussian
+from mercer.kernels.vectors.median import median_gaussian
 from mercer.memory import budget as memory_budget
 from mercer.models.base import (
     KernelEstimator,
@@ -30,17 +30,17 @@ from mercer.models.base import (
     training_points,
     weights,
 )
-from mercer.models.kernel_ridge import KernelRidge
+from mercer.models.least_squares.kernel_ridge import KernelRidge
 from mercer.models.solver_parameters import asked_for, check_solver_parameters
-from mercer.problems.objective import LeastSquares
+from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.preimage import ENTRIES, gaps, preimage, vectors
 from mercer.rkhs.space import same_points
 from mercer.rkhs.tail import Tail
-from mercer.solvers import leading
+from mercer.solvers import principal as leading
 from mercer.solvers.eigen import Spectrum
-from mercer.solvers.leading import Principal
 from mercer.solvers.nystrom import default_centers
+from mercer.solvers.principal import Principal
 
 INVERSES = ("distance", "regression", "nearest")
 # The mean of so many nearest points is the other start of the way to a pre-image.

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from mercer.data.missing import missing_entries
+from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.kernels.missing import gaps_of
-from mercer.kernels.points import Points
 from mercer.models.base import Matrix, shortened, shown, weights
 
 Index = NDArray[np.int64]
@@ -143,7 +143,7 @@ def _checked(y: Any, required: str, regressor: str) -> NDArray[Any]:
 
 def _same_kind(given: NDArray[Any], mask: Any, required: str) -> None:
     """No label is missing, and none is text unless all are: "1" is not 1, and the two have no order."""
-    missing = gaps_of(given) | np.ravel(mask)
+    missing = missing_entries(given) | np.ravel(mask)
     if missing.any():
         raise InvalidInput(
             required,

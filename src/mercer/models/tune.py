@@ -15,8 +15,8 @@ from sklearn.model_selection import KFold
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel
 from mercer.models.base import Matrix, Rows, penalties, resolve_kernel, shortened, training_points
-from mercer.models.gaussian_process import normalised
-from mercer.models.rbf_network import RBFNetwork, _basis_function
+from mercer.models.least_squares.gaussian_process import normalised
+from mercer.models.least_squares.rbf_network import RBFNetwork, _basis_function
 from mercer.models.tune_margin import listed, tune_margin
 from mercer.rkhs.space import same_points
 from mercer.rkhs.tail import Monomials

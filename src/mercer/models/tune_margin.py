@@ -20,12 +20,12 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import d2_pinball_score
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 
+from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
 from mercer.kernels import tiling
 from mercer.kernels.base import Kernel
 from mercer.kernels.custom import Precomputed
-from mercer.kernels.points import Points, take
-from mercer.kernels.radial import ByWidth
+from mercer.kernels.vectors.radial import ByWidth
 from mercer.models.base import resolve_kernel, shortened, shown, training_points
 from mercer.models.base import weights as checked_weights
 from mercer.tuning.search import brief, held_names, ranges, scale_factors, slots

@@ -12,8 +12,8 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv, learning_curve, validation_curve
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.data.points import length, take
 from mercer.errors import InvalidInput
-from mercer.kernels.points import length, take
 from mercer.models.tune_margin import MarginGrid
 from mercer.plot.looks import Display, Palette, canvas, legend, numbers, shortened
 from mercer.tuning.grid import Grid

@@ -14,9 +14,9 @@ from scipy.spatial.distance import squareform
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import gram
+from mercer.data.points import length, take
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
-from mercer.kernels.points import length, take
 from mercer.plot.looks import Display, beside, canvas, legend, numbers, shortened
 from mercer.tuning.search import brief
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
+from mercer.kernels.algebra.proof import MARKS, Proof
 from mercer.kernels.base import Similarity
-from mercer.kernels.proof import MARKS, Proof
 from mercer.plot.looks import Display, canvas, plain, rounded
 
 WIDTH, STEP = 6.0, 0.24

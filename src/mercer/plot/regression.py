@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
-from mercer.models.local_regression import LocalRegression
+from mercer.models.local.local_regression import LocalRegression
 from mercer.plot.columns import along
 from mercer.plot.looks import Display, Palette, amount, canvas, chosen, dots, legend, numbers, shortened
 

@@ -9,11 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer.data.missing import missing_entries
+from mercer.kernels.algebra.views import On
 from mercer.kernels.base import Similarity
-from mercer.kernels.categories import Categorical
-from mercer.kernels.missing import gaps_of
-from mercer.kernels.typed import Typed
-from mercer.kernels.views import On
+from mercer.kernels.tables.categories import Categorical
+from mercer.kernels.tables.typed import Typed
 from mercer.plot.looks import cut
 
 BARS, LONG = 14, 16
@@ -122,7 +122,7 @@ def described(X: Any, known: dict[str, str] | None = None) -> list[Column]:
     for j, name in enumerate(names(X)):
         said = "" if known is None else known.get(name, "left out")
         values = column(X, j)
-        gone = gaps_of(values)
+        gone = missing_entries(values)
         present = values[~gone]
         if present.dtype == object and len(present) and all(isinstance(v, (int, float)) for v in present[:50]):
             present = present.astype(np.float64)

@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator
 
 import mercer
 from mercer.errors import InvalidInput
+from mercer.kernels.algebra.expression import parse
 from mercer.kernels.base import Similarity
-from mercer.kernels.expression import parse
-from mercer.models.auto_model import AutoModel
+from mercer.models.auto.model import AutoModel
 
 LONGEST = 100_000
 """Letters of a kernel that is written out."""

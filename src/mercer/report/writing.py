@@ -21,9 +21,9 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 import mercer
+from mercer.data.points import length
 from mercer.errors import InvalidInput
-from mercer.kernels.points import length
-from mercer.kernels.proof import MARKS, Proof
+from mercer.kernels.algebra.proof import MARKS, Proof
 from mercer.models.base import shortened
 from mercer.plot.looks import amount, cut, pyplot, rounded
 from mercer.plot.looks import shortened as plot_text

@@ -10,10 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer.data.points import Array, Points, owned
 from mercer.errors import InvalidInput
 from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
-from mercer.kernels.points import Array, Points, owned
 from mercer.kernels.sets import Intersection
 from mercer.memory import budget, within
 from mercer.rkhs.space import finite, hilbert, joined, same_points, streamed

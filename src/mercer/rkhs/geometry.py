@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.gram import Gram
 from mercer.kernels import tiling
+from mercer.kernels.algebra.elementwise import require_finite
+from mercer.kernels.algebra.nodes import Node
+from mercer.kernels.algebra.proof import Proof, Unproven
 from mercer.kernels.base import Kernel, Similarity
 from mercer.kernels.block import Block
-from mercer.kernels.elementwise import require_finite
-from mercer.kernels.nodes import Node
-from mercer.kernels.points import Array, Points
-from mercer.kernels.proof import Proof, Unproven
 from mercer.kernels.tiling import TILE_COLS
 from mercer.memory import budget, within
 from mercer.rkhs.expansion import Expansion, coordinates

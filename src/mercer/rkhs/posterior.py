@@ -20,11 +20,11 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.kernels import tiling
 from mercer.kernels.base import Kernel
 from mercer.kernels.custom import Precomputed
-from mercer.kernels.points import Array, Points
 from mercer.memory import budget, within
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.space import hilbert, same_points

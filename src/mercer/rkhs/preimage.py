@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels import tiling
 from mercer.kernels.base import Kernel
 from mercer.kernels.custom import Precomputed
-from mercer.kernels.points import Points
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.space import hilbert
 

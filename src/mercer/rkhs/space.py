@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from mercer.data.points import Array, Points, is_frame
 from mercer.errors import InvalidInput
 from mercer.gram import Gram, TiledGram
 from mercer.kernels.base import Kernel, Similarity, Weight, join
-from mercer.kernels.points import Array, Points, is_frame
 
 
 def hilbert(kernel: Any) -> Kernel:

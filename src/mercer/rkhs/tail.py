@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
-from mercer.kernels.points import Array, Points
 from mercer.memory import budget, show_count, within
 
 Matrix = NDArray[np.float64]
@@ -180,7 +180,7 @@ class Tail:
     def constant(cls, value: Any) -> Self:
         """An intercept: one number, or one per function.
 
-        >>> from mercer.kernels.points import Points
+        >>> from mercer.data.points import Points
         >>> Tail.constant(2.0)(Points([{1}, {2, 3}]))
         array([2., 2.])
         """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mercer.smoothing.plans import Plan, plan
 from mercer.smoothing.sums import Sums, exponents, sums
+from mercer.smoothing.sums.plans import Plan, plan
 
 __all__ = ["Plan", "Sums", "exponents", "plan", "sums"]

@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 from scipy import special
 
 from mercer import _loops
+from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
 from mercer.kernels.block import Pair
-from mercer.kernels.matern import Matern
-from mercer.kernels.points import Points
-from mercer.kernels.radial import Gaussian, RationalQuadratic
-from mercer.kernels.stationary import Laplacian
+from mercer.kernels.vectors.matern import Matern
+from mercer.kernels.vectors.radial import Gaussian, RationalQuadratic
+from mercer.kernels.vectors.stationary import Laplacian
 from mercer.kernels.weights import Biweight, Epanechnikov, Triangular, Tricube, Uniform
 from mercer.smoothing.sums import exponents, sums
-from mercer.smoothing.sums_tiled import Stretched
+from mercer.smoothing.sums.tiled import Stretched
 
 Float = NDArray[np.float64]
 

@@ -16,19 +16,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels import tiling
+from mercer.kernels.algebra.nodes import Product, Scaled, Sum, WeightProduct
+from mercer.kernels.algebra.views import On, WeightOn
 from mercer.kernels.base import Similarity
 from mercer.kernels.block import Pair
-from mercer.kernels.nodes import Product, Scaled, Sum, WeightProduct
-from mercer.kernels.points import Points
-from mercer.kernels.radial import ByWidth, Gaussian
-from mercer.kernels.stationary import Laplacian
-from mercer.kernels.views import On, WeightOn
+from mercer.kernels.vectors.radial import ByWidth, Gaussian
+from mercer.kernels.vectors.stationary import Laplacian
 from mercer.kernels.weights import Biweight, Epanechnikov, Uniform
 from mercer.memory import allocatable
 from mercer.smoothing.sums import Sums, exponents, sums
-from mercer.smoothing.sums_tiled import Stretched, unit_of
+from mercer.smoothing.sums.tiled import Stretched, unit_of
 
 Float = NDArray[np.float64]
 Index = NDArray[np.int64]

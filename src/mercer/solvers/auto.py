@@ -27,7 +27,7 @@ from mercer.gram.costs import worth_storing
 from mercer.gram.pivoted import by_rows, pivoted_cholesky
 from mercer.memory import budget as _budget
 from mercer.memory import show_bytes, within
-from mercer.problems.objective import LeastSquares
+from mercer.problems.least_squares import LeastSquares
 from mercer.solvers import cholesky, eigen
 from mercer.solvers.base import TOLERANCE, UNSOLVED, Matrix, Solution, recomputed, relative, verdict
 from mercer.solvers.cg import Linear, Progress, conjugate_gradients
@@ -79,7 +79,7 @@ def choose(problem: LeastSquares, solver: str = "auto", budget: Any = None) -> C
     """The solver that `solve` takes, and why.
 
     >>> import mercer as mc
-    >>> from mercer.problems.objective import LeastSquares
+    >>> from mercer.problems.least_squares import LeastSquares
     >>> X = np.arange(4.0)[:, None]
     >>> choose(LeastSquares(mc.gram.of(mc.Gaussian(1.0), X), X, np.array([0.0]))).why
     'alpha = 0 asks for the solution of minimum norm'
@@ -163,7 +163,7 @@ def solve(
     progress : called with a `cg.Step` after every iteration of "cg"; False stops it there.
 
     >>> import mercer as mc
-    >>> from mercer.problems.objective import LeastSquares
+    >>> from mercer.problems.least_squares import LeastSquares
     >>> X = np.arange(4.0)[:, None]
     >>> s = solve(LeastSquares(mc.gram.of(mc.Gaussian(1.0), X), X, np.array([0.1])))
     >>> s.status, s.residual < 1e-14

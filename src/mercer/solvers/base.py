@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.gram import TiledGram
-from mercer.kernels.points import Points
-from mercer.problems.objective import LeastSquares
+from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.tail import Singular
 
 Matrix = NDArray[np.float64]

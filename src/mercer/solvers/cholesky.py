@@ -12,7 +12,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from mercer.errors import InvalidInput
 from mercer.gram import lapack
-from mercer.problems.objective import LeastSquares
+from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.base import TOLERANCE, UNSOLVED, Factor, Matrix, Solution, not_psd, refined, relative, verdict
 
 # Up to this many columns, one after the other at the speed of memory beats a packed matrix product.

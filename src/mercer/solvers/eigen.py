@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
 from mercer.gram import lapack
-from mercer.problems.objective import LeastSquares
+from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.base import (
     TOLERANCE,
     Factor,

@@ -31,7 +31,7 @@ from mercer.gram import Gram
 from mercer.gram.centers import choose_centers
 from mercer.gram.lowrank import Nystrom
 from mercer.memory import budget as _budget
-from mercer.problems.objective import LeastSquares
+from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.base import Matrix, Solution
 from mercer.solvers.cg import Progress, Step
 
@@ -86,7 +86,7 @@ def solve(
     progress : called with a `cg.Step` after every iteration; False stops it there.
 
     >>> import mercer as mc
-    >>> from mercer.problems.objective import LeastSquares
+    >>> from mercer.problems.least_squares import LeastSquares
     >>> X = np.linspace(0.0, 6.0, 500)[:, None]
     >>> problem = LeastSquares(mc.gram.of(mc.Gaussian(1.0), X), np.sin(X), np.array([1e-3]))
     >>> solution = solve(problem, n_centers=12)

@@ -14,10 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel, join
 from mercer.kernels.block import squared_norms
-from mercer.kernels.points import Points
 from mercer.kernels.tiling import spans
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.space import finite, hilbert

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
+from mercer.data.points import Points
 from mercer.kernels import tiling
 from mercer.kernels.base import Kernel
-from mercer.kernels.points import Points
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
 from mercer.rkhs.expansion import Expansion

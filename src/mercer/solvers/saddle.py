@@ -23,7 +23,7 @@ from scipy.linalg import blas, lapack
 
 from mercer.gram import Gram
 from mercer.gram.lapack import cholesky
-from mercer.problems.objective import LeastSquares
+from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.tail import Singular
 from mercer.solvers.base import Factor, Matrix, Solution, left_over, relative, verdict
 

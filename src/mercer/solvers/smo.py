@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import _loops, memory
+from mercer.data.points import Points
 from mercer.gram import DenseGram, Gram
 from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
 from mercer.kernels.custom import Precomputed
-from mercer.kernels.points import Points
-from mercer.kernels.radial import Gaussian
+from mercer.kernels.vectors.radial import Gaussian
 from mercer.problems.box import BoxProblem, Matrix
 from mercer.solvers.base import End
 

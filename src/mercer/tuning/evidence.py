@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import blas
 
+from mercer.data.points import Points
 from mercer.kernels.base import Similarity
-from mercer.kernels.points import Points
 from mercer.tuning.loo import Matrix, System, threads
 
 

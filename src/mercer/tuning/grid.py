@@ -17,12 +17,12 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from mercer import gram
+from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.gram import lapack
 from mercer.kernels import tiling
 from mercer.kernels.base import Kernel
-from mercer.kernels.points import Points
-from mercer.problems.objective import LeastSquares
+from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.eigen import Spectrum
 from mercer.tuning.evidence import log_evidence
 from mercer.tuning.loo import Matrix, fits, loo_error, path_errors, require_others

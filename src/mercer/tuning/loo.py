@@ -18,11 +18,11 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from mercer import memory
+from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.gram import lapack
 from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
-from mercer.kernels.points import Points
 from mercer.solvers.eigen import Spectrum
 from mercer.solvers.primal import FeatureSpectrum
 
@@ -69,7 +69,7 @@ def choose_alpha(spectrum: Spectrum | FeatureSpectrum, y: Matrix, weights: Matri
     weights : of the errors, shape (n,); by default those of the problem.
 
     >>> import numpy as np, mercer as mc
-    >>> from mercer.problems.objective import LeastSquares
+    >>> from mercer.problems.least_squares import LeastSquares
     >>> X, noise = np.linspace(0, 6, 60)[:, None], np.random.default_rng(0).normal(size=(60, 1))
     >>> y = np.sin(X) + 0.1 * noise
     >>> problem = LeastSquares(mc.gram.of(mc.Gaussian(1.0), X), y, np.ones(1))

@@ -19,16 +19,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels import tiling
+from mercer.kernels.algebra.entrywise import Exp
+from mercer.kernels.algebra.nodes import Constant, Product, Scaled, Sum
+from mercer.kernels.algebra.views import _Viewed
 from mercer.kernels.base import Kernel, Similarity
-from mercer.kernels.dot import Polynomial
-from mercer.kernels.entrywise import Exp
-from mercer.kernels.nodes import Constant, Product, Scaled, Sum
-from mercer.kernels.points import Points
-from mercer.kernels.radial import ByWidth
-from mercer.kernels.stationary import Laplacian, Periodic
-from mercer.kernels.views import _Viewed
+from mercer.kernels.vectors.dot import Polynomial
+from mercer.kernels.vectors.radial import ByWidth
+from mercer.kernels.vectors.stationary import Laplacian, Periodic
 from mercer.tuning.evidence import log_evidence, profiled_evidence
 from mercer.tuning.loo import Matrix, fits, loo_error, require_others
 

@@ -20,16 +20,16 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.kernels import tiling
+from mercer.kernels.algebra.parameters import positive
 from mercer.kernels.base import Similarity, Weight
 from mercer.kernels.block import Block, Pair
-from mercer.kernels.parameters import positive
-from mercer.kernels.points import Array, Points
-from mercer.kernels.radial import ByWidth, Gaussian, Radial, uncentred
+from mercer.kernels.vectors.radial import ByWidth, Gaussian, Radial, uncentred
 from mercer.smoothing import local_polynomial as local
 from mercer.smoothing.sums import Sums, exponents, sums
-from mercer.smoothing.sums_tiled import unit_of
+from mercer.smoothing.sums.tiled import unit_of
 from mercer.tuning.local_losses import LogLoss, Loss, SquaredError
 
 Float = NDArray[np.float64]

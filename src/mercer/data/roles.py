@@ -1,0 +1,234 @@
+"""What a column of a table is: by its data type first, and by its values where the type leaves it open."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import numpy as np
+
+from mercer.data.columns import as_array, as_level, is_numeric, read
+from mercer.data.missing import missing_entries
+from mercer.data.points import Array
+from mercer.errors import InvalidInput
+
+ROLES = ("number", "ordered", "date", "category", "tokens", "text", "ignore")
+KERNELS = {
+    "number": "Additive",
+    "ordered": "Additive",
+    "date": "Additive",
+    "category": "Categorical",
+    "code": "Categorical",
+    "tokens": "Intersection",
+    "text": "NGrams",
+}
+PERIODS = {"yearly": 365.2425, "weekly": 7.0, "daily": 1.0}
+ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?)?")
+DECIMAL = re.compile(r"[-+]?(\d+|\d*[.,]\d+)([eE][-+]?\d+)?")
+IDENTIFIER = re.compile(r"(?i:(^|[\W_])(id|uuid|guid|key|index|rowid)($|[\W_\d]))|^ID|[a-z]I[dD]$")
+TIME = re.compile(r"(?i)year|month|week|day|hour|date|time|age")
+
+
+@dataclass(frozen=True)
+class Role:
+    """What one column is.
+
+    Attributes
+    ----------
+    name, dtype : of the column.
+    role : in words: "number", "category", …, or "left out".
+    kernel : the leaf that compares its values, or "".
+    why : how this was decided.
+    kind : how the column is read, or "" where it is left out.
+    spread : of its numbers: a robust standard deviation.
+    levels : of an ordered category, from the lowest to the highest.
+    periods : of a date, in days.
+    """
+
+    name: str
+    dtype: str
+    role: str
+    kernel: str
+    why: str
+    kind: str
+    spread: float = 1.0
+    levels: tuple[Any, ...] = ()
+    periods: tuple[float, ...] = ()
+
+
+def role_of(name: str, column: Any, given: str | None = None) -> Role:
+    """The role of a column: the given one, or the one that its type and values suggest."""
+    A = as_array(column, name)
+    missing = missing_entries(A)
+    dtype = _dtype(column)
+    present = A[~missing]
+
+    def role(kind: str, why: str, **more: Any) -> Role:
+        if missing.any() and not missing.all():
+            why += f"; {int(missing.sum())} missing"
+        words = "category" if kind == "code" else kind or "left out"
+        kernel = more.pop("kernel", KERNELS.get(kind, ""))
+        return Role(name, dtype, words, kernel, why, kind, **more)
+
+    if given == "ignore":
+        return role("", "said to be ignored")
+    if not len(present):
+        return role("", "no value is present")
+    said = given is not None
+    kind, why = (_given_kind(given, present), f"said to be a {given}") if given else _kind(name, column, present)
+    if not kind:
+        return role(kind, why)
+    levels = _levels(column, present) if kind == "ordered" else ()
+    values = read(A, kind, name, levels)
+    values = values[~missing_entries(values)]
+    different = len(set(values)) if values.dtype == object else len(np.unique(values))
+    if different == 1 and not missing.any():
+        return role("", "constant")
+    if kind in ("tokens", "text"):
+        return role(kind, why)
+    if kind in ("category", "code"):
+        return role(kind, why if said or kind == "code" else f"{different} different value{'s' * (different > 1)}")
+    if different == 1:
+        return role("code" if kind == "number" else kind, f"{why}, one value where it is present", levels=levels)
+    spread = _spread(values)
+    if not 1e-90 < spread < 1e90:
+        raise InvalidInput(
+            f"Column {name!r} must spread between 1e-90 and 1e90", got=f"{spread:.3g}", advice="Change its unit."
+        )
+    if kind == "date":
+        periods = _periods(values)
+        names = ["Additive", *(f"Periodic ({period})" for period in periods)]
+        days = f"{values.max() - values.min():.4g} days"
+        parts = ", ".join(["trend", *periods])
+        return role(kind, f"{why} over {days}: {parts}", spread=spread, kernel=" + ".join(names),
+                    periods=tuple(PERIODS[p] for p in periods))  # fmt: skip
+    if kind == "ordered":
+        return role(kind, f"{why}: {len(levels)} levels", spread=spread, levels=levels)
+    return role(kind, f"{why}, spread {spread:.3g}", spread=spread)
+
+
+def _dtype(column: Any) -> str:
+    name = str(getattr(column, "dtype", "object"))
+    return name if len(name) <= 24 else f"{name[:23]}…"
+
+
+def _given_kind(role: str, present: Array) -> str:
+    """How a column of a given role is read."""
+    return _category(present) if role == "category" else role
+
+
+def _category(present: Array) -> str:
+    """How categories are read: as codes if they are numbers or booleans."""
+    return "code" if all(map(is_numeric, set(map(type, present)))) else "category"
+
+
+def _kind(name: str, column: Any, present: Array) -> tuple[str, str]:
+    """How to read a column of which nothing was said, and why."""
+    dtype = getattr(column, "dtype", None)
+    if getattr(dtype, "ordered", False):
+        return "ordered", "ordered categories"
+    if hasattr(dtype, "categories"):
+        return _category(present), "categories"
+    if present.dtype.kind == "b":
+        return "code", "booleans"
+    if present.dtype.kind == "M":
+        return "date", "dates"
+    if present.dtype.kind in "iufm":
+        return _kind_of_numbers(name, present)
+    return _kind_of_objects(name, present)
+
+
+def _kind_of_numbers(name: str, present: Array) -> tuple[str, str]:
+    values = np.unique(present)
+    if len(values) == 2 and len(present) > 2:
+        return "code", "two different numbers"
+    whole = present.dtype.kind in "iu" or (present.dtype.kind == "f" and bool((present == np.floor(present)).all()))
+    if whole and len(values) == len(present) and len(present) > 2:
+        if IDENTIFIER.search(name):
+            return "", "an identifier: its name says so, and no two rows share a number"
+        reach = float(values[-1]) - float(values[0]) + 1
+        # Numbers that were measured, not given out, would repeat this often (were they spread evenly: else more often).
+        repeats = len(values) ** 2 / (2 * reach)
+        if repeats >= 10 and 0 <= values[0] <= 1 + 0.05 * reach and not TIME.search(name):
+            return "", "an identifier: whole numbers from the start on, no two rows share one"
+    return "number", "numbers"
+
+
+def _kind_of_objects(name: str, present: Array) -> tuple[str, str]:
+    kinds = set(map(type, present))
+
+    def all_are(*classes: type) -> bool:
+        return all(issubclass(kind, classes) for kind in kinds)
+
+    if all_are(bool, np.bool_):
+        return "code", "booleans"
+    if all(issubclass(k, (Set, list, tuple, np.ndarray)) or hasattr(k, "to_list") for k in kinds):
+        return "tokens", "lists or sets of tokens"
+    if all_are(date):
+        return "date", "dates"
+    if all(map(is_numeric, kinds)):
+        return _kind_of_numbers(name, read(present, "number", name))
+    odd = [kind for kind in kinds if not issubclass(kind, (str, bool, int, float, np.generic, date))]
+    if odd:
+        raise InvalidInput(
+            f"Column {name!r} must hold numbers, dates, categories, texts or lists of tokens",
+            got=f"values of type {odd[0].__name__}",
+            advice=f"Convert it, or leave it out: roles={{{name!r}: 'ignore'}}.",
+        )
+    if not all_are(str):
+        return "category", "categories"
+    return _kind_of_words(name, len(present), sorted(set(present)))
+
+
+def _kind_of_words(name: str, n: int, different: list[str]) -> tuple[str, str]:
+    """What texts are, of which n rows have so many different ones: told by no more than 1 000 of them."""
+    some = different[:: -(-len(different) // 1000)]
+    if all(map(ISO_DATE.fullmatch, some)) and all(map(ISO_DATE.fullmatch, different)):
+        return "date", "ISO dates"
+    decimals = [w for w in some if DECIMAL.fullmatch(w.strip())]
+    if len(decimals) >= 0.9 * len(some) and any(set(w) & set(".,") for w in decimals):
+        raise InvalidInput(
+            f"Column {name!r} must hold numbers, or words",
+            got=f"numbers as texts, such as {decimals[0]!r}",
+            advice=f"Convert it: pandas.to_numeric. If they are names: roles={{{name!r}: 'category'}}.",
+        )
+    spaced = sum(" " in w.strip() for w in some) / len(some)
+    if len(different) == n and n > 2 and spaced < 0.5:
+        if IDENTIFIER.search(name):
+            return "", "an identifier: its name says so, and no two rows share a value"
+        if n >= 10 and sum(any(c.isdigit() for c in w) for w in some) >= 0.9 * len(some):
+            return "", "an identifier: one word with digits in every row, all different"
+    words, share = sum(len(w.split()) for w in some) / len(some), len(different) / n
+    if len(different) > 20 and ((words >= 3 and share > 0.2) or share > 0.5):
+        return "text", f"{len(different)} different texts of about {words:.0f} word{'' if round(words) == 1 else 's'}"
+    return "category", "categories"
+
+
+def _levels(column: Any, present: Array) -> tuple[Any, ...]:
+    """The levels of an ordered category: those of its type, else its values in order."""
+    known = getattr(getattr(column, "dtype", None), "categories", None)
+    return tuple(map(as_level, sorted(set(present)) if known is None else known))
+
+
+def _spread(values: Array) -> float:
+    """The range of the middle half as a standard deviation; of more where half of the values are the same."""
+    for tail, widths in ((0.25, 1.349), (0.1, 2.563), (0.05, 3.290), (0.01, 4.653)):  # what it is of a Gaussian
+        low, high = np.quantile(values, [tail, 1 - tail])
+        if high > low:
+            return float(high - low) / widths
+    return float(np.std(values))
+
+
+def _periods(days: Array) -> list[str]:
+    """The periods that dates can show: some are less than half of one apart, all span more than one and a half."""
+    times = np.unique(days)
+    nearest, span = float(np.diff(times).min()), float(times[-1] - times[0])
+
+    def phases(period: float) -> int:
+        return len(np.unique(np.round(times % period, 3)))
+
+    # Local midnights are two different times of day in UTC: summer and winter.
+    return [name for name, p in PERIODS.items() if nearest < p / 2 and span >= 1.5 * p and phases(p) >= 3]

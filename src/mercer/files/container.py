@@ -1,0 +1,288 @@
+"""The container of model files: safetensors (a JSON header, then tensors) with metadata and a digest of all bytes.
+
+Written whole or not at all; read only after every declared size was compared with the file's and the memory budget.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import math
+import os
+import re
+import secrets
+import stat
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from glob import escape, glob
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput
+from mercer.files.names import CODES, DTYPES
+from mercer.files.reading import SPACIOUS, read_json
+from mercer.memory import budget, show_bytes, within
+
+Array = NDArray[Any]
+
+SCHEMA = 1
+"""What this version writes; older ones are read, newer ones refused."""
+FORMAT = "mercer model"
+LONGEST = 100_000_000
+"""Bytes of a header at most, as every reader of the format has it."""
+_DIGEST = '"digest":"%s"'  # no text in JSON can look so, since its quotes are escaped
+_ZEROS = "0" * 64
+STATE = ("parameters", "fitted", "left_out")
+_WORDS = ("format", "schema", "version", "class", "kernel", "columns", "classes", "training", "digest")
+
+
+def named(path: Any) -> str:
+    """A path as text."""
+    try:
+        return os.fsdecode(path)
+    except TypeError:
+        raise InvalidInput(
+            "A model file must have a path", got=repr(path)[:60], advice='Such as "price.mercer".'
+        ) from None
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def write(path: str, metadata: dict[str, str], tensors: dict[str, Array], prove: Callable[[str], None]) -> None:
+    """A file with this metadata and these tensors.
+
+    `prove` is called with the path of the complete file before it replaces another, and raises if it cannot be read.
+    """
+    metadata = {"format": FORMAT, "schema": str(SCHEMA), **metadata, "digest": _ZEROS}
+    # Wide numbers first: then all of them lie at multiples of their size.
+    tensors = dict(sorted(tensors.items(), key=lambda item: -item[1].dtype.itemsize))
+    header: dict[str, Any] = {"__metadata__": metadata}
+    end = 0
+    for name, A in tensors.items():
+        header[name] = {"dtype": CODES[A.dtype], "shape": list(A.shape), "data_offsets": [end, end + A.nbytes]}
+        end += A.nbytes
+    text = to_json(header).encode()
+    text += b" " * (-len(text) % 8)
+    if len(text) > LONGEST:
+        raise InvalidInput(
+            f"The header of a model file must be at most {show_bytes(LONGEST)}",
+            got=show_bytes(len(text)),
+            advice="Give the model fewer objects, such as by `n_centers`, or encode them as numbers.",
+        )
+    chunks = [len(text).to_bytes(8, "little"), text, *(_bytes_of(A) for A in tensors.values())]
+    chunks[1] = _with_digest(text, _ZEROS, _digest(chunks))
+    _write(path, chunks, prove)
+
+
+def to_json(value: Any) -> str:
+    """JSON on one line, in ASCII."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+
+def _bytes_of(A: Array) -> Any:
+    flat: Any = A.reshape(-1).view(np.uint8)
+    return memoryview(flat) if A.size else b""
+
+
+def _digest(chunks: list[Any]) -> str:
+    sha = hashlib.sha256()
+    for chunk in chunks:
+        sha.update(chunk)
+    return sha.hexdigest()
+
+
+def _with_digest(text: bytes, old: str, new: str) -> bytes:
+    """A header with another digest."""
+    return text.replace((_DIGEST % old).encode(), (_DIGEST % new).encode())
+
+
+def _write(path: str, chunks: list[Any], prove: Callable[[str], None]) -> None:
+    """All bytes under this name, or the file that was there before and no other."""
+    try:
+        try:
+            mode: int | None = os.stat(path).st_mode
+        except FileNotFoundError:
+            mode = None
+        if (mode is not None and stat.S_ISDIR(mode)) or not os.path.basename(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if mode is not None and not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        if mode is None or stat.S_ISREG(mode):
+            _replace(os.path.realpath(path), None if mode is None else stat.S_IMODE(mode), chunks, prove)
+        else:  # a pipe or a device cannot be replaced
+            with tempfile.TemporaryDirectory() as folder:
+                _replace(os.path.join(folder, "model"), None, chunks, prove)
+            with open(path, "wb") as file:
+                _pour(file, chunks)
+    except InvalidInput:
+        raise
+    except (OSError, ValueError) as error:
+        raise InvalidInput(
+            "A model file must be written to a folder with room that you may write to",
+            got=f"{path!r}: {getattr(error, 'strerror', None) or error}",
+            advice="Nothing was changed. Choose another path, or make room.",
+        ) from None
+
+
+def _replace(target: str, mode: int | None, chunks: list[Any], prove: Callable[[str], None]) -> None:
+    """Write a file beside the target, with the target's permissions, and give it the name when it proved complete."""
+    folder, name = os.path.split(target)
+    stem = os.path.join(folder, f".{name[:40]}.")
+    _sweep(stem)
+    beside = f"{stem}{secrets.token_hex(8)}.part"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    try:
+        with open(os.open(beside, flags, 0o666 if mode is None else 0o600), "wb") as file:
+            if mode is not None:
+                os.chmod(beside, mode)
+            _pour(file, chunks)
+            file.flush()
+            os.fsync(file.fileno())
+        prove(beside)
+        os.replace(beside, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(beside)
+        raise
+    with suppress(OSError):  # the name, too, should outlive a power cut; not every system can promise it
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _sweep(stem: str) -> None:
+    """Remove what saves of this name left here that were killed, an hour ago or more."""
+    for left in glob(f"{escape(stem)}{'[0-9a-f]' * 16}.part"):
+        with suppress(OSError):
+            if time.time() - os.stat(left).st_mtime > 3600:
+                os.unlink(left)
+
+
+def _pour(file: IO[bytes], chunks: list[Any]) -> None:
+    for chunk in chunks:
+        file.write(chunk)
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def read(path: str, *, mapped: bool = False) -> tuple[dict[str, str], dict[str, Array]]:
+    """The metadata and the tensors, after every check that does not need their meaning.
+
+    Mapped tensors stay in the file and take no memory; what is written to them does not reach it.
+    """
+    try:
+        with open(path, "rb") as file:
+            return _read(file, os.fstat(file.fileno()).st_size, mapped)
+    except InvalidInput:
+        raise
+    except (OSError, ValueError) as error:
+        raise InvalidInput(
+            "A model file must be there and readable",
+            got=f"{getattr(error, 'strerror', None) or error}",
+            advice="Check the path.",
+        ) from None
+
+
+def _read(file: IO[bytes], size: int, mapped: bool) -> tuple[dict[str, str], dict[str, Array]]:
+    prefix = file.read(8)
+    length = int.from_bytes(prefix, "little")
+    if len(prefix) < 8 or not 2 <= length <= LONGEST or file.read(1) != b"{":
+        raise _no_model("another kind of file" if prefix else "an empty file")
+    if 8 + length > size:
+        raise _cut_off(f"{size} bytes, and a header of {8 + length}")
+    within(SPACIOUS * length, budget(), "The header of a model file", "Raise MERCER_MEMORY if you trust the file.")
+    text = b"{" + file.read(length - 1)
+    metadata, tensors = _header(text)
+    total = max((stop for _, _, _, stop in tensors), default=0)
+    if 8 + length + total > size:
+        raise _cut_off(f"{size} bytes instead of {8 + length + total}")
+    if 8 + length + total < size:
+        raise _altered(f"{size} bytes instead of {8 + length + total}")
+    needed = SPACIOUS * length + (0 if mapped else 2 * total)
+    within(needed, budget(), "A model", "Raise MERCER_MEMORY, or load it where there is more.")
+    arrays = {}
+    sha = hashlib.sha256(prefix)
+    sha.update(_with_digest(text, metadata["digest"], _ZEROS))
+    for name, dtype, shape, end in tensors:
+        nbytes = math.prod(shape) * dtype.itemsize
+        A: Array
+        if mapped and nbytes:
+            A = np.memmap(file, dtype, "c", 8 + length + end - nbytes, shape).view(np.ndarray)
+            sha.update(_bytes_of(A))
+            arrays[name] = A
+            continue
+        A = np.empty(shape, dtype)
+        if A.size:
+            raw = _bytes_of(A)
+            if file.readinto(raw) != A.nbytes:  # type: ignore[attr-defined]  # a file opened by name has it
+                raise _cut_off("fewer bytes than it said")
+            sha.update(raw)
+        arrays[name] = A
+    if sha.hexdigest() != metadata["digest"]:
+        raise _altered("a digest that does not belong to its contents")
+    return metadata, arrays
+
+
+def _header(text: bytes) -> tuple[dict[str, str], list[tuple[str, np.dtype[Any], tuple[int, ...], int]]]:
+    """The metadata, and name, dtype, shape and end of every tensor, in the order of the file."""
+    try:
+        header = read_json(text.rstrip(b" "))
+    except InvalidInput as error:
+        raise _altered(f"a header with {error.got}") from None
+    metadata = header.pop("__metadata__", None) if isinstance(header, dict) else None
+    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
+        raise _no_model("another kind of safetensors file" if isinstance(metadata, dict) else "no metadata")
+    schema = metadata.get("schema")
+    if not isinstance(schema, str) or not re.fullmatch(r"[1-9]\d{0,8}", schema):
+        raise _altered("no schema")
+    if int(schema) > SCHEMA:
+        version = str(metadata.get("version", "unknown"))[:20]
+        raise InvalidInput(
+            f"A model file must be of schema {SCHEMA} or older",
+            got=f"schema {schema}, written by version {version}",
+            advice="Install a newer version of mercer.",
+        )
+    known = set(metadata) >= {*_WORDS, *STATE} and all(isinstance(value, str) for value in metadata.values())
+    if not known or not re.fullmatch(r"[0-9a-f]{64}", metadata["digest"]):
+        raise _altered("metadata without its parts")
+    found, at = [], 0
+    for name, entry in header.items():
+        if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
+            raise _altered(f"a tensor {name[:60]!r} without its parts")
+        code, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+        if not isinstance(code, str) or code not in DTYPES or not _whole(shape) or not _whole(offsets, 2):
+            raise _altered(f"a tensor {name[:60]!r} of no known kind")
+        dtype, (start, end) = np.dtype(DTYPES[code]), offsets
+        if len(shape) > 32 or start != at or end - at != math.prod(shape) * dtype.itemsize:
+            raise _altered(f"a tensor {name[:60]!r} whose place and shape do not fit")
+        found.append((name, dtype, tuple(shape), end))
+        at = end
+    return metadata, found
+
+
+def _whole(values: Any, count: int | None = None) -> bool:
+    right = isinstance(values, list) and (count is None or len(values) == count)
+    return right and all(type(v) is int and 0 <= v < 2**62 for v in values)
+
+
+def _no_model(got: str) -> InvalidInput:
+    return InvalidInput("A model file must be one that model.save wrote", got=got, advice="Check the path.")
+
+
+def _cut_off(got: str) -> InvalidInput:
+    return InvalidInput("A model file must be complete", got=got, advice="Copy it again, or save the model again.")
+
+
+def _altered(got: str) -> InvalidInput:
+    return InvalidInput(
+        "A model file must be as it was written", got=got, advice="Get it again from where it was saved."
+    )

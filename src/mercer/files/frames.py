@@ -1,0 +1,142 @@
+"""Data frames as columns of plain values, and back as the same kind of frame; without its library, as a plain table."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.data.columns import Table
+from mercer.errors import InvalidInput
+
+Array = NDArray[Any]
+Part = dict[str, Any]
+
+# Types of pandas columns that hold Python values, and are made again from them.
+_PANDAS = re.compile(r"object|str|string|boolean|U?Int(8|16|32|64)|Float(32|64)")
+_POLARS = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float32", "Float64")
+_OTHER = ("Boolean", "String", "Categorical", "Date", "Time", "Null")
+
+
+def frame_parts(X: Any, where: str) -> tuple[str, list[Part]]:
+    """The kind of a frame, and its columns as plain values: each with its name, dtype and what it holds."""
+    kind = type(X).__module__.partition(".")[0]
+    if isinstance(X, Table):
+        values = {name: np.asarray(X[name]) for name in X.columns}
+        return "table", [{"name": name, "dtype": str(A.dtype), "values": A} for name, A in values.items()]
+    if kind == "pandas":
+        return kind, [_pandas_part(X.columns[j], X.iloc[:, j]) for j in range(X.shape[1])]
+    if kind == "polars":
+        return kind, [_polars_part(X[name]) for name in X.columns]
+    raise InvalidInput(
+        "A model file holds pandas and Polars frames", got=f"`{where}`, a {type(X).__module__}.{type(X).__name__}",
+        advice="Fit on one of these, or on an array.",
+    )  # fmt: skip
+
+
+def frame_from(kind: Any, parts: list[Part]) -> Any:
+    """The frame that has these columns."""
+    columns = [part["codes"] if "codes" in part else part["values"] for part in parts]
+    plain = all(type(column) in (list, np.ndarray) for column in columns)
+    if kind not in ("pandas", "polars", "table") or not plain or len({p["name"] for p in parts}) < len(parts):
+        raise ValueError("a table whose columns do not fit")
+    if len({len(column) for column in columns}) > 1:
+        raise ValueError("a table whose columns do not fit")
+    if kind != "table":
+        try:
+            library = import_module(kind)  # one of the two names above
+        except ImportError:
+            kind = "table"
+        else:
+            make = _pandas_column if kind == "pandas" else _polars_column
+            return library.DataFrame({part["name"]: make(library, part) for part in parts})
+    return Table({str(part["name"]): _plain(part) for part in parts})
+
+
+def _plain(part: Part) -> Array:
+    """A column as an array."""
+    if "codes" in part:
+        levels = np.array([*list(part["categories"]), None], dtype=object)
+        return levels[np.asarray(part["codes"])]
+    values = part["values"]
+    if isinstance(values, np.ndarray):
+        return values
+    made = np.empty(len(values), dtype=object)
+    for i, value in enumerate(values):
+        made[i] = value
+    return made
+
+
+# -- pandas ------------------------------------------------------------------------------------------------------------
+
+
+def _pandas_part(name: Any, column: Any) -> Part:
+    dtype, part = column.dtype, {"name": name, "dtype": str(column.dtype)}
+    if part["dtype"] == "category":
+        levels = dtype.categories
+        own = levels.to_numpy() if isinstance(levels.dtype, np.dtype) and levels.dtype.kind != "O" else list(levels)
+        codes = column.cat.codes.to_numpy()
+        return part | {"codes": codes, "categories": own, "levels": str(levels.dtype), "ordered": bool(dtype.ordered)}
+    if isinstance(dtype, np.dtype) and dtype.kind != "O":
+        return part | {"values": column.to_numpy()}
+    if hasattr(dtype, "tz"):
+        return part | {"values": column.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy(), "zone": str(dtype.tz)}
+    return part | {"values": list(column)}
+
+
+def _pandas_column(pd: Any, part: Part) -> Any:
+    if "codes" in part:
+        levels = pd.Index(part["categories"], dtype=_pandas_dtype(part["levels"]))
+        return pd.Categorical.from_codes(part["codes"], levels, ordered=bool(part["ordered"]))
+    values = part["values"]
+    if "zone" in part:
+        return pd.Series(values).dt.tz_localize("UTC").dt.tz_convert(part["zone"])
+    return (
+        pd.Series(values) if isinstance(values, np.ndarray) else pd.Series(values, dtype=_pandas_dtype(part["dtype"]))
+    )
+
+
+def _pandas_dtype(text: Any) -> str | None:
+    if _PANDAS.fullmatch(text):
+        return str(text)
+    return str(np.dtype(text)) if re.fullmatch(r"u?int\d+|float\d+|bool|datetime64\[\w+\]", text) else "object"
+
+
+# -- Polars ------------------------------------------------------------------------------------------------------------
+
+
+def _polars_part(column: Any) -> Part:
+    part = {"name": column.name, "dtype": str(column.dtype)}
+    if part["dtype"] in _POLARS and column.null_count() == 0:
+        return part | {"values": column.to_numpy()}
+    if part["dtype"].startswith(("Date", "Time", "Duration")):
+        return part | {"values": column.to_physical().to_list()}
+    if part["dtype"].startswith("Enum"):
+        return part | {"values": column.to_list(), "categories": list(column.dtype.categories)}
+    return part | {"values": column.to_list()}
+
+
+def _polars_column(pl: Any, part: Part) -> Any:
+    values, text = part["values"], part["dtype"]
+    if "categories" in part:
+        return pl.Series(part["name"], values, dtype=pl.Enum(part["categories"]))
+    dtype = _polars_dtype(pl, text)
+    if text.startswith(("Date", "Time", "Duration")):
+        return pl.Series(part["name"], values, dtype=pl.Int32 if text == "Date" else pl.Int64).cast(dtype)
+    return pl.Series(part["name"], values, dtype=dtype)
+
+
+def _polars_dtype(pl: Any, text: Any) -> Any:
+    """A type of Polars by its text, from those that are known here."""
+    if text in _POLARS or text in _OTHER:
+        return getattr(pl, text)
+    if found := re.fullmatch(r"List\((.{1,60})\)", text):
+        return pl.List(_polars_dtype(pl, found[1]))
+    if found := re.fullmatch(r"Datetime\(time_unit='(ms|us|ns)', time_zone=(?:None|'([\w/+-]{1,40})')\)", text):
+        return pl.Datetime(found[1], found[2])
+    if found := re.fullmatch(r"Duration\(time_unit='(ms|us|ns)'\)", text):
+        return pl.Duration(found[1])
+    raise ValueError(f"the column type {str(text)[:40]!r}")

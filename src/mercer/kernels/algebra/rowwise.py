@@ -1,0 +1,129 @@
+"""Functions of users that map data sets: every point by itself, and anew once they have changed.
+
+k(phi(x), phi(z)) is a kernel for any phi of one point. Functions get the whole data set, as transformers do, so that
+nothing keeps them from looking at other rows (counting them, or standardising columns by their mean): then the values
+of a point depend on its company, and no proof holds. Some rows are mapped again without the others to find this out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Callable, Hashable
+from inspect import getclosurevars
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.data.points import Array, Points, as_argument, is_frame, length, take
+from mercer.errors import InvalidInput
+from mercer.kernels.algebra.parameters import Same
+
+# Rows that are mapped again, from the last to the first, beside the last one alone.
+AGAIN = 4
+# Roundings of the largest number of an image that any of its numbers may be off by.
+ROUNDINGS = 64
+
+
+class Given(Same):
+    """A user's function of data sets, equal to itself only: it need not have a hash, and its == may mean anything."""
+
+    def __call__(self, X: Any) -> Any:
+        """The function, or its `transform`, of a data set."""
+        X = as_argument(X)
+        return self.value.transform(X) if hasattr(self.value, "transform") else self.value(X)
+
+    def state(self) -> Hashable:
+        """What changes when the function does: a transformer may be fitted again, also one that a function uses.
+
+        Functions have no state but that: variables that they read are taken to be constant.
+        """
+        holder = self.value.__self__ if isinstance(self.value, MethodType) else self.value
+        if isinstance(holder, FunctionType):
+            return tuple(_attributes(value) for value in _used(holder) if hasattr(value, "transform"))
+        if isinstance(holder, (BuiltinFunctionType, np.ufunc, type)):
+            return None
+        try:
+            return hashlib.sha256(pickle.dumps(holder, protocol=5)).digest()
+        except Exception:  # whatever a foreign object raises: its attributes are compared one by one
+            return _attributes(holder)
+
+
+def _used(function: FunctionType) -> list[Any]:
+    """The variables outside of a function that it reads."""
+    try:
+        names = getclosurevars(function)
+    except ValueError:  # one has no value yet
+        return []
+    return [*names.nonlocals.values(), *names.globals.values()]
+
+
+def _attributes(value: Any) -> Hashable:
+    """The attributes of an object, each by its identity: fitting it again makes new ones."""
+    return tuple((name, Same(part)) for name, part in sorted(getattr(value, "__dict__", {}).items()))
+
+
+def require_rowwise(given: Given, name: str, points: Points, image: Any, apply: Callable[[Any], Any]) -> None:
+    """Raise if rows have another image without the other rows: the last alone, and some in reverse order."""
+    n = points.n
+    if n < 2:
+        return
+    some = np.unique(np.linspace(0, n - 1, min(n, AGAIN)).round().astype(np.int64))[::-1]
+    for rows in (some[:1], some):
+        company = f"row {rows[0]} alone" if len(rows) == 1 else f"{len(rows)} of {n} rows"
+        try:
+            with np.errstate(all="ignore"):
+                again = apply(take(points.raw, rows))
+        except Exception as error:
+            raise _not_rowwise(given, name, f"{type(error).__name__} for {company} ({error})") from error
+        if length(again) != len(rows) or not _equal(take(image, rows), again, image):
+            raise _not_rowwise(given, name, f"other values for {company} than among all {n}")
+
+
+def _not_rowwise(given: Given, name: str, got: str) -> InvalidInput:
+    transformer = hasattr(given.value, "transform")
+    return InvalidInput(
+        f"{name} must map every point by itself, the same way whatever the other points are",
+        got=f"{given.value!r}, which gives {got}",
+        advice="Its `transform` must not depend on the other rows or on chance."
+        if transformer
+        else "Compute means and counts beforehand, as StandardScaler().fit(X) does, and pass a function of rows.",
+    )
+
+
+def _equal(a: Any, b: Any, image: Any) -> bool:
+    """Whether two data sets are equal: numbers to half of their digits (sums of other lengths round otherwise)."""
+    left, right, whole = (_values(part) for part in (a, b, image))
+    if left.shape != right.shape:
+        return False
+    if not all(part.dtype.kind in "fiub" for part in (left, right, whole)):
+        return all(bool(np.all(p == q)) or (p is not p and q is not q) for p, q in zip(left.ravel(), right.ravel()))
+    dtype = next((part.dtype for part in (left, right) if part.dtype.kind == "f"), np.dtype(np.float64))
+    with np.errstate(invalid="ignore", over="ignore"):
+        finite = np.where(np.isfinite(whole), np.abs(whole.astype(np.float64)), 0.0)
+        # A column that is nothing but rounding (a component beyond the rank of the data) is off by that of the others.
+        eps = float(np.finfo(dtype).eps)
+        allowed = np.sqrt(eps) * finite.max(axis=0) + ROUNDINGS * eps * finite.max()
+        apart = np.abs(left.astype(np.float64) - right.astype(np.float64))
+        return bool(((apart <= allowed) | (left == right) | ((left != left) & (right != right))).all())
+
+
+def _values(X: Any) -> Array:
+    if sp.issparse(X):
+        return np.asarray(X.toarray())
+    if is_frame(X):
+        return np.asarray(X)
+    if isinstance(X, np.ndarray):
+        return X
+    try:
+        A = np.asarray(X)
+        if A.dtype.kind in "fiub":
+            return A
+    except ValueError:  # objects of different lengths
+        pass
+    out = np.empty(len(X), dtype=object)
+    for i, value in enumerate(X):
+        out[i] = value
+    return out

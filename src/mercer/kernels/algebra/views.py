@@ -1,0 +1,269 @@
+"""k(phi(x), phi(z)): a kernel of the data seen through a map, or of some of its columns."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.data.points import Array, Points, length, select_columns
+from mercer.errors import InvalidInput
+from mercer.kernels.algebra.nodes import Node, inside, operand
+from mercer.kernels.algebra.parameters import show
+from mercer.kernels.algebra.proof import COMPOSITION, Proof
+from mercer.kernels.algebra.rowwise import Given, require_rowwise
+from mercer.kernels.base import ATOM, Kernel, Similarity, Tags, Weight
+from mercer.kernels.block import Block, Pair
+
+if TYPE_CHECKING:
+    from mercer.features.base import FeatureMap
+    from mercer.kernels.validity.interval import Interval
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Some columns of a table."""
+
+    columns: tuple[int | str, ...]
+    transient: ClassVar[bool] = False
+    state: ClassVar[None] = None
+
+    def apply(self, points: Points) -> Any:
+        return select_columns(points.raw, self.columns)
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """The image of a data set under a feature map, which has to map every point by itself."""
+
+    phi: Given
+    transient: ClassVar[bool] = False
+
+    @property
+    def state(self) -> Hashable:
+        return self.phi.state()
+
+    def apply(self, points: Points) -> Any:
+        image = self.phi(points.raw)
+        if length(image) != points.n:
+            raise InvalidInput(
+                f"phi must return one row per point, {points.n} here",
+                got=f"{length(image)} rows",
+                advice="phi receives the whole data set, as a scikit-learn transformer does.",
+            )
+        require_rowwise(self.phi, "phi", points, image, self.phi)
+        return image
+
+
+class _Viewed(Node):
+    """A similarity of the data seen through a view."""
+
+    kernel: Any
+
+    @property
+    @abstractmethod
+    def _view(self) -> Any:
+        """The view that the data is seen through."""
+
+    @property
+    def inner(self) -> Similarity:
+        kernel: Similarity = self.kernel
+        return kernel
+
+    def touch(self, points: Points) -> None:
+        self.inner.touch(points.view(self._view))
+
+    def dtype_of(self, points: Points) -> np.dtype[Any]:
+        return self.inner.dtype_of(points.view(self._view))
+
+    def tile(self, block: Block, out: Array) -> None:
+        self.inner.tile(block.view(self._view), out)
+
+    def fill(self, pair: Pair, out: Array, finish: Callable[[Array], None] | None = None) -> Array:
+        return self.inner.fill(pair.view(self._view), out, finish)
+
+    def multiply(self, pair: Pair, V: Array) -> NDArray[np.float64]:
+        return self.inner.multiply(pair.view(self._view), V)
+
+    def log_tile(self, block: Block, out: Array) -> None:
+        self.inner.log_tile(block.view(self._view), out)
+
+    @property
+    def exact_log(self) -> bool:
+        return self.inner.exact_log
+
+    def log_cosine_tile(self, block: Block, out: Array) -> None:
+        self.inner.log_cosine_tile(block.view(self._view), out)
+
+    def log_size(self, points: Points) -> float:
+        return self.inner.log_size(points.view(self._view))
+
+    def log_cosine_size(self, points: Points) -> float:
+        return self.inner.log_cosine_size(points.view(self._view))
+
+    def distance_tile(self, block: Block, out: Array) -> None:
+        self.inner.distance_tile(block.view(self._view), out)
+
+    def distance_size(self, points: Points) -> float:
+        return self.inner.distance_size(points.view(self._view))
+
+    def diagonal(self, points: Points) -> NDArray[np.float64]:
+        return self.inner.diagonal(points.view(self._view))
+
+    def log_diagonal(self, points: Points) -> NDArray[np.float64]:
+        return self.inner.log_diagonal(points.view(self._view))
+
+    def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
+        return self.inner.tile_gradient(block.view(self._view), G)
+
+
+class _On(_Viewed):
+    kernel: Any
+    columns: Any
+
+    def check(self) -> None:
+        flat: list[int | str] = []
+        columns = self.columns if isinstance(self.columns, (tuple, list)) else (self.columns,)
+        for column in columns:
+            for c in column if isinstance(column, (list, tuple, range, np.ndarray)) else (column,):
+                if not isinstance(c, (str, int, np.integer)) or isinstance(c, bool):
+                    raise InvalidInput("Columns must be positions or names", got=repr(c), advice="k.on(0, 'age').")
+                flat.append(c if isinstance(c, str) else int(c))
+        if len(set(flat)) < len(flat):
+            raise InvalidInput("Columns must be distinct", got=flat, advice="Name each column once.")
+        if not flat:
+            raise InvalidInput("`on` needs at least one column", got="none", advice="k.on(0) or k.on('age').")
+        self._set(columns=tuple(flat))
+
+    @property
+    def _view(self) -> Columns:
+        return Columns(self.columns)
+
+    @property
+    def space(self) -> str:  # type: ignore[override]
+        return "table"
+
+    def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
+        if any(isinstance(c, str) for c in self.columns):
+            raise InvalidInput(
+                "Derivatives by the points need columns by position", got=f"{self!r}", advice="Pass a matrix: k.on(0)."
+            )
+        inner = self.inner.tile_input_gradient(block.view(self._view), G)
+        gradient = np.zeros((block.shape[0], block.vectors()[0].shape[1]))
+        for k, column in enumerate(self.columns):
+            gradient[:, column] += inner[:, k]
+        return gradient
+
+    def enclose(self, x: Any, z: Any) -> Interval:
+        return self.inner.enclose(tuple(x[c] for c in self.columns), tuple(z[c] for c in self.columns))
+
+    def __repr__(self) -> str:
+        return f"{inside(self.inner, ATOM)}.on({', '.join(map(repr, self.columns))})"
+
+
+class On(_On, Kernel):
+    """k(x[columns], z[columns]).
+
+    >>> import mercer as mc
+    >>> mc.Linear().on(1)([[1.0, 2.0], [3.0, 4.0]])
+    array([[ 4.,  8.],
+           [ 8., 16.]])
+    """
+
+    kernel: Any
+    columns: Any
+
+    def check(self) -> None:
+        self._set(kernel=operand(self.kernel, "Rule k(phi(x), phi(z))"))
+        super().check()
+
+    @property
+    def tags(self) -> Tags:  # type: ignore[override]
+        return replace(self.inner.tags, radial=False, universal=False)
+
+    def proof(self, dim: int | None = None) -> Proof:
+        condition = f"phi selects columns {', '.join(map(repr, self.columns))}"
+        return COMPOSITION(self, self.inner.proof(len(self.columns)), condition=condition)
+
+    def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
+        from mercer.features import ColumnsMap
+
+        if self.inner.space in ("vectors", "table", "any"):
+            return ColumnsMap(self.inner.features(len(self.columns), index=index), self.columns, d)
+        return ColumnsMap(self.inner.features(d, index=index), self.columns)
+
+
+class WeightOn(_On, Weight):
+    """A weight on some columns.
+
+    >>> import mercer as mc
+    >>> mc.Uniform(1.0).on(1)([[5.0, 0.0]], [[0.0, 0.5]])
+    array([[1.]])
+    """
+
+    kernel: Any
+    columns: Any
+
+    def check(self) -> None:
+        if not isinstance(self.kernel, Weight):
+            raise InvalidInput("WeightOn takes a smoothing weight", got=repr(self.kernel), advice="Use k.on(columns).")
+        super().check()
+
+
+class After(_Viewed, Kernel):
+    """k(phi(x), phi(z)) for a map phi of data sets.
+
+    >>> import mercer as mc
+    >>> mc.After(mc.Linear(), lambda X: X ** 2)([[3.0]])
+    array([[81.]])
+    """
+
+    kernel: Any
+    phi: Any
+
+    def check(self) -> None:
+        self._set(kernel=operand(self.kernel, "Rule k(phi(x), phi(z))"))
+        if not callable(self.phi) and not hasattr(self.phi, "transform"):
+            raise InvalidInput(
+                "phi must be a function X → Φ or have a `transform` method", got=repr(self.phi), advice="Pass one."
+            )
+
+    @property
+    def _view(self) -> Mapped:
+        return Mapped(Given(self.phi))
+
+    @property
+    def space(self) -> str:  # type: ignore[override]
+        return "any"
+
+    @property
+    def tags(self) -> Tags:  # type: ignore[override]
+        inner = self.inner.tags
+        return Tags(
+            normalised=inner.normalised,
+            nonnegative=inner.nonnegative,
+            finite_rank=inner.finite_rank,
+            cpd_order=inner.cpd_order,
+        )
+
+    def proof(self, dim: int | None = None) -> Proof:
+        return COMPOSITION(
+            self, self.inner.proof(None), condition=f"phi = {show(self.phi)}, which maps every point by itself"
+        )
+
+    def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
+        from mercer.features import ComposedMap
+
+        if not isinstance(d, (int, np.integer)):
+            raise InvalidInput(
+                "The map of k(phi(x), phi(z)) needs the number of columns of x", got=repr(d), advice="features(3)."
+            )
+        width = np.asarray(Given(self.phi)(np.zeros((1, d)))).shape[1]
+        return ComposedMap(self.inner.features(width, index=index), self.phi, int(d))
+
+    def __repr__(self) -> str:
+        return f"{inside(self.inner, ATOM)}.after({show(self.phi)})"

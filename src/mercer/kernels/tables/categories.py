@@ -1,0 +1,126 @@
+"""Several columns of categories at once: the Gaussian of their one-hot encoding, without the encoding."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.data.missing import is_missing, missing_entries
+from mercer.data.points import Array, Points, frame_columns, is_frame
+from mercer.errors import InvalidInput
+from mercer.kernels.algebra.parameters import positive, show
+from mercer.kernels.algebra.proof import PRODUCT, SUM, Axiom, Proof
+from mercer.kernels.base import Tags
+from mercer.kernels.block import Block
+from mercer.kernels.discrete import Delta, _Categories, _columns
+
+if TYPE_CHECKING:
+    from mercer.kernels.validity.interval import Interval
+
+
+class _Gap:
+    """The value of what is missing: equal to itself only."""
+
+    def __repr__(self) -> str:
+        return "missing"
+
+    def __reduce__(self) -> str:
+        return "GAP"
+
+
+GAP = _Gap()
+
+
+class Categorical(_Categories):
+    """exp(−Σₖ 1[xₖ ≠ zₖ]/σₖ²): the Gaussian of one-hot encoded columns, with one σ or one per column.
+
+    Values are compared as Python does. A category that was never seen is like itself only, and so is a missing value
+    (None, NaN, NaT or NA): another category.
+
+    >>> import mercer as mc
+    >>> mc.Categorical(1.0)([["red", "S"], ["red", "M"], [None, "M"]]).round(3)
+    array([[1.   , 0.368, 0.135],
+           [0.368, 1.   , 0.368],
+           [0.135, 0.368, 1.   ]])
+    """
+
+    sigma: Any = positive(1.0, vector=True)
+    tags: ClassVar[Tags] = Tags(normalised=True, nonnegative=True)
+
+    def check(self) -> None:
+        if np.abs(np.log10(self.sigma)).max() > 150:
+            raise InvalidInput(
+                "`sigma` must lie within 1e-150 and 1e150, so that its square is a float",
+                got=show(self.sigma),
+                advice="Near 1, a column matters as much as another.",
+            )
+
+    @property
+    def encoding(self) -> Any:
+        return "categories with gaps"
+
+    def encode(self, X: Any) -> Any:
+        columns = frame_columns(X) if is_frame(X) else _columns(X)
+        return [_without_gaps(c.astype("M8[us]") if c.dtype.kind == "M" else c) for c in columns]
+
+    def _weights(self, d: int) -> NDArray[np.float64]:
+        if np.ndim(self.sigma) and len(self.sigma) != d:
+            raise InvalidInput(
+                f"`sigma` has {len(self.sigma)} entries, so points must have as many columns",
+                got=d,
+                advice="Give one sigma per column, or a single number for all.",
+            )
+        return np.broadcast_to(np.asarray(self.sigma) ** -2.0, (d,))
+
+    def tile(self, block: Block, out: Array) -> None:
+        self._tile(block, out, log=False)
+
+    def log_tile(self, block: Block, out: Array) -> None:
+        self._tile(block, out, log=True)
+
+    def _tile(self, block: Block, out: Array, *, log: bool) -> None:
+        from mercer._loops import tables
+
+        x, z = block.encoded(self)
+        tables.mismatch_tile(x, z, self._weights(x.shape[1]), out, log=log)
+
+    def log_diagonal(self, points: Points) -> NDArray[np.float64]:
+        return np.zeros(points.n)
+
+    def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
+        """2 Σᵢⱼ Gᵢⱼ kᵢⱼ 1[xₖ ≠ zₖ]/σₖ², for every column k or their sum."""
+        if not len(self.theta):
+            return np.empty(0)
+        log = block.scratch()
+        self.log_tile(block, log)
+        M = G * np.exp(log.astype(np.float64))
+        if np.ndim(self.sigma) == 0:
+            return np.array([-2.0 * np.vdot(M, log)])
+        x, z = block.encoded(self)
+        unequal = M.sum() - np.array([M[x[:, k, None] == z[:, k]].sum() for k in range(x.shape[1])])
+        return np.asarray(2.0 * self._weights(x.shape[1]) * unequal)
+
+    def enclose(self, x: Any, z: Any) -> Interval:
+        from mercer.kernels.validity.interval import exactly
+
+        pairs = list(zip(x, z)) if isinstance(x, (tuple, list)) else [(x, z)]
+        sigmas = np.broadcast_to(self.sigma, (len(pairs),))
+        unequal = [a != b if not (is_missing(a) or is_missing(b)) else is_missing(a) != is_missing(b) for a, b in pairs]
+        return (-exactly(sum(Fraction(u) / Fraction(float(s)) ** 2 for u, s in zip(unequal, sigmas)))).exp()
+
+    def proof(self, dim: int | None = None) -> Proof:
+        constant = Axiom("q", "constant: phi(x) = √q", condition="q = exp(−1/σₖ²) > 0")
+        column = SUM("q + (1 − q)·1[xₖ = zₖ]", constant, Delta().proof(), condition="0 < q < 1")
+        return PRODUCT(self, column, condition="one factor per column; what is missing is a category")
+
+
+def _without_gaps(column: Array) -> Array:
+    """The column with GAP for what is missing."""
+    if column.dtype.kind in "iub":
+        return column
+    out = column.astype(object)
+    out[missing_entries(column)] = GAP
+    return out

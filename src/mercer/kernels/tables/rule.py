@@ -1,0 +1,224 @@
+"""From a table to a kernel: what each column is, how alike two of its values are, and how columns combine.
+
+Every column j gives a similarity kⱼ between 0 and 1 that fits its kind: 1/(1 + (x − z)²/σ²) for numbers, 1[x = z] for
+categories, the cosine of n-gram counts for texts, and so on. With d of them the kernel is
+
+    k(x, z) = exp(c · (mean of kⱼ(xⱼ, zⱼ) − 1)),
+
+an exponential of a sum of kernels, normalised: its functions hold the effects of every column and of all of their
+interactions, which weigh the more the larger c is. No column takes more than its share, so neither outliers nor columns
+that do not matter drown the others. Far from all training rows, functions go to their constant: see docs/tables.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.data.columns import tabled
+from mercer.data.roles import ROLES, Role, role_of
+from mercer.errors import InvalidInput
+from mercer.kernels.algebra.nodes import is_number
+from mercer.kernels.algebra.parameters import Fixed
+from mercer.kernels.algebra.values import Value
+from mercer.kernels.base import Kernel
+from mercer.kernels.sets import Intersection
+from mercer.kernels.tables.additive import Additive
+from mercer.kernels.tables.categories import Categorical
+from mercer.kernels.tables.missing import Missing
+from mercer.kernels.tables.text import NGrams
+from mercer.kernels.tables.typed import Typed
+from mercer.kernels.vectors.stationary import Periodic
+
+NARROW = 0.5
+"""σ of a column of numbers, in spreads."""
+ROUND = 0.7
+"""σ of a period, on a circle of radius 1."""
+
+
+class TableKernel(Value):
+    """The rule table → kernel, as a value: `kernel=mc.TableKernel()` of any model learns its constants in `fit`.
+
+    Columns of numbers, ordered categories, dates, categories, booleans, lists of tokens and texts each get the kernel
+    that fits them; constants and identifiers are left out. `explain(frame)` says what became of each column.
+
+    Parameters
+    ----------
+    missing : "own": a missing value is like another one of its column, and unlike all that is present; "refuse": an
+        error that names the column.
+    roles : {column: role} where the data type does not tell: "number", "ordered", "date", "category", "tokens", "text"
+        or "ignore".
+    target : the name of a column, or several, to leave out.
+    interaction : c > 0, how much interactions between columns matter; near 0 the effects of columns add up.
+
+    >>> import pandas as pd, mercer as mc
+    >>> people = pd.DataFrame({"age": [31, 45, None, 52], "city": ["Rome", "Oslo", "Rome", None], "paid": [1, 0, 1, 1]})
+    >>> print(mc.TableKernel().explain(people))
+    column  dtype    role      kernel       why
+    age     float64  number    Additive     numbers, spread 7.78; 1 missing
+    city    str      category  Categorical  2 different values; 1 missing
+    paid    int64    category  Categorical  two different numbers
+    >>> model = mc.KernelRidge(mc.TableKernel(), alpha=0.01).fit(people, [1.0, 2.0, 1.5, 3.0])
+    >>> model.predict(people.head(1)).round(1)
+    array([1.])
+    """
+
+    missing: str = "own"
+    roles: Any = ()
+    target: Any = ()
+    interaction: float = 1.0
+
+    def check(self) -> None:
+        if self.missing not in ("own", "refuse"):
+            raise InvalidInput(
+                "`missing` must be 'own' or 'refuse'", got=repr(self.missing), advice="See mc.TableKernel."
+            )
+        roles = dict(self.roles)
+        for name, role in roles.items():
+            if role not in ROLES:
+                raise InvalidInput(
+                    f"The role of a column must be one of {', '.join(map(repr, ROLES))}",
+                    got=f"{role!r} for {name!r}",
+                    advice="Leave it out to go by its data type.",
+                )
+        if not is_number(self.interaction) or not 0 < self.interaction < np.inf:
+            raise InvalidInput("`interaction` must be a number > 0", got=repr(self.interaction), advice="Try 1.0.")
+        target = (self.target,) if isinstance(self.target, str) else tuple(self.target)
+        self._set(roles=tuple(sorted(roles.items())), target=target, interaction=float(self.interaction))
+
+    def __call__(self, frame: Any) -> Kernel:
+        """The kernel for tables like this one."""
+        return self.explain(frame).kernel
+
+    def explain(self, frame: Any) -> TablePlan:
+        """What becomes of every column of the table, and the kernel: it prints as a table."""
+        columns = tabled(frame)
+        given = dict(self.roles)
+        unknown = [name for name in (*given, *self.target) if name not in columns]
+        if unknown:
+            raise InvalidInput(
+                f"Column {unknown[0]!r} must exist in the table", got=f"columns {list(columns)}", advice="Check it."
+            )
+        rest = {name: column for name, column in columns.items() if name not in self.target}
+        if not rest or not len(next(iter(rest.values()))):
+            raise InvalidInput(
+                "A table must have rows and columns",
+                got=f"{len(rest)} columns, without rows" if rest else "no column",
+                advice="Check how it was read.",
+            )
+        roles = tuple(role_of(name, column, given.get(name)) for name, column in rest.items())
+        return TablePlan(roles, self._kernel(roles))
+
+    def _kernel(self, roles: tuple[Role, ...]) -> Kernel:
+        used = [role for role in roles if role.kind]
+        if not used:
+            raise InvalidInput(
+                "A table must have a column that tells rows apart",
+                got="; ".join(f"{r.name!r}: {r.why}" for r in roles[:5]),
+                advice="roles={column: 'number'} overrules what the data type says.",
+            )
+        share = self.interaction / sum(1 + len(role.periods) for role in used)
+        own = self.missing == "own"
+
+        def gapped(kernel: Kernel) -> Kernel:
+            return Missing(kernel) if own else kernel
+
+        numbers = [r for r in used if r.kind in ("number", "ordered", "date")]
+        named = [r for r in used if r.kind in ("category", "code")]
+        factors: list[Kernel] = []
+        if numbers:
+            widths = [NARROW * r.spread for r in numbers]
+            terms = [share * len(numbers) * Additive(widths).on(*(r.name for r in numbers))]
+            for r in numbers:
+                periods = [Periodic(ROUND, period=Fixed(period)) for period in r.periods]  # type: ignore[arg-type]
+                terms += [share * gapped(periodic).on(r.name) for periodic in periods]
+            factors.append(sum(terms[1:], start=terms[0]).exp().normalize())
+        if named:
+            factors.append(Categorical([share**-0.5] * len(named)).on(*(r.name for r in named)))
+        leaves = {"text": NGrams((2, 4)), "tokens": Intersection()}
+        factors += [
+            (share * gapped(leaves[r.kind].normalize())).exp().normalize().on(r.name) for r in used if r.kind in leaves
+        ]
+        kernel = factors[0]
+        for factor in factors[1:]:
+            kernel = kernel * factor
+        kinds = {"number": "numbers", "date": "dates", "code": "codes", "category": "categories", "text": "texts"}
+        lists: dict[str, list[Any]] = {}
+        for r in used:
+            if r.kind == "ordered":
+                lists.setdefault("ordered", []).append((r.name, r.levels))
+            else:
+                lists.setdefault(kinds.get(r.kind, r.kind), []).append(r.name)
+        return Typed(kernel, **lists, complete=() if own else tuple(r.name for r in used))
+
+    def __repr__(self) -> str:
+        fields: dict[str, Any] = {}
+        if self.missing != "own":
+            fields["missing"] = self.missing
+        if self.roles:
+            fields["roles"] = dict(self.roles)
+        if self.target:
+            fields["target"] = list(self.target)
+        if self.interaction != 1.0:
+            fields["interaction"] = self.interaction
+        return f"TableKernel({', '.join(f'{k}={v!r}' for k, v in fields.items())})"
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """What became of every column of a table.
+
+    Attributes
+    ----------
+    roles : one `Role` per column: name, dtype, role, kernel and why.
+    kernel : the kernel of the whole table.
+
+    >>> import pandas as pd, mercer as mc
+    >>> plan = mc.TableKernel().explain(pd.DataFrame({"a": [1.0, 2.0, 4.0], "b": "x"}))
+    >>> [(role.name, role.role) for role in plan.roles]
+    [('a', 'number'), ('b', 'left out')]
+    >>> plan.kernel
+    Typed(exp(1.0 * Additive(sigma=[0.555...]).on('a')).normalize(), numbers=['a'])
+    """
+
+    roles: tuple[Role, ...]
+    kernel: Kernel
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """The columns that the kernel does not look at, and why."""
+        return {role.name: role.why for role in self.roles if not role.kind}
+
+    def __str__(self) -> str:
+        rows = [("column", "dtype", "role", "kernel", "why")]
+        rows += [(r.name, r.dtype, r.role, r.kernel, r.why) for r in self.roles]
+        widths = [max(len(row[k]) for row in rows) for k in range(4)]
+        return "\n".join("  ".join([*(c.ljust(w) for c, w in zip(row, widths)), row[4]]).rstrip() for row in rows)
+
+
+def table_kernel(
+    frame: Any,
+    *,
+    target: Any = (),
+    missing: str = "own",
+    roles: Any = (),
+    interaction: float = 1.0,
+) -> Kernel:
+    """A kernel for tables like this one, from the types of its columns: see `TableKernel`.
+
+    Parameters
+    ----------
+    frame : a pandas or Polars frame, or rows without names (then columns are called x0, x1, …).
+    target, missing, roles, interaction : see `TableKernel`.
+
+    >>> import pandas as pd, mercer as mc
+    >>> frame = pd.DataFrame({"size": [1.0, 2.0, 4.0, 8.0], "colour": ["red", "red", "blue", "blue"]})
+    >>> mc.table_kernel(frame)(frame).round(2)
+    array([[1.  , 0.82, 0.39, 0.37],
+           [0.82, 1.  , 0.42, 0.38],
+           [0.39, 0.42, 1.  , 0.63],
+           [0.37, 0.38, 0.63, 1.  ]])
+    """
+    return TableKernel(missing=missing, roles=roles, target=target or (), interaction=interaction)(frame)

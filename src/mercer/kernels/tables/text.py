@@ -1,0 +1,162 @@
+"""Short texts: how many runs of characters two strings have in common."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mercer.data.missing import is_missing
+from mercer.data.points import Array, Points, is_frame
+from mercer.errors import InvalidInput
+from mercer.kernels.algebra.proof import Axiom, Proof
+from mercer.kernels.base import Kernel, Tags
+from mercer.kernels.block import Block, product
+from mercer.kernels.sets import aligned
+from mercer.memory import budget, within
+
+if TYPE_CHECKING:
+    from mercer.kernels.validity.interval import Interval
+
+
+RUN = 150
+"""Bytes of a run in a dictionary of counts, beside its characters."""
+
+
+class NGrams(Kernel):
+    """Σ_g #g(s)·#g(t) over all runs g of n characters (the spectrum kernel); #g(s) counts g in s.
+
+    `NGrams(3).normalize()` is the cosine of the counts, which does not grow with the length of the texts.
+
+    Parameters
+    ----------
+    n : the length of the runs, or (shortest, longest).
+    fold : whether upper and lower case are the same.
+
+    >>> import mercer as mc
+    >>> mc.NGrams(2)(["banana", "Ananas", "cherry"])
+    array([[9., 8., 0.],
+           [8., 9., 0.],
+           [0., 0., 5.]])
+    """
+
+    n: Any = 3
+    fold: bool = True
+    space: ClassVar[str] = "strings"
+    tags: ClassVar[Tags] = Tags(nonnegative=True)
+
+    def check(self) -> None:
+        ends = self.n if isinstance(self.n, (tuple, list)) else (self.n, self.n)
+        whole = len(ends) == 2 and all(isinstance(e, (int, np.integer)) and not isinstance(e, bool) for e in ends)
+        if not whole or not 1 <= ends[0] <= ends[1]:
+            raise InvalidInput(
+                "`n` must be a whole number ≥ 1, or the shortest and the longest length",
+                got=repr(self.n),
+                advice="NGrams(3), or NGrams((1, 3)).",
+            )
+        if not isinstance(self.fold, (bool, np.bool_)):
+            raise InvalidInput("`fold` must be True or False", got=repr(self.fold), advice="Pass one of them.")
+        shortest, longest = map(int, ends)
+        self._set(n=shortest if shortest == longest else (shortest, longest), fold=bool(self.fold))
+
+    @property
+    def lengths(self) -> range:
+        """The lengths of the runs that are counted."""
+        shortest, longest = self.n if isinstance(self.n, tuple) else (self.n, self.n)
+        return range(shortest, longest + 1)
+
+    def encode(self, X: Any) -> Any:
+        texts = [_text(s, i) for i, s in enumerate(_strings(X))]
+        within(
+            sum(self._bytes(len(text)) for text in texts),
+            budget(),
+            f"The runs of {' to '.join(map(str, np.atleast_1d(self.n)))} characters of these texts",
+            "Count shorter runs, or cut the texts into parts.",
+        )
+        return [self._counts(text) for text in texts]
+
+    def _bytes(self, length: int) -> int:
+        """What the runs of a text take at the most: for each its characters, and a place in a dictionary."""
+        first, last = self.lengths.start, min(self.lengths.stop - 1, length)
+        runs = max(0, last - first + 1)
+        # Σ (length − n + 1) over n = first … last, and the same times n.
+        ones, squares = runs * (first + last) // 2, _squares(last) - _squares(min(first, last + 1) - 1)
+        number = runs * (length + 1) - ones
+        return RUN * number + (length + 1) * ones - squares
+
+    def _counts(self, text: str) -> Counter[str]:
+        text = text.casefold() if self.fold else text
+        lengths = range(self.lengths.start, min(self.lengths.stop, len(text) + 1))
+        return Counter(text[i : i + n] for n in lengths for i in range(len(text) - n + 1))
+
+    def align(self, x: Any, z: Any) -> tuple[Any, Any]:
+        return aligned(x, z, _matrix)
+
+    def tile(self, block: Block, out: Array) -> None:
+        product(*block.encoded(self), out)
+
+    def diagonal(self, points: Points) -> NDArray[np.float64]:
+        return np.array([sum(c * c for c in counts.values()) for counts in points.encoded(self)], dtype=np.float64)
+
+    def distance_size(self, points: Points) -> float:
+        """Whole numbers cancel without rounding."""
+        return 0.0
+
+    def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
+        return np.empty(0)
+
+    def enclose(self, x: Any, z: Any) -> Interval:
+        from mercer.kernels.validity.interval import exactly
+
+        a, b = self._counts(_text(x, 0)), self._counts(_text(z, 0))
+        return exactly(sum(count * b[g] for g, count in a.items()))
+
+    def proof(self, dim: int | None = None) -> Proof:
+        return Axiom(
+            self,
+            "inner product of counts: phi(s)_g = how often g stands in s",
+            condition=f"g of {' to '.join(map(str, np.atleast_1d(self.n)))} characters",
+            reference="Leslie, Eskin and Noble 2002",
+        )
+
+    def __repr__(self) -> str:
+        return f"NGrams({self.n!r}{'' if self.fold else ', fold=False'})"
+
+
+def _squares(n: int) -> int:
+    """1² + … + n²."""
+    return n * (n + 1) * (2 * n + 1) // 6
+
+
+def _strings(X: Any) -> list[Any]:
+    """The texts of a list, an array, or a table with one column."""
+    if is_frame(X):
+        if X.shape[1] != 1:
+            raise InvalidInput(
+                "Texts must be one column of a table", got=f"{X.shape[1]} columns", advice="Use k.on('text')."
+            )
+        return list(X[X.columns[0]].to_list())
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1:
+        return list(X[:, 0])
+    return list(X)
+
+
+def _text(s: Any, position: int) -> str:
+    if not isinstance(s, str):
+        missing = is_missing(s)
+        raise InvalidInput(
+            "Every point must be a text",
+            got=f"{'a missing value' if missing else type(s).__name__} at position {position}",
+            advice="mc.Missing(k) takes missing values." if missing else "Convert it: str(s).",
+        )
+    return s
+
+
+def _matrix(counts: list[Counter[str]], vocabulary: dict[str, int]) -> sp.csr_array:
+    columns = [vocabulary.setdefault(g, len(vocabulary)) for c in counts for g in c]
+    values = np.fromiter((v for c in counts for v in c.values()), dtype=np.float64, count=len(columns))
+    ends = np.cumsum([0, *map(len, counts)])
+    return sp.csr_array((values, columns, ends), shape=(len(counts), max(len(vocabulary), 1)))

@@ -1,0 +1,174 @@
+"""A kernel on a table that knows what its columns are: found by name, read as what they were, refused by name.
+
+Tables come as pandas or Polars frames, in any order of columns, or as rows without names, whose columns are called x0,
+x1, … Columns that the kernel does not use are ignored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mercer.data.columns import Table, read, tabled
+from mercer.data.missing import missing_entries
+from mercer.data.points import Points
+from mercer.errors import InvalidInput
+from mercer.kernels.algebra.nodes import operand
+from mercer.kernels.algebra.proof import COMPOSITION, Proof
+from mercer.kernels.algebra.views import _Viewed
+from mercer.kernels.base import Kernel, Tags
+
+KINDS = {
+    "numbers": "number",
+    "dates": "date",
+    "codes": "code",
+    "categories": "category",
+    "tokens": "tokens",
+    "texts": "text",
+}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The columns of a table, each read as what it is."""
+
+    kinds: tuple[tuple[str, str, tuple[Any, ...]], ...]  # name, kind, and the levels of an ordered one
+    complete: tuple[str, ...]
+    transient: ClassVar[bool] = False
+    state: ClassVar[None] = None
+
+    def apply(self, points: Points) -> Table:
+        table = tabled(points.raw)
+        _require_columns([name for name, _, _ in self.kinds], list(table))
+        found = {name: read(table[name], kind, name, levels) for name, kind, levels in self.kinds}
+        for name in self.complete:
+            missing = np.flatnonzero(missing_entries(found[name]))
+            if len(missing):
+                raise InvalidInput(
+                    f"Column {name!r} must have no missing values",
+                    got=f"{len(missing)}, the first in row {missing[0]}",
+                    advice="Fill them, or let the kernel take them: missing='own'.",
+                )
+        return Table(found)
+
+
+def _require_columns(names: list[str], there: list[str]) -> None:
+    known = set(there)
+    absent = [name for name in names if name not in known]
+    if absent:
+        close = {name: get_close_matches(name, there, 1) for name in absent}
+        renamed = [f"{name!r} may now be {near[0]!r}" for name, near in close.items() if near]
+        raise InvalidInput(
+            f"The table must have the column{'s' if len(absent) > 1 else ''} {', '.join(map(repr, absent))}",
+            got=f"columns {there if len(there) <= 20 else [*there[:20], '…']}",
+            advice=f"{', '.join(renamed)}: rename it." if renamed else "Add what the kernel was made for.",
+        )
+
+
+class Typed(_Viewed, Kernel):
+    """A kernel on the columns of a table, each read as what it is said to be.
+
+    Dates are read as days since 1970 (UTC), ordered categories as their position among the levels, numbers as floats,
+    token lists as sets. A column of another kind, or none of that name, is refused by name; the order of columns does
+    not matter, and columns that are not named here are ignored.
+
+    Parameters
+    ----------
+    kernel : the kernel, on columns by name.
+    numbers, dates, codes, categories, tokens, texts : names of the columns that hold numbers, dates (or ISO 8601
+        texts), numbers or booleans that only name something, categories in words, lists or sets, and texts.
+    ordered : (name, levels) of the columns of ordered categories, levels from the lowest to the highest.
+    complete : names of columns in which a missing value is refused.
+
+    >>> import pandas as pd, mercer as mc
+    >>> k = mc.Typed(mc.Gaussian(1.0).on("age") * mc.Delta().on("city"), numbers=["age"], categories=["city"])
+    >>> k(pd.DataFrame({"city": ["Rome", "Oslo"], "age": [31, 45]}))
+    array([[1., 0.],
+           [0., 1.]])
+    >>> k(pd.DataFrame({"city": ["Rome"], "Age": [31]}))
+    Traceback (most recent call last):
+    mercer.errors.InvalidInput: The table must have the column 'age', got columns ['city', 'Age']. 'age' may now be \
+'Age': rename it.
+    """
+
+    kernel: Any
+    numbers: Any = ()
+    dates: Any = ()
+    codes: Any = ()
+    categories: Any = ()
+    tokens: Any = ()
+    texts: Any = ()
+    ordered: Any = ()
+    complete: Any = ()
+
+    def check(self) -> None:
+        self._set(kernel=operand(self.kernel, "Rule k(phi(x), phi(z))"))
+        for field in (*KINDS, "complete"):
+            self._set(**{field: _names(getattr(self, field), field)})
+        try:
+            ordered = tuple((str(name), tuple(levels)) for name, levels in self.ordered)
+        except (TypeError, ValueError):
+            raise InvalidInput(
+                "`ordered` must hold pairs of a name and its levels",
+                got=repr(self.ordered),
+                advice='ordered=[("size", ["S", "M", "L"])].',
+            ) from None
+        self._set(ordered=ordered)
+        names = [name for name, _, _ in self._kinds]
+        known = set(names)
+        if len(known) < len(names):
+            raise InvalidInput("A column must be named once", got=names, advice="A column is of one kind.")
+        used = {c for node in _nodes(self.kernel) for c in getattr(node, "columns", ())}
+        unknown = [c for c in (*used, *self.complete) if c not in known]
+        if unknown:
+            raise InvalidInput(
+                "Every column of the kernel must be of a known kind",
+                got=f"{unknown[0]!r}, of none",
+                advice=f"Name it: numbers=[{unknown[0]!r}], or another kind.",
+            )
+
+    @property
+    def _kinds(self) -> tuple[tuple[str, str, tuple[Any, ...]], ...]:
+        plain = [(name, kind, ()) for field, kind in KINDS.items() for name in getattr(self, field)]
+        return (*plain, *((name, "ordered", levels) for name, levels in self.ordered))
+
+    @property
+    def _view(self) -> Reading:
+        return Reading(self._kinds, self.complete)
+
+    @property
+    def columns_read(self) -> tuple[str, ...]:
+        """The names of the columns that the table must have."""
+        return tuple(name for name, _, _ in self._kinds)
+
+    @property
+    def space(self) -> str:  # type: ignore[override]
+        return "table"
+
+    @property
+    def tags(self) -> Tags:  # type: ignore[override]
+        return replace(self.inner.tags, radial=False, universal=False, finite_rank=False)
+
+    def proof(self, dim: int | None = None) -> Proof:
+        return COMPOSITION(self.inner, self.inner.proof(None), condition="phi reads each column as what it is")
+
+    def __repr__(self) -> str:
+        said = [f"{field}={_listed(value)}" for field, value in self._fields().items() if field != "kernel" and value]
+        return f"Typed({', '.join([repr(self.inner), *said])})"
+
+
+def _names(value: Any, field: str) -> tuple[str, ...]:
+    if isinstance(value, str) or not hasattr(value, "__iter__") or not all(isinstance(name, str) for name in value):
+        raise InvalidInput(f"`{field}` must be a list of column names", got=repr(value), advice=f'{field}=["a", "b"].')
+    return tuple(value)
+
+
+def _listed(value: Any) -> str:
+    return f"[{', '.join(_listed(v) if isinstance(v, tuple) else repr(v) for v in value)}]"
+
+
+def _nodes(kernel: Any) -> list[Any]:
+    return [kernel, *(node for child in kernel.children.values() for node in _nodes(child))]

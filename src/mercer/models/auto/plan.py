@@ -1,0 +1,243 @@
+"""What an automatic search may cost: a plan in operations, made before it begins, and the clock that may stop it.
+
+The plan depends on the numbers of rows, columns, classes and candidates and on the seconds that were given, not on the
+machine: a search of the same data with the same `random_state` makes the same choices on an idle machine and on a busy
+one. Seconds become operations by the fixed costs below, those of one core that factorises matrices at a few billion
+operations in a second, about half of what a laptop does. The clock only stops: where the seconds are over before the
+plan is carried out, what is left of it is not done, and the model says so.
+
+An evaluation of the criterion on n rows with p parameters (the matrix, its inverse, and a gradient) costs
+
+    CALL + (PAIR + PARAMETER · p) · n² + CUBE · n³ seconds,
+
+an exact fit a multiple of it, and a fit of n rows on m centres PAIR · nm + CUBE · nm² for each of its Newton steps.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+CALL, PAIR, PARAMETER, CUBE = 2e-3, 5e-8, 2e-9, 1e-10
+# Seconds for one of the kernel values between the classes of every pair, in a support vector machine.
+MACHINE = 1e-8
+
+# Rows of the first race, and at most of the second: the best kernel there is the best on more, and each costs n³.
+FIRST, MOST_ROWS = 200, 1200
+# How many of the first get a width per column, and how many go on to the second race.
+FREED, FINALISTS = 2, 2
+# Evaluations of the criterion: of one width per group, of a width per column, and of the second race.
+TIED, OWN, LAST = 8, 8, 4
+# Centres and rows of the first fit of many rows, and the most centres.
+CENTRES, PILOT, MANY = 250, 1000, 5000
+# Rows to compare losses on.
+ROWS = 500
+# Shares of the seconds: of the first race, of widths per column, of the second race, of each loss, of the estimate of
+# what tuning made of the error, and of the last fit. The rest is for what is not counted.
+RACE, WIDTHS, SECOND, LOSS, JUDGE, ROOM = 0.15, 0.1, 0.2, 0.1, 0.1, 0.4
+# A fit of many rows is done in stages, each of which costs this many times the one before: the clock looks between.
+STAGE = 8.0
+
+Stop = Literal["time", "progress", "interrupt"]
+
+
+# -- the clock ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What `progress` is called with after each candidate.
+
+    Attributes
+    ----------
+    name : the candidate: a kernel, a loss, or the last fit.
+    score : its `measure`, greater is better; NaN where it has none.
+    best, best_score : the best so far by the same measure.
+    seconds, share : spent so far, and as a share of the time that was given, at most 1.
+
+    >>> from mercer.models.auto.plan import Trial
+    >>> print(Trial("Matern 3/2", 0.871, "leave-one-out R²", "Gaussian", 0.883, 1.5, 0.1))
+    Matern 3/2: leave-one-out R² 0.871; best 0.883 (Gaussian)
+    """
+
+    name: str
+    score: float
+    measure: str
+    best: str
+    best_score: float
+    seconds: float
+    share: float
+
+    def __str__(self) -> str:
+        if not np.isfinite(self.score):
+            return self.name
+        own = f"{self.name}: {self.measure} {self.score:.3f}; "
+        if self.best == self.name:
+            return f"{own}the best so far"
+        best = f"best {self.best_score:.3f}"
+        named = f"{best} ({self.best})"
+        return own + (named if len(own + named) <= 70 else best)
+
+
+class Clock:
+    """Stops a search when its seconds are over, and reports how they are spent.
+
+    `progress` is called with a `Trial` by one thread at a time; False ends the search. `stop` says what left a part of
+    the plan undone, if anything did.
+    """
+
+    now: Callable[[], float] = staticmethod(time.perf_counter)
+
+    def __init__(self, seconds: float, progress: Callable[[Trial], Any] | None = None) -> None:
+        self.began, self.seconds, self.progress = self.now(), seconds, progress
+        self.lock, self.refused = threading.Lock(), False
+        self.stop: Stop | None = None
+        self.best: dict[str, tuple[float, str]] = {}
+
+    def report(self, name: str, score: float = np.nan, measure: str = "") -> None:
+        """Call `progress`, if there is one."""
+        if self.progress is None:
+            return
+        with self.lock:
+            self.best[measure] = max(self.best.get(measure, (-np.inf, "")), (score, name))
+            spent = self.spent
+            best_score, best = self.best[measure]
+            trial = Trial(name, score, measure, best, best_score, spent, min(spent / self.seconds, 1.0))
+            if not self.refused and self.progress(trial) is False:
+                self.refused = True
+
+    @property
+    def spent(self) -> float:
+        return self.now() - self.began
+
+    @property
+    def left(self) -> float:
+        return self.seconds - self.spent
+
+    def stops(self) -> bool:
+        """Whether the next part of the search is to be left out: asked only where there is one, and noted in `stop`."""
+        if self.refused:
+            self.stop = self.stop or "progress"
+        return self.refused or self.late()
+
+    def late(self) -> bool:
+        """Whether the seconds are over, so that the next part of the last fit is left out, too: asked as above."""
+        late = self.spent > self.seconds
+        if late:
+            self.stop = self.stop or "time"
+        return late
+
+
+# -- costs -------------------------------------------------------------------------------------------------------------
+
+
+def evaluation(n: int, p: int = 0) -> float:
+    """Seconds for the criterion and its gradient on n rows by p parameters."""
+    return CALL + (PAIR + PARAMETER * p) * n**2 + CUBE * n**3
+
+
+def on_centres(n: int, m: int, steps: float) -> float:
+    """Seconds for a fit of n rows on m centres."""
+    return steps * (CALL + PAIR * n * m + CUBE * n * m**2)
+
+
+def machine(pairs: float) -> float:
+    """Seconds for a support vector machine whose problems have this many kernel values."""
+    return MACHINE * pairs
+
+
+def _most(cost: Callable[[int], float], limit: float, low: int, high: int) -> int:
+    """The greatest whole number in [low, high] whose cost is within the limit; low where none is."""
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if cost(middle) <= limit else (low, middle - 1)
+    return low
+
+
+# -- the plan ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Race:
+    """How far kernels are compared.
+
+    Attributes
+    ----------
+    rows, tied : of the first race, and evaluations for each of its candidates; one compares them as they are.
+    own : evaluations for each that gets a width per column; 0 where none does.
+    more : rows of the second race; 0 where there is none.
+    whole : whether nothing was left out because of the seconds.
+    """
+
+    rows: int
+    tied: int
+    own: int
+    more: int
+    whole: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the seconds allow for n rows. The least of it is always done: a comparison of kernels, and a fit."""
+
+    seconds: float
+    n: int
+
+    def race(self, candidates: int, p: int, enough: int) -> Race:
+        """Of this many kernels with up to p parameters each; `enough` rows are a second race, of which more have half.
+
+        >>> Plan(60.0, 5000).race(7, 10, 1000)
+        Race(rows=200, tied=8, own=8, more=1200, whole=True)
+        >>> Plan(0.1, 5000).race(7, 10, 1000)
+        Race(rows=200, tied=1, own=0, more=0, whole=False)
+        """
+        n = self.n
+        rows = n if n <= 1.25 * FIRST else FIRST
+        tied = min(TIED, max(1, int(RACE * self.seconds / (candidates * evaluation(rows)))))
+        own = min(OWN, int(WIDTHS * self.seconds / (FREED * evaluation(rows, p))))
+        wanted = n if n <= 1.25 * enough else int(np.clip(n // 2, enough, MOST_ROWS))
+        more = _most(lambda r: FINALISTS * LAST * evaluation(r, p), SECOND * self.seconds, 0, wanted)
+        whole = tied == TIED and own == OWN and (more == wanted or wanted <= 1.25 * rows)
+        return Race(rows, tied, own if own > 1 else 0, more if more > 1.25 * rows else 0, whole)
+
+    def affords_loss(self, rows: int, evaluations: float) -> bool:
+        """Whether a loss may be tried on these rows that costs this many evaluations."""
+        return evaluations * evaluation(rows) <= LOSS * self.seconds
+
+    def affords_judging(self, candidates: int, rows: int, p: int) -> bool:
+        """Whether the first race of this many kernels may be repeated on two halves of these rows."""
+        evaluations = 2 * (candidates * TIED + FREED * OWN)
+        return evaluations * evaluation(rows // 2, p) <= JUDGE * self.seconds
+
+    def affords_exact(self, evaluations: float) -> bool:
+        """Whether the last fit may be an exact one of all rows, which costs this many evaluations."""
+        return evaluations * evaluation(self.n) <= ROOM * self.seconds
+
+    def affords_machine(self, pairs: float) -> bool:
+        return machine(pairs) <= ROOM * self.seconds
+
+    def stages(self, steps: float, fewest: int = 0) -> tuple[tuple[int, int], ...]:
+        """Rows and centres of the fits of many rows, each wider than the one before; the last is what is kept.
+
+        >>> Plan(60.0, 100_000).stages(1.0)
+        ((1000, 250), (19888, 250), (100000, 351), (100000, 1319))
+        """
+        first = min(self.n, max(PILOT, fewest)), CENTRES
+        found = [self._within(ROOM * self.seconds, steps, first)]
+        cost = on_centres(*found[0], steps) / STAGE
+        while cost > on_centres(*first, steps) * STAGE:
+            found.append(self._within(cost, steps, first))
+            cost /= STAGE
+        found.append(first)
+        return tuple(dict.fromkeys(reversed(found)))
+
+    def _within(self, seconds: float, steps: float, first: tuple[int, int]) -> tuple[int, int]:
+        rows = _most(lambda r: on_centres(r, CENTRES, steps), seconds, first[0], self.n)
+        if rows < self.n:
+            return rows, CENTRES
+        return rows, _most(lambda m: on_centres(rows, m, steps), seconds, CENTRES, max(CENTRES, min(MANY, rows // 4)))

@@ -1,0 +1,220 @@
+"""The widths of a conditional density: of x and of t, by rule, by likelihood, or from one joint covariance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_solve
+
+from mercer.errors import InvalidInput
+from mercer.kernels.base import Similarity
+from mercer.kernels.vectors.radial import ByWidth, Gaussian
+from mercer.kernels.vectors.stationary import Laplacian
+from mercer.models.base import shortened
+from mercer.models.density.parzen_widths import RULES, Widths, counted, covariance_root, family, resolve
+from mercer.smoothing import density
+from mercer.tuning import bandwidth as rules
+from mercer.tuning.parzen_likelihood import Likeliest, loo
+
+Float = NDArray[np.float64]
+
+COMPARABLE = (Gaussian, Laplacian, *density.COMPACT)
+"""Families whose widths compare with those of a Gaussian."""
+MANY = 10_000
+"""Rows on which the likeliest widths are looked for where nobody asked for them by name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Kernels of x and t with their widths; x is None where the kernel is taken as it is.
+
+    covariance, slope, origin : the joint covariance, Σ_tx Σ_xx⁻¹ (t, d), and the point from which it leans.
+    """
+
+    kernel: Any
+    target_kernel: Any
+    x: Widths | None
+    t: Widths
+    status: str
+    covariance: Float | None = None
+    slope: Float | None = None
+    origin: Any = 0.0
+
+
+def choose(
+    kernel: Any,
+    bandwidth: Any,
+    target_kernel: Any,
+    target_bandwidth: Any,
+    covariance: Any,
+    X: Float | None,
+    Y: Float,
+    w: Float | None,
+) -> Choice:
+    """What the parameters stand for on these data; X is None for objects."""
+    if covariance is not None:
+        given = [kernel, bandwidth, target_kernel, target_bandwidth]
+        if any(g is not None for g in given) or X is None:
+            raise InvalidInput(
+                "`covariance` must be given alone: it holds all widths, and the kernels are Gaussian",
+                got=shortened(next((g for g in given if g is not None), "objects")),
+                advice="Leave out the kernels and bandwidths, or `covariance`.",
+            )
+        return _leaning(covariance, X, Y, w)
+    own = isinstance(kernel, Similarity) and bandwidth is None
+    k: Any = kernel if own else family(kernel)
+    target: Any = family(target_kernel)
+    density.log_profile(target, np.zeros(1))  # is it known on a line?
+    own_target = isinstance(target_kernel, Similarity) and target_bandwidth is None
+    d = 0 if X is None else X.shape[1]
+    if own and isinstance(k, ByWidth) and X is not None and np.size(k.sigma) not in (1, d):
+        raise InvalidInput(
+            f"`kernel` must have one width, or one for each of {counted(d, 'column')}",
+            got=shortened(k),
+            advice="Check sigma.",
+        )
+    rule_x: Any = None if own else "loo" if bandwidth is None else bandwidth
+    usual = "loo" if X is not None and type(k) in COMPARABLE else "scott"
+    rule_t: Any = None if own_target else usual if target_bandwidth is None else target_bandwidth
+    thinned = "loo" not in [v for v in (bandwidth, target_bandwidth) if isinstance(v, str)]
+    x = t = None
+    if not own and not isinstance(rule_x, str):
+        assert X is not None
+        x = resolve(k, rule_x, X, w)
+    if own_target:
+        t = resolve(target, target.sigma, Y, w, "target_bandwidth")
+    elif not isinstance(rule_t, str):
+        t = resolve(target, rule_t, Y, w, "target_bandwidth")
+    if t is not None and t.root is not None and not isinstance(target, Gaussian):
+        raise InvalidInput(
+            "`target_bandwidth` may be a matrix for a Gaussian only", got=shortened(target), advice="One per target."
+        )
+    notes: tuple[str, ...] = ()
+    for name, rule in (("bandwidth", rule_x), ("target_bandwidth", rule_t)):
+        if isinstance(rule, str) and rule not in RULES:
+            raise InvalidInput(
+                f"`{name}` must be widths, a rule X → widths, or one of {', '.join(map(repr, RULES))}",
+                got=repr(rule),
+                advice="Choose one of them.",
+            )
+    if x is None and not own:
+        assert X is not None
+        x, found, notes = _named(rule_x, rule_t if t is None else None, k, target, X, Y, w, t, thinned)
+        t = found if t is None else t
+    elif t is None:
+        t, notes = _target(rule_t, k, target, X, Y, w, x, thinned)
+    assert t is not None
+    if x is not None:
+        k = k.replace(sigma=x.sigma)
+    target = target.replace(sigma=1.0)
+    words = ["kernel" if own else rule_x if isinstance(rule_x, str) else "given"]
+    words.append("kernel" if own_target else rule_t if isinstance(rule_t, str) else "given")
+    return Choice(k, target, x, t, " ".join([f"Widths of x: {words[0]}, of t: {words[1]}.", *notes]))
+
+
+def _named(
+    rule_x: str, rule_t: Any, k: Any, target: Any, X: Float, Y: Float, w: Float | None, t: Widths | None, thinned: bool
+) -> tuple[Widths, Widths | None, tuple[str, ...]]:
+    """Widths of x by a named rule, and those of t where it has one too, of both together."""
+    d, joint = X.shape[1], np.hstack([X, Y])
+    factor_x, factor_t = density.equivalent(k, d), 1.0 if rule_t is None else density.equivalent(target, 1)
+    if rule_x == "loo":
+        held = np.full(joint.shape[1], np.nan)
+        if t is not None:
+            std = t.shown if t.root is None else np.sqrt(np.diag(t.shown))
+            held[d:] = std * _gaussian_width(target)
+        elif rule_t != "loo":
+            held[d:] = _by_rule(rule_t, joint, w)[d:]
+        found = _likeliest(joint, w, Y.shape[1], held, thinned)
+        return Widths(factor_x * found.widths[:d]), Widths(factor_t * found.widths[d:]), found.notes
+    widths = _by_rule(rule_x, joint, w)
+    x = Widths(factor_x * widths[:d])
+    if rule_t is None:
+        return x, None, ()
+    if rule_t == rule_x:
+        return x, Widths(factor_t * widths[d:]), ()
+    made, notes = _target(rule_t, k, target, X, Y, w, x, thinned)
+    return x, made, notes
+
+
+def _target(
+    rule: str, k: Any, target: Any, X: Float | None, Y: Float, w: Float | None, x: Widths | None, thinned: bool
+) -> tuple[Widths, tuple[str, ...]]:
+    """Widths of t by a named rule, those of x being known."""
+    factor = density.equivalent(target, 1)
+    if rule != "loo":
+        joint = Y if X is None else np.hstack([X, Y])
+        return Widths(factor * _by_rule(rule, joint, w)[-Y.shape[1] :]), ()
+    if X is None or type(k) not in COMPARABLE:
+        raise InvalidInput(
+            "target_bandwidth='loo' needs a kernel of x whose width compares with a Gaussian's",
+            got=shortened(k),
+            advice="Choose the target's width by 'scott', or give it.",
+        )
+    d = X.shape[1]
+    widths = np.ones(d)
+    if x is None:
+        widths = np.broadcast_to(np.asarray(k.sigma, dtype=np.float64), (d,))
+    elif x.root is None:
+        widths = x.shown
+    else:
+        X = x.whitened(X)
+    held = np.concatenate([widths / density.equivalent(k, d), np.full(Y.shape[1], np.nan)])
+    found = _likeliest(np.hstack([X, Y]), w, Y.shape[1], held, thinned)
+    return Widths(factor * found.widths[d:]), found.notes
+
+
+def _likeliest(joint: Float, w: Float | None, targets: int, held: Float, thinned: bool) -> Likeliest:
+    """The likeliest widths, on some of very many rows unless they were asked for by name."""
+    n, d = joint.shape
+    if n <= MANY or not thinned:
+        return loo(joint, w, targets=targets, held=held)
+    rows = np.random.default_rng(0).choice(n, MANY, replace=False)
+    found = loo(joint[rows], None if w is None else w[rows], targets=targets, held=held)
+    # the best width shrinks with n
+    widths = np.where(np.isfinite(held), held, found.widths * (MANY / n) ** (1.0 / (d + 4)))
+    note = f"Found on {MANY} of {n} rows and scaled to all; 'loo' by name looks at all of them."
+    return replace(found, widths=widths, notes=(*found.notes, note))
+
+
+def _gaussian_width(target: Any) -> float:
+    """The width of a Gaussian that smooths as much on a line, in units of this kernel's."""
+    if type(target) in COMPARABLE:
+        return 1.0 / density.equivalent(target, 1)
+    variance = density.variance(target, 1)
+    return float(np.sqrt(variance)) if np.isfinite(variance) else 1.0
+
+
+def _by_rule(rule: str, joint: Float, w: Float | None) -> Float:
+    return np.asarray(RULES[rule](joint, w))  # type: ignore[misc]
+
+
+def _leaning(covariance: Any, X: Float, Y: Float, w: Float | None) -> Choice:
+    """A joint Gaussian of any covariance: Σ_xx for x, and what is left of Σ_tt once x is known."""
+    d, joint = X.shape[1], np.hstack([X, Y])
+    size = joint.shape[1]
+    if isinstance(covariance, str) and covariance == "scott":
+        C = rules.scott_covariance(joint, w)
+    else:
+        required = f"`covariance` must be a matrix of shape ({size}, {size}), x before t, or 'scott'"
+        try:
+            C = np.asarray(covariance, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidInput(required, got=shortened(covariance), advice="Such as 0.01 * np.eye(2).") from None
+        if C.shape != (size, size) or not np.isfinite(C).all():
+            raise InvalidInput(
+                required, got=f"shape {C.shape}", advice=f"{counted(d, 'column')} of x, {counted(size - d, 'target')}."
+            )
+    covariance_root(C, "covariance")
+    A = C[:d, :d]
+    root = covariance_root(A, "covariance")
+    slope = cho_solve((root, True), C[:d, d:]).T
+    rest = C[d:, d:] - slope @ C[:d, d:]
+    rest = 0.5 * (rest + rest.T)
+    origin = np.average(X, axis=0, weights=w)
+    x, t = Widths(A, root), Widths(rest, covariance_root(rest, "covariance"))
+    status = "Widths: the joint covariance" + (" by Scott's rule." if isinstance(covariance, str) else ".")
+    return Choice(Gaussian(1.0), Gaussian(1.0), x, t, status, C, slope, origin)

@@ -1,0 +1,386 @@
+"""Parzen's density: a kernel on every point, the memory that all local methods share (lecture 004)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import DensityMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.data.points import Points, is_frame
+from mercer.errors import InvalidInput
+from mercer.kernels.base import Similarity
+from mercer.models.base import KernelEstimator, _columns, shortened, training_points, weights
+from mercer.models.density.parzen_columns import Table, given_widths, level_weights, likeliest_width
+from mercer.models.density.parzen_line import Distribution, numbers_of
+from mercer.models.density.parzen_widths import (
+    Widths,
+    counted,
+    family,
+    loo_with_categories,
+    made_by_rule,
+    require_tolerance,
+    resolve,
+)
+from mercer.smoothing import density
+from mercer.smoothing.sums import sums
+from mercer.tuning.bandwidth import silverman
+from mercer.tuning.search import generator
+
+Float = NDArray[np.float64]
+
+
+class OnGrid(NamedTuple):
+    """A density on a regular grid: one axis (n,) per column, and its values, (n,) or (n, n), the first axis first."""
+
+    axes: tuple[Float, ...]
+    density: Float
+
+
+class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """The density p(x) = Σᵢ wᵢ K_h(x − xᵢ) / Σᵢ wᵢ, a normalised kernel around every point.
+
+    Parameters
+    ----------
+    kernel : a family such as mc.Gaussian or mc.Epanechnikov (None is the Gaussian), or a kernel with its width, such
+        as mc.Gaussian(0.5), which is then taken as it is unless there is a `bandwidth`; or a rule X → kernel.
+    bandwidth : a number > 0 or one per column of numbers, the kernel's sigma; a covariance matrix (d, d), under which
+        the data is whitened; a rule X → any of these; or the name of a rule: "isj" (that of a family), "scott",
+        "silverman", or "loo" for the largest leave-one-out likelihood. Named rules speak of Gaussian widths: other
+        kernels get the width that smooths as much.
+    adaptive : Abramson's widths, h (p̃(xᵢ)/g)^(−1/2) around point i, p̃ a first density of fixed width and g its
+        geometric mean on the data; a number takes the place of 1/2.
+    categorical, ordered : columns (positions, or names in a data frame) that hold categories, and ordered ones; they
+        are smoothed over their levels (Aitchison & Aitken; Wang & van Ryzin). Numbers are ordered by size, an ordered
+        pandas Categorical and a Polars Enum as declared, other text by a dict {column: levels, the lowest first}. A
+        level that was neither declared nor seen by `fit` has density 0.
+    category_bandwidth : λ, the mass that leaves a level: a number, one per such column (the categorical ones first), or
+        None for the likeliest.
+    tolerance : the relative error of the density where a fast sum allows to trade it for time.
+
+    Attributes
+    ----------
+    kernel_ : the kernel with its width (on whitened data where `bandwidth_` is a matrix).
+    bandwidth_ : (d,) widths, or the (d, d) covariance.
+    category_bandwidth_ : (q,), λ of the categories.
+    categories_ : the levels of every such column.
+    factors_ : (n,), the adaptive factors of the widths, or None.
+    status_ : which rule chose, and what to know about it.
+
+    Sample weights count as repetitions, also for "loo", which leaves equal rows out together.
+
+    >>> import numpy as np, mercer as mc
+    >>> from mercer.models.density.parzen import ParzenDensity
+    >>> x = np.random.default_rng(0).normal(size=(500, 1))
+    >>> model = ParzenDensity(bandwidth="isj").fit(x)
+    >>> model.pdf([[0.0], [1.0]]).round(2)
+    array([0.36, 0.25])
+    >>> model.score_samples([[1e6]]) < -1e12
+    array([ True])
+
+    References
+    ----------
+    Silverman, Density Estimation, 1986; Botev, Grotowski & Kroese, Annals of Statistics 38, 2010.
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        bandwidth: Any = None,
+        adaptive: bool | float = False,
+        categorical: Any = None,
+        ordered: Any = None,
+        category_bandwidth: Any = None,
+        tolerance: float = 1e-8,
+    ) -> None:
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.adaptive = adaptive
+        self.categorical = categorical
+        self.ordered = ordered
+        self.category_bandwidth = category_bandwidth
+        self.tolerance = tolerance
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        tags.input_tags.categorical = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Keep n points X, (n, d), and choose the widths; y is not used."""
+        X = training_points(X).raw
+        require_tolerance(self.tolerance)
+        kernel = made_by_rule(self.kernel, X)
+        similarity: Any = family(kernel)
+        self.kernel_ = similarity
+        table = self._table = Table.of(X, self.categorical, self.ordered)
+        numbers, codes = table.split(X)
+        _columns(self, X, reset=True)
+        w = weights(sample_weight, len(numbers))
+        if w is not None:
+            numbers, codes, w = numbers[w > 0], codes[w > 0], w[w > 0]
+        self._like = X[:0] if is_frame(X) else None
+        # one number seen n times: the sums know it for a constant
+        self._w = np.broadcast_to(np.float64(1.0), (len(numbers),)) if w is None else w
+        own = self.bandwidth is None and isinstance(kernel, Similarity)
+        self._choose(similarity, own, numbers, codes, w)
+        self._numbers, self._codes = numbers, codes
+        self.categories_ = list(table.levels)
+        self._centre = numbers.mean(axis=0)
+        self._points = Points(self._widths.whitened(numbers - self._centre) if self._whitening else numbers)
+        self.factors_: Float | None = None
+        self._distribution: Distribution | None = None
+        if self.adaptive is not False:
+            self._adapt()
+        return self
+
+    # -- densities --------------------------------------------------------------------------------------------------
+
+    def score_samples(self, X: Any) -> Float:
+        """log p(x) for m points, shape (m,): finite for a Gaussian everywhere, −inf where a compact kernel ends."""
+        numbers, codes = self._split(X)
+        return self._log_density(numbers, codes)
+
+    def pdf(self, X: Any) -> Float:
+        """p(x) for m points, shape (m,)."""
+        return np.exp(self.score_samples(X))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Σ log p(x), the log-likelihood of m points."""
+        values = self.score_samples(X)
+        w = weights(sample_weight, len(values))
+        return float(values.sum() if w is None else values[w > 0] @ w[w > 0])
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:
+        """n draws from p: an array (n, d), or a data frame where `fit` was given one.
+
+        >>> import numpy as np
+        >>> from mercer.models.density.parzen import ParzenDensity
+        >>> model = ParzenDensity(bandwidth=0.1).fit([[0.0], [5.0]])
+        >>> model.sample(3, random_state=0).shape
+        (3, 1)
+        """
+        check_is_fitted(self)
+        if isinstance(n_samples, bool) or not isinstance(n_samples, (int, np.integer)) or n_samples < 1:
+            raise InvalidInput("`n_samples` must be a whole number > 0", got=repr(n_samples), advice="Such as 100.")
+        rng = generator(random_state)
+        chosen = rng.choice(len(self._w), size=n_samples, p=self._w / self._w.sum())
+        numbers = self._numbers[chosen]
+        if numbers.shape[1]:
+            u = density.draw(self.kernel_, n_samples, numbers.shape[1], rng)
+            if self.factors_ is not None:
+                u *= self.factors_[chosen, None]
+            numbers = numbers + self._widths.spread(u)
+        codes = self._codes[chosen]
+        for j, L in enumerate(self._level_weights):
+            ends = np.cumsum(L, axis=0)[:, codes[:, j]]
+            codes[:, j] = np.minimum((rng.random(n_samples) > ends).sum(axis=0), len(L) - 1)
+        return self._table.join(numbers, codes, self._like)
+
+    # -- on a line --------------------------------------------------------------------------------------------------
+
+    def cdf(self, x: Any) -> Float:
+        """P(X ≤ x) for numbers x of any shape; one column of numbers only.
+
+        >>> from mercer.models.density.parzen import ParzenDensity
+        >>> ParzenDensity(bandwidth=1.0).fit([[0.0], [2.0]]).cdf([1.0]).round(6)
+        array([0.5])
+        """
+        line, q = self._line(), numbers_of(x, "x")
+        return line.cdf(q.ravel()).reshape(q.shape)[()]
+
+    def quantile(self, p: Any) -> Float:
+        """The x with P(X ≤ x) = p, for p in [0, 1] of any shape; one column of numbers only."""
+        line, q = self._line(), numbers_of(p, "p")
+        if ((q < 0) | (q > 1)).any():
+            raise InvalidInput("`p` must lie in [0, 1]", got=shortened(p), advice="A probability, such as 0.5.")
+        found = line.quantile(
+            q.ravel(), lambda x: np.exp(self._log_density(x[:, None], np.empty((len(x), 0), np.int64)))
+        )
+        return found.reshape(q.shape)[()]
+
+    def on_grid(self, n: int | None = None, margin: float = 3.0) -> OnGrid:
+        """The density on a regular grid over the data, for plots of one or two columns of numbers.
+
+        Parameters
+        ----------
+        n : points along every axis; 512 on a line, 128 in a plane unless given.
+        margin : how far the grid reaches beyond the data, in standard deviations of the kernel.
+
+        >>> from mercer.models.density.parzen import ParzenDensity
+        >>> grid = ParzenDensity(bandwidth=1.0).fit([[0.0, 0.0], [1.0, 3.0]]).on_grid(64)
+        >>> [axis.shape for axis in grid.axes], grid.density.shape
+        ([(64,), (64,)], (64, 64))
+        """
+        check_is_fitted(self)
+        d = self._numbers.shape[1]
+        if d not in (1, 2) or self._table.categories:
+            raise InvalidInput(
+                "A grid needs one or two columns of numbers and no categories",
+                got=self._kinds_of_columns,
+                advice="Evaluate `pdf` on points of your own.",
+            )
+        n = (512 if d == 1 else 128) if n is None else n
+        require_grid(n, margin)
+        std = self.bandwidth_ if self._widths.root is None else np.sqrt(np.diag(self.bandwidth_))
+        spread = density.variance(self.kernel_, d)
+        reach = margin * std * np.sqrt(spread if np.isfinite(spread) else 1.0)
+        if self.factors_ is not None:
+            reach = reach * self.factors_.max()
+        axes = tuple(
+            np.linspace(x.min() - r, x.max() + r, int(n)) for x, r in zip(self._numbers.T, np.broadcast_to(reach, (d,)))
+        )
+        at = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, d)
+        values = np.exp(self._log_density(at, np.empty((len(at), 0), np.int64)))
+        return OnGrid(axes, values.reshape((int(n),) * d))
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled or saved: not the sorted line, which can be made again."""
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "_distribution": None} if "_distribution" in state else state
+
+    def _example_rows(self, count: int) -> Any:
+        return self.sample(count, random_state=0)  # numbers and categories: it keeps them apart
+
+    @property
+    def _kinds_of_columns(self) -> str:
+        columns = counted(self._numbers.shape[1], "column")
+        return f"{columns} of numbers and {len(self._table.categories)} of categories"
+
+    @property
+    def _whitening(self) -> bool:
+        return self._widths.root is not None
+
+    def _choose(self, similarity: Any, own: bool, X: Float, codes: NDArray[np.int64], w: Float | None) -> None:
+        """Set the widths of numbers and categories; `own` is the kernel's."""
+        d, table = X.shape[1], self._table
+        rule = "isj" if self.bandwidth is None else self.bandwidth
+        self.category_bandwidth_: Any = given_widths(self.category_bandwidth, table)
+        if d == 0:
+            self._widths = Widths(np.empty(0))
+        elif own:
+            sigma = np.asarray(similarity.sigma, dtype=np.float64)
+            if sigma.ndim and sigma.shape != (d,):
+                raise InvalidInput(
+                    f"`kernel` must have one width, or one for each of {counted(d, 'column')} of numbers",
+                    got=shortened(similarity),
+                    advice="One sigma serves all columns.",
+                )
+            self._widths = Widths(np.broadcast_to(sigma, (d,)).copy())
+        elif isinstance(rule, str) and rule == "loo" and table.categories and self.category_bandwidth is None:
+            h, self.category_bandwidth_ = loo_with_categories(X, codes, table, w, silverman(X, w))
+            self._widths = Widths(density.equivalent(similarity, d) * h)
+        else:
+            self._widths = resolve(similarity, rule, X, w)
+        self.category_bandwidth_ = np.array(
+            [self._likeliest(j, codes) if a is None else a for j, a in enumerate(self.category_bandwidth_)],
+            dtype=np.float64,
+        )
+        self.bandwidth_ = self._widths.shown
+        self._constant = 0.0
+        if d:
+            self.kernel_ = similarity.replace(sigma=self._widths.sigma)
+            self._constant = density.log_mass(self.kernel_, d) + self._widths.log_volume
+        chosen = "kernel" if own else rule if isinstance(rule, str) else "given"
+        self.status_ = " ".join([f"Widths: {chosen}.", *self._widths.notes])
+
+    def _likeliest(self, j: int, codes: NDArray[np.int64]) -> float:
+        counts = np.bincount(codes[:, j], self._w, len(self._table.levels[j]))
+        return likeliest_width(counts.astype(np.float64), self._table.ordered[j])
+
+    @property
+    def _level_weights(self) -> list[Float]:
+        """L of every column of categories."""
+        sizes = [len(levels) for levels in self._table.levels]
+        if self._codes.size and (self._codes.max(axis=0) >= sizes).any():
+            raise InvalidInput(
+                "The categories of a density must be numbered by its levels",
+                got=f"numbers up to {self._codes.max(axis=0).tolist()} for {sizes} levels",
+                advice="Load the file as it was saved, or fit again.",
+            )
+        tables = zip(sizes, self.category_bandwidth_, self._table.ordered)
+        return [level_weights(size, float(width), ordered) for size, width, ordered in tables]
+
+    def _adapt(self) -> None:
+        power = 0.5 if self.adaptive is True else self.adaptive
+        if not isinstance(power, (int, float, np.number)) or not 0 < power <= 1:
+            raise InvalidInput(
+                "`adaptive` must be True, False or a number in (0, 1]",
+                got=repr(self.adaptive),
+                advice="1/2 is Abramson's.",
+            )
+        if not self._numbers.shape[1]:
+            raise InvalidInput("`adaptive` needs a column of numbers", got="categories only", advice="Leave it out.")
+        pilot = self._log_density(self._numbers, self._codes)
+        self.factors_ = np.exp(-float(power) * (pilot - np.average(pilot, weights=self._w)))
+
+    def _split(self, X: Any) -> tuple[Float, NDArray[np.int64]]:
+        check_is_fitted(self)
+        _columns(self, X, reset=False)
+        return self._table.split(X)
+
+    def _log_density(self, X: Float, codes: NDArray[np.int64]) -> Float:
+        """log p at these numbers and codes."""
+        total = np.log(self._w.sum()) + self._constant
+        Z = self._widths.whitened(X - self._centre) if self._whitening else X
+        if not self._table.categories:
+            return self._log_sums(Z, self._w) - total
+        values = np.full(len(Z), -np.inf)
+        combinations, member = np.unique(codes, axis=0, return_inverse=True)
+        for g, levels in enumerate(combinations):
+            if (levels < 0).any():  # never seen: no mass there
+                continue
+            v = self._w.copy()
+            for j, L in enumerate(self._level_weights):
+                v *= L[levels[j], self._codes[:, j]]
+            rows = np.flatnonzero(member.ravel() == g)
+            values[rows] = self._log_sums(Z[rows], v) - total
+        return values
+
+    def _log_sums(self, Z: Float, v: Float) -> Float:
+        """log Σᵢ vᵢ k(z, xᵢ), each point with its own width where the density is adaptive."""
+        if not Z.shape[1]:
+            with np.errstate(divide="ignore"):
+                return np.full(len(Z), np.log(v.sum()))
+        constant = v.strides[0] == 0
+        if not (v[:1] if constant else v).any():
+            return np.full(len(Z), -np.inf)
+        if self.factors_ is not None:
+            with np.errstate(divide="ignore"):
+                log_v = np.log(v) - Z.shape[1] * np.log(self.factors_)
+            return density.log_sums_of_spread(self.kernel_, self._points, log_v, Points(Z), self.factors_)
+        points = self._points
+        if not constant and not v.all():
+            points, v = points.take(v > 0), v[v > 0]
+        found = sums(self.kernel_, points, v[:, None], Points(Z), tolerance=self.tolerance)
+        with np.errstate(divide="ignore"):
+            return found.log_scale + np.log(found.totals[:, 0, 0])
+
+    def _line(self) -> Distribution:
+        check_is_fitted(self)
+        if self._numbers.shape[1] != 1 or self._table.categories:
+            raise InvalidInput(
+                "A distribution function needs one column of numbers",
+                got=self._kinds_of_columns,
+                advice="Fit the column of interest by itself.",
+            )
+        if self._distribution is None:
+            h = self.bandwidth_ if not self._whitening else np.sqrt(self.bandwidth_[0])
+            widths = np.broadcast_to(h, (len(self._w),)) * (1.0 if self.factors_ is None else self.factors_)
+            self._distribution = Distribution(self.kernel_, self._numbers[:, 0], self._w / self._w.sum(), widths)
+        return self._distribution
+
+
+def require_grid(n: Any, margin: Any) -> None:
+    """Raise where there is no grid of n points along an axis, `margin` beyond the data."""
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 2:
+        raise InvalidInput("`n` must be a whole number ≥ 2", got=shortened(n), advice="Such as 200.")
+    number = isinstance(margin, (int, float, np.number)) and not isinstance(margin, bool)
+    if not number or not 0 <= margin < np.inf:
+        raise InvalidInput("`margin` must be a finite number ≥ 0", got=shortened(margin), advice="Such as 3.")

@@ -1,0 +1,309 @@
+"""Tables with numbers and categories: which columns are which, their levels, and smoothing over levels.
+
+A category smooths over its levels as a number does over its neighbours: a column of data at level c' puts the mass
+L[c, c'] on level c. Unordered levels share λ evenly (Aitchison & Aitken); ordered ones get λ^|c − c'| (Wang & van
+Ryzin), normalised over the levels there are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from mercer.data.points import as_vectors, frame_columns, is_frame, object_matrix
+from mercer.errors import InvalidInput, InvalidType
+
+Float = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The columns of a table: positions of numbers and of categories, with their levels as `fit` saw them.
+
+    numbers, categories : positions of the columns.
+    ordered : for every category whether its levels are ordered.
+    levels : for every category its levels: sorted, or in the order that was declared.
+    """
+
+    width: int
+    numbers: tuple[int, ...]
+    categories: tuple[int, ...]
+    ordered: tuple[bool, ...]
+    levels: tuple[NDArray[Any], ...]
+
+    @classmethod
+    def of(cls, X: Any, categorical: Any, ordered: Any) -> Table:
+        """The table that X is, with these columns (positions or names) as categories."""
+        if categorical is None and ordered is None:
+            width = dense(X).shape[1]
+            return cls(width, tuple(range(width)), (), (), ())
+        X = _records(X)
+        width = X.shape[1]
+        nominal, ranked = _positions(X, categorical, "categorical"), _positions(X, ordered, "ordered")
+        if set(nominal) & set(ranked):
+            raise InvalidInput(
+                "A column must be either `categorical` or `ordered`",
+                got=f"column {min(set(nominal) & set(ranked))} in both",
+                advice="Name it once.",
+            )
+        chosen = (*nominal, *ranked)
+        columns = _columns(X)
+        orders = _given_orders(X, ordered)
+        levels = tuple(
+            _ranks(columns[k], k, orders.get(k, _declared(X, k))) if k in ranked else _levels(columns[k], k)
+            for k in chosen
+        )
+        numbers = tuple(k for k in range(width) if k not in chosen)
+        return cls(width, numbers, chosen, (False,) * len(nominal) + (True,) * len(ranked), levels)
+
+    def split(self, X: Any) -> tuple[Float, Codes]:
+        """The numbers (n, d) in float64, and the codes (n, q) of the categories, −1 for a level `fit` never saw."""
+        if not self.categories:
+            numbers = dense(X)
+            return numbers, np.empty((len(numbers), 0), dtype=np.int64)
+        X = _records(X)
+        if X.shape[1] != self.width:
+            raise InvalidInput(
+                f"X must have {self.width} features, as in `fit`", got=f"{X.shape[1]} columns", advice="Check X."
+            )
+        columns = _columns(X)
+        n = len(columns[0])
+        codes = np.empty((n, len(self.categories)), dtype=np.int64)
+        for j, (k, levels) in enumerate(zip(self.categories, self.levels)):
+            place = {level: c for c, level in enumerate(levels.tolist())}
+            codes[:, j] = [place.get(v, -1) for v in _values(columns[k], k)]
+        if not self.numbers:
+            return np.empty((n, 0)), codes
+        return dense(np.column_stack([columns[k] for k in self.numbers])), codes
+
+    def join(self, numbers: Float, codes: Codes, like: Any) -> Any:
+        """Numbers and codes as the kind of table that `like` was: an array or a data frame."""
+        if not self.categories and not is_frame(like):
+            return numbers
+        columns: list[Any] = [None] * self.width
+        for j, k in enumerate(self.numbers):
+            columns[k] = numbers[:, j]
+        for j, (k, levels) in enumerate(zip(self.categories, self.levels)):
+            columns[k] = levels[codes[:, j]]
+        if is_frame(like):
+            return _framed(columns, self.categories, like)
+        if all(np.asarray(c).dtype.kind in "iufb" for c in columns):
+            return np.column_stack([np.asarray(c, dtype=np.float64) for c in columns])
+        return object_matrix(list(zip(*columns)))
+
+
+def dense(X: Any) -> Float:
+    """X as a float64 matrix; densities have no use for sparse data."""
+    if sp.issparse(X):
+        raise InvalidInput("A density needs dense data", got="a sparse matrix", advice="Pass X.toarray().")
+    try:
+        return np.asarray(as_vectors(X), dtype=np.float64)
+    except InvalidType as error:
+        raise InvalidType(
+            error.required, got=error.got, advice="Columns of categories are named in `categorical` or `ordered`."
+        ) from None
+
+
+def _records(X: Any) -> Any:
+    """X with a shape: a frame, a matrix, or rows of a list."""
+    if sp.issparse(X):
+        dense(X)
+    if not hasattr(X, "shape"):
+        X = object_matrix(list(X))
+    if len(X.shape) != 2 or 0 in X.shape:
+        raise InvalidInput("X must be a table, one row per point", got=f"shape {tuple(X.shape)}", advice="Reshape it.")
+    return X
+
+
+def _columns(X: Any) -> list[NDArray[Any]]:
+    return frame_columns(X) if is_frame(X) else [np.asarray(X[:, k]) for k in range(X.shape[1])]
+
+
+def _positions(X: Any, given: Any, name: str) -> tuple[int, ...]:
+    """Columns, by position or name, as sorted positions."""
+    if given is None:
+        return ()
+    names = [str(c) for c in X.columns] if is_frame(X) else []
+    chosen = set()
+    for column in [given] if isinstance(given, (str, int, np.integer)) else given:
+        if isinstance(column, str) and column in names:
+            chosen.add(names.index(column))
+        elif (
+            isinstance(column, (int, np.integer))
+            and not isinstance(column, bool)
+            and -X.shape[1] <= column < X.shape[1]
+        ):
+            chosen.add(int(column) % X.shape[1])
+        else:
+            raise InvalidInput(
+                f"`{name}` must name columns of X",
+                got=repr(column),
+                advice=f"The columns are {names}." if names else f"Positions run from 0 to {X.shape[1] - 1}.",
+            )
+    return tuple(sorted(chosen))
+
+
+def _values(column: NDArray[Any], position: int) -> list[Any]:
+    """The values of a category, none of them missing."""
+    values = column.tolist()
+    missing = [i for i, v in enumerate(values) if v is None or v != v]  # NaN is not itself
+    if missing:
+        raise InvalidInput(
+            f"Column {position} must have no missing categories, NaN or None",
+            got=f"{len(missing)}, the first in row {missing[0]}",
+            advice="Fill them in with a level of their own, or drop the rows.",
+        )
+    return values
+
+
+def _levels(column: NDArray[Any], position: int) -> NDArray[Any]:
+    different = set(_values(column, position))
+    try:
+        ordered = sorted(different)
+    except TypeError:
+        ordered = sorted(different, key=lambda v: (type(v).__name__, str(v)))
+    return _as_levels(ordered)
+
+
+def _as_levels(ordered: list[Any]) -> NDArray[Any]:
+    made = np.asarray(ordered)
+    if made.dtype.kind in "US" or made.tolist() != ordered:
+        made = np.empty(len(ordered), dtype=object)
+        made[:] = ordered
+    return made
+
+
+# --- the order of levels ----------------------------------------------------------------------------------------------
+
+
+def _given_orders(X: Any, ordered: Any) -> dict[int, list[Any]]:
+    """The levels that `ordered` lists by itself, by position: {column: levels}."""
+    if not isinstance(ordered, dict):
+        return {}
+    orders = {}
+    for column, given in ordered.items():
+        (position,) = _positions(X, [column], "ordered")
+        required = "`ordered` as a dict must list different levels, the lowest first, for every column"
+        if isinstance(given, str) or not hasattr(given, "__iter__"):
+            raise InvalidInput(required, got=f"{column!r}: {given!r}", advice="Such as {'grade': ['low', 'high']}.")
+        levels = np.asarray(given).tolist() if hasattr(given, "dtype") else list(given)
+        if not levels or len(set(levels)) < len(levels):
+            raise InvalidInput(required, got=f"{column!r}: {given!r}", advice="Name every level once.")
+        orders[position] = levels
+    return orders
+
+
+def _declared(X: Any, position: int) -> list[Any] | None:
+    """The order that a column's type declares: an ordered categorical of pandas, or an Enum of Polars."""
+    if not is_frame(X):
+        return None
+    dtype: Any = X.iloc[:, position].dtype if hasattr(X, "iloc") else X.dtypes[position]
+    if getattr(dtype, "ordered", False) is True or type(dtype).__name__ == "Enum":
+        levels: list[Any] = dtype.categories.to_list()
+        return levels
+    return None
+
+
+def _ranks(column: NDArray[Any], position: int, order: list[Any] | None) -> NDArray[Any]:
+    """The levels of an ordered column, lowest first: as declared, also those without a row; numbers by their size."""
+    seen = _values(column, position)
+    if order is None:
+        if any(isinstance(v, (str, bytes)) for v in seen):
+            raise InvalidInput(
+                f"Column {position} is text: `ordered` must know the order of its levels",
+                got=", ".join(map(repr, sorted(set(map(str, seen)))[:5])),
+                advice="Pass ordered={column: levels, the lowest first}, an ordered pandas Categorical or a Polars "
+                "Enum; or name it in `categorical`.",
+            )
+        return _levels(column, position)
+    known = set(order)
+    missing = [v for v in seen if v not in known]
+    if missing:
+        raise InvalidInput(
+            f"The levels of column {position} must be among those that `ordered` lists",
+            got=repr(missing[0]),
+            advice=f"They are {order}.",
+        )
+    return _as_levels(order)
+
+
+def _framed(columns: list[Any], categories: tuple[int, ...], like: Any) -> Any:
+    """Columns as a data frame like this one, categories in the types that they had."""
+    names = list(like.columns)
+    if hasattr(like, "iloc"):
+        made = type(like)(dict(zip(names, columns)))
+        return made.astype({names[k]: like.dtypes.iloc[k] for k in categories})
+    values = [c.tolist() if k in categories else c for k, c in enumerate(columns)]
+    made = type(like)(dict(zip(names, values)))
+    return made.cast({names[k]: like.dtypes[k] for k in categories}) if categories else made
+
+
+# --- smoothing over levels --------------------------------------------------------------------------------------------
+
+
+def level_weights(levels: int, width: float, ordered: bool) -> Float:
+    """L[c, c']: the mass that a point at level c' puts on level c; columns sum to one.
+
+    >>> level_weights(3, 0.2, ordered=False)
+    array([[0.8, 0.1, 0.1],
+           [0.1, 0.8, 0.1],
+           [0.1, 0.1, 0.8]])
+    """
+    if levels == 1:
+        return np.ones((1, 1))
+    if not ordered:
+        L = np.full((levels, levels), width / (levels - 1))
+        np.fill_diagonal(L, 1.0 - width)
+        return L
+    steps = np.abs(np.subtract.outer(np.arange(levels), np.arange(levels)))
+    L = np.where(steps == 0, 1.0, 0.5 * width**steps)
+    return L / L.sum(axis=0)
+
+
+def widest(levels: int, ordered: bool) -> float:
+    """The largest width: all levels alike, or as alike as ordered ones can be."""
+    return 1.0 if ordered else (levels - 1) / levels
+
+
+def given_widths(given: Any, table: Table) -> list[float | None]:
+    """λ of every category as it was given, None where it is to be chosen."""
+    q = len(table.categories)
+    if given is None:
+        return [None] * q
+    required = f"`category_bandwidth` must be a number in [0, 1], or one for each of {q} categorical columns"
+    try:
+        widths = np.broadcast_to(np.asarray(given, dtype=np.float64), (q,))
+    except (TypeError, ValueError):
+        raise InvalidInput(required, got=repr(given), advice="Such as 0.1.") from None
+    if isinstance(given, bool) or not ((widths >= 0) & (widths <= 1)).all():
+        raise InvalidInput(required, got=repr(given), advice="It is the mass that leaves a level.")
+    # beyond the even spread a level would weigh less at home than abroad
+    tops = [widest(len(levels), ordered) for levels, ordered in zip(table.levels, table.ordered)]
+    return [float(min(a, top)) for a, top in zip(widths, tops)]
+
+
+def likeliest_width(counts: Float, ordered: bool) -> float:
+    """λ of the largest leave-one-out likelihood of one column of categories by itself.
+
+    >>> round(likeliest_width(np.array([50.0, 50.0]), ordered=False), 3)
+    0.5
+    """
+    levels = len(counts)
+    if levels == 1:
+        return 0.0
+    once = np.minimum(counts, 1.0)
+
+    def loss(width: float) -> float:
+        L = level_weights(levels, width, ordered)
+        others = L @ counts - np.diag(L) * once
+        return -float(counts @ np.log(np.maximum(others, 1e-300)))
+
+    top = widest(levels, ordered)
+    found = minimize_scalar(loss, bounds=(0.0, top), method="bounded", options={"xatol": 1e-8})
+    return float(min(found.x, top)) if found.fun <= loss(top) else top

@@ -1,0 +1,244 @@
+"""What a density's parameters `kernel` and `bandwidth` stand for: a family of kernels and its widths on the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.optimize import minimize
+
+from mercer.errors import InvalidInput
+from mercer.kernels.base import Similarity
+from mercer.kernels.vectors.radial import ByWidth, Gaussian
+from mercer.models.base import shortened
+from mercer.models.density.parzen_columns import Table, level_weights, widest
+from mercer.smoothing import density
+from mercer.tuning import bandwidth as rules
+from mercer.tuning.parzen_likelihood import loo
+
+Float = NDArray[np.float64]
+
+RULES = {"scott": rules.scott, "silverman": rules.silverman, "isj": rules.isj, "loo": None}
+COMBINATIONS = 64
+"""Combinations of categories that a leave-one-out likelihood takes."""
+
+
+def made_by_rule(kernel: Any, X: Any) -> Any:
+    """What a rule X → kernel makes of the data; anything else as it is."""
+    if callable(kernel) and not isinstance(kernel, (type, Similarity)):
+        return kernel(X)
+    return kernel
+
+
+def counted(n: int, word: str) -> str:
+    """So many of them, in words.
+
+    >>> counted(1, "column"), counted(3, "column")
+    ('1 column', '3 columns')
+    """
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
+
+
+def require_tolerance(tolerance: Any) -> None:
+    """Raise where a relative error that was asked for is none."""
+    number = isinstance(tolerance, (float, np.floating))
+    if not number or not 0 < tolerance < 1:
+        raise InvalidInput("`tolerance` must lie between 0 and 1", got=shortened(tolerance), advice="Such as 1e-8.")
+
+
+def family(kernel: Any) -> ByWidth:
+    """The kernel that a parameter stands for; an instance has a width of its own."""
+    made = Gaussian(1.0) if kernel is None else kernel
+    if isinstance(made, type) and issubclass(made, Similarity) and made in density.FAMILIES:
+        made = made()
+    if type(made) not in density.FAMILIES:
+        names = ", ".join(f.__name__ for f in density.FAMILIES)
+        raise InvalidInput(
+            "`kernel` of a density must be a family whose integral is known, as a class or an instance, or None",
+            got=shortened(kernel),
+            advice=f"There are {names}; None is the Gaussian.",
+        )
+    assert isinstance(made, ByWidth)
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class Widths:
+    """Widths for d columns: one each, or a covariance matrix as its Cholesky factor.
+
+    shown : what was chosen, as a person reads it: (d,) widths or the (d, d) matrix.
+    root : lower triangular (d, d), or None.
+    notes : what to know about the choice.
+    """
+
+    shown: Float
+    root: Float | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def log_volume(self) -> float:
+        return float(np.log(self.shown if self.root is None else np.diag(self.root)).sum())
+
+    @property
+    def sigma(self) -> Any:
+        """The width of the kernel on `whitened` data."""
+        if self.root is not None:
+            return 1.0
+        return float(self.shown[0]) if (self.shown == self.shown[0]).all() else self.shown
+
+    def whitened(self, X: Float) -> Float:
+        """X in units in which the kernel is round, or X itself where every column has a width."""
+        if self.root is None:
+            return X
+        return np.ascontiguousarray(solve_triangular(self.root, X.T, lower=True).T)
+
+    def spread(self, u: Float) -> Float:
+        """Draws in units of the kernel, (n, d), as steps in the columns' units."""
+        return u * self.shown if self.root is None else u @ self.root.T
+
+
+def resolve(similarity: ByWidth, bandwidth: Any, X: Float, w: Float | None, name: str = "bandwidth") -> Widths:
+    """Widths from a rule's name, a rule X → widths, a number, one per column, or a covariance matrix."""
+    d = X.shape[1]
+    required = (
+        f"`{name}` must be a number > 0, one for each of {counted(d, 'column')}, a covariance matrix ({d}, {d}), a "
+        "rule X → widths, or one of 'scott', 'silverman', 'isj', 'loo'"
+    )
+    if isinstance(bandwidth, str):
+        if bandwidth not in RULES:
+            raise InvalidInput(required, got=repr(bandwidth), advice="Choose one of them.")
+        factor = density.equivalent(similarity, d)
+        notes: tuple[str, ...] = ()
+        if bandwidth == "loo":
+            found = loo(X, w)
+            widths, notes = found.widths, found.notes
+        elif bandwidth == "isj":
+            plug = rules.plug_in(X, w)
+            widths = plug.widths
+            notes = tuple(f"Column {k} has Silverman's width: {why}." for k, why in plug.reasons.items())
+        else:
+            widths = RULES[bandwidth](X, w)  # type: ignore[misc]
+        return Widths(factor * widths, notes=notes)
+    if isinstance(bandwidth, Similarity) or (isinstance(bandwidth, type) and issubclass(bandwidth, Similarity)):
+        raise InvalidInput(
+            required,
+            got=f"a kernel, {shortened(bandwidth)}",
+            advice=f"Pass it as {name.replace('bandwidth', 'kernel')}.",
+        )
+    if callable(bandwidth):
+        bandwidth = bandwidth(X)
+    try:
+        H = np.asarray(bandwidth, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(required, got=shortened(bandwidth), advice="Such as 0.5.") from None
+    if (
+        isinstance(bandwidth, bool)
+        or H.ndim > 2
+        or (H.ndim == 1 and len(H) != d)
+        or (H.ndim == 2 and H.shape != (d, d))
+    ):
+        raise InvalidInput(required, got=shortened(bandwidth), advice=f"X has {counted(d, 'column')} of numbers.")
+    if not np.isfinite(H).all() or (H.ndim < 2 and (H <= 0).any()):
+        raise InvalidInput(required, got=shortened(bandwidth), advice="A width of 0 would put all mass on the points.")
+    if H.ndim < 2:
+        return Widths(np.broadcast_to(H, (d,)).copy())
+    return Widths(H, covariance_root(H, name))
+
+
+def covariance_root(H: Float, name: str) -> Float:
+    """The Cholesky factor of a covariance matrix that was given."""
+    diagonal = np.diag(H)
+    if (diagonal > 0).all():
+        scale = np.sqrt(diagonal)
+        C = H / np.outer(scale, scale)
+        if np.abs(C - C.T).max() <= 1e-10 and np.linalg.eigvalsh(C)[0] > 1e-13 * len(C):
+            return scale[:, None] * np.linalg.cholesky(0.5 * (C + C.T))
+    raise InvalidInput(
+        f"`{name}` as a matrix must be symmetric positive definite",
+        got=shortened(H),
+        advice="It is a covariance, with squares of widths on its diagonal. Or pass one width per column.",
+    )
+
+
+def loo_with_categories(
+    X: Float, codes: NDArray[np.int64], table: Table, w: Float | None, start: Float
+) -> tuple[Float, list[float]]:
+    """Widths of numbers and categories together that maximise the leave-one-out likelihood, by its gradient."""
+    d = X.shape[1]
+    loss = CategoryLoss.of(X, codes, table, w)
+    at = np.concatenate([np.log(start), np.full(len(table.levels), -2.0)])
+    bounds = [(a - 7, a + 5) for a in np.log(start)] + [(-12.0, 12.0)] * len(table.levels)
+    found = minimize(loss, at, jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-12, "gtol": 1e-6})
+    return np.exp(found.x[:d]), loss.lambdas(found.x[d:]).tolist()
+
+
+@dataclass(frozen=True, eq=False)
+class CategoryLoss:
+    """−Σ wᵢ log f₋ᵢ(xᵢ, cᵢ)/Σw and its gradient, by log h of the numbers and by θ of the categories, λ = top/(1 + e⁻ᶿ).
+
+    Rows that are equal are left out together, as in `loo`. Sums over the points of every combination of levels serve
+    all λ: f₋ᵢ = Σ_g B[cᵢ, g] Tᵢ_g with B the product of the columns' level weights.
+    """
+
+    X: Float
+    counts: Float
+    combinations: NDArray[np.int64]
+    member: NDArray[np.int64]
+    table: Table
+    tops: Float
+
+    @classmethod
+    def of(cls, X: Float, codes: NDArray[np.int64], table: Table, w: Float | None) -> CategoryLoss:
+        different, inverse = np.unique(np.hstack([X, codes]), axis=0, return_inverse=True)
+        counts = np.bincount(inverse.ravel(), w, len(different)).astype(np.float64)
+        d = X.shape[1]
+        combinations, member = np.unique(different[:, d:].astype(np.int64), axis=0, return_inverse=True)
+        if len(combinations) > COMBINATIONS:
+            raise InvalidInput(
+                f"bandwidth='loo' takes at most {COMBINATIONS} combinations of categories",
+                got=f"{len(combinations)}",
+                advice="Use 'isj' or 'scott', or give `bandwidth` and `category_bandwidth` as numbers.",
+            )
+        tops = np.array([widest(len(levels), o) for levels, o in zip(table.levels, table.ordered)])
+        return cls(different[:, :d], counts, combinations, member.ravel(), table, tops)
+
+    def lambdas(self, theta: Float) -> Float:
+        return self.tops / (1.0 + np.exp(-theta))
+
+    def __call__(self, at: Float) -> tuple[float, Float]:
+        n, d = self.X.shape
+        counts, c = self.counts, self.combinations
+        h, lam = np.exp(at[:d]), self.lambdas(at[d:])
+        V = np.zeros((n, len(c)))
+        V[np.arange(n), self.member] = counts
+        log_scale, T, M = density.left_out_sums(self.X, h, V)
+        kinds = list(zip(self.table.levels, lam, self.table.ordered))
+        factors = [level_weights(len(v), a, o)[np.ix_(c[:, k], c[:, k])] for k, (v, a, o) in enumerate(kinds)]
+        B = np.prod(factors, axis=0)[self.member]
+        f = np.einsum("ig,ig->i", B, T)
+        value = log_scale + np.log(f) - np.log(counts.sum() - counts) - np.log(h).sum() - 0.5 * d * np.log(2 * np.pi)
+        slopes = [*(counts @ (np.einsum("ikg,ig->ik", M, B) / f[:, None] - 1.0))]
+        for k, (levels, a, ordered) in enumerate(kinds):
+            step = _slope(len(levels), float(a), ordered)[np.ix_(c[:, k], c[:, k])]
+            dB = np.prod([*factors[:k], step, *factors[k + 1 :]], axis=0)[self.member]
+            chain = a * (1.0 - a / self.tops[k]) if self.tops[k] > 0 else 0.0
+            slopes.append(chain * (counts @ (np.einsum("ig,ig->i", dB, T) / f)))
+        return -float(counts @ value) / counts.sum(), -np.array(slopes) / counts.sum()
+
+
+def _slope(levels: int, width: float, ordered: bool) -> Float:
+    """The derivative of `level_weights` by the width."""
+    if levels == 1:
+        return np.zeros((1, 1))
+    if not ordered:
+        D = np.full((levels, levels), 1.0 / (levels - 1))
+        np.fill_diagonal(D, -1.0)
+        return D
+    steps = np.abs(np.subtract.outer(np.arange(levels), np.arange(levels)))
+    A = np.where(steps == 0, 1.0, 0.5 * width**steps)
+    dA = np.where(steps == 0, 0.0, 0.5 * steps * width ** np.maximum(steps - 1, 0))
+    total = A.sum(axis=0)
+    return dA / total - A * dA.sum(axis=0) / total**2

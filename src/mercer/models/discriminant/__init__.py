@@ -1,0 +1,1 @@
+"""Discriminants: directions that separate classes, on columns or in a Hilbert space."""

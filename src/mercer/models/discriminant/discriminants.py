@@ -1,0 +1,215 @@
+"""Linear discriminants: Gaussians with one covariance, and Fisher's directions (lecture 000)."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
+
+from mercer import memory
+from mercer.errors import InvalidInput
+from mercer.kernels.vectors.dot import Linear
+from mercer.models.base import Matrix, _columns, outside, penalties, shown, training_points
+from mercer.models.discriminant.base import (
+    Discriminant,
+    GaussianDiscriminant,
+    class_priors,
+    number_of_axes,
+)
+from mercer.models.labels import Labelled
+from mercer.solvers.discriminant_axes import Whitened, by_columns, principal
+
+
+class _Columns(Discriminant):
+    """Discriminants of vectors: directions in the space of the columns."""
+
+    shrinkage: Any
+    alpha: Any
+    means_: Matrix
+    _whitened: Whitened
+
+    @property
+    def directions_(self) -> Matrix:
+        """The axes as vectors, shape (d, r): transform(x) = (x − origin) directions."""
+        check_is_fitted(self)
+        return self._axes.directions
+
+    @property
+    def coef_(self) -> Matrix:
+        """The scores' weights, shape (k, d); for two classes those of their difference, (1, d)."""
+        check_is_fitted(self)
+        weights = (self._axes.directions @ self._slopes).T
+        return weights[1:] - weights[:1] if len(weights) == 2 else weights
+
+    @property
+    def intercept_(self) -> Matrix:
+        """The scores' constants, shape (k,); for two classes that of their difference, (1,)."""
+        check_is_fitted(self)
+        constants = self._offsets - self._axes.origin @ self._axes.directions @ self._slopes
+        return constants[1:] - constants[:1] if len(constants) == 2 else constants
+
+    @property
+    def covariance_(self) -> Matrix:
+        """The covariance within classes that distances are measured by, regularised, shape (d, d)."""
+        check_is_fitted(self)
+        half, d = self._whitened.half, self._whitened.half.shape[1]
+        memory.allocatable(2 * 8 * d * d, f"The covariance of {d:,} columns", "Predictions do not need it.")
+        covariance = half.T @ half
+        covariance.flat[:: d + 1] += self._whitened.ridge
+        return covariance
+
+    def _whiten(self, X: Any, y: Any, sample_weight: Any) -> tuple[Labelled, Whitened]:
+        """The classes and their whitened columns. Sets what all share."""
+        name = type(self).__name__
+        shrinkage = _shrinkage(self.shrinkage)
+        alpha = float(penalties(self.alpha, 1)[0])
+        points = training_points(X)
+        data = Labelled.of(points, y, sample_weight, model=name, regressor="Ridge")
+        A = data.points.vectors()
+        n, d = A.shape
+        memory.allocatable(4 * 8 * n * d, f"{name} of {n:,} × {d:,} columns", "Take fewer rows, or a kernel form.")
+        A = np.asarray(A.toarray() if sp.issparse(A) else A, dtype=np.float64)
+        found = by_columns(A, data.codes, data.weights, len(data.classes), shrinkage=shrinkage, alpha=alpha)
+        self.kernel_ = Linear()
+        _columns(self, X, reset=True)
+        self.classes_, self.means_, self._whitened = data.classes, found.means, found
+        self.shrinkage_, self.rank_ = found.shrinkage, found.rank
+        self.status_ = f"covariance of rank {found.rank} in {d} columns"
+        if found.ridge.any():
+            self.status_ += f", regularised by {found.ridge.mean():.3g} on its diagonal"
+        elif found.rank < d:
+            self.status_ += ", inverted where there is spread within classes"
+        if found.lost:
+            self.status_ += "; class means differ elsewhere, too, which is left out"
+            warnings.warn(
+                f"Class means differ in directions without spread within classes ({found.rank} of {d} have any): these "
+                "are left out. Set alpha > 0 or shrinkage > 0 to use them.",
+                UserWarning,
+                stacklevel=outside(),
+            )
+        return data, found
+
+    def _project(self, X: Any) -> Matrix:
+        A = self._queries(X).vectors()
+        D, origin = self._axes.directions, self._axes.origin
+        return np.asarray(A @ D - origin @ D if sp.issparse(A) else (A - origin) @ D)
+
+
+class LinearDiscriminant(_Columns, GaussianDiscriminant):
+    """Linear discriminant analysis: each class a Gaussian, all with one covariance Σ, so that log-odds are linear in x.
+
+        log p(c | x) = m_cᵀΣ⁻¹x − ½ m_cᵀΣ⁻¹m_c + log π_c + what all classes share,
+        Σ = ((1 − s) S_w + s T + alpha I)/n,    S_w = Σᵢ (xᵢ − m_yᵢ)(xᵢ − m_yᵢ)ᵀ,  T = tr(S_w)/d I.
+
+    Means, Σ and π are those of maximum likelihood (n is the total weight of the rows), before s and alpha.
+
+    A singular Σ (constant or dependent columns, more columns than rows, for s = alpha = 0) is inverted where there is
+    spread within classes, with columns in units of that spread, as scikit-learn's solver "svd" does; where class means
+    differ in other directions, too, a warning says so.
+
+    Parameters
+    ----------
+    shrinkage : s in [0, 1], towards one variance for all columns, in their units; or "auto", which shrinks correlations
+        only, T = diag(S_w), by the s of least expected error (Ledoit and Wolf).
+    alpha : a ridge on the scatter S_w, ≥ 0, not scaled by the number of rows.
+    priors : π, numbers > 0 with the sum 1 in the order of the classes or by label; None for the classes' shares.
+
+    Attributes
+    ----------
+    classes_, priors_ : the labels, sorted, and their prior probabilities.
+    means_, covariance_ : the class means, shape (k, d), and Σ, shape (d, d).
+    coef_, intercept_ : the linear scores, (k, d) and (k,); the log-odds, (1, d) and (1,), for two classes.
+    directions_, ratios_ : the axes of `transform`, shape (d, r), and between-class over within-class scatter on each.
+    centres_ : the class means on the axes, shape (k, r).
+    shrinkage_, rank_, status_ : s as used, the rank of S_w, and in words how Σ was inverted.
+
+    >>> import mercer as mc
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = mc.LinearDiscriminant().fit(X, y)
+    >>> model.score(X, y), model.transform(X).shape, model.ratios_.round(2)
+    (1.0, (178, 2), array([9.08, 4.13]))
+    >>> print(model.status_)
+    covariance of rank 13 in 13 columns
+
+    References
+    ----------
+    Hastie, Tibshirani and Friedman, The Elements of Statistical Learning, 2009, section 4.3.
+    """
+
+    def __init__(self, *, shrinkage: Any = 0.0, alpha: float = 0.0, priors: Any = None) -> None:
+        self.shrinkage = shrinkage
+        self.alpha = alpha
+        self.priors = priors
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to n rows X and their labels y, of any type. A sample weight counts its row as often."""
+        data, whitened = self._whiten(X, y, sample_weight)
+        self.priors_ = class_priors(self.priors, data)
+        axes = principal(whitened.whitening, whitened.means, self.priors_)
+        self._keep_axes(axes)
+        self._score_by(axes.means, self.priors_)
+        return self
+
+
+class FisherDiscriminant(_Columns):
+    """Fisher's discriminant: the directions along which class means vary most, for how much the classes spread.
+
+        max_a aᵀS_b a/aᵀA a,    A = (1 − s) S_w + s T + alpha I,    S_b = Σ_c n_c (m_c − m)(m_c − m)ᵀ,
+
+    the first axis, and so on for the others, up to k − 1. Nothing is assumed about distributions. For two classes the
+    direction is A⁻¹(m₂ − m₁): that of least squares on targets −n/n₁ and n/n₂. `predict` takes the class whose mean is
+    nearest on the axes, in units of the spread within classes: class sizes do not matter for it, other than in
+    `LinearDiscriminant`. A singular A is treated as there.
+
+    Parameters
+    ----------
+    n_components : the number of axes, 1 to k − 1; by default all on which class means differ.
+    shrinkage, alpha : as for `LinearDiscriminant`.
+
+    Attributes
+    ----------
+    classes_, means_ : the labels, sorted, and the class means, shape (k, d).
+    directions_ : the axes, shape (d, r), of unit spread: aᵀA a = n.
+    ratios_ : aᵀS_b a/aᵀA a on each axis, shape (r,).
+    centres_ : the class means on the axes, shape (k, r).
+    coef_, intercept_ : the linear scores, (k, d) and (k,); their difference, (1, d) and (1,), for two classes.
+    covariance_, shrinkage_, rank_, status_ : as for `LinearDiscriminant`.
+
+    >>> import mercer as mc
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = mc.FisherDiscriminant(n_components=1).fit(X, y)
+    >>> model.transform(X[:2]).round(2), model.ratios_.round(2), round(model.score(X, y), 3)
+    (array([[-8.14],
+           [-7.2 ]]), array([32.19]), 0.987)
+
+    References
+    ----------
+    Fisher, The use of multiple measurements in taxonomic problems, 1936.
+    """
+
+    def __init__(self, n_components: int | None = None, *, shrinkage: Any = 0.0, alpha: float = 0.0) -> None:
+        self.n_components = n_components
+        self.shrinkage = shrinkage
+        self.alpha = alpha
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to n rows X and their labels y, of any type. A sample weight counts its row as often."""
+        data, whitened = self._whiten(X, y, sample_weight)
+        count = number_of_axes(self.n_components, len(data.classes))
+        axes = principal(whitened.whitening, whitened.means, class_priors(None, data), count)
+        self._keep_axes(axes)
+        self._score_by(axes.means)
+        return self
+
+
+def _shrinkage(given: Any) -> float | str:
+    if isinstance(given, str) and given == "auto":
+        return given
+    if isinstance(given, (bool, np.bool_)) or not isinstance(given, (int, float, np.number)) or not 0 <= given <= 1:
+        raise InvalidInput("`shrinkage` must be a number in [0, 1] or 'auto'", got=shown(given), advice="Try 'auto'.")
+    return float(given)

@@ -1,0 +1,218 @@
+"""Least-squares classification (lecture 003): ridge regression to one-hot targets, and the largest value wins."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.errors import InvalidInput
+from mercer.models.base import KernelEstimator, Matrix, _columns, shortened, training_points
+from mercer.models.labels import Labelled
+from mercer.models.least_squares.kernel_ridge import KernelRidge
+from mercer.models.least_squares.ridge import Ridge
+from mercer.models.solver_parameters import check_solver_parameters
+from mercer.rkhs.expansion import Expansion
+from mercer.solvers.auto import SOLVERS
+
+
+def one_hot(data: Labelled, n: int) -> tuple[Matrix, Matrix | None]:
+    """Targets and weights of all n rows that were given: 1 in the column of the class; weight 0 for rows left out."""
+    Y = np.zeros((n, len(data.classes)))
+    Y[data.kept, data.codes] = 1.0
+    if data.weights is None and len(data) == n:
+        return Y, None
+    w = np.zeros(n)
+    w[data.kept] = 1.0 if data.weights is None else data.weights
+    return Y, w
+
+
+def kernel_ridge(model: Any, alpha: Any, *, fit_intercept: bool) -> KernelRidge:
+    """Kernel ridge regression with the parameters that a classifier shares with it, not fitted."""
+    shared = ("kernel", "solver", "tune", "n_centers", "centers", "tol", "budget", "random_state")
+    return KernelRidge(alpha=alpha, fit_intercept=fit_intercept, **{name: getattr(model, name) for name in shared})
+
+
+class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Classification by least squares: one function per class fits 1 on its rows and 0 on all others; the largest wins.
+
+        f_c minimises ½ Σ wᵢ ([yᵢ = c] − f_c(xᵢ))² + ½ alpha ‖f_c‖²,      predict(x) = argmax_c f_c(x).
+
+    A closed form, with closed-form leave-one-out; but squares punish rows far on the right side as those on the wrong
+    one, so that outliers move the boundary (lecture 003), and with many classes in a row those in between are masked.
+    The values are no probabilities: they sum to one where there is an intercept, but leave [0, 1].
+    `KernelLogisticRegression` and `KernelDiscriminant` have probabilities.
+
+    Parameters
+    ----------
+    kernel : a kernel or a rule X → kernel; None for the linear model, on the columns or on `features`.
+    features : of the linear model: None for the columns as they are, or whatever `Ridge` takes.
+    alpha : the penalty, a number ≥ 0, or one per class; "loo" chooses it (one per class) by the leave-one-out error.
+    fit_intercept : whether each function has a constant, which is not penalised.
+    class_weight : None, "balanced" (classes count the same however many rows they have) or numbers > 0 by label.
+    solver, tune, n_centers, centers, tol, random_state : of the kernel form, as for `KernelRidge`.
+    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
+
+    Attributes
+    ----------
+    classes_ : the labels, sorted.
+    regression_ : the fitted `Ridge` or `KernelRidge`, one target per class.
+    function_ : the k functions as one `Expansion` in the kernel `kernel_`.
+    coef_, intercept_ : weights of the linear model, shape (k, M), and constants, (k,).
+    alpha_, status_ : the penalty that was used, and in words how it was solved.
+
+    >>> import mercer as mc
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> linear = mc.LeastSquaresClassifier(alpha=0.1).fit(X, y)
+    >>> curved = mc.LeastSquaresClassifier(mc.Gaussian(2.0), alpha="loo").fit(X, y)
+    >>> round(linear.loo_score_, 3), round(curved.loo_score_, 3)          # the class in the middle is masked for one
+    (0.82, 0.967)
+    >>> mc.LeastSquaresClassifier(mc.Intersection()).fit([{1}, {2, 3}, {1, 4}], ["a", "b", "a"]).predict([{1, 2}])
+    array(['a'], dtype='<U1')
+
+    References
+    ----------
+    Bishop, Pattern Recognition and Machine Learning, 2006, section 4.1.3.
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        features: Any = None,
+        alpha: Any = 1.0,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        solver: str = "auto",
+        tune: str | None = None,
+        n_centers: int | None = None,
+        centers: Any = "uniform",
+        tol: float | None = None,
+        budget: Any = None,
+        random_state: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.features = features
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.solver = solver
+        self.tune = tune
+        self.n_centers = n_centers
+        self.centers = centers
+        self.tol = tol
+        self.budget = budget
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to n points X and their labels y, of any type.
+
+        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. (Not where
+        rows are left out or drawn: alpha="loo", `tune`, and the choice of Nyström centres.)
+        """
+        unfitted = self._regression()
+        points = training_points(X)
+        data = Labelled.of(
+            points, y, sample_weight, self.class_weight, model="LeastSquaresClassifier", regressor="Ridge"
+        )
+        Y, w = one_hot(data, points.n)
+        regression = unfitted.fit(X, Y, w)
+        self.classes_, self.regression_, self._data = data.classes, regression, data
+        self.kernel_, self.alpha_, self.status_ = regression.kernel_, regression.alpha_, regression.status_
+        _columns(self, X, reset=True)
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        """The values f_c(x), shape (m, k); for two classes f₂(x) − f₁(x), shape (m,), positive for the second."""
+        return _margin(self._values(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The label of the largest value for each of m points."""
+        return self._largest(self._values(X))
+
+    @property
+    def function_(self) -> Expansion:
+        """The k functions as one `Expansion`."""
+        check_is_fitted(self)
+        return self.regression_.function_
+
+    @property
+    def coef_(self) -> Matrix:
+        """The weights of the linear model, shape (k, M)."""
+        check_is_fitted(self)
+        if not isinstance(self.regression_, Ridge):
+            raise AttributeError("Only the linear model has weights; for a kernel of finite rank, function_.weights().")
+        weights: Matrix = self.regression_.coef_.T
+        return weights
+
+    @property
+    def intercept_(self) -> Matrix:
+        """The constants, shape (k,)."""
+        check_is_fitted(self)
+        constants: Matrix = self.regression_.intercept_
+        return constants
+
+    @property
+    def tuning_(self) -> Any:
+        """What `tune` found."""
+        check_is_fitted(self)
+        return self.regression_.tuning_
+
+    @property
+    def loo_predictions_(self) -> NDArray[Any]:
+        """The label of each training point by the model fitted without it, in closed form, shape (n,).
+
+        A row of weight zero was left out anyway: its label is `predict`'s. The weights of class_weight="balanced" and
+        parameters that were chosen on all rows are taken as they are.
+        """
+        check_is_fitted(self)
+        return self._largest(self.regression_.loo_predictions_)
+
+    @property
+    def loo_score_(self) -> float:
+        """The share of the training points (by their sample weight) that are right when left out: estimates `score`."""
+        check_is_fitted(self)
+        data = self._data
+        right = self.loo_predictions_[data.kept] == data.classes[data.codes]
+        return float(np.average(right, weights=data.counts))
+
+    # -- inside ---------------------------------------------------------------------------------------------------
+
+    def _training_only(self) -> tuple[str, ...]:
+        return ("_data",)
+
+    def _regression(self) -> Ridge | KernelRidge:
+        """The regression, not fitted."""
+        check_solver_parameters(self, SOLVERS)
+        if self.kernel is None:
+            if self.tune is not None:
+                raise InvalidInput(
+                    "`tune` needs a kernel whose parameters it can choose",
+                    got=f"tune={self.tune!r} with kernel=None",
+                    advice="Pass one, such as mc.median_gaussian; alpha='loo' tunes the linear model.",
+                )
+            return Ridge(self.features, alpha=self.alpha, fit_intercept=self.fit_intercept, budget=self.budget)
+        if self.features is not None:
+            raise InvalidInput(
+                "`kernel` or `features` must be None: the features are those of the kernel",
+                got=f"kernel={shortened(self.kernel)} and features={shortened(self.features)}",
+                advice="kernel.after(features) is the kernel on these features.",
+            )
+        return kernel_ridge(self, self.alpha, fit_intercept=self.fit_intercept)
+
+    def _values(self, X: Any) -> NDArray[Any]:
+        check_is_fitted(self)
+        _columns(self, X, reset=False)
+        return np.asarray(self.regression_.predict(X))
+
+    def _largest(self, values: NDArray[Any]) -> NDArray[Any]:
+        return self.classes_[values.argmax(axis=1)]
+
+
+def _margin(values: NDArray[Any]) -> NDArray[Any]:
+    """One value per class; of two classes how much larger the second is."""
+    return values[:, 1] - values[:, 0] if values.shape[1] == 2 else values

@@ -1,0 +1,306 @@
+"""Kernel ridge regression: least squares in the Hilbert space of a kernel."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import check_is_fitted
+
+from mercer import gram
+from mercer.data.points import Points
+from mercer.errors import InvalidInput
+from mercer.gram.centers import choose_centers
+from mercer.memory import budget as memory_budget
+from mercer.memory import within
+from mercer.models.base import KernelEstimator, Matrix, outside, penalties
+from mercer.models.least_squares.smoother import PenalisedSmoother
+from mercer.models.solver_parameters import asked_for, check_solver_parameters
+from mercer.problems.least_squares import LeastSquares
+from mercer.rkhs.expansion import Expansion
+from mercer.rkhs.tail import Tail
+from mercer.solvers import auto, eigen, nystrom
+from mercer.solvers.base import Factor, Solution
+from mercer.solvers.cholesky import CholeskyFactor
+from mercer.solvers.primal import FeatureFactor, FeatureSpectrum
+from mercer.solvers.psd import require_psd
+from mercer.tuning.loo import alpha_path
+from mercer.tuning.search import tune_problem
+
+# Bytes per squared number of points of an eigendecomposition: the Gram matrix, its eigenvectors, and LAPACK's two.
+DECOMPOSED = 8 * (1 + 1 + 2)
+
+
+class KernelRidge(PenalisedSmoother, KernelEstimator):
+    """Ridge regression in the Hilbert space of a kernel: f = Σ cᵢ k(xᵢ, ·) + b with c = (K + alpha I)⁻¹(y − b).
+
+    f minimises ½ Σ wᵢ (yᵢ − f(xᵢ))² + ½ alpha ‖f‖². alpha = 0 is kernel least squares: of all functions with the least
+    error the one of smallest norm.
+
+    Parameters
+    ----------
+    kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
+    alpha : the penalty, a number ≥ 0, or one per target; "loo" chooses it (one per target) by the leave-one-out error
+        along the whole path.
+    fit_intercept : whether a constant b is added, which is not penalised.
+    solver : "auto", "cholesky", "eigen", "cg" or "nystrom". "auto" takes the fastest exact one that fits the memory,
+        and Nyström centres beyond it or where `n_centers` or `centers` name some; `status_` says which and why.
+    tune : None, "loo" or "evidence": choose kernel parameters and alpha by gradient, starting from the given ones.
+    n_centers, centers : for Nyström: how many, and "uniform", "kmeans", "pivoted" or the points themselves.
+    tol : relative residual at which iterative solvers stop; by default 1e-10, and 1e-3 for Nyström.
+    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
+    random_state : for random choices of solvers; the same number gives the same fit.
+
+    Attributes
+    ----------
+    kernel_ : the kernel that was used.
+    alpha_ : the penalty that was used, a number, or one per target.
+    function_ : the fitted function, an `Expansion`.
+    dual_coef_, intercept_ : c, shape (n,) or (n, t), and b.
+    solver_, status_, residual_ : how it was solved, in words, and the relative residual of the linear system.
+    rank_ : of the Gram matrix, where the solver knows it (alpha = 0 and "loo").
+    tuning_ : what `tune` found.
+
+    >>> import numpy as np, mercer as mc
+    >>> X = np.linspace(0, 6, 40)[:, None]
+    >>> model = mc.KernelRidge(mc.Gaussian(1.0), alpha=1e-3).fit(X, np.sin(X[:, 0]))
+    >>> model.predict([[np.pi / 2]]).round(2)
+    array([1.])
+    >>> round(model.loo_score_, 3), round(model.degrees_of_freedom_, 1)
+    (1.0, 10.5)
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        alpha: Any = 1.0,
+        fit_intercept: bool = False,
+        solver: str = "auto",
+        tune: str | None = None,
+        n_centers: int | None = None,
+        centers: Any = "uniform",
+        tol: float | None = None,
+        budget: Any = None,
+        random_state: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.tune = tune
+        self.n_centers = n_centers
+        self.centers = centers
+        self.tol = tol
+        self.budget = budget
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to n points X and targets y, shape (n,) or (n, t).
+
+        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. (Not where
+        rows are left out or drawn: alpha="loo", `tune`, and the choice of Nyström centres.)
+        """
+        for name in ("tuning_", "path_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        check_solver_parameters(self, auto.SOLVERS)
+        rows = self._training(X, y, sample_weight)
+        self._rows, self._intercept = rows, bool(self.fit_intercept)
+        self._cache = {}
+        alpha = penalties(1.0 if isinstance(self.alpha, str) else self.alpha, rows.y.shape[1])
+        if isinstance(self.alpha, str) and self.alpha != "loo":
+            raise InvalidInput(
+                "`alpha` must be a number ≥ 0, one per target, or 'loo'", got=repr(self.alpha), advice="Pass a float."
+            )
+        if self.tune is not None:
+            if self.tune not in ("loo", "evidence"):
+                raise InvalidInput(
+                    "`tune` must be None, 'loo' or 'evidence'", got=repr(self.tune), advice="mc.tune has grids, too."
+                )
+            alpha = self._tune(alpha)
+        problem = self._problem(alpha)
+        if not self.kernel_.proof(getattr(self, "n_features_in_", None)).valid and not self._on_centres(problem):
+            require_psd(problem.gram)  # of centres, their own matrix is checked
+        if isinstance(self.alpha, str) and self.tune is None:
+            problem, solution = self._along_the_path(problem)
+        else:
+            solution = self._solve(problem, asked_for(self, problem.n), self.n_centers, self.centers)
+        if not solution.stats.get("converged", True):
+            warnings.warn(solution.status, ConvergenceWarning, stacklevel=outside())
+        self._penalties = problem.alpha
+        self._report_alpha()
+        self.solver_, self.status_, self.residual_ = solution.solver, solution.status, solution.residual
+        self.rank_ = solution.stats.get("rank")
+        tail = None
+        self.intercept_: Any = 0.0 if rows.single else np.zeros(rows.y.shape[1])
+        if solution.tail is not None:
+            self.intercept_ = float(solution.tail[0, 0]) if rows.single else solution.tail[0]
+            tail = Tail.constant(self.intercept_)
+        coef = rows.shaped(solution.coef).astype(problem.gram.dtype, copy=False)
+        self._centres = solution.points or rows.points
+        self.function_ = Expansion(self.kernel_, self._centres, coef, tail)
+        self.dual_coef_ = self.function_.coef
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """f(x) for m points, shape (m,) or (m, t), in the dtype of the data."""
+        points = self._queries(X)
+        return self.function_(points)
+
+    def predict_gradient(self, X: Any) -> NDArray[np.float64]:
+        """∇f(x) by the columns of X, shape (m, d) or (m, t, d)."""
+        points = self._queries(X)
+        return self.function_.gradient(points)
+
+    def cv_predictions(self, cv: Any = 5) -> NDArray[Any]:
+        """f₋B(xᵢ): the prediction at each training point of the model fitted without its whole fold, in closed form.
+
+        Parameters
+        ----------
+        cv : the number of folds (contiguous, as scikit-learn's), a splitter that puts every row in one test fold, or
+            one fold label per row.
+
+        >>> import numpy as np, mercer as mc
+        >>> X = np.linspace(0, 6, 40)[:, None]
+        >>> model = mc.KernelRidge(mc.Gaussian(1.0), alpha=1e-3).fit(X, np.sin(X[:, 0]))
+        >>> bool(abs(model.cv_predictions(np.arange(40)) - model.loo_predictions_).max() < 1e-8)
+        True
+        """
+        check_is_fitted(self)
+        fold = self._folds(cv)
+        predictions = self._rows.y.copy()
+        for alpha, columns in self._by_alpha():
+            factor = self._factor(alpha)
+            if not isinstance(factor, Factor):
+                raise InvalidInput(
+                    "`cv_predictions` needs an exact solver", got="'nystrom'", advice="Use loo_predictions_, or refit."
+                )
+            predictions[:, columns] -= factor.leave_fold_out(predictions[:, columns], fold)
+        return self._rows.shaped(predictions)
+
+    # -- inside ---------------------------------------------------------------------------------------------------
+
+    def _training_only(self) -> tuple[str, ...]:
+        # Without centres the rows are all in the function, and with their targets intervals are, too.
+        return ("_rows",) if getattr(self, "solver_", None) == "nystrom" else ()
+
+    def _solve(self, problem: LeastSquares, solver: str, n_centers: Any, centers: Any) -> Solution:
+        return auto.solve(
+            problem,
+            solver,
+            budget=self.budget,
+            tol=self.tol,
+            n_centers=n_centers,
+            centers=centers,
+            random_state=self.random_state,
+        )
+
+    def _on_centres(self, problem: LeastSquares) -> bool:
+        """Whether the fit will be one on centres."""
+        solver = asked_for(self, problem.n)
+        if isinstance(self.alpha, str) and self.tune is None:
+            fits = DECOMPOSED * problem.n**2 <= memory_budget(self.budget)
+            return solver == "nystrom" or (solver == "auto" and not fits)
+        return auto.choose(problem, solver, self.budget).solver == "nystrom"
+
+    def _along_the_path(self, problem: LeastSquares) -> tuple[LeastSquares, Solution]:
+        """The fit at the alpha of least leave-one-out error, one per target: on all points, or on centres."""
+        n, limit = problem.n, memory_budget(self.budget)
+        w = None if problem.roots is None else problem.roots**2
+        if not self._on_centres(problem):
+            within(DECOMPOSED * n * n, limit, f"The eigendecomposition of {n} points", "Use solver='nystrom'.")
+            spectrum = self._cache["spectrum"] = eigen.Spectrum(problem)
+            self.path_ = alpha_path(spectrum, problem.y, w)
+            problem = self._problem(self.path_.chosen)
+            return problem, eigen.solve(problem, spectrum)
+        m = nystrom.default_centers(n, limit) if self.n_centers is None else self.n_centers
+        rng = np.random.default_rng(self.random_state)
+        self._centres = choose_centers(problem.gram, m, self.centers, rng=rng)
+        self.path_ = alpha_path(self._nystrom_spectrum(), problem.y, w)
+        problem = self._problem(self.path_.chosen)
+        return problem, self._solve(problem, "nystrom", None, self._centres)
+
+    def _problem(self, alpha: Matrix) -> LeastSquares:
+        rows = self._rows
+        tail = np.ones((len(rows), 1)) if self._intercept else None
+        return LeastSquares(gram.of(self.kernel_, rows.points, budget=self.budget), rows.y, alpha, rows.roots, tail)
+
+    def _tune(self, alpha: Matrix) -> Matrix:
+        problem = self._problem(alpha)
+        self.tuning_ = tune_problem(
+            self.kernel_,
+            self._rows.points,
+            problem.y,
+            float(alpha.mean()),
+            problem.roots,
+            problem.tail,
+            by=str(self.tune),
+            random_state=self.random_state,
+        )
+        self.kernel_ = self.tuning_.kernel
+        return np.full(len(alpha), self.tuning_.alpha)
+
+    def _factorise(self, alpha: float) -> Factor | FeatureFactor:
+        problem = self._problem(self._penalties)
+        if self.solver_ == "nystrom":
+            return self._nystrom_spectrum().at(alpha)
+        along_the_path = isinstance(self.alpha, str) and self.tune is None
+        if (alpha == 0 or along_the_path) and "spectrum" not in self._cache:
+            self._cache["spectrum"] = eigen.Spectrum(problem)
+        if "spectrum" in self._cache:
+            return self._cache["spectrum"].at(alpha)
+        return CholeskyFactor.of(problem, alpha, np.float64)
+
+    def _nystrom_spectrum(self) -> FeatureSpectrum:
+        if "spectrum" not in self._cache:
+            rows = self._rows
+            tail = np.ones((len(rows), 1)) if self._intercept else None
+            self._cache["spectrum"] = FeatureSpectrum(self._nystrom_features(rows.points), rows.roots, tail)
+        made: FeatureSpectrum = self._cache["spectrum"]
+        return made
+
+    def _nystrom_features(self, points: Points) -> Matrix:
+        """φ(x) = K_mm^(−½) k(centres, x): what the function is linear in, whitened."""
+        centres = self._centres
+        size = 8 * points.n * centres.n
+        within(3 * size, memory_budget(self.budget), "Leave-one-out over Nyström centres", "Take fewer centres.")
+        if "whiten" not in self._cache:
+            values, vectors = np.linalg.eigh(self.kernel_(centres, dtype=np.float64))
+            used = values > len(values) * np.finfo(float).eps * values[-1]
+            self._cache["whiten"] = vectors[:, used] / np.sqrt(values[used])
+        return self.kernel_(points, centres, dtype=np.float64) @ self._cache["whiten"]
+
+    def _apply(self, factor: Factor | FeatureFactor, X: Any) -> Matrix:
+        points = self._queries(X)
+        tail = np.ones((points.n, 1)) if self._intercept else None
+        if isinstance(factor, Factor):
+            return factor.smoother(self.kernel_(points, self._rows.points, dtype=np.float64), tail)
+        return factor.smoother(self._nystrom_features(points), tail)
+
+    def _folds(self, cv: Any) -> NDArray[np.int64]:
+        """A fold label for each fitted row."""
+        rows = self._rows
+        total = len(rows) + (0 if rows.left_out is None else rows.left_out.n)
+        if isinstance(cv, (list, tuple, np.ndarray)) and np.ndim(cv) == 1:
+            if len(cv) != total:
+                raise InvalidInput(
+                    f"`cv` must have one fold label for each of the {total} rows",
+                    got=f"{len(cv)} labels",
+                    advice="Or a number of folds, or a splitter such as KFold.",
+                )
+            return np.unique(np.asarray(cv)[rows.kept], return_inverse=True)[1]
+        labels, times = np.full(total, -1), np.zeros(total, dtype=int)
+        for label, (_, test) in enumerate(check_cv(cv).split(np.zeros((total, 1)))):
+            labels[test] = label
+            times[test] += 1
+        if (times != 1).any():
+            raise InvalidInput(
+                "`cv` must put every row in one test fold",
+                got=f"{(times == 0).sum()} rows in none and {(times > 1).sum()} in several",
+                advice="Use KFold.",
+            )
+        return labels[rows.kept]

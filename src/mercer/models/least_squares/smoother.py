@@ -1,0 +1,234 @@
+"""Models that are linear in their targets: closed-form leave-one-out and the intervals that follow from it.
+
+f(z) = Σᵢ lᵢ(z) yᵢ with weights that do not depend on y. Fitting without row i gives f(z) − lᵢ(z) rᵢ, where rᵢ is the
+leave-one-out residual: the n models that jackknife+ asks for cost one matrix product.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.data.points import take
+from mercer.errors import InvalidInput
+from mercer.kernels import tiling
+from mercer.models.base import Rows
+from mercer.models.quantiles import plus_ends, rank, share
+from mercer.solvers.base import Factor
+from mercer.solvers.primal import FeatureFactor
+
+Matrix = NDArray[np.float64]
+
+ENTRIES = 2**23
+"""Weights lᵢ(z) held at a time."""
+
+
+class LinearSmoother(RegressorMixin, ABC):  # type: ignore[misc]  # scikit-learn has no types
+    """A fitted model with f(z) = Σ lᵢ(z) yᵢ. What a model has to say: its weights and its leave-one-out residuals.
+
+    A subclass sets `_rows`, the rows it was fitted on, and implements `_smoothers` and `_leave_one_out`.
+    """
+
+    _rows: Rows
+    _intervals_need: ClassVar[tuple[str, ...]] = ("_rows",)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    @abstractmethod
+    def _smoothers(self, X: Any) -> Iterator[tuple[NDArray[np.int64], Matrix]]:
+        """Groups of targets, with the weights lᵢ(z) that they share for every query z of X, shape (m, n)."""
+
+    @abstractmethod
+    def _leave_one_out(self) -> Matrix:
+        """yᵢ − f₋ᵢ(xᵢ), shape (n, t)."""
+
+    @property
+    def loo_predictions_(self) -> NDArray[Any]:
+        """f₋ᵢ(xᵢ): the prediction at each training point of the model fitted without it, in closed form.
+
+        A row of weight zero was left out anyway: its entry is f(xᵢ).
+        """
+        check_is_fitted(self)
+        rows = self._rows
+        predictions = rows.y - self._leave_one_out()
+        if rows.left_out is not None:
+            everywhere = np.empty((len(rows) + rows.left_out.n, rows.y.shape[1]))
+            rest = np.setdiff1d(np.arange(len(everywhere)), rows.kept)
+            everywhere[rows.kept] = predictions
+            everywhere[rest] = np.reshape(self.predict(rows.left_out.raw), (len(rest), -1))
+            predictions = everywhere
+        return rows.shaped(predictions)
+
+    @property
+    def loo_score_(self) -> float:
+        """R² of the leave-one-out predictions, averaged over targets: an estimate of `score` on new data."""
+        check_is_fitted(self)
+        rows = self._rows
+        w = None if rows.roots is None else rows.roots**2
+        return explained(rows.y, rows.y - self._leave_one_out(), w)
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[np.float64]:
+        """Intervals that hold a new target with the given probability, by jackknife+ in closed form.
+
+        Each of the n leave-one-out models predicts at z, moved down and up by its own leave-one-out residual; the
+        interval runs between the quantiles of those. Where rows are exchangeable it covers at least 1 − 2(1 −
+        coverage) of new targets whatever the distribution, and close to `coverage` in practice (Barber et al. 2021).
+        The guarantee is void if the same rows chose kernel or alpha: then hold out rows for the choice. Rows with
+        weights have them in the quantiles, too: the intervals are for a new row that is drawn as the weights say.
+
+        Parameters
+        ----------
+        X : m queries.
+        coverage : in (0, 1).
+
+        Returns
+        -------
+        lower and upper ends, shape (m, 2), or (m, t, 2) for t targets.
+        """
+        check_is_fitted(self)
+        y = self._rows.y
+        n, roots = len(y), self._rows.roots
+        own_weights = None if roots is None else roots**2
+        rank(coverage, n)  # refused before anything is computed
+        residuals = self._leave_one_out()
+        values = np.asarray(self.predict(X), dtype=np.float64).reshape(-1, y.shape[1])
+        ends = np.empty((*values.shape, 2))
+        for span in tiling.spans(len(values), max(1, ENTRIES // n)):
+            for targets, weights in self._smoothers(take(X, np.arange(len(values))[span])):
+                for t in targets:
+                    others = values[span, t, None] - weights * residuals[:, t]  # f₋ᵢ(z)
+                    spreads = np.abs(residuals[:, t, None])
+                    ends[span, t] = plus_ends(others[:, :, None], spreads, coverage, own_weights)[:, 0]
+        return self._rows.shaped(ends)
+
+
+def explained(y: Matrix, predictions: Matrix, weights: Matrix | None) -> float:
+    """R² of left-out predictions, averaged over targets, in units in which squares of targets are numbers."""
+    if len(y) < 2:
+        raise InvalidInput(
+            "A leave-one-out score needs at least two rows",
+            got=f"{len(y)} row of weight > 0",
+            advice="Fit on more rows.",
+        )
+    unit = np.abs(y).max(axis=0)
+    unit[unit == 0] = 1.0
+    return float(r2_score(y / unit, predictions / unit, sample_weight=weights))
+
+
+class PenalisedSmoother(LinearSmoother):
+    """A smoother with one penalty per target, whose system is factorised once for each different one.
+
+    A subclass sets `_penalties` (t,) and an empty `_cache`, and implements `_factorise` and `_apply`. What is
+    factorised is kept but not pickled: it can be made again.
+    """
+
+    alpha: Any
+    _penalties: Matrix
+    _cache: dict[Any, Any]
+
+    @abstractmethod
+    def _factorise(self, alpha: float) -> Factor | FeatureFactor:
+        """The system at this alpha."""
+
+    @abstractmethod
+    def _apply(self, factor: Factor | FeatureFactor, X: Any) -> Matrix:
+        """lᵢ(z) for every query of X, shape (m, n)."""
+
+    @property
+    def degrees_of_freedom_(self) -> Any:
+        """tr K(K + alpha I)⁻¹, the number of targets that the fit could follow freely; one per target where alpha is.
+
+        It runs from n (interpolation), or the number of features, down to 0; an intercept adds one.
+        """
+        check_is_fitted(self)
+        found = np.empty(len(self._penalties))
+        for alpha, columns in self._by_alpha():
+            found[columns] = self._factor(alpha).degrees_of_freedom
+        return float(found[0]) if np.ndim(self.alpha_) == 0 else found
+
+    def _report_alpha(self) -> None:
+        """`alpha_`: a number where one was given or there is one target, else one for each."""
+        one = self._rows.single or not (isinstance(self.alpha, str) or np.ndim(self.alpha) == 1)
+        self.alpha_: Any = float(self._penalties[0]) if one else self._penalties
+
+    def _by_alpha(self) -> list[tuple[float, NDArray[np.int64]]]:
+        """Every different alpha with the targets it belongs to."""
+        return [(float(a), np.flatnonzero(self._penalties == a)) for a in np.unique(self._penalties)]
+
+    def _factor(self, alpha: float) -> Factor | FeatureFactor:
+        """The system at this alpha, factorised at the first use and kept."""
+        if alpha not in self._cache:
+            self._cache[alpha] = self._factorise(alpha)
+        made: Factor | FeatureFactor = self._cache[alpha]
+        return made
+
+    def _smoothers(self, X: Any) -> Iterator[tuple[NDArray[np.int64], Matrix]]:
+        for alpha, columns in self._by_alpha():
+            yield columns, self._apply(self._factor(alpha), X)
+
+    def _leave_one_out(self) -> Matrix:
+        residuals = np.empty_like(self._rows.y)
+        for alpha, columns in self._by_alpha():
+            residuals[:, columns] = self._factor(alpha).leave_one_out(self._rows.y[:, columns])
+        return residuals
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "_cache": {}} if "_cache" in state else state
+
+
+class GaussianSmoother(LinearSmoother):
+    """A smoother with a Gaussian predictive distribution: its intervals are mean ± z·std, unless asked otherwise."""
+
+    _intervals_need: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def predict_distribution(self, X: Any, *, noise: bool = True) -> tuple[Matrix, Matrix]:
+        """Mean and standard deviation of a new target (or, without noise, of f): shapes (m,) or (m, t)."""
+
+    @abstractmethod
+    def _smoother(self, X: Any) -> Matrix:
+        """lᵢ(z) for every query of X, shape (m, n), the same for all targets."""
+
+    def _smoothers(self, X: Any) -> Iterator[tuple[NDArray[np.int64], Matrix]]:
+        yield np.arange(self._rows.y.shape[1]), self._smoother(X)
+
+    def predict_interval(
+        self, X: Any, coverage: float = 0.9, *, noise: bool = True, method: str = "gaussian"
+    ) -> NDArray[np.float64]:
+        """Intervals that hold a new target (or f itself) with the given probability.
+
+        Parameters
+        ----------
+        X : m points.
+        coverage : in (0, 1).
+        noise : whether the interval is for a new target, or for f.
+        method : "gaussian", mean ± z·std, right if the model is; or "jackknife+", which assumes no model (see
+            `KernelRidge.predict_interval`; with `normalize_y` it takes the centre as given).
+
+        Returns
+        -------
+        lower and upper ends, shape (m, 2), or (m, t, 2) for t targets.
+        """
+        if method == "jackknife+" and noise:
+            return super().predict_interval(X, coverage)
+        if method != "gaussian":
+            raise InvalidInput(
+                "`method` must be 'gaussian' or, for new targets, 'jackknife+'",
+                got=f"{method!r}, noise={noise}",
+                advice="jackknife+ knows targets only, not f.",
+            )
+        mean, std = self.predict_distribution(X, noise=noise)
+        reach = float(ndtri(0.5 + 0.5 * share(coverage))) * std
+        return np.stack([mean - reach, mean + reach], axis=-1)

@@ -1,0 +1,1 @@
+"""Models of a smooth loss: logistic regression and generalised linear models, on features or in a Hilbert space."""

@@ -1,0 +1,280 @@
+"""Logistic regression: classes as probabilities that are linear in log-odds, in columns or in a kernel's space."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_softmax, softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.models.base import Matrix, training_points
+from mercer.models.callbacks import with_callbacks
+from mercer.models.labels import Labelled
+from mercer.models.likelihood.predictor import FeaturePredictor, KernelPredictor, Predictor
+from mercer.models.likelihood.separation import require_finite_minimum, require_numbers
+from mercer.models.progress import watched
+from mercer.problems.losses import Loss, Softmax, loss_of
+from mercer.solvers.leave_out import left_out_values
+
+
+class LogisticClassifier(ClassifierMixin, Predictor):  # type: ignore[misc]  # scikit-learn has no types
+    """What both forms share: two classes by the logistic loss, more by the softmax."""
+
+    class_weight: Any
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to n points X and their labels y, of any kind.
+
+        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. (Not where
+        rows are drawn: the choice of Nyström centres.)
+        """
+        self.__dict__.pop("_left", None)
+        name = type(self).__name__
+        rows = Labelled.of(
+            training_points(X), y, sample_weight, self.class_weight, model=name, regressor="GLM or KernelGLM"
+        )
+        self.classes_, self._kept = rows.classes, rows.kept
+        k = len(rows.classes)
+        with np.errstate(over="ignore"):  # which `require_numbers` tells of
+            space = self._open(X, rows.points, rows.codes)
+        require_numbers(self, space, rows.weights)
+        with watched(self, 1, X, y, sample_weight):
+            self._minimise(space, self._loss(), rows.codes if k > 2 else rows.codes.astype(np.float64), rows.weights)
+        names = getattr(self, "feature_names_in_", None)
+        require_finite_minimum(self._risk, self._minimum, [str(c) for c in rows.classes], names)
+        self._finish()
+        return self
+
+    def _loss(self) -> Loss:
+        k = len(self.classes_)
+        return loss_of("bernoulli", "logit") if k == 2 else Softmax(k)
+
+    def _logits(self, X: Any) -> Matrix:
+        """η at m points, shape (m, 1), or (m, k)."""
+        check_is_fitted(self)
+        return self._values(self._queries(X))
+
+    def decision_function(self, X: Any) -> Matrix:
+        """The log-odds of the second class, shape (m,); of more classes log p up to a constant, shape (m, k)."""
+        eta = self._logits(X)
+        return eta[:, 0] if eta.shape[1] == 1 else eta
+
+    def predict_proba(self, X: Any) -> Matrix:
+        """P(class | x), shape (m, k)."""
+        return _probabilities(self._logits(X))
+
+    def predict_log_proba(self, X: Any) -> Matrix:
+        """log P(class | x), shape (m, k), finite where the probability rounds to 0."""
+        eta = self._logits(X)
+        return np.asarray(log_softmax(np.hstack([np.zeros_like(eta), eta]) if eta.shape[1] == 1 else eta, axis=1))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable label of each of m points; at even odds the first."""
+        chosen = _chosen(self._logits(X))
+        return np.asarray(self.classes_[chosen])
+
+    # -- leave-one-out ------------------------------------------------------------------------------------------------
+
+    def _left_out(self) -> Matrix:
+        risk = self._whole()
+        if "_left" not in self.__dict__:
+            self._left = left_out_values(risk, self._minimum.state)
+        return self._left
+
+    def _training_only(self) -> tuple[str, ...]:
+        return (*super()._training_only(), "_left")
+
+    @property
+    def loo_proba_(self) -> Matrix:
+        """P(class | xᵢ) of the model fitted without row i, for every row of weight > 0, shape (n, k): approximate.
+
+        One Newton step from the minimum without the row, by the last curvature: exact for a quadratic loss. Rougher
+        where the weights of more than two classes are thousands: then each class has a curvature of its own.
+        """
+        return _probabilities(self._left_out())
+
+    @property
+    def loo_score_(self) -> float:
+        """The share of rows that `loo_proba_` classifies rightly: an estimate of `score` on new data."""
+        eta = self._left_out()
+        right = _chosen(eta) == self._whole().y.astype(np.int64)
+        return float(np.average(right, weights=self._whole().weights))
+
+    @property
+    def loo_log_loss_(self) -> float:
+        """The mean of −log P(class of row i) without row i: an estimate of the log-loss on new data."""
+        eta = self._left_out()
+        codes = self._whole().y.astype(np.int64)
+        both = np.hstack([np.zeros_like(eta), eta]) if eta.shape[1] == 1 else eta
+        losses = -log_softmax(both, axis=1)[np.arange(len(codes)), codes]
+        return float(np.average(losses, weights=self._whole().weights))
+
+
+def _probabilities(eta: Matrix) -> Matrix:
+    if eta.shape[1] == 1:
+        return np.hstack([expit(-eta), expit(eta)])
+    return np.asarray(softmax(eta, axis=1))
+
+
+def _chosen(eta: Matrix) -> NDArray[np.int64]:
+    return (eta[:, 0] > 0).astype(np.int64) if eta.shape[1] == 1 else eta.argmax(axis=1)
+
+
+class LogisticRegression(LogisticClassifier, FeaturePredictor):
+    """Logistic regression on features: log-odds wᵀφ(x) + b; w minimises −log-likelihood + ½ alpha ‖w‖².
+
+    Two classes: P(y = 1 | x) = σ(wᵀφ(x) + b); more: P(y = j | x) ∝ exp(wⱼᵀφ(x) + bⱼ). The objective is convex. With
+    alpha = 0 on classes that a hyperplane separates it has no minimum: the error names the direction.
+
+    Parameters
+    ----------
+    features : None for the columns as they are (dense or sparse); a feature map, a transformer, a function X → Φ, or a
+        kernel of finite rank, as in `Ridge`.
+    alpha : the penalty, ≥ 0. scikit-learn's C is 1/alpha.
+    fit_intercept : whether a constant b is added, which is not penalised.
+    class_weight : None, "balanced", or numbers > 0 by label.
+    solver : "newton" (iteratively reweighted least squares; "auto" takes it), "newton-cg" (no Hessian is formed),
+        "lbfgs", "backtracking" (gradient descent, steps halved until they descend), "gradient" (fixed steps).
+    step : the fixed step of "gradient"; by default 1/L, which cannot diverge.
+    start : weights (then the intercept) to begin at; by default those of the best constant.
+    tol : Newton's methods stop where the predicted excess over the minimum is tol² of the first objective, the others
+        where the gradient is tol of that at a constant (or at `start`, where it is larger).
+    max_iter, max_time : steps and seconds; by default as many as it takes, within reason.
+    progress : a function of each `Step`; False stops there. Callbacks are set by `set_callbacks`.
+
+    Attributes
+    ----------
+    classes_ : the labels.
+    coef_, intercept_ : shapes (1, M) and (1,), or (k, M) and (k,), as scikit-learn's.
+    function_ : f as an `Expansion` in the kernel φ(x)ᵀφ(z).
+    trace_ : objective, gradient norm, step and seconds of every iterate, and the weights where there are few.
+    objective_, n_iter_ : the minimum, and the steps.
+    end_, status_ : how it ended, in one word such as "converged" or "time", and in a sentence.
+    loo_proba_, loo_score_, loo_log_loss_ : approximate leave-one-out.
+
+    >>> import numpy as np, mercer as mc
+    >>> X = np.array([[-2.0], [-1.0], [0.0], [1.0], [2.0]])
+    >>> model = mc.LogisticRegression(alpha=0.1).fit(X, ["no", "no", "yes", "no", "yes"])
+    >>> model.predict([[3.0]]), model.predict_proba([[3.0]]).round(2)
+    (array(['yes'], dtype='<U3'), array([[0.08, 0.92]]))
+    >>> len(model.trace_.objective) == model.n_iter_ + 1
+    True
+
+    References
+    ----------
+    Bishop, Pattern Recognition and Machine Learning, 2006, section 4.3.
+    """
+
+    def __init__(
+        self,
+        features: Any = None,
+        *,
+        alpha: float = 1e-2,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        solver: str = "auto",
+        step: float | None = None,
+        start: Any = None,
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        max_time: float | None = None,
+        progress: Any = None,
+    ) -> None:
+        self.features = features
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.solver = solver
+        self.step = step
+        self.start = start
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.progress = progress
+
+    @property
+    def coef_(self) -> Matrix:
+        """Weights, shape (1, M) of two classes, (k, M) of more."""
+        check_is_fitted(self)
+        return self._weights.T
+
+    @property
+    def intercept_(self) -> Matrix:
+        """b, shape (1,) or (k,)."""
+        check_is_fitted(self)
+        return self._constants
+
+
+class KernelLogisticRegression(LogisticClassifier, KernelPredictor):
+    """Logistic regression in the Hilbert space of a kernel: log-odds f = Σ cᵢ k(xᵢ, ·) + b.
+
+    f minimises −log-likelihood + ½ alpha ‖f‖². At the minimum cᵢ = wᵢ(yᵢ − P(y = 1 | xᵢ))/alpha: every point counts by
+    how badly it is predicted. More than two classes have one function each.
+
+    Parameters
+    ----------
+    kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
+    alpha : the penalty, > 0 (for kernels of finite rank ≥ 0).
+    fit_intercept : whether a constant b is added, which is not penalised.
+    class_weight : None, "balanced", or numbers > 0 by label.
+    solver, step, tol, max_iter, max_time, progress : as in `LogisticRegression`.
+    n_centers, centers : f on that many Nyström centres instead of all points: "uniform", "kmeans", "pivoted", or the
+        points themselves. By default all points, and centres where their matrix would not fit; `status_` says so.
+    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
+    random_state : for the choice of centres.
+
+    Attributes
+    ----------
+    classes_, kernel_ : the labels, and the kernel that was used.
+    function_ : f, an `Expansion`; dual_coef_ and intercept_ are its c, shape (n,) or (n, k), and b.
+    trace_, objective_, n_iter_, end_, status_ : the way to the minimum.
+    loo_proba_, loo_score_, loo_log_loss_ : approximate leave-one-out.
+
+    >>> import numpy as np, mercer as mc
+    >>> X = np.random.default_rng(0).normal(size=(80, 2))
+    >>> y = np.hypot(X[:, 0], X[:, 1]) > 1.2
+    >>> model = mc.KernelLogisticRegression(mc.Gaussian(1.0), alpha=1e-2).fit(X, y)
+    >>> model.predict([[0.0, 0.0], [2.0, 2.0]]), model.predict_proba([[0.0, 0.0]]).round(2)
+    (array([False,  True]), array([[1., 0.]]))
+
+    References
+    ----------
+    Jaakkola and Haussler, Probabilistic kernel regression models, AISTATS 1999.
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        alpha: float = 1e-2,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        solver: str = "auto",
+        step: float | None = None,
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        max_time: float | None = None,
+        progress: Any = None,
+        n_centers: int | None = None,
+        centers: Any = "uniform",
+        budget: Any = None,
+        random_state: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.solver = solver
+        self.step = step
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.progress = progress
+        self.n_centers = n_centers
+        self.centers = centers
+        self.budget = budget
+        self.random_state = random_state

@@ -1,0 +1,295 @@
+"""Local regression: a polynomial around every query, by weighted least squares."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mercer.data.points import Points
+from mercer.errors import InvalidInput
+from mercer.kernels.base import Similarity
+from mercer.kernels.custom import Precomputed
+from mercer.kernels.vectors.radial import ByWidth
+from mercer.kernels.weights import Tricube
+from mercer.models.base import Rows, shortened
+from mercer.models.local.bandwidth import spreads
+from mercer.models.local.base import LocalSmoother
+from mercer.smoothing.neighbours import neighbour_distances
+from mercer.smoothing.sums.tiled import unit_of
+
+Matrix = NDArray[np.float64]
+
+MISTRUST = 1e-12
+"""The robustness weight of a row that is far off: it still decides where nobody else is near."""
+
+
+class LocalRegression(LocalSmoother):
+    """A polynomial around every query: f(z) = b₀ of min Σ w(z, xᵢ) (yᵢ − Σ_α b_α (xᵢ − z)^α)², |α| ≤ degree.
+
+    Degree 0 is Nadaraya-Watson, degree 1 lecture 000's locally weighted linear regression. Polynomials up to the
+    degree are reproduced exactly. Where the points around z do not determine all coefficients (too few, or on a line)
+    the fit is of lower degree, and where nobody is in reach the nearest point decides.
+
+    Parameters
+    ----------
+    kernel : a kernel or smoothing weight on vectors, a class of them such as mc.Epanechnikov whose width is
+        `bandwidth`, a rule X → kernel, or None for the Gaussian (with `neighbors`: the tricube).
+    degree : 0, 1, 2 or 3, in all columns together.
+    bandwidth : the kernel's sigma: a number > 0, one per column, "loo" (one per column, of least leave-one-out squared
+        error; "loo-common": one factor for all of them), "scott" or "silverman". By default "loo" without a kernel
+        or for a class of them; a kernel that is given is taken as it is.
+    neighbors : a number of rows ≥ 1 or a share of them in (0, 1], as a float (rounded down, as R's loess does): sigma
+        is multiplied, for every query, so that it just reaches that number of nearest rows. `bandwidth` then only says
+        in which units columns are compared: by default their standard deviations.
+    robust : so many times the fit is repeated with the rows weighted by the bisquare of their last residuals, so that
+        outliers lose their say (lowess: 3).
+
+    Attributes
+    ----------
+    kernel_ : the similarity with its bandwidth.
+    bandwidth_ : its sigma, a number or (d,).
+    status_ : how the bandwidth was chosen.
+    loo_loss_ : the leave-one-out error at bandwidths chosen by "loo" (targets in units of their deviation if several).
+    loo_predictions_, loo_score_ : f₋ᵢ(xᵢ), and their R²; robustness weights are taken as given there.
+    degrees_of_freedom_ : the trace of the smoother.
+    robustness_weights_ : (n,) of the rows that were fitted, 1 without `robust`.
+
+    >>> import numpy as np, mercer as mc
+    >>> X = np.linspace(0, 6, 61)[:, None]
+    >>> model = mc.LocalRegression(degree=2, bandwidth=0.3).fit(X, np.sin(X[:, 0]))
+    >>> model.predict([[0.0], [np.pi / 2]]).round(2), model.predict_gradient([[0.0]]).round(1)
+    (array([-0.,  1.]), array([[1.]]))
+    >>> line = mc.LocalRegression(neighbors=0.3, robust=3).fit(X, np.where(X[:, 0] == 3.0, 100.0, 2 * X[:, 0]))
+    >>> line.predict([[3.0]]).round(6)
+    array([6.])
+
+    References
+    ----------
+    Cleveland, Robust locally weighted regression, 1979. Fan and Gijbels, Local polynomial modelling, 1996.
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        degree: int = 1,
+        bandwidth: Any = None,
+        neighbors: float | None = None,
+        robust: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.bandwidth = bandwidth
+        self.neighbors = neighbors
+        self.robust = robust
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Keep n points X and targets y, shape (n,) or (n, t), and choose bandwidth and robustness weights.
+
+        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. (Not for
+        bandwidth="loo" and `loo_predictions_`, where a row is left out with all its weight.)
+        """
+        self._check()
+        self._rows = Rows.of(self._points(X), y, sample_weight)
+        if self._degree or self._near is not None:
+            self._require_vectors()
+        self._trust: Matrix | None = None
+        self._forget()
+        self._choose_by_error()
+        self._distrust()
+        if self.robust and self.loo_loss_ is not None:
+            self._choose_by_error()  # outliers have had their say on the bandwidth
+            self._distrust()
+        if self._near is not None:
+            self.status_ += "; it reaches the nearest rows of every query"
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Append rows; the bandwidth stays that of the first call. Rows that are refused leave the model as it was."""
+        if not hasattr(self, "_rows"):
+            return self.fit(X, y, sample_weight)
+        _require_rounds(self.robust)
+        self._rows = self._append(Rows.of(self._queries(X), y, sample_weight))
+        self._trust = None
+        self._forget()
+        self._distrust()
+        return self
+
+    def predict_gradient(self, X: Any) -> Matrix:
+        """The local slopes, an estimate of ∇f by the columns of X: shape (m, d) or (m, t, d). Needs degree ≥ 1.
+
+        They are not the derivative of `predict`, but of the polynomial at each query: less biased.
+        """
+        z = self._query_points(X)
+        if self._degree < 1:
+            raise InvalidInput("Slopes need `degree` ≥ 1", got=self._degree, advice="LocalRegression(degree=1).")
+        d = z.vectors().shape[1]
+        slopes = self._fit_at(z).coef[:, 1 : 1 + d] / np.broadcast_to(unit_of(self.kernel_), (d,))[:, None]
+        return self._rows.shaped(np.swapaxes(slopes, 1, 2))
+
+    def derivative(self, X: Any, order: int = 1) -> Matrix:
+        """The derivative of this order on a line, order ≤ degree, from the local polynomial: shape (m,) or (m, t).
+
+        >>> import numpy as np, mercer as mc
+        >>> X = np.linspace(-1, 1, 50)[:, None]
+        >>> model = mc.LocalRegression(degree=3, bandwidth=0.3).fit(X, X[:, 0] ** 3)
+        >>> [float(model.derivative([[0.5]], k)[0].round(6)) for k in range(4)]
+        [0.125, 0.75, 3.0, 6.0]
+        """
+        z = self._query_points(X)
+        if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or not 0 <= order <= self._degree:
+            raise InvalidInput(
+                f"`order` must be a whole number from 0 to the degree {self._degree}",
+                got=repr(order),
+                advice="Raise `degree`: one more than the order is best.",
+            )
+        if order and z.vectors().shape[1] != 1:
+            raise InvalidInput("`derivative` needs one column", got=z.vectors().shape, advice="Use predict_gradient.")
+        unit = float(np.ravel(unit_of(self.kernel_))[0])
+        return self._rows.shaped(math.factorial(order) / unit**order * self._fit_at(z).coef[:, order])
+
+    @property
+    def robustness_weights_(self) -> Matrix:
+        """The trust in every row that was fitted, shape (n,): the bisquare of its residual, 1 without `robust`."""
+        return np.ones(len(self._rows)) if self._trust is None else self._trust
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = tags.input_tags.sparse and self.degree == 0 and self.neighbors is None
+        return tags
+
+    @property
+    def _v(self) -> Matrix:
+        v = super()._v
+        return v if self._trust is None else v * self._trust
+
+    @property
+    def _v2(self) -> Matrix:
+        v = super()._v
+        return v if self._trust is None else v * self._trust**2
+
+    def _check(self) -> None:
+        degree, robust, near = self.degree, self.robust, self.neighbors
+        if isinstance(degree, bool) or not isinstance(degree, (int, np.integer)) or not 0 <= degree <= 3:
+            raise InvalidInput("`degree` must be 0, 1, 2 or 3", got=shortened(degree), advice="1 is a good default.")
+        _require_rounds(robust)
+        if near is not None:
+            _require_neighbors(near)
+            if isinstance(self.bandwidth, str) and self.bandwidth.startswith("loo"):
+                raise InvalidInput(
+                    "`bandwidth` must be a number or one per column beside `neighbors`",
+                    got=shortened(self.bandwidth),
+                    advice="Neighbours decide the widths: leave out one of the two.",
+                )
+        self._degree, self._near = int(degree), near
+
+    def _require_vectors(self) -> None:
+        kernel = self.kernel_
+        pairs = any(isinstance(leaf, Precomputed) for leaf in kernel.leaves)
+        if pairs or kernel.space not in ("vectors", "table", "any"):
+            raise self._no_vectors(f"{kernel!r} on {'a matrix of similarities' if pairs else kernel.space}")
+        try:
+            X = self._rows.points.vectors()
+        except InvalidInput as error:
+            raise self._no_vectors(error.got) from None
+        if sp.issparse(X):
+            raise InvalidInput(
+                "Local polynomials and neighbours need dense data", got="a sparse matrix", advice="Pass X.toarray()."
+            )
+        if self._near is not None and not isinstance(self.kernel_, ByWidth):
+            raise InvalidInput(
+                "`neighbors` needs a similarity of (x − z)/σ", got=repr(self.kernel_), advice="Such as Tricube()."
+            )
+        coefficients = math.comb(X.shape[1] + self._degree, self._degree)
+        if coefficients > 500:
+            raise InvalidInput(
+                "A local polynomial must have at most 500 coefficients",
+                got=f"{coefficients} for degree {self._degree} in {X.shape[1]} columns",
+                advice="Lower `degree`, or use KernelRidge.",
+            )
+
+    def _require_sound(self) -> None:
+        if self._near is not None:
+            _require_neighbors(self._near)
+        if self._degree or self._near is not None:
+            self._require_vectors()
+
+    @staticmethod
+    def _no_vectors(got: str) -> InvalidInput:
+        return InvalidInput(
+            "Local polynomials and neighbours need a similarity of vectors, and X in numbers",
+            got=got,
+            advice="Use NadarayaWatsonRegressor, which takes any objects.",
+        )
+
+    def _default(self, points: Points) -> Similarity:
+        return super()._default(points) if self._near is None else Tricube(spreads(points))
+
+    def _chosen_bandwidth(self) -> Any:
+        """Without a kernel leave-one-out chooses, but not where neighbours do."""
+        return self.bandwidth if self._near is not None else super()._chosen_bandwidth()
+
+    def _scale(self, z: Points | None, exclude: bool = False) -> Matrix | None:
+        if self._near is None:
+            return None
+        rows, key = self._rows, f"scale{exclude}"
+        if z is None and key in self._cache:
+            kept: Matrix = self._cache[key]
+            return kept
+        v = None if rows.roots is None else rows.roots**2
+        scale = neighbour_distances(rows.points, self.kernel_.sigma, self._near, z, v=v, exclude=exclude)
+        if z is None:
+            self._cache[key] = scale
+        return scale
+
+    def _distrust(self) -> None:
+        """Bisquare weights (1 − (r/6s)²)² of the residuals r, s being their median size (lowess).
+
+        With several targets r is the root mean square of r/s over them: a row is off as a whole.
+        """
+        base = LocalSmoother._v.fget(self)  # type: ignore[attr-defined]
+        for _ in range(self.robust):
+            r = np.abs(self._rows.y - self._fit_at(None).values)
+            if (r <= 1e-12 * np.abs(self._rows.y).max(axis=0)).all():
+                return  # all rows are met
+            s = np.array([_size(column, base) for column in r.T])
+            ratio = np.sqrt(np.mean((r / np.where(s > 0, s, np.inf)) ** 2, axis=1)) / 6.0
+            before, self._trust = self._trust, np.maximum((1 - np.minimum(ratio, 1.0) ** 2) ** 2, MISTRUST)
+            rounding = 8 * len(r) * np.finfo(np.float64).eps  # of sums over all rows
+            if before is not None and np.abs(self._trust - before).max() <= rounding:
+                return  # more rounds would change nothing else
+
+
+def _require_rounds(robust: Any) -> None:
+    if isinstance(robust, bool) or not isinstance(robust, (int, np.integer)) or robust < 0:
+        raise InvalidInput("`robust` must be a whole number ≥ 0", got=shortened(robust), advice="3 will do.")
+
+
+def _require_neighbors(near: Any) -> None:
+    whole = isinstance(near, (int, np.integer)) and not isinstance(near, bool)
+    share = isinstance(near, (float, np.floating)) and 0 < near <= 1
+    if not (share or (whole and near >= 1)):
+        raise InvalidInput(
+            "`neighbors` must be a number of rows ≥ 1, or a share of them in (0, 1] as a float",
+            got=shortened(near),
+            advice="Such as 30, or 0.3.",
+        )
+
+
+def _size(r: Matrix, v: Matrix) -> float:
+    """The weighted median of |r|; the mean where most rows are met exactly.
+
+    Where half of the weight is below a row and half above, it is the middle of the two, as in lowess.
+    """
+    order = np.argsort(r)
+    total = np.cumsum(v[order])
+    half, slack = 0.5 * total[-1], 1e-12 * total[-1]
+    low, high = np.minimum(np.searchsorted(total, [half - slack, half + slack]), len(r) - 1)
+    median, mean = 0.5 * float(r[order[low]] + r[order[high]]), float(v @ r / v.sum())
+    return median if median > 1e-7 * mean else mean

@@ -1,0 +1,218 @@
+"""Nadaraya-Watson: the weighted mean of the targets, or the weighted majority of the labels, around every query."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.errors import InvalidInput
+from mercer.models.base import Rows, shortened, weights
+from mercer.models.labels import labels
+from mercer.models.local.base import LocalEstimator, LocalSmoother
+from mercer.smoothing import local_polynomial as local
+from mercer.tuning.smoothing import LogLoss
+
+Matrix = NDArray[np.float64]
+
+
+class NadarayaWatsonRegressor(LocalSmoother):
+    """The mean of the targets, weighted by similarity: f(z) = Σ w(z, xᵢ) yᵢ/Σ w(z, xᵢ).
+
+    It is the conditional mean E[t | z] under a Parzen density of (x, t) whose t-part has mean zero (lecture 004), and
+    lecture 000's kernel regression. Nothing is trained; the width decides between the closest point (small) and the
+    mean of all points (large). Far from all data the nearest point decides, and `effective_sample_size` is 1.
+
+    Parameters
+    ----------
+    kernel : a kernel or smoothing weight on any objects, a class of them such as mc.Epanechnikov whose width is
+        `bandwidth`, a rule X → kernel, or None for the Gaussian.
+    bandwidth : the kernel's sigma: a number > 0, one per column, "loo" (one per column, of least leave-one-out squared
+        error; "loo-common": one factor for all of them), "scott" or "silverman". By default "loo" without a kernel
+        or for a class of them; a kernel that is given is taken as it is.
+
+    Attributes
+    ----------
+    kernel_ : the similarity with its bandwidth.
+    bandwidth_ : its sigma, a number or (d,); None where it has none.
+    status_ : how the bandwidth was chosen.
+    loo_loss_ : the leave-one-out error at bandwidths chosen by "loo" (targets in units of their deviation if several).
+    loo_predictions_, loo_score_ : f₋ᵢ(xᵢ), and their R².
+    degrees_of_freedom_ : Σᵢ w(xᵢ, xᵢ)/Σⱼ w(xᵢ, xⱼ).
+
+    >>> import numpy as np, mercer as mc
+    >>> X = np.linspace(0, 6, 61)[:, None]
+    >>> model = mc.NadarayaWatsonRegressor(bandwidth=0.3).fit(X, np.sin(X[:, 0]))
+    >>> model.predict([[1.5], [100.0]]).round(2)
+    array([ 0.95, -0.28])
+    >>> model.effective_sample_size([[1.5], [100.0]]).round(1)
+    array([10.6,  1. ])
+    >>> words = mc.NadarayaWatsonRegressor(mc.Delta()).fit(["a", "a", "b"], [1.0, 2.0, 5.0])
+    >>> words.predict(["a", "b", "c"]).round(3)                       # nobody is like "c": the mean of all
+    array([1.5  , 5.   , 2.667])
+
+    References
+    ----------
+    Nadaraya, On estimating regression, 1964. Watson, Smooth regression analysis, 1964.
+    """
+
+    def __init__(self, kernel: Any = None, *, bandwidth: Any = None) -> None:
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Keep n points X and targets y, shape (n,) or (n, t), and choose the bandwidth.
+
+        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. (Not for
+        bandwidth="loo" and `loo_predictions_`, where a row is left out with all its weight.)
+        """
+        self._rows = Rows.of(self._points(X), y, sample_weight)
+        self._forget()
+        self._choose_by_error()
+        return self
+
+
+class NadarayaWatsonClassifier(ClassifierMixin, LocalEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """The majority of the labels, weighted by similarity: p(c | z) = Σ_{yᵢ = c} w(z, xᵢ)/Σ w(z, xᵢ).
+
+    For two classes with labels t = ±1 this is lecture 000's sign(Σ w(z, xᵢ) tᵢ).
+
+    Parameters
+    ----------
+    kernel : a kernel or smoothing weight on any objects, a class of them such as mc.Epanechnikov whose width is
+        `bandwidth`, a rule X → kernel, or None for the Gaussian.
+    bandwidth : the kernel's sigma: a number > 0, one per column, "loo" (one per column, of greatest leave-one-out
+        likelihood; "loo-common": one factor for all of them), "scott" or "silverman". By default "loo" without a
+        kernel or for a class of them; a kernel that is given is taken as it is.
+
+    Attributes
+    ----------
+    classes_ : the labels, sorted.
+    kernel_, bandwidth_ : the similarity, and its sigma (None where it has none).
+    status_ : how the bandwidth was chosen.
+    loo_loss_ : the leave-one-out log loss at bandwidths chosen by "loo".
+
+    >>> import numpy as np, mercer as mc
+    >>> X = np.array([[0.0], [1.0], [2.0], [10.0], [11.0]])
+    >>> model = mc.NadarayaWatsonClassifier(bandwidth=1.0).fit(X, ["low", "low", "low", "high", "high"])
+    >>> model.predict([[0.5], [9.0], [1000.0]])
+    array(['low', 'high', 'high'], dtype='<U4')
+    >>> model.predict_proba([[6.0]]).round(3), model.loo_score_
+    (array([[0.5, 0.5]]), 1.0)
+    """
+
+    classes_: NDArray[Any]
+
+    def __init__(self, kernel: Any = None, *, bandwidth: Any = None) -> None:
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Keep n points X and their labels y, of any kind, and choose the bandwidth.
+
+        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. (Not for
+        bandwidth="loo", where a row is left out with all its weight.)
+        """
+        return self._start(X, y, None, sample_weight)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Append rows, of old classes or new ones; the bandwidth stays that of the first call.
+
+        Parameters
+        ----------
+        classes : labels that may come later: they have a probability, of 0 so far.
+        """
+        if not hasattr(self, "_rows"):
+            return self._start(X, y, classes, sample_weight)
+        points = self._queries(X)
+        given = labels(y, points.n, "NadarayaWatsonRegressor")
+        w = weights(sample_weight, points.n)
+        old, seen = self._rows, self.classes_[self._rows.y.argmax(axis=1)]
+        found = _union(self.classes_, classes, given if w is None else given[w > 0])
+        new = Rows.of(points, _indicators(given, found), sample_weight)
+        before = Rows(old.points, _indicators(seen, found), False, old.roots, old.kept, old.left_out)
+        held, self._rows = self._rows, before
+        try:
+            self._rows = self._append(new)
+        except BaseException:
+            self._rows = held
+            raise
+        self.classes_ = found
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of every query, shape (m,); the first of those that are equally so."""
+        best = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def predict_proba(self, X: Any) -> Matrix:
+        """p(c | z), shape (m, classes): the shares of the weights, which sum to one."""
+        return _shares(self._fit_at(self._query_points(X)))
+
+    def predict_log_proba(self, X: Any) -> Matrix:
+        """log p(c | z), shape (m, classes): −inf for a class without any weight."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    @property
+    def loo_proba_(self) -> Matrix:
+        """p₋ᵢ(c | xᵢ): the probabilities at each training row from all others, shape (n, classes)."""
+        check_is_fitted(self)
+        rows = self._rows
+        if len(rows) < 2:
+            raise InvalidInput("Leave-one-out needs two rows", got="one row", advice="Fit on more.")
+        shares = _shares(self._fit_at(None, exclude=True))
+        if rows.left_out is None:
+            return shares
+        everywhere = np.empty((len(rows) + rows.left_out.n, shares.shape[1]))
+        everywhere[rows.kept] = shares
+        everywhere[np.setdiff1d(np.arange(len(everywhere)), rows.kept)] = self.predict_proba(rows.left_out.raw)
+        return everywhere
+
+    @property
+    def loo_predictions_(self) -> NDArray[Any]:
+        """The class that all other rows give to each row, shape (n,)."""
+        return np.asarray(self.classes_[self.loo_proba_.argmax(axis=1)])
+
+    @property
+    def loo_score_(self) -> float:
+        """The share of rows that all others classify rightly: an estimate of `score` on new data."""
+        rows = self._rows
+        right = self.loo_proba_[rows.kept].argmax(axis=1) == rows.y.argmax(axis=1)
+        return float(self._v @ right / self._v.sum())
+
+    def _start(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
+        points = self._points(X)
+        given = labels(y, points.n, "NadarayaWatsonRegressor")
+        w = weights(sample_weight, points.n)
+        self.classes_ = _union(None, classes, given if w is None else given[w > 0])
+        self._rows = Rows.of(points, _indicators(given, self.classes_), sample_weight)
+        self._choose(LogLoss)
+        return self
+
+
+def _indicators(given: NDArray[Any], classes: NDArray[Any]) -> Matrix:
+    return (given[:, None] == classes[None, :]).astype(np.float64)
+
+
+def _union(old: NDArray[Any] | None, more: Any, given: NDArray[Any]) -> NDArray[Any]:
+    """All labels, sorted; they must be of one kind, for NumPy would make text of the numbers among text."""
+    parts = [given] if more is None else [given, np.asarray(more)]
+    parts = parts if old is None else [old, *parts]
+    if len({_is_text(part) for part in parts}) > 1:
+        shown = ", ".join(shortened(part[:3].tolist()) for part in parts)
+        raise InvalidInput("Labels must all be text, or none of them", got=shown, advice="Convert one to the other.")
+    return np.unique(np.concatenate(parts))
+
+
+def _is_text(given: NDArray[Any]) -> bool:
+    return given.dtype.kind in "US" or (given.dtype == object and isinstance(given.flat[0], (str, bytes)))
+
+
+def _shares(made: local.LocalFit) -> Matrix:
+    """Probabilities that are, after rounding too."""
+    p = np.maximum(made.values, 0.0)
+    return np.asarray(p / p.sum(axis=1, keepdims=True))

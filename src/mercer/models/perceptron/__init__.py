@@ -1,0 +1,1 @@
+"""Perceptrons: one mistake at a time, on columns or in a Hilbert space."""

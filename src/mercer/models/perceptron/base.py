@@ -1,0 +1,321 @@
+"""What perceptrons share: passes over data or a stream in chunks, labels that are known beforehand, and predictions."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.data.points import Points
+from mercer.errors import InvalidInput
+from mercer.kernels.tiling import spans
+from mercer.models.base import (
+    KernelEstimator,
+    Matrix,
+    _columns,
+    keeping,
+    refitted,
+    shortened,
+    shown,
+    training_points,
+)
+from mercer.models.callbacks import CallbackSupportMixin, with_callbacks
+from mercer.models.labels import Labelled, labels
+from mercer.rkhs.expansion import Expansion
+from mercer.solvers.perceptron import Index, mistake_bound
+
+REGRESSOR = "KernelRidge"
+"""For whoever passes numbers to be predicted."""
+
+
+class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  # no types
+    """A classifier that looks at one example after the other. A subclass says what learns.
+
+    A subclass has the parameters `max_iter`, `shuffle` and `random_state`.
+    """
+
+    max_iter: int
+    shuffle: bool
+    random_state: Any
+    _learner: Any
+
+    # -- what differs -------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Check the parameters."""
+
+    @abstractmethod
+    def _begin(self, points: Points) -> None:
+        """Set `kernel_` for these points."""
+
+    @abstractmethod
+    def _new_learner(self, points: Points) -> Any:
+        """Something with `learn(chunk, codes, rows)`, `values(queries)`, `seen`, `mistakes`, `rows` and `chunk`."""
+
+    @staticmethod
+    @abstractmethod
+    def _rows(points: Points, which: Index | None = None) -> Any:
+        """What `learn` and `values` take: all points, or those at these positions."""
+
+    def _whole(self, points: Points, codes: Index) -> Callable[[Index], int] | None:
+        """A function that makes a pass in a given order, where that is faster than chunk by chunk."""
+        return None
+
+    # -- fit ----------------------------------------------------------------------------------------------------------
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any) -> Self:
+        """Begin with f = 0 and go over n points X and their labels y, of any kind, `max_iter` times at the most.
+
+        An interrupt (Ctrl-C) keeps what has been learnt so far. scikit-learn's callbacks are told of every chunk, with
+        metadata["seen"] and metadata["mistakes"]. There is no `sample_weight`: what an online algorithm learns from an
+        example depends on when it comes, so that no weight could mean that it is repeated.
+        """
+        self._check()
+        random = _orders(self.random_state)
+        points = training_points(X)
+        data = Labelled.of(points, y, model=type(self).__name__, regressor=REGRESSOR)
+        self._start(points, X, data.classes)
+        self._seen = points.n
+        self._passes(points, data.codes, X, y, random if self.shuffle else None)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Learn from more examples, in their order: one pass over a chunk of any size.
+
+        However a stream is cut into chunks, the same is learnt from it as from one example after the other.
+
+        Parameters
+        ----------
+        X, y : n points and their labels; or a single point and its label.
+        classes : all labels that the stream may hold; needed at the first call. A chunk may have few of them.
+        """
+        if y is not None and np.ndim(y) == 0:
+            X, y = data_set(X), [y]
+        self._check()
+        points = training_points(X)
+        first = not hasattr(self, "_learner")
+        known = self._known(classes, first)
+        codes = coded(labels(y, points.n, REGRESSOR), known)
+        with refitted(self) if first else nullcontext():
+            if first:
+                self._start(points, X, known)
+            else:
+                _columns(self, X, reset=False)
+                self.kernel_.touch(points)
+            self._learn(points, codes)
+        return self
+
+    def _learn(self, points: Points, codes: Index) -> None:
+        learner, step = self._learner, self._learner.chunk
+        try:
+            for span in spans(points.n, step):
+                which = None if points.n <= step else np.arange(span.start, span.stop)
+                rows = np.arange(self._seen, self._seen + span.stop - span.start)
+                learner.learn(self._rows(points, which), codes[span], rows)
+                self._seen += span.stop - span.start
+        finally:
+            self._report(f"online: {learner.mistakes} mistakes in {learner.seen} examples")
+
+    def _start(self, points: Points, X: Any, classes: NDArray[Any]) -> None:
+        self.classes_ = classes
+        self._begin(points)
+        self.kernel_.touch(points)
+        _columns(self, X, reset=True)
+        self._learner = self._new_learner(points)
+        self._seen, self.n_iter_ = 0, 1
+        self.mistakes_per_pass_: list[int] = []
+        self._report("nothing learnt yet")
+
+    def _known(self, classes: Any, first: bool) -> NDArray[Any]:
+        if classes is None:
+            if first:
+                raise InvalidInput(
+                    "`classes` must be passed at the first call of partial_fit",
+                    got="None",
+                    advice="Pass all labels that the stream may hold: classes=[...].",
+                )
+            return np.asarray(self.classes_)
+        try:
+            found = np.unique(labels(classes, len(classes), REGRESSOR))
+        except TypeError:
+            raise InvalidInput(
+                "`classes` must be a list of labels", got=shortened(classes), advice="Such as [0, 1]."
+            ) from None
+        if len(found) < 2:
+            raise InvalidInput("`classes` must be two labels or more", got=f"{len(found)} class", advice="Pass all.")
+        if not first and not np.array_equal(found, self.classes_):
+            raise InvalidInput(
+                f"`classes` must stay those of the first call, {shortened(self.classes_.tolist())}",
+                got=shortened(found.tolist()),
+                advice="Leave them out after the first call.",
+            )
+        return found
+
+    def _passes(self, points: Points, codes: Index, X: Any, y: Any, random: np.random.RandomState | None) -> None:
+        n, learner = points.n, self._learner
+        visit = self._whole(points, codes) if self.max_iter > 1 else None
+        step = n if visit is not None else learner.chunk
+        self.status_, tell = "", self._told(self.max_iter * -(-n // step), X, y)
+        clean = False
+        try:
+            for number in range(1, self.max_iter + 1):
+                self.n_iter_ = number
+                order = np.arange(n) if random is None else random.permutation(n).astype(np.int64)
+                self.mistakes_per_pass_.append(0)
+                for span in spans(n, step):
+                    which = order[span]
+                    if visit is not None:
+                        mistakes = visit(which)
+                    else:
+                        whole = random is None and n <= step
+                        chunk = self._rows(points, None if whole else which)
+                        mistakes = learner.learn(chunk, codes[which], which)
+                    self.mistakes_per_pass_[-1] += mistakes
+                    if not tell():
+                        self._report("stopped by the caller")
+                        return
+                clean = self.mistakes_per_pass_[-1] == 0
+                if clean:
+                    break
+        except KeyboardInterrupt as stop:
+            self._report("interrupted")
+            raise keeping(self, stop) from None
+        several = "es" if self.n_iter_ > 1 else ""
+        self._report(
+            f"converged: no mistakes in pass {self.n_iter_}"
+            if clean
+            else f"stopped after {self.n_iter_} pass{several}, with {self.mistakes_per_pass_[-1]} mistakes in the last"
+        )
+        tell(end=True)
+
+    def _told(self, steps: int, X: Any, y: Any) -> Callable[..., bool]:
+        """A function that tells the callbacks of one step, and says whether to go on."""
+        if not getattr(self, "_skl_callbacks", None):
+            return lambda end=False: True
+        context = self._init_callback_context(max_subtasks=steps)
+        context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+
+        def tell(end: bool = False) -> bool:
+            if end:
+                # Predictions need nothing beside what the model holds already.
+                return not context.call_on_fit_task_end(estimator=self, X=X, y=y, reconstruction_attributes=dict)
+            task = context.subcontext("chunk")
+            task.call_on_fit_task_begin(estimator=self)
+            metadata = {"seen": self._learner.seen, "mistakes": self._learner.mistakes}
+            return not task.call_on_fit_task_end(estimator=self, metadata=metadata)
+
+        return tell
+
+    def _report(self, status: str) -> None:
+        self.status_, self.t_, self.mistakes_ = status, self._learner.seen, self._learner.mistakes
+
+    @property
+    def support_(self) -> Index:
+        """Positions of the examples that f consists of, in the order in which they were added."""
+        check_is_fitted(self)
+        return np.array(self._learner.rows)
+
+    # -- predict ------------------------------------------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> Matrix:
+        """f(x) for m points, shape (m,), positive for the second class; for more classes (m, classes)."""
+        points = self._queries(X)
+        values: Matrix = self._learner.values(self._rows(points))
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The label of each of m points: the second of two where f(x) > 0; of more, the first of the largest."""
+        decision = self.decision_function(X)
+        return self.classes_[(decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)]
+
+    def _seen_examples(self) -> tuple[Points | None, Index, Index]:
+        """The examples it was wrong about, their classes and positions, where they are kept."""
+        raise InvalidInput(
+            "`mistake_bound` needs the examples, since this model does not keep those it was wrong about",
+            got="X = None",
+            advice="Pass X and y.",
+        )
+
+    def mistake_bound(self, u: Any, X: Any = None, y: Any = None) -> float:
+        """‖u‖²·max k(x, x)/(min y·u(x))²: more mistakes a perceptron never makes, if u separates the classes.
+
+        It holds for every u, for any order of the examples and for all passes together. With several classes u is one
+        function each, y·u(x) is by how much that of the class exceeds the others, and the bound twice as large.
+
+        Parameters
+        ----------
+        u : a separating function of the same kernel, an `Expansion` without a tail.
+        X, y : the examples. By default those it was wrong about, which is all that the proof asks for.
+        """
+        check_is_fitted(self)
+        if isinstance(u, Expansion) and u.kernel != self.kernel_:
+            raise InvalidInput(
+                f"`u` must be a function of this model's kernel, {self.kernel_!r}",
+                got=repr(u.kernel),
+                advice="The bound is in that Hilbert space.",
+            )
+        if X is not None:
+            points = self._queries(X)
+            codes, rows = coded(labels(y, points.n, REGRESSOR), self.classes_), np.arange(points.n)
+            return mistake_bound(u, points, codes, len(self.classes_), rows)
+        seen, codes, rows = self._seen_examples()
+        return 0.0 if seen is None else mistake_bound(u, seen, codes, len(self.classes_), rows)
+
+
+def _orders(random_state: Any) -> np.random.RandomState:
+    """The source of the orders in which points are visited."""
+    try:
+        return check_random_state(random_state)
+    except ValueError:
+        raise InvalidInput(
+            "`random_state` must be a whole number ≥ 0 and < 2³², a numpy RandomState or None",
+            got=shortened(random_state),
+            advice="The same number gives the same orders.",
+        ) from None
+
+
+def data_set(x: Any) -> Any:
+    """One example as a data set; a data set as it is."""
+    if isinstance(x, np.ndarray) and x.ndim == 1:
+        return x[None]
+    rows = isinstance(x, (list, tuple)) and len(x) and isinstance(x[0], (list, tuple, np.ndarray))
+    return x if rows or getattr(x, "ndim", 0) == 2 else [x]
+
+
+def coded(given: NDArray[Any], classes: NDArray[Any]) -> Index:
+    """The class number of each label."""
+    number = {label: i for i, label in enumerate(classes.tolist())}
+    found, inverse = np.unique(given, return_inverse=True)
+    codes = np.array([number.get(label, -1) for label in found.tolist()], dtype=np.int64)[inverse]
+    if (codes < 0).any():
+        row = int(np.flatnonzero(codes < 0)[0])
+        raise InvalidInput(
+            f"Labels must be among the classes {shortened(classes.tolist())}",
+            got=f"{shown(given[row])} in row {row}",
+            advice="Pass every label that may come as `classes` at the first call.",
+        )
+    return codes
+
+
+def whole(value: Any, name: str, least: int = 1) -> int:
+    """A whole number, checked."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise InvalidInput(f"`{name}` must be a whole number ≥ {least}", got=shortened(value), advice="Pass an int.")
+    return int(value)
+
+
+def one_of(value: Any, name: str, choices: tuple[str, ...]) -> None:
+    """A choice by name, checked."""
+    if not isinstance(value, str) or value not in choices:
+        raise InvalidInput(
+            f"`{name}` must be one of {', '.join(map(repr, choices))}", got=shortened(value), advice=repr(choices[0])
+        )

@@ -1,0 +1,280 @@
+"""Perceptrons (lecture 002): whoever is wrong about an example, adds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.data.points import Points, take
+from mercer.errors import InvalidInput
+from mercer.kernels.algebra.nodes import Constant
+from mercer.kernels.custom import Precomputed
+from mercer.kernels.vectors.dot import Linear
+from mercer.memory import budget as memory_budget
+from mercer.models.base import Matrix, resolve_kernel, shortened
+from mercer.models.perceptron.base import OnlineClassifier, one_of, whole
+from mercer.rkhs.expansion import Expansion
+from mercer.rkhs.tail import Tail
+from mercer.solvers.perceptron import Index, OnlinePerceptron, PrimalPerceptron
+from mercer.solvers.perceptron_budget import Forgetron, Projectron
+
+KEPT = 8192
+"""Up to so many points several passes keep the whole kernel matrix."""
+
+
+class KernelPerceptron(OnlineClassifier):
+    """The kernel perceptron: f = Σ_{s ∈ S} yₛ k(xₛ, ·), where S are the examples that f was wrong about.
+
+    S is empty at first. For each example (x, y) in turn f guesses sgn f(x); where that is not y, the example is added
+    to S. sgn(0) = −1: the first of the classes is guessed where f(x) = 0, here as in `predict`. Over several passes S
+    is a multiset, and the coefficients count. More than two classes have a function each; the first of the largest is
+    the guess, and after a mistake the example is added to the function of its class and taken from that of the guess.
+
+    Kernel values and sums are float64 whatever the points are.
+
+    Parameters
+    ----------
+    kernel : a kernel, a rule X → kernel (of the first chunk, in `partial_fit`), or None for a Gaussian with the median
+        width. An intercept is a constant in the kernel: k + mc.Constant(1.0).
+    max_iter : passes over the data in `fit`, at the most; it stops after one without mistakes.
+    variant : "plain" predicts by the last function, "averaged" by the mean of the functions after each example, "voted"
+        by their votes.
+    max_support : None, or a budget: so many support vectors at the most, so that memory is constant on a stream without
+        end.
+    on_full : how the budget is kept. "projectron" (Projectron++) adds a mistake's projection on the span of the support
+        set where that is within `eta`, and any mistake's where the budget is spent; it also learns from right guesses
+        with a margin < 1. "forgetron" removes the oldest example, after it has shrunk all coefficients as far as that
+        needs. Both count margins and lengths in units of the largest k(x, x) so far.
+    eta : for "projectron", how far from the span a mistake may be, a number ≥ 0. Larger keeps fewer support vectors.
+    shuffle : whether `fit` visits the points in random order, a new one in each pass.
+    random_state : of these orders.
+
+    Attributes
+    ----------
+    classes_ : the labels, sorted.
+    kernel_ : the kernel that was used.
+    mistakes_, t_ : how often a guess was wrong, and how many examples there were, in all passes or chunks.
+    mistakes_per_pass_, n_iter_ : of `fit`.
+    support_, support_vectors_ : positions (in the data of `fit`, or in the stream) and points of S.
+    dual_coef_ : their coefficients, shape (s,), or (s, classes); where functions vote, those of the last.
+    function_ : f as an `Expansion`; not where functions vote.
+    status_ : how it ended.
+
+    >>> import numpy as np, mercer as mc
+    >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> model = mc.KernelPerceptron(mc.Polynomial(2, c=1.0), max_iter=100).fit(X, ["no", "yes", "yes", "no"])
+    >>> model.predict(X).tolist(), model.status_
+    (['no', 'yes', 'yes', 'no'], 'converged: no mistakes in pass 10')
+    >>> online = mc.KernelPerceptron(mc.Gaussian(0.5))
+    >>> for x, label in zip(X, ["no", "yes", "yes", "no"]):
+    ...     online = online.partial_fit(x, label, classes=["no", "yes"])
+    >>> online.mistakes_, online.support_.tolist()
+    (2, [1, 3])
+
+    References
+    ----------
+    Freund and Schapire, Large margin classification using the perceptron algorithm, 1999. Orabona, Keshet and Caputo,
+    Bounded kernel-based online learning, 2009. Dekel, Shalev-Shwartz and Singer, The Forgetron, 2008.
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        max_iter: int = 1,
+        variant: str = "plain",
+        max_support: int | None = None,
+        on_full: str = "projectron",
+        eta: float = 0.1,
+        shuffle: bool = False,
+        random_state: Any = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.max_iter = max_iter
+        self.variant = variant
+        self.max_support = max_support
+        self.on_full = on_full
+        self.eta = eta
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    @property
+    def dual_coef_(self) -> Matrix:
+        """The coefficients of f, shape (s,), or (s, classes)."""
+        check_is_fitted(self)
+        coef = self._learner.coef
+        return np.array(coef[:, 0] if coef.shape[1] == 1 else coef)
+
+    @property
+    def support_vectors_(self) -> Any:
+        """The support vectors as they were given, in the order in which they were added."""
+        check_is_fitted(self)
+        support = self._learner.support()
+        return take(self._learner.anchor.raw, np.arange(0)) if support is None else support.raw
+
+    @property
+    def function_(self) -> Expansion:
+        """f as an element of the Hilbert space."""
+        check_is_fitted(self)
+        if self.variant == "voted":
+            raise AttributeError("Functions that vote are not one function of the Hilbert space: variant='averaged'.")
+        found: Expansion = self._learner.expansion()
+        return found
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        whole(self.max_iter, "max_iter")
+        one_of(self.variant, "variant", ("plain", "averaged", "voted"))
+        one_of(self.on_full, "on_full", ("projectron", "forgetron"))
+        number = isinstance(self.eta, (int, float, np.number)) and not isinstance(self.eta, bool)
+        if not number or not 0 <= self.eta < np.inf:
+            raise InvalidInput("`eta` must be a number ≥ 0", got=shortened(self.eta), advice="Try 0.1.")
+        if self.max_support is None:
+            return
+        whole(self.max_support, "max_support")
+        if self.variant == "voted" or (self.variant == "averaged" and self.on_full == "forgetron"):
+            raise InvalidInput(
+                f"variant={self.variant!r} must keep every support vector there ever was",
+                got=f"a budget, max_support={self.max_support}, with on_full={self.on_full!r}",
+                advice="Use variant='plain', or 'averaged' with on_full='projectron'.",
+            )
+
+    def _begin(self, points: Points) -> None:
+        self.kernel_ = resolve_kernel(self.kernel, points)
+
+    def _new_learner(self, points: Points) -> OnlinePerceptron | Projectron | Forgetron:
+        k = len(self.classes_)
+        if self.max_support is None:
+            return OnlinePerceptron(self.kernel_, k, self.variant)
+        if self.on_full == "forgetron":
+            return Forgetron(self.kernel_, k, int(self.max_support))
+        return Projectron(self.kernel_, k, int(self.max_support), float(self.eta), self.variant == "averaged")
+
+    @staticmethod
+    def _rows(points: Points, which: Index | None = None) -> Points:
+        return points if which is None else points.take(which)
+
+    def _whole(self, points: Points, codes: Index) -> Callable[[Index], int] | None:
+        if self.max_support is not None or points.n > KEPT or 2 * 8 * points.n**2 > memory_budget():
+            return None
+        learner: OnlinePerceptron = self._learner
+        return learner.passes(points, codes)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> KernelPerceptron:
+        """As for every online classifier; a bare Precomputed() cannot compare with points that are to come."""
+        if any(isinstance(leaf, Precomputed) and leaf.K is None for leaf in getattr(self.kernel, "leaves", ())):
+            raise InvalidInput(
+                "partial_fit must compare new points with earlier ones",
+                got="a bare Precomputed()",
+                advice="Use Precomputed(K), whose points are positions in K, or fit.",
+            )
+        super().partial_fit(X, y, classes)
+        return self
+
+    def _seen_examples(self) -> tuple[Points | None, Index, Index]:
+        if self.max_support is not None:
+            return super()._seen_examples()
+        learnt = self._learner.learnt
+        return self._learner.support(), learnt.codes, learnt.rows
+
+
+class Perceptron(OnlineClassifier):
+    """The perceptron on the columns of X: f(x) = wᵀx + b, and w grows by y·x wherever sgn f(x) is not y.
+
+    It is the kernel perceptron of xᵀz (of xᵀz + 1 with an intercept, which is a column of ones) with the same mistakes,
+    at a cost that does not grow with them; and stochastic gradient descent with step 1 on max(0, −y f(x)). sgn(0) = −1,
+    the first of the classes. Votes need the support set: mc.KernelPerceptron(mc.Linear(), variant="voted").
+
+    Parameters
+    ----------
+    fit_intercept : whether f has a constant b.
+    max_iter : passes over the data in `fit`, at the most; it stops after one without mistakes.
+    variant : "plain" predicts by the last weights, "averaged" by the mean of the weights after each example.
+    shuffle : whether `fit` visits the points in random order, a new one in each pass.
+    random_state : of these orders.
+
+    Attributes
+    ----------
+    classes_ : the labels, sorted.
+    coef_, intercept_ : w, shape (d,), and b; with more than two classes shape (d, classes) and (classes,).
+    mistakes_, t_ : how often a guess was wrong, and how many examples there were, in all passes or chunks.
+    mistakes_per_pass_, n_iter_ : of `fit`.
+    support_ : positions of the examples it was wrong about (in the data of `fit`, or in the stream), each once.
+    kernel_ : xᵀz, or xᵀz + 1.
+    function_ : f as an `Expansion` of xᵀz with the tail b: w is a function of that space.
+    status_ : how it ended.
+
+    >>> import numpy as np, mercer as mc
+    >>> X = np.array([[2.0, 1.0], [1.0, 3.0], [-1.0, -2.0], [-3.0, 1.0]])
+    >>> model = mc.Perceptron(max_iter=10).fit(X, [True, True, False, False])
+    >>> model.coef_, model.intercept_, model.mistakes_, model.status_
+    (array([2., 1.]), 1.0, 1, 'converged: no mistakes in pass 2')
+    >>> model.predict([[1.0, 1.0], [-1.0, -1.0]])
+    array([ True, False])
+
+    References
+    ----------
+    Rosenblatt, The perceptron, 1958. Novikoff, On convergence proofs for perceptrons, 1962.
+    """
+
+    def __init__(
+        self,
+        *,
+        fit_intercept: bool = True,
+        max_iter: int = 1,
+        variant: str = "plain",
+        shuffle: bool = False,
+        random_state: Any = 0,
+    ) -> None:
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.variant = variant
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    @property
+    def coef_(self) -> Matrix:
+        """w, shape (d,), or (d, classes)."""
+        check_is_fitted(self)
+        W = np.array(self._learner.coef[:, :-1])
+        return W[0] if len(W) == 1 else W.T
+
+    @property
+    def intercept_(self) -> Any:
+        """b, a number, or one per class."""
+        check_is_fitted(self)
+        b = np.array(self._learner.coef[:, -1])
+        return float(b[0]) if len(b) == 1 else b
+
+    @property
+    def function_(self) -> Expansion:
+        """f as the function ⟨w, ·⟩ of the Hilbert space of xᵀz, and b as its tail."""
+        check_is_fitted(self)
+        W, tail = self._learner.coef[:, :-1], Tail.constant(self.intercept_) if self.fit_intercept else None
+        return Expansion(Linear(), W, np.ones(1) if len(W) == 1 else np.eye(len(W)), tail)
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        whole(self.max_iter, "max_iter")
+        one_of(self.variant, "variant", ("plain", "averaged"))
+
+    def _begin(self, points: Points) -> None:
+        self.kernel_ = Linear() + Constant(1.0) if self.fit_intercept else Linear()
+
+    def _new_learner(self, points: Points) -> PrimalPerceptron:
+        return PrimalPerceptron(
+            points.vectors().shape[1], len(self.classes_), self.variant, intercept=bool(self.fit_intercept)
+        )
+
+    @staticmethod
+    def _rows(points: Points, which: Index | None = None) -> Any:
+        X = points.vectors()
+        if which is None:
+            return X
+        steady = len(which) == which[-1] - which[0] + 1 and bool((np.diff(which) == 1).all())
+        return X[which[0] : which[-1] + 1] if steady else X[which]

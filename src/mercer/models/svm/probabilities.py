@@ -1,0 +1,216 @@
+"""From decision values to probabilities: a sigmoid per function, and one distribution from all pairs of classes.
+
+Platt's sigmoid 1/(1 + exp(a f + b)) is fitted to held-out values of f by maximum likelihood, with targets slightly
+inside (0, 1) so that it exists for separable data (Lin, Lin and Weng 2007): N rows of a class, all of them right, say
+no more than that the next one is right with probability (N + 1)/(N + 2), Laplace's rule of succession. Where a model
+has one value per class, the softmax of a multiple of them is fitted in the same way (`Softmax`). For more than two
+classes the pairwise probabilities rᵢⱼ = P(i | i or j) are coupled: p minimises Σᵢⱼ (rⱼᵢ pᵢ − rᵢⱼ pⱼ)² with Σp = 1 (Wu,
+Lin and Weng 2004).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_softmax, softmax
+
+from mercer.gram import Gram
+from mercer.kernels import tiling
+from mercer.models.svm.parts import Data, Fitted, Index, Part, by_rows, pair_values
+from mercer.rkhs.expansion import Expansion
+
+Matrix = NDArray[np.float64]
+
+CERTAIN = 1e-7
+"""Probabilities of pairs stay this far from 0 and 1, so that the coupled ones are unique."""
+
+
+@dataclass(frozen=True)
+class Sigmoid:
+    """P(+1 | f) = 1/(1 + exp(a f + b)).
+
+    >>> import numpy as np
+    >>> f = np.array([-2.0, -1.0, 1.0, 2.0])
+    >>> Sigmoid.fit(f, np.array([-1.0, -1.0, 1.0, 1.0]))(f).round(2)
+    array([0.21, 0.34, 0.66, 0.79])
+    """
+
+    a: float
+    b: float
+
+    def __call__(self, f: Matrix) -> Matrix:
+        return np.asarray(expit(-(self.a * f + self.b)))
+
+    @classmethod
+    def fit(cls, f: Matrix, signs: Matrix, weights: Matrix | None = None) -> Self:
+        """Maximum likelihood for values f of points with signs ±1, by Newton's method with halved steps."""
+        w = np.ones(len(f)) if weights is None else weights
+        if not w.any():  # nothing is known of these two classes
+            return cls(0.0, 0.0)
+        scale = max(float(np.abs(f).max(initial=0.0)), 1e-300)
+        z = np.column_stack([f / scale, np.ones(len(f))])
+        plus, minus = float(w[signs > 0].sum()), float(w[signs < 0].sum())
+        t = np.where(signs > 0, (plus + 1) / (plus + 2), 1 / (minus + 2))
+
+        def loss(theta: Matrix) -> float:
+            # −log likelihood of p = 1/(1 + e^u) with u = zθ: log(1 + e^u) − (1 − t) u.
+            u = z @ theta
+            return float(w @ (np.logaddexp(0.0, u) - (1 - t) * u))
+
+        theta = np.array([0.0, np.log((minus + 1) / (plus + 1))])
+        value = loss(theta)
+        for _ in range(100):
+            p = expit(-(z @ theta))
+            slope = z.T @ (w * (t - p))
+            if np.abs(slope).max() < 1e-9 * w.sum():
+                break
+            curvature = (z.T * (w * p * (1 - p))) @ z + 1e-12 * w.sum() * np.eye(2)
+            direction = -np.linalg.solve(curvature, slope)
+            step = 1.0
+            while step > 1e-10:
+                trial = loss(theta + step * direction)
+                if trial <= value + 1e-4 * step * float(slope @ direction):
+                    break
+                step /= 2
+            else:
+                break
+            theta, value = theta + step * direction, trial
+        return cls(float(theta[0] / scale), float(theta[1]))
+
+
+@dataclass(frozen=True, eq=False)
+class Softmax:
+    """P(c | v) ∝ exp(s v_c + b_c) for one value v_c per class, s ≥ 0.
+
+    >>> import numpy as np
+    >>> v = np.array([[2.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> Softmax.fit(v, np.array([0, 0, 1, 2]))(v).max(axis=1).round(2)      # all are right, and none is certain
+    array([0.95, 0.76, 0.76, 0.76])
+    """
+
+    scale: float
+    offsets: Matrix
+
+    def __call__(self, values: Matrix) -> Matrix:
+        return np.asarray(softmax(self.scale * np.asarray(values, dtype=np.float64) + self.offsets, axis=1))
+
+    @classmethod
+    def fit(cls, values: Matrix, codes: Index, weights: Matrix | None = None, *, shifted: bool = False) -> Self:
+        """Maximum likelihood for values (n, k) of rows with these class numbers, by Newton's method with halved steps.
+
+        Parameters
+        ----------
+        values, codes : of rows that the model was not fitted to: on its own rows it is right too often.
+        weights : as often as each row counts; class weights are not among them.
+        shifted : whether b is fitted, for values that class weights have moved; else it is 0, and the most probable
+            class is that of the largest value.
+        """
+        n, k = values.shape
+        w = np.ones(n) if weights is None else weights
+        # By Laplace's rule a row is of another class than the one seen with probability 1/(n + 2), whichever that is.
+        wrong = 1 / (float(w.sum()) + 2)
+        T = np.full((n, k), wrong / (k - 1))
+        T[np.arange(n), codes] = 1 - wrong
+        unit = max(float(np.abs(values).max(initial=0.0)), 1e-300)
+        v = np.asarray(values, dtype=np.float64) / unit
+
+        def loss(theta: Matrix) -> float:
+            return -float(w @ (T * log_softmax(theta[0] * v + theta[1:], axis=1)).sum(axis=1))
+
+        shares = np.log(w @ T / w.sum()) if shifted else np.zeros(k)  # the best where values are of no use
+        some = slice(0, k + 1 if shifted else 1)
+        theta = np.concatenate([[0.0], shares])
+        value = loss(theta)
+        for _ in range(100):
+            P = softmax(theta[0] * v + theta[1:], axis=1)
+            off, mean = w[:, None] * (P - T), (P * v).sum(axis=1)
+            slope = np.concatenate([[(off * v).sum()], off.sum(axis=0)])
+            if np.abs(slope[some]).max() < 1e-9 * w.sum():
+                break
+            curvature = np.empty((k + 1, k + 1))
+            curvature[0, 0] = w @ ((P * v**2).sum(axis=1) - mean**2)
+            curvature[0, 1:] = curvature[1:, 0] = w @ (P * (v - mean[:, None]))
+            curvature[1:, 1:] = np.diag(w @ P) - (w[:, None] * P).T @ P
+            curvature.flat[:: k + 2] += 1e-12 * w.sum()  # one constant for all classes changes nothing
+            direction = np.zeros(k + 1)
+            direction[some] = -np.linalg.solve(curvature[some, some], slope[some])
+            step = 1.0
+            while step > 1e-10:
+                trial = loss(theta + step * direction)
+                if trial <= value + 1e-4 * step * float(slope @ direction):
+                    break
+                step /= 2
+            else:
+                break
+            theta, value = theta + step * direction, trial
+        if theta[0] <= 0:  # values that say the contrary of the truth say nothing
+            return cls(0.0, shares)
+        return cls(float(theta[0] / unit), theta[1:])
+
+
+def couple(pairs: Matrix, classes: int) -> Matrix:
+    """Probabilities of the classes, shape (m, k), from P(b | a or b) of the pairs a < b, shape (m, k(k − 1)/2).
+
+    >>> import numpy as np
+    >>> p = np.array([0.2, 0.3, 0.5])
+    >>> couple(np.array([[0.3 / 0.5, 0.5 / 0.7, 0.5 / 0.8]]), 3).round(6)
+    array([[0.2, 0.3, 0.5]])
+    """
+    a, b = np.triu_indices(classes, 1)
+    found = np.empty((len(pairs), classes))
+    for span in tiling.spans(len(pairs), max(1, 2**20 // (classes + 1) ** 2)):
+        r = np.clip(pairs[span], CERTAIN, 1 - CERTAIN)
+        R = np.zeros((len(r), classes, classes))  # R[:, i, j] = P(i | i or j)
+        R[:, b, a], R[:, a, b] = r, 1 - r
+        # The minimum under Σp = 1: Qᵢᵢ = Σⱼ rⱼᵢ², Qᵢⱼ = −rⱼᵢ rᵢⱼ, bordered by ones.
+        system = np.zeros((len(r), classes + 1, classes + 1))
+        system[:, :classes, :classes] = -R * R.transpose(0, 2, 1)
+        diagonal = np.arange(classes)
+        system[:, diagonal, diagonal] = (R**2).sum(axis=1)
+        system[:, classes, :classes] = system[:, :classes, classes] = 1
+        right = np.zeros((len(r), classes + 1, 1))
+        right[:, classes] = 1
+        p = np.maximum(np.linalg.solve(system, right)[:, :classes, 0], 0.0)
+        found[span] = p / p.sum(axis=1, keepdims=True)
+    return found
+
+
+def held_out(
+    data: Data, folds: Index, parts: Sequence[Part], fitted: Sequence[Fitted], *, at_once: bool
+) -> list[Matrix]:
+    """The values of every part at its rows, each by the function that was fitted without the row's fold.
+
+    `parts` and `fitted` are those of the folds, fold by fold for each part; `at_once` sums all pairs of classes
+    together.
+    """
+    found = [np.empty(len(part.signs)) for part in data.parts]
+    count, n, k, whole = len(parts) // len(data.parts), len(folds), int(data.codes.max()) + 1, data.gram
+    for number in range(count):
+        out = [part.rows()[folds[part.rows()] == number] for part in data.parts]
+        own, functions = parts[number::count], fitted[number::count]
+        if at_once:
+            coef = by_rows(own, functions, n, k)
+            used, at = np.flatnonzero(coef.any(axis=1)), np.flatnonzero(folds == number)
+            used = used if len(used) else np.array([0])
+            ends = np.searchsorted(data.codes[used], np.arange(k + 1))
+            b = np.array([f.intercept for f in functions])
+            every = pair_values(whole.kernel, whole.x.take(used), ends, coef[used], b, whole.x.take(at))
+            values = [every[np.searchsorted(at, rows), p] for p, rows in enumerate(out)]
+        else:
+            values = [at_rows(whole, part.rows(), f, rows) for part, f, rows in zip(own, functions, out)]
+        for part, all_of_it, some in zip(data.parts, found, values):
+            all_of_it[folds[part.rows()] == number] = some
+    return found
+
+
+def at_rows(whole: Gram, rows: Index, f: Fitted, at: Index) -> Matrix:
+    """A part's f at other rows of the Gram."""
+    moved = f.summary.moved
+    if not len(moved):
+        return np.full(len(at), f.intercept)
+    function = Expansion(whole.kernel, whole.x.take(rows[moved]), f.coef[moved])
+    return function(whole.x.take(at)).astype(np.float64) + f.intercept

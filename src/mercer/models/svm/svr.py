@@ -1,0 +1,401 @@
+"""Regression by support vectors: losses that are flat or straight, so that few points carry the function.
+
+    min ½ ‖f‖² + C Σ wᵢ loss(yᵢ − f(xᵢ))     over   f = Σ βᵢ k(xᵢ, ·) + b
+
+* within ε (`SVR`): loss r = max(|r| − ε, 0);
+* within the ε that leaves a share ν of the points outside (`NuSVR`);
+* quantiles (`KernelQuantileRegressor`): loss r = τr for r ≥ 0, (τ − 1)r for r < 0.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin, clone
+from sklearn.metrics import d2_pinball_score
+
+from mercer import gram
+from mercer.errors import InvalidInput
+from mercer.gram import Gram
+from mercer.models.base import Matrix, Rows, keeping, shortened
+from mercer.models.callbacks import with_callbacks
+from mercer.models.progress import watched
+from mercer.models.svm.margins import at_bound, duality_gap
+from mercer.models.svm.support import (
+    Interrupted,
+    SupportVectorMachine,
+    feasible,
+    filled,
+    flatten,
+    grown,
+    limits,
+    number,
+    positive,
+    share,
+)
+from mercer.problems.box import BoxProblem
+from mercer.solvers import smo
+
+
+class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ignore[misc]  # scikit-learn has no types
+    """A function Σ βᵢ k(xᵢ, ·) + b for each box problem: what the regressors of this file share."""
+
+    C: float
+
+    # -- what differs -------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Check the parameters that the others have not."""
+
+    @abstractmethod
+    def _problems(self, rows: Rows, K: Gram, C: Matrix) -> list[BoxProblem]:
+        """The box problem of each function, Cᵢ = C wᵢ."""
+
+    def _constants(self, rows: Rows, problems: Sequence[BoxProblem], optima: Sequence[smo.Optimum]) -> Matrix:
+        """b of each function."""
+        return np.array([p.offsets(o.beta, o.gradient)[0] for p, o in zip(problems, optima, strict=True)])
+
+    def _single(self, rows: Rows) -> bool:
+        """Whether there is one function, given as such."""
+        return rows.single
+
+    def _functions(self, rows: Rows) -> int:
+        """How many functions are fitted, each by a problem of its own."""
+        return rows.y.shape[1]
+
+    # -- fit ----------------------------------------------------------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to n points X and targets y, shape (n,) or (n, t): one function per target.
+
+        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. An
+        interrupt keeps the best iterate and is raised again.
+        """
+        rows, K = self._data(X, y, sample_weight)
+        with watched(self, self._functions(rows), X, y, sample_weight):
+            self._fit(rows, K)
+        return self
+
+    def path(self, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> list[Self]:
+        """A fitted model for each of the Cs, in their order.
+
+        They are fitted by growing C, each from the coefficients of the last (scaled with C where most of them are at
+        their bounds), and where there is one function on the same kernel values. An interrupt raises a
+        KeyboardInterrupt with the models fitted so far, by growing C, as its attribute `models`. `max_time` is for each
+        model; `progress` is called as in `fit`, scikit-learn's callbacks are not.
+
+        >>> import numpy as np, mercer as mc
+        >>> X = np.linspace(0, 6, 40)[:, None]
+        >>> models = mc.SVR(mc.Gaussian(1.0)).path(X, np.sin(X[:, 0]), [10.0, 0.01])
+        >>> [model.C for model in models], models[0].score(X, np.sin(X[:, 0])) > 0.98
+        ([10.0, 0.01], True)
+        """
+        first = clone(self)
+        rows, K = first._data(X, y, sample_weight)
+        values: dict[Any, Any] = {}
+        last: list[Any] = []
+
+        def fit(model: Self, growth: float) -> None:
+            starts = [grown(problem, optimum, growth) for problem, optimum in last]
+            model._start_clock()
+            last[:] = model._fit(rows, K, values, starts)
+
+        return first._along(Cs, fit)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """f(x) for m points, shape (m,) or (m, t), in the dtype of the data."""
+        points = self._queries(X)
+        return self.function_(points)
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, Gram]:
+        limits(self)
+        positive(self.C, "C")
+        self._check()
+        self._start_clock()
+        rows = self._training(X, y, sample_weight)
+        K = gram.of(self.kernel_, rows.points)
+        self._warn_if_not_psd(K)
+        return rows, K
+
+    def _fit(
+        self, rows: Rows, K: Gram, values: dict[Any, Any] | None = None, starts: Sequence[Matrix] = ()
+    ) -> list[tuple[BoxProblem, smo.Optimum]]:
+        """Fit all functions; after an interrupt keep what was reached, and raise it.
+
+        `values` keeps kernel values for the next fit on the same Gram (of one function: several have their own each),
+        `starts` are coefficients to begin with.
+        """
+        self._go_on = True
+        C = float(self.C) * (np.ones(len(rows)) if rows.roots is None else rows.roots**2)
+        problems = self._problems(rows, K, C)
+        if starts:
+            problems = [feasible(problem, start) for problem, start in zip(problems, starts, strict=True)]
+        interrupt: Interrupted | None = None
+        try:
+            optima = self._optimise(problems, kept=[values] if values is not None and len(problems) == 1 else None)
+        except Interrupted as stop:
+            optima, interrupt = stop.optima, stop
+        coef = np.column_stack([p.per_point(o.beta) for p, o in zip(problems, optima, strict=True)])
+        b = self._constants(rows, problems, optima)
+        used = self._keep(rows.points, rows.kept, coef.astype(K.dtype, copy=False), b)
+        self.bounded_ = np.any([at_bound(p, o.beta)[used] for p, o in zip(problems, optima, strict=True)], axis=0)
+        if self._single(rows):
+            flatten(self)
+        self._report(optima, [duality_gap(p, o, p.offsets(o.beta, o.gradient)) for p, o in zip(problems, optima)])
+        if interrupt is not None:
+            raise keeping(self, interrupt)
+        return list(zip(problems, optima, strict=True))
+
+
+class SVR(SupportVectorRegressor):
+    """Support vector regression: errors up to epsilon are free, larger ones cost what they exceed it by.
+
+    f = Σ βᵢ k(xᵢ, ·) + b minimises ½ ‖f‖² + C Σ wᵢ max(|yᵢ − f(xᵢ)| − ε, 0). Points inside the tube have βᵢ = 0: f
+    does not need them. |βᵢ| ≤ C wᵢ, with equality outside the tube, so that no point pulls harder than that.
+
+    Parameters
+    ----------
+    kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
+    C : the weight of errors against ‖f‖², > 0.
+    epsilon : half the width of the tube, ≥ 0, in the units of y.
+    tol : the violation of optimality at which to stop, in the units of y.
+    max_iter, max_time : pairs at the most for each target, and seconds for all of them; or None.
+    progress : called now and then with a `Progress` (iteration, gap, objective, support, seconds); False stops.
+
+    Attributes
+    ----------
+    kernel_ : the kernel that was used.
+    support_, support_vectors_ : positions of the support vectors among the rows of `fit`, shape (s,), and they.
+    bounded_ : for each of them, whether its coefficient is at its bound: the point is outside the tube.
+    dual_coef_, intercept_ : their β, shape (s,) or (s, t), and b.
+    function_ : the fitted function, an `Expansion` over the support vectors alone.
+    gap_, objective_ : the largest violation of optimality, in float64, and ½ βᵀKβ − yᵀβ + ε‖β‖₁ of each target.
+    duality_gap_ : the primal less the dual of each target, ≥ 0: so far at most is the primal from its minimum.
+    n_iter_, status_ : pairs that were moved, and how it ended.
+
+    >>> import numpy as np, mercer as mc
+    >>> X = np.linspace(0, 6, 40)[:, None]
+    >>> model = mc.SVR(mc.Gaussian(1.0), C=10.0, epsilon=0.1).fit(X, np.sin(X[:, 0]))
+    >>> bool(abs(model.predict(X) - np.sin(X[:, 0])).max() < 0.11), len(model.support_) < 12
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        max_time: float | None = None,
+        progress: Callable[[smo.Progress], bool] | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.epsilon = epsilon
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.progress = progress
+
+    def _check(self) -> None:
+        number(self.epsilon, "epsilon", "≥ 0", lambda e: 0 <= e < np.inf, "In the units of y, such as 0.1.")
+
+    def _problems(self, rows: Rows, K: Gram, C: Matrix) -> list[BoxProblem]:
+        n, epsilon = len(rows), float(self.epsilon)
+        lower, upper = np.concatenate([np.zeros(n), -C]), np.concatenate([C, np.zeros(n)])
+        start, of_row = np.zeros(2 * n), np.tile(np.arange(n), 2)
+        return [
+            BoxProblem(K, np.concatenate([epsilon - t, -epsilon - t]), lower, upper, start, of_row) for t in rows.y.T
+        ]
+
+
+class NuSVR(SupportVectorRegressor):
+    """Support vector regression whose tube finds its own width: at most a share nu of the points is outside it.
+
+    f and ε minimise ½ ‖f‖² + C Σ wᵢ (νε + max(|yᵢ − f(xᵢ)| − ε, 0)). nu bounds the share of points outside the tube
+    from above and the share of support vectors from below (each with its weight); `SVR` with epsilon = `epsilon_` and
+    the same C gives the same function.
+
+    Parameters
+    ----------
+    kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
+    nu : the share, in (0, 1].
+    C : the weight of errors against ‖f‖², > 0.
+    tol, max_iter, max_time, progress : as those of `SVR`.
+
+    Attributes
+    ----------
+    epsilon_ : half the width of the tube, a number, or one per target.
+    kernel_, support_, support_vectors_, bounded_, dual_coef_, intercept_, function_, gap_, objective_, duality_gap_,
+        n_iter_, status_ : as those of `SVR`, with the objective ½ βᵀKβ − yᵀβ.
+
+    >>> import numpy as np, mercer as mc
+    >>> X = np.linspace(0, 6, 40)[:, None]
+    >>> y = np.sin(X[:, 0]) + 0.2 * np.random.default_rng(0).normal(size=40)
+    >>> model = mc.NuSVR(mc.Gaussian(1.0), nu=0.3, C=10.0).fit(X, y)
+    >>> outside = abs(y - model.predict(X)) > model.epsilon_ + model.tol
+    >>> bool(outside.mean() <= 0.3 <= len(model.support_) / 40)
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        nu: float = 0.5,
+        C: float = 1.0,
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        max_time: float | None = None,
+        progress: Callable[[smo.Progress], bool] | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.nu = nu
+        self.C = C
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.progress = progress
+
+    def _check(self) -> None:
+        share(self.nu)
+
+    def _problems(self, rows: Rows, K: Gram, C: Matrix) -> list[BoxProblem]:
+        n = len(rows)
+        zeros, half = np.zeros(n), filled(C, float(self.nu) * C.sum() / 2)
+        start = np.concatenate([half, -half])
+        lower, upper = np.concatenate([zeros, -C]), np.concatenate([C, zeros])
+        of_row, group = np.tile(np.arange(n), 2), np.repeat([0, 1], n)
+        return [BoxProblem(K, np.concatenate([-t, -t]), lower, upper, start, of_row, group) for t in rows.y.T]
+
+    def _constants(self, rows: Rows, problems: Sequence[BoxProblem], optima: Sequence[smo.Optimum]) -> Matrix:
+        # Where β⁺ is free y − f = ε, where β⁻ is free f − y = ε: the offsets of the groups are b + ε and b − ε.
+        ends = np.array([p.offsets(o.beta, o.gradient) for p, o in zip(problems, optima, strict=True)])
+        epsilon = np.maximum((ends[:, 0] - ends[:, 1]) / 2, 0.0)
+        self.epsilon_: Any = float(epsilon[0]) if rows.single else epsilon
+        return ends.mean(axis=1)
+
+
+class KernelQuantileRegressor(SupportVectorRegressor):
+    """Quantile regression: the function below which a share τ of the targets lies, at every x.
+
+    f = Σ βᵢ k(xᵢ, ·) + b minimises ½ ‖f‖² + C Σ wᵢ ρ(yᵢ − f(xᵢ)) with the pinball loss ρ(r) = max(τr, (τ − 1)r). Of
+    the training targets at most a share τ lies below f and at most 1 − τ above it; the rest is on it.
+
+    Parameters
+    ----------
+    kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
+    quantile : τ in (0, 1), or several: one function each.
+    C : the weight of errors against ‖f‖², > 0.
+    tol, max_iter, max_time, progress : as those of `SVR`.
+
+    Attributes
+    ----------
+    quantiles_ : the quantiles, shape (q,).
+    crossing_ : the share of the fitted rows at which functions of different quantiles are in the wrong order; there
+        `predict` puts their values in order, which never increases the sum of their losses.
+    kernel_, support_, support_vectors_, bounded_, dual_coef_, intercept_, function_, gap_, objective_, duality_gap_,
+        n_iter_, status_ : as those of `SVR`, with the objective ½ βᵀKβ − yᵀβ. The functions are as fitted, not put in
+        order.
+
+    >>> import numpy as np, mercer as mc
+    >>> X = np.linspace(0, 6, 100)[:, None]
+    >>> y = np.sin(X[:, 0]) + 0.2 * np.random.default_rng(0).normal(size=100)
+    >>> model = mc.KernelQuantileRegressor(mc.Gaussian(1.0), quantile=[0.1, 0.9], C=10.0).fit(X, y)
+    >>> below = (y[:, None] < model.predict(X) - model.tol).mean(axis=0)
+    >>> above = (y[:, None] > model.predict(X) + model.tol).mean(axis=0)
+    >>> bool((below <= [0.1, 0.9]).all() and (above <= [0.9, 0.1]).all())
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        quantile: Any = 0.5,
+        C: float = 1.0,
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        max_time: float | None = None,
+        progress: Callable[[smo.Progress], bool] | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.quantile = quantile
+        self.C = C
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.progress = progress
+
+    def _check(self) -> None:
+        required = "`quantile` must be a number between 0 and 1, or several different ones"
+        try:
+            taus = np.atleast_1d(np.asarray(self.quantile, dtype=np.float64))
+        except (TypeError, ValueError):
+            raise InvalidInput(required, got=shortened(self.quantile), advice="0.5 is the median.") from None
+        allowed = taus.ndim == 1 and taus.size and ((taus > 0) & (taus < 1)).all() and len(np.unique(taus)) == taus.size
+        if not allowed:
+            raise InvalidInput(required, got=shortened(self.quantile), advice="0.5 is the median.")
+        self.quantiles_, self._several = taus, np.ndim(self.quantile) == 1
+
+    def _problems(self, rows: Rows, K: Gram, C: Matrix) -> list[BoxProblem]:
+        t = rows.y.shape[1]
+        if self._several and t > 1:
+            raise InvalidInput(
+                "Several quantiles need one target", got=f"{t} targets", advice="Fit one model for each target."
+            )
+        start = np.zeros(len(rows))
+        return [BoxProblem(K, -y, -C * (1 - tau), C * tau, start) for y in rows.y.T for tau in self.quantiles_]
+
+    def _constants(self, rows: Rows, problems: Sequence[BoxProblem], optima: Sequence[smo.Optimum]) -> Matrix:
+        b = super()._constants(rows, problems, optima)
+        self.crossing_ = 0.0
+        if self._several:
+            values = np.column_stack([o.gradient - p.linear for p, o in zip(problems, optima, strict=True)]) + b
+            ascending = values[:, np.argsort(self.quantiles_, kind="stable")]
+            self.crossing_ = float((np.diff(ascending, axis=1) < -self.tol).any(axis=1).mean())
+        return b
+
+    def _single(self, rows: Rows) -> bool:
+        return rows.single and not self._several
+
+    def _functions(self, rows: Rows) -> int:
+        return super()._functions(rows) * len(self.quantiles_)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The quantile at m points: (m,), (m, q) for several quantiles, in order, or (m, t) for several targets."""
+        values = super().predict(X)
+        if self._several:
+            order = np.argsort(self.quantiles_, kind="stable")
+            values[:, order] = np.sort(values, axis=1)
+        return values
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """1 − pinball loss of the model / that of the best constant, averaged over quantiles: 1 is perfect."""
+        predicted = np.reshape(self.predict(X), (-1, np.size(self.dual_coef_[0])))
+        if not self._several:
+            return float(
+                d2_pinball_score(
+                    np.reshape(y, predicted.shape), predicted, sample_weight=sample_weight, alpha=self.quantiles_[0]
+                )
+            )
+        scores = [
+            d2_pinball_score(np.ravel(y), column, sample_weight=sample_weight, alpha=tau)
+            for tau, column in zip(self.quantiles_, predicted.T, strict=True)
+        ]
+        return float(np.mean(scores))

@@ -1,0 +1,116 @@
+"""Distances to the k-th nearest neighbour: bandwidths that follow the density of the data."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from mercer.data.points import Points
+from mercer.errors import InvalidInput
+from mercer.kernels import tiling
+from mercer.kernels.vectors.radial import Gaussian
+
+Float = NDArray[np.float64]
+
+FEW = 64
+"""Up to so many neighbours a tree is faster than all distances."""
+SLACK = 1e-5
+"""What a share of the rows may lack of a whole number: R's loess has the same."""
+CLOSEST = 1e-9
+"""The least distance, in units of σ, where neighbours coincide."""
+
+
+def neighbour_distances(
+    x: Points, sigma: Any, neighbors: Any, z: Points | None = None, *, v: Float | None = None, exclude: bool = False
+) -> Float:
+    """‖(xᵢ − z)/σ‖ of the k-th nearest row xᵢ for every query, (m,).
+
+    Parameters
+    ----------
+    x : n points.
+    sigma : the units of the columns.
+    neighbors : k, or a share of the rows as a float: k = ⌊share·n⌋, at least 1, as in R's loess.
+    z : m queries; without them the points themselves, each its own nearest neighbour unless `exclude`.
+    v : (n,) how often each row counts, by default once.
+
+    >>> neighbour_distances(Points(np.arange(5.0)[:, None]), 1.0, 2, Points(np.array([[0.0], [2.4]])))
+    array([1. , 0.6])
+    """
+    X = x.vectors()
+    n, d = X.shape
+    Z = X if z is None else z.vectors()
+    A, B = (side.astype(np.float64) / np.asarray(sigma, dtype=np.float64) for side in (X, Z))
+    if v is None:
+        others = n - 1 if exclude else n
+        if others < 1:
+            raise InvalidInput("Leaving a row out must leave another one", got="one row", advice="Fit on two or more.")
+        k = min(max(1, _count(neighbors, others)), others) + (1 if exclude else 0)  # the tree crashes at 0
+        if d == 1:
+            found = _on_a_line(A[:, 0], B[:, 0], k)
+        elif k <= FEW:
+            found = np.asarray(cKDTree(A).query(B, [k], workers=tiling.n_threads())[0])[:, 0]
+        else:
+            found = _by_all(A, B, lambda D, rows: np.partition(D, k - 1, axis=1)[:, k - 1])
+    else:
+        found = _by_all(A, B, lambda D, rows: _weighted(D, rows, v, neighbors, exclude))
+    return _outwards(np.maximum(found, CLOSEST), A, B)
+
+
+def _outwards(found: Float, A: Float, B: Float) -> Float:
+    """Distances lengthened by what rounding may have taken away, so that they do reach the k-th row.
+
+    A squared distance is a difference of squares, each wrong by a few units of rounding.
+    """
+    centre = A.mean(axis=0)
+    size = np.square(A - centre).sum(axis=1).max() + np.square(B - centre).sum(axis=1)
+    rounding = 8 * np.finfo(np.float64).eps * size / np.square(found)
+    return found * (1 + np.clip(rounding, 1e-12, 1e-6))
+
+
+def _count(neighbors: Any, n: float) -> int:
+    """k for a share (a float) or a count of n rows."""
+    share = isinstance(neighbors, (float, np.floating))
+    return max(1, math.floor(neighbors * n + SLACK)) if share else int(neighbors)
+
+
+def _on_a_line(x: Float, z: Float, k: int) -> Float:
+    """The k nearest are a window of the sorted points: the first one whose middle is beyond z, or the one before it."""
+    x = np.sort(x)
+    low, high = x[: len(x) - k + 1], x[k - 1 :]
+    at = np.searchsorted(low + high, 2 * z)
+    best = np.full(len(z), np.inf)
+    for i in (np.maximum(at - 1, 0), np.minimum(at, len(low) - 1)):
+        best = np.minimum(best, np.maximum(z - low[i], high[i] - z))
+    return best
+
+
+def _by_all(A: Float, B: Float, reduce: Any) -> Float:
+    """A reduction of the distances of every row of B to all of A."""
+    found = np.empty(len(B))
+    pair = Gaussian(1.0).pair(B, A, np.float64)
+
+    def work(rows: slice, share: int) -> None:
+        D = np.empty((rows.stop - rows.start, len(A)))
+        pair.block(rows, slice(0, len(A))).sqdist(D)
+        np.sqrt(np.maximum(D, 0.0, out=D), out=D)
+        found[rows] = reduce(D, rows)
+
+    tiling.stripes(len(B), work, rows=32)
+    return found
+
+
+def _weighted(D: Float, rows: slice, v: Float, neighbors: Any, exclude: bool) -> Float:
+    """The distance within which rows of weight k lie."""
+    counts = np.broadcast_to(v, D.shape)
+    if exclude:
+        counts = counts.copy()
+        counts[np.arange(len(D)), np.arange(rows.start, rows.stop)] = 0.0
+    order = np.argsort(D, axis=1)
+    within = np.cumsum(np.take_along_axis(counts, order, axis=1), axis=1)
+    wanted = np.array([min(_count(neighbors, w), w) for w in within[:, -1].tolist()])
+    at = (within < wanted[:, None] * (1 - 1e-12)).sum(axis=1)
+    return np.take_along_axis(np.take_along_axis(D, order, axis=1), at[:, None], axis=1)[:, 0]
