@@ -18,9 +18,10 @@ from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.models.auto import classifier as auto_classifier
 from mercer.models.auto import intervals as auto_intervals
-from mercer.models.auto import model as auto_model
 from mercer.models.auto import plan as auto_plan
+from mercer.models.auto import race as auto_race
 from mercer.models.auto import regressor as auto_regressor
+from mercer.models.auto import search as auto_search
 from mercer.models.auto.classifier import AutoClassifier
 from mercer.models.auto.regressor import AutoRegressor
 from mercer.models.labels import Labelled
@@ -252,7 +253,7 @@ def test_an_interrupt_keeps_the_best_so_far(Model, monkeypatch):
     X, y = waves(400)
     y = y if Model is AutoRegressor else y > 0
     calls = []
-    descend = auto_model.descend
+    descend = auto_race.descend
 
     def interrupted(*arguments, **more):
         calls.append(1)
@@ -260,7 +261,7 @@ def test_an_interrupt_keeps_the_best_so_far(Model, monkeypatch):
             raise KeyboardInterrupt
         return descend(*arguments, **more)
 
-    monkeypatch.setattr(auto_model, "descend", interrupted)
+    monkeypatch.setattr(auto_race, "descend", interrupted)
     model = Model()
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
@@ -421,7 +422,7 @@ def test_many_classes_of_many_rows_have_a_machine(monkeypatch):
     own = np.random.default_rng(8)
     X = own.uniform(size=(3000, 2))
     y = (3 * X[:, 0]).astype(int) * 3 + (3 * X[:, 1]).astype(int)
-    monkeypatch.setattr(auto_model.Search, "affords", lambda *_: False)
+    monkeypatch.setattr(auto_search.Search, "affords", lambda *_: False)
     model = AutoClassifier(time=30.0).fit(X, y)
     decision = next(d for d in model.choices_ if d.question == "Loss of many rows")
     assert [c.name for c in decision.considered] == ["squared, on centres", "hinge, on all rows"]

@@ -223,7 +223,7 @@ Projectron(f)
     _inverse: real[i,i]
     learnt: Basis(s,f,b)
     anchor: none | Points
-[mercer.models.auto.model]
+[mercer.models.auto.record]
 Candidate
     name detail: text
     value: real

@@ -12,8 +12,10 @@ from sklearn.base import ClassifierMixin
 
 from mercer.data.points import take
 from mercer.errors import InvalidInput
-from mercer.models.auto.model import AutoModel, Candidate, Cost, Search, quietly
+from mercer.models.auto.model import AutoModel
 from mercer.models.auto.plan import Trial
+from mercer.models.auto.record import Candidate
+from mercer.models.auto.search import Cost, Search, quietly
 from mercer.models.base import Matrix, shown, training_points
 from mercer.models.labels import Labelled, class_weights
 from mercer.models.least_squares.classifier import LeastSquaresClassifier

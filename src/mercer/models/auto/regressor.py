@@ -16,8 +16,11 @@ from sklearn.exceptions import DataConversionWarning
 from mercer.data.points import take
 from mercer.errors import InvalidInput
 from mercer.models.auto.intervals import Counts, around, log_normal
-from mercer.models.auto.model import AutoModel, Candidate, Cost, Entry, Problem, Search, descend, optimism, quietly
+from mercer.models.auto.model import AutoModel
 from mercer.models.auto.plan import FIRST, OWN, Trial
+from mercer.models.auto.race import Entry, Problem, descend, optimism
+from mercer.models.auto.record import Candidate
+from mercer.models.auto.search import Cost, Search, quietly
 from mercer.models.base import Matrix, Rows, outside, training_points
 from mercer.models.least_squares.kernel_ridge import KernelRidge
 from mercer.models.likelihood.glm import KernelGLM

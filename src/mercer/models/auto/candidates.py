@@ -1,0 +1,99 @@
+"""The kernels that an automatic model tries, by what the columns of a table are."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.data.points import Points, frame_columns, is_frame
+from mercer.kernels.base import Kernel
+from mercer.kernels.tables.categories import Categorical
+from mercer.kernels.tables.rule import TableKernel
+from mercer.kernels.vectors.matern import Matern
+from mercer.kernels.vectors.radial import Gaussian, RationalQuadratic
+from mercer.kernels.vectors.stationary import Laplacian
+from mercer.models.base import Matrix
+
+
+def spreads(points: Points) -> Matrix:
+    """The standard deviation of every column; of a constant one its size, or 1."""
+    X = points.vectors()
+    if sp.issparse(X):
+        mean = np.asarray(X.mean(axis=0)).ravel()
+        deviation = np.sqrt(np.maximum(np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2, 0.0))
+        size = np.abs(mean)
+    else:
+        X = np.asarray(X, dtype=np.float64)
+        size = np.abs(X).max(axis=0, initial=0.0)
+        unit = np.where(size > 0, size, 1.0)
+        deviation = unit * (X / unit).std(axis=0)  # the squares of large numbers would overflow
+    tiny = deviation <= 1e-12 * size
+    return np.asarray(np.where(tiny, np.where(size > 0, size, 1.0), deviation))
+
+
+def families(d: int) -> dict[str, Kernel]:
+    """Kernels on d columns of spread one, smooth to rough."""
+    width = float(np.sqrt(d))
+    return {
+        "Gaussian": Gaussian(width),
+        "Matern 5/2": Matern(1.5 * width, 2.5),
+        "Matern 3/2": Matern(2.0 * width, 1.5),
+        "Matern 1/2": Matern(4.0 * width, 0.5),
+        "Laplacian": Laplacian(float(d)),
+        "RationalQuadratic": RationalQuadratic(width, alpha=1.0),
+        # Beside an intercept a wide Gaussian is linear: exp(−‖x − z‖²/2σ²) ≈ ⟨x, z⟩/σ² + f(x) + f(z).
+        "Gaussian + trend": Gaussian(width) + 10.0 * Gaussian(10.0 * width),
+    }
+
+
+def widened(kernel: Kernel, factors: Matrix) -> Kernel:
+    """The kernel with the widths σ·factor, one per column."""
+    names = {re.sub(r"\[\d+\]$", "", name) for name in kernel.parameter_names}
+    values = kernel.get_params()
+    return kernel.replace(**{name: values[name] * factors for name in sorted(names) if name.endswith("sigma")})
+
+
+def candidates(points: Points) -> tuple[dict[str, Kernel], Matrix | None, str]:
+    """The kernels to try, by name; of columns of numbers the spreads that are their units; and why these."""
+    raw = points.raw
+    if not is_frame(raw):
+        spread = spreads(points)
+        one = len(spread) == 1
+        what = "one column of numbers" if one else f"{len(spread)} columns of numbers, each in units of its spread"
+        return families(len(spread)), spread, what
+    plan = TableKernel().explain(raw)
+    found: dict[str, Kernel] = {"table": TableKernel(interaction=2.0)(raw)}
+    numbers = [r for r in plan.roles if r.kind == "number" and "missing" not in r.why]
+    named = [r for r in plan.roles if r.kind in ("category", "code")]
+    used = [r for r in plan.roles if r.kind]
+    if numbers and len(numbers) + len(named) == len(used):
+        names = tuple(r.name for r in numbers)
+        width = np.sqrt(len(names)) * np.array([r.spread for r in numbers])
+        words = Categorical([float(np.sqrt(len(named)))] * len(named)).on(*(r.name for r in named)) if named else None
+        for name, kernel in (("Gaussian", Gaussian(width)), ("Matern 3/2", Matern(2.0 * width, 1.5))):
+            own = kernel.on(*names)
+            found[f"{name} × categories" if named else name] = own if words is None else own * words
+    roles = ", ".join(
+        f"{sum(r.role == role for r in plan.roles)} × {role}" for role in dict.fromkeys(r.role for r in plan.roles)
+    )
+    return found, None, f"a table: {roles}"
+
+
+def _plain(frame: Any) -> bool:
+    """Whether all columns are numbers that are present: then the table is an array."""
+    try:
+        if any(np.asarray(column).dtype.kind not in "iufb" for column in frame_columns(frame[:1])):
+            return False  # asked column by column: an array of dates and numbers would make numbers of the dates
+        A = np.asarray(frame)
+    except (TypeError, ValueError):
+        return False
+    return A.dtype.kind in "iufb" and bool(np.isfinite(A).all() if A.dtype.kind == "f" else True)
+
+
+def searchable(points: Points) -> Points:
+    """The same rows; those of a frame of numbers as one array, of which parts are taken in no time."""
+    raw = points.raw
+    return Points(np.ascontiguousarray(raw, dtype=np.float64)) if is_frame(raw) and _plain(raw) else points

@@ -1,0 +1,312 @@
+"""The race of kernels: candidates are compared by the closed-form leave-one-out error of least squares, without folds.
+
+All candidates run on a sample, with one width per group of columns, in units of the columns' spread; the best of them
+also with one width per column; the leaders go on to more rows. Individual widths are drawn towards a common one by a
+prior of standard deviation ~ √(n/d) on their logarithms: with few rows per column they cannot follow the noise. How far
+each of these goes is planned beforehand (`plan`), so that the clock decides nothing unless it stops the search.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mercer.data.points import Points
+from mercer.kernels.base import Kernel
+from mercer.models.auto.candidates import widened
+from mercer.models.auto.plan import FINALISTS, FIRST, FREED, LAST, OWN, TIED, Clock, Plan
+from mercer.models.auto.record import Candidate, Record
+from mercer.models.base import Matrix
+from mercer.tuning.search import Criterion, Evaluation, minimise, together
+
+# One width per column from this many rows per column, up to this many columns.
+ROWS_PER_COLUMN, COLUMNS = 4.0, 50
+# A descent ends where a step promises less than this (in nats, as of a log likelihood).
+PRECISE = 1.0
+# A gain below this (in nats, as of a log likelihood) does not pay for a width per column.
+GAIN = 3.0
+# From this share of the variance on, a leave-one-out error is no better than that of the mean.
+NOTHING = 0.99
+# Logarithmic reach of widths around their start, and the penalties in units of k(x, x).
+REACH, LEAST, MOST = 5.0, 1e-7, 1e3
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Least squares on some rows.
+
+    Attributes
+    ----------
+    points, y, roots : the points, their targets (n, t), and √w or None.
+    freedom : the standard deviation of log σ around a common width, in units of √(n/d).
+    enough : rows of the second race, of which more have half.
+    units, names : of the columns: what they are divided by (None where they are not numbers), and what to call them.
+    """
+
+    points: Points
+    y: Matrix
+    roots: Matrix | None = None
+    freedom: float = 0.1
+    enough: int = 1000
+    units: Matrix | None = None
+    names: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def take(self, index: NDArray[np.int64]) -> Problem:
+        if len(index) == len(self):
+            return self
+        roots = None if self.roots is None else self.roots[index]
+        return replace(self, points=self.points.take(index), y=self.y[index], roots=roots)
+
+    def in_units(self) -> Problem:
+        """The same with columns of spread one, around zero where they are dense."""
+        if self.units is None:
+            return self
+        X = self.points.vectors()
+        if sp.issparse(X):
+            return replace(self, points=Points(X.multiply(1.0 / self.units).tocsr()))
+        X = np.asarray(X, dtype=np.float64)
+        return replace(self, points=Points((X - X.mean(axis=0)) / self.units))
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A kernel with its parameters and alpha so far.
+
+    Attributes
+    ----------
+    name, kernel, alpha : of the entry.
+    start : the kernel at first, with widths in the proportions of the columns' spread: what the prior draws towards.
+    each : whether every width moves by itself, or all of a group together.
+    value : ½ n log(leave-one-out error) plus what the prior costs, on the n rows that it was last tuned on.
+    error, rows : that error, and n.
+    curvature : of the value there, by the parameters that moved, if known.
+    """
+
+    name: str
+    kernel: Kernel
+    alpha: float
+    start: Kernel
+    each: bool = False
+    value: float = np.inf
+    error: float = np.nan
+    rows: int = 0
+    curvature: Matrix | None = None
+
+    @classmethod
+    def of(cls, name: str, kernel: Kernel, points: Points) -> Entry:
+        size = float(np.mean(kernel.diag(points)))
+        return cls(name, kernel, 0.1 * (size if np.isfinite(size) and size > 0 else 1.0), kernel)
+
+    @property
+    def label(self) -> str:
+        return f"{self.name} per column" if self.each else self.name
+
+    def times(self, factors: Matrix | None) -> Entry:
+        """The same with these factors of the widths."""
+        if factors is None:
+            return self
+        return replace(self, kernel=widened(self.kernel, factors), start=widened(self.start, factors))
+
+    def freed(self, problem: Problem) -> Entry | None:
+        """The same with a width for each column, where there are several and rows enough; of the curvature what the
+        common ones tell."""
+        free = self.times(None if problem.units is None else np.ones(len(problem.units)))
+        A = tied(free.kernel)
+        p, groups = A.shape
+        if p == groups or p > COLUMNS or len(problem) < ROWS_PER_COLUMN * p:
+            return None
+        assert self.curvature is not None
+        mean = A / A.sum(axis=0)
+        within = np.eye(p) - mean @ A.T
+        B = mean @ self.curvature @ mean.T + within * float(np.mean(np.diag(self.curvature) / A.sum(axis=0)))
+        return replace(free, each=True, curvature=B)
+
+
+def tied(kernel: Kernel) -> Matrix:
+    """Which group each parameter belongs to, shape (p + 1, groups): the widths of a kernel's columns are one."""
+    names = [re.sub(r"\[\d+\]$", "", name) for name in kernel.parameter_names] + ["alpha"]
+    groups = list(dict.fromkeys(names))
+    return np.array([[float(name == group) for group in groups] for name in names])
+
+
+def descend(entry: Entry, problem: Problem, clock: Clock, limit: int) -> Entry:
+    """The entry after a descent of its leave-one-out error on these rows, of at most `limit` evaluations.
+
+    Widths that move by themselves are drawn to the proportions of the anchor by a Gaussian prior on log σ, with the
+    standard deviation freedom·√(n/d), between 0.1 and 0.8.
+    """
+    kernel, n = entry.kernel, len(problem)
+    x0 = np.append(kernel.theta, np.log(entry.alpha))
+    groups = tied(kernel)
+    A = np.eye(len(x0)) if entry.each else groups
+    # What is left of a change when that of its group is taken out; widths that move together have nothing left.
+    own = np.eye(len(x0)) - groups @ (groups / groups.sum(axis=0)).T
+    own *= entry.each / float(np.clip(problem.freedom * np.sqrt(n / len(x0)), 0.1, 0.8))
+    anchor = np.append(entry.start.theta, x0[-1])
+    everywhere = np.full(len(x0), np.inf)
+    floor = max(float((problem.y**2).mean()) * 1e-30, 1e-300)
+    criterion = Criterion(
+        kernel, problem.points, problem.y, problem.roots, np.ones((n, 1)), "loo", -everywhere, everywhere, floor, False
+    )
+
+    def f(z: Matrix) -> Evaluation:
+        x = x0 + A @ z
+        at, off = criterion(x), own @ (x - anchor)
+        return Evaluation(z, at.value + 0.5 * float(off @ off), A.T @ (at.gradient + own.T @ off))
+
+    start = f(np.zeros(A.shape[1]))
+
+    def unless_stopped(z: Matrix) -> Evaluation:
+        if not z.any():
+            return start
+        return Evaluation(z, np.inf, np.zeros_like(z)) if clock.stops() else f(z)
+
+    slopes = np.abs(start.gradient)
+    if entry.curvature is None:  # as if a step of one were right for each of a few parameters, or for the steepest
+        B = np.diag(np.maximum(slopes, (1.0 if entry.each else 0.3) * max(float(slopes.max()), 1e-12)))
+    else:
+        B = entry.curvature * (n / entry.rows)
+    size = float(np.mean(kernel.diag(problem.points))) or 1.0
+    low, high = (A.T @ (np.append(entry.start.theta, 0.0) - x0 + reach) / A.sum(axis=0) for reach in (-REACH, REACH))
+    low[-1], high[-1] = np.log(LEAST * size) - x0[-1], np.log(MOST * size) - x0[-1]
+    low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
+    found = minimise(unless_stopped, np.zeros(A.shape[1]), low, high, B, PRECISE, limit)
+    if not np.isfinite(found.at.value):
+        return replace(entry, value=np.inf, rows=n)
+    x = x0 + A @ found.at.x
+    off = own @ (x - anchor)
+    return replace(
+        entry,
+        kernel=kernel.with_theta(x[:-1]),
+        alpha=float(np.exp(x[-1])),
+        value=found.at.value,
+        error=float(np.exp(2.0 * (found.at.value - 0.5 * float(off @ off)) / n)),
+        rows=n,
+        curvature=found.B,
+    )
+
+
+def race(
+    starts: dict[str, Kernel],
+    problem: Problem,
+    plan: Plan,
+    clock: Clock,
+    rng: np.random.Generator,
+    record: Record,
+    better: Callable[[Entry], None],
+) -> Entry:
+    """The kernel of least leave-one-out error, tuned. `better` is called with every new leader."""
+    began, order = time.perf_counter(), rng.permutation(len(problem))
+    p = max(len(kernel.theta) for kernel in starts.values()) + (0 if problem.units is None else len(problem.units))
+    planned = plan.race(len(starts), p, problem.enough)
+
+    def leads(entry: Entry) -> None:
+        better(entry.times(problem.units))
+
+    small = problem.take(np.sort(order[: planned.rows])).in_units()
+    entries = _entries(starts, small)
+    leads(entries[0])
+    field = _first(entries, small, clock, planned.tied, planned.own, leads)
+    seen = list(field)
+    if planned.more and not clock.stops():
+        field = _ran(field[:FINALISTS], problem.take(np.sort(order[: planned.more])).in_units(), clock, LAST)
+        leads(field[0])
+        seen += field
+    best, variance = field[0].times(problem.units), _variance(problem)
+    seen.sort(key=lambda e: (-e.rows, e.error))
+    record.leaderboard = tuple(Candidate(e.label, e.error / variance, f"on {e.rows} rows") for e in seen)
+    least = all(best.error <= e.error for e in seen if e.rows == best.rows)
+    why = f"the least leave-one-out error{'' if least else ' for its number of widths'}, {best.error / variance:.3g} of"
+    why += f" the variance; {_in_words(best, problem)}"
+    if best.error >= NOTHING * variance:
+        why += f". On these {best.rows:,} rows no kernel is better than the mean: columns say little, or rows are few"
+    if clock.stop is not None or not planned.whole:
+        why += ". The time was too short to look further"
+    record.add("Kernel", best.label, why, "leave-one-out error as a share of the variance", record.leaderboard, began)
+    return best
+
+
+def _entries(starts: dict[str, Kernel], problem: Problem) -> list[Entry]:
+    return [Entry.of(name, kernel, problem.points) for name, kernel in starts.items()]
+
+
+def _first(
+    entries: list[Entry], problem: Problem, clock: Clock, tied: int, own: int, leads: Callable[[Entry], None]
+) -> list[Entry]:
+    """The first race: all with one width per group, then the best also with one per column; best first."""
+    field = _ran(entries, problem, clock, tied)
+    leads(field[0])
+    free = [free for e in field[:FREED] if np.isfinite(e.value) and (free := e.freed(problem)) is not None]
+    if free and own and not clock.stops():
+        field = sorted(field + _ran(free, problem, clock, own), key=_paid)
+        leads(field[0])
+    return field
+
+
+def _in_words(entry: Entry, problem: Problem) -> str:
+    """Its widths in units of the columns' spread, the narrowest by name: there a column tells most."""
+    text = f"alpha {entry.alpha:.3g}"
+    widths = entry.kernel.get_params().get("sigma")
+    if widths is None:
+        widths = entry.kernel.get_params().get("0__sigma")
+    if problem.units is None or widths is None or len(problem.units) == 1:
+        return text
+    widths = widths / problem.units
+    if not entry.each:
+        return f"widths {float(widths[0]):.3g} × each column's standard deviation, {text}"
+    order = np.argsort(widths)
+    named = [f"{problem.names[i]} {float(widths[i]):.3g}" for i in order]
+    most = ", ".join(named[:4]) + (f", … {named[-1]}" if len(named) > 4 else "")
+    return f"widths in standard deviations, from the columns that tell most: {most}; {text}"
+
+
+def _ran(entries: list[Entry], problem: Problem, clock: Clock, limit: int) -> list[Entry]:
+    """The entries after a descent, best first; those that the clock left no time for as they are, last."""
+    done = together([partial(_unless_stopped, e, problem, clock, limit) for e in entries])
+    return sorted(done, key=_paid)
+
+
+def _paid(entry: Entry) -> float:
+    """Its value, with what a width per column has to gain before it pays."""
+    return entry.value + GAIN * entry.each
+
+
+def _unless_stopped(entry: Entry, problem: Problem, clock: Clock, limit: int) -> Entry:
+    if entry.rows and clock.stops():
+        return replace(entry, value=np.inf)
+    found = descend(entry, problem, clock, limit)
+    clock.report(found.label, 1.0 - found.error / _variance(problem), "leave-one-out R²")
+    return found
+
+
+def optimism(starts: dict[str, Kernel], problem: Problem, rows: int, rng: np.random.Generator) -> float:
+    """The factor by which a search on this many rows makes their leave-one-out error E too small, ≥ 1.
+
+    The first race is repeated on two halves A and B. The choice θ_A of A knows nothing of B, so that log E_B(θ_A) is
+    what a choice on half of the rows is worth, where log E_B(θ_B) is what it seems to be worth. The difference is taken
+    to fall as 1/n, from the rows of a half to those that were tuned on.
+    """
+    order = rng.permutation(len(problem))
+    half = min(len(order) // 2, FIRST)
+    halves = [problem.take(np.sort(part)).in_units() for part in (order[:half], order[half : 2 * half])]
+    silent = Clock(np.inf)
+    tuned = [_first(_entries(starts, part), part, silent, TIED, OWN, lambda _: None)[0] for part in halves]
+    crossed = [descend(replace(tuned[1 - i], curvature=None), part, silent, 1) for i, part in enumerate(halves)]
+    gap = float(np.mean([np.log(c.error / t.error) for c, t in zip(crossed, tuned)]))
+    return float(np.exp(max(gap, 0.0) * half / rows)) if np.isfinite(gap) else 1.0
+
+
+def _variance(problem: Problem) -> float:
+    w = None if problem.roots is None else problem.roots**2
+    mean = np.average(problem.y, axis=0, weights=w)
+    return float(np.average(((problem.y - mean) ** 2).mean(axis=1), weights=w)) or 1.0
