@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -171,6 +172,28 @@ def test_the_margin_report_outlives_pickles_and_refits():
     assert str(model.set_params(C=0.01).fit(data, labels).margin_report()) == str(
         small.fit(data, labels).margin_report()
     )
+
+
+def test_the_margin_report_of_a_file_that_does_not_know_its_end():
+    model = mc.load(os.path.join(os.path.dirname(__file__), "models", "svc.mercer"))
+    report = model.margin_report()
+    assert [margin.between for margin in report.functions] == [("blue", "green"), ("blue", "red"), ("green", "red")]
+    assert report.status == ""
+
+
+def test_ends_are_words_of_a_list_and_do_not_hang_on_sentences():
+    separable = X[:, 0] > 0
+    assert mc.SVC(mc.Linear(), C=np.inf).fit(X, separable).end_ == End.CONVERGED.value
+    hopeless = mc.SVC(mc.Linear(), C=np.inf).fit(X, rng.integers(0, 2, 120))
+    assert hopeless.end_ == End.NO_MARGIN.value
+    assert hopeless.margin_report().status == hopeless.status_
+    model = mc.SVC(K, calibrated=True).fit(X, separable)
+    assert model.calibrated_
+    model.status_ = "whatever it says"
+    assert model.margin_report().status == ""
+    with pytest.warns(ConvergenceWarning, match="stopped by the caller"):
+        stopped = mc.SVC(K, calibrated=True, progress=lambda p: False).fit(X, separable)
+    assert not stopped.calibrated_
 
 
 def test_the_start_of_a_problem_whose_turn_did_not_come_has_its_gradient():

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +70,7 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
     """
 
     _indefinite = True
+    _added: ClassVar[dict[str, Any]] = {"end_": End.CONVERGED.value}
 
     tol: float
     max_iter: int | None
