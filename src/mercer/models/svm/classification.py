@@ -96,9 +96,9 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         folds of a calibration: rows given twice may be on both sides.)
         """
         solver = self._start()
-        rows, K = self._data(solver, X, y, sample_weight)
+        rows, w, K = self._data(solver, X, y, sample_weight)
         with watched(self, self._problems(rows), X, y, sample_weight):
-            self._fit(solver, rows, K)
+            self._fit(solver, rows, w, K)
         return self
 
     def _start(self) -> Solver:
@@ -113,8 +113,11 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
             self.__dict__.pop(name, None)
         return super()._start()
 
-    def _data(self, solver: Solver, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, Gram]:
-        """The rows to fit on, sorted by class where there are pairs, with class numbers as y; and their Gram."""
+    def _data(self, solver: Solver, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, Matrix, Gram]:
+        """The rows to fit on, with class numbers as y; their weights times those of their classes; and their Gram.
+
+        They are sorted by class where there are more than two.
+        """
         points = training_points(X)
         self.classes_, numbers = np.unique(labels(y, points.n), return_inverse=True)
         rows = Rows.of(points, numbers, sample_weight)
@@ -138,9 +141,11 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
             order = np.argsort(codes.astype(np.min_scalar_type(k)), kind="stable")  # short integers sort by radix
             roots = None if rows.roots is None else rows.roots[order]
             rows = replace(rows, points=rows.points.take(order), y=rows.y[order], roots=roots, kept=rows.kept[order])
+        codes, counts = class_numbers(rows), rows.weights
+        w = counts * class_weights(self.class_weight, self.classes_, codes, counts)[codes]
         K = self._gram(solver, rows.points)
         self._look_at(K, solver)
-        return rows, K
+        return rows, w, K
 
     def _gram(self, solver: Solver, points: Points) -> Gram:
         """K of all points: expensive values that are asked for repeatedly are computed once, where they fit.
@@ -170,44 +175,43 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
 
     def _problems(self, rows: Rows) -> int | None:
         """The number of box problems of a fit, where it is known before."""
-        codes, k = _codes(rows), len(self.classes_)
+        k = len(self.classes_)
         parts = 1 if k == 2 else k * (k - 1) // 2 if self._pairs() else k
-        return parts * (1 + _folds(codes) * self.calibrated)
+        return parts * (1 + _folds(class_numbers(rows)) * self.calibrated)
 
     def _fit(
         self,
         solver: Solver,
         rows: Rows,
+        w: Matrix,
         K: Gram,
         starts: Sequence[Matrix] | None = None,
         values: Sequence[Store] | None = None,
     ) -> tuple[list[BoxProblem], list[smo.Optimum]]:
-        """Fit all functions, from starts and with stored kernel values where these are given; keep them if interrupted.
+        """split(codes) → problems → optima → functions, and probabilities on top; an interrupt is raised at the end.
 
-        split(codes) → problems → optima → functions, and probabilities on top.
+        `starts` are coefficients to begin with, `values` stores of kernel values, one of each for every problem.
         """
-        codes, counts = _codes(rows), rows.weights
-        w = counts * class_weights(self.class_weight, self.classes_, codes, counts)[codes]
-        parts = self._parts(codes)
+        parts = self._parts(class_numbers(rows))
         problems, optima = self._solve(solver, K, parts, w, starts, values)
         largest = float(np.abs(self.kernel_.diag(rows.points)).max())
         spread = largest if self.kernel_.tags.nonnegative else 2 * largest  # |k(x, x')| ≤ the largest k(x, x)
         sides, scales, duality = functions(parts, problems, optima, spread)
-        self._remember(rows, codes, sides, scales)
+        self._remember(rows, sides, scales)
         self._report(solver, optima, duality)
         if solver.interrupt is not None:
             raise keeping(self, solver.interrupt)
         if self.calibrated:
             try:
-                self._calibrate(solver, K, parts, w, codes, counts, optima)
+                self._calibrate(solver, rows, w, K, parts, optima)
             except KeyboardInterrupt as stop:
                 self.status_, self.end_ = "interrupted", End.INTERRUPTED.value
                 raise keeping(self, stop) from None
         return problems, optima
 
-    def _remember(self, rows: Rows, codes: Index, sides: Sides, scales: Matrix) -> None:
+    def _remember(self, rows: Rows, sides: Sides, scales: Matrix) -> None:
         """Keep the support vectors, their coefficients, and the functions for the margin report."""
-        k = len(self.classes_)
+        k, codes = len(self.classes_), class_numbers(rows)
         coef = sides.coefficients(codes, k, by_rows=self._pairs())
         if self._pairs():
             used = self._keep_points(rows, coef)
@@ -238,11 +242,10 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
     def _calibrate(
         self,
         solver: Solver,
+        rows: Rows,
+        w: Matrix,
         K: Gram,
         parts: Sequence[Part],
-        w: Matrix,
-        codes: Index,
-        counts: Matrix,
         optima: Sequence[smo.Optimum],
     ) -> None:
         """A sigmoid for each function, on values of functions that were fitted without the point's fold.
@@ -254,6 +257,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         if not solver.go_on or any(o.end is End.TIME for o in optima):
             self._uncalibrated(smo.LATE if solver.go_on else smo.CALLER)
             return
+        codes, counts = class_numbers(rows), rows.weights
         count, fold_of, place = _folds(codes), np.empty(len(codes), np.int64), np.empty(len(codes), np.int64)
         splitter = StratifiedKFold(count, shuffle=True, random_state=self.random_state)
         folds = [test for _, test in splitter.split(np.zeros((len(codes), 1)), codes)]
@@ -421,7 +425,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         return self.kernel_(self._support.take(some), dtype=np.float64)
 
 
-def _codes(rows: Rows) -> Index:
+def class_numbers(rows: Rows) -> Index:
     """The class numbers of rows."""
     return rows.y[:, 0].astype(np.int64)
 

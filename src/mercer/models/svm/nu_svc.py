@@ -16,7 +16,7 @@ from mercer.models.svm.classification import SupportVectorClassifier
 from mercer.models.svm.margins import Sides
 from mercer.models.svm.problems import nu_margin
 from mercer.models.svm.solving import Solver, Store, stores
-from mercer.models.svm.split import Index, Part
+from mercer.models.svm.split import Part
 from mercer.models.svm.support import positive
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
@@ -113,6 +113,6 @@ class NuSVC(SupportVectorClassifier):
         if self.end_ == End.NO_MARGIN.value:
             warnings.warn(f"{self.status_}.", ConvergenceWarning, stacklevel=outside())
 
-    def _remember(self, rows: Rows, codes: Index, sides: Sides, scales: Matrix) -> None:
-        super()._remember(rows, codes, sides, scales)
+    def _remember(self, rows: Rows, sides: Sides, scales: Matrix) -> None:
+        super()._remember(rows, sides, scales)
         self.C_ = scales

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from mercer.gram import Gram
 from mercer.models.base import Matrix, Rows
-from mercer.models.svm.classification import SupportVectorClassifier
+from mercer.models.svm.classification import SupportVectorClassifier, class_numbers
 from mercer.models.svm.hard_margin import hard_margin
 from mercer.models.svm.problems import grown, soft_margin
 from mercer.models.svm.solving import Solver, Store, stores
@@ -118,13 +118,15 @@ class SVC(SupportVectorClassifier):
         """
         first = clone(self)
         solver = first._start()
-        rows, K = first._data(solver, X, y, sample_weight)
-        values = stores(K, first._parts(rows.y[:, 0].astype(np.int64)), again=True)
+        rows, w, K = first._data(solver, X, y, sample_weight)
+        values = stores(K, first._parts(class_numbers(rows)), again=True)
         last: list[tuple[BoxProblem, smo.Optimum]] = []
 
         def fit(model: Self, growth: float) -> None:
             starts = [grown(problem, optimum, growth) for problem, optimum in last]
-            last[:] = zip(*model._fit(model._start(), rows, K, starts or None, values))
+            following = model._start()
+            following.hurried = solver.hurried
+            last[:] = zip(*model._fit(following, rows, w, K, starts or None, values))
 
         return first._along(Cs, fit, infinite=True)
 
