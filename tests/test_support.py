@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import pickle
+import pkgutil
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import is_dataclass
+from importlib import import_module
 from itertools import combinations
 from operator import attrgetter, methodcaller
 
@@ -17,6 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import mercer as mc
 from mercer.errors import InvalidInput
+from mercer.models import svm
 from mercer.models.svm import solving
 from mercer.models.svm.problems import feasible, filled, grown, soft_margin
 from mercer.models.svm.solving import unsolved
@@ -78,6 +82,18 @@ def test_bounded_support_vectors_are_those_at_their_bound():
     two = mc.SVR(K, C=0.1, tol=1e-8).fit(X, np.column_stack([y, 0.1 * y]))
     np.testing.assert_array_equal(two.bounded_, (np.abs(two.dual_coef_) >= 0.1 - 1e-9).any(axis=1))
     assert all(0 < model.bounded_.sum() < len(model.bounded_) for model in (svr, novelty, svc, two))
+
+
+def test_a_fit_passes_five_records():
+    """BoxProblem and Optimum are the solver's; the sigmoids are what a calibration finds, not what a fit passes on."""
+    homes = [import_module(f"mercer.models.svm.{found.name}") for found in pkgutil.iter_modules(svm.__path__)]
+    records = {
+        name
+        for home in homes
+        for name, kind in vars(home).items()
+        if is_dataclass(kind) and kind.__module__.startswith(svm.__name__)
+    }
+    assert records == {"Sides", "Margin", "MarginReport", "Sigmoid", "Softmax"}
 
 
 # -- one Gram for all pairs -------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy as np
 from mercer.gram import Gram
 from mercer.models.base import Matrix
 from mercer.models.svm.problems import soft_margin
-from mercer.models.svm.solving import Solver, stores
+from mercer.models.svm.solving import Solved, Solver, stores
 from mercer.models.svm.split import Part
 from mercer.models.svm.support import looked_at
 from mercer.problems.box import BoxProblem
@@ -24,8 +24,6 @@ GO_ON = End.CONVERGED, End.ITERATIONS, End.STALLED
 """Ends of a stage after which the next one may begin."""
 NARROW = 1e-5
 """A margin below this share of the points' spread is none."""
-
-Solved = tuple[BoxProblem, smo.Optimum]
 
 
 def hard_margin(

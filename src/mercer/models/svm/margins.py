@@ -179,23 +179,23 @@ def functions(
     for i, (part, p, o) in enumerate(zip(parts, problems, optima)):
         rows, signs, _ = part
         some = o.beta.nonzero()[0]
-        own, lower, upper, gradient = (a.take(some) for a in (o.beta, p.lower, p.upper, o.gradient))
-        offsets = _offsets(p, o, gradient[(own > lower) & (own < upper)])
+        coef, lower, upper, gradient = (a.take(some) for a in (o.beta, p.lower, p.upper, o.gradient))
+        offsets = _offsets(p, o, gradient[(coef > lower) & (coef < upper)])
         duality[i] = duality_gap(p, o, offsets)
         product, b, rho = gradient - p.linear.take(some), offsets[0], 1.0
         if p.group is not None:
             b, half = (offsets[0] + offsets[1]) / 2, (offsets[0] - offsets[1]) / 2
             rho = half if half > 1e-12 * max(float(np.nanmax(np.abs(o.gradient - p.linear))), 1e-300) else 1.0
-            own, product, b = own / rho, product / rho, b / rho
+            coef, product, b = coef / rho, product / rho, b / rho
         values_here = product + b
         if p.group is None and o.gap < 1:  # the other rows are right: yᵢ f(xᵢ) ≥ 1 − gap
-            errors[i] = np.count_nonzero(own * values_here <= 0)
+            errors[i] = np.count_nonzero(coef * values_here <= 0)
         else:
             right = signs * ((o.gradient - p.linear) / rho + b)
             errors[i] = np.count_nonzero(right <= 0) if not np.isnan(right).any() else -1
         intercept[i], scale[i] = b, 1 / rho
         moved.append(some if rows is None else rows.take(some))
-        beta.append(own)
+        beta.append(coef)
         bound.append((upper - lower) / rho)
         values.append(values_here)
     sides = Sides(

@@ -25,6 +25,8 @@ LARGE = 4000
 MANY = 30
 """From this number of problems on, one of them prepares what all share before the others begin."""
 
+Solved = tuple[BoxProblem, smo.Optimum]
+"""A problem and its optimum."""
 Store = dict[Any, Any] | None
 """Where a problem keeps its kernel values for the next one on the same Gram (`smo.solve`), or None."""
 

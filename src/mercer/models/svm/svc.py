@@ -13,7 +13,7 @@ from mercer.models.base import Matrix, Rows
 from mercer.models.svm.classification import SupportVectorClassifier, class_numbers
 from mercer.models.svm.hard_margin import hard_margin
 from mercer.models.svm.problems import grown, soft_margin
-from mercer.models.svm.solving import Solver, Store, stores
+from mercer.models.svm.solving import Solved, Solver, Store, stores
 from mercer.models.svm.split import Part
 from mercer.models.svm.support import positive
 from mercer.problems.box import BoxProblem
@@ -120,7 +120,7 @@ class SVC(SupportVectorClassifier):
         solver = first._start()
         rows, w, K = first._data(solver, X, y, sample_weight)
         values = stores(K, first._parts(class_numbers(rows)), again=True)
-        last: list[tuple[BoxProblem, smo.Optimum]] = []
+        last: list[Solved] = []
 
         def fit(model: Self, growth: float) -> None:
             starts = [grown(problem, optimum, growth) for problem, optimum in last]

@@ -26,7 +26,7 @@ from mercer.models.callbacks import with_callbacks
 from mercer.models.progress import watched
 from mercer.models.svm.margins import at_bound, duality_gap
 from mercer.models.svm.problems import feasible, grown, nu_tube, pinball, tube
-from mercer.models.svm.solving import Solver, Store
+from mercer.models.svm.solving import Solved, Solver, Store
 from mercer.models.svm.support import SupportVectorMachine, number, positive, share
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
@@ -47,8 +47,8 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
     def _problems(self, rows: Rows, K: Gram, C: Matrix) -> list[BoxProblem]:
         """The box problem of each function, Cᵢ = C wᵢ."""
 
-    def _conclude(self, rows: Rows, problems: Sequence[BoxProblem], optima: Sequence[smo.Optimum]) -> None:
-        """Set the attributes that the others have not."""
+    def _conclude(self, rows: Rows, solved: Sequence[Solved], offsets: Sequence[list[float]]) -> None:
+        """Set the attributes that the others have not; `offsets` are those of each problem's groups."""
 
     def _single(self, rows: Rows) -> bool:
         """Whether there is one function, given as such."""
@@ -92,7 +92,7 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
         first = clone(self)
         rows, K = first._data(first._start(), X, y, sample_weight)
         values: dict[Any, Any] = {}
-        last: list[tuple[BoxProblem, smo.Optimum]] = []
+        last: list[Solved] = []
 
         def fit(model: Self, growth: float) -> None:
             solver, problems = model._start(), model._weighted(rows, K)
@@ -135,7 +135,7 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
         coef = np.column_stack([p.per_point(o.beta) for p, o in solved]).astype(dtype, copy=False)
         used = self._keep(rows, coef, np.array([np.mean(b) for b in offsets]), single=self._single(rows))
         self.bounded_ = np.any([at_bound(p, o.beta)[used] for p, o in solved], axis=0)
-        self._conclude(rows, problems, optima)
+        self._conclude(rows, solved, offsets)
         self._report(solver, optima, np.array([duality_gap(p, o, b) for (p, o), b in zip(solved, offsets)]))
         if solver.interrupt is not None:
             raise keeping(self, solver.interrupt)
@@ -255,10 +255,10 @@ class NuSVR(SupportVectorRegressor):
     def _problems(self, rows: Rows, K: Gram, C: Matrix) -> list[BoxProblem]:
         return [nu_tube(K, y, C, float(self.nu)) for y in rows.y.T]
 
-    def _conclude(self, rows: Rows, problems: Sequence[BoxProblem], optima: Sequence[smo.Optimum]) -> None:
+    def _conclude(self, rows: Rows, solved: Sequence[Solved], offsets: Sequence[list[float]]) -> None:
         # Where β⁺ is free y − f = ε, where β⁻ is free f − y = ε: the offsets of the groups are b + ε and b − ε.
-        ends = np.array([p.offsets(o.beta, o.gradient) for p, o in zip(problems, optima, strict=True)])
-        epsilon = np.maximum((ends[:, 0] - ends[:, 1]) / 2, 0.0)
+        above, below = np.transpose(offsets)
+        epsilon = np.maximum((above - below) / 2, 0.0)
         self.epsilon_: Any = float(epsilon[0]) if rows.single else epsilon
 
 
@@ -332,10 +332,10 @@ class KernelQuantileRegressor(SupportVectorRegressor):
             )
         return [pinball(K, y, C, tau) for y in rows.y.T for tau in self.quantiles_]
 
-    def _conclude(self, rows: Rows, problems: Sequence[BoxProblem], optima: Sequence[smo.Optimum]) -> None:
+    def _conclude(self, rows: Rows, solved: Sequence[Solved], offsets: Sequence[list[float]]) -> None:
         self.crossing_ = 0.0
         if self._several:
-            values = np.column_stack([o.gradient - p.linear for p, o in zip(problems, optima)]) + self.intercept_
+            values = np.column_stack([o.gradient - p.linear for p, o in solved]) + self.intercept_
             ascending = values[:, np.argsort(self.quantiles_, kind="stable")]
             self.crossing_ = float((np.diff(ascending, axis=1) < -self.tol).any(axis=1).mean())
 
