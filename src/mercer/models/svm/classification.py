@@ -119,10 +119,10 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         They are sorted by class where there are more than two.
         """
         points = training_points(X)
-        self.classes_, numbers = np.unique(labels(y, points.n), return_inverse=True)
-        rows = Rows.of(points, numbers, sample_weight)
-        present, codes = np.unique(rows.y[:, 0], return_inverse=True)
-        self.classes_, k = self.classes_[present.astype(np.int64)], len(present)
+        given = labels(y, points.n)
+        rows = Rows.of(points, np.zeros(points.n), sample_weight)
+        self.classes_, codes = np.unique(given[rows.kept], return_inverse=True)
+        k = len(self.classes_)
         if k < 2:
             raise InvalidInput(
                 f"{type(self).__name__} needs at least two classes",
