@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import pkgutil
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import is_dataclass
+from importlib import import_module
 from itertools import combinations
 from operator import attrgetter, methodcaller
 
@@ -16,11 +20,16 @@ from sklearn.exceptions import ConvergenceWarning
 
 import mercer as mc
 from mercer.errors import InvalidInput
-from mercer.models.svm import probabilities, support
-from mercer.models.svm.parts import Solved, divide
-from mercer.models.svm.support import PathInterrupted, _unsolved, feasible, filled, grown
+from mercer.models import svm
+from mercer.models.svm import solving
+from mercer.models.svm.problems import feasible, filled, grown, soft_margin
+from mercer.models.svm.solving import unsolved
+from mercer.models.svm.split import per_pair, split
+from mercer.models.svm.support import PathInterrupted, SupportVectorMachine
 from mercer.problems.box import BoxProblem
+from mercer.rkhs.expansion import Expansion
 from mercer.solvers import smo
+from mercer.solvers.base import End
 from mercer.solvers.psd import negative_eigenvalue
 
 pytestmark = pytest.mark.usefixtures("threads")
@@ -73,6 +82,18 @@ def test_bounded_support_vectors_are_those_at_their_bound():
     two = mc.SVR(K, C=0.1, tol=1e-8).fit(X, np.column_stack([y, 0.1 * y]))
     np.testing.assert_array_equal(two.bounded_, (np.abs(two.dual_coef_) >= 0.1 - 1e-9).any(axis=1))
     assert all(0 < model.bounded_.sum() < len(model.bounded_) for model in (svr, novelty, svc, two))
+
+
+def test_a_fit_passes_five_records():
+    """BoxProblem and Optimum are the solver's; the sigmoids are what a calibration finds, not what a fit passes on."""
+    homes = [import_module(f"mercer.models.svm.{found.name}") for found in pkgutil.iter_modules(svm.__path__)]
+    records = {
+        name
+        for home in homes
+        for name, kind in vars(home).items()
+        if is_dataclass(kind) and kind.__module__.startswith(svm.__name__)
+    }
+    assert records == {"Sides", "Margin", "MarginReport", "Sigmoid", "Softmax"}
 
 
 # -- one Gram for all pairs -------------------------------------------------------------------------------------------
@@ -129,25 +150,32 @@ def test_held_out_values_of_all_pairs_at_once_are_those_of_one_after_the_other(m
     w = rng.integers(1, 3, 60).astype(float)
     model = mc.SVC(kernel, calibrated=True).fit(X[:60], LABELS[:60], sample_weight=w)
     seen = []
-    monkeypatch.setattr(mc.SVC, "_pairwise", lambda self: True)
-    real = probabilities.at_rows
-    monkeypatch.setattr(probabilities, "at_rows", lambda *given: seen.append(1) or real(*given))
+
+    def one_by_one(self, sides, K, codes, at):
+        seen.append(len(sides))
+        coef = per_pair(sides.coefficients(codes, 4, by_rows=True), codes, 4)
+        each = [Expansion(K.kernel, K.x, column)(K.x.take(at)) for column in coef.T]
+        return np.column_stack(each) + sides.intercept
+
+    monkeypatch.setattr(mc.SVC, "_values_of", one_by_one)
     alone = mc.SVC(kernel, calibrated=True).fit(X[:60], LABELS[:60], sample_weight=w)
-    assert len(seen) == 6 * 5
+    assert seen == 5 * [6]
     for ours, theirs in zip(model._sigmoids, alone._sigmoids):
         assert (ours.a, ours.b) == pytest.approx((theirs.a, theirs.b), rel=1e-6)
 
 
 def test_parts_cover_every_pair():
     codes, w = np.repeat([0, 1, 2], [2, 3, 4]), np.arange(1.0, 10.0)
-    parts = divide(codes, w, ["a", "b", "c"], "ovo")
-    assert [part.between for part in parts] == [("a", "b"), ("a", "c"), ("b", "c")]
+    parts = split(codes, ["a", "b", "c"], "ovo")
+    assert [between for _, _, between in parts] == [("a", "b"), ("a", "c"), ("b", "c")]
+    gram = mc.gram.of(mc.Linear(), X[:9])
     for part in parts:
-        signs = dict(zip(part.between, (-1, 1)))
-        assert part.signs.tolist() == [signs["abc"[codes[i]]] for i in part.index]
-        assert part.weights.tolist() == (part.index + 1.0).tolist()
-    even = divide(codes, np.ones(9), ["a", "b", "c"], "ovo")
-    assert all((part.weights == 1).all() and len(part.weights) == len(part.index) for part in even)
+        rows, signs, between = part
+        side = dict(zip(between, (-1, 1)))
+        assert signs.tolist() == [side["abc"[codes[i]]] for i in rows]
+        for weights, expected in ((w, rows + 1.0), (np.ones(9), np.ones(len(rows)))):
+            problem = soft_margin(gram, part, weights, 1.0)
+            assert (signs * (problem.lower + problem.upper)).tolist() == expected.tolist()
 
 
 def test_the_margin_report_outlives_pickles_and_refits():
@@ -162,6 +190,28 @@ def test_the_margin_report_outlives_pickles_and_refits():
     )
 
 
+def test_the_margin_report_of_a_file_that_does_not_know_its_end():
+    model = mc.load(os.path.join(os.path.dirname(__file__), "models", "svc.mercer"))
+    report = model.margin_report()
+    assert [margin.between for margin in report.functions] == [("blue", "green"), ("blue", "red"), ("green", "red")]
+    assert report.status == ""
+
+
+def test_ends_are_words_of_a_list_and_do_not_hang_on_sentences():
+    separable = X[:, 0] > 0
+    assert mc.SVC(mc.Linear(), C=np.inf).fit(X, separable).end_ == End.CONVERGED.value
+    hopeless = mc.SVC(mc.Linear(), C=np.inf).fit(X, rng.integers(0, 2, 120))
+    assert hopeless.end_ == End.NO_MARGIN.value
+    assert hopeless.margin_report().status == hopeless.status_
+    model = mc.SVC(K, calibrated=True).fit(X, separable)
+    assert model.calibrated_
+    model.status_ = "whatever it says"
+    assert model.margin_report().status == ""
+    with pytest.warns(ConvergenceWarning, match="stopped by the caller"):
+        stopped = mc.SVC(K, calibrated=True, progress=lambda p: False).fit(X, separable)
+    assert not stopped.calibrated_
+
+
 def test_the_start_of_a_problem_whose_turn_did_not_come_has_its_gradient():
     gram, n = mc.gram.of(K, X), len(X)
     values = K(X)
@@ -171,11 +221,15 @@ def test_the_start_of_a_problem_whose_turn_did_not_come_has_its_gradient():
         np.tile(np.arange(n), 2), np.repeat([0, 1], n),
     )  # fmt: skip
     point = half - half[::-1]
-    np.testing.assert_allclose(_unsolved(tube).gradient, np.tile(values @ point, 2), atol=1e-12)
+    np.testing.assert_allclose(
+        unsolved(tube, "interrupted", End.INTERRUPTED).gradient, np.tile(values @ point, 2), atol=1e-12
+    )
     some = np.arange(10, 50)
     start = filled(np.ones(40), 7.5)
     subset = BoxProblem(gram, np.zeros(40), np.zeros(40), np.ones(40), start, some)
-    np.testing.assert_allclose(_unsolved(subset).gradient, values[np.ix_(some, some)] @ start, atol=1e-12)
+    np.testing.assert_allclose(
+        unsolved(subset, "interrupted", End.INTERRUPTED).gradient, values[np.ix_(some, some)] @ start, atol=1e-12
+    )
 
 
 # -- paths ------------------------------------------------------------------------------------------------------------
@@ -249,13 +303,13 @@ def test_coefficients_grow_with_the_box_only_where_that_is_better():
 
     def optimum(C):
         problem = BoxProblem(gram, -signs, np.minimum(0, C * signs), np.maximum(0, C * signs), np.zeros(2))
-        return Solved(problem, smo.solve(problem, tol=1e-9))
+        return problem, smo.solve(problem, tol=1e-9)
 
     free, bounded = optimum(10.0), optimum(0.1)  # the minimum without bounds is β = ±½
-    np.testing.assert_allclose(grown(free.problem, free.optimum, 3.0), 0.5 * signs)
-    np.testing.assert_allclose(grown(bounded.problem, bounded.optimum, 3.0), 0.3 * signs)
-    assert feasible(free.problem, np.array([-20.0, 5.0])) is free.problem  # after clipping Σβ ≠ 0
-    np.testing.assert_array_equal(feasible(free.problem, 4.0 * signs).start, 4.0 * signs)
+    np.testing.assert_allclose(grown(*free, 3.0), 0.5 * signs)
+    np.testing.assert_allclose(grown(*bounded, 3.0), 0.3 * signs)
+    assert feasible(free[0], np.array([-20.0, 5.0])) is free[0]  # after clipping Σβ ≠ 0
+    np.testing.assert_array_equal(feasible(free[0], 4.0 * signs).start, 4.0 * signs)
 
 
 # -- warnings ---------------------------------------------------------------------------------------------------------
@@ -300,8 +354,8 @@ def test_every_problem_is_solved_once_the_large_ones_first(monkeypatch, many):
 
     real = smo.solve
     monkeypatch.setattr(smo, "solve", solve)
-    monkeypatch.setattr(support, "LARGE", 65)
-    monkeypatch.setattr(support, "MANY", many)
+    monkeypatch.setattr(solving, "LARGE", 65)
+    monkeypatch.setattr(solving, "MANY", many)
     model = mc.SVC(K, tol=1e-6).fit(X, LABELS)
     pairs = sorted(np.bincount(LABELS)[[a, b]].sum() for a, b in combinations(range(4), 2))
     assert sorted(sizes) == pairs
@@ -399,7 +453,7 @@ def interrupted_early(*given, **more):
 def test_an_interrupt_before_there_is_an_iterate_leaves_the_model_as_it_was(monkeypatch):
     model = mc.SVC(K).fit(X, LABELS)
     before = model.predict(X)
-    monkeypatch.setattr(support, "warn_if_not_psd", interrupted_early)
+    monkeypatch.setattr(SupportVectorMachine, "_look_at", interrupted_early)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:, :2], y > 0)
     np.testing.assert_array_equal(model.predict(X), before)

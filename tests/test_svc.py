@@ -437,7 +437,7 @@ def test_shared_values_give_the_same_model():
     X, y = load_digits(return_X_y=True)
     X, y = np.tile(X[:150] / 16, (1, 5)), y[:150]  # 320 columns: the matrix is kept
     model = SVC(mc.Gaussian(2.0), tol=1e-7).fit(X, y)
-    assert isinstance(model._data(X, y, None).gram.kernel, mc.Precomputed)
+    assert isinstance(model._data(model._start(), X, y, None)[2].kernel, mc.Precomputed)
     peer = svm.SVC(gamma=1 / 8, tol=1e-7, break_ties=True).fit(X, y)
     np.testing.assert_allclose(model.decision_function(X), peer.decision_function(X), atol=1e-5)
 

@@ -15,7 +15,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 import mercer as mc
 from mercer.models.svm.one_class import OneClassSVM
-from mercer.models.svm.svr import SVR, KernelQuantileRegressor, NuSVR, filled
+from mercer.models.svm.problems import filled
+from mercer.models.svm.svr import SVR, KernelQuantileRegressor, NuSVR
 from mercer.solvers import smo
 
 rng = np.random.default_rng(0)

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import mercer as mc
 from mercer.kernels import tiling
-from mercer.models.svm import support
+from mercer.models.svm import solving
 from mercer.solvers import smo
 
 N = 900
@@ -24,7 +24,7 @@ class Clock:
 
     def __init__(self, monkeypatch):
         self.now = 0.0
-        for module in (support, smo):
+        for module in (solving, smo):
             monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: self.now))
 
     def value(self, x, z):

@@ -206,7 +206,7 @@ def _svc(wish: Wish, X: Any, y: Any) -> Any:
     wish.tell(f"support vector machine with C = {C:g} on all rows")
     enough = int(np.unique(y, return_counts=True)[1].min()) > 1
     model = _watched(wish, mc.SVC(wish.kernel, C=C, calibrated=enough), X, y)
-    if enough and not hasattr(model, "_sigmoids"):  # it was stopped: what it knows is which side, not how surely
+    if enough and not model.calibrated_:  # it was stopped: what it knows is which side, not how surely
         wish.choices.append("no probabilities: the time was up before they were fitted; --time gives more")
         model.set_params(calibrated=False)
     return model

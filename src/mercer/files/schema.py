@@ -434,7 +434,7 @@ GeneralisedLinearModel
 GLM < FeaturePredictor GeneralisedLinearModel
 KernelGLM < KernelPredictor GeneralisedLinearModel
 SupportVectorMachine < KernelEstimator
-    _go_on: flag
+    _go_on?: flag
     end_?: text
     _deadline?: none
     support_: whole[s]

@@ -121,18 +121,20 @@ class KernelEstimator(Saved, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         tags.input_tags.sparse = True
         kernel = getattr(self, "kernel", None)
         if isinstance(kernel, Kernel):
-            # Bare Precomputed() takes the matrix in place of X: cross-validation must cut its columns too.
-            tags.input_tags.pairwise = any(isinstance(leaf, Precomputed) and leaf.K is None for leaf in kernel.leaves)
+            tags.input_tags.pairwise = takes_matrix(kernel)  # cross-validation must cut its columns too
         return tags
 
     def _training(self, X: Any, y: Any, sample_weight: Any = None) -> Rows:
         """Check what `fit` was given: the rows to fit on. Sets `kernel_` and the names and number of columns."""
         rows = Rows.of(training_points(X), y, sample_weight)
-        kernel = getattr(self, "kernel", None)
-        self.kernel_ = resolve_kernel(kernel, rows.points, indefinite=self._indefinite)
-        self.kernel_.touch(rows.points)
-        _columns(self, X, reset=True)
+        self._resolve(X, rows.points)
         return rows
+
+    def _resolve(self, X: Any, points: Points) -> None:
+        """Set `kernel_` for the points to fit on, and the names and number of columns of X."""
+        self.kernel_ = resolve_kernel(getattr(self, "kernel", None), points, indefinite=self._indefinite)
+        self.kernel_.touch(points)
+        _columns(self, X, reset=True)
 
     def _queries(self, X: Any) -> Points:
         """Check X against what was fitted, for `predict` and its kin."""
@@ -226,6 +228,16 @@ def resolve_kernel(kernel: Any, X: Any, *, indefinite: bool = False) -> Kernel:
     if isinstance(kernel, str):
         advice = f"scikit-learn's names are kernels here: 'rbf' is mc.Gaussian, 'poly' mc.Polynomial. {advice}"
     raise InvalidInput("`kernel` must be a kernel, a rule X → kernel, or None", got=got, advice=advice)
+
+
+def takes_matrix(kernel: Any) -> bool:
+    """Whether a kernel takes its matrix in place of X: a bare `Precomputed()` is one of its leaves.
+
+    >>> import numpy as np, mercer as mc
+    >>> takes_matrix(mc.Precomputed() + mc.Constant()), takes_matrix(mc.Precomputed(np.eye(2)))
+    (True, False)
+    """
+    return any(isinstance(leaf, Precomputed) and leaf.K is None for leaf in getattr(kernel, "leaves", ()))
 
 
 def outside() -> int:
@@ -364,6 +376,11 @@ class Rows:
         kept = np.flatnonzero(w)
         rest = points.take(w == 0)
         return cls(points.take(kept), Y[kept], single, np.sqrt(w[kept]), kept, rest)
+
+    @property
+    def weights(self) -> Matrix:
+        """w, shape (n,)."""
+        return np.ones(len(self.y)) if self.roots is None else self.roots**2
 
     def shaped(self, values: NDArray[Any]) -> NDArray[Any]:
         """(m, t) as y was given: (m,) for a vector."""

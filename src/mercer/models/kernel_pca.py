@@ -17,7 +17,6 @@ from mercer.errors import InvalidInput
 from mercer.gram import Gram
 from mercer.gram.centers import choose_centers
 from mercer.kernels import tiling
-from mercer.kernels.custom import Precomputed
 from mercer.kernels.vectors.median import median_gaussian
 from mercer.memory import budget as memory_budget
 from mercer.models.base import (
@@ -27,6 +26,7 @@ from mercer.models.base import (
     outside,
     resolve_kernel,
     shown,
+    takes_matrix,
     training_points,
     weights,
 )
@@ -181,7 +181,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         array([0., 2.])
         """
         points = self._queries(X)
-        pairwise = any(isinstance(leaf, Precomputed) and leaf.K is None for leaf in self.kernel_.leaves)
+        pairwise = takes_matrix(self.kernel_)
         if pairwise and not same_points(points, self.function_.points):
             raise InvalidInput(
                 "A distance needs k(z, z) of the queries, which a matrix of queries against training points lacks",

@@ -36,6 +36,7 @@ class End(Enum):
     UNBOUNDED = "unbounded"
     DIVERGED = "diverged"
     STALLED = "stalled"
+    NO_MARGIN = "no margin"
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from mercer.gram import Gram, lapack
@@ -28,12 +30,18 @@ def negative_eigenvalue(gram: Gram) -> float | None:
     return float(lapack.eigh(gram.fresh(np.float64).T)[0][0]) if failed else None
 
 
-def require_psd(gram: Gram) -> None:
+def require_psd(gram: Gram, *, warn: Callable[[float, int], None] | None = None) -> None:
     """Raise, with the negative eigenvalue, if K has one beyond rounding: for kernels that nobody has proven.
 
-    For models that have a solution only without negative eigenvalues. (Support vector machines warn: their box is
-    bounded.)
+    Parameters
+    ----------
+    gram : K, or a part of it.
+    warn : called with the eigenvalue and the number of points instead, for models that have a solution all the same:
+        the box of a support vector machine is bounded.
     """
     smallest = negative_eigenvalue(gram)
-    if smallest is not None:
+    if smallest is None:
+        return
+    if warn is None:
         raise not_psd(smallest, gram.shape[0])
+    warn(smallest, gram.shape[0])

@@ -14,10 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from mercer import gram
 from mercer.data.points import is_frame
 from mercer.errors import InvalidInput
-from mercer.kernels.custom import Precomputed
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
-from mercer.models.base import KernelEstimator, Matrix, Rows, penalties, refitted
+from mercer.models.base import KernelEstimator, Matrix, Rows, penalties, refitted, takes_matrix
 from mercer.models.least_squares.smoother import GaussianSmoother
 from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.expansion import Expansion
@@ -264,7 +263,7 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
 
     @property
     def _pairwise(self) -> bool:
-        return any(isinstance(leaf, Precomputed) and leaf.K is None for leaf in self.kernel_.leaves)
+        return takes_matrix(self.kernel_)
 
     @property
     def _factor(self) -> CholeskyFactor:

@@ -15,11 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.data.points import Points, as_table
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
-from mercer.kernels.custom import Precomputed
 from mercer.kernels.vectors.median import median_gaussian
 from mercer.kernels.vectors.radial import ByWidth, Gaussian
 from mercer.memory import allocatable
-from mercer.models.base import KernelEstimator, Rows, _columns, training_points
+from mercer.models.base import KernelEstimator, Rows, _columns, takes_matrix, training_points
 from mercer.models.least_squares.gaussian_process import _appended
 from mercer.models.least_squares.smoother import LinearSmoother
 from mercer.models.local.bandwidth import (
@@ -187,7 +186,7 @@ class LocalEstimator(KernelEstimator):
         self.bandwidth_ = getattr(self.kernel_, "sigma", None)
 
     def _append(self, new: Rows) -> Rows:
-        if any(isinstance(leaf, Precomputed) and leaf.K is None for leaf in self.kernel_.leaves):
+        if takes_matrix(self.kernel_):
             raise InvalidInput(
                 "`partial_fit` needs a kernel that can be evaluated between old and new rows",
                 got="bare Precomputed()",

@@ -21,7 +21,6 @@ from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels import tiling
 from mercer.kernels.base import Weight
-from mercer.kernels.custom import Precomputed
 from mercer.memory import budget
 from mercer.models.base import (
     KernelEstimator,
@@ -29,6 +28,7 @@ from mercer.models.base import (
     _columns,
     resolve_kernel,
     shortened,
+    takes_matrix,
     targets,
     training_points,
     weights,
@@ -133,7 +133,7 @@ class KernelNeighbors(KernelEstimator):
 
     @property
     def _pairwise(self) -> bool:
-        return any(isinstance(leaf, Precomputed) and leaf.K is None for leaf in self.kernel_.leaves)
+        return takes_matrix(self.kernel_)
 
     def _find_common_diagonal(self) -> float | None:
         """k(x, x) of all points, where it is one number: then it is that of queries too, whose matrix lacks it."""

@@ -1,8 +1,8 @@
-"""What classifiers by margins share: classes, parts of two sides each, votes, probabilities and margins.
+"""What classifiers by margins share: classes, functions between two sides, votes, probabilities and margins.
 
 Two classes are one box problem. More of them are one problem per pair (or one per class against the rest), all on the
-same points: rows are sorted by class, pairs are solved side by side on one Gram, and where kernel values are dear they
-are computed once for all of them, for the folds of a calibration and for a path of Cs.
+same points: rows are sorted by class, pairs are solved side by side on one Gram, and where kernel values are expensive
+they are computed once for all of them, for the folds of a calibration and for a path of Cs.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -28,55 +29,26 @@ from mercer.gram import Gram
 from mercer.kernels import tiling
 from mercer.kernels.custom import Precomputed
 from mercer.memory import budget as memory_budget
-from mercer.models.base import (
-    Matrix,
-    _columns,
-    keeping,
-    outside,
-    resolve_kernel,
-    shortened,
-    shown,
-    training_points,
-    weights,
-)
+from mercer.models.base import Matrix, Rows, keeping, outside, shortened, shown, takes_matrix, training_points, weights
 from mercer.models.callbacks import with_callbacks
 from mercer.models.labels import class_weights, labels
 from mercer.models.progress import watched
-from mercer.models.svm.margins import MarginReport, Sides
-from mercer.models.svm.parts import (
-    Data,
-    Fitted,
-    Index,
-    Part,
-    Room,
-    Solved,
-    Unfinished,
-    by_rows,
-    divide,
-    pair_values,
-    per_pair,
-    rooms,
-    votes,
-)
-from mercer.models.svm.probabilities import Sigmoid, couple, held_out
-from mercer.models.svm.support import (
-    Interrupted,
-    SupportVectorMachine,
-    flatten,
-    limits,
-)
+from mercer.models.svm.margins import MarginReport, Sides, functions
+from mercer.models.svm.probabilities import Sigmoid, couple
+from mercer.models.svm.solving import Solver, Store
+from mercer.models.svm.split import Index, Part, pair_values, per_pair, rows_of, split, votes, without
+from mercer.models.svm.support import SupportVectorMachine
 from mercer.problems.box import BoxProblem
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
 from mercer.solvers import smo
 from mercer.solvers.base import End
-from mercer.solvers.smo import CALLER, LATE
 
 FOLDS = 5
 """Of the calibration."""
 FEW = 12
-"""Up to so many classes all pairs' functions are summed over all support vectors; of more, each over those it has."""
-DEAR = 300
+"""Up to this number of classes all pairs are summed over all support vectors; beyond it, each over its own."""
+EXPENSIVE = 300
 """Columns × passes from which the whole matrix of vectors is computed once and kept, where it fits."""
 
 
@@ -87,7 +59,7 @@ def _calibrated(model: Any) -> bool:
 
 
 class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]  # scikit-learn has no types
-    """What `SVC` and `NuSVC` share: classes, parts, votes, probabilities and margins."""
+    """What `SVC` and `NuSVC` share: classes, functions between two sides, votes, probabilities and margins."""
 
     kernel: Any
     multiclass: str
@@ -104,13 +76,15 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
 
     @abstractmethod
     def _solve(
-        self, within: Sequence[Room], parts: Sequence[Part], starts: Sequence[Matrix] | None = None
-    ) -> list[Solved]:
-        """The optimum of every part in its room; an interrupt raises `Unfinished` with an iterate of each."""
-
-    @abstractmethod
-    def _fitted(self, part: Part, solved: Solved) -> Fitted:
-        """The function that an optimum stands for."""
+        self,
+        solver: Solver,
+        K: Gram,
+        parts: Sequence[Part],
+        w: Matrix,
+        starts: Sequence[Matrix] | None = None,
+        values: Sequence[Store] | None = None,
+    ) -> tuple[list[BoxProblem], list[smo.Optimum]]:
+        """The problem of each part, and its optimum; of rows with the weights w, from starts, with stores of values."""
 
     # -- fit ----------------------------------------------------------------------------------------------------------
 
@@ -121,19 +95,14 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. (Not in the
         folds of a calibration: rows given twice may be on both sides.)
         """
-        self._begin()
-        data = self._data(X, y, sample_weight)
-        with watched(self, self._problems(data), X, y, sample_weight):
-            self._fit(data)
+        solver = self._start()
+        rows, w, K = self._data(solver, X, y, sample_weight)
+        with watched(self, self._problems(rows), X, y, sample_weight):
+            self._fit(solver, rows, w, K)
         return self
 
-    def _problems(self, data: Data) -> int | None:
-        """How many box problems a fit has, where that is known before."""
-        return len(data.parts) * (1 + self._folds(data) * self.calibrated)
-
-    def _begin(self) -> None:
+    def _start(self) -> Solver:
         self._check()
-        limits(self)
         if self.multiclass not in ("ovo", "ovr"):
             raise InvalidInput(
                 "`multiclass` must be 'ovo' (each pair of classes) or 'ovr' (each class against the rest)",
@@ -142,22 +111,22 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
             )
         for name in ("_sigmoids", "_ends"):  # of an earlier fit
             self.__dict__.pop(name, None)
-        self._go_on = True
-        self._start_clock()
+        return super()._start()
 
-    def _data(self, X: Any, y: Any, sample_weight: Any) -> Data:
-        """Check what was given: rows of weight > 0, sorted by class where there are several, and their parts."""
+    def _data(self, solver: Solver, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, Matrix, Gram]:
+        """The rows to fit on, with class numbers as y; their weights times those of their classes; and their Gram.
+
+        They are sorted by class where there are more than two.
+        """
         points = training_points(X)
         given = labels(y, points.n)
-        w = weights(sample_weight, points.n)
-        kept = np.arange(points.n) if w is None or w.all() else np.flatnonzero(w)
-        w = np.ones(len(kept)) if w is None else w[kept]
-        self.classes_, codes = np.unique(given[kept], return_inverse=True)
+        rows = Rows.of(points, np.zeros(points.n), sample_weight)
+        self.classes_, codes = np.unique(given[rows.kept], return_inverse=True)
         k = len(self.classes_)
         if k < 2:
             raise InvalidInput(
                 f"{type(self).__name__} needs at least two classes",
-                got=f"{k} class, {shown(self.classes_[0])}" + (" with weight > 0" if len(kept) < points.n else ""),
+                got=f"{k} class, {shown(self.classes_[0])}" + (" with weight > 0" if len(rows) < points.n else ""),
                 advice="OneClassSVM describes a single class.",
             )
         if self.calibrated and int(np.bincount(codes).min()) < 2:
@@ -166,145 +135,163 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
                 got=f"one of class {shown(self.classes_[np.bincount(codes).argmin()])}",
                 advice="Leave that class out, or set calibrated=False.",
             )
+        self._resolve(X, rows.points)
+        rows = replace(rows, y=codes[:, None].astype(np.float64))
         if k > 2:
             order = np.argsort(codes.astype(np.min_scalar_type(k)), kind="stable")  # short integers sort by radix
-            kept, codes, w = kept[order], codes[order], w[order]
-        counts, w = w, w * class_weights(self.class_weight, self.classes_, codes, w)[codes]
-        used = points if len(kept) == points.n else points.take(np.sort(kept))
-        self.kernel_ = resolve_kernel(self.kernel, used, indefinite=True)
-        self.kernel_.touch(points)
-        if k > 2 or len(kept) < points.n:
-            points = points.take(kept)
-        _columns(self, X, reset=True)
-        shared = self._gram(points, k)
-        self._warn_if_not_psd(shared)
-        parts = divide(codes, w, [str(label) for label in self.classes_], self.multiclass)
-        return Data(points, codes, counts, kept, shared, tuple(parts))
+            roots = None if rows.roots is None else rows.roots[order]
+            rows = replace(rows, points=rows.points.take(order), y=rows.y[order], roots=roots, kept=rows.kept[order])
+        codes, counts = class_numbers(rows), rows.weights
+        w = counts * class_weights(self.class_weight, self.classes_, codes, counts)[codes]
+        K = self._gram(solver, rows.points)
+        self._look_at(K, solver)
+        return rows, w, K
 
-    def _gram(self, points: Points, k: int) -> Gram:
+    def _gram(self, solver: Solver, points: Points) -> Gram:
         """K of all points: expensive values that are asked for repeatedly are computed once, where they fit.
 
         Where half of the time is not enough for them, the solver computes those it needs.
         """
         kernel, n = self.kernel_, points.n
         looked_up = all(isinstance(leaf, Precomputed) for leaf in kernel.leaves)
-        passes = (FOLDS if self.calibrated else 1) * (1 if k == 2 else 2)
+        passes = (FOLDS if self.calibrated else 1) * (1 if len(self.classes_) == 2 else 2)
         columns = getattr(points.raw, "shape", (0, 0))[-1]
-        dear = columns * passes >= DEAR and passes > 1 if kernel.space == "vectors" else not looked_up
-        if dear and 3 * 8 * n * n <= memory_budget():
+        expensive = columns * passes >= EXPENSIVE and passes > 1 if kernel.space == "vectors" else not looked_up
+        if expensive and 3 * 8 * n * n <= memory_budget():
             try:
-                with tiling.within(partial(self._late, 0.5)):
+                with tiling.within(partial(solver.late, 0.5)):
                     return gram.of(Precomputed(kernel(points)), np.arange(n))
             except tiling.OutOfTime:
-                self._unstored = True  # `_report` says so
+                solver.hurried = True
                 return gram.TiledGram(kernel, kernel.pair(points), memory_budget())
         return gram.of(kernel, points)
 
+    def _parts(self, codes: Index) -> list[Part]:
+        return split(codes, [str(label) for label in self.classes_], self.multiclass)
+
+    def _pairs(self) -> bool:
+        """Whether there is a function for each pair of more than two classes."""
+        return len(self.classes_) > 2 and self.multiclass == "ovo"
+
+    def _problems(self, rows: Rows) -> int | None:
+        """The number of box problems of a fit, where it is known before."""
+        k = len(self.classes_)
+        parts = 1 if k == 2 else k * (k - 1) // 2 if self._pairs() else k
+        return parts * (1 + _folds(class_numbers(rows)) * self.calibrated)
+
     def _fit(
-        self, data: Data, starts: Sequence[Matrix] | None = None, own: Sequence[Room] | None = None
-    ) -> list[Solved]:
-        """Fit all parts, in the rooms of an earlier fit where these are given; keep what an interrupt left."""
-        interrupt: KeyboardInterrupt | None = None
-        try:
-            solved = self._solve(rooms(data.gram, data.parts) if own is None else own, data.parts, starts)
-        except Unfinished as stop:
-            solved, interrupt = stop.solved, stop
-        fitted = [self._fitted(part, one) for part, one in zip(data.parts, solved)]
-        self._remember(data, fitted)
-        optima = [one.optimum for one in solved]
-        self._report(optima, [f.summary.duality for f in fitted], next((one.note for one in solved if one.note), ""))
-        if interrupt is None and self.calibrated:
+        self,
+        solver: Solver,
+        rows: Rows,
+        w: Matrix,
+        K: Gram,
+        starts: Sequence[Matrix] | None = None,
+        values: Sequence[Store] | None = None,
+    ) -> tuple[list[BoxProblem], list[smo.Optimum]]:
+        """split(codes) → problems → optima → functions, and probabilities on top; an interrupt is raised at the end.
+
+        `starts` are coefficients to begin with, `values` stores of kernel values, one of each for every problem.
+        """
+        parts = self._parts(class_numbers(rows))
+        problems, optima = self._solve(solver, K, parts, w, starts, values)
+        largest = float(np.abs(self.kernel_.diag(rows.points)).max())
+        spread = largest if self.kernel_.tags.nonnegative else 2 * largest  # |k(x, x')| ≤ the largest k(x, x)
+        sides, scales, duality = functions(parts, problems, optima, spread)
+        self._remember(rows, sides, scales)
+        self._report(solver, optima, duality)
+        if solver.interrupt is not None:
+            raise keeping(self, solver.interrupt)
+        if self.calibrated:
             try:
-                self._calibrate(data, optima)
+                self._calibrate(solver, rows, w, K, parts, optima)
             except KeyboardInterrupt as stop:
-                interrupt = stop
-        if interrupt is not None:
-            self.status_, self.end_ = "interrupted", End.INTERRUPTED.value
-            raise keeping(self, interrupt)
-        return solved
+                self.status_, self.end_ = "interrupted", End.INTERRUPTED.value
+                raise keeping(self, stop) from None
+        return problems, optima
 
-    def _side_by_side(
-        self, problems: Sequence[BoxProblem], within: Sequence[Room], max_iter: int | None = None
-    ) -> list[Solved]:
-        ready: dict[int, Solved] = {}
-
-        def after(i: int, optimum: smo.Optimum) -> None:
-            ready[i] = one = Solved(problems[i], optimum)
-            one.summary  # noqa: B018  # while other threads solve, and before the cache forgets
-
-        try:
-            kept = [room.kept for room in within]
-            optima = self._optimise(problems, max_iter=max_iter, kept=kept, after=after)
-        except Interrupted as stop:
-            raise Unfinished([Solved(p, o) for p, o in zip(problems, stop.optima)]) from None
-        return [ready.get(i) or Solved(p, o) for i, (p, o) in enumerate(zip(problems, optima))]
-
-    def _remember(self, data: Data, fitted: Sequence[Fitted]) -> None:
-        """Keep the support vectors, their coefficients, and what the margin report asks for."""
-        n, k, parts = len(data.codes), len(self.classes_), data.parts
-        intercept = np.array([f.intercept for f in fitted])
-        if k == 2 or self.multiclass == "ovr":
-            used = self._keep(data.points, data.kept, np.column_stack([f.coef for f in fitted]), intercept)
-            if k == 2:
-                flatten(self)
-        else:
-            coef = by_rows(parts, fitted, n, k)
-            used = self._used(coef, data.kept)
-            self._keep_points(data.points, data.kept, used)
-            self.dual_coef_, self.intercept_ = coef[used], intercept
-            self._codes = data.codes[used].astype(np.min_scalar_type(k))
+    def _remember(self, rows: Rows, sides: Sides, scales: Matrix) -> None:
+        """Keep the support vectors, their coefficients, and the functions for the margin report."""
+        k, codes = len(self.classes_), class_numbers(rows)
+        coef = sides.coefficients(codes, k, by_rows=self._pairs())
+        if self._pairs():
+            used = self._keep_points(rows, coef)
+            self.dual_coef_, self.intercept_ = coef[used], sides.intercept
+            self._codes = codes[used].astype(np.min_scalar_type(k))
             self._function = None
-            if k > FEW and not self._pairwise():
+            if k > FEW and not takes_matrix(self.kernel_):
                 self._ends = np.searchsorted(self._codes, np.arange(k + 1))
             else:
                 self._function = self._of_pairs()
-        self.n_support_ = np.bincount(data.codes[used], minlength=k)
-        largest = float(np.abs(self.kernel_.diag(data.points)).max())
-        spread = largest if self.kernel_.tags.nonnegative else 2 * largest  # |k(x, x')| ≤ the largest k(x, x)
-        at = np.full(n, -1)
+        else:
+            used = self._keep(rows, coef, sides.intercept, single=k == 2)
+        self.n_support_ = np.bincount(codes[used], minlength=k)
+        at = np.full(len(codes), -1)
         at[used] = np.arange(len(used))
-        self._sides = Sides.of(parts, fitted, at, spread)
+        self._sides = replace(sides, support=at[sides.support])
 
     @property
     def bounded_(self) -> NDArray[np.bool_]:  # type: ignore[override]
         """For each support vector, whether its coefficient is at its bound in any function."""
         check_is_fitted(self)
-        sides = self._sides
-        found = np.zeros(len(self.support_), dtype=np.bool_)
-        found[sides.support[sides.at_bound]] = True
-        return found
+        bounded = np.zeros(len(self.support_), dtype=np.bool_)
+        bounded[self._sides.support[self._sides.at_bound]] = True
+        return bounded
 
     # -- probabilities ------------------------------------------------------------------------------------------------
 
-    @staticmethod
-    def _folds(data: Data) -> int:
-        return max(2, min(FOLDS, int(np.bincount(data.codes).min())))
-
-    def _calibrate(self, data: Data, optima: Sequence[smo.Optimum]) -> None:
-        """A sigmoid for each part, on values of functions that were fitted without the point's fold.
+    def _calibrate(
+        self,
+        solver: Solver,
+        rows: Rows,
+        w: Matrix,
+        K: Gram,
+        parts: Sequence[Part],
+        optima: Sequence[smo.Optimum],
+    ) -> None:
+        """A sigmoid for each function, on values of functions that were fitted without the point's fold.
 
         Class weights move the functions and not the sigmoids: they say what an error costs, not how often a class
-        occurs, so that the mean probability of a class stays near its share of the rows. Where the fit was told to stop
-        there are none, and the status says so.
+        occurs, so that the mean probability of a class stays near its share of the rows. Where the fit was asked to
+        stop there are none, and the status says so.
         """
-        if not self._go_on or any(o.end is End.TIME for o in optima):
-            self._uncalibrated(CALLER if not self._go_on else LATE)
+        if not solver.go_on or any(o.end is End.TIME for o in optima):
+            self._uncalibrated(smo.LATE if solver.go_on else smo.CALLER)
             return
-        count = self._folds(data)
+        codes, counts = class_numbers(rows), rows.weights
+        count, fold_of, place = _folds(codes), np.empty(len(codes), np.int64), np.empty(len(codes), np.int64)
         splitter = StratifiedKFold(count, shuffle=True, random_state=self.random_state)
-        folds = np.empty(len(data.codes), dtype=np.int64)
-        for number, (_, test) in enumerate(splitter.split(np.zeros((len(folds), 1)), data.codes)):
-            folds[test] = number
-        parts = [part.without(folds == number) for part in data.parts for number in range(count)]
-        solved = self._solve(rooms(data.gram, parts), parts)
-        if any(one.optimum.end is End.CALLER for one in solved):
-            self._uncalibrated(CALLER)
+        folds = [test for _, test in splitter.split(np.zeros((len(codes), 1)), codes)]
+        for number, fold in enumerate(folds):
+            fold_of[fold], place[fold] = number, np.arange(len(fold))
+        rest = [without(part, fold_of == number) for number in range(count) for part in parts]
+        problems, optima = self._solve(solver, K, rest, w)
+        if solver.interrupt is not None:
+            raise solver.interrupt
+        if any(o.end is End.CALLER for o in optima):
+            self._uncalibrated(smo.CALLER)
             return
-        self._warn_of_folds([one.optimum for one in solved if not one.note])
-        fitted = [self._fitted(part, one) for part, one in zip(parts, solved)]
-        at_once = len(self.classes_) > 2 and self.multiclass == "ovo" and not self._pairwise()
-        values = held_out(data, folds, parts, fitted, at_once=at_once)
-        self._sigmoids = [Sigmoid.fit(f, part.signs, data.counts[part.rows()]) for part, f in zip(data.parts, values)]
+        self._warn_of_folds([o for o in optima if o.end is not End.NO_MARGIN])
+        held_out = [np.empty(len(signs)) for _, signs, _ in parts]
+        for number, fold in enumerate(folds):
+            of_fold = slice(number * len(parts), (number + 1) * len(parts))
+            sides, _, _ = functions(rest[of_fold], problems[of_fold], optima[of_fold])
+            values = self._values_of(sides, K, codes, fold)
+            for p, part in enumerate(parts):
+                here = fold_of[rows_of(part)] == number
+                held_out[p][here] = values[place[rows_of(part)[here]], p]
+        self._sigmoids = [Sigmoid.fit(values, part[1], counts[rows_of(part)]) for part, values in zip(parts, held_out)]
+
+    def _values_of(self, sides: Sides, K: Gram, codes: Index, at: Index) -> Matrix:
+        """All functions at some points of their Gram, shape (m, functions)."""
+        k = len(self.classes_)
+        coef = sides.coefficients(codes, k, by_rows=self._pairs())
+        used = np.flatnonzero(coef.any(axis=1))
+        used = used if len(used) else np.array([0])
+        support, points = K.x.take(used), K.x.take(at)
+        if self._pairs():
+            ends = np.searchsorted(codes[used], np.arange(k + 1))
+            return pair_values(K.kernel, support, ends, coef[used], sides.intercept, points)
+        return np.asarray(Expansion(K.kernel, support, coef[used])(points).astype(np.float64) + sides.intercept)
 
     def _calibrate_on(self, X: Any, y: Any, sample_weight: Any = None) -> None:
         """Probabilities from rows that were not fitted, instead of folds: `calibrated` is then True.
@@ -345,6 +332,11 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
                 stacklevel=outside(),
             )
 
+    @property
+    def calibrated_(self) -> bool:
+        """Whether there are probabilities: a calibration that was interrupted or stopped leaves none."""
+        return hasattr(self, "_sigmoids")
+
     @available_if(_calibrated)  # type: ignore[untyped-decorator, unused-ignore]
     def predict_proba(self, X: Any) -> Matrix:
         """Probabilities of the classes for m points, shape (m, classes). Needs calibrated=True.
@@ -352,12 +344,12 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         They are those of rows as common as in `fit`, each with its sample weight; class weights do not change them.
         """
         check_is_fitted(self)
-        if not hasattr(self, "_sigmoids"):
+        if not self.calibrated_:
             raise InvalidInput(
                 "Probabilities need a calibration that was not interrupted or stopped",
                 got=f"status_ = {self.status_!r}",
                 advice="Fit again, with more time.",
-            )  # fmt: skip
+            )
         values = self._values(self._queries(X))
         sides = np.column_stack([sigmoid(v) for sigmoid, v in zip(self._sigmoids, values.T)])
         k = len(self.classes_)
@@ -413,7 +405,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         With class weights, that of `decision_function`: they have moved it, and do not move probabilities.
         """
         check_is_fitted(self)
-        if self.calibrated and self.class_weight is None and hasattr(self, "_sigmoids"):
+        if self.calibrated and self.class_weight is None and self.calibrated_:
             return self.classes_[self.predict_proba(X).argmax(axis=1)]
         decision = self.decision_function(X)
         return self.classes_[(decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)]
@@ -421,12 +413,23 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
     def margin_report(self) -> MarginReport:
         """Margin, free and bounded support vectors, and bounds on the leave-one-out error, of each function."""
         check_is_fitted(self)
-        status = "" if self.status_.startswith("converged") else self.status_
+        optimal = self.end_ == End.CONVERGED.value
         Cs = getattr(self, "C_", [None] * len(self._sides))
-        return MarginReport(tuple(side.margin(self._among, C) for side, C in zip(self._sides, Cs)), status)
+        margins = tuple(self._sides.margin(i, self._among, C) for i, C in enumerate(Cs))
+        return MarginReport(margins, "" if optimal else self.status_)
 
     def _among(self, some: Index) -> Matrix:
         """The kernel matrix of some support vectors."""
-        if self._pairwise():
+        if takes_matrix(self.kernel_):
             return self.kernel_(self._support, dtype=np.float64)[np.ix_(some, some)]
         return self.kernel_(self._support.take(some), dtype=np.float64)
+
+
+def class_numbers(rows: Rows) -> Index:
+    """The class numbers of rows."""
+    return rows.y[:, 0].astype(np.int64)
+
+
+def _folds(codes: Index) -> int:
+    """The number of folds of a calibration."""
+    return max(2, min(FOLDS, int(np.bincount(codes).min())))

@@ -1,4 +1,6 @@
-"""What the margin of a support vector machine tells: its width, who holds it, and bounds on the leave-one-out error.
+"""The functions of classifiers and their margins: the width, who holds it, and bounds on the leave-one-out error.
+
+This is the last step: from box problems and their optima to functions (`Sides`), and to the report on them.
 
 Leaving out a point that is no support vector changes nothing, so that the leave-one-out error is at most the share of
 support vectors. Looking at each of them is sharper: with its coefficient α = |β| and slack ξ, a point is classified
@@ -9,20 +11,17 @@ out a point changes no other's role (Vapnik and Chapelle 2000).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.models.base import Matrix
+from mercer.models.svm.split import Index, Part, columns_of
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
-
-if TYPE_CHECKING:
-    from mercer.models.svm.parts import Fitted, Part
-
-Matrix = NDArray[np.float64]
 
 LARGEST = 5000
 """With more support vectors than this the span estimate is left out: it factorises their matrix."""
@@ -88,106 +87,137 @@ class MarginReport:
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
-    """What is remembered of one fitted function: its support vectors, their coefficients, bounds and values.
+class Sides:
+    """All fitted functions between two sides, end to end: the support vectors of function i are `at(i)`.
 
     Attributes
     ----------
-    between : the two sides, the negative one first.
-    rows, errors : training points, and those on the wrong side, −1 where that is not known.
-    intercept : b.
-    support : positions of its support vectors among those of the model.
+    between : the two sides of each function, the negative one first.
+    rows, errors : training points of each, and those on the wrong side; −1 where the time limit left it unknown.
+    intercept : b of each.
+    ends : where the support vectors of each begin and end.
+    support : their positions: among the rows as `functions` returns them, among the support vectors in a model.
     beta, bound, values : their coefficients, the greatest |β|, and f there.
     range : R², the largest value of the kernel less the smallest.
     """
 
-    between: tuple[str, str]
-    rows: int
-    errors: int
-    intercept: float
-    support: NDArray[np.int64]
-    beta: Matrix
-    bound: Matrix
-    values: Matrix
-    range: float
-
-    @property
-    def squared_norm(self) -> float:
-        """‖f‖² = βᵀKβ = Σ βᵢ (f(xᵢ) − b)."""
-        return max(float(self.beta @ (self.values - self.intercept)), 0.0)
-
-    def margin(self, among: Callable[[NDArray[np.int64]], Matrix], C: float | None = None) -> Margin:
-        """The report on this function; `among` gives the kernel matrix of some support vectors of the model."""
-        if np.isnan(self.values).any():
-            return replace(self, values=among(self.support) @ self.beta + self.intercept).margin(among, C)
-        alpha, signs = np.abs(self.beta), np.sign(self.beta)
-        at_bound = at_bounds(self.beta, self.bound)
-        slack = np.maximum(0.0, 1.0 - signs * self.values)
-        span: float | None = 0.0
-        if len(alpha) > LARGEST:
-            span = None
-        elif len(alpha):
-            spans = _spans(among(self.support), ~at_bound)
-            span = float((alpha * spans >= signs * self.values).sum()) / self.rows
-        return Margin(
-            self.between,
-            self.rows,
-            float(1 / np.sqrt(self.squared_norm)) if self.squared_norm > 0 else np.inf,
-            int((~at_bound).sum()),
-            int(at_bound.sum()),
-            self.errors if self.errors >= 0 else None,
-            len(alpha) / self.rows,
-            float((2 * alpha * self.range + slack >= 1).sum()) / self.rows,
-            span,
-            C,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Sides:
-    """The `Side` of every part, end to end: `ends` says where each begins and ends."""
-
     between: tuple[tuple[str, str], ...]
-    rows: NDArray[np.int64]
-    errors: NDArray[np.int64]
+    rows: Index
+    errors: Index
     intercept: Matrix
-    ends: NDArray[np.int64]
-    support: NDArray[np.int64]
+    ends: Index
+    support: Index
     beta: Matrix
     bound: Matrix
     values: Matrix
     range: float
-
-    @classmethod
-    def of(cls, parts: Sequence[Part], fitted: Sequence[Fitted], at: NDArray[np.int64], spread: float) -> Self:
-        """From the parts and their functions; `at` are the positions of rows among the support vectors."""
-        return cls(
-            tuple(part.between for part in parts),
-            np.array([len(part.signs) for part in parts]),
-            np.array([f.errors for f in fitted]),
-            np.array([f.intercept for f in fitted]),
-            np.cumsum([0, *(len(f.summary.moved) for f in fitted)]),
-            at.take(np.concatenate([part.rows().take(f.summary.moved) for part, f in zip(parts, fitted)])),
-            np.concatenate([f.summary.beta / f.scale for f in fitted]),
-            np.concatenate([f.summary.bound / f.scale for f in fitted]),
-            np.concatenate([f.summary.product / f.scale + f.intercept for f in fitted]),
-            spread,
-        )
 
     def __len__(self) -> int:
         return len(self.between)
 
     @property
-    def at_bound(self) -> NDArray[np.bool_]:
-        return at_bounds(self.beta, self.bound)
+    def function(self) -> Index:
+        """The number of the function that each coefficient belongs to."""
+        return np.repeat(np.arange(len(self)), np.diff(self.ends))
 
-    def __iter__(self) -> Iterator[Side]:
-        for i, between in enumerate(self.between):
-            own = slice(self.ends[i], self.ends[i + 1])
-            yield Side(
-                between, int(self.rows[i]), int(self.errors[i]), float(self.intercept[i]),
-                self.support[own], self.beta[own], self.bound[own], self.values[own], self.range,
-            )  # fmt: skip
+    @property
+    def at_bound(self) -> NDArray[np.bool_]:
+        """Which coefficients are as large as they may be."""
+        return _largest(self.beta, self.bound)
+
+    def at(self, i: int) -> slice:
+        """The support vectors of function i."""
+        return slice(int(self.ends[i]), int(self.ends[i + 1]))
+
+    def coefficients(self, codes: Index, k: int, *, by_rows: bool) -> Matrix:
+        """Of all rows with these class numbers: shape (n, functions), or `by_rows` of all pairs (n, k − 1)."""
+        coef = np.zeros((len(codes), k - 1 if by_rows else len(self)))
+        column = columns_of(self.function, codes[self.support], k) if by_rows else self.function
+        coef[self.support, column] = self.beta
+        return coef
+
+    def margin(self, i: int, among: Callable[[Index], Matrix], C: float | None = None) -> Margin:
+        """The report on function i; `among` gives the kernel matrix of some support vectors of the model."""
+        at, rows, b = self.at(i), int(self.rows[i]), float(self.intercept[i])
+        beta, values = self.beta[at], self.values[at]
+        at_bound = _largest(beta, self.bound[at])
+        alpha, signs = np.abs(beta), np.sign(beta)
+        span: float | None = 0.0
+        if np.isnan(values).any():
+            values = among(self.support[at]) @ beta + b
+        if len(alpha) > LARGEST:
+            span = None
+        elif len(alpha):
+            spans = _spans(among(self.support[at]), ~at_bound)
+            span = float((alpha * spans >= signs * values).sum()) / rows
+        squared_norm = float(beta @ (values - b))  # ‖f‖² = βᵀKβ
+        slack = np.maximum(0.0, 1.0 - signs * values)
+        return Margin(
+            self.between[i],
+            rows,
+            float(1 / np.sqrt(squared_norm)) if squared_norm > 0 else np.inf,
+            int((~at_bound).sum()),
+            int(at_bound.sum()),
+            int(self.errors[i]) if self.errors[i] >= 0 else None,
+            len(alpha) / rows,
+            float((2 * alpha * self.range + slack >= 1).sum()) / rows,
+            span,
+            C,
+        )
+
+
+def functions(
+    parts: Sequence[Part], problems: Sequence[BoxProblem], optima: Sequence[smo.Optimum], spread: float = np.nan
+) -> tuple[Sides, Matrix, Matrix]:
+    """The functions of these optima, ±1 on the margin; the factors 1/ρ that make them so; and the duality gaps.
+
+    Where the sums of both sides are fixed, Kβ + b = ±ρ on the margin: the offsets −Kβ of the two groups are b ± ρ. Else
+    ρ = 1. `spread` is the range of the kernel.
+    """
+    moved, beta, bound, values = [], [], [], []
+    intercept, scale, duality, errors = np.empty((4, len(parts)))
+    for i, (part, p, o) in enumerate(zip(parts, problems, optima)):
+        rows, signs, _ = part
+        some = o.beta.nonzero()[0]
+        coef, lower, upper, gradient = (a.take(some) for a in (o.beta, p.lower, p.upper, o.gradient))
+        offsets = _offsets(p, o, gradient[(coef > lower) & (coef < upper)])
+        duality[i] = duality_gap(p, o, offsets)
+        product, b, rho = gradient - p.linear.take(some), offsets[0], 1.0
+        if p.group is not None:
+            b, half = (offsets[0] + offsets[1]) / 2, (offsets[0] - offsets[1]) / 2
+            rho = half if half > 1e-12 * max(float(np.nanmax(np.abs(o.gradient - p.linear))), 1e-300) else 1.0
+            coef, product, b = coef / rho, product / rho, b / rho
+        values_here = product + b
+        if p.group is None and o.gap < 1:  # the other rows are right: yᵢ f(xᵢ) ≥ 1 − gap
+            errors[i] = np.count_nonzero(coef * values_here <= 0)
+        else:
+            right = signs * ((o.gradient - p.linear) / rho + b)
+            errors[i] = np.count_nonzero(right <= 0) if not np.isnan(right).any() else -1
+        intercept[i], scale[i] = b, 1 / rho
+        moved.append(some if rows is None else rows.take(some))
+        beta.append(coef)
+        bound.append((upper - lower) / rho)
+        values.append(values_here)
+    sides = Sides(
+        tuple(between for _, _, between in parts),
+        np.array([len(signs) for _, signs, _ in parts]),
+        errors.astype(np.int64),
+        intercept,
+        np.cumsum([0, *map(len, moved)]),
+        np.concatenate(moved),
+        np.concatenate(beta),
+        np.concatenate(bound),
+        np.concatenate(values),
+        spread,
+    )
+    return sides, scale, duality
+
+
+def _offsets(problem: BoxProblem, optimum: smo.Optimum, free: Matrix) -> list[float]:
+    """`BoxProblem.offsets`, from the gradient of the free variables alone where there are any."""
+    if problem.group is None and np.isfinite(optimum.gap) and len(free):
+        return [-float(free.sum()) / len(free)]
+    return problem.offsets(optimum.beta, optimum.gradient)
 
 
 def duality_gap(problem: BoxProblem, optimum: smo.Optimum, offsets: Any) -> float:
@@ -209,9 +239,8 @@ def at_bound(problem: BoxProblem, beta: Matrix) -> NDArray[np.bool_]:
     return problem.per_point(far.astype(np.float64)) > 0
 
 
-def at_bounds(beta: Matrix, bound: Matrix) -> NDArray[np.bool_]:
-    """Which coefficients are as large as they may be."""
-    return np.abs(beta) >= bound * (1 - 1e-12)
+def _largest(beta: Matrix, bound: Matrix) -> NDArray[np.bool_]:
+    return np.asarray(np.abs(beta) >= bound * (1 - 1e-12))
 
 
 def _spans(K: Matrix, free: NDArray[np.bool_]) -> Matrix:

@@ -7,16 +7,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer.errors import InvalidInput
-from mercer.models.base import Matrix, outside, shown
+from mercer.gram import Gram
+from mercer.models.base import Matrix, Rows, outside, shown
 from mercer.models.svm.classification import SupportVectorClassifier
-from mercer.models.svm.parts import Data, Fitted, Part, Room, Solved
-from mercer.models.svm.support import filled, positive
+from mercer.models.svm.margins import Sides
+from mercer.models.svm.problems import nu_margin
+from mercer.models.svm.solving import Solver, Store, stores
+from mercer.models.svm.split import Part
+from mercer.models.svm.support import positive
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
+from mercer.solvers.base import End
 
 
 class NuSVC(SupportVectorClassifier):
@@ -80,52 +84,35 @@ class NuSVC(SupportVectorClassifier):
             raise InvalidInput("`nu` must be in (0, 1]", got=shown(self.nu), advice="It is a share of the rows.")
 
     def _solve(
-        self, within: Sequence[Room], parts: Sequence[Part], starts: Sequence[Matrix] | None = None
-    ) -> list[Solved]:
-        problems = []
-        for part, room in zip(parts, within):
-            w, signs = part.weights, part.signs
-            half = float(self.nu) * w.sum() / 2
-            sides = [w[signs < 0].sum(), w[signs > 0].sum()]
-            if half > min(sides) * (1 + 1e-12):
-                most = 2 * min(sides) / w.sum()
-                raise InvalidInput(
-                    f"`nu` must be at most twice the share of the smaller class: it is infeasible above {most:.4g} for "
-                    f"{part.between[0]} | {part.between[1]}",
-                    got=shown(self.nu),
-                    advice="Lower it, or take SVC, which always has a solution.",
-                )
-            start = np.zeros(len(w))
-            for side in (-1.0, 1.0):
-                start[signs == side] = side * filled(w[signs == side], half)
-            lower, upper = np.minimum(0.0, signs * w), np.maximum(0.0, signs * w)
-            group = (signs > 0).astype(np.int64)
-            problems.append(BoxProblem(room.gram, np.zeros(len(w)), lower, upper, start, room.rows, group))
-        return [self._noted(one, part) for one, part in zip(self._side_by_side(problems, within), parts)]
+        self,
+        solver: Solver,
+        K: Gram,
+        parts: Sequence[Part],
+        w: Matrix,
+        starts: Sequence[Matrix] | None = None,
+        values: Sequence[Store] | None = None,
+    ) -> tuple[list[BoxProblem], list[smo.Optimum]]:
+        problems = [nu_margin(K, part, w, float(self.nu)) for part in parts]
+        optima = solver.solve_all(problems, stores(K, parts))
+        return problems, [self._judged(*one) for one in zip(parts, problems, optima)]
 
-    def _noted(self, solved: Solved, part: Part) -> Solved:
-        """With a word where ρ vanishes: nothing is left then but rounding and the tolerance, divided by it."""
-        below, above = solved.summary.offsets
-        if not solved.optimum.converged or (below - above) / 2 > self.tol:
-            return solved
-        note = (
-            f"no margin between {part.between[0]} | {part.between[1]} for nu={float(self.nu):g}: ρ vanishes (≤ tol). "
+    def _judged(self, part: Part, problem: BoxProblem, optimum: smo.Optimum) -> smo.Optimum:
+        """With the end `NO_MARGIN` where ρ vanishes: only rounding and the tolerance would be left, divided by it."""
+        below, above = problem.offsets(optimum.beta, optimum.gradient)
+        if not optimum.converged or (below - above) / 2 > self.tol:
+            return optimum
+        negative, positive_side = part[2]
+        status = (
+            f"no margin between {negative} | {positive_side} for nu={float(self.nu):g}: ρ vanishes (≤ tol). "
             "Raise `nu`, take SVC, or lower `tol` where the values of the kernel are small"
         )
-        return replace(solved, note=note)
+        return replace(optimum, status=status, end=End.NO_MARGIN)
 
-    def _fitted(self, part: Part, solved: Solved) -> Fitted:
-        # On the margin Kβ + b = ±ρ, so that the offsets −Kβ of the two groups are b ± ρ.
-        below, above = solved.summary.offsets
-        b, rho = (below + above) / 2, (below - above) / 2
-        scale = rho if rho > 1e-12 * max(float(np.nanmax(np.abs(solved.product))), 1e-300) else 1.0
-        return Fitted.of(part, solved, b / scale, scale)
+    def _report(self, solver: Solver, optima: Sequence[smo.Optimum], duality: Matrix) -> None:
+        super()._report(solver, optima, duality)
+        if self.end_ == End.NO_MARGIN.value:
+            warnings.warn(f"{self.status_}.", ConvergenceWarning, stacklevel=outside())
 
-    def _report(self, optima: Sequence[smo.Optimum], duality: Sequence[float], answer: str = "") -> None:
-        super()._report(optima, duality, answer)
-        if answer:
-            warnings.warn(f"{answer}.", ConvergenceWarning, stacklevel=outside())
-
-    def _remember(self, data: Data, fitted: Sequence[Fitted]) -> None:
-        super()._remember(data, fitted)
-        self.C_ = np.array([1 / f.scale for f in fitted])
+    def _remember(self, rows: Rows, sides: Sides, scales: Matrix) -> None:
+        super()._remember(rows, sides, scales)
+        self.C_ = scales

@@ -11,19 +11,13 @@ from sklearn.base import OutlierMixin
 
 from mercer import gram
 from mercer.gram import Gram
-from mercer.models.base import Matrix, _columns, keeping, resolve_kernel, training_points, weights
+from mercer.models.base import Rows, keeping, training_points
 from mercer.models.callbacks import with_callbacks
 from mercer.models.progress import watched
 from mercer.models.svm.margins import at_bound, duality_gap
-from mercer.models.svm.support import (
-    Interrupted,
-    SupportVectorMachine,
-    filled,
-    flatten,
-    limits,
-    share,
-)
-from mercer.problems.box import BoxProblem
+from mercer.models.svm.problems import one_class
+from mercer.models.svm.solving import Solver
+from mercer.models.svm.support import SupportVectorMachine, share
 from mercer.solvers import smo
 
 
@@ -84,48 +78,30 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]  # 
         A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. An
         interrupt keeps the best iterate and is raised again.
         """
-        data = self._data(X, sample_weight)
-        with watched(self, 1, X, y, sample_weight):
-            return self._fit(*data)
-
-    def _data(self, X: Any, sample_weight: Any) -> tuple[Gram, NDArray[np.int64], Matrix]:
-        """The Gram of the rows whose weight is not zero, their positions, and their weights."""
-        limits(self)
         share(self.nu)
-        self._start_clock()
+        solver = self._start()
         points = training_points(X)
-        w = weights(sample_weight, points.n)
-        w = np.ones(points.n) if w is None else w
-        kept = np.flatnonzero(w)
-        points = points if len(kept) == points.n else points.take(kept)
-        self.kernel_ = resolve_kernel(self.kernel, points, indefinite=True)
-        self.kernel_.touch(points)
-        _columns(self, X, reset=True)
-        K = gram.of(self.kernel_, points)
-        self._warn_if_not_psd(K)
-        return K, kept, w[kept]
-
-    def _fit(self, K: Gram, kept: NDArray[np.int64], w: Matrix) -> Self:
-        self._go_on = True
-        zeros = np.zeros(len(w))
-        problem = BoxProblem(K, zeros, zeros, w, filled(w, float(self.nu) * w.sum()))
-        interrupt: Interrupted | None = None
-        try:
-            optimum = self._optimise([problem])[0]
-        except Interrupted as stop:
-            optimum, interrupt = stop.optimum, stop
-        # Any point that is not at its bound counts as inside, so that at most nu is outside whatever tol and rounding.
-        least = problem.bounds_met(optimum.beta, optimum.gradient)[1]
-        rho = min(-problem.offsets(optimum.beta, optimum.gradient)[0], least)
-        b = np.array([32 * float(np.finfo(K.dtype).eps) * np.nanmax(abs(optimum.gradient)) - rho])
-        used = self._keep(K.x, kept, optimum.beta[:, None].astype(K.dtype, copy=False), b)
-        self.bounded_ = at_bound(problem, optimum.beta)[used]
-        flatten(self)
-        self.offset_ = -self.intercept_
-        self._report([optimum], [duality_gap(problem, optimum, b)])
-        if interrupt is not None:
-            raise keeping(self, interrupt)
+        rows = Rows.of(points, np.zeros(points.n), sample_weight)
+        self._resolve(X, rows.points)
+        K = gram.of(self.kernel_, rows.points)
+        self._look_at(K, solver)
+        with watched(self, 1, X, y, sample_weight):
+            self._fit(solver, rows, K)
         return self
+
+    def _fit(self, solver: Solver, rows: Rows, K: Gram) -> None:
+        problem = one_class(K, rows.weights, float(self.nu))
+        optima = solver.solve_all([problem])
+        beta, gradient = optima[0].beta, optima[0].gradient
+        # Any point that is not at its bound counts as inside, so that at most nu is outside whatever tol and rounding.
+        rho = min(-problem.offsets(beta, gradient)[0], problem.bounds_met(beta, gradient)[1])
+        b = np.array([32 * float(np.finfo(K.dtype).eps) * np.nanmax(abs(gradient)) - rho])
+        used = self._keep(rows, beta[:, None].astype(K.dtype, copy=False), b, single=True)
+        self.bounded_ = at_bound(problem, beta)[used]
+        self.offset_ = -self.intercept_
+        self._report(solver, optima, np.array([duality_gap(problem, optima[0], b)]))
+        if solver.interrupt is not None:
+            raise keeping(self, solver.interrupt)
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """f(x) for m points: negative outside the region."""

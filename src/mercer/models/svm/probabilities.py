@@ -10,7 +10,7 @@ Lin and Weng 2004).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
@@ -18,12 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_softmax, softmax
 
-from mercer.gram import Gram
 from mercer.kernels import tiling
-from mercer.models.svm.parts import Data, Fitted, Index, Part, by_rows, pair_values
-from mercer.rkhs.expansion import Expansion
 
 Matrix = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 CERTAIN = 1e-7
 """Probabilities of pairs stay this far from 0 and 1, so that the coupled ones are unique."""
@@ -61,24 +59,11 @@ class Sigmoid:
             u = z @ theta
             return float(w @ (np.logaddexp(0.0, u) - (1 - t) * u))
 
-        theta = np.array([0.0, np.log((minus + 1) / (plus + 1))])
-        value = loss(theta)
-        for _ in range(100):
+        def derivatives(theta: Matrix) -> tuple[Matrix, Matrix]:
             p = expit(-(z @ theta))
-            slope = z.T @ (w * (t - p))
-            if np.abs(slope).max() < 1e-9 * w.sum():
-                break
-            curvature = (z.T * (w * p * (1 - p))) @ z + 1e-12 * w.sum() * np.eye(2)
-            direction = -np.linalg.solve(curvature, slope)
-            step = 1.0
-            while step > 1e-10:
-                trial = loss(theta + step * direction)
-                if trial <= value + 1e-4 * step * float(slope @ direction):
-                    break
-                step /= 2
-            else:
-                break
-            theta, value = theta + step * direction, trial
+            return z.T @ (w * (t - p)), (z.T * (w * p * (1 - p))) @ z
+
+        theta = _minimum(loss, derivatives, np.array([0.0, np.log((minus + 1) / (plus + 1))]), float(w.sum()))
         return cls(float(theta[0] / scale), float(theta[1]))
 
 
@@ -118,38 +103,58 @@ class Softmax:
         unit = max(float(np.abs(values).max(initial=0.0)), 1e-300)
         v = np.asarray(values, dtype=np.float64) / unit
 
-        def loss(theta: Matrix) -> float:
-            return -float(w @ (T * log_softmax(theta[0] * v + theta[1:], axis=1)).sum(axis=1))
+        def offsets(theta: Matrix) -> Matrix:
+            return theta[1:] if shifted else np.zeros(k)
 
-        shares = np.log(w @ T / w.sum()) if shifted else np.zeros(k)  # the best where values are of no use
-        some = slice(0, k + 1 if shifted else 1)
-        theta = np.concatenate([[0.0], shares])
-        value = loss(theta)
-        for _ in range(100):
-            P = softmax(theta[0] * v + theta[1:], axis=1)
+        def loss(theta: Matrix) -> float:
+            return -float(w @ (T * log_softmax(theta[0] * v + offsets(theta), axis=1)).sum(axis=1))
+
+        def derivatives(theta: Matrix) -> tuple[Matrix, Matrix]:
+            P = softmax(theta[0] * v + offsets(theta), axis=1)
             off, mean = w[:, None] * (P - T), (P * v).sum(axis=1)
             slope = np.concatenate([[(off * v).sum()], off.sum(axis=0)])
-            if np.abs(slope[some]).max() < 1e-9 * w.sum():
-                break
             curvature = np.empty((k + 1, k + 1))
             curvature[0, 0] = w @ ((P * v**2).sum(axis=1) - mean**2)
             curvature[0, 1:] = curvature[1:, 0] = w @ (P * (v - mean[:, None]))
             curvature[1:, 1:] = np.diag(w @ P) - (w[:, None] * P).T @ P
-            curvature.flat[:: k + 2] += 1e-12 * w.sum()  # one constant for all classes changes nothing
-            direction = np.zeros(k + 1)
-            direction[some] = -np.linalg.solve(curvature[some, some], slope[some])
-            step = 1.0
-            while step > 1e-10:
-                trial = loss(theta + step * direction)
-                if trial <= value + 1e-4 * step * float(slope @ direction):
-                    break
-                step /= 2
-            else:
-                break
-            theta, value = theta + step * direction, trial
+            free = len(theta)
+            return slope[:free], curvature[:free, :free]
+
+        shares = np.log(w @ T / w.sum()) if shifted else np.zeros(k)  # the best where values are of no use
+        start = np.append(0.0, shares) if shifted else np.zeros(1)
+        theta = _minimum(loss, derivatives, start, float(w.sum()))
         if theta[0] <= 0:  # values that say the contrary of the truth say nothing
             return cls(0.0, shares)
-        return cls(float(theta[0] / unit), theta[1:])
+        return cls(float(theta[0] / unit), offsets(theta))
+
+
+def _minimum(
+    loss: Callable[[Matrix], float],
+    derivatives: Callable[[Matrix], tuple[Matrix, Matrix]],
+    theta: Matrix,
+    total: float,
+) -> Matrix:
+    """The minimum of a convex loss of few parameters, by Newton's method with halved steps.
+
+    `derivatives` are slope and curvature; `total` is the sum of the weights, the unit of the tolerance. The curvature
+    may be singular: one constant for all classes changes nothing.
+    """
+    value = loss(theta)
+    for _ in range(100):
+        slope, curvature = derivatives(theta)
+        if np.abs(slope).max() < 1e-9 * total:
+            break
+        direction = -np.linalg.solve(curvature + 1e-12 * total * np.eye(len(theta)), slope)
+        step = 1.0
+        while step > 1e-10:
+            trial = loss(theta + step * direction)
+            if trial <= value + 1e-4 * step * float(slope @ direction):
+                break
+            step /= 2
+        else:
+            break
+        theta, value = theta + step * direction, trial
+    return theta
 
 
 def couple(pairs: Matrix, classes: int) -> Matrix:
@@ -161,7 +166,7 @@ def couple(pairs: Matrix, classes: int) -> Matrix:
     array([[0.2, 0.3, 0.5]])
     """
     a, b = np.triu_indices(classes, 1)
-    found = np.empty((len(pairs), classes))
+    probabilities = np.empty((len(pairs), classes))
     for span in tiling.spans(len(pairs), max(1, 2**20 // (classes + 1) ** 2)):
         r = np.clip(pairs[span], CERTAIN, 1 - CERTAIN)
         R = np.zeros((len(r), classes, classes))  # R[:, i, j] = P(i | i or j)
@@ -175,42 +180,5 @@ def couple(pairs: Matrix, classes: int) -> Matrix:
         right = np.zeros((len(r), classes + 1, 1))
         right[:, classes] = 1
         p = np.maximum(np.linalg.solve(system, right)[:, :classes, 0], 0.0)
-        found[span] = p / p.sum(axis=1, keepdims=True)
-    return found
-
-
-def held_out(
-    data: Data, folds: Index, parts: Sequence[Part], fitted: Sequence[Fitted], *, at_once: bool
-) -> list[Matrix]:
-    """The values of every part at its rows, each by the function that was fitted without the row's fold.
-
-    `parts` and `fitted` are those of the folds, fold by fold for each part; `at_once` sums all pairs of classes
-    together.
-    """
-    found = [np.empty(len(part.signs)) for part in data.parts]
-    count, n, k, whole = len(parts) // len(data.parts), len(folds), int(data.codes.max()) + 1, data.gram
-    for number in range(count):
-        out = [part.rows()[folds[part.rows()] == number] for part in data.parts]
-        own, functions = parts[number::count], fitted[number::count]
-        if at_once:
-            coef = by_rows(own, functions, n, k)
-            used, at = np.flatnonzero(coef.any(axis=1)), np.flatnonzero(folds == number)
-            used = used if len(used) else np.array([0])
-            ends = np.searchsorted(data.codes[used], np.arange(k + 1))
-            b = np.array([f.intercept for f in functions])
-            every = pair_values(whole.kernel, whole.x.take(used), ends, coef[used], b, whole.x.take(at))
-            values = [every[np.searchsorted(at, rows), p] for p, rows in enumerate(out)]
-        else:
-            values = [at_rows(whole, part.rows(), f, rows) for part, f, rows in zip(own, functions, out)]
-        for part, all_of_it, some in zip(data.parts, found, values):
-            all_of_it[folds[part.rows()] == number] = some
-    return found
-
-
-def at_rows(whole: Gram, rows: Index, f: Fitted, at: Index) -> Matrix:
-    """A part's f at other rows of the Gram."""
-    moved = f.summary.moved
-    if not len(moved):
-        return np.full(len(at), f.intercept)
-    function = Expansion(whole.kernel, whole.x.take(rows[moved]), f.coef[moved])
-    return function(whole.x.take(at)).astype(np.float64) + f.intercept
+        probabilities[span] = p / p.sum(axis=1, keepdims=True)
+    return probabilities

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 
 from mercer.gram import Gram
-from mercer.models.base import Matrix
-from mercer.models.svm.classification import SupportVectorClassifier
-from mercer.models.svm.parts import Data, Fitted, Part, Room, Solved, Unfinished, rooms
-from mercer.models.svm.support import feasible, grown, looked_at, positive
+from mercer.models.base import Matrix, Rows
+from mercer.models.svm.classification import SupportVectorClassifier, class_numbers
+from mercer.models.svm.hard_margin import hard_margin
+from mercer.models.svm.problems import grown, soft_margin
+from mercer.models.svm.solving import Solved, Solver, Store, stores
+from mercer.models.svm.split import Part
+from mercer.models.svm.support import positive
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
-from mercer.solvers.base import End
-
-STAGE = 200_000
-"""Pairs in a stage of the hard margin, so that none takes for ever where coefficients grow with C."""
-STOPPED = "stopped before the hard margin was reached"
-GO_ON = End.CONVERGED, End.ITERATIONS, End.STALLED
-"""Ends of a stage of the hard margin after which the next one may begin."""
-NARROW = 1e-5
-"""A margin below this share of the points' spread is none."""
 
 
 class SVC(SupportVectorClassifier):
@@ -124,15 +117,16 @@ class SVC(SupportVectorClassifier):
         ([0.1, 1.0, 10.0], True)
         """
         first = clone(self)
-        first._begin()
-        data = first._data(X, y, sample_weight)
-        own = rooms(data.gram, data.parts, again=True)
+        solver = first._start()
+        rows, w, K = first._data(solver, X, y, sample_weight)
+        values = stores(K, first._parts(class_numbers(rows)), again=True)
         last: list[Solved] = []
 
         def fit(model: Self, growth: float) -> None:
-            model._begin()
-            starts = [grown(one.problem, one.optimum, growth) for one in last]
-            last[:] = model._fit(data, starts or None, own)
+            starts = [grown(problem, optimum, growth) for problem, optimum in last]
+            following = model._start()
+            following.hurried = solver.hurried
+            last[:] = zip(*model._fit(following, rows, w, K, starts or None, values))
 
         return first._along(Cs, fit, infinite=True)
 
@@ -141,96 +135,20 @@ class SVC(SupportVectorClassifier):
     def _check(self) -> None:
         positive(self.C, "C", infinite=True)
 
-    def _problems(self, data: Data) -> int | None:
-        return None if np.isinf(self.C) else super()._problems(data)  # the hard margin grows C as long as it must
-
-    @staticmethod
-    def _box(room: Room, part: Part, C: float, start: Matrix | None = None) -> BoxProblem:
-        most = C * part.weights * part.signs
-        lower, upper = np.minimum(0.0, most), np.maximum(0.0, most)
-        problem = BoxProblem(room.gram, -part.signs, lower, upper, np.zeros(len(most)), room.rows)
-        return problem if start is None else feasible(problem, start)
+    def _problems(self, rows: Rows) -> int | None:
+        return None if np.isinf(self.C) else super()._problems(rows)  # the hard margin grows C as long as it must
 
     def _solve(
-        self, within: Sequence[Room], parts: Sequence[Part], starts: Sequence[Matrix] | None = None
-    ) -> list[Solved]:
-        begin: list[Matrix | None] = [None] * len(parts) if starts is None else list(starts)
+        self,
+        solver: Solver,
+        K: Gram,
+        parts: Sequence[Part],
+        w: Matrix,
+        starts: Sequence[Matrix] | None = None,
+        values: Sequence[Store] | None = None,
+    ) -> tuple[list[BoxProblem], list[smo.Optimum]]:
         if np.isinf(self.C):
-            return self._hard(within, parts, begin)
-        problems = [self._box(room, part, float(self.C), start) for room, part, start in zip(within, parts, begin)]
-        return self._side_by_side(problems, within)
-
-    def _hard(self, within: Sequence[Room], parts: Sequence[Part], starts: list[Matrix | None]) -> list[Solved]:
-        """No slack at all: C grows until no coefficient is at its bound, so that a larger one would change nothing.
-
-        Two classes are 2‖f‖/Σ|β| apart at the most: so near are their means with the weights |β|. Where that
-        vanishes, no margin separates them.
-        """
-        even = [Part(p.index, p.signs, np.ones(len(p.signs)), p.between) for p in parts]
-        whole = within[0].gram
-        within = rooms(whole, parts, again=True)
-        length = _spread(whole)
-        C, last = 10.0 / length**2, 1e10 / length**2
-        found: list[Any] = [None] * len(parts)
-        least: list[Any] = [None] * len(parts)  # of the stages, that of the smallest Σ slack
-        pending, left = list(range(len(parts))), np.inf if self.max_iter is None else self.max_iter
-        while pending:
-            problems = [self._box(within[i], even[i], C, starts[i]) for i in pending]
-            used = max(0 if found[i] is None else found[i].optimum.iterations for i in pending)
-            most = int(min(max(0, left - used), max(STAGE, 100 * max(p.size for p in problems))))
-            try:
-                solved = self._side_by_side(problems, [within[i] for i in pending], most)
-            except Unfinished as stop:
-                for i, one in zip(pending, stop.solved):
-                    found[i] = _counted(one, found[i])
-                raise Unfinished(found) from None
-            again = []
-            for i, one in zip(pending, solved):
-                found[i] = one = _counted(one, found[i])
-                o = one.optimum
-                starts[i] = o.beta
-                if least[i] is None or even[i].slack(one).sum() < even[i].slack(least[i]).sum():
-                    least[i] = one
-                total = float(np.abs(o.beta).sum())
-                inside = bool(np.abs(o.beta).max() < C)
-                if inside and o.converged:
-                    continue
-                near = one.squared_norm**0.5 / max(total, 1e-300)
-                stopped = o.iterations >= left or o.end not in GO_ON
-                if stopped:
-                    end = o.end if not o.converged else End.ITERATIONS
-                    reached = replace(o, converged=False, status=o.status if not o.converged else STOPPED, end=end)
-                    found[i] = Solved(one.problem, reached)
-                elif not inside and (near <= NARROW * length or last <= C):
-                    found[i] = _not_separable(least[i], even[i], near, several=len(parts) > 1)
-                elif last > C:
-                    again.append(i)
-            pending, C = again, 10 * C
-        return found
-
-    def _fitted(self, part: Part, solved: Solved) -> Fitted:
-        return Fitted.of(part, solved, solved.summary.offsets[0])
-
-
-def _spread(K: Gram) -> float:
-    """The root mean square distance of points from their mean, as the kernel sees them; 1 where they are all one."""
-    values = looked_at(K).fresh(np.float64)
-    diagonal = np.diagonal(values)
-    squared = max(float(diagonal.mean() - values.mean()), 1e-12 * float(np.abs(diagonal).mean()))
-    return float(np.sqrt(squared)) if squared > 1e-290 else 1.0
-
-
-def _counted(solved: Solved, before: Solved | None) -> Solved:
-    """With the iterations of the stages before."""
-    more = 0 if before is None else before.optimum.iterations
-    return replace(solved, optimum=replace(solved.optimum, iterations=solved.optimum.iterations + more))
-
-
-def _not_separable(solved: Solved, part: Part, near: float, *, several: bool) -> Solved:
-    slack = part.slack(solved)
-    between = f" ({part.between[0]} | {part.between[1]})" if several else ""
-    return replace(
-        solved,
-        note=f"not separable{between}: the smallest violation found is Σ max(0, 1 − yᵢ f(xᵢ)) = {slack.sum():.4g}, at "
-        f"most {slack.max():.3g} in a row, and no margin can be wider than {near:.1g}. Use a finite C",
-    )
+            return hard_margin(solver, K, parts, starts)
+        begin = [None] * len(parts) if starts is None else starts
+        problems = [soft_margin(K, part, w, float(self.C), start) for part, start in zip(parts, begin)]
+        return problems, solver.solve_all(problems, stores(K, parts) if values is None else values)

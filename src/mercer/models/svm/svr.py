@@ -25,18 +25,9 @@ from mercer.models.base import Matrix, Rows, keeping, shortened
 from mercer.models.callbacks import with_callbacks
 from mercer.models.progress import watched
 from mercer.models.svm.margins import at_bound, duality_gap
-from mercer.models.svm.support import (
-    Interrupted,
-    SupportVectorMachine,
-    feasible,
-    filled,
-    flatten,
-    grown,
-    limits,
-    number,
-    positive,
-    share,
-)
+from mercer.models.svm.problems import feasible, grown, nu_tube, pinball, tube
+from mercer.models.svm.solving import Solved, Solver, Store
+from mercer.models.svm.support import SupportVectorMachine, number, positive, share
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
 
@@ -56,17 +47,12 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
     def _problems(self, rows: Rows, K: Gram, C: Matrix) -> list[BoxProblem]:
         """The box problem of each function, Cᵢ = C wᵢ."""
 
-    def _constants(self, rows: Rows, problems: Sequence[BoxProblem], optima: Sequence[smo.Optimum]) -> Matrix:
-        """b of each function."""
-        return np.array([p.offsets(o.beta, o.gradient)[0] for p, o in zip(problems, optima, strict=True)])
+    def _conclude(self, rows: Rows, solved: Sequence[Solved], offsets: Sequence[list[float]]) -> None:
+        """Set the attributes that the others have not; `offsets` are those of each problem's groups."""
 
     def _single(self, rows: Rows) -> bool:
         """Whether there is one function, given as such."""
         return rows.single
-
-    def _functions(self, rows: Rows) -> int:
-        """How many functions are fitted, each by a problem of its own."""
-        return rows.y.shape[1]
 
     # -- fit ----------------------------------------------------------------------------------------------------------
 
@@ -82,9 +68,11 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
         A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. An
         interrupt keeps the best iterate and is raised again.
         """
-        rows, K = self._data(X, y, sample_weight)
-        with watched(self, self._functions(rows), X, y, sample_weight):
-            self._fit(rows, K)
+        solver = self._start()
+        rows, K = self._data(solver, X, y, sample_weight)
+        problems = self._weighted(rows, K)
+        with watched(self, len(problems), X, y, sample_weight):
+            self._fit(solver, rows, problems)
         return self
 
     def path(self, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> list[Self]:
@@ -102,14 +90,17 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
         ([10.0, 0.01], True)
         """
         first = clone(self)
-        rows, K = first._data(X, y, sample_weight)
+        rows, K = first._data(first._start(), X, y, sample_weight)
         values: dict[Any, Any] = {}
-        last: list[Any] = []
+        last: list[Solved] = []
 
         def fit(model: Self, growth: float) -> None:
-            starts = [grown(problem, optimum, growth) for problem, optimum in last]
-            model._start_clock()
-            last[:] = model._fit(rows, K, values, starts)
+            solver, problems = model._start(), model._weighted(rows, K)
+            if last:
+                starts = [grown(problem, optimum, growth) for problem, optimum in last]
+                problems = [feasible(problem, start) for problem, start in zip(problems, starts, strict=True)]
+            # Several functions have their own values each.
+            last[:] = zip(problems, model._fit(solver, rows, problems, [values] if len(problems) == 1 else None))
 
         return first._along(Cs, fit)
 
@@ -120,44 +111,35 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
-    def _data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, Gram]:
-        limits(self)
+    def _start(self) -> Solver:
         positive(self.C, "C")
         self._check()
-        self._start_clock()
+        return super()._start()
+
+    def _data(self, solver: Solver, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, Gram]:
         rows = self._training(X, y, sample_weight)
         K = gram.of(self.kernel_, rows.points)
-        self._warn_if_not_psd(K)
+        self._look_at(K, solver)
         return rows, K
 
-    def _fit(
-        self, rows: Rows, K: Gram, values: dict[Any, Any] | None = None, starts: Sequence[Matrix] = ()
-    ) -> list[tuple[BoxProblem, smo.Optimum]]:
-        """Fit all functions; after an interrupt keep what was reached, and raise it.
+    def _weighted(self, rows: Rows, K: Gram) -> list[BoxProblem]:
+        return self._problems(rows, K, float(self.C) * rows.weights)
 
-        `values` keeps kernel values for the next fit on the same Gram (of one function: several have their own each),
-        `starts` are coefficients to begin with.
-        """
-        self._go_on = True
-        C = float(self.C) * (np.ones(len(rows)) if rows.roots is None else rows.roots**2)
-        problems = self._problems(rows, K, C)
-        if starts:
-            problems = [feasible(problem, start) for problem, start in zip(problems, starts, strict=True)]
-        interrupt: Interrupted | None = None
-        try:
-            optima = self._optimise(problems, kept=[values] if values is not None and len(problems) == 1 else None)
-        except Interrupted as stop:
-            optima, interrupt = stop.optima, stop
-        coef = np.column_stack([p.per_point(o.beta) for p, o in zip(problems, optima, strict=True)])
-        b = self._constants(rows, problems, optima)
-        used = self._keep(rows.points, rows.kept, coef.astype(K.dtype, copy=False), b)
-        self.bounded_ = np.any([at_bound(p, o.beta)[used] for p, o in zip(problems, optima, strict=True)], axis=0)
-        if self._single(rows):
-            flatten(self)
-        self._report(optima, [duality_gap(p, o, p.offsets(o.beta, o.gradient)) for p, o in zip(problems, optima)])
-        if interrupt is not None:
-            raise keeping(self, interrupt)
-        return list(zip(problems, optima, strict=True))
+    def _fit(
+        self, solver: Solver, rows: Rows, problems: Sequence[BoxProblem], values: Sequence[Store] | None = None
+    ) -> list[smo.Optimum]:
+        """Fit all functions, with stored kernel values where these are given; raise an interrupt once they are kept."""
+        optima, dtype = solver.solve_all(problems, values), problems[0].gram.dtype
+        solved = list(zip(problems, optima, strict=True))
+        offsets = [p.offsets(o.beta, o.gradient) for p, o in solved]
+        coef = np.column_stack([p.per_point(o.beta) for p, o in solved]).astype(dtype, copy=False)
+        used = self._keep(rows, coef, np.array([np.mean(b) for b in offsets]), single=self._single(rows))
+        self.bounded_ = np.any([at_bound(p, o.beta)[used] for p, o in solved], axis=0)
+        self._conclude(rows, solved, offsets)
+        self._report(solver, optima, np.array([duality_gap(p, o, b) for (p, o), b in zip(solved, offsets)]))
+        if solver.interrupt is not None:
+            raise keeping(self, solver.interrupt)
+        return optima
 
 
 class SVR(SupportVectorRegressor):
@@ -216,12 +198,7 @@ class SVR(SupportVectorRegressor):
         number(self.epsilon, "epsilon", "≥ 0", lambda e: 0 <= e < np.inf, "In the units of y, such as 0.1.")
 
     def _problems(self, rows: Rows, K: Gram, C: Matrix) -> list[BoxProblem]:
-        n, epsilon = len(rows), float(self.epsilon)
-        lower, upper = np.concatenate([np.zeros(n), -C]), np.concatenate([C, np.zeros(n)])
-        start, of_row = np.zeros(2 * n), np.tile(np.arange(n), 2)
-        return [
-            BoxProblem(K, np.concatenate([epsilon - t, -epsilon - t]), lower, upper, start, of_row) for t in rows.y.T
-        ]
+        return [tube(K, y, C, float(self.epsilon)) for y in rows.y.T]
 
 
 class NuSVR(SupportVectorRegressor):
@@ -276,19 +253,13 @@ class NuSVR(SupportVectorRegressor):
         share(self.nu)
 
     def _problems(self, rows: Rows, K: Gram, C: Matrix) -> list[BoxProblem]:
-        n = len(rows)
-        zeros, half = np.zeros(n), filled(C, float(self.nu) * C.sum() / 2)
-        start = np.concatenate([half, -half])
-        lower, upper = np.concatenate([zeros, -C]), np.concatenate([C, zeros])
-        of_row, group = np.tile(np.arange(n), 2), np.repeat([0, 1], n)
-        return [BoxProblem(K, np.concatenate([-t, -t]), lower, upper, start, of_row, group) for t in rows.y.T]
+        return [nu_tube(K, y, C, float(self.nu)) for y in rows.y.T]
 
-    def _constants(self, rows: Rows, problems: Sequence[BoxProblem], optima: Sequence[smo.Optimum]) -> Matrix:
+    def _conclude(self, rows: Rows, solved: Sequence[Solved], offsets: Sequence[list[float]]) -> None:
         # Where β⁺ is free y − f = ε, where β⁻ is free f − y = ε: the offsets of the groups are b + ε and b − ε.
-        ends = np.array([p.offsets(o.beta, o.gradient) for p, o in zip(problems, optima, strict=True)])
-        epsilon = np.maximum((ends[:, 0] - ends[:, 1]) / 2, 0.0)
+        above, below = np.transpose(offsets)
+        epsilon = np.maximum((above - below) / 2, 0.0)
         self.epsilon_: Any = float(epsilon[0]) if rows.single else epsilon
-        return ends.mean(axis=1)
 
 
 class KernelQuantileRegressor(SupportVectorRegressor):
@@ -359,23 +330,17 @@ class KernelQuantileRegressor(SupportVectorRegressor):
             raise InvalidInput(
                 "Several quantiles need one target", got=f"{t} targets", advice="Fit one model for each target."
             )
-        start = np.zeros(len(rows))
-        return [BoxProblem(K, -y, -C * (1 - tau), C * tau, start) for y in rows.y.T for tau in self.quantiles_]
+        return [pinball(K, y, C, tau) for y in rows.y.T for tau in self.quantiles_]
 
-    def _constants(self, rows: Rows, problems: Sequence[BoxProblem], optima: Sequence[smo.Optimum]) -> Matrix:
-        b = super()._constants(rows, problems, optima)
+    def _conclude(self, rows: Rows, solved: Sequence[Solved], offsets: Sequence[list[float]]) -> None:
         self.crossing_ = 0.0
         if self._several:
-            values = np.column_stack([o.gradient - p.linear for p, o in zip(problems, optima, strict=True)]) + b
+            values = np.column_stack([o.gradient - p.linear for p, o in solved]) + self.intercept_
             ascending = values[:, np.argsort(self.quantiles_, kind="stable")]
             self.crossing_ = float((np.diff(ascending, axis=1) < -self.tol).any(axis=1).mean())
-        return b
 
     def _single(self, rows: Rows) -> bool:
         return rows.single and not self._several
-
-    def _functions(self, rows: Rows) -> int:
-        return super()._functions(rows) * len(self.quantiles_)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The quantile at m points: (m,), (m, q) for several quantiles, in order, or (m, t) for several targets."""

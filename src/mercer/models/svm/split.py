@@ -1,0 +1,112 @@
+"""Classes split into problems between two sides, and the coefficients of all pairs by rows: the first step.
+
+Two classes are one problem. More of them are one per pair (or one per class against the rest), on the same points.
+With pairs each row has coefficients in its k − 1 pairs alone, so that they are kept by rows: column c of a row of class
+a belongs to its pair with the c-th other class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.data.points import Points
+from mercer.kernels import tiling
+from mercer.kernels.base import Similarity
+from mercer.models.base import Matrix
+
+Index = NDArray[np.int64]
+Part = tuple[Index | None, Matrix, tuple[str, str]]
+"""One problem: its rows (None for all), −1 or 1 for each, and the names of the two sides, the negative one first."""
+
+
+def split(codes: Index, names: Sequence[str], multiclass: str) -> list[Part]:
+    """The problems of rows with these class numbers, sorted where there are more than two classes.
+
+    >>> [(rows.tolist(), between) for rows, signs, between in split(np.array([0, 1, 1, 2]), "abc", "ovo")]
+    [([0, 1, 2], ('a', 'b')), ([0, 3], ('a', 'c')), ([1, 2, 3], ('b', 'c'))]
+    """
+    k = len(names)
+    if k == 2:
+        return [(None, np.where(codes == 1, 1.0, -1.0), (names[0], names[1]))]
+    if multiclass == "ovr":
+        return [(None, np.where(codes == c, 1.0, -1.0), ("rest", names[c])) for c in range(k)]
+    sizes = np.bincount(codes, minlength=k)
+    most, ends, at = int(sizes.max()), np.concatenate([[0], np.cumsum(sizes)]).tolist(), np.arange(len(codes))
+    of_class, step = [at[i:j] for i, j in pairwise(ends)], np.repeat([-1.0, 1.0], most)
+    parts: list[Part] = []
+    for a, b in combinations(range(k), 2):
+        signs = step[most - len(of_class[a]) : most + len(of_class[b])]  # of a step that serves all pairs
+        parts.append((np.concatenate((of_class[a], of_class[b])), signs, (names[a], names[b])))
+    return parts
+
+
+def rows_of(part: Part) -> Index:
+    """The rows of a problem."""
+    rows, signs, _ = part
+    return np.arange(len(signs)) if rows is None else rows
+
+
+def without(part: Part, fold: NDArray[np.bool_]) -> Part:
+    """The same sides without the rows of a fold."""
+    rows, (_, signs, between) = rows_of(part), part
+    left = ~fold[rows]
+    return rows[left], signs[left], between
+
+
+def columns_of(pair: Index, codes: Index, k: int) -> Index:
+    """The column of a coefficient by rows: of rows with these class numbers, in these of all pairs of k classes."""
+    one, other = np.triu_indices(k, 1)
+    return np.where(codes == one[pair], other[pair] - 1, one[pair])
+
+
+def per_pair(coef: Matrix, codes: Index, k: int) -> Matrix:
+    """Coefficients by rows with these class numbers as one function per pair, shape (s, k(k − 1)/2)."""
+    one, other = np.triu_indices(k, 1)
+    pair = np.empty((k, k - 1), dtype=np.int64)  # which one column c of class a belongs to
+    pair[one, other - 1] = pair[other, one] = np.arange(len(one))
+    functions = np.zeros((len(coef), len(one)))
+    np.put_along_axis(functions, pair[codes], coef, axis=1)
+    return functions
+
+
+def pair_values(f: Similarity, support: Points, ends: Any, coef: Matrix, b: Matrix, points: Points) -> Matrix:
+    """All pairs' functions at m points, shape (m, k(k − 1)/2).
+
+    Parameters
+    ----------
+    f : the kernel.
+    support, ends, coef : support vectors sorted by class, where each class begins and ends, and coefficients by rows.
+    b : one constant per pair.
+    points : where to evaluate.
+    """
+    k = len(ends) - 1
+    one, other = np.triu_indices(k, 1)
+    first, second = one * (k - 1) + other - 1, other * (k - 1) + one  # where a pair's two columns are, class by class
+    values = np.empty((points.n, len(one)))
+
+    def work(rows: slice, share: int) -> None:
+        K = f(points.take(rows), support)
+        by_class = np.empty((len(K), k, k - 1))
+        for number, (begin, end) in enumerate(pairwise(ends)):
+            by_class[:, number] = K[:, begin:end] @ coef[begin:end]
+        columns = by_class.reshape(len(K), -1)
+        values[rows] = columns.take(first, axis=1) + columns.take(second, axis=1) + b
+
+    tiling.stripes(points.n, work, rows=int(np.clip(2**21 // max(1, support.n), 16, 1024)))
+    return values
+
+
+def votes(values: Matrix, k: int) -> Matrix:
+    """The votes of all pairs of k classes, shape (m, k), plus less than ½ by their values, shape (m, k(k − 1)/2)."""
+    a, b = np.triu_indices(k, 1)
+    of_pairs = np.zeros((len(a), k))
+    of_pairs[np.arange(len(a)), a], of_pairs[np.arange(len(a)), b] = -1.0, 1.0
+    # A class has the votes of the pairs where it is first, less those it loses, and of the others those it wins.
+    won = (values > 0).astype(np.float64) @ of_pairs + np.arange(k)[::-1]
+    sums = values @ of_pairs
+    return won + sums / (3 * (np.abs(sums) + 1))
