@@ -16,11 +16,11 @@ from sklearn.datasets import load_iris
 import mercer as mc
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.models.auto import classifier as auto_classifier
+from mercer.models.auto import classification as auto_classification
 from mercer.models.auto import intervals as auto_intervals
 from mercer.models.auto import plan as auto_plan
 from mercer.models.auto import race as auto_race
-from mercer.models.auto import regressor as auto_regressor
+from mercer.models.auto import regression as auto_regression
 from mercer.models.auto import search as auto_search
 from mercer.models.auto.classifier import AutoClassifier
 from mercer.models.auto.regressor import AutoRegressor
@@ -320,10 +320,10 @@ def test_parameters_are_kept():
 
 
 def test_counts_are_told_from_others():
-    assert auto_regressor.is_count(np.array([0, 1, 2, 1, 0, 3.0, 1, 0]))
-    assert not auto_regressor.is_count(np.array([0, 1, 2.5, 1, 0, 3, 1, 0]))
-    assert not auto_regressor.is_count(np.array([-1.0, 0, 1, 2, 2, 1, 0, -1]))
-    assert not auto_regressor.is_count(np.arange(100.0))
+    assert auto_regression.is_count(np.array([0, 1, 2, 1, 0, 3.0, 1, 0]))
+    assert not auto_regression.is_count(np.array([0, 1, 2.5, 1, 0, 3, 1, 0]))
+    assert not auto_regression.is_count(np.array([-1.0, 0, 1, 2, 2, 1, 0, -1]))
+    assert not auto_regression.is_count(np.arange(100.0))
 
 
 def test_progress_is_told_of_every_trial():
@@ -377,7 +377,7 @@ def test_widths_are_told_by_the_names_of_columns():
     X, y = waves(150)
     frame = pd.DataFrame(X, columns=["heat", "b", "c"])
     model = AutoRegressor().fit(frame, y)
-    assert "tell most: heat" in model.choices_[2].why
+    assert "most informative columns: heat" in model.choices_[2].why
     assert "sigma" not in str(model.choices_)
 
 
@@ -406,7 +406,7 @@ def test_samples_lack_no_class():
     labels = np.array(["common"] * 500 + ["rare"] * 3)
     data = Labelled.of(Points(np.arange(503.0)[:, None]), labels, model="", regressor="")
     for seed in range(5):
-        first = auto_classifier._Search(AutoClassifier(random_state=seed), data).order()
+        first = auto_classification.Classification(data, "auto").order(np.random.default_rng(seed))
         assert sorted(first.tolist()) == list(range(503))
         assert sorted(labels[first[:4]]) == ["common", "common", "rare", "rare"]
 
@@ -422,7 +422,7 @@ def test_many_classes_of_many_rows_have_a_machine(monkeypatch):
     own = np.random.default_rng(8)
     X = own.uniform(size=(3000, 2))
     y = (3 * X[:, 0]).astype(int) * 3 + (3 * X[:, 1]).astype(int)
-    monkeypatch.setattr(auto_search.Search, "affords", lambda *_: False)
+    monkeypatch.setattr(auto_plan.Plan, "affords_exact", lambda *_: False)
     model = AutoClassifier(time=30.0).fit(X, y)
     decision = next(d for d in model.choices_ if d.question == "Loss of many rows")
     assert [c.name for c in decision.considered] == ["squared, on centres", "hinge, on all rows"]
@@ -529,12 +529,12 @@ def test_who_ends_the_search_is_said(monkeypatch):
     assert model.stopped_by_ == "progress"
     assert "fitted to all" in model.choices_[-1].why
     assert model.status_.startswith("`progress` ended the search")
-    monkeypatch.setattr(auto_regressor._Search, "losses", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(auto_regression.Regression, "losses", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     assert model.stopped_by_ == "interrupt"
     monkeypatch.undo()
-    monkeypatch.setattr(auto_regressor._Search, "final", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(auto_search.Search, "last_fit", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
     counts = AutoRegressor(loss="poisson")
     with pytest.raises(KeyboardInterrupt):
         counts.fit(X, np.round(np.exp(y + 1)))
@@ -610,7 +610,7 @@ def test_residuals_have_conformal_quantiles():
     X, y = waves(19)
     model = AutoRegressor(loss="robust").fit(X, y)
     reach = model.predict_interval(X, 0.8) - model.predict(X)[:, None]
-    assert np.allclose(reach, np.sort(model._residuals)[[1, 17]])  # of 19 the 2nd and the 18th
+    assert np.allclose(reach, np.sort(model.response_.residuals)[[1, 17]])  # of 19 the 2nd and the 18th
     with pytest.raises(InvalidInput, match="coverage"):
         model.predict_interval(X, 0.95)
 
@@ -707,3 +707,17 @@ def test_intervals_of_counts_beyond_whole_float64():
     assert (ends[:, 0] <= ends[:, 1]).all()
     assert np.allclose(ends[1:], mu[1:, None], rtol=1e-7, atol=0.0)
     assert np.allclose(ends[1] - mu[1], [-3.29e8, 3.29e8], rtol=1e-2, atol=0.0)  # ± 1.645 √(4 · 1e16)
+
+
+@pytest.mark.parametrize("loss", ["squared", "log", "poisson", "robust", "logistic", "hinge"])
+def test_a_saved_model_of_every_loss_answers_the_same(loss, tmp_path):
+    X, y = waves(60)
+    Model = AutoClassifier if loss in ("logistic", "hinge") else AutoRegressor
+    target = y > 0 if Model is AutoClassifier else np.round(np.exp(y + 2))
+    model = Model(loss=loss, time=2.0).fit(X, target)
+    model.save(tmp_path / "model.mercer")
+    loaded = mc.load(tmp_path / "model.mercer")
+    assert loaded.loss_ == loss
+    assert np.array_equal(loaded.predict(X), model.predict(X))
+    for name in {"predict_interval", "predict_proba"} & set(dir(model)):
+        assert np.array_equal(getattr(loaded, name)(X), getattr(model, name)(X))

@@ -1576,8 +1576,8 @@ def test_files_of_older_versions_lack_later_attributes(tmp_path):
     X = np.random.default_rng(0).normal(size=(40, 2))
     y = X[:, 0] + 0.1 * X[:, 1]
     older = {
-        mc.AutoRegressor(time=2).fit(X, y): ("stopped_by_", "loo_optimism_", "_least", "_dispersion", "_whole"),
-        mc.AutoClassifier(time=2).fit(X, y > 0): ("stopped_by_", "_offsets"),
+        mc.AutoRegressor(time=2).fit(X, y): ("stopped_by_", "loo_optimism_", "_least"),
+        mc.AutoClassifier(time=2).fit(X, y > 0): ("stopped_by_",),
         mc.KernelFisherDiscriminant(mc.Gaussian(1.0)).fit(X, y > 0): ("_rarer",),
     }
     for number, (model, later) in enumerate(older.items()):

@@ -76,7 +76,7 @@ def test_pairs_of_digits_that_share_a_sigmoid():
     model = mc.SVC(mc.Gaussian(2.0), C=10.0).fit(X[:350], y[:350])
     kept = 350 + np.flatnonzero(model.predict(X[350:]) == y[350:])[:60]
     rest = np.setdiff1d(np.arange(350, 700), kept)
-    model._calibrate_on(X[kept], y[kept])
+    model.calibrate(X[kept], y[kept])
     P = model.predict_proba(X[rest])
     wrong = model.predict(X[rest]) != y[rest]
     assert wrong.any()
@@ -88,3 +88,10 @@ def test_leave_one_out_score_estimates_score_whatever_classes_weigh():
     X, y = rare(200)
     model = mc.LeastSquaresClassifier(mc.Gaussian(2.0), class_weight="balanced").fit(X, y)
     assert model.loo_score_ == pytest.approx((model.loo_predictions_ == y).mean(), abs=1e-12)
+
+
+def test_calibration_refuses_labels_of_other_classes():
+    X, y = rare(100)
+    model = mc.SVC(mc.Gaussian(2.0)).fit(X, y)
+    with pytest.raises(ValueError, match="labels of the classes"):
+        model.calibrate(X[:3], ["rare", "usual", "unheard of"])

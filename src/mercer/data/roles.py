@@ -46,6 +46,7 @@ class Role:
     spread : of its numbers: a robust standard deviation.
     levels : of an ordered category, from the lowest to the highest.
     periods : of a date, in days.
+    missing : the number of missing values.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Role:
     spread: float = 1.0
     levels: tuple[Any, ...] = ()
     periods: tuple[float, ...] = ()
+    missing: int = 0
 
 
 def role_of(name: str, column: Any, given: str | None = None) -> Role:
@@ -71,7 +73,7 @@ def role_of(name: str, column: Any, given: str | None = None) -> Role:
             why += f"; {int(missing.sum())} missing"
         words = "category" if kind == "code" else kind or "left out"
         kernel = more.pop("kernel", KERNELS.get(kind, ""))
-        return Role(name, dtype, words, kernel, why, kind, **more)
+        return Role(name, dtype, words, kernel, why, kind, missing=int(missing.sum()), **more)
 
     if given == "ignore":
         return role("", "said to be ignored")

@@ -223,6 +223,18 @@ Projectron(f)
     _inverse: real[i,i]
     learnt: Basis(s,f,b)
     anchor: none | Points
+[mercer.models.auto.response]
+Response
+LogScale < Response
+    smear most: real
+CountLevels < Response
+    levels: real[r]
+    weights: none | real[r]
+    dispersion: real
+Residuals < Response
+    residuals: real[r]
+    weights: none | real[r]
+    scaled: flag
 [mercer.models.auto.record]
 Candidate
     name detail: text
@@ -280,6 +292,9 @@ Widths
 [mercer.models.svm.probabilities]
 Sigmoid
     a b: real
+Softmax(k)
+    scale: real
+    offsets: real[k]
 [mercer.models.least_squares.rbf_interpolator]
 LocalFits call
     kernel: kernel
@@ -590,15 +605,12 @@ AutoModel < KernelEstimator
     choices_: Choices
     stopped_by_?: none | text
 AutoRegressor < AutoModel
-    _smear _most loo_error_: real
-    _least? _dispersion? loo_optimism_?: real
-    _whole?: flag
-    _residuals: real[r]
-    _residual_weights?: none | real[r]
+    response_: Response
+    loo_error_: real
+    _least? loo_optimism_?: real
 AutoClassifier < AutoModel
     classes_: label[k]
-    _steepness: real
-    _offsets?: real | real[k]
+    softmax_: none | Softmax(k)
 """
 """Estimators, and what several of them share."""
 

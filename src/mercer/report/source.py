@@ -13,6 +13,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels.algebra.expression import parse
 from mercer.kernels.base import Similarity
 from mercer.models.auto.model import AutoModel
+from mercer.models.auto.response import LogScale
 
 LONGEST = 100_000
 """Letters of a kernel that is written out."""
@@ -49,15 +50,16 @@ def _written(model: Any, target: str) -> str:
             raise _unwritten("it was fitted to some of the rows")
         if getattr(model, "class_weight", None) is not None:
             raise _unwritten("its rows were weighed")
-        if model.loss_ == "log":
+        response, softmax = getattr(model, "response_", None), getattr(model, "softmax_", None)
+        if isinstance(response, LogScale):
             imports.append("import numpy as np")
             scale = "np.log(y)"
-            logs = "model.predict(X)" if np.isinf(model._most) else f"np.minimum(model.predict(X), {model._most!r})"
-            more = f"\n\ndef predict(X):\n    return {float(model._smear)!r} * np.exp({logs})\n"
-        elif model.loss_ in ("squared", "logistic") and hasattr(model, "classes_"):
+            logs = f"np.minimum(model.predict(X), {response.most!r})"
+            more = f"\n\ndef predict(X):\n    return {response.smear!r} * np.exp({logs})\n"
+        elif softmax is not None:
             imports.append("from scipy.special import softmax")
             values = "regression_.predict(X)" if model.loss_ == "squared" else "predict_log_proba(X)"
-            values = f"softmax({float(model._steepness)!r} * model.{values}, axis=1)"
+            values = f"softmax({softmax.scale!r} * model.{values}, axis=1)"
             more = f"\n\ndef predict_proba(X):\n    return {values}\n"
     about = f"# X: the rows and columns it was fitted to, y: {target}"
     return "\n".join([*imports, "", about, f"model = {_call(inner)}.fit(X, {scale})", more]).rstrip()

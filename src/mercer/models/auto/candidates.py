@@ -66,7 +66,7 @@ def candidates(points: Points) -> tuple[dict[str, Kernel], Matrix | None, str]:
         return families(len(spread)), spread, what
     plan = TableKernel().explain(raw)
     found: dict[str, Kernel] = {"table": TableKernel(interaction=2.0)(raw)}
-    numbers = [r for r in plan.roles if r.kind == "number" and "missing" not in r.why]
+    numbers = [r for r in plan.roles if r.kind == "number" and not r.missing]
     named = [r for r in plan.roles if r.kind in ("category", "code")]
     used = [r for r in plan.roles if r.kind]
     if numbers and len(numbers) + len(named) == len(used):

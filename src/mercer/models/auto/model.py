@@ -13,10 +13,11 @@ from mercer.errors import InvalidInput
 from mercer.models.auto.plan import Clock, Stop
 from mercer.models.auto.record import Choices
 from mercer.models.auto.search import Search
+from mercer.models.auto.task import Fit, Task
 from mercer.models.base import KernelEstimator, _columns, keeping, shown
 from mercer.rkhs.expansion import Expansion
 
-# What `status_` begins with where the search was stopped.
+# The beginning of `status_` where the search was stopped.
 STOPPED = {
     "time": "the {:g} s were over before the search was done, so that another run may choose otherwise",
     "progress": "`progress` ended the search before it was done",
@@ -24,7 +25,7 @@ STOPPED = {
 
 
 class AutoModel(KernelEstimator):
-    """What `AutoRegressor` and `AutoClassifier` share."""
+    """The shared part of `AutoRegressor` and `AutoClassifier`: parameters, the search, and its record."""
 
     kernel: Any
     time: Any
@@ -45,23 +46,14 @@ class AutoModel(KernelEstimator):
         """Predictions of `model_` in the units of the target."""
         return values
 
-    def _clock(self) -> Clock:
-        seconds = self.time
-        if isinstance(seconds, bool) or not isinstance(seconds, (int, float, np.number)) or not seconds > 0:
-            raise InvalidInput("`time` must be a number of seconds > 0", got=shown(seconds), advice="Such as 60.")
-        if self.progress is not None and not callable(self.progress):
-            raise InvalidInput("`progress` must be a function of a Trial, or None", got=shown(self.progress),
-                               advice="Such as print.")  # fmt: skip
-        memory.budget(self.budget)
-        return Clock(float(seconds), self.progress)
-
     def _one_of(self, losses: tuple[str, ...]) -> None:
         if not isinstance(self.loss, str) or self.loss not in losses:
             raise InvalidInput(f"`loss` must be one of {', '.join(map(repr, losses))}", got=repr(self.loss),
-                               advice="'auto' compares.")  # fmt: skip
+                               advice="Use 'auto' to have losses compared.")  # fmt: skip
 
-    def _found(self, X: Any, search: Search) -> Self:
-        """Search, and keep what was found; after an interrupt too, which is raised again."""
+    def _search(self, X: Any, task: Task) -> Self:
+        """Search, and keep the last fit; after an interrupt too, which is raised again."""
+        search = Search(task, self._checked_clock(), self.kernel, self.random_state)
         try:
             self._keep(X, search, search.run())
         except KeyboardInterrupt as stop:
@@ -69,10 +61,20 @@ class AutoModel(KernelEstimator):
             raise keeping(self, stop) from None
         return self
 
-    def _keep(self, X: Any, search: Search, made: Any) -> None:
-        self.loss_, self.model_ = search.loss, made
+    def _checked_clock(self) -> Clock:
+        seconds = self.time
+        if isinstance(seconds, bool) or not isinstance(seconds, (int, float, np.number)) or not seconds > 0:
+            raise InvalidInput("`time` must be a number of seconds > 0", got=shown(seconds), advice="Use time=60.")
+        if self.progress is not None and not callable(self.progress):
+            raise InvalidInput("`progress` must be a function of a Trial, or None", got=shown(self.progress),
+                               advice="Use progress=print to see every trial.")  # fmt: skip
+        memory.budget(self.budget)
+        return Clock(float(seconds), self.progress)
+
+    def _keep(self, X: Any, search: Search, fit: Fit) -> None:
+        self.loss_, self.model_ = fit.loss.name, fit.model
+        self.kernel_, self.status_ = fit.model.kernel_, fit.model.status_
         self.choices_: Choices = search.record.done()
-        self.kernel_, self.status_ = made.kernel_, made.status_
         self.stopped_by_: Stop | None = search.clock.stop
         if self.stopped_by_ in STOPPED:
             self.status_ = f"{STOPPED[self.stopped_by_].format(search.clock.seconds)}; {self.status_}"

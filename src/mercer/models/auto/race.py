@@ -254,7 +254,7 @@ def _first(
 
 
 def _in_words(entry: Entry, problem: Problem) -> str:
-    """Its widths in units of the columns' spread, the narrowest by name: there a column tells most."""
+    """Its widths in units of the columns' spread, the narrowest by name: those columns are the most informative."""
     text = f"alpha {entry.alpha:.3g}"
     widths = entry.kernel.get_params().get("sigma")
     if widths is None:
@@ -267,7 +267,7 @@ def _in_words(entry: Entry, problem: Problem) -> str:
     order = np.argsort(widths)
     named = [f"{problem.names[i]} {float(widths[i]):.3g}" for i in order]
     most = ", ".join(named[:4]) + (f", … {named[-1]}" if len(named) > 4 else "")
-    return f"widths in standard deviations, from the columns that tell most: {most}; {text}"
+    return f"widths in standard deviations, from the most informative columns: {most}; {text}"
 
 
 def _ran(entries: list[Entry], problem: Problem, clock: Clock, limit: int) -> list[Entry]:

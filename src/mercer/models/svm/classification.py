@@ -203,7 +203,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
             raise keeping(self, solver.interrupt)
         if self.calibrated:
             try:
-                self._calibrate(solver, rows, w, K, parts, optima)
+                self._calibrate_by_folds(solver, rows, w, K, parts, optima)
             except KeyboardInterrupt as stop:
                 self.status_, self.end_ = "interrupted", End.INTERRUPTED.value
                 raise keeping(self, stop) from None
@@ -239,7 +239,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
 
     # -- probabilities ------------------------------------------------------------------------------------------------
 
-    def _calibrate(
+    def _calibrate_by_folds(
         self,
         solver: Solver,
         rows: Rows,
@@ -293,15 +293,28 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
             return pair_values(K.kernel, support, ends, coef[used], sides.intercept, points)
         return np.asarray(Expansion(K.kernel, support, coef[used])(points).astype(np.float64) + sides.intercept)
 
-    def _calibrate_on(self, X: Any, y: Any, sample_weight: Any = None) -> None:
-        """Probabilities from rows that were not fitted, instead of folds: `calibrated` is then True.
+    def calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit probabilities to rows that the model was not fitted to, instead of folds: `calibrated` is then True.
 
         All pairs of more than two classes, whose margins are all ±1, share one sigmoid, the same for both sides: there
         are too few such rows for each pair to have its own. That holds where no class weights have moved them apart.
+
+        >>> import numpy as np, mercer as mc
+        >>> X = np.array([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]])
+        >>> model = mc.SVC(mc.Gaussian(1.0)).fit(X[::2], ["low", "low", "high"])
+        >>> model.calibrate(X[1::2], ["low", "high", "high"]).predict_proba([[5.0]]).round(2)
+        array([[0.8, 0.2]])
         """
         points = self._queries(X)
-        codes, w = np.searchsorted(self.classes_, labels(y, points.n)), weights(sample_weight, points.n)
-        counts = np.ones(points.n) if w is None else w
+        given, w = labels(y, points.n), weights(sample_weight, points.n)
+        unknown = given[~np.isin(given, self.classes_)]
+        if len(unknown):
+            raise InvalidInput(
+                "`calibrate` needs labels of the classes that the model was fitted to",
+                got=shown(unknown[0]),
+                advice="Leave these rows out.",
+            )
+        codes, counts = np.searchsorted(self.classes_, given), np.ones(points.n) if w is None else w
         k, values = len(self.classes_), self._values(points)
         if k == 2 or self.multiclass == "ovr":
             sides = range(k)[-values.shape[1] :]
@@ -314,6 +327,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
             shared = Sigmoid.fit(np.append(f, -f), np.append(signs, -signs), np.append(half, half))
             self._sigmoids = [shared] * len(one)
         self.calibrated = True
+        return self
 
     def _uncalibrated(self, why: str) -> None:
         self.status_ = f"{why}, and therefore not calibrated"

@@ -1,0 +1,337 @@
+"""The task of predicting classes: least squares with a softmax, logistic regression, and support vector machines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mercer.data.points import Points, take
+from mercer.models.auto.race import Entry, Problem
+from mercer.models.auto.record import Candidate
+from mercer.models.auto.task import Cost, Fit, Index, LossChoice, Task, quietly
+from mercer.models.base import Matrix
+from mercer.models.labels import Labelled, class_weights
+from mercer.models.least_squares.classifier import LeastSquaresClassifier
+from mercer.models.likelihood.logistic import KernelLogisticRegression
+from mercer.models.svm.probabilities import Softmax
+from mercer.models.svm.svc import SVC
+from mercer.models.tune_margin import tune_margin
+
+if TYPE_CHECKING:
+    from mercer.models.auto.search import Search
+
+LOSSES = ("auto", "logistic", "hinge", "squared")
+# The penalty of the logistic loss, in units of that of least squares; Cs of the hinge loss.
+PENALTY = 0.12
+CS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+# The softmax of more than two classes is tried up to this number of rows times classes: its Newton steps cost the cube.
+SOFTMAX = 500
+# From this share of the rows on, the number of classes is that of amounts rather than of names.
+MANY = 0.3
+# Up to this number of rows, probabilities are calibrated by leaving each row out of the last fit; beyond it, by at most
+# the second number of rows that are held out.
+LEFT_OUT, HELD_OUT = 2500, 2000
+# Pairs that a support vector machine may move for each row while C is chosen, and the fewest classes for which the
+# problems between two of them are small.
+PAIRS, MULTIPLE = 1000, 5
+# Widths differ less freely than for numbers, and fewer rows are enough in the second race: the squared error of classes
+# carries less information. Both as in `Problem`.
+FREEDOM, ENOUGH = 0.05, 500
+
+
+def class_values(model: Any, X: Any) -> Matrix:
+    """One value per class at each of m points: of logistic regression log P, of least squares its predictions."""
+    if isinstance(model, KernelLogisticRegression):
+        return np.asarray(model.predict_log_proba(X))
+    return np.asarray(model.regression_.predict(X))
+
+
+def left_out_values(model: Any) -> Matrix:
+    """The same at each row of the fit, by the model fitted without it."""
+    if isinstance(model, KernelLogisticRegression):
+        return np.asarray(np.log(np.maximum(model.loo_proba_, 1e-300)))
+    return np.asarray(model.regression_.loo_predictions_)
+
+
+# -- the losses --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ClassificationLoss(LossChoice):
+    """A loss of classes.
+
+    Attributes
+    ----------
+    softmax : from one value per class to calibrated probabilities; None where the model has its own.
+    """
+
+    task: Classification
+    softmax: Softmax | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Calibrated(ClassificationLoss):
+    """A loss whose probabilities are the softmax of one value per class, fitted to rows left out."""
+
+    def finished(self, fit: Fit, search: Search) -> Fit:
+        if fit.rows is not None or self.task.too_few():  # of a fit to some rows the comparison of losses has calibrated
+            return fit
+        softmax = self.task.calibrated(left_out_values(fit.model), np.arange(len(self.task.y)))
+        return replace(fit, loss=replace(self, softmax=softmax))
+
+
+@dataclass(frozen=True, eq=False)
+class Logistic(Calibrated):
+    """Logistic regression."""
+
+    name = "logistic"
+
+    @property
+    def cost(self) -> Cost:
+        evaluations = self.task.newton()
+        return Cost(evaluations, 2.0 * evaluations)
+
+    def estimator(self) -> Any:
+        alpha = max(PENALTY * self.entry.alpha, 1e-6)
+        return KernelLogisticRegression(self.entry.kernel, alpha=alpha, tol=1e-5, **self.task.settings)
+
+
+@dataclass(frozen=True, eq=False)
+class Squared(Calibrated):
+    """Least squares on the classes, which on many rows competes with a support vector machine."""
+
+    name = "squared"
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(0.1, 1.0)
+
+    def estimator(self) -> Any:
+        return LeastSquaresClassifier(self.entry.kernel, alpha=self.entry.alpha, **self.task.settings)
+
+    def held_out(self, rows: Index) -> Index:
+        many = len(self.task.y) > max(LEFT_OUT, 2 * self.task.fewest)
+        return rows[-HELD_OUT:] if many else rows[:0]
+
+    def finished(self, fit: Fit, search: Search) -> Fit:
+        rows = fit.held_out
+        if rows is None or not len(rows):
+            return super().finished(fit, search)
+        values = class_values(fit.model, take(self.task.points.raw, rows))
+        fit = replace(fit, loss=replace(self, softmax=self.task.calibrated(values, rows)))
+        machine = self.task.machine(fit, search) if fit.staged else None
+        return fit if machine is None else self.task.better(fit, machine, values, search)
+
+
+@dataclass(frozen=True, eq=False)
+class Hinge(ClassificationLoss):
+    """A support vector machine and its C, with probabilities of its own."""
+
+    C: float = 1.0
+
+    name = "hinge"
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(1.0, 1.0)
+
+    def estimator(self) -> Any:
+        weights, seed = self.task.weights_by_label, self.task.settings["random_state"]
+        return SVC(self.entry.kernel, C=self.C, class_weight=weights, calibrated=True, random_state=seed)
+
+    @property
+    def weights(self) -> Matrix | None:
+        """Without those of classes, which the machine is given by themselves: its probabilities must not see them."""
+        return self.task.data.counts
+
+
+# -- the task ----------------------------------------------------------------------------------------------------------
+
+
+class Classification(Task):
+    """Classes."""
+
+    def __init__(self, data: Labelled, asked: str, class_weight: Any = None, **settings: Any) -> None:
+        self.points, self.y, self.weights = data.points, data.classes[data.codes], data.weights
+        self.data, self.counts = data, np.bincount(data.codes)
+        self.asked, self.weighted, self.settings = asked, class_weight is not None, settings
+        self.fewest = 2 * len(self.counts)
+        counts = np.ones(len(data)) if data.counts is None else data.counts
+        self.factors = class_weights(class_weight, data.classes, data.codes, counts)
+
+    @property
+    def weights_by_label(self) -> dict[Any, float] | None:
+        """The weight of each class, or None where they are not weighted."""
+        return dict(zip(self.data.classes.tolist(), self.factors.tolist())) if self.weighted else None
+
+    def describe(self) -> tuple[str, str]:
+        k, n, counts = len(self.counts), len(self.data), self.counts
+        summary = f"{n:,} rows; the rarest class has {counts.min():,}, the most frequent {counts.max():,}"
+        if self.data.classes.dtype.kind in "iuf" and k > max(10, MANY * n):
+            summary += ". If these are amounts rather than names, AutoRegressor is the better model"
+        elif counts.max() > 9 * counts.min():
+            summary += f". Always predicting the most frequent class would be right for {counts.max() / n:.1%} of the "
+            summary += "rows: look at probabilities, or weight the classes by class_weight='balanced'"
+        return f"{k} classes", summary
+
+    def too_few(self) -> str:
+        n, others = len(self.data), len(self.data) - int(self.counts.max())
+        if n >= 6 and np.sort(self.counts)[-2] >= 2:
+            return ""
+        return f"{n} rows, {others} of them not of the most frequent class, are too few to compare kernels"
+
+    def problem(self, points: Points, units: Matrix | None, names: tuple[str, ...]) -> Problem:
+        """Targets ±1 for each class; for two classes only those of the second."""
+        k = len(self.counts)
+        Y = 2.0 * (self.data.codes[:, None] == np.arange(k)) - 1.0
+        return Problem(points, Y[:, 1:] if k == 2 else Y, self.roots, FREEDOM, ENOUGH, units, names)
+
+    def order(self, rng: np.random.Generator) -> Index:
+        """In random order, but two rows of every class first: no sample lacks a class."""
+        order = super().order(rng)
+        by_class = np.argsort(self.data.codes[order], kind="stable")
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[by_class] = np.arange(len(order)) - np.repeat(np.cumsum(self.counts) - self.counts, self.counts)
+        return np.concatenate([order[rank < 2], order[rank >= 2]])
+
+    def default(self, entry: Entry) -> ClassificationLoss:
+        if self.asked == "hinge":
+            return Hinge(self, entry)
+        # The probabilities of a weighted model are those of data in which a class is more frequent by its weight.
+        softmax = Softmax(1.0, -np.log(self.factors))
+        return (Logistic if self.asked == "logistic" else Squared)(self, entry, softmax)
+
+    # -- losses -------------------------------------------------------------------------------------------------------
+
+    def losses(self, search: Search) -> Iterator[ClassificationLoss]:
+        """Compare losses by their log-loss when each row is left out."""
+        assert search.loss is not None
+        began, asked, entry = time.perf_counter(), self.asked, search.loss.entry
+        index = search.sample()
+        X, codes = take(search.plain.raw, index), self.data.codes[index]
+        w = None if self.weights is None else self.weights[index]
+        if asked == "hinge":
+            hinge = self.margin(entry, X, codes, w)
+            yield hinge
+            why = f"as asked; C={hinge.C:.3g} has the highest accuracy in cross-validation"
+            search.record.add("Loss", hinge.name, why, began=began)
+            return
+        tried = list[tuple[Calibrated, Matrix, Candidate]]()
+
+        def attempt(loss: Calibrated) -> Calibrated:
+            with quietly():
+                fitted = loss.estimator().fit(X, codes, w)
+            values = left_out_values(fitted)
+            softmax = self.calibrated(values, index)
+            losses, right, mean = self.scored(softmax(values), index)
+            search.clock.report(f"{loss.name} loss", right, "leave-one-out accuracy")
+            candidate = Candidate(loss.name, mean, f"{right:.1%} right, alpha={fitted.alpha:.3g}")
+            tried.append((replace(loss, softmax=softmax), losses, candidate))
+            return tried[-1][0]
+
+        if asked != "logistic":
+            yield attempt(Squared(self, entry))
+        logistic: Calibrated = Logistic(self, entry)
+        small = len(self.counts) == 2 or len(index) * len(self.counts) <= SOFTMAX
+        cost = logistic.cost.evaluations
+        affordable = search.plan.affords_loss(len(index), cost) and search.plan.affords_exact(cost)
+        if asked == "logistic" or (asked == "auto" and small and affordable and not search.clock.stops()):
+            logistic = attempt(logistic)
+        best, why = tried[0][0], "as asked"
+        if asked == "auto":
+            why = "its closed form suits this number of rows and classes"
+        if len(tried) == 2:
+            better = self.clearly(tried[0][1], tried[1][1], index)
+            best = logistic if better else best
+            why = f"the log-loss of the other is {'higher' if better else 'not lower'} by a standard error"
+        yield best
+        considered = sorted((candidate for _, _, candidate in tried), key=lambda c: c.value)
+        search.record.add("Loss", best.name, why, "log-loss when each row is left out", considered, began)
+
+    def sample_weights(self, rows: Index) -> Matrix | None:
+        """The sample weights of these rows, without those of their classes."""
+        return None if self.data.counts is None else self.data.counts[rows]
+
+    def calibrated(self, values: Matrix, rows: Index) -> Softmax:
+        """Probabilities from values of these rows, by a model that was fitted without each of them."""
+        return Softmax.fit(values, self.data.codes[rows], self.sample_weights(rows), shifted=self.weighted)
+
+    def scored(self, P: Matrix, rows: Index) -> tuple[Matrix, float, float]:
+        """−log P of each row's class, the accuracy, and the mean of the former."""
+        codes, w = self.data.codes[rows], self.sample_weights(rows)
+        losses = -np.log(np.maximum(P[np.arange(len(codes)), codes], 1e-300))
+        right = float(np.average(P.argmax(axis=1) == codes, weights=w))
+        return losses, right, float(np.average(losses, weights=w))
+
+    def clearly(self, before: Matrix, after: Matrix, rows: Index) -> bool:
+        """Whether log-losses of these rows are less than others by more than a standard error."""
+        gain = before - after
+        return float(np.average(gain, weights=self.sample_weights(rows))) > float(gain.std()) / np.sqrt(len(gain))
+
+    def newton(self) -> float:
+        """The cost of Newton's method for logistic regression, in evaluations of the race's criterion."""
+        k = len(self.counts)
+        return 4.0 if k == 2 else 4.0 * k**3
+
+    def margin(self, entry: Entry, X: Any, codes: Index, w: Matrix | None) -> Hinge:
+        """A support vector machine with the C of the highest accuracy."""
+        size = float(np.mean(entry.kernel.diag(X))) or 1.0
+        machine = SVC(entry.kernel, max_iter=PAIRS * len(codes), tol=1e-2)
+        with quietly():
+            tuned = tune_margin(machine, X, codes, cv=3, grid={"C": np.array(CS) / size}, sample_weight=w)
+        return Hinge(self, entry, C=tuned.C)
+
+    # -- many rows ----------------------------------------------------------------------------------------------------
+
+    def machine(self, fit: Fit, search: Search) -> SVC | None:
+        """A support vector machine of all rows that are not held out, where it is quick enough to compete.
+
+        It needs no centres, and with many classes its problems between two of them are small.
+        """
+        assert fit.held_out is not None
+        pairs = float(((self.counts[:, None] + self.counts) ** 2)[np.triu_indices(len(self.counts), 1)].sum())
+        comparable = self.asked == "auto" and not self.weighted  # it must be right, not weigh errors
+        quick = len(self.counts) >= MULTIPLE and search.plan.affords_machine(pairs)
+        if not comparable or not quick or search.clock.stops():
+            return None
+        rows = np.setdiff1d(np.arange(len(self.y)), fit.held_out)
+        search.clock.report(f"support vector machine, of {len(rows):,} rows")
+        entry, limit = fit.loss.entry, max(search.clock.left, 0.1)
+        machine = SVC(entry.kernel, C=1.0 / entry.alpha, max_time=limit, random_state=self.settings["random_state"])
+        w = None if self.weights is None else self.weights[rows]
+        with quietly():
+            machine.fit(take(self.points.raw, rows), self.y[rows], w)
+        return None if search.clock.stops() else machine  # one that was stopped does not compete
+
+    def better(self, fit: Fit, machine: SVC, values: Matrix, search: Search) -> Fit:
+        """The fit by squares or the support vector machine, by their log-loss on the rows that were held out.
+
+        Both are calibrated on one half of them and judged on the other, and the other way round.
+        """
+        rows = fit.held_out
+        assert rows is not None
+        X, w, side = take(self.points.raw, rows), self.sample_weights(rows), np.arange(len(rows)) % 2 == 0
+        P = np.empty((2, *values.shape))
+        for some, others in ((side, ~side), (~side, side)):
+            P[0][others] = self.calibrated(values[some], rows[some])(values[others])
+            part = take(X, np.flatnonzero(some))
+            machine.calibrate(part, self.y[rows][some], self.sample_weights(rows[some]))
+            P[1][others] = machine.predict_proba(take(X, np.flatnonzero(others)))
+        squared, hinge = (self.scored(p, rows) for p in P)
+        if self.clearly(squared[0], hinge[0], rows):
+            machine.calibrate(X, self.y[rows], w)
+            loss = Hinge(self, fit.loss.entry, C=machine.C)
+            fitted = np.setdiff1d(np.arange(len(self.y)), rows)
+            fit = Fit(loss, machine, fitted, rows)
+        names = ("squared, on centres", "hinge, on all rows")
+        search.record.add(
+            "Loss of many rows", fit.loss.name,
+            f"an exact fit by squares is not affordable within {search.clock.seconds:g} s",
+            f"log-loss of {len(rows):,} rows that were held out",
+            [Candidate(name, mean, f"{right:.1%} right") for name, (_, right, mean) in zip(names, (squared, hinge))],
+        )  # fmt: skip
+        return fit

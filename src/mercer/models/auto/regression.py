@@ -1,0 +1,388 @@
+"""The task of predicting numbers: squared loss, also of log y, Poisson's loss and a robust one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.data.points import Points, take
+from mercer.errors import InvalidInput
+from mercer.models.auto.intervals import Counts, log_normal
+from mercer.models.auto.plan import FIRST, OWN
+from mercer.models.auto.race import Entry, Problem, descend, optimism
+from mercer.models.auto.record import Candidate
+from mercer.models.auto.response import CountLevels, LogScale, Residuals, Response
+from mercer.models.auto.task import Cost, Fit, LossChoice, Task, quietly
+from mercer.models.base import Matrix, Rows
+from mercer.models.least_squares.kernel_ridge import KernelRidge
+from mercer.models.likelihood.glm import KernelGLM
+from mercer.models.svm.svr import SVR
+from mercer.models.tune_margin import tune_margin
+
+if TYPE_CHECKING:
+    from mercer.models.auto.search import Search
+
+LOSSES = ("auto", "squared", "log", "poisson", "robust")
+# The most rows for which a support vector machine is considered.
+MACHINE = 20_000
+# Positive targets with a greater skewness may be better on a logarithmic scale.
+SKEW = 1.0
+# Counts have at most this many different values.
+VALUES = 100
+# Residuals beyond this many robust standard deviations are wide, from this share on they are many, and they harm where
+# this share of the variance is left.
+WIDE, MANY, HARM = 5.0, 0.01, 0.1
+# Penalties of Poisson's loss, in units of the one that least squares suggests, and evaluations that one fit costs.
+PENALTIES, NEWTON = (1.0, 4.0, 0.25), 4.0
+# Pairs that a support vector machine may move for each row while C is chosen.
+PAIRS = 1000
+# Rows of the smallest problem in which kernels are compared.
+FEWEST = 5
+
+
+# -- the losses --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionLoss(LossChoice):
+    """A loss of numbers.
+
+    Attributes
+    ----------
+    error : the mean squared error when each row is left out, on the scale of y; NaN where losses were not compared.
+    optimism : the factor by which tuning on the same rows made that error too small.
+    response : from values of the fitted model to predictions and intervals.
+    """
+
+    task: Regression
+    error: float = np.nan
+    optimism: float = 1.0
+    response: Response = field(default_factory=Response)
+
+
+@dataclass(frozen=True, eq=False)
+class Squared(RegressionLoss):
+    """Kernel ridge."""
+
+    name = "squared"
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(0.1, 1.0)
+
+    def estimator(self) -> Any:
+        return self.task.ridge(self.entry)
+
+
+@dataclass(frozen=True, eq=False)
+class Logarithm(Squared):
+    """Kernel ridge on log y."""
+
+    name = "log"
+
+    def transformed(self, y: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(np.log(y))
+
+
+@dataclass(frozen=True, eq=False)
+class Poisson(RegressionLoss):
+    """Poisson's loss with a logarithmic link, and its penalty."""
+
+    alpha: float = 1.0
+
+    name = "poisson"
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(NEWTON, 2 * NEWTON)
+
+    def estimator(self) -> Any:
+        return self.task.poisson(self.entry, self.alpha)
+
+    def finished(self, fit: Fit, search: Search) -> Fit:
+        """Calibrate intervals on the rows of the fit, each left out."""
+        y, w = self.task.y, self.task.weights
+        if fit.rows is not None:
+            y, w = y[fit.rows], None if w is None else w[fit.rows]
+        mu = np.asarray(fit.model.loo_predictions_)
+        counts = Counts.of(y, mu, w)
+        w = None if w is None or np.ptp(w) == 0 else w
+        if self.task.whole:
+            response: Response = CountLevels(counts.level(y, mu), w, counts.dispersion)
+        else:
+            response = Residuals((y - mu) / np.sqrt(np.maximum(mu, 1e-12)), w, scaled=True)
+        return replace(fit, loss=replace(self, response=response))
+
+
+@dataclass(frozen=True, eq=False)
+class Robust(RegressionLoss):
+    """Support vector regression, and its parameters."""
+
+    C: float = 1.0
+    epsilon: float = 0.1
+    tol: float = 1e-3
+
+    name = "robust"
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(1.0, 1.0)
+
+    def estimator(self) -> Any:
+        return SVR(self.entry.kernel, C=self.C, epsilon=self.epsilon, tol=self.tol)
+
+
+# -- the task ----------------------------------------------------------------------------------------------------------
+
+
+class Sample(NamedTuple):
+    """The rows that losses are compared on.
+
+    Attributes
+    ----------
+    points, X, y, weights : the rows.
+    plain : the leave-one-out predictions of least squares.
+    considered : the candidates so far, which each loss joins.
+    """
+
+    points: Points
+    X: Any
+    y: Matrix
+    weights: Matrix | None
+    plain: Matrix
+    considered: list[Candidate]
+
+    def error(self, predictions: Matrix) -> float:
+        """The mean squared error of predictions."""
+        return float(np.average((self.y - predictions) ** 2, weights=self.weights))
+
+    def tried(self, loss: str, error: float, detail: str = "") -> None:
+        """Add a candidate."""
+        self.considered.append(Candidate(loss, error, detail))
+
+
+class Regression(Task):
+    """Numbers."""
+
+    def __init__(self, rows: Rows, asked: str, **settings: Any) -> None:
+        self.points, self.y = rows.points, rows.y[:, 0]
+        self.weights = None if rows.roots is None else rows.roots**2
+        self.asked, self.settings = asked, settings
+        least = float(self.y.min())
+        self.least, self.whole = (0.0 if least >= 0.0 else -np.inf), bool((self.y == np.floor(self.y)).all())
+        for loss, bad, required in (("log", least <= 0, "> 0"), ("poisson", least < 0, "≥ 0")):
+            if asked == loss and bad:
+                raise InvalidInput(
+                    f"`loss={loss!r}` needs targets {required}", got=f"{least:.4g}", advice="Use loss='squared'."
+                )
+
+    def describe(self) -> tuple[str, str]:
+        y, values = self.y, np.unique(self.y)
+        if len(values) == 1:
+            return "constant", f"every target is {values[0]:.6g}: there is nothing to learn"
+        kind = "counts" if is_count(y) else "numbers"
+        summary = f"{len(y):,} values from {values[0]:.4g} to {values[-1]:.4g}, {len(values):,} different"
+        few = len(values) <= 5 and len(y) >= 20 and (values == np.floor(values)).all()
+        if len(values) == 2 or (few and kind != "counts") or (few and np.median(y) > 0):
+            summary += ". If they are names of classes rather than amounts, AutoClassifier is the better model"
+        if self.least == 0.0:
+            summary += ". None is negative: intervals do not go below 0"
+        return kind, summary
+
+    def too_few(self) -> str:
+        if not np.ptp(self.y) > 0:
+            return "the targets are constant"
+        return "" if len(self.y) >= FEWEST else f"{len(self.y)} rows are too few to compare kernels"
+
+    def problem(self, points: Points, units: Matrix | None, names: tuple[str, ...]) -> Problem:
+        """Targets with mean 0 and variance 1."""
+        centre = float(np.average(self.y, weights=self.weights))
+        scale = float(np.sqrt(np.average((self.y - centre) ** 2, weights=self.weights)))
+        return Problem(points, ((self.y - centre) / scale)[:, None], self.roots, units=units, names=names)
+
+    def default(self, entry: Entry) -> Squared:
+        return Squared(self, entry)
+
+    # -- losses -------------------------------------------------------------------------------------------------------
+
+    def losses(self, search: Search) -> Iterator[RegressionLoss]:
+        """Compare the losses that suit the target by leave-one-out on the scale of y, on one sample."""
+        assert search.loss is not None
+        began, asked = time.perf_counter(), self.asked
+        index = search.sample()
+        X, y = take(search.plain.raw, index), self.y[index]
+        w = None if self.weights is None else self.weights[index]
+        with quietly():
+            plain = np.asarray(self.ridge(search.loss.entry).fit(X, y, w).loo_predictions_)
+        sample = Sample(search.plain.take(index), X, y, w, plain, [])
+        best: RegressionLoss = Squared(self, search.loss.entry, sample.error(plain))
+        sample.tried(best.name, best.error)
+        yield best
+        notes, skipped, count = list[str](), False, is_count(self.y)
+
+        def allowed(evaluations: float) -> bool:
+            """Whether the plan has room for a loss that costs this many evaluations, and the clock does not stop."""
+            nonlocal skipped
+            fits = search.plan.affords_loss(len(search.sample()), evaluations) and not search.clock.stops()
+            skipped = skipped or not fits
+            return fits
+
+        if asked == "log" or (asked == "auto" and _skewed(self.y) and allowed(OWN)):
+            best, reasons = self.logarithm(best, sample, search)
+            notes += reasons
+            yield best
+        if asked == "poisson" or (asked == "auto" and count and allowed(len(PENALTIES) * NEWTON)):
+            best, reasons = self.counts(best, sample, search)
+            notes += reasons
+            yield best
+        if asked == "robust" or (asked == "auto" and best.name == "squared" and not count):
+            best, reasons = self.outliers(best, sample, search, len(self.y) <= MACHINE and allowed(OWN))
+            notes += reasons
+            yield best
+        if skipped and asked == "auto":
+            notes.append("there was no time to try others")
+        why = "as asked"
+        if asked == "auto":
+            why = "; ".join(notes) or "the leave-one-out residuals call for no other loss"
+        best, correction = self.judged(best, search)
+        yield best
+        criterion = "mean squared error when each row is left out, on the scale of the target"
+        considered = sorted(sample.considered, key=lambda c: c.value)
+        search.record.add("Loss", best.name, why + correction, criterion, considered, began)
+
+    def judged(self, best: RegressionLoss, search: Search) -> tuple[RegressionLoss, str]:
+        """The loss with the optimism of its leave-one-out error, and a sentence about it."""
+        assert search.problem is not None
+        rows, p = min(len(self.y), 2 * FIRST), len(best.entry.kernel.theta)
+        if len(self.y) < 4 * FEWEST or not search.plan.affords_judging(len(search.kernels), rows, p):
+            return best, ". The leave-one-out error is not corrected for the tuning on the same rows"
+        if search.clock.stops():
+            return best, ""
+        best = replace(best, optimism=optimism(search.kernels, search.problem, best.entry.rows, search.rng))
+        return best, f". Tuning on the same rows made the leave-one-out error too small by {1 - 1 / best.optimism:.1%}"
+
+    def logarithm(self, best: RegressionLoss, sample: Sample, search: Search) -> tuple[RegressionLoss, list[str]]:
+        """Kernel ridge on log y, its mean by smearing (Duan 1983): taken where it is closer on the scale of y."""
+        y, w, log = sample.y, sample.weights, np.log(sample.y)
+        centred = (log - log.mean()) / (log.std() or 1.0)
+        problem = Problem(sample.points, centred[:, None], None if w is None else np.sqrt(w))
+        entry = descend(replace(best.entry, curvature=None), problem, search.clock, OWN)
+        with quietly():
+            left_out = np.asarray(self.ridge(entry).fit(sample.X, log, w).loo_predictions_)
+        response = LogScale(float(np.average(np.exp(log - left_out), weights=w)), float(log.max()) + 3.0)
+        predictions = response.mean(left_out)
+        error = sample.error(predictions)
+        sample.tried("log", error)
+        search.clock.report("log of the target", 1.0 - error / float(np.var(y)), "leave-one-out R²")
+        if self.asked == "auto" and not _clearly(y, predictions, sample.plain, w):
+            return best, ["a logarithmic scale was tried, and is not clearly closer"]
+        chosen = Logarithm(self, entry, error, response=response)
+        return chosen, ["the targets are positive and skewed, and predictions are closer on a logarithmic scale"]
+
+    def counts(self, best: RegressionLoss, sample: Sample, search: Search) -> tuple[RegressionLoss, list[str]]:
+        """Poisson's loss with a logarithmic link, its penalty by approximate leave-one-out deviance."""
+        X, y, w = sample.X, sample.y, sample.weights
+        # Least squares has the noise E and the signal E/alpha; that of log μ is smaller by μ².
+        mean = float(np.average(y, weights=w))
+        start = best.entry.alpha * mean**2 / max(best.error, 1e-12 * mean**2)
+        tried = list[tuple[float, float, Matrix]]()
+        for alpha in start * np.array(PENALTIES):
+            with quietly():
+                mu = np.asarray(self.poisson(best.entry, float(alpha)).fit(X, y, w).loo_predictions_)
+            tried.append((float(np.average(_deviance(y, np.maximum(mu, 1e-12)), weights=w)), float(alpha), mu))
+            if search.clock.stops():
+                break
+        _, alpha, mu = min(tried, key=lambda t: t[0])
+        error = sample.error(mu)
+        counts = Counts.of(y, mu, w)
+        search.clock.report("Poisson's loss", 1.0 - error / float(np.var(y)), "leave-one-out R²")
+        better, detail = True, ""  # of numbers that are not whole only where it was asked for
+        if self.whole:  # both as distributions of whole numbers, each with the variance of its residuals
+            logs = counts.log_probability(y, mu), log_normal(y, sample.plain, w)
+            scores = [float(np.average(log, weights=w)) for log in logs]
+            detail = "log score {:.4g}, of squared {:.4g}".format(*scores)
+            better = scores[0] - scores[1] > float((logs[0] - logs[1]).std()) / np.sqrt(len(y))
+        sample.tried("poisson", error, detail)
+        if self.asked == "auto" and not better:
+            return best, ["the targets are whole numbers ≥ 0, but Poisson's loss is not better by a standard error of "
+                          "the leave-one-out log score"]  # fmt: skip
+        chosen = Poisson(self, best.entry, error, alpha=alpha)
+        return chosen, [f"the targets are counts; their variance is {counts.dispersion:.2g} × that of a Poisson "
+                        "distribution, and the intervals allow for it"]  # fmt: skip
+
+    def outliers(
+        self, best: RegressionLoss, sample: Sample, search: Search, quick: bool
+    ) -> tuple[RegressionLoss, list[str]]:
+        """Support vector regression, which outliers do not pull: taken where its absolute error is smaller, too."""
+        X, y, w, asked = sample.X, sample.y, sample.weights, self.asked == "robust"
+        r = y - sample.plain
+        spread = 1.4826 * float(np.median(np.abs(r - np.median(r)))) or float(r.std()) or 1.0
+        wide = float((np.abs(r - np.median(r)) > WIDE * spread).mean())
+        if not asked and (wide < MANY or best.error < HARM * float(np.var(y))):
+            return best, []
+        note = f"{wide:.1%} of the residuals are wider than {WIDE:g} robust standard deviations"
+        if not asked and not quick:
+            return best, [f"{note}: try loss='robust'"]
+        # Kernel ridge has the coefficients r/alpha: C cuts those of wide residuals.
+        C = np.minimum(np.geomspace(1.0, 30.0, 3) / best.entry.alpha, 1e5) * spread
+        machine = SVR(best.entry.kernel, C=1.0, epsilon=0.1 * spread, tol=1e-2 * spread, max_iter=PAIRS * len(y))
+        with quietly():
+            tuned = tune_margin(machine, X, y, cv=3, grid={"C": C}, sample_weight=w)
+            machine.set_params(C=tuned.C)
+            predictions = np.empty_like(y)
+            fold = np.arange(len(y)) % 3
+            for i in range(3):
+                weighted = {} if w is None else {"sample_weight": w[fold != i]}
+                part = machine.fit(take(X, np.flatnonzero(fold != i)), y[fold != i], **weighted)
+                predictions[fold == i] = part.predict(take(X, np.flatnonzero(fold == i)))
+        error = sample.error(predictions)
+        absolute, before = (float(np.average(np.abs(y - p), weights=w)) for p in (predictions, sample.plain))
+        sample.tried("robust", error, f"mean absolute error {absolute:.4g}, of squared {before:.4g}")
+        search.clock.report("robust loss", 1.0 - error / float(np.var(y)), "leave-one-out R²")
+        gain = np.abs(r) - np.abs(y - predictions)
+        if not asked and not float(gain.mean()) > float(gain.std()) / np.sqrt(len(y)):
+            return best, [f"{note}; the robust loss was tried and is not closer: loss='robust' takes it anyway"]
+        response = Residuals(y - predictions, w)
+        chosen = Robust(self, best.entry, error, response=response, C=tuned.C, epsilon=0.1 * spread, tol=1e-3 * spread)
+        return chosen, [note]
+
+    # -- estimators ---------------------------------------------------------------------------------------------------
+
+    def ridge(self, entry: Entry) -> KernelRidge:
+        """Kernel ridge with an intercept."""
+        return KernelRidge(entry.kernel, alpha=entry.alpha, fit_intercept=True, **self.settings)
+
+    def poisson(self, entry: Entry, alpha: float) -> KernelGLM:
+        """A Poisson model with this penalty."""
+        return KernelGLM(entry.kernel, family="poisson", alpha=alpha, tol=1e-5, **self.settings)
+
+
+def is_count(y: Matrix) -> bool:
+    """Whether targets are whole numbers ≥ 0, more than two of them different, but not too many."""
+    values = np.unique(y)
+    return bool(values[0] >= 0 and 2 < len(values) <= min(VALUES, len(y) // 2) and (values == np.floor(values)).all())
+
+
+def _skewed(y: Matrix) -> bool:
+    if not y.min() > 0:
+        return False
+    z = (y - y.mean()) / (y.std() or 1.0)
+    return float((z**3).mean()) > SKEW
+
+
+def _deviance(y: Matrix, mu: Matrix) -> Matrix:
+    """Poisson's deviance of every row."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(2.0 * (np.where(y > 0, y * np.log(y / mu), 0.0) - y + mu))
+
+
+def _clearly(y: Matrix, predictions: Matrix, before: Matrix, w: Matrix | None) -> bool:
+    """Whether predictions are closer than others: by squares and by absolute errors, by more than a standard error."""
+    squares = (y - before) ** 2 - (y - predictions) ** 2
+    gain = np.abs(y - before) - np.abs(y - predictions)
+    return all(float(np.average(g, weights=w)) > float(g.std()) / np.sqrt(len(y)) for g in (squares, gain))

@@ -1,0 +1,96 @@
+"""From the values of a fitted model to predictions of numbers in the units of the target, and their intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mercer.models.auto.intervals import Counts, around
+from mercer.models.base import Matrix
+from mercer.models.quantiles import conformal
+
+
+@dataclass(frozen=True, eq=False)
+class Response:
+    """The values and intervals of the model as they are.
+
+    Attributes
+    ----------
+    needs_rows : whether intervals need those of the model, which it may lack without its training rows.
+    """
+
+    needs_rows: ClassVar[bool] = True
+
+    def mean(self, values: Matrix) -> Matrix:
+        """The expected target, from values of the model."""
+        return values
+
+    def intervals(self, model: Any, X: Any, coverage: float) -> Matrix:
+        """Intervals that hold a new target with the given probability, shape (m, 2)."""
+        return np.asarray(model.predict_interval(X, coverage), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class LogScale(Response):
+    """Values are logarithms of the target.
+
+    Attributes
+    ----------
+    smear : the mean of exp(residual), by which the exponential of a mean logarithm is too small (Duan 1983).
+    most : values above this are cut, so that no exponential is absurd.
+    """
+
+    smear: float
+    most: float
+
+    def mean(self, values: Matrix) -> Matrix:
+        return np.asarray(np.exp(np.minimum(values, self.most)) * self.smear)
+
+    def intervals(self, model: Any, X: Any, coverage: float) -> Matrix:
+        return np.asarray(np.exp(np.minimum(super().intervals(model, X, coverage), self.most)))
+
+
+@dataclass(frozen=True, eq=False)
+class CountLevels(Response):
+    """Values are means of counts, whose intervals are quantiles of `Counts`.
+
+    Attributes
+    ----------
+    levels, weights : the greatest level whose interval holds the target, of each row when it is left out, and the
+        weights of these rows or None.
+    dispersion : the variance of the counts in units of their mean.
+    """
+
+    levels: Matrix
+    weights: Matrix | None
+    dispersion: float
+
+    needs_rows = False
+
+    def intervals(self, model: Any, X: Any, coverage: float) -> Matrix:
+        mean = np.asarray(model.predict(X), dtype=np.float64)
+        return Counts(self.dispersion).interval(mean, -float(conformal(-self.levels, coverage, self.weights)))
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals(Response):
+    """Intervals are the value plus quantiles of residuals.
+
+    Attributes
+    ----------
+    residuals, weights : of rows that were left out; the weights of these rows or None.
+    scaled : whether residuals are in units of the square root of the value, as those of Poisson's loss.
+    """
+
+    residuals: Matrix
+    weights: Matrix | None
+    scaled: bool = False
+
+    needs_rows = False
+
+    def intervals(self, model: Any, X: Any, coverage: float) -> Matrix:
+        mean = np.asarray(model.predict(X), dtype=np.float64)
+        unit = np.sqrt(mean) if self.scaled else np.ones_like(mean)
+        return np.asarray(mean[:, None] + unit[:, None] * np.array(around(self.residuals, coverage, self.weights)))

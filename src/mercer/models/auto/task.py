@@ -1,0 +1,159 @@
+"""The parts that a search is composed of: a task (numbers or classes), and the losses that can be chosen for it.
+
+`Search` runs a fixed sequence. A `Task` holds the rows and knows how their targets are described and compared; a
+`LossChoice` knows the estimator of one loss, its cost, the targets it is fitted to and its calibration after the fit.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from mercer.data.points import Points
+from mercer.models.auto.race import Entry, Problem
+from mercer.models.base import Matrix
+
+if TYPE_CHECKING:
+    from mercer.models.auto.search import Search
+
+Index = NDArray[np.int64]
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Ignore warnings of candidates that stop early: the status of the last fit reports its own end."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+class Cost(NamedTuple):
+    """The cost of a fit.
+
+    Attributes
+    ----------
+    evaluations : the number of evaluations of the race's criterion, on the same rows, that cost as much as an exact
+        fit.
+    steps : the number of Newton steps of a fit on centres.
+    """
+
+    evaluations: float
+    steps: float
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted model and its loss.
+
+    Attributes
+    ----------
+    loss : the loss; calibrated, once the fit is finished.
+    model : the fitted estimator.
+    rows : the positions of the rows that it was fitted to, or None for all.
+    held_out : the positions of the rows that were left out for the calibration.
+    staged : whether it was fitted on centres, in stages, because an exact fit is not affordable.
+    """
+
+    loss: LossChoice
+    model: Any
+    rows: Index | None = None
+    held_out: Index | None = None
+    staged: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class LossChoice(ABC):
+    """A loss with everything that its fit needs.
+
+    Attributes
+    ----------
+    task : the task that it belongs to.
+    entry : the kernel and its penalty for least squares, from the race.
+    """
+
+    task: Task
+    entry: Entry
+
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def cost(self) -> Cost:
+        """The cost of a fit."""
+
+    @abstractmethod
+    def estimator(self) -> Any:
+        """The estimator, not fitted yet."""
+
+    @property
+    def weights(self) -> Matrix | None:
+        """The weights of all rows in the fit."""
+        return self.task.weights
+
+    def transformed(self, y: NDArray[Any]) -> NDArray[Any]:
+        """The targets on the scale that the estimator is fitted to."""
+        return y
+
+    def held_out(self, rows: Index) -> Index:
+        """Those of these rows that the last fit leaves out for the calibration."""
+        return rows[:0]
+
+    def finished(self, fit: Fit, search: Search) -> Fit:
+        """The fit with a calibrated loss, or one of another loss that turned out better."""
+        return fit
+
+
+class Task(ABC):
+    """The rows of a search, and how their targets are described, sampled and compared.
+
+    Attributes
+    ----------
+    points, y, weights : n points, their targets or labels, and weights or None.
+    asked : the loss that was asked for, or "auto".
+    settings : the parameters that all estimators share: `budget` and `random_state`.
+    fewest : the smallest number of rows that a sample may have.
+    """
+
+    points: Points
+    y: NDArray[Any]
+    weights: Matrix | None
+    asked: str
+    settings: dict[str, Any]
+    fewest: int = 0
+
+    @abstractmethod
+    def describe(self) -> tuple[str, str]:
+        """The kind of the targets, and a summary of them."""
+
+    @abstractmethod
+    def too_few(self) -> str:
+        """The reason why kernels cannot be compared on these rows, or an empty text."""
+
+    @abstractmethod
+    def problem(self, points: Points, units: Matrix | None, names: tuple[str, ...]) -> Problem:
+        """The least squares problem on which kernels are compared, of the same rows."""
+
+    @abstractmethod
+    def default(self, entry: Entry) -> LossChoice:
+        """The loss before losses are compared."""
+
+    @abstractmethod
+    def losses(self, search: Search) -> Iterator[LossChoice]:
+        """Compare losses and record why: yields each that is better than those before."""
+
+    def order(self, rng: np.random.Generator) -> Index:
+        """The rows in random order: any number of the first are a sample."""
+        return rng.permutation(len(self.y))
+
+    @property
+    def roots(self) -> Matrix | None:
+        """√w, or None."""
+        return None if self.weights is None else np.sqrt(self.weights)
