@@ -1,1 +1,1 @@
-"""From a table to a model without a decision by the user: what is tried, what it may cost, and what is chosen."""
+"""Automatic models: from a table to a fitted model, with every choice of kernel, loss and solver explained."""

@@ -1,4 +1,4 @@
-"""The kernels that an automatic model tries, by what the columns of a table are."""
+"""The kernels that an automatic model tries, by the types of the columns of a table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mercer.models.base import Matrix
 
 
 def spreads(points: Points) -> Matrix:
-    """The standard deviation of every column; of a constant one its size, or 1."""
+    """The standard deviation of every column; for a constant column its absolute value, or 1."""
     X = points.vectors()
     if sp.issparse(X):
         mean = np.asarray(X.mean(axis=0)).ravel()
@@ -57,15 +57,15 @@ def widened(kernel: Kernel, factors: Matrix) -> Kernel:
 
 
 def candidates(points: Points) -> tuple[dict[str, Kernel], Matrix | None, str]:
-    """The kernels to try, by name; of columns of numbers the spreads that are their units; and why these."""
+    """The kernels to try, by name; the spreads that are the units of numeric columns, or None; and the reason."""
     raw = points.raw
     if not is_frame(raw):
         spread = spreads(points)
         one = len(spread) == 1
-        what = "one column of numbers" if one else f"{len(spread)} columns of numbers, each in units of its spread"
-        return families(len(spread)), spread, what
+        why = "one numeric column" if one else f"{len(spread)} numeric columns, each in units of its standard deviation"
+        return families(len(spread)), spread, why
     plan = TableKernel().explain(raw)
-    found: dict[str, Kernel] = {"table": TableKernel(interaction=2.0)(raw)}
+    kernels: dict[str, Kernel] = {"table": TableKernel(interaction=2.0)(raw)}
     numbers = [r for r in plan.roles if r.kind == "number" and not r.missing]
     named = [r for r in plan.roles if r.kind in ("category", "code")]
     used = [r for r in plan.roles if r.kind]
@@ -74,16 +74,16 @@ def candidates(points: Points) -> tuple[dict[str, Kernel], Matrix | None, str]:
         width = np.sqrt(len(names)) * np.array([r.spread for r in numbers])
         words = Categorical([float(np.sqrt(len(named)))] * len(named)).on(*(r.name for r in named)) if named else None
         for name, kernel in (("Gaussian", Gaussian(width)), ("Matern 3/2", Matern(2.0 * width, 1.5))):
-            own = kernel.on(*names)
-            found[f"{name} × categories" if named else name] = own if words is None else own * words
+            numeric = kernel.on(*names)
+            kernels[f"{name} × categories" if named else name] = numeric if words is None else numeric * words
     roles = ", ".join(
         f"{sum(r.role == role for r in plan.roles)} × {role}" for role in dict.fromkeys(r.role for r in plan.roles)
     )
-    return found, None, f"a table: {roles}"
+    return kernels, None, f"a table: {roles}"
 
 
 def _plain(frame: Any) -> bool:
-    """Whether all columns are numbers that are present: then the table is an array."""
+    """Whether all columns are numeric without missing values: then the table is an array."""
     try:
         if any(np.asarray(column).dtype.kind not in "iufb" for column in frame_columns(frame[:1])):
             return False  # asked column by column: an array of dates and numbers would make numbers of the dates
@@ -94,6 +94,6 @@ def _plain(frame: Any) -> bool:
 
 
 def searchable(points: Points) -> Points:
-    """The same rows; those of a frame of numbers as one array, of which parts are taken in no time."""
+    """The same rows; those of a frame of numbers as one array, from which rows are taken quickly."""
     raw = points.raw
     return Points(np.ascontiguousarray(raw, dtype=np.float64)) if is_frame(raw) and _plain(raw) else points

@@ -20,34 +20,37 @@ from mercer.models.labels import Labelled
 
 
 class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # scikit-learn has no types
-    """A classifier that chooses its kernel and loss itself, and says why. Its probabilities are calibrated.
+    """A classifier that chooses its kernel and loss itself, and explains why. Its probabilities are calibrated.
 
     Kernels that suit the columns race on a sample by the closed-form leave-one-out error of least squares on the
     classes; the best is tuned by gradient, with one width per column where the rows allow it. Then least squares, with
     the softmax of its values, and logistic regression (of more than two classes where rows are few) are compared by
-    their calibrated log-loss without each row, in closed form and approximately, and the better one is fitted. Where
-    there are too many for an exact fit in the time, least squares on centres competes with a support vector machine.
+    their calibrated log-loss when each row is left out (exact for least squares, approximate for logistic regression),
+    and the better one is fitted. Where there are too many rows for an exact fit in the time, least squares on centres
+    competes with a support vector machine.
 
     Parameters
     ----------
     kernel : None to choose one for the columns (numbers, or a frame of mixed ones); or a kernel or a rule X → kernel,
         whose parameters are tuned.
-    time : seconds for the search and the last fit, on one core of a common machine: what is tried, and on how many
-        rows, is planned for them by counting operations, so that the same data gets the same model on any day. Where
-        they are over before the plan is done, the rest is left out; `stopped_by_` and `status_` say so.
+    time : seconds for the search and the last fit, on one core of a common machine. The candidates and their numbers of
+        rows are planned for this time by counting operations, so that the same data always gets the same model. If the
+        time is over before the plan is done, the rest is left out; `stopped_by_` and `status_` report it.
     budget : memory for a fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
     loss : "auto" for the better of "squared" and "logistic"; or one of them, or "hinge", a support vector machine.
     class_weight : None, "balanced" or numbers > 0 by label.
-    random_state : of samples and folds; the same number gives the same model, unless `stopped_by_` is not None.
+    random_state : the seed of samples and folds: the same number gives the same model if `stopped_by_` is None.
     progress : called with a `Trial` (name, score, best, seconds, share of the time) after each kernel and loss that was
-        tried; its `str` is a line to show. Where it returns False the search ends, and the best so far is fitted.
+        tried; its `str` is one line of text. If it returns False, the search ends and the best so far is fitted.
 
     Attributes
     ----------
     model_ : the fitted `KernelLogisticRegression`, `SVC` or `LeastSquaresClassifier`.
-    choices_ : the decisions in their order, with what else was considered; `print` it.
+    choices_ : the decisions in their order, with the alternatives that were considered; `print` it.
     classes_ : the labels, sorted.
-    kernel_, function_, status_, loss_ : of that model, and its loss.
+    kernel_, function_, status_ : those of `model_`.
+    loss_ : the chosen loss.
+    softmax_ : the calibration that turns one value per class into probabilities; None for loss "hinge".
     stopped_by_ : None where the plan was carried out; else "time", "progress" or "interrupt".
 
     >>> from sklearn.datasets import load_iris
@@ -82,7 +85,7 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
         self.progress = progress
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Choose and fit a model of n points X and their labels y, of any kind.
+        """Choose and fit a model of n points X and their labels y, which may be of any type.
 
         An interrupt keeps the best model so far, fitted to some rows, and is raised again.
         """
@@ -92,27 +95,32 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
         )
         alone = data.classes[np.bincount(data.codes) == 1]
         if self.loss == "hinge" and len(alone):
-            raise InvalidInput("`loss='hinge'` needs at least two rows of each class, to calibrate its probabilities",
-                               got=f"one of {shown(alone[0])}",
-                               advice="Leave that class out, or take another loss.")  # fmt: skip
+            raise InvalidInput("`loss='hinge'` needs at least two rows of each class to calibrate its probabilities",
+                               got=f"one row of {shown(alone[0])}",
+                               advice="Leave that class out, or use another loss.")  # fmt: skip
         settings = {"budget": self.budget, "random_state": self.random_state}
         return self._search(X, Classification(data, self.loss, self.class_weight, **settings))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The label of each of m points: the most probable one, or with class weights, which do not move
-        probabilities, the one that they make the costliest to miss."""
+        """The label of each of m points: the most probable class.
+
+        Class weights do not change probabilities; with them it is the class whose errors would cost most.
+        """
         self._asked(X)
         return np.asarray(self.model_.predict(X))
 
     def predict_proba(self, X: Any) -> Matrix:
-        """P(class | x), shape (m, k), calibrated on rows left out: never certain, even where all were right."""
+        """P(class | x), shape (m, k), calibrated on left-out rows: never 0 or 1, even where all were right."""
         self._asked(X)
         if self.softmax_ is not None:
             return self.softmax_(class_values(self.model_, X))
         return np.asarray(self.model_.predict_proba(X), dtype=np.float64)
 
     def decision_function(self, X: Any) -> Matrix:
-        """log-odds or margins of the model: of two classes shape (m,), positive for the second; else (m, k)."""
+        """The log-odds or margins of the model.
+
+        For two classes the shape is (m,), and positive values mean the second class; for k > 2 it is (m, k).
+        """
         self._asked(X)
         return np.asarray(self.model_.decision_function(X), dtype=np.float64)
 

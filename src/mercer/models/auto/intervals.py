@@ -1,12 +1,12 @@
-"""Intervals of automatic models from residuals without each row, and a distribution of counts with any dispersion.
+"""Intervals of automatic models from left-out residuals, and a distribution of counts with any dispersion.
 
 Counts whose variance is φ times their mean μ: for φ > 1 negative binomial with θ = μ/(φ − 1), for φ = 1 Poisson's, for
 φ < 1 the numbers of events after waiting times that are gamma distributed (Winkelmann, Duration dependence and
 dispersion in count-data models, 1995), P(Y ≥ y) = P(y/φ, λ) with the regularised incomplete gamma function.
 
-Whether these distributions are right does not matter for how often intervals hold a new target: their level is the
+Intervals hold a new target with the given probability even where these distributions are wrong: their level is the
 conformal quantile of the levels that rows need when they are left out (Chernozhukov, Wüthrich and Zhu, Distributional
-conformal prediction, 2021). It matters for where they are wide.
+conformal prediction, 2021). The distributions decide only where intervals are wide.
 """
 
 from __future__ import annotations
@@ -43,36 +43,36 @@ class Counts:
 
     @classmethod
     def of(cls, y: Matrix, mu: Matrix, weights: Matrix | None = None) -> Counts:
-        """With the dispersion that residuals around μ have: Σ(y − μ)²/Σμ."""
-        found = float(np.average((y - mu) ** 2, weights=weights)) / max(float(np.average(mu, weights=weights)), LEAST)
-        return cls(max(found, 1e-3))
+        """Counts with the dispersion of the residuals around μ: Σ(y − μ)²/Σμ."""
+        variance, mean = (float(np.average(each, weights=weights)) for each in ((y - mu) ** 2, mu))
+        return cls(max(variance / max(mean, LEAST), 1e-3))
 
     def at_least(self, y: Matrix, mu: Matrix) -> Matrix:
         """P(Y ≥ y)."""
         phi, mu = self.dispersion, np.maximum(mu, LEAST)
         some = np.maximum(y, 1.0)
         if phi > 1.0:
-            found = special.betainc(some, mu / (phi - 1.0), 1.0 - 1.0 / phi)
+            tail = special.betainc(some, mu / (phi - 1.0), 1.0 - 1.0 / phi)
         else:  # a renewal process is ahead of its rate by (φ − 1)/2
-            found = special.gammainc(some / phi, (mu + 0.5 * (1.0 - phi)) / phi)
-        return np.asarray(np.where(y <= 0, 1.0, found))
+            tail = special.gammainc(some / phi, (mu + 0.5 * (1.0 - phi)) / phi)
+        return np.asarray(np.where(y <= 0, 1.0, tail))
 
     def at_most(self, y: Matrix, mu: Matrix) -> Matrix:
-        """P(Y ≤ y), not by 1 − P(Y ≥ y + 1): small ones keep their digits."""
+        """P(Y ≤ y), not by 1 − P(Y ≥ y + 1): small probabilities keep their digits."""
         phi, mu = self.dispersion, np.maximum(mu, LEAST)
         some = np.maximum(y, 0.0) + 1.0
         if phi > 1.0:
-            found = special.betainc(mu / (phi - 1.0), some, 1.0 / phi)
+            tail = special.betainc(mu / (phi - 1.0), some, 1.0 / phi)
         else:
-            found = special.gammaincc(some / phi, (mu + 0.5 * (1.0 - phi)) / phi)
-        return np.asarray(np.where(y < 0, 0.0, found))
+            tail = special.gammaincc(some / phi, (mu + 0.5 * (1.0 - phi)) / phi)
+        return np.asarray(np.where(y < 0, 0.0, tail))
 
     def log_probability(self, y: Matrix, mu: Matrix) -> Matrix:
         """log P(Y = y), by the smaller tail."""
         above = self.at_least(y, mu) - self.at_least(y + 1.0, mu)
         below = self.at_most(y, mu) - self.at_most(y - 1.0, mu)
-        found = np.where(self.at_least(y, mu) < 0.5, above, below)
-        return np.asarray(np.log(np.maximum(found, 1e-300)))
+        probability = np.where(self.at_least(y, mu) < 0.5, above, below)
+        return np.asarray(np.log(np.maximum(probability, 1e-300)))
 
     def level(self, y: Matrix, mu: Matrix) -> Matrix:
         """min(P(Y ≤ y), P(Y ≥ y)): the greatest level whose interval holds y."""
@@ -106,14 +106,14 @@ def _first(holds: Any, mu: Matrix) -> Matrix:
 def log_normal(y: Matrix, mean: Matrix, weights: Matrix | None = None) -> Matrix:
     """log P(Y = y) of whole numbers ≥ 0 as rounded from a normal distribution of one variance, that of the residuals.
 
-    Below 0 is 0: what the normal distribution has there belongs to it.
+    The probability below 0 belongs to 0.
     """
     spread = np.sqrt(max(float(np.average((y - mean) ** 2, weights=weights)), LEAST))
     low, high = (y - 0.5 - mean) / spread, (y + 0.5 - mean) / spread
     low = np.where(y <= 0, -np.inf, low)
     flip = low > 0  # the other tail keeps its digits
-    found = np.where(flip, special.ndtr(-low) - special.ndtr(-high), special.ndtr(high) - special.ndtr(low))
-    return np.asarray(np.log(np.maximum(found, 1e-300)))
+    probability = np.where(flip, special.ndtr(-low) - special.ndtr(-high), special.ndtr(high) - special.ndtr(low))
+    return np.asarray(np.log(np.maximum(probability, 1e-300)))
 
 
 def around(residuals: Matrix, coverage: Any, weights: Matrix | None = None) -> tuple[float, float]:

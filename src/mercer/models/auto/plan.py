@@ -1,10 +1,10 @@
-"""What an automatic search may cost: a plan in operations, made before it begins, and the clock that may stop it.
+"""The cost of an automatic search: a plan in operations, made before it begins, and the clock that may stop it.
 
 The plan depends on the numbers of rows, columns, classes and candidates and on the seconds that were given, not on the
 machine: a search of the same data with the same `random_state` makes the same choices on an idle machine and on a busy
 one. Seconds become operations by the fixed costs below, those of one core that factorises matrices at a few billion
-operations in a second, about half of what a laptop does. The clock only stops: where the seconds are over before the
-plan is carried out, what is left of it is not done, and the model says so.
+operations in a second, about half the speed of a laptop. The clock only stops: where the seconds are over before the
+plan is carried out, the rest of it is left out, and the model reports it.
 
 An evaluation of the criterion on n rows with p parameters (the matrix, its inverse, and a gradient) costs
 
@@ -29,7 +29,7 @@ MACHINE = 1e-8
 
 # Rows of the first race, and at most of the second: the best kernel there is the best on more, and each costs n³.
 FIRST, MOST_ROWS = 200, 1200
-# How many of the first get a width per column, and how many go on to the second race.
+# The number of the best kernels that get a width per column, and that go on to the second race.
 FREED, FINALISTS = 2, 2
 # Evaluations of the criterion: of one width per group, of a width per column, and of the second race.
 TIED, OWN, LAST = 8, 8, 4
@@ -38,7 +38,7 @@ CENTRES, PILOT, MANY = 250, 1000, 5000
 # Rows to compare losses on.
 ROWS = 500
 # Shares of the seconds: of the first race, of widths per column, of the second race, of each loss, of the estimate of
-# what tuning made of the error, and of the last fit. The rest is for what is not counted.
+# the optimism of tuning, and of the last fit. The rest is for costs that are not counted.
 RACE, WIDTHS, SECOND, LOSS, JUDGE, ROOM = 0.15, 0.1, 0.2, 0.1, 0.1, 0.4
 # A fit of many rows is done in stages, each of which costs this many times the one before: the clock looks between.
 STAGE = 8.0
@@ -51,7 +51,7 @@ Stop = Literal["time", "progress", "interrupt"]
 
 @dataclass(frozen=True)
 class Trial:
-    """What `progress` is called with after each candidate.
+    """The report of one candidate, with which `progress` is called.
 
     Attributes
     ----------
@@ -76,19 +76,19 @@ class Trial:
     def __str__(self) -> str:
         if not np.isfinite(self.score):
             return self.name
-        own = f"{self.name}: {self.measure} {self.score:.3f}; "
+        text = f"{self.name}: {self.measure} {self.score:.3f}; "
         if self.best == self.name:
-            return f"{own}the best so far"
+            return f"{text}the best so far"
         best = f"best {self.best_score:.3f}"
         named = f"{best} ({self.best})"
-        return own + (named if len(own + named) <= 70 else best)
+        return text + (named if len(text + named) <= 70 else best)
 
 
 class Clock:
     """Stops a search when its seconds are over, and reports how they are spent.
 
-    `progress` is called with a `Trial` by one thread at a time; False ends the search. `stop` says what left a part of
-    the plan undone, if anything did.
+    `progress` is called with a `Trial` by one thread at a time; False ends the search. `stop` is the reason why a part
+    of the plan was left out, or None.
     """
 
     now: Callable[[], float] = staticmethod(time.perf_counter)
@@ -120,13 +120,13 @@ class Clock:
         return self.seconds - self.spent
 
     def stops(self) -> bool:
-        """Whether the next part of the search is to be left out: asked only where there is one, and noted in `stop`."""
+        """Whether to leave out the next part of the search: asked only where there is one, and noted in `stop`."""
         if self.refused:
             self.stop = self.stop or "progress"
         return self.refused or self.late()
 
     def late(self) -> bool:
-        """Whether the seconds are over, so that the next part of the last fit is left out, too: asked as above."""
+        """Whether the seconds are over, so that the next part of the last fit is left out, too; noted in `stop`."""
         late = self.spent > self.seconds
         if late:
             self.stop = self.stop or "time"
@@ -137,7 +137,7 @@ class Clock:
 
 
 def evaluation(n: int, p: int = 0) -> float:
-    """Seconds for the criterion and its gradient on n rows by p parameters."""
+    """Seconds for the criterion and its gradient by p parameters on n rows."""
     return CALL + (PAIR + PARAMETER * p) * n**2 + CUBE * n**3
 
 
@@ -164,13 +164,14 @@ def _most(cost: Callable[[int], float], limit: float, low: int, high: int) -> in
 
 @dataclass(frozen=True)
 class Race:
-    """How far kernels are compared.
+    """The effort that goes into the comparison of kernels.
 
     Attributes
     ----------
-    rows, tied : of the first race, and evaluations for each of its candidates; one compares them as they are.
-    own : evaluations for each that gets a width per column; 0 where none does.
-    more : rows of the second race; 0 where there is none.
+    rows, tied : the rows of the first race, and the evaluations for each of its candidates; a single evaluation
+        compares them as they are.
+    own : the evaluations for each candidate with a width per column; 0 where there is none.
+    more : the rows of the second race; 0 where there is none.
     whole : whether nothing was left out because of the seconds.
     """
 
@@ -183,13 +184,13 @@ class Race:
 
 @dataclass(frozen=True)
 class Plan:
-    """What the seconds allow for n rows. The least of it is always done: a comparison of kernels, and a fit."""
+    """The work that fits into the given seconds for n rows. A comparison of kernels and a fit are always part of it."""
 
     seconds: float
     n: int
 
     def race(self, candidates: int, p: int, enough: int) -> Race:
-        """Of this many kernels with up to p parameters each; `enough` rows are a second race, of which more have half.
+        """The race of the given number of kernels with up to p parameters each; `enough` is that of `Problem`.
 
         >>> Plan(60.0, 5000).race(7, 10, 1000)
         Race(rows=200, tied=8, own=8, more=1200, whole=True)
@@ -215,26 +216,27 @@ class Plan:
         return evaluations * evaluation(rows // 2, p) <= JUDGE * self.seconds
 
     def affords_exact(self, evaluations: float) -> bool:
-        """Whether the last fit may be an exact one of all rows, which costs this many evaluations."""
+        """Whether the last fit may be an exact one of all rows, at the cost of this many evaluations."""
         return evaluations * evaluation(self.n) <= ROOM * self.seconds
 
     def affords_machine(self, pairs: float) -> bool:
+        """Whether a support vector machine may be fitted whose problems have this many kernel values."""
         return machine(pairs) <= ROOM * self.seconds
 
     def stages(self, steps: float, fewest: int = 0) -> tuple[tuple[int, int], ...]:
-        """Rows and centres of the fits of many rows, each wider than the one before; the last is what is kept.
+        """Rows and centres of the fits of many rows, each larger than the one before; the last fit is kept.
 
         >>> Plan(60.0, 100_000).stages(1.0)
         ((1000, 250), (19888, 250), (100000, 351), (100000, 1319))
         """
         first = min(self.n, max(PILOT, fewest)), CENTRES
-        found = [self._within(ROOM * self.seconds, steps, first)]
-        cost = on_centres(*found[0], steps) / STAGE
+        stages = [self._within(ROOM * self.seconds, steps, first)]
+        cost = on_centres(*stages[0], steps) / STAGE
         while cost > on_centres(*first, steps) * STAGE:
-            found.append(self._within(cost, steps, first))
+            stages.append(self._within(cost, steps, first))
             cost /= STAGE
-        found.append(first)
-        return tuple(dict.fromkeys(reversed(found)))
+        stages.append(first)
+        return tuple(dict.fromkeys(reversed(stages)))
 
     def _within(self, seconds: float, steps: float, first: tuple[int, int]) -> tuple[int, int]:
         rows = _most(lambda r: on_centres(r, CENTRES, steps), seconds, first[0], self.n)

@@ -3,7 +3,7 @@
 All candidates run on a sample, with one width per group of columns, in units of the columns' spread; the best of them
 also with one width per column; the leaders go on to more rows. Individual widths are drawn towards a common one by a
 prior of standard deviation ~ √(n/d) on their logarithms: with few rows per column they cannot follow the noise. How far
-each of these goes is planned beforehand (`plan`), so that the clock decides nothing unless it stops the search.
+each of these goes is planned beforehand (`plan`), so that the clock changes nothing unless it stops the search.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Problem:
     ----------
     points, y, roots : the points, their targets (n, t), and √w or None.
     freedom : the standard deviation of log σ around a common width, in units of √(n/d).
-    enough : rows of the second race, of which more have half.
-    units, names : of the columns: what they are divided by (None where they are not numbers), and what to call them.
+    enough : the number of rows of the second race; larger problems use half of their rows.
+    units, names : the numbers that the columns are divided by (None where they are not numeric), and their names.
     """
 
     points: Points
@@ -68,7 +68,7 @@ class Problem:
         return replace(self, points=self.points.take(index), y=self.y[index], roots=roots)
 
     def in_units(self) -> Problem:
-        """The same with columns of spread one, around zero where they are dense."""
+        """The same problem with columns of standard deviation one, around zero where they are dense."""
         if self.units is None:
             return self
         X = self.points.vectors()
@@ -84,12 +84,12 @@ class Entry:
 
     Attributes
     ----------
-    name, kernel, alpha : of the entry.
-    start : the kernel at first, with widths in the proportions of the columns' spread: what the prior draws towards.
+    name, kernel, alpha : its name, its kernel and the penalty so far.
+    start : the kernel at first, with widths in the proportions of the columns' spread, to which the prior draws.
     each : whether every width moves by itself, or all of a group together.
-    value : ½ n log(leave-one-out error) plus what the prior costs, on the n rows that it was last tuned on.
+    value : ½ n log(leave-one-out error) plus the cost of the prior, on the n rows that it was last tuned on.
     error, rows : that error, and n.
-    curvature : of the value there, by the parameters that moved, if known.
+    curvature : the second derivatives of the value by the parameters that moved, or None.
     """
 
     name: str
@@ -112,14 +112,16 @@ class Entry:
         return f"{self.name} per column" if self.each else self.name
 
     def times(self, factors: Matrix | None) -> Entry:
-        """The same with these factors of the widths."""
+        """The same entry with its widths times these factors."""
         if factors is None:
             return self
         return replace(self, kernel=widened(self.kernel, factors), start=widened(self.start, factors))
 
     def freed(self, problem: Problem) -> Entry | None:
-        """The same with a width for each column, where there are several and rows enough; of the curvature what the
-        common ones tell."""
+        """The same entry with a width for each column, and the curvature that follows from that of the common widths.
+
+        None where there is only one column, or too few rows.
+        """
         free = self.times(None if problem.units is None else np.ones(len(problem.units)))
         A = tied(free.kernel)
         p, groups = A.shape
@@ -133,7 +135,7 @@ class Entry:
 
 
 def tied(kernel: Kernel) -> Matrix:
-    """Which group each parameter belongs to, shape (p + 1, groups): the widths of a kernel's columns are one."""
+    """The group of each parameter, shape (p + 1, groups): the widths of a kernel's columns are one group."""
     names = [re.sub(r"\[\d+\]$", "", name) for name in kernel.parameter_names] + ["alpha"]
     groups = list(dict.fromkeys(names))
     return np.array([[float(name == group) for group in groups] for name in names])
@@ -149,9 +151,9 @@ def descend(entry: Entry, problem: Problem, clock: Clock, limit: int) -> Entry:
     x0 = np.append(kernel.theta, np.log(entry.alpha))
     groups = tied(kernel)
     A = np.eye(len(x0)) if entry.each else groups
-    # What is left of a change when that of its group is taken out; widths that move together have nothing left.
-    own = np.eye(len(x0)) - groups @ (groups / groups.sum(axis=0)).T
-    own *= entry.each / float(np.clip(problem.freedom * np.sqrt(n / len(x0)), 0.1, 0.8))
+    # The part of a change that is not the common one of its group; it is zero for widths that move together.
+    apart = np.eye(len(x0)) - groups @ (groups / groups.sum(axis=0)).T
+    apart *= entry.each / float(np.clip(problem.freedom * np.sqrt(n / len(x0)), 0.1, 0.8))
     anchor = np.append(entry.start.theta, x0[-1])
     everywhere = np.full(len(x0), np.inf)
     floor = max(float((problem.y**2).mean()) * 1e-30, 1e-300)
@@ -161,8 +163,8 @@ def descend(entry: Entry, problem: Problem, clock: Clock, limit: int) -> Entry:
 
     def f(z: Matrix) -> Evaluation:
         x = x0 + A @ z
-        at, off = criterion(x), own @ (x - anchor)
-        return Evaluation(z, at.value + 0.5 * float(off @ off), A.T @ (at.gradient + own.T @ off))
+        at, off = criterion(x), apart @ (x - anchor)
+        return Evaluation(z, at.value + 0.5 * float(off @ off), A.T @ (at.gradient + apart.T @ off))
 
     start = f(np.zeros(A.shape[1]))
 
@@ -184,7 +186,7 @@ def descend(entry: Entry, problem: Problem, clock: Clock, limit: int) -> Entry:
     if not np.isfinite(found.at.value):
         return replace(entry, value=np.inf, rows=n)
     x = x0 + A @ found.at.x
-    off = own @ (x - anchor)
+    off = apart @ (x - anchor)
     return replace(
         entry,
         kernel=kernel.with_theta(x[:-1]),
@@ -226,10 +228,13 @@ def race(
     seen.sort(key=lambda e: (-e.rows, e.error))
     record.leaderboard = tuple(Candidate(e.label, e.error / variance, f"on {e.rows} rows") for e in seen)
     least = all(best.error <= e.error for e in seen if e.rows == best.rows)
-    why = f"the least leave-one-out error{'' if least else ' for its number of widths'}, {best.error / variance:.3g} of"
-    why += f" the variance; {_in_words(best, problem)}"
+    why = f"the smallest leave-one-out error{'' if least else ' for its number of widths'}, "
+    why += f"{best.error / variance:.3g} of the variance; {_in_words(best, problem)}"
     if best.error >= NOTHING * variance:
-        why += f". On these {best.rows:,} rows no kernel is better than the mean: columns say little, or rows are few"
+        why += (
+            f". On these {best.rows:,} rows no kernel is better than the mean: the columns carry little information, "
+        )
+        why += "or there are too few rows"
     if clock.stop is not None or not planned.whole:
         why += ". The time was too short to look further"
     record.add("Kernel", best.label, why, "leave-one-out error as a share of the variance", record.leaderboard, began)
@@ -271,13 +276,13 @@ def _in_words(entry: Entry, problem: Problem) -> str:
 
 
 def _ran(entries: list[Entry], problem: Problem, clock: Clock, limit: int) -> list[Entry]:
-    """The entries after a descent, best first; those that the clock left no time for as they are, last."""
+    """The entries after a descent, best first; at the end, unchanged, those for which no time was left."""
     done = together([partial(_unless_stopped, e, problem, clock, limit) for e in entries])
     return sorted(done, key=_paid)
 
 
 def _paid(entry: Entry) -> float:
-    """Its value, with what a width per column has to gain before it pays."""
+    """Its value, plus the gain that a width per column must bring before it pays."""
     return entry.value + GAIN * entry.each
 
 
@@ -293,8 +298,8 @@ def optimism(starts: dict[str, Kernel], problem: Problem, rows: int, rng: np.ran
     """The factor by which a search on this many rows makes their leave-one-out error E too small, ≥ 1.
 
     The first race is repeated on two halves A and B. The choice θ_A of A knows nothing of B, so that log E_B(θ_A) is
-    what a choice on half of the rows is worth, where log E_B(θ_B) is what it seems to be worth. The difference is taken
-    to fall as 1/n, from the rows of a half to those that were tuned on.
+    the true worth of a choice on half of the rows, and log E_B(θ_B) its apparent worth. The difference is assumed to
+    fall as 1/n, from the rows of a half to those that were tuned on.
     """
     order = rng.permutation(len(problem))
     half = min(len(order) // 2, FIRST)
@@ -302,8 +307,8 @@ def optimism(starts: dict[str, Kernel], problem: Problem, rows: int, rng: np.ran
     silent = Clock(np.inf)
     tuned = [_first(_entries(starts, part), part, silent, TIED, OWN, lambda _: None)[0] for part in halves]
     crossed = [descend(replace(tuned[1 - i], curvature=None), part, silent, 1) for i, part in enumerate(halves)]
-    gap = float(np.mean([np.log(c.error / t.error) for c, t in zip(crossed, tuned)]))
-    return float(np.exp(max(gap, 0.0) * half / rows)) if np.isfinite(gap) else 1.0
+    excess = float(np.mean([np.log(c.error / t.error) for c, t in zip(crossed, tuned)]))
+    return float(np.exp(max(excess, 0.0) * half / rows)) if np.isfinite(excess) else 1.0
 
 
 def _variance(problem: Problem) -> float:

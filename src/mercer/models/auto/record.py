@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Candidate:
-    """Something that was considered, and the value of the criterion."""
+    """An alternative that was considered, and the value of its criterion."""
 
     name: str
     value: float
@@ -19,7 +19,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Decision:
-    """One decision: what was asked, what was taken and why, and what else was considered, best first."""
+    """One decision: the question, the alternative that was taken and why, and all that were considered, best first."""
 
     question: str
     taken: str
@@ -67,7 +67,7 @@ class Choices:
 
 @dataclass
 class Record:
-    """Decisions while they are made."""
+    """The decisions of a search that is still running."""
 
     decisions: list[Decision] = field(default_factory=list)
     leaderboard: tuple[Candidate, ...] = ()

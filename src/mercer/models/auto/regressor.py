@@ -21,7 +21,7 @@ from mercer.models.base import Rows, outside, training_points
 
 
 class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-learn has no types
-    """A regression that chooses its kernel, loss and solver itself, and says why.
+    """A regression that chooses its kernel, loss and solver itself, and explains why.
 
     Kernels that suit the columns race on a sample by closed-form leave-one-out; the best is tuned by gradient, with one
     width per column where the rows allow it. Then losses are compared on the same kernel: squared, on the scale of
@@ -32,26 +32,27 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     ----------
     kernel : None to choose one for the columns (numbers, or a frame of mixed ones); or a kernel or a rule X → kernel,
         whose parameters are tuned.
-    time : seconds for the search and the last fit, on one core of a common machine: what is tried, and on how many
-        rows, is planned for them by counting operations, so that the same data gets the same model on any day. Where
-        they are over before the plan is done, the rest is left out; `stopped_by_` and `status_` say so.
+    time : seconds for the search and the last fit, on one core of a common machine. The candidates and their numbers of
+        rows are planned for this time by counting operations, so that the same data always gets the same model. If the
+        time is over before the plan is done, the rest is left out; `stopped_by_` and `status_` report it.
     budget : memory for a fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
     loss : "auto", "squared", "log", "poisson" or "robust".
-    random_state : of samples and folds; the same number gives the same model, unless `stopped_by_` is not None.
+    random_state : the seed of samples and folds: the same number gives the same model if `stopped_by_` is None.
     progress : called with a `Trial` (name, score, best, seconds, share of the time) after each kernel and loss that was
-        tried; its `str` is a line to show. Where it returns False the search ends, and the best so far is fitted.
+        tried; its `str` is one line of text. If it returns False, the search ends and the best so far is fitted.
 
     Attributes
     ----------
     model_ : the fitted `KernelRidge`, `KernelGLM` or `SVR`.
-    choices_ : the decisions in their order, with what else was considered; `print` it.
-    kernel_, function_, status_ : of that model (on the scale of log y for loss "log").
+    choices_ : the decisions in their order, with the alternatives that were considered; `print` it.
+    kernel_, function_, status_ : those of `model_` (on the scale of log y for loss "log").
     stopped_by_ : None where the plan was carried out; else "time", "progress" or "interrupt".
-    loss_ : the loss that was taken.
-    loo_error_ : the mean squared error of leaving one out, on the scale of y (of a sample, where there are many rows),
-        times `loo_optimism_`: an estimate of the error on new rows.
-    loo_optimism_ : the factor by which tuning on the same rows made that error too small, found by tuning on halves of
-        the rows; 1 where they are too few, or the time too short, to find it.
+    loss_ : the chosen loss.
+    response_ : from values of `model_` to predictions in the units of the target, and their intervals.
+    loo_error_ : the leave-one-out mean squared error on the scale of y (of a sample, where there are many rows), times
+        `loo_optimism_`: an estimate of the error on new rows.
+    loo_optimism_ : the factor by which tuning on the same rows made that error too small, estimated by tuning on
+        halves of the rows; 1 where there are too few rows, or too little time.
 
     >>> import numpy as np
     >>> from mercer import AutoRegressor
@@ -115,12 +116,12 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[np.float64]:
         """Intervals that hold a new target with the given probability, shape (m, 2).
 
-        All are calibrated on rows left out. Squares and logarithms: jackknife+ (`KernelRidge.predict_interval`, its
-        exponentials for loss "log"). Counts by Poisson's loss: quantiles of counts that vary as much as these do around
-        their means, from the level that holds the given share of rows left out; ends are whole, and where a few numbers
-        have most of the probability they hold more. The robust loss: prediction plus quantiles of the residuals of
-        folds. Where no target is negative, no interval goes below 0. Widths were tuned on the same rows, so that
-        intervals are a little too short where rows are few.
+        All intervals are calibrated on left-out rows. Losses "squared" and "log" use jackknife+
+        (`KernelRidge.predict_interval`, for "log" its exponentials). Loss "poisson" uses quantiles of a distribution of
+        counts with the observed dispersion, at the level that holds the given share of left-out rows; ends are whole
+        numbers, and where a few numbers have most of the probability the coverage is higher. Loss "robust" adds
+        quantiles of residuals from cross-validation to the prediction. Where no target is negative, no interval goes
+        below 0. The kernel was tuned on the same rows, so that intervals are a little too short where rows are few.
         """
         self._asked(X)
         return np.maximum(self.response_.intervals(self.model_, X, coverage), self._least)
