@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import mercer as mc
+from mercer import threads
 from mercer.data.points import Points
 from mercer.gram.lowrank import Nystrom
 from mercer.kernels import tiling
@@ -99,8 +100,8 @@ def test_bad_vectors_and_positions_are_refused():
 def test_results_do_not_depend_on_the_number_of_threads(kernel, monkeypatch):
     v = rng.normal(size=900)
     results = []
-    for threads in ("1", "2", "5"):
-        monkeypatch.setenv("MERCER_NUM_THREADS", threads)
+    for workers in ("1", "2", "5"):
+        monkeypatch.setenv("MERCER_NUM_THREADS", workers)
         results.append((kernel(X), mc.gram.of(kernel, X, budget=1) @ v))
         again = mc.gram.of(kernel, X, budget=1) @ v
         np.testing.assert_array_equal(again, results[-1][1])
@@ -184,7 +185,7 @@ def test_an_interrupt_ends_the_work():
         if len(calls) == 50:
             os.kill(os.getpid(), signal.SIGINT)
         if len(calls) >= 50:  # the interrupt is on its way: do nothing until the main thread has told the workers
-            assert tiling._local.stop.wait(600)
+            assert threads._local.stop.wait(600)
         return 1.0
 
     with pytest.raises(KeyboardInterrupt):
@@ -261,7 +262,7 @@ def test_threads_leave_the_interpreter_as_it_is(monkeypatch) -> None:
         raise ValueError("wrong")
 
     with pytest.raises(ValueError, match="wrong"):
-        tiling.run([job, job])
+        threads.run([job, job])
     assert {*seen, sys.getswitchinterval()} == {before}
 
 

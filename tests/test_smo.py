@@ -14,8 +14,8 @@ from scipy.optimize import minimize
 from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
 
 import mercer as mc
+from mercer import threads
 from mercer._loops import smo as loops
-from mercer.kernels import tiling
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
 
@@ -309,12 +309,12 @@ def test_a_worker_that_is_told_to_stop_leaves_a_true_iterate() -> None:
 
     def stop() -> None:
         nonlocal tiling_stop
-        tiling_stop = tiling._local.stop
+        tiling_stop = threads._local.stop
         assert under_way.wait(HANGS)
         tiling_stop.set()
 
     tiling_stop = threading.Event()
-    tiling.run([work, stop])
+    threads.run([work, stop])
     (optimum,) = found
     assert optimum.status == "interrupted"
     K = exactly(problem)

@@ -12,10 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer import threads
 from mercer.data.points import Array, Points, as_table, owned
 from mercer.errors import InvalidInput
 from mercer.gram.base import Gram
-from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
 from mercer.kernels.block import squared_norms
 from mercer.kernels.vectors.radial import ByWidth
@@ -81,7 +81,7 @@ def _distinct(kernel: Similarity, points: Points) -> Points:
     n, diagonal = points.n, kernel.diag(points).astype(np.float64)
     probe = points.take(np.linspace(0, n - 1, min(n, PROBES)).astype(np.int64))
     repeated = np.zeros(n, dtype=bool)
-    for rows in tiling.spans(n, 512):
+    for rows in threads.spans(n, 512):
         K = kernel(points.take(rows), points.take(slice(0, rows.stop)), dtype=np.float64)
         # ‖φ(x) − φ(z)‖² = k(x, x) + k(z, z) − 2k(x, z), against the rounding of its terms, and z before x
         size = diagonal[rows, None] + diagonal[: rows.stop]
@@ -169,8 +169,8 @@ def _assign(
         D += offsets
         nearest[rows] = D.argmin(axis=1)
 
-    tiling.stripes(len(X), work, rows=max(16, 2**18 // len(means)))
-    for rows in tiling.spans(len(X), 4096):
+    threads.stripes(len(X), work, rows=max(16, 2**18 // len(means)))
+    for rows in threads.spans(len(X), 4096):
         difference = X[rows] - means[nearest[rows]]
         distance[rows] = np.einsum("ij,ij->i", difference, difference)
     return nearest, distance

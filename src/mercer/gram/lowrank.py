@@ -18,6 +18,7 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
+from mercer import threads
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.gram.costs import worth_storing
@@ -84,7 +85,7 @@ class Nystrom:
         self.shape = self.pair.shape
         m = self.shape[1]
         self.height = int(np.clip(BLOCK // m, 16, TALLEST))
-        self.height = max(1, min(self.height, -(-self.shape[0] // tiling.n_threads())))
+        self.height = max(1, min(self.height, -(-self.shape[0] // threads.n_threads())))
         self._bounded = kernel.tags.stationary and kernel.tags.normalised
         self._K: Array | None = None
         self._K = self._store(limit)
@@ -108,7 +109,7 @@ class Nystrom:
         mark = space.used
         try:
             tile = space.take((rows.stop - rows.start, m), self.dtype) if out is None else out
-            for cols in tiling.spans(m, max(tiling.TILE_COLS, 2**19 // len(tile))):
+            for cols in threads.spans(m, max(tiling.TILE_COLS, 2**19 // len(tile))):
                 inner = space.used
                 tiling.evaluate(self.kernel, self.pair.block(rows, cols, space), tile[:, cols], self._bounded)
                 space.release(inner)
@@ -118,12 +119,12 @@ class Nystrom:
 
     def sum_over_rows(self, work: Callable[[slice, Array], Matrix], shape: tuple[int, ...]) -> Matrix:
         """Σ work(rows, K_nm[rows]) over all blocks of rows, on the threads, in float64 and a fixed order."""
-        totals = tiling.Totals(shape)
+        totals = threads.Totals(shape)
 
         def add(rows: slice, share: int) -> None:
             totals[share] += work(rows, self.block(rows))
 
-        tiling.stripes(self.shape[0], add, rows=self.height)
+        threads.stripes(self.shape[0], add, rows=self.height)
         return totals.sum()
 
     def _store(self, limit: int) -> Array | None:
@@ -136,7 +137,7 @@ class Nystrom:
         def fill(rows: slice, share: int) -> None:
             self.block(rows, stored[rows])
 
-        tiling.stripes(n, fill, rows=self.height)
+        threads.stripes(n, fill, rows=self.height)
         return stored
 
     # -- products --------------------------------------------------------------------------------------------------
@@ -157,7 +158,7 @@ class Nystrom:
         def work(rows: slice, share: int) -> None:
             out[rows] = tiling.product(self.block(rows), W)
 
-        tiling.stripes(self.shape[0], work, rows=self.height)
+        threads.stripes(self.shape[0], work, rows=self.height)
         return out
 
     def adjoint(self, U: Matrix) -> Matrix:
@@ -202,7 +203,7 @@ class Nystrom:
         (syrk,) = blas.get_blas_funcs(("syrk",), dtype=self.dtype)
         H = np.zeros((m, m), order="F")
         G = np.zeros((m, 0 if tail is None else tail.shape[1]))
-        for part in tiling.spans(len(index), max(2048, m)):
+        for part in threads.spans(len(index), max(2048, m)):
             Phi = self._whitened(self.points.take(index[part]))
             if roots is not None:
                 Phi *= roots[part].astype(self.dtype)

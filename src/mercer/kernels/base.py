@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer import memory
+from mercer import memory, threads
 from mercer.data.points import Array, Points, as_vectors, concatenate, real_numbers
 from mercer.errors import InvalidInput, InvalidType, RuleBroken
 from mercer.kernels import tiling
@@ -209,7 +209,7 @@ class Similarity(Value, ABC):
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         """k(x, x) for every point, without the matrix."""
         out = np.empty(points.n)
-        for span in tiling.spans(points.n, 32):
+        for span in threads.spans(points.n, 32):
             sub = Pair(points.take(span), None, self.dtype_of(points))
             whole = slice(0, sub.shape[0])
             tile = np.empty(sub.shape, sub.dtype)
@@ -360,7 +360,7 @@ class Similarity(Value, ABC):
         """
         pair = self.pair(X, Z)
         G = self._adjoint(G, pair)
-        totals = tiling.Totals((len(self.theta),))
+        totals = threads.Totals((len(self.theta),))
 
         def work(block: Block, share: int) -> None:
             adjoint = G[block.rows, block.cols]

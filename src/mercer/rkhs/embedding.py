@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer import gram, memory
+from mercer import gram, memory, threads
 from mercer.errors import InvalidInput
 from mercer.kernels import tiling
 from mercer.kernels.base import Kernel
@@ -209,10 +209,10 @@ def hsic(
         def shuffle(span: slice, share: int) -> None:
             for b in range(span.start, span.stop):
                 order = shuffles[b]
-                parts = (np.vdot(D[r], np.take(E[order[r]], order, axis=1)) for r in tiling.spans(n, 64))
+                parts = (np.vdot(D[r], np.take(E[order[r]], order, axis=1)) for r in threads.spans(n, 64))
                 products[b + 1] = sum(parts)
 
-        tiling.stripes(B, shuffle, rows=1)
+        threads.stripes(B, shuffle, rows=1)
     else:  # too large to store: every permutation computes the tiles anew
         for b, order in enumerate(shuffles):
             permuted = square_y.pair(y.take(order), dtype=np.float64)
@@ -232,7 +232,7 @@ def _row_sums(
     square_x: _SquaredDistance, pair_x: Pair, square_y: _SquaredDistance, pair_y: Pair
 ) -> NDArray[np.float64]:
     """The row sums of D, of E and of their entrywise product, shape (3, n), without storing any of them."""
-    totals = tiling.Totals((3, pair_x.shape[0]))
+    totals = threads.Totals((3, pair_x.shape[0]))
 
     @np.errstate(over="ignore")
     def work(block: Block, share: int) -> None:

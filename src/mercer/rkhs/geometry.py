@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer import threads
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.gram import Gram
@@ -167,7 +168,7 @@ def nearest(kernel: Kernel, X: Any, Z: Any, n: int = 1) -> tuple[Array, NDArray[
     by_log = kernel.exact_log and kernel.tags.normalised
     distances, indices = np.empty((z.n, n)), np.empty((z.n, n), np.int64)
     first = min(x.n, max(n, FIRST))
-    spans = [slice(0, first), *(slice(first + s.start, first + s.stop) for s in tiling.spans(x.n - first, TILE_COLS))]
+    spans = [slice(0, first), *(slice(first + s.start, first + s.stop) for s in threads.spans(x.n - first, TILE_COLS))]
 
     def search(rows: slice, share: int) -> None:
         space = tiling.workspace()
@@ -190,7 +191,7 @@ def nearest(kernel: Kernel, X: Any, Z: Any, n: int = 1) -> tuple[Array, NDArray[
         found, indices[rows] = best.sorted()
         distances[rows] = np.sqrt(-2.0 * np.expm1(-found) if by_log else found)
 
-    tiling.stripes(z.n, search, rows=max(1, min(tiling.TILE_ROWS, ENTRIES // first)))
+    threads.stripes(z.n, search, rows=max(1, min(tiling.TILE_ROWS, ENTRIES // first)))
     return distances.astype(_dtype(kernel, x, z), copy=False), indices
 
 

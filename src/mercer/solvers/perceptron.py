@@ -18,9 +18,9 @@ from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel, join
 from mercer.kernels.block import squared_norms
-from mercer.kernels.tiling import spans
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.space import finite, hilbert
+from mercer.threads import spans
 
 Matrix = NDArray[np.float64]
 Index = NDArray[np.int64]

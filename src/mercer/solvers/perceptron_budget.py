@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
+from mercer import threads
 from mercer.data.points import Points
-from mercer.kernels import tiling
 from mercer.kernels.base import Kernel
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
@@ -175,10 +175,10 @@ class Projectron(Budgeted):
         phi = np.empty((points.n, budget)) if s == budget else np.zeros((points.n, budget))
 
         def work(rows: slice, share: int) -> None:
-            for part in tiling.spans(s, BLOCK):  # what is above the diagonal is 0
+            for part in threads.spans(s, BLOCK):  # what is above the diagonal is 0
                 np.matmul(K[rows, : part.stop], inverse[part, : part.stop].T, out=phi[rows, part])
 
-        tiling.stripes(points.n, work)
+        threads.stripes(points.n, work)
         return phi
 
     def __getstate__(self) -> dict[str, Any]:

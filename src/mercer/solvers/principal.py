@@ -23,11 +23,11 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from mercer import threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.gram import DenseGram, Gram, lapack
 from mercer.gram.lowrank import Nystrom
-from mercer.kernels import tiling
 from mercer.memory import within
 from mercer.solvers.base import not_psd
 
@@ -119,7 +119,7 @@ class Centred:
         def work(rows: slice, share: int) -> None:
             out[:, rows] = left @ K[rows].T
 
-        tiling.stripes(self.n, work, rows=min(STRIPE, -(-self.n // tiling.n_threads())))
+        threads.stripes(self.n, work, rows=min(STRIPE, -(-self.n // threads.n_threads())))
         return out.T
 
     def without_mean(self, V: Matrix) -> Matrix:
@@ -182,7 +182,7 @@ def decompose(operator: Centred, t: int | None, limit: int, why: str = "as asked
     n = operator.n
     within(32 * n * n, limit, f"The eigendecomposition of {n} points", "Set n_components, or solver='nystrom'.")
     # Threads that wait for each other cost a small matrix more than they gain.
-    with tiling.single_threaded_blas() if n <= SMALL else nullcontext():
+    with threads.single_threaded_blas() if n <= SMALL else nullcontext():
         values, vectors = lapack.eigh(np.require(operator.dense().T, requirements=["F", "W"]))
     zero = operator.rounding_beside(float(np.abs(values).max()))
     if values[0] < -100 * zero:
@@ -200,7 +200,7 @@ def krylov(operator: Centred, t: int, *, tol: float, rng: np.random.Generator, w
     It grows by G times its last block, orthogonalised twice. Within it the eigenvalues are those of T = QᵀGQ, and the
     part of GQ that is outside bounds what they lack. Where it is full, it starts again from its best vectors.
     """
-    with tiling.single_threaded_blas():  # products run on the threads; the rest is too small for them
+    with threads.single_threaded_blas():  # products run on the threads; the rest is too small for them
         return _krylov(operator, t, tol, rng, why)
 
 

@@ -22,10 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer import _loops, memory
+from mercer import _loops, memory, threads
 from mercer.data.points import Points
 from mercer.gram import DenseGram, Gram
-from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
 from mercer.kernels.custom import Precomputed
 from mercer.kernels.vectors.radial import Gaussian
@@ -162,7 +161,7 @@ def solve(
     >>> found.beta, found.objective, found.status
     (array([ 0. , -0.5,  0.5,  0. ]), -0.5, 'converged')
     """
-    with tiling.to_the_end() as stopped:
+    with threads.to_the_end() as stopped:
         run = _Run(problem, tol, max_iter, max_time, progress, budget, {} if kept is None else kept, stopped)
         try:
             return run.solve()
@@ -186,7 +185,7 @@ class _Fused:
         def work(rows: slice, share: int) -> None:
             _loops.tiles.gaussian_tile(self.packed, self.packed, rows.start, rows.stop, 0, self.n, K[rows])
 
-        tiling.stripes(self.n, work, rows=max(128, -(-self.n // (2 * tiling.n_threads()))))
+        threads.stripes(self.n, work, rows=max(128, -(-self.n // (2 * threads.n_threads()))))
         np.fill_diagonal(K, 1.0)
 
     def add(self, g: Matrix, columns: Index, delta: Matrix) -> None:
@@ -196,8 +195,8 @@ class _Fused:
         def work(rows: slice, share: int) -> None:
             _loops.tiles.gaussian_product(self.packed, z, V, rows.start, rows.stop, g)
 
-        even = -(-self.n // tiling.n_threads())
-        tiling.stripes(self.n, work, rows=min(max(256, STRIPE // max(len(columns), 1)), max(256, even)))
+        even = -(-self.n // threads.n_threads())
+        threads.stripes(self.n, work, rows=min(max(256, STRIPE // max(len(columns), 1)), max(256, even)))
 
 
 class _Stored:
@@ -226,7 +225,7 @@ class _Stored:
             for i in range(rows.start, rows.stop):
                 K[i] = self.K[self.index[i]].take(self.index)
 
-        tiling.stripes(self.n, work)
+        threads.stripes(self.n, work)
 
     def add(self, g: Matrix, columns: Index, delta: Matrix) -> None:
         whole = self.index is None
@@ -235,10 +234,10 @@ class _Stored:
 
         def work(span: slice, share: int) -> None:
             # Rows of K, which are its columns and lie in one piece; in chunks that stay in the cache.
-            for part in tiling.spans(len(rows_of), 64):
+            for part in threads.spans(len(rows_of), 64):
                 product[span] += delta[part].astype(self.K.dtype) @ self.K[rows_of[part], span]
 
-        tiling.stripes(len(self.K), work, rows=2048)
+        threads.stripes(len(self.K), work, rows=2048)
         g += product if whole else product[self.index]
 
 
@@ -359,9 +358,9 @@ class _Run:
         if key not in self.kept:
             whole = self.problem.gram
             try:  # half of the time: the other half is for what is done with them
-                with tiling.within(lambda: self.watched and time.perf_counter() > (self.began + self.deadline) / 2):
+                with threads.within(lambda: self.watched and time.perf_counter() > (self.began + self.deadline) / 2):
                     self.kept[key] = _values(whole, dtype, limit)
-            except tiling.OutOfTime:
+            except threads.OutOfTime:
                 self.kept[key], self.kept["hurried"] = _Tiled(whole.kernel, whole.x, dtype), True
         self.hurried = "hurried" in self.kept or (self.watched and not isinstance(self.problem.gram, DenseGram))
         found: _Values = self.kept[key]
@@ -434,9 +433,9 @@ class _Run:
         if not self.watched:
             return self.search()
         try:
-            with tiling.within(self.late):
+            with threads.within(self.late):
                 return self.search()
-        except tiling.OutOfTime:
+        except threads.OutOfTime:
             self.status, self.end = LATE, End.TIME
             if not self.iterations:
                 self.first()
@@ -575,7 +574,7 @@ class _Run:
             self.end = End.ITERATIONS
         elif self.late():
             if self.watched and not self.iterations:
-                raise tiling.OutOfTime
+                raise threads.OutOfTime
             self.status, self.end = LATE, End.TIME
         elif self.progress is not None and not self.progress(self.report(gap, at)):
             self.status, self.end = CALLER, End.CALLER

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.kernels.tiling import spans
 from mercer.models.base import (
     KernelEstimator,
     Matrix,
@@ -30,6 +29,7 @@ from mercer.models.callbacks import CallbackSupportMixin, with_callbacks
 from mercer.models.labels import Labelled, labels
 from mercer.rkhs.expansion import Expansion
 from mercer.solvers.perceptron import Index, mistake_bound
+from mercer.threads import spans
 
 REGRESSOR = "KernelRidge"
 """For whoever passes numbers to be predicted."""

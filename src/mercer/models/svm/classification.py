@@ -21,11 +21,10 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mercer import gram
+from mercer import gram, threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.gram import Gram
-from mercer.kernels import tiling
 from mercer.kernels.custom import Precomputed
 from mercer.memory import budget as memory_budget
 from mercer.models.base import (
@@ -193,9 +192,9 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         dear = columns * passes >= DEAR and passes > 1 if kernel.space == "vectors" else not looked_up
         if dear and 3 * 8 * n * n <= memory_budget():
             try:
-                with tiling.within(partial(self._late, 0.5)):
+                with threads.within(partial(self._late, 0.5)):
                     return gram.of(Precomputed(kernel(points)), np.arange(n))
-            except tiling.OutOfTime:
+            except threads.OutOfTime:
                 self._unstored = True  # `_report` says so
                 return gram.TiledGram(kernel, kernel.pair(points), memory_budget())
         return gram.of(kernel, points)

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_softmax, softmax
 
+from mercer import threads
 from mercer.gram import Gram
-from mercer.kernels import tiling
 from mercer.models.svm.parts import Data, Fitted, Index, Part, by_rows, pair_values
 from mercer.rkhs.expansion import Expansion
 
@@ -162,7 +162,7 @@ def couple(pairs: Matrix, classes: int) -> Matrix:
     """
     a, b = np.triu_indices(classes, 1)
     found = np.empty((len(pairs), classes))
-    for span in tiling.spans(len(pairs), max(1, 2**20 // (classes + 1) ** 2)):
+    for span in threads.spans(len(pairs), max(1, 2**20 // (classes + 1) ** 2)):
         r = np.clip(pairs[span], CERTAIN, 1 - CERTAIN)
         R = np.zeros((len(r), classes, classes))  # R[:, i, j] = P(i | i or j)
         R[:, b, a], R[:, a, b] = r, 1 - r

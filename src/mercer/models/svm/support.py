@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from mercer import threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.gram import Gram
-from mercer.kernels import tiling
 from mercer.kernels.base import Kernel
 from mercer.kernels.custom import Precomputed
 from mercer.models.base import KernelEstimator, Matrix, outside, shortened, shown
@@ -122,7 +122,7 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
 
     def _warn_if_not_psd(self, K: Gram) -> None:
         """Look at a kernel that nobody has proven, where there is time for it."""
-        with suppress(tiling.OutOfTime), tiling.within(partial(self._late, 0.25)):
+        with suppress(threads.OutOfTime), threads.within(partial(self._late, 0.25)):
             warn_if_not_psd(self.kernel_, K, getattr(self, "n_features_in_", None))
 
     def _optimise(
@@ -176,7 +176,7 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
                 after(i, optimum)
 
         def job(waiting: deque[int]) -> None:
-            while not tiling.stopped():
+            while not threads.stopped():
                 try:
                     i = waiting.popleft()
                 except IndexError:
@@ -192,7 +192,7 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
             for i in alone:
                 solve(i)
             if waiting:
-                tiling.run([partial(job, waiting)] * min(tiling.n_threads(), len(waiting)))
+                threads.run([partial(job, waiting)] * min(threads.n_threads(), len(waiting)))
         except KeyboardInterrupt:
             raise Interrupted([o or _unsolved(p) for o, p in zip(found, problems)]) from None
         self._go_on = listeners is None or listeners.go_on
@@ -316,7 +316,7 @@ def warn_if_not_psd(kernel: Kernel, K: Gram, d: int | None = None) -> None:
     if not any(isinstance(leaf, Precomputed) for leaf in kernel.leaves) and kernel.proof(d).valid:
         return
     some = looked_at(K)
-    with tiling.single_threaded_blas():
+    with threads.single_threaded_blas():
         smallest = negative_eigenvalue(some)
     if smallest is None:
         return
