@@ -12,7 +12,6 @@ import pytest
 import mercer as mc
 from mercer import threads
 from mercer.data.points import Points
-from mercer.gram.lowrank import Nystrom
 from mercer.kernels import tiling
 from mercer.memory import budget, show_bytes
 
@@ -305,7 +304,7 @@ def test_float32_products_are_added_up_in_float64():
     V = np.full((n, 1), tenth)
     for pair in (k.pair(points), k.pair(points, points.take(slice(0, n)))):
         np.testing.assert_allclose(k.multiply(pair, V), n * float(tenth), rtol=1e-6)
-    Phi = Nystrom(k, points, points.take(slice(0, 1)), np.float32)
+    Phi = mc.gram.of(k, points).low_rank(points.take(slice(0, 1)), np.float32)
     np.testing.assert_allclose(Phi.adjoint(V.astype(np.float64)) * Phi.L[0, 0], n * float(tenth), rtol=1e-6)
 
 

@@ -288,6 +288,14 @@ class Similarity(Value, ABC):
         """K V for V of shape (m, t), without storing K. Override where values need not leave the registers."""
         return tiling.multiply(self, pair, V)
 
+    def fused(self, pair: Pair, reach: float | None = None) -> tuple[Any, Any] | None:
+        """Both sides laid out for a loop that computes values in registers, or None where there is none.
+
+        There is none where it would be slower or lose digits. `reach` is how far from the centre a point may be, in
+        widths, for a caller who can do with fewer digits.
+        """
+        return None
+
     # -- what follows ---------------------------------------------------------------------------------------------
 
     @abstractmethod

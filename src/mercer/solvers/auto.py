@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from mercer.errors import InvalidInput
-from mercer.gram.costs import worth_storing
 from mercer.gram.pivoted import by_rows, pivoted_cholesky
 from mercer.memory import budget as _budget
 from mercer.memory import show_bytes, within
@@ -348,8 +347,7 @@ class Iteration:
 
     def multiply(self, U: Matrix) -> Matrix:
         """K̃U in float64: stored if the budget allows it and an entry costs much more to compute than to fetch."""
-        gram = self.problem.gram
-        keep = not self.choice.low_memory and worth_storing(gram.kernel, gram.x, np.float64)
+        keep = not self.choice.low_memory and self.problem.gram.worth_storing(np.float64)
         return symmetric_product(self.store(), U) if self.stored is not None or keep else self.recomputed(U)
 
     @staticmethod

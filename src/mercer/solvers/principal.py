@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 from mercer import threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.gram import DenseGram, Gram, lapack
-from mercer.gram.lowrank import Nystrom
+from mercer.gram import Gram, lapack
 from mercer.memory import within
 from mercer.solvers.base import not_psd
 
@@ -110,7 +109,7 @@ class Centred:
 
     def multiply(self, V: Matrix) -> Matrix:
         """K V."""
-        if not isinstance(self.gram, DenseGram):
+        if not self.gram.keeps:
             return np.asarray(self.gram @ V, dtype=np.float64)
         # Rows of K as columns: BLAS reads them in order, and every thread its own.
         K, out = self.gram.dense(), np.empty((V.shape[1], self.n))
@@ -171,8 +170,8 @@ def choose(gram: Gram, t: int | None, solver: str, limit: int) -> tuple[str, str
     if solver == "auto":
         if t is None or ((n <= SMALL or t > SHARE * n) and 32 * n * n <= limit):
             return "eigen", f"n = {n} is small" if n <= SMALL else f"{t or 'all'} of {n} eigenvalues are wanted"
-        if isinstance(gram, DenseGram) or n <= TILED:
-            return "krylov", f"n = {n}" if isinstance(gram, DenseGram) else f"n = {n}, K computed anew in each product"
+        if gram.keeps or n <= TILED:
+            return "krylov", f"n = {n}" if gram.keeps else f"n = {n}, K computed anew in each product"
         return "nystrom", f"n = {n} is beyond memory and {TILED:,}: an approximation"
     return solver, "as asked"
 
@@ -259,7 +258,7 @@ def on_centers(
     n = gram.shape[0]
     s = np.ones(n) if roots is None else roots
     weight = float(s @ s)
-    features = Nystrom(gram.kernel, gram.x, centers, np.float64, budget)
+    features = gram.low_rank(centers, np.float64, budget)
     q = s / np.sqrt(weight)
     C = features.normal_matrix(np.arange(n), roots, q[:, None])
     average = features.adjoint((s**2 / weight)[:, None])[:, 0]

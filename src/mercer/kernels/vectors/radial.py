@@ -250,7 +250,7 @@ class Gaussian(Radial, Kernel):
         return cls(Fixed(width) if fixed else width)
 
     def tile(self, block: Block, out: Array) -> None:
-        packed = None if block.pair.shared else self._packed(block.pair)
+        packed = None if block.pair.shared else self.fused(block.pair)
         if packed is None:
             super().tile(block, out)
         else:
@@ -260,7 +260,7 @@ class Gaussian(Radial, Kernel):
             np.fill_diagonal(out, 1.0)
 
     def fill(self, pair: Pair, out: Array, finish: Callable[[Array], None] | None = None) -> Array:
-        packed = self._packed(pair)
+        packed = self.fused(pair)
         if packed is None:
             return super().fill(pair, out, finish)
         m = pair.shape[1]
@@ -278,7 +278,7 @@ class Gaussian(Radial, Kernel):
         return out
 
     def multiply(self, pair: Pair, V: Array) -> NDArray[np.float64]:
-        packed = self._packed(pair)
+        packed = self.fused(pair)
         if packed is None:
             return super().multiply(pair, V)
         totals = threads.Totals((pair.shape[0], V.shape[1]))
@@ -292,12 +292,7 @@ class Gaussian(Radial, Kernel):
         threads.stripes(pair.shape[0], work, rows=256)
         return totals.sum()
 
-    def _packed(self, pair: Pair, reach: float | None = None) -> tuple[Any, Any] | None:
-        """Both sides laid out for the fused loop, or None where it would be slower or lose digits.
-
-        `reach` is how far from the centre a point may be, in widths, by one who can do with fewer digits.
-        """
-
+    def fused(self, pair: Pair, reach: float | None = None) -> tuple[Any, Any] | None:
         self.require_fit(pair.dtype)
 
         def make() -> tuple[Any, Any] | None:

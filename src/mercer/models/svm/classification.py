@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer import gram, threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.gram import Gram
+from mercer.gram import KernelGram
 from mercer.kernels.custom import Precomputed
 from mercer.memory import budget as memory_budget
 from mercer.models.base import (
@@ -180,7 +180,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         parts = divide(codes, w, [str(label) for label in self.classes_], self.multiclass)
         return Data(points, codes, counts, kept, shared, tuple(parts))
 
-    def _gram(self, points: Points, k: int) -> Gram:
+    def _gram(self, points: Points, k: int) -> KernelGram:
         """K of all points: expensive values that are asked for repeatedly are computed once, where they fit.
 
         Where half of the time is not enough for them, the solver computes those it needs.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mercer import threads
 from mercer.data.points import Points
-from mercer.gram import Gram
+from mercer.gram import Gram, KernelGram
 from mercer.kernels.base import Similarity
 from mercer.memory import budget as memory_budget
 from mercer.models.base import Matrix
@@ -238,7 +238,7 @@ class Data:
     codes: Index
     counts: Matrix
     kept: Index
-    gram: Gram
+    gram: KernelGram
     parts: tuple[Part, ...]
 
 

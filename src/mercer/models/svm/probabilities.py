@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_softmax, softmax
 
 from mercer import threads
-from mercer.gram import Gram
+from mercer.gram import KernelGram
 from mercer.models.svm.parts import Data, Fitted, Index, Part, by_rows, pair_values
 from mercer.rkhs.expansion import Expansion
 
@@ -207,7 +207,7 @@ def held_out(
     return found
 
 
-def at_rows(whole: Gram, rows: Index, f: Fitted, at: Index) -> Matrix:
+def at_rows(whole: KernelGram, rows: Index, f: Fitted, at: Index) -> Matrix:
     """A part's f at other rows of the Gram."""
     moved = f.summary.moved
     if not len(moved):
