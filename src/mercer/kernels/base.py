@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import memory, threads
-from mercer.data.points import Array, Points, as_vectors, concatenate, real_numbers
+from mercer.data.points import Array, Points, as_vectors, real_numbers
 from mercer.errors import InvalidInput, InvalidType, RuleBroken
 from mercer.kernels import tiling
 from mercer.kernels.algebra import rounding
@@ -621,9 +621,3 @@ class Weight(Similarity):
         from mercer.kernels.algebra import operators as algebra
 
         return algebra.WeightOn(self, columns)
-
-
-def join(X: Any, Z: Any) -> Any:
-    """Two raw data sets or point sets as one raw data set."""
-    raw = [p.raw if isinstance(p, Points) else p for p in (X, Z)]
-    return concatenate(raw[0], raw[1])

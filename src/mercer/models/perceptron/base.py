@@ -27,8 +27,9 @@ from mercer.models.base import (
 )
 from mercer.models.callbacks import CallbackSupportMixin, with_callbacks
 from mercer.models.labels import Labelled, labels
+from mercer.models.perceptron.bound import mistake_bound
 from mercer.rkhs.expansion import Expansion
-from mercer.solvers.perceptron import Index, mistake_bound
+from mercer.solvers.perceptron import Index
 from mercer.threads import spans
 
 REGRESSOR = "KernelRidge"
@@ -60,10 +61,9 @@ class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator): 
     def _new_learner(self, points: Points) -> Any:
         """Something with `learn(chunk, codes, rows)`, `values(queries)`, `seen`, `mistakes`, `rows` and `chunk`."""
 
-    @staticmethod
     @abstractmethod
-    def _rows(points: Points, which: Index | None = None) -> Any:
-        """What `learn` and `values` take: all points, or those at these positions."""
+    def _rows(self, points: Points, which: Index | None = None) -> Any:
+        """All points, or those at these positions, in the form that `learn` and `values` take."""
 
     def _whole(self, points: Points, codes: Index) -> Callable[[Index], int] | None:
         """A function that makes a pass in a given order, where that is faster than chunk by chunk."""

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
+from mercer.gram import Gram
 from mercer.kernels.algebra.nodes import Constant
 from mercer.kernels.custom import Precomputed
 from mercer.kernels.vectors.dot import Linear
@@ -17,6 +18,7 @@ from mercer.memory import budget as memory_budget
 from mercer.models.base import Matrix, resolve_kernel, shortened
 from mercer.models.perceptron.base import OnlineClassifier, one_of, whole
 from mercer.rkhs.expansion import Expansion
+from mercer.rkhs.space import streamed
 from mercer.rkhs.tail import Tail
 from mercer.solvers.perceptron import Index, OnlinePerceptron, PrimalPerceptron
 from mercer.solvers.perceptron_budget import Forgetron, Projectron
@@ -121,8 +123,10 @@ class KernelPerceptron(OnlineClassifier):
         check_is_fitted(self)
         if self.variant == "voted":
             raise AttributeError("Functions that vote are not one function of the Hilbert space: variant='averaged'.")
-        found: Expansion = self._learner.expansion()
-        return found
+        support, coef = self._learner.support(), self._learner.coef
+        if support is None:  # f = 0 needs a point too
+            support, coef = self._learner.anchor, np.zeros((1, coef.shape[1]))
+        return Expansion(self.kernel_, support, coef[:, 0] if coef.shape[1] == 1 else coef)
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
@@ -149,20 +153,19 @@ class KernelPerceptron(OnlineClassifier):
     def _new_learner(self, points: Points) -> OnlinePerceptron | Projectron | Forgetron:
         k = len(self.classes_)
         if self.max_support is None:
-            return OnlinePerceptron(self.kernel_, k, self.variant)
+            return OnlinePerceptron(k, self.variant)
         if self.on_full == "forgetron":
-            return Forgetron(self.kernel_, k, int(self.max_support))
-        return Projectron(self.kernel_, k, int(self.max_support), float(self.eta), self.variant == "averaged")
+            return Forgetron(k, int(self.max_support))
+        return Projectron(k, int(self.max_support), float(self.eta), self.variant == "averaged")
 
-    @staticmethod
-    def _rows(points: Points, which: Index | None = None) -> Points:
-        return points if which is None else points.take(which)
+    def _rows(self, points: Points, which: Index | None = None) -> Gram:
+        return streamed(self.kernel_, points if which is None else points.take(which), dtype=np.float64)
 
     def _whole(self, points: Points, codes: Index) -> Callable[[Index], int] | None:
         if self.max_support is not None or points.n > KEPT or 2 * 8 * points.n**2 > memory_budget():
             return None
         learner: OnlinePerceptron = self._learner
-        return learner.passes(points, codes)
+        return learner.passes(self._rows(points), codes)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> KernelPerceptron:
         """As for every online classifier; a bare Precomputed() cannot compare with points that are to come."""
@@ -271,8 +274,7 @@ class Perceptron(OnlineClassifier):
             points.vectors().shape[1], len(self.classes_), self.variant, intercept=bool(self.fit_intercept)
         )
 
-    @staticmethod
-    def _rows(points: Points, which: Index | None = None) -> Any:
+    def _rows(self, points: Points, which: Index | None = None) -> Any:
         X = points.vectors()
         if which is None:
             return X
