@@ -21,6 +21,7 @@ from mercer.data.points import making
 
 _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
+_pool_size = 0
 _local = threading.local()
 _blas_users = 0
 _blas_limit: Any = None
@@ -70,7 +71,7 @@ def single_threaded_blas() -> Iterator[None]:
 
 def run(jobs: list[Callable[[], None]]) -> None:
     """Run the jobs on the worker threads and raise the first error. Called from a worker, run them right there."""
-    global _pool
+    global _pool, _pool_size
     workers = n_threads()
     if workers == 1 or len(jobs) == 1 or making() or getattr(_local, "busy", False):
         with single_threaded_blas():
@@ -78,8 +79,8 @@ def run(jobs: list[Callable[[], None]]) -> None:
                 job()
         return
     with _lock:
-        if _pool is None or _pool._max_workers < workers:
-            _pool = ThreadPoolExecutor(workers, thread_name_prefix="mercer")
+        if _pool is None or _pool_size < workers:
+            _pool, _pool_size = ThreadPoolExecutor(workers, thread_name_prefix="mercer"), workers
         pool = _pool
     stop = threading.Event()
     with single_threaded_blas():
