@@ -23,7 +23,7 @@ RULES = ("uniform", "kmeans", "pivoted")
 PER_CENTER = 20
 # Points at which two centres are compared.
 PROBES = 64
-# Lloyd stops when a step lowers the inertia by less than this share of it, or after so many steps.
+# Lloyd stops when a step lowers the inertia by less than this share of it, or after this many steps.
 GAIN, STEPS = 1e-3, 25
 
 

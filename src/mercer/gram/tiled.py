@@ -84,8 +84,7 @@ class KernelGram(Gram):
 
     @property
     def bounded(self) -> bool:
-        tags = self.kernel.tags
-        return tags.stationary and tags.normalised
+        return self.kernel.tags.bounded
 
     @property
     def cheap(self) -> bool:

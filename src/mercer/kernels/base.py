@@ -55,6 +55,11 @@ class Tags:
     universal: bool = False
     cpd_order: int | None = 0
 
+    @property
+    def bounded(self) -> bool:
+        """Whether values stay within [−1, 1], so that none can overflow."""
+        return self.stationary and self.normalised
+
 
 class Similarity(Value, ABC):
     """A symmetric function k(x, z) of two objects.

@@ -83,7 +83,7 @@ def _work_through(
 def fill(kernel: Similarity, pair: Pair, out: Array, finish: Callable[[Array], None] | None = None) -> Array:
     """out = finish(K) for the pair, exactly symmetric where both sides are the same."""
 
-    bounded = _bounded(kernel)
+    bounded = kernel.tags.bounded
 
     def work(block: Block, share: int) -> None:
         tile = out[block.rows, block.cols]
@@ -97,12 +97,6 @@ def fill(kernel: Similarity, pair: Pair, out: Array, finish: Callable[[Array], N
 
     each(pair, work)
     return out
-
-
-def _bounded(kernel: Similarity) -> bool:
-    """Whether values stay within [−1, 1], so that none can overflow."""
-    tags = kernel.tags
-    return tags.stationary and tags.normalised
 
 
 def evaluate(kernel: Similarity, block: Block, tile: Array, bounded: bool) -> None:
@@ -136,7 +130,7 @@ def multiply(kernel: Similarity, pair: Pair, V: Array) -> NDArray[np.float64]:
     """
     totals = Totals((pair.shape[0], V.shape[1]))
 
-    bounded = _bounded(kernel)
+    bounded = kernel.tags.bounded
 
     def work(block: Block, share: int) -> None:
         total = totals[share]

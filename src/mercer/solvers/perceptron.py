@@ -40,7 +40,7 @@ def functions_of(classes: int) -> int:
 
 
 def changes(codes: Index, guesses: Index, functions: int) -> Matrix:
-    """What mistakes add to the coefficients, one row each: ±1, or 1 for the class and −1 for the guess."""
+    """The changes of the coefficients by mistakes, one row each: ±1, or 1 for the class and −1 for the guess."""
     if functions == 1:
         return np.where(codes == 1, 1.0, -1.0)[:, None]
     D = np.zeros((len(codes), functions))
@@ -57,7 +57,7 @@ def product(gram: Gram, others: Points, coef: Matrix) -> Matrix:
 
 
 class Learnt(NamedTuple):
-    """What a perceptron knows: a new value after each chunk, so that an interrupt leaves one or the other.
+    """The state of a perceptron: a new value after each chunk, so that an interrupt leaves one or the other.
 
     Attributes
     ----------

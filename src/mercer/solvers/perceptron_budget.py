@@ -1,4 +1,4 @@
-"""Perceptrons on a budget: what a stream without end leaves behind fits a fixed memory.
+"""Perceptrons on a budget: whatever the length of the stream, the state fits a fixed memory.
 
 `Projectron` replaces an example by its projection on the span of the support set, where that is near or the budget is
 spent. `Forgetron` forgets the oldest example, after it has shrunk all of them so far that this does little harm.
@@ -27,7 +27,7 @@ BLOCK = 128
 
 
 class Basis(NamedTuple):
-    """What a Projectron knows: support vectors, their positions, and the coordinates of f in their span.
+    """The state of a Projectron: support vectors, their positions, and the coordinates of f in their span.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Basis(NamedTuple):
 
 
 class Queue(NamedTuple):
-    """What a Forgetron knows: its support vectors, the oldest first.
+    """The state of a Forgetron: its support vectors, the oldest first.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Queue(NamedTuple):
 
 
 class Budgeted(ABC):
-    """A perceptron whose support set is bounded: what it knows is `learnt`, what it predicts Σ coef k(support, ·)."""
+    """A perceptron whose support set is bounded: its state is `learnt`, its function Σ coef k(support, ·)."""
 
     functions: int
     learnt: Basis | Queue
@@ -119,7 +119,7 @@ class Projectron(Budgeted):
     def __init__(self, classes: int, budget: int, eta: float, averaged: bool) -> None:
         self.functions, self.eta, self.averaged = functions_of(classes), eta, averaged
         within(16 * budget**2, memory_budget(), f"A budget of {budget:,} support vectors", "Lower `max_support`.")
-        self.L = np.zeros((budget, budget))  # rows beyond the support set are no one's yet
+        self.L = np.zeros((budget, budget))  # rows beyond the support set are not used yet
         self._inverse = np.empty((0, 0))  # of the others, where it is known
         zero = np.zeros((self.functions, budget))
         self.learnt = Basis(None, np.empty(0, dtype=np.int64), zero, zero, np.zeros(4))
@@ -178,13 +178,13 @@ class Projectron(Budgeted):
         return phi
 
     def __getstate__(self) -> dict[str, Any]:
-        own = slice(0, len(self.rows))
-        return self.__dict__ | {"L": self.L[own, own], "budget": len(self.L), "_inverse": np.empty((0, 0))}
+        used = slice(0, len(self.rows))
+        return self.__dict__ | {"L": self.L[used, used], "budget": len(self.L), "_inverse": np.empty((0, 0))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        budget, own = state.pop("budget"), state["L"]
+        budget, L = state.pop("budget"), state["L"]
         state["L"] = np.zeros((budget, budget))
-        state["L"][: len(own), : len(own)] = own
+        state["L"][: len(L), : len(L)] = L
         self.__dict__.update(state)
 
 

@@ -164,7 +164,9 @@ def choose(gram: Gram, t: int | None, solver: str, limit: int) -> tuple[str, str
         )
     if solver == "krylov" and t is None:
         raise InvalidInput(
-            "`solver='krylov'` finds some of the eigenvalues, not all", got="n_components=None", advice="Set it."
+            "`solver='krylov'` finds some of the eigenvalues, not all",
+            got="n_components=None",
+            advice="Set `n_components`, or use solver='eigen'.",
         )
     n = gram.shape[0]
     if solver == "auto":
@@ -238,14 +240,14 @@ def _krylov(operator: Centred, t: int, tol: float, rng: np.random.Generator, why
                 m = keep
             block = block[:, : capacity - m]
         block, _ = np.linalg.qr(block - Q[:, :m] @ (Q[:, :m].T @ block))
-    found, U = values[top].copy(), Q[:, :m] @ Y[:, top]
-    require_rank(t, int((found > zero).sum()), n)
-    residual = float((residuals / found).max())
+    largest, U = values[top].copy(), Q[:, :m] @ Y[:, top]
+    require_rank(t, int((largest > zero).sum()), n)
+    residual = float((residuals / largest).max())
     how = f"by {products} products with blocks of {b} vectors, residual {residual:.1e} ({why})"
     converged = converged or m == n
     limit = "" if residual <= tol else f" to the rounding of {operator.gram.dtype}"
     status = f"exact{limit}, {how}" if converged else f"not converged to the tolerance {tol:.0e}: {how}"
-    return operator.principal(found, U, solver="krylov", status=status, residual=residual, converged=converged)
+    return operator.principal(largest, U, solver="krylov", status=status, residual=residual, converged=converged)
 
 
 def on_centers(
@@ -292,7 +294,7 @@ def rounding(gram: Gram, size: float) -> float:
 
 
 def require_rank(t: int, rank: int, n: int) -> int:
-    """t, if so many directions have a variance."""
+    """t, if that many directions have a variance."""
     if rank == 0:
         raise InvalidInput(
             "Principal components need points that differ: their variance in feature space must be > 0",

@@ -29,7 +29,7 @@ def negative_eigenvalue(gram: Gram) -> float | None:
 
 
 def require_psd(gram: Gram) -> None:
-    """Raise, with the negative eigenvalue, if K has one beyond rounding: for kernels that nobody has proven.
+    """Raise, with the negative eigenvalue, if K has one beyond rounding: called for kernels without a proof.
 
     For models that have a solution only without negative eigenvalues. (Support vector machines warn: their box is
     bounded.)

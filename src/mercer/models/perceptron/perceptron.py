@@ -1,4 +1,4 @@
-"""Perceptrons (lecture 002): whoever is wrong about an example, adds it."""
+"""Perceptrons (lecture 002): an example that was classified wrongly is added to the function."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mercer.solvers.perceptron import Index, OnlinePerceptron, PrimalPerceptron
 from mercer.solvers.perceptron_budget import Forgetron, Projectron
 
 KEPT = 8192
-"""Up to so many points several passes keep the whole kernel matrix."""
+"""Up to this number of points several passes keep the whole kernel matrix."""
 
 
 class KernelPerceptron(OnlineClassifier):
@@ -44,8 +44,8 @@ class KernelPerceptron(OnlineClassifier):
     max_iter : passes over the data in `fit`, at the most; it stops after one without mistakes.
     variant : "plain" predicts by the last function, "averaged" by the mean of the functions after each example, "voted"
         by their votes.
-    max_support : None, or a budget: so many support vectors at the most, so that memory is constant on a stream without
-        end.
+    max_support : None, or a budget: the largest number of support vectors, so that memory is constant on an
+        endless stream.
     on_full : how the budget is kept. "projectron" (Projectron++) adds a mistake's projection on the span of the support
         set where that is within `eta`, and any mistake's where the budget is spent; it also learns from right guesses
         with a margin < 1. "forgetron" removes the oldest example, after it has shrunk all coefficients as far as that

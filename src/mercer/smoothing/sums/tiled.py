@@ -120,7 +120,7 @@ def _add(
         with np.errstate(over="ignore", invalid="ignore"):
             similarity.log_tile(block, W)
     else:
-        tiling.evaluate(similarity, block, W, similarity.tags.stationary and similarity.tags.normalised)
+        tiling.evaluate(similarity, block, W, similarity.tags.bounded)
     if own is not None:
         inside = np.flatnonzero((own >= block.cols.start) & (own < block.cols.stop))
         W[inside, own[inside] - block.cols.start] = -np.inf if logarithmic else 0.0
