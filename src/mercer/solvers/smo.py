@@ -26,13 +26,14 @@ from mercer import _loops, memory, threads
 from mercer.gram.values import Rows, Streamed, Values
 from mercer.problems.box import BoxProblem, Matrix
 from mercer.solvers.base import End
+from mercer.solvers.working_set import Index, Part
 
 SMALL = 1500
 """Up to this number of variables no one asks how much memory there is."""
 WHOLE = 4500
 """Up to this number of variables the whole matrix is one working set."""
-FIRST, SET, KEPT = 256, 2048, 0.5
-"""Variables of the first working set and of the largest, and the share that stays from the last one."""
+FIRST, SET = 256, 2048
+"""Variables of the first working set and of the largest."""
 CHUNK = 20_000
 """Pairs between two looks at the clock."""
 FEW = 4_000_000
@@ -57,9 +58,6 @@ UNBOUNDED = 1e10
 """A variable without a bound that went this far, in units of 1/k(x, x), goes on for ever."""
 LEAST, MOST = 10_000_000, 100
 """Pairs that are moved at the most where the caller sets no limit: in all, or for each variable where that is more."""
-
-Index = NDArray[np.int64]
-
 
 LATE, CALLER = "stopped at the time limit", "stopped by the caller"
 
@@ -412,9 +410,9 @@ class _Run:
             self.beta, g, gap, objective, self.iterations, status, converged, end, hurried="hurried" in self.kept
         )
 
-    def report(self, gap: float, at: Matrix | _Part | float) -> Progress:
+    def report(self, gap: float, at: Matrix | Part | float) -> Progress:
         """How far it is, from the gradient of all variables or of a part, or from the objective."""
-        if isinstance(at, _Part):
+        if isinstance(at, Part):
             objective = at.objective()
         elif isinstance(at, float):
             objective = at
@@ -423,7 +421,7 @@ class _Run:
         seconds = time.perf_counter() - self.began
         return Progress(self.iterations, gap, objective, int(np.count_nonzero(self.beta)), seconds)
 
-    def over(self, gap: float, at: Matrix | _Part | float) -> bool:
+    def over(self, gap: float, at: Matrix | Part | float) -> bool:
         """Whether to stop before the tolerance is reached."""
         if self.stopped():
             self.status, self.end = "interrupted", End.INTERRUPTED
@@ -481,7 +479,7 @@ class _Run:
     def decomposed(self, g: Matrix, values: Values, dtype: Any, aim: float, size: int, shrink: bool) -> None:
         """Pairs of a working set, on its matrix; then the gradient of all that may still take part."""
         p = self.problem
-        part = _Part(p, np.arange(p.size), self.beta.copy(), g.copy(), values, p.objective(self.beta, g))
+        part = Part(p, np.arange(p.size), self.beta.copy(), g.copy(), values, p.objective(self.beta, g))
         space = _loops.smo.matrix(size, dtype)
         most, size = size, min(size, FIRST)
         level = np.inf if shrink else 0.0
@@ -521,76 +519,3 @@ class _Run:
             still = np.ones(len(W), dtype=bool)
             still[moved] = False
             recent = np.concatenate([W[still], W[moved]])
-
-
-class _Part:
-    """The variables that still take part, with their gradient.
-
-    `index` are their positions among all; `problem` is theirs alone (its Gram is that of all points).
-    """
-
-    def __init__(
-        self, problem: BoxProblem, index: Index, beta: Matrix, g: Matrix, values: Values, objective: float
-    ) -> None:
-        self.problem, self.index, self.beta, self.g, self.values = problem, index, beta, g, values
-        self.began = beta.copy(), g.copy(), objective
-
-    def objective(self) -> float:
-        """That of all variables: what it was, and ½ Δᵀ(g + g₀) for what has changed."""
-        beta, g, objective = self.began
-        return objective + 0.5 * float((self.beta - beta) @ (self.g + g))
-
-    def points(self, variables: Index) -> Index:
-        """Where the values of these variables are."""
-        return self.problem.points_of(variables)
-
-    def add(self, columns: Index, delta: Matrix) -> None:
-        """g += K[:, columns] Δ."""
-        if self.problem.rows is None:
-            self.values.add(self.g, columns, delta)
-        else:
-            product = np.zeros(self.values.n)
-            self.values.add(product, self.points(columns), delta)
-            self.g += product[self.problem.rows]
-
-    def shrunk(self, recent: Index) -> tuple[_Part, Index]:
-        """Without the variables at a bound that are further from leaving it than any pair is from optimal."""
-        p = self.problem
-        stay = np.zeros(p.size, dtype=bool)
-        for member in p.members():
-            up, low = p.ends(self.beta, self.g, member)
-            grow, shrink = self.beta < p.upper, self.beta > p.lower
-            stay |= member & ((grow & (self.g <= low)) | (shrink & (self.g >= up)))
-        stay[recent] = True
-        kept = np.flatnonzero(stay)
-        position = np.cumsum(stay) - 1
-        rows, values = None, self.values
-        if p.rows is None:
-            values = values.part(kept)
-        else:
-            points, rows = np.unique(p.rows[kept], return_inverse=True)
-            values = values.part(points)
-        group = None if p.group is None else p.group[kept]
-        smaller = BoxProblem(p.gram, p.linear[kept], p.lower[kept], p.upper[kept], p.start[kept], rows, group)
-        return _Part(smaller, self.index[kept], self.beta[kept], self.g[kept], values, self.objective()), position[
-            recent
-        ]
-
-    def working_set(self, recent: Index, size: int) -> Index:
-        """The variables that violate optimality most on either side, and those that moved last."""
-        p = self.problem
-        kept = recent[-int(size * KEPT) :] if len(recent) else recent
-        out = np.ones(p.size, dtype=bool)
-        out[kept] = False
-        chosen = [kept]
-        members = p.members()
-        share = max(1, (size - len(kept)) // (2 * len(members)))
-        for member in members:
-            mask = out & member
-            for sign, may in ((1.0, self.beta < p.upper), (-1.0, self.beta > p.lower)):
-                candidates = np.flatnonzero(mask & may)
-                if len(candidates) > share:
-                    candidates = candidates[np.argpartition(sign * self.g[candidates], share)[:share]]
-                mask[candidates] = False
-                chosen.append(candidates)
-        return np.sort(np.concatenate(chosen))
