@@ -182,7 +182,6 @@ Learnt(f)
     times: whole[u]
     seen mistakes: int
 OnlinePerceptron(f)
-    kernel: kernel
     variant: text
     functions: =f
     learnt: Learnt(f)
@@ -209,13 +208,11 @@ Queue(s, f)
     sigma: real[s]
     numbers: finite[4]
 Forgetron(f)
-    kernel: kernel
     functions: =f
     budget: int
     learnt: Queue(_,f)
     anchor: none | Points
 Projectron(f)
-    kernel: kernel
     functions: =f
     eta: real
     averaged: flag

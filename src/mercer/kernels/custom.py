@@ -18,7 +18,7 @@ from mercer.kernels.algebra.rowwise import Given
 from mercer.kernels.algebra.views import Mapped
 from mercer.kernels.base import Kernel, Tags
 from mercer.kernels.block import Block, squared_norms
-from mercer.kernels.tiling import stopped
+from mercer.threads import stopped
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap

@@ -20,9 +20,9 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from mercer import threads
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
-from mercer.kernels import tiling
 from mercer.kernels.base import Kernel
 from mercer.kernels.custom import Precomputed
 from mercer.memory import budget, within
@@ -145,7 +145,7 @@ class Posterior:
 
     def _halves(self, points: Points) -> Iterator[tuple[slice, Matrix]]:
         """L⁻¹ S k(X, z), shape (n, rows), by blocks of rows."""
-        for span in tiling.spans(points.n, max(1, ENTRIES // len(self.mean))):
+        for span in threads.spans(points.n, max(1, ENTRIES // len(self.mean))):
             block = points if span == slice(0, points.n) else points.take(span)
             K = self.kernel(block, self.mean.points, dtype=np.float64)
             if self.roots is not None:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.gram import TiledGram
 from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.tail import Singular
 
@@ -160,8 +159,7 @@ def require_left(P: Matrix | None, out: NDArray[np.int64] | None = None, name: s
 
 def recomputed(problem: LeastSquares) -> LeastSquares:
     """The problem with a float64 Gram that is never stored, whatever it is now."""
-    gram = problem.gram
-    return replace(problem, gram=TiledGram(gram.kernel, gram.kernel.pair(gram.x, dtype=np.float64), 2 * gram.nbytes))
+    return replace(problem, gram=problem.gram.recomputed(np.float64))
 
 
 def left_over(problem: LeastSquares, coef: Matrix, tail: Matrix | None) -> Matrix:

@@ -24,8 +24,8 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer import threads
 from mercer.gram import lapack
-from mercer.kernels import tiling
 from mercer.problems.families import roots
 from mercer.problems.links import Log
 from mercer.problems.losses import Deviance, Loss, Terms
@@ -80,12 +80,12 @@ def _searched(risk: Risk, state: State, weights: Matrix) -> Matrix:
     """Steps of η₋ᵢ, shape (n,): one along H⁻¹A*eᵢ to the least risk without row i, more where that is not settled."""
     removal = _Removal(risk, state, weights)
     length, step, far = np.empty(removal.n), np.empty(removal.n), np.zeros(removal.n, dtype=bool)
-    for part in tiling.spans(removal.n, max(1, ENTRIES // removal.n)):
+    for part in threads.spans(removal.n, max(1, ENTRIES // removal.n)):
         columns = _Columns(removal, np.arange(part.start, part.stop))
         length[part] = columns.first()
         step[part], far[part] = columns.moved, columns.unsettled(columns.gradient()[0])
     unsettled = np.flatnonzero(far)
-    for part in tiling.spans(len(unsettled), max(1, ENTRIES // removal.n)):
+    for part in threads.spans(len(unsettled), max(1, ENTRIES // removal.n)):
         rows = unsettled[part]
         columns = _Columns(removal, rows)
         columns.go(length[rows])
@@ -320,7 +320,7 @@ def _of_classes(space: FeatureSpace, W: Matrix, alpha: float) -> Matrix:
             H[a, np.arange(q), b, np.arange(q)] += common
     inverse = FeatureSystem(space, H.reshape(t * q, t * q), 0.0).inverse().reshape(t, q, t, q)
     h = np.empty((n, t, t))
-    for rows in tiling.spans(n, int(np.clip(2**18 // max(1, q), 16, 4096))):
+    for rows in threads.spans(n, int(np.clip(2**18 // max(1, q), 16, 4096))):
         Z = space.joint(rows)
         for a in range(t):
             for b in range(t):
@@ -335,7 +335,7 @@ def leverages(held: System, W: Matrix) -> Matrix:
     assert isinstance(held, FeatureSystem)
     space, inverse = held.space, held.inverse()
     h = np.empty(space.n)
-    for rows in tiling.spans(space.n, int(np.clip(2**18 // max(1, space.size), 16, 4096))):
+    for rows in threads.spans(space.n, int(np.clip(2**18 // max(1, space.size), 16, 4096))):
         Z = _joint(space, rows)
         h[rows] = np.einsum("ij,ij->i", Z @ inverse, Z)
     return np.maximum(h, 0.0)
@@ -364,7 +364,7 @@ def _directly(held: GramSystem, rows: NDArray[np.int64]) -> Matrix:
     space, factor, s = held.space, held.factor, held.roots
     found = np.empty(len(rows))
     diagonal = np.asarray(space.gram.diag(), dtype=np.float64)
-    for part in tiling.spans(len(rows), 256):
+    for part in threads.spans(len(rows), 256):
         index = rows[part]
         b = s[:, None] * np.asarray(space.gram.rows(index), dtype=np.float64).T
         y = factor.solve_system(b)

@@ -21,10 +21,10 @@ from mercer import memory
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.gram import lapack
-from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
 from mercer.solvers.eigen import Spectrum
 from mercer.solvers.primal import FeatureSpectrum
+from mercer.threads import single_threaded_blas
 
 Matrix = NDArray[np.float64]
 
@@ -161,7 +161,7 @@ class _Path:
 
 def threads(n: int) -> contextlib.AbstractContextManager[None]:
     """One BLAS thread for small matrices: several would only wait for each other."""
-    return tiling.single_threaded_blas() if n <= ONE_THREAD else contextlib.nullcontext()
+    return single_threaded_blas() if n <= ONE_THREAD else contextlib.nullcontext()
 
 
 class System:

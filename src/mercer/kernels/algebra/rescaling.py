@@ -21,8 +21,8 @@ from mercer.kernels.algebra.proof import RESCALING, Proof
 from mercer.kernels.algebra.rowwise import Given, require_rowwise
 from mercer.kernels.base import ATOM, Tags
 from mercer.kernels.block import Block, Pair
-from mercer.kernels.tiling import spans
 from mercer.kernels.vectors.dot import ArcCosine, Linear, Polynomial, lengths
+from mercer.threads import spans
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap

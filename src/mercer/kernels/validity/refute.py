@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from mercer.data.points import is_frame
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
-from mercer.kernels.tiling import single_threaded_blas
 from mercer.kernels.validity import shrink as searching
 from mercer.kernels.validity.candidates import SPACES, Matrix
 from mercer.kernels.validity.shrink import Evidence, Found, Search, rows, show
+from mercer.threads import single_threaded_blas
 
 # Larger Gram matrices are not printed, nor are more points than this.
 READABLE, PRINTED = 8, 32

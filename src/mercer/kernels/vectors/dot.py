@@ -20,7 +20,7 @@ from mercer.kernels.algebra.proof import BILINEAR, POLYNOMIAL, Axiom, Proof, Unp
 from mercer.kernels.algebra.rounding import require_power
 from mercer.kernels.base import Indefinite, Kernel, Similarity, Tags
 from mercer.kernels.block import Block, Pair, squared_norms
-from mercer.kernels.tiling import spans
+from mercer.threads import spans
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap

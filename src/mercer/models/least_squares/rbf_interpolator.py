@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
-from mercer import gram
+from mercer import gram, threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.files import Saved
-from mercer.kernels import tiling
 from mercer.kernels.algebra.elementwise import require_finite
 from mercer.kernels.base import Kernel, Similarity
 from mercer.kernels.vectors.radial import Gaussian, Radial, RationalQuadratic
@@ -201,13 +200,13 @@ class LocalFits:
         self.tree = KDTree(X)
 
     def __call__(self, Z: Matrix) -> Matrix:
-        _, index = self.tree.query(Z, self.k, workers=tiling.n_threads())
+        _, index = self.tree.query(Z, self.k, workers=threads.n_threads())
         return self.values(Z, index.reshape(len(Z), self.k))
 
     def leave_one_out(self) -> Matrix:
         """At each of the n points, the value from its k nearest others."""
         n, k = len(self.X), min(self.k, len(self.X) - 1)
-        _, index = self.tree.query(self.X, k + 1, workers=tiling.n_threads())
+        _, index = self.tree.query(self.X, k + 1, workers=threads.n_threads())
         index = index.reshape(n, k + 1)
         own = index == np.arange(n)[:, None]
         own[~own.any(axis=1), -1] = True  # among many that coincide it may not be found: leave the last one out instead
@@ -225,7 +224,7 @@ class LocalFits:
             queries = order[starts[span.start] : starts[span.stop]]
             out[queries] = self._chunk(Z[queries], hoods[span], which[queries] - span.start)
 
-        tiling.stripes(len(hoods), work, rows=max(1, LOCAL_ENTRIES // size**2))
+        threads.stripes(len(hoods), work, rows=max(1, LOCAL_ENTRIES // size**2))
         return out
 
     def _chunk(self, Z: Matrix, hoods: NDArray[np.int64], which: NDArray[np.int64]) -> Matrix:

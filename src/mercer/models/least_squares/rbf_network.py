@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
-from mercer import gram
+from mercer import gram, threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.gram.centers import choose_centers
@@ -157,7 +157,7 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
         if not self.normalized:
             return self.function_(points).astype(self._dtype(points), copy=False)
         values = np.empty((points.n, *self.coef_.shape[1:]))
-        for span in tiling.spans(points.n, max(1, 2**22 // self._centers.n)):
+        for span in threads.spans(points.n, max(1, 2**22 // self._centers.n)):
             part = points.take(span)
             values[span] = self._basis(part) @ self.coef_
             if self.tail_ is not None:
@@ -390,7 +390,7 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
                 part[empty, block.sqdist()[empty].argmin(axis=1)] = 1.0
             part /= part.sum(axis=1, keepdims=True)
 
-        tiling.stripes(points.n, work, rows=tiling.TILE_ROWS)
+        threads.stripes(points.n, work, rows=tiling.TILE_ROWS)
         return H
 
     def _features(self, points: Points) -> Matrix:

@@ -17,9 +17,9 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
+from mercer import threads
 from mercer.data.points import take
 from mercer.errors import InvalidInput
-from mercer.kernels import tiling
 from mercer.models.base import Rows
 from mercer.models.quantiles import plus_ends, rank, share
 from mercer.solvers.base import Factor
@@ -104,7 +104,7 @@ class LinearSmoother(RegressorMixin, ABC):  # type: ignore[misc]  # scikit-learn
         residuals = self._leave_one_out()
         values = np.asarray(self.predict(X), dtype=np.float64).reshape(-1, y.shape[1])
         ends = np.empty((*values.shape, 2))
-        for span in tiling.spans(len(values), max(1, ENTRIES // n)):
+        for span in threads.spans(len(values), max(1, ENTRIES // n)):
             for targets, weights in self._smoothers(take(X, np.arange(len(values))[span])):
                 for t in targets:
                     others = values[span, t, None] - weights * residuals[:, t]  # f₋ᵢ(z)
