@@ -147,7 +147,7 @@ CholeskyFactor(n)
     tail: none
     shifted: real[n]
     L: real[n,n]
-    V: none
+    border: none
 [mercer.solvers.curvature]
 FeatureSystem
     space: FeatureSpace(_,m)
@@ -288,7 +288,7 @@ LocalFits call
     ridge: real[n]
     k: int<=n
     degree: int>=-1
-[mercer.models.least_squares.ridge]
+[mercer.models.least_squares.design]
 Design
     kernel: kernel
     phi: none | FeatureMap

@@ -124,7 +124,8 @@ class Diagonal(System):
 class GramSystem(System):
     """By the Cholesky factor of B = alpha I + √W K √W.
 
-    With v the values of d: d = (g − W v)/alpha and B √W v = √W K g + alpha √W P b.
+    With v the values of d: d = (g − W v)/alpha and B √W v = √W K g + alpha √W P b, where Pᵀ(d's coefficients) = 0:
+    (√W v, −alpha b) solves the bordered system of B for (√W K g, the tail's part of g).
     """
 
     def __init__(self, space: GramSpace, W: Matrix, alpha: float, dtype: type = np.float64) -> None:
@@ -137,14 +138,19 @@ class GramSystem(System):
         self.factor = CholeskyFactor(K, alpha, self.roots, space.tail if space.tail.shape[1] else None)
 
     def solve(self, g: Element) -> Element:
-        s, factor, alpha = self.roots[:, None], self.factor, self.alpha
+        s = self.roots[:, None]
         values = self.space.penalised(g).values  # K g
-        y = factor.solve_system(s * values)
-        tail = np.zeros_like(g.tail)
-        if factor.V is not None:
-            tail = sla.cho_solve(factor.inner, g.tail - factor.P.T @ y) / alpha
-            y = y + alpha * (factor.V @ tail)
-        return self.space.element((g.coef - s * y) / alpha, tail)
+        y, b = self.factor.bordered(s * values, g.tail)
+        tail = np.zeros_like(g.tail) if b is None else -b / self.alpha
+        return self.space.element((g.coef - s * y) / self.alpha, tail)
+
+    def variances(self, K: Matrix, diagonal: Matrix, tail: Matrix) -> Matrix:
+        """A_z H⁻¹ A_z* at m points from K = k(X, Z), (n, m), k(z, z), (m,), and the tail's functions there, (m, p).
+
+        It is k(z, z) less the bordered quadratic form of √W k(X, z) and p(z), over alpha.
+        """
+        b = self.roots[:, None] * np.asarray(K, dtype=np.float64)
+        return np.asarray((diagonal - self.factor.quadratic(b, tail.T)) / self.alpha, dtype=np.float64)
 
 
 def system(space: Space, W: Matrix, alpha: float, *, precise: bool = False) -> System:

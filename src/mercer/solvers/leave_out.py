@@ -111,14 +111,11 @@ def _covariances(held: System, rows: NDArray[np.int64]) -> Matrix:
         Z = _joint(held.space, slice(0, held.space.n))
         return np.asarray(Z @ held.apply(np.ascontiguousarray(Z[rows].T)))
     assert isinstance(held, GramSystem)
-    space, factor, s = held.space, held.factor, held.roots[:, None]
+    space, s = held.space, held.roots[:, None]
     K = np.asarray(space.gram.rows(rows), dtype=np.float64).T
-    y = factor.solve_system(s * K)
+    y, b = held.factor.bordered(s * K, space.tail[rows].T)
     C = K - space.gram @ (s * y)
-    if factor.V is not None:
-        everywhere = space.tail - space.gram @ (s * factor.V)
-        C = C + everywhere @ np.linalg.solve(factor.P.T @ factor.V, space.tail[rows].T - factor.P.T @ y)
-    return np.asarray(C / held.alpha, dtype=np.float64)
+    return np.asarray((C if b is None else C - space.tail @ b) / held.alpha, dtype=np.float64)
 
 
 def _steep(loss: Loss) -> bool:
@@ -196,22 +193,8 @@ def _of_gram(held: GramSystem, W: Matrix) -> Matrix:
     kept = held.factor.diagonal() / safe  # (B⁻¹)ᵢᵢ with the tail projected out
     h = (1.0 - held.alpha * kept) / safe
     doubtful = np.flatnonzero(W * space.gram.diag() < 1e-6 * held.alpha)
-    if len(doubtful):
-        h[doubtful] = _directly(held, doubtful)
-    return np.maximum(h, 0.0)
-
-
-def _directly(held: GramSystem, rows: NDArray[np.int64]) -> Matrix:
-    """(k(x, x) − bᵀB⁻¹b)/alpha with b = √W k(x, ·), and the tail's part, of some rows."""
-    space, factor, s = held.space, held.factor, held.roots
-    found = np.empty(len(rows))
     diagonal = np.asarray(space.gram.diag(), dtype=np.float64)
-    for part in tiling.spans(len(rows), 256):
-        index = rows[part]
-        b = s[:, None] * np.asarray(space.gram.rows(index), dtype=np.float64).T
-        y = factor.solve_system(b)
-        found[part] = (diagonal[index] - np.einsum("ij,ij->j", b, y)) / held.alpha
-        if factor.V is not None:
-            rest = space.tail[index].T - factor.P.T @ y
-            found[part] += np.einsum("ij,ij->j", rest, np.linalg.solve(factor.P.T @ factor.V, rest)) / held.alpha
-    return found
+    for part in tiling.spans(len(doubtful), 256):
+        rows = doubtful[part]
+        h[rows] = held.variances(space.gram.rows(rows).T, diagonal[rows], space.tail[rows])
+    return np.maximum(h, 0.0)

@@ -29,9 +29,11 @@ from mercer.kernels.custom import FromFeatures
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
 from mercer.models.base import KernelEstimator, Matrix, Rows, _columns, outside, training_points
-from mercer.models.least_squares.ridge import Design
+from mercer.models.least_squares.design import Design
 from mercer.models.least_squares.smoother import GaussianSmoother
+from mercer.solvers.factor import log_square
 from mercer.solvers.primal import FeatureFactor, FeatureSpectrum
+from mercer.tuning import evidence
 from mercer.tuning.search import generator
 
 EPS = float(np.finfo(np.float64).eps)
@@ -88,6 +90,7 @@ class Conditioning:
         self.targets = y - Phi @ prior.mean
         z = s.roots[:, None] * self.targets
         self.t = y.shape[1]
+        self.in_units = log_square(s.R_inverse) if s.Q.shape[1] else 0.0
         self.in_tail = s.Q.T @ z
         self.c = s.coordinates(z)
         self.squares = (self.c**2).sum(axis=1)
@@ -127,14 +130,12 @@ class Conditioning:
 
     def log_evidence(self, alpha: float, beta: float) -> float:
         """log ∫ p(t|w) p(w) dw, summed over targets; along flat directions p(w) = 1."""
-        s, p = self.spectrum, self.prior.flat.shape[1]
+        s, n = self.spectrum, self.N - self.prior.flat.shape[1]
         used = s.S > 0
         variance = 1 / beta + s.values[used] / alpha
-        _, minus_log_R = np.linalg.slogdet(s.R_inverse) if p else (1.0, 0.0)
-        others = self.N - p - s.rank
-        value = self.t * (np.log(variance).sum() - others * np.log(beta) + (self.N - p) * np.log(2 * np.pi))
-        value += (self.squares[used] / variance).sum() + beta * self.rest
-        return float(-0.5 * value + self.t * minus_log_R)
+        misfit = float((self.squares[used] / variance).sum()) + beta * self.rest
+        log_determinant = float(np.log(variance).sum()) - (n - s.rank) * np.log(beta) + self.in_units
+        return evidence.gaussian(misfit, log_determinant, n, self.t)
 
     def updated(self, alpha: float, beta: float) -> tuple[float, float]:
         """Better precisions: MacKay's, or where the evidence would fall, those of EM, which never let it."""

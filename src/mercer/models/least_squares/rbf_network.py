@@ -18,14 +18,15 @@ from mercer.kernels.base import Kernel, Similarity, Weight
 from mercer.kernels.vectors.median import median_gaussian
 from mercer.kernels.vectors.splines import ConditionalKernel
 from mercer.memory import budget, within
-from mercer.models.base import KernelEstimator, Matrix, Rows, _columns, penalties, resolve_kernel, training_points
+from mercer.models.base import Matrix, Rows, _columns, penalties, resolve_kernel, training_points
 from mercer.models.least_squares.rbf_interpolator import LocalFits, order_of
 from mercer.models.least_squares.smoother import PenalisedSmoother
 from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Monomials, Tail
-from mercer.solvers.base import Factor, not_psd
+from mercer.solvers.base import not_psd
 from mercer.solvers.eigen import SpectralFactor, Spectrum
+from mercer.solvers.factor import Factor
 from mercer.solvers.primal import FeatureFactor, FeatureSpectrum
 from mercer.solvers.psd import require_psd
 from mercer.solvers.saddle import HOPELESS, Projected, SaddleFactor
@@ -40,7 +41,7 @@ ILL_CONDITIONED = 1e12
 SMALL = 2**28
 
 
-class RBFNetwork(PenalisedSmoother, KernelEstimator):
+class RBFNetwork(PenalisedSmoother):
     """f(x) = Σⱼ wⱼ φ(‖x − μⱼ‖) + polynomial: radial basis functions around centres μ, by penalised least squares.
 
     w minimises ½ Σ (yᵢ − f(xᵢ))² + ½ alpha wᵀKw, K being φ between centres: the norm of f in the Hilbert space of φ, so
@@ -295,7 +296,7 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
                 )
         return self._cache["spectrum"]
 
-    def _factorise(self, alpha: float) -> Factor | FeatureFactor:
+    def _factorise(self, alpha: float) -> Factor:
         if not self._dual:
             spectrum = self._spectrum(self._penalties)
             assert isinstance(spectrum, FeatureSpectrum)
@@ -321,7 +322,8 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
         self.condition_, self.rank_ = 1.0, m
         for alpha, columns in self._by_alpha():
             factor = self._factor(alpha)
-            c, b = factor.solve(rows.y[:, columns])
+            y = rows.y[:, columns]
+            c, b = factor.weights(y) if isinstance(factor, FeatureFactor) else factor.solve(y)
             coef[:, columns] = c if not hasattr(self, "_whiten") else self._whiten @ c
             if b is not None and len(b):
                 tail[:, columns] = b
@@ -400,14 +402,12 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
 
     # -- a linear smoother --------------------------------------------------------------------------------------------
 
-    def _apply(self, factor: Factor | FeatureFactor, X: Any) -> Matrix:
-        points = self._queries(X)
-        tail = self._tail_values(points)
-        if isinstance(factor, Factor):
-            return factor.smoother(self.kernel_(points, self._rows.points, dtype=np.float64), tail)
-        return factor.smoother(self._features(points), tail)
+    def _query(self, points: Points, *, explicit: bool) -> tuple[Matrix, Matrix | None]:
+        if explicit:
+            return self._features(points), self._tail_values(points)
+        return self.kernel_(points, self._rows.points, dtype=np.float64), self._tail_values(points)
 
-    def _factor(self, alpha: float) -> Factor | FeatureFactor:
+    def _factor(self, alpha: float) -> Factor:
         if self.neighbors is not None:
             raise InvalidInput(
                 "Intervals and degrees of freedom need one network for all queries",
@@ -506,7 +506,7 @@ def _dense(points: Points) -> Matrix:
     return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
 
 
-def _diagnosis(factor: Factor | FeatureFactor, m: int) -> tuple[float, int]:
+def _diagnosis(factor: Factor, m: int) -> tuple[float, int]:
     """The condition number of the system and its rank."""
     if isinstance(factor, SaddleFactor):
         return factor.condition, m

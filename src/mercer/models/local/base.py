@@ -20,7 +20,7 @@ from mercer.kernels.vectors.median import median_gaussian
 from mercer.kernels.vectors.radial import ByWidth, Gaussian
 from mercer.memory import allocatable
 from mercer.models.base import KernelEstimator, Rows, _columns, training_points
-from mercer.models.least_squares.gaussian_process import _appended
+from mercer.models.least_squares.gaussian_process import appended
 from mercer.models.least_squares.smoother import LinearSmoother
 from mercer.models.local.bandwidth import (
     by_rule,
@@ -193,7 +193,7 @@ class LocalEstimator(KernelEstimator):
                 got="bare Precomputed()",
                 advice="Use Precomputed(K) with the matrix of all points, and positions in it as X.",
             )
-        return _appended(self._rows, new)
+        return appended(self._rows, new)
 
 
 class LocalSmoother(LinearSmoother, LocalEstimator):
