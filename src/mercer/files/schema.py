@@ -280,7 +280,7 @@ Widths
 [mercer.models.svm.probabilities]
 Sigmoid
     a b: real
-[mercer.models.least_squares.rbf_interpolator]
+[mercer.models.least_squares.local_fits]
 LocalFits call
     kernel: kernel
     X: real[n,_]

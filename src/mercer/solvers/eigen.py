@@ -19,7 +19,7 @@ from mercer.errors import InvalidInput
 from mercer.gram import lapack
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.base import TOLERANCE, Solution, left_over, not_psd, recomputed, refined, relative, verdict
-from mercer.solvers.factor import Border, Factor, Matrix, require_left
+from mercer.solvers.factor import Border, Factor, Matrix, require_left, spread
 from mercer.solvers.saddle import Projected
 
 
@@ -135,6 +135,10 @@ class SpectralFactor(Factor):
         if s.tail is not None:
             inverse -= (U @ (self.D[:, None] * s.tail)) @ (U @ self.B.T).T
         return np.asarray(inverse)
+
+    @property
+    def condition(self) -> float:
+        return spread(self.spectrum.values + self.alpha)
 
     def _log_determinant(self) -> float:
         if self.null.any():

@@ -65,6 +65,11 @@ class Factor(ABC):
     def _log_determinant(self) -> float:
         """log |det M̃|."""
 
+    @property
+    @abstractmethod
+    def condition(self) -> float:
+        """The condition number of the matrix that was factorised: estimated, or known from its spectrum."""
+
     # -- its answers ----------------------------------------------------------------------------------------------
 
     def solve(self, y: Matrix) -> tuple[Matrix, Matrix | None]:
@@ -171,10 +176,21 @@ class Border:
         return log_square(self.T)
 
 
+def spread(values: Matrix) -> float:
+    """The largest over the smallest of values ≥ 0; 1 where there are none, or none but zeros."""
+    if not len(values) or values.max() == 0:
+        return 1.0
+    return float(values.max() / values.min()) if values.min() > 0 else np.inf
+
+
 def orthonormal(P: Matrix) -> tuple[Matrix, Matrix]:
     """Q with orthonormal columns that span those of P, shape (n, r), and R⁻¹ with b = R⁻¹Qᵀz the shortest solution of
     P b ≈ z, shape (p, r)."""
-    left, sizes, right = sla.svd(P, full_matrices=False, check_finite=False)
+    if P.shape[1] == 1:  # an intercept, of which searches ask often
+        left, sizes, right = P, np.linalg.norm(P, axis=0), np.eye(1)
+        left = left / np.where(sizes > 0, sizes, 1.0)
+    else:
+        left, sizes, right = sla.svd(P, full_matrices=False, check_finite=False)
     usable = sizes > len(P) * EPS * max(sizes.max(initial=0.0), np.finfo(float).tiny)
     return left[:, usable], right[usable].T / sizes[usable]
 

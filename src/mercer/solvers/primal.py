@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from mercer import memory
 from mercer.errors import InvalidInput
 from mercer.solvers.cholesky import CholeskyFactor
-from mercer.solvers.factor import EPS, Factor, Matrix, log_square, orthonormal, require_left
+from mercer.solvers.factor import EPS, Factor, Matrix, log_square, orthonormal, require_left, spread
 
 # Of a direction of length one, the share below which a point is taken to have no part in it.
 SHARE = 1e-10
@@ -166,9 +166,7 @@ class FeatureFactor(Factor):
 
     def weights(self, y: Matrix) -> tuple[Matrix, Matrix]:
         """(θ, b) of shapes (M, t) and (p, t) for targets of shape (n, t)."""
-        s, z = self.spectrum, self._weighted(y)
-        theta = s.Vt.T @ (self.gain[:, None] * s.coordinates(z))
-        return theta, s.R_inverse @ (s.Q.T @ z - s.through @ theta)
+        return self._primal(self._weighted(y))
 
     def leverage(self) -> Matrix:
         """hᵢᵢ, the share of each target in its own fitted value, shape (n,)."""
@@ -186,27 +184,31 @@ class FeatureFactor(Factor):
         Residual and 1 − hᵢᵢ are both divided by alpha: no digits cancel where hᵢᵢ is near one, and the limit
         alpha → 0 is a choice of terms.
         """
-        s = self.spectrum
-        if self.alpha > 0 or not s.share.any():
-            return super().leave_one_out(y)
         require_left(self.tail)
-        z = self._weighted(y)
-        free = s.share > 0
-        c, g = self._solve(z)[0], self._diagonal()
-        c[free], g[free] = s.rest(z, s.coordinates(z))[free], s.share[free]
-        return np.asarray(c / (g * s.roots)[:, None])
+        s, z = self.spectrum, self._weighted(y)
+        u, g = self._dual(z), self._diagonal()
+        if self.alpha == 0 and s.share.any():
+            free = s.share > 0
+            u[free], g[free] = s.rest(z, s.coordinates(z))[free], s.share[free]
+        return np.asarray(u / (g * s.roots)[:, None])
 
     # -- the weighted system --------------------------------------------------------------------------------------
 
     def _solve(self, Z: Matrix) -> tuple[Matrix, Matrix]:
+        return self._dual(Z), self._primal(Z)[1]
+
+    def _primal(self, Z: Matrix) -> tuple[Matrix, Matrix]:
+        """(θ, b)."""
+        s = self.spectrum
+        theta = s.Vt.T @ (self.gain[:, None] * s.coordinates(Z))
+        return theta, s.R_inverse @ (s.Q.T @ Z - s.through @ theta)
+
+    def _dual(self, Z: Matrix) -> Matrix:
         """u with θ = Σ sᵢ uᵢ φ(xᵢ): (zᵢ − f̃(xᵢ))/alpha, or the shortest such u where alpha = 0."""
         s = self.spectrum
         U, coordinates = s.U, s.coordinates(Z)  # U first: the same roundings at every call
         u = U @ (self.D[:, None] * coordinates)
-        if self.alpha > 0:
-            u = u + s.rest(Z, coordinates) / self.alpha
-        theta = s.Vt.T @ (self.gain[:, None] * coordinates)
-        return u, s.R_inverse @ (s.Q.T @ Z - s.through @ theta)
+        return u + s.rest(Z, coordinates) / self.alpha if self.alpha > 0 else u
 
     def _smoother(self, Z: Any, Pz: Matrix | None) -> Matrix:
         s = self.spectrum
@@ -229,6 +231,10 @@ class FeatureFactor(Factor):
             used = s.U[:, s.S > 0]
             H += (np.eye(len(H)) - s.Q @ s.Q.T - used @ used.T) / self.alpha
         return np.asarray(H)
+
+    @property
+    def condition(self) -> float:
+        return spread(self.spectrum.values + self.alpha)
 
     def _log_determinant(self) -> float:
         s = self.spectrum

@@ -30,6 +30,7 @@ from mercer.solvers.factor import Factor, Matrix
 
 # Beyond this condition number a unique solution is worth no digit: rows that are the same are looked for.
 HOPELESS = 1e14
+REQUIRED = "The points must determine the function"
 
 
 class SaddleFactor(Factor):
@@ -43,9 +44,7 @@ class SaddleFactor(Factor):
     definite : whether Q₂ᵀAQ₂ is positive definite. If it need not be (a tail of too low a degree), LU takes the place
         of Cholesky.
 
-    Attributes
-    ----------
-    condition : the condition number of Q₂ᵀAQ₂ in the 1-norm, estimated.
+    Its `condition` is that of Q₂ᵀAQ₂ in the 1-norm, estimated.
 
     >>> import mercer as mc
     >>> X = np.array([[0.0], [1.0], [2.0]])
@@ -71,16 +70,16 @@ class SaddleFactor(Factor):
         if tail is not None and self.p:
             P = tail if roots is None else roots[:, None] * tail
             if self.p > n:
-                raise np.linalg.LinAlgError(f"{n} points do not determine {self.p} unpenalised functions")
+                raise _dependent(f"{n} points do not determine {self.p} unpenalised functions")
             (self._reflectors, self._tau), R = sla.qr(P, mode="raw", check_finite=False)
             self.R = R[: self.p]
             sizes = np.abs(np.diagonal(self.R))
             if sizes.min() <= n * np.finfo(float).eps * sizes.max():
-                raise np.linalg.LinAlgError(f"the {self.p} unpenalised functions depend on each other at these points")
+                raise _dependent(f"the {self.p} unpenalised functions depend on each other at these points")
             A = self._reflect_both(A)
         self.across: Matrix = A[: self.p, self.p :].copy()  # Q₁ᵀAQ₂
         core = _lower_right(A, self.p)
-        self.condition = 1.0
+        self._condition = 1.0
         if core.size:
             self._factorise(core)
 
@@ -91,13 +90,13 @@ class SaddleFactor(Factor):
             info = cholesky(self.L, lower=True)
             if info:
                 raise np.linalg.LinAlgError(f"pivot {info} of {len(core)} is not positive")
-            self.condition = condition(self.L, size)
+            self._condition = condition(self.L, size)
         else:
             self.L, self._pivots, info = lapack.dgetrf(core, overwrite_a=1)
             if info:
                 raise np.linalg.LinAlgError(f"pivot {info} of {len(core)} is zero")
             reciprocal, _ = lapack.dgecon(self.L, size)
-            self.condition = 1.0 / reciprocal if reciprocal > 0 else np.inf
+            self._condition = 1.0 / reciprocal if reciprocal > 0 else np.inf
 
     @classmethod
     def of(cls, problem: LeastSquares, alpha: float) -> SaddleFactor:
@@ -105,9 +104,9 @@ class SaddleFactor(Factor):
         try:
             factor = cls(problem.matrix(np.float64), alpha, problem.roots, problem.tail)
         except np.linalg.LinAlgError as error:
-            raise diagnose(problem.gram, alpha, str(error)) from None
+            raise diagnose(problem.gram, alpha, error) from None
         if factor.condition > HOPELESS and repeated(problem.gram) is not None:
-            raise diagnose(problem.gram, alpha, "")
+            raise diagnose(problem.gram, alpha)
         return factor
 
     # -- reflections ------------------------------------------------------------------------------------------------
@@ -173,6 +172,10 @@ class SaddleFactor(Factor):
         W = self._half()
         return np.asarray(np.einsum("ij,ij->j", W, W))
 
+    @property
+    def condition(self) -> float:
+        return self._condition
+
     def _log_determinant(self) -> float:
         pivots = np.abs(np.diagonal(self.L)) if self.across.shape[1] else np.ones(0)
         value = (2.0 if self.definite else 1.0) * float(np.log(pivots).sum())
@@ -214,21 +217,24 @@ def repeated(gram: Gram) -> tuple[int, int] | None:
     return None
 
 
-def diagnose(gram: Gram, alpha: float, reason: str) -> Singular:
-    """Why the system has no unique solution, in words."""
-    required = "The points must determine the function"
-    if "unpenalised" in reason:
-        return Singular(required, got=reason, advice="Take a tail of lower degree, or more points.")
+def _dependent(reason: str) -> Singular:
+    return Singular(REQUIRED, got=reason, advice="Take a tail of lower degree, or more points.")
+
+
+def diagnose(gram: Gram, alpha: float, error: np.linalg.LinAlgError | None = None) -> Singular:
+    """Why the system has no unique solution, in words; `error` is that of the factorisation."""
+    if isinstance(error, Singular):  # which knows the reason itself
+        return error
     pair = repeated(gram)
     if pair is not None and alpha == 0:
         return Singular(
-            f"{required}: at alpha = 0 no two of them may coincide",
+            f"{REQUIRED}: at alpha = 0 no two of them may coincide",
             got=f"rows {pair[0]} and {pair[1]}, which are the same",
             advice="Drop one of them, or raise alpha: then targets of the same point are averaged.",
         )
     return Singular(
-        f"{required}: its system must be positive definite to rounding",
-        got=f"alpha = {alpha:.3g}; {reason or 'a singular matrix'}",
+        f"{REQUIRED}: its system must be positive definite to rounding",
+        got=f"alpha = {alpha:.3g}; {error or 'a singular matrix'}",
         advice="Raise alpha, rescale the columns to similar ranges, or take a radial function of lower order.",
     )
 
