@@ -19,13 +19,13 @@ from mercer.problems.spaces import Element, FeatureSpace, GramSpace, NystromSpac
 from mercer.solvers.cholesky import CholeskyFactor
 
 Matrix = NDArray[np.float64]
-# From so many points on a Gram matrix is factorised in float32 first: conjugate gradients mend the digits.
+# From this many points on a Gram matrix is factorised in float32 first: conjugate gradients restore the digits.
 HALF = 1500
-# Systems of up to so many multiply-adds are made anew for nearly every step.
+# Systems of up to this many multiply-adds are computed again for nearly every step.
 CHEAP = 1e7
-# Features up to so many are factorised; more of them are scaled by the diagonal.
+# Up to this many features are factorised; more of them are scaled by the diagonal.
 WIDE = 4000
-# Nyström systems of more multiply-adds than this see a sample of the rows, so many per centre.
+# Nyström systems of more multiply-adds than EXACT see a sample of the rows, PER_CENTER for each centre.
 EXACT, PER_CENTER = 1e10, 12
 
 
@@ -90,10 +90,10 @@ class FeatureSystem(System):
         """(ZᵀWZ + alpha)⁻¹ G, shape (size + p, t)."""
         G = self.scale[:, None] * G
         if self.vectors is not None:
-            found = self.vectors @ (self.vectors.T @ G)
+            solved = self.vectors @ (self.vectors.T @ G)
         else:
-            found = sla.cho_solve((self.L, True), G, check_finite=False)
-        return np.asarray(self.scale[:, None] * found)
+            solved = sla.cho_solve((self.L, True), G, check_finite=False)
+        return np.asarray(self.scale[:, None] * solved)
 
     def inverse(self) -> Matrix:
         """(ZᵀWZ + alpha)⁻¹, or the pseudo-inverse of what is singular."""

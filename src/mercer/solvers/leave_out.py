@@ -1,4 +1,4 @@
-"""What each row would be predicted without it: one Newton step from the minimum, by the curvature that is there.
+"""The prediction of each row without it: one Newton step from the minimum, by the curvature there.
 
 Without row i the minimiser moves, to first order, by H₋ᵢ⁻¹ of that row's pull rᵢ, and the matrix inversion lemma gives
 
@@ -30,9 +30,9 @@ from mercer.solvers.curvature import FeatureSystem, GramSystem, System, system
 Matrix = NDArray[np.float64]
 # Above this share of itself a row decides its own value, and nothing is known without it.
 SURE = 1 - 1e-9
-# Weights of all classes together, up to so many: H is factorised as it is.
+# Up to this many weights of all classes together, H is factorised as it is.
 JOINT = 3000
-# So far out of the range of all fitted values may one step lead with the log link: a factor of e in the mean.
+# With the log link one step may lead this far beyond the range of all fitted values: a factor of e in the mean.
 BEYOND = 1.0
 # Up to SEARCHED rows, losses that are not convex are searched along each step, which takes n² losses a time, ENTRIES of
 # them in memory at once. More rows have small steps. No step is longer than FARTHEST of Newton's.
@@ -57,9 +57,9 @@ def left_out_values(risk: Risk, state: State) -> Matrix:
         h = _of_classes(_explicit(risk.space), W, risk.alpha)
         return eta + np.linalg.solve(np.eye(t) - SURE * (h @ W), h @ pull[:, :, None])[:, :, 0]
     for j in range(t):
-        own = t / (t - 1) * np.ascontiguousarray(W[:, j, j])
-        h = leverages(system(risk.space, own, risk.alpha, precise=True), own)
-        eta[:, j] += h * pull[:, j] / (1.0 - np.minimum(own * h, SURE))
+        of_class = t / (t - 1) * np.ascontiguousarray(W[:, j, j])
+        h = leverages(system(risk.space, of_class, risk.alpha, precise=True), of_class)
+        eta[:, j] += h * pull[:, j] / (1.0 - np.minimum(of_class * h, SURE))
     return eta
 
 
@@ -75,23 +75,23 @@ def _searched(risk: Risk, state: State, weights: Matrix) -> Matrix:
     held = system(risk.space, W, risk.alpha, precise=True)
     step = np.empty(n)
     for part in tiling.spans(n, max(1, ENTRIES // n)):
-        own = np.arange(part.start, part.stop)
-        G = _covariances(held, own)
-        h = G[own, np.arange(len(own))]
-        newton = pull[own] / (1.0 - np.minimum(W[own] * h, SURE))
+        out = np.arange(part.start, part.stop)
+        G = _covariances(held, out)
+        h = G[out, np.arange(len(out))]
+        newton = pull[out] / (1.0 - np.minimum(W[out] * h, SURE))
         penalty = np.maximum(h - W @ G**2, 0.0)
 
         def slope(
             x: Matrix,
             columns: NDArray[np.int64],
-            own: NDArray[np.int64] = own,
+            out: NDArray[np.int64] = out,
             G: Matrix = G,
             h: Matrix = h,
             newton: Matrix = newton,
             penalty: Matrix = penalty,
         ) -> Matrix:
             """Along each of these columns at x steps, > 0 beyond the least risk, where the domain ends or far away."""
-            t, rows, slopes = x * newton[columns], own[columns], G[:, columns]
+            t, rows, slopes = x * newton[columns], out[columns], G[:, columns]
             E = eta[:, None] + t * slopes
             E[rows, np.arange(len(rows))] = eta[rows]
             with np.errstate(all="ignore"):
@@ -101,7 +101,7 @@ def _searched(risk: Risk, state: State, weights: Matrix) -> Matrix:
                 inside = np.isfinite(terms.value.reshape(E.shape)).all(axis=0) & (x < FARTHEST)
             return np.where(inside & np.isfinite(total), np.sign(newton[columns]) * total, np.inf)
 
-        step[own] = roots(slope, np.zeros(len(own)), np.ones(len(own))) * newton * h
+        step[out] = roots(slope, np.zeros(len(out)), np.ones(len(out))) * newton * h
     return step
 
 

@@ -54,7 +54,7 @@ def log_evidence(
 
     Parameters
     ----------
-    kernel, points : what K is made of.
+    kernel, points : those of K.
     y : targets, shape (n, t), independent draws that share the kernel and the noise.
     alpha : the variance of the noise, > 0; with weights it is alpha/wᵢ.
     roots, tail : √w and P as in `LeastSquares`, or None.

@@ -27,7 +27,7 @@ from mercer.solvers.primal import FeatureSpectrum
 
 Matrix = NDArray[np.float64]
 
-# The path reaches this far beyond the eigenvalues: to near-interpolation below, to the tail alone above.
+# The path reaches beyond the eigenvalues by this factor: to near-interpolation below, to the tail alone above.
 BEYOND = 100.0
 # Values of alpha per factor of ten, before the best is refined.
 PER_DECADE = 3
@@ -94,11 +94,11 @@ def alpha_path(spectrum: Spectrum | FeatureSpectrum, y: Matrix, weights: Matrix 
         offsets = step * np.linspace(-1, 1, 9)
         for t in targets:
             fine = np.clip(chosen[t] + offsets, logs[0], logs[-1])
-            found = path.errors(fine, [t])[:, 0]
-            at = _largest_of_least(found, flat[t])
+            nearby = path.errors(fine, [t])[:, 0]
+            at = _largest_of_least(nearby, flat[t])
             # Only what is better by more than rounding moves it: a flat curve keeps the larger alpha.
-            if found[at] < least[t] - flat[t]:
-                chosen[t], least[t] = fine[at], found[at]
+            if nearby[at] < least[t] - flat[t]:
+                chosen[t], least[t] = fine[at], nearby[at]
         step /= 4
     return AlphaPath(np.exp(logs), errors, np.exp(chosen), least)
 
@@ -147,12 +147,12 @@ class _Path:
                 g[:, j] -= np.einsum("ip,ip->i", s.vectors @ (D[:, [j]] * s.tail), s.vectors @ B.T)
         # A point that the tail alone determines (or rounding does) has no model without it: its residual is its own.
         g = s.roots[:, None] * np.maximum(g, np.finfo(np.float64).eps * D.max(axis=0))
-        found = np.empty((len(logs), len(targets)))
+        errors = np.empty((len(logs), len(targets)))
         for i, t in enumerate(targets):
             Z = self.Z[:, [t]]
             inside = Z if s.tail is None else Z - s.tail @ np.hstack([B @ Z for B in maps])
-            found[:, i] = self.w @ (s.vectors @ (D * inside) / g) ** 2
-        return found
+            errors[:, i] = self.w @ (s.vectors @ (D * inside) / g) ** 2
+        return errors
 
 
 # -- one kernel, one alpha, with the derivative ------------------------------------------------------------------------
@@ -187,7 +187,7 @@ def loo_error(
 
     Parameters
     ----------
-    kernel, points : what K is made of.
+    kernel, points : those of K.
     y : targets, shape (n, t), that share the kernel and alpha.
     alpha : the penalty, > 0.
     roots, tail : √w and P as in `LeastSquares`, or None.

@@ -44,7 +44,7 @@ class Design:
             raise InvalidInput(
                 "`features` must be None, a feature map, a transformer, a function X → Φ, or a kernel of finite rank",
                 got=repr(features),
-                advice="Such as mc.Polynomial(5, c=1.0), or lambda X: np.column_stack([X, X**2]).",
+                advice="Use a kernel such as mc.Polynomial(5, c=1.0), or lambda X: np.column_stack([X, X**2]).",
             )
         if hasattr(features, "fit") and hasattr(features, "transform"):
             features = clone(features).fit(points.raw, y)

@@ -176,7 +176,7 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
             raise InvalidInput(
                 "At most one of `return_std` and `return_cov` can be asked for",
                 got="both",
-                advice="std² is its diagonal.",
+                advice="Ask for the covariance: its diagonal is std².",
             )
         points = self._queries(X)
         mean = self.function_(points)
@@ -248,10 +248,6 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
         return Posterior(self.function_, self._factor.L, self._rows.roots, scale[0] if self._rows.single else scale)
 
     # -- inside ---------------------------------------------------------------------------------------------------
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: the function and its rows, not the factor, which can be computed again."""
-        return {**super().__getstate__(), **({"_cache": {}} if "_cache" in self.__dict__ else {})}
 
     def _file_state(self) -> tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]:
         """A factor that grew is kept in files: computed at once it has other last digits."""
@@ -394,9 +390,9 @@ def _noise(alpha: Any) -> float:
     """alpha as a number ≥ 0."""
     if np.ndim(alpha):
         raise InvalidInput(
-            "`alpha` must be one number ≥ 0, for all targets share one covariance",
+            "`alpha` must be one number ≥ 0, because all targets share one covariance",
             got=f"shape {np.shape(alpha)}",
-            advice="Noise that differs by row is alpha/weight: pass sample_weight to fit.",
+            advice="Pass sample_weight to fit: the noise of a row is alpha/weight.",
         )
     return float(penalties(alpha, 1)[0])
 

@@ -165,5 +165,5 @@ def order_of(kernel: Similarity) -> int:
     raise InvalidInput(
         "An interpolating radial function must be (conditionally) positive definite",
         got=repr(kernel),
-        advice="Such as mc.Gaussian(1.0), mc.ThinPlate() or mc.Multiquadric(1.0).",
+        advice="Use a function such as mc.Gaussian(1.0), mc.ThinPlate() or mc.Multiquadric(1.0).",
     )

@@ -200,7 +200,7 @@ def _values(d: Any, n: int) -> tuple[Matrix, tuple[int, ...], type[np.generic]]:
         raise InvalidInput(
             f"Expected the first axis of `d` to have length {n}",
             got=f"shape {values.shape}",
-            advice="Pass one per point.",
+            advice="Pass one value per point.",
         )
     if not np.isfinite(values).all():
         row = int(np.argwhere(~np.isfinite(values))[0][0])
@@ -213,11 +213,11 @@ def _smoothing(smoothing: Any, n: int) -> Matrix:
     try:
         values = np.asarray(smoothing, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(required, got=str(error), advice="0 interpolates.") from None
+        raise InvalidInput(required, got=str(error), advice="Use 0 to interpolate.") from None
     if values.shape not in ((), (n,)):
-        raise InvalidInput(required, got=f"shape {values.shape}", advice="Pass one per point.")
+        raise InvalidInput(required, got=f"shape {values.shape}", advice="Pass one value per point.")
     if not np.isfinite(values).all() or (values < 0).any():
-        raise InvalidInput("`smoothing` must be finite and ≥ 0", got=repr(smoothing), advice="0 interpolates.")
+        raise InvalidInput("`smoothing` must be finite and ≥ 0", got=repr(smoothing), advice="Use 0 to interpolate.")
     return np.broadcast_to(values, (n,)).copy()
 
 
@@ -234,20 +234,22 @@ def _radial(kernel: Any, epsilon: Any) -> tuple[Similarity, Any, float | None]:
         raise InvalidInput(
             f"`kernel` must be one of {', '.join(map(repr, NAMES))}, or a kernel",
             got=repr(kernel),
-            advice="Such as 'thin_plate_spline' or mc.Matern(1.0).",
+            advice="Use 'thin_plate_spline', or a kernel such as mc.Matern(1.0).",
         )
     if epsilon is None and name not in SCALE_INVARIANT:
         raise InvalidInput(
             f"`epsilon` must be specified if `kernel` is not one of {', '.join(map(repr, SCALE_INVARIANT))}",
             got="None",
-            advice="The inverse of a typical distance between points is a start.",
+            advice="Start with the inverse of a typical distance between points.",
         )
     try:
         width = 1.0 if epsilon is None else float(epsilon)
     except (TypeError, ValueError):
         width = np.nan
     if not 0 < width < np.inf:
-        raise InvalidInput("`epsilon` must be a number > 0", got=repr(epsilon), advice="Smaller is wider.")
+        raise InvalidInput(
+            "`epsilon` must be a number > 0", got=repr(epsilon), advice="Use a smaller number for a wider function."
+        )
     return NAMES[name](1.0 / width), name, width
 
 
@@ -255,7 +257,7 @@ def _degree(degree: Any) -> int:
     whole = _integer(degree)
     if whole is None or whole < -1:
         required = "`degree` must be at least -1" + (", a whole number" if whole is None else "")
-        raise InvalidInput(required, got=repr(degree), advice="-1 is no polynomial.")
+        raise InvalidInput(required, got=repr(degree), advice="Use -1 for no polynomial.")
     return whole
 
 
@@ -263,7 +265,9 @@ def _count(neighbors: Any, n: int) -> int:
     """How many neighbours, n at most: np.inf is all of them, as for SciPy."""
     whole = n if isinstance(neighbors, (float, np.floating)) and neighbors == np.inf else _integer(neighbors)
     if isinstance(neighbors, bool) or whole is None or whole < 1:
-        raise InvalidInput("`neighbors` must be a whole number ≥ 1", got=repr(neighbors), advice="Try 50.")
+        raise InvalidInput(
+            "`neighbors` must be a whole number ≥ 1", got=repr(neighbors), advice="Use a number such as 50."
+        )
     return min(whole, n)
 
 

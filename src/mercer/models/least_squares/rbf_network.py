@@ -37,7 +37,7 @@ from mercer.solvers.psd import require_psd
 from mercer.solvers.saddle import HOPELESS, Projected, SaddleFactor
 from mercer.tuning.loo import choose_alpha
 
-# Beyond this condition number a fit has lost so many digits that the model says so.
+# Beyond this condition number few digits of a fit are left, and `status_` says so.
 ILL_CONDITIONED = 1e12
 
 
@@ -51,7 +51,7 @@ class RBFNetwork(PenalisedSmoother):
     ----------
     kernel : φ. A kernel, a conditionally positive definite function (`ThinPlate`, `Polyharmonic`, `Multiquadric`), a
         smoothing weight (with the penalty ‖w‖²), a rule X → kernel, or None for a Gaussian with the median width.
-    n_centers : how many; by default 100, or every point where there are fewer.
+    n_centers : the number of centres; by default 100, or every point where there are fewer.
     centers : "kmeans", "pivoted" (randomly pivoted Cholesky), "random", "all" (every point: at alpha = 0 the exact
         interpolant), or the centres themselves, shape (m, d). They are chosen among the different rows of X.
     alpha : the penalty, a number ≥ 0, or one per target; "loo" chooses it by the leave-one-out error.
@@ -60,13 +60,13 @@ class RBFNetwork(PenalisedSmoother):
     normalized : divide the basis functions by their sum, h = φⱼ/Σφ: what least squares with input noise of density φ
         leads to (lecture 004). Far from all centres the nearest one decides.
     degree : of the polynomial, which is not penalised: 0 is an intercept, −1 none. By default the least that φ needs.
-    neighbors : for many points: each prediction comes from the network of so many nearest points (all of them centres;
-        `centers` is not used).
+    neighbors : for many points: each prediction comes from the network of this number of nearest points (all of them
+        centres; `centers` is not used).
     random_state : for the choice of centres; the same number gives the same fit.
 
     Attributes
     ----------
-    kernel_, alpha_ : what was used.
+    kernel_, alpha_ : those that were used.
     centers_ : the centres, m of them.
     coef_ : w, shape (m,) or (m, t).
     tail_ : the polynomial, or None.
@@ -188,7 +188,9 @@ class RBFNetwork(PenalisedSmoother):
         """The parameters that only make sense together."""
         if self.penalty not in ("auto", "rkhs", "ridge"):
             raise InvalidInput(
-                "`penalty` must be 'auto', 'rkhs' or 'ridge'", got=repr(self.penalty), advice="Try 'auto'."
+                "`penalty` must be 'auto', 'rkhs' or 'ridge'",
+                got=repr(self.penalty),
+                advice="Use 'auto', which chooses.",
             )
         if isinstance(self.alpha, str) and self.alpha != "loo":
             raise InvalidInput(
@@ -198,12 +200,14 @@ class RBFNetwork(PenalisedSmoother):
             raise InvalidInput(
                 f"`centers` must be one of {', '.join(map(repr, CENTERS))}, or the centres themselves",
                 got=repr(self.centers),
-                advice="'kmeans' is the default.",
+                advice="Use 'kmeans', the default.",
             )
         if self.n_centers is not None and not (isinstance(self.centers, str) and self.centers != "all"):
             which = "centers='all'" if isinstance(self.centers, str) else "centres that are given"
             raise InvalidInput(
-                "`n_centers` is for centres that are chosen", got=f"{self.n_centers} beside {which}", advice="Drop it."
+                "`n_centers` is for centres that are chosen",
+                got=f"{self.n_centers} beside {which}",
+                advice="Leave `n_centers` out.",
             )
         kernel = self.kernel_
         hilbert = not self.normalized and not isinstance(kernel, Weight)
@@ -217,7 +221,9 @@ class RBFNetwork(PenalisedSmoother):
             )
         if self.normalized and not kernel.tags.nonnegative:
             raise InvalidInput(
-                "A normalised basis needs functions ≥ 0", got=repr(kernel), advice="Such as mc.Gaussian or mc.Matern."
+                "A normalised basis needs functions ≥ 0",
+                got=repr(kernel),
+                advice="Use a kernel such as mc.Gaussian or mc.Matern.",
             )
         order = 0 if isinstance(kernel, Weight) else order_of(kernel)
         self._degree = order - 1 if self.degree is None else self.degree
@@ -226,7 +232,7 @@ class RBFNetwork(PenalisedSmoother):
             raise InvalidInput(
                 f"`degree` must be a whole number ≥ {order - 1} for {kernel!r}",
                 got=repr(self.degree),
-                advice="None takes the least.",
+                advice="Use None, which takes the least.",
             )
         self._dual = isinstance(self.centers, str) and self.centers == "all" and self._penalty == "rkhs"
 
@@ -368,7 +374,7 @@ class RBFNetwork(PenalisedSmoother):
             )
         k: Any = self.neighbors
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-            raise InvalidInput("`neighbors` must be a whole number ≥ 1", got=repr(k), advice="Such as 50.")
+            raise InvalidInput("`neighbors` must be a whole number ≥ 1", got=repr(k), advice="Use a number such as 50.")
         X, self._which = np.unique(dense(rows.points), axis=0, return_inverse=True)
         self._which = self._which.reshape(-1)
         w = np.ones(len(rows)) if rows.roots is None else rows.roots**2

@@ -31,7 +31,7 @@ ENTRIES = 2**23
 
 
 class LinearSmoother(RegressorMixin, ABC):  # type: ignore[misc]  # scikit-learn has no types
-    """A fitted model with f(z) = Σ lᵢ(z) yᵢ. What a model has to say: its weights and its leave-one-out residuals.
+    """A fitted model with f(z) = Σ lᵢ(z) yᵢ, known by its weights and its leave-one-out residuals.
 
     A subclass sets `_rows`, the rows it was fitted on, and implements `_smoothers` and `_leave_one_out`.
     """
@@ -51,6 +51,11 @@ class LinearSmoother(RegressorMixin, ABC):  # type: ignore[misc]  # scikit-learn
     @abstractmethod
     def _leave_one_out(self) -> Matrix:
         """yᵢ − f₋ᵢ(xᵢ), shape (n, t)."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state without `_cache`, which can be computed again."""
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "_cache": {}} if "_cache" in state else state
 
     @property
     def loo_predictions_(self) -> NDArray[Any]:
@@ -185,10 +190,6 @@ class PenalisedSmoother(LinearSmoother, KernelEstimator):
         for alpha, columns in self._by_alpha():
             residuals[:, columns] = self._factor(alpha).leave_one_out(self._rows.y[:, columns])
         return residuals
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return {**state, "_cache": {}} if "_cache" in state else state
 
 
 class GaussianSmoother(LinearSmoother):

@@ -323,10 +323,6 @@ class LocalSmoother(LinearSmoother, LocalEstimator):
         """Drop what was computed from other rows."""
         self._cache: dict[str, Any] = {}
 
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return {**state, "_cache": {}} if "_cache" in state else state
-
     def _smoothers(self, X: Any) -> Iterator[tuple[NDArray[np.int64], Matrix]]:
         yield np.arange(self._rows.y.shape[1]), self.weights(X)
 
