@@ -147,7 +147,7 @@ CholeskyFactor(n)
     tail: none
     shifted: real[n]
     L: real[n,n]
-    V: none
+    border: none
 [mercer.solvers.curvature]
 FeatureSystem
     space: FeatureSpace(_,m)
@@ -277,7 +277,7 @@ Widths
 [mercer.models.svm.probabilities]
 Sigmoid
     a b: real
-[mercer.models.least_squares.rbf_interpolator]
+[mercer.models.least_squares.local_fits]
 LocalFits call
     kernel: kernel
     X: real[n,_]
@@ -285,7 +285,7 @@ LocalFits call
     ridge: real[n]
     k: int<=n
     degree: int>=-1
-[mercer.models.least_squares.ridge]
+[mercer.models.least_squares.design]
 Design
     kernel: kernel
     phi: none | FeatureMap

@@ -35,7 +35,7 @@ from mercer.models.base import (
     shown,
 )
 from mercer.models.callbacks import CallbackSupportMixin
-from mercer.models.least_squares.ridge import Design
+from mercer.models.least_squares.design import Design
 from mercer.models.progress import Listeners
 from mercer.problems.losses import Loss
 from mercer.problems.risk import Risk

@@ -19,7 +19,7 @@ from mercer.kernels.vectors.median import median_gaussian
 from mercer.kernels.vectors.radial import ByWidth, Gaussian
 from mercer.memory import allocatable
 from mercer.models.base import KernelEstimator, Rows, _columns, takes_matrix, training_points
-from mercer.models.least_squares.gaussian_process import _appended
+from mercer.models.least_squares.gaussian_process import appended
 from mercer.models.least_squares.smoother import LinearSmoother
 from mercer.models.local.bandwidth import (
     by_rule,
@@ -192,7 +192,7 @@ class LocalEstimator(KernelEstimator):
                 got="bare Precomputed()",
                 advice="Use Precomputed(K) with the matrix of all points, and positions in it as X.",
             )
-        return _appended(self._rows, new)
+        return appended(self._rows, new)
 
 
 class LocalSmoother(LinearSmoother, LocalEstimator):
@@ -321,10 +321,6 @@ class LocalSmoother(LinearSmoother, LocalEstimator):
     def _forget(self) -> None:
         """Drop what was computed from other rows."""
         self._cache: dict[str, Any] = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return {**state, "_cache": {}} if "_cache" in state else state
 
     def _smoothers(self, X: Any) -> Iterator[tuple[NDArray[np.int64], Matrix]]:
         yield np.arange(self._rows.y.shape[1]), self.weights(X)

@@ -146,7 +146,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         self._look_at(K, solver)
         return rows, w, K
 
-    def _gram(self, solver: Solver, points: Points) -> Gram:
+    def _gram(self, solver: Solver, points: Points) -> KernelGram:
         """K of all points: expensive values that are asked for repeatedly are computed once, where they fit.
 
         Where half of the time is not enough for them, the solver computes those it needs.
