@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from mercer.data.points import as_argument
 from mercer.errors import InvalidInput
-from mercer.features.base import Array, FeatureMap, as_data, filled, one_of, whole
+from mercer.features.base import Array, FeatureMap, filled, one_of, whole
 from mercer.features.monomials import INDICES, fill_graded, monomial, outer, require_countable, size
 from mercer.features.terms import Term, Variables, atom, product, rational
 
@@ -198,7 +199,7 @@ class RescaledMap(FeatureMap):
 
     def _fill(self, X: Any, out: Array) -> None:
         self.phi._fill(X, out)
-        values = np.asarray(self.f(as_data(X)), dtype=np.float64)
+        values = np.asarray(self.f(as_argument(X)), dtype=np.float64)
         if values.shape != (len(out),) or not np.isfinite(values).all():
             raise InvalidInput(
                 f"f must return one finite number per point, shape ({len(out)},)",

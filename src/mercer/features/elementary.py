@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from mercer.data.points import as_argument, length
 from mercer.errors import InvalidInput
-from mercer.features.base import Array, FeatureMap, as_data, dense, length, vectors, whole
+from mercer.features.base import Array, FeatureMap, dense, vectors, whole
 from mercer.features.terms import Term, Variables, atom
 
 
@@ -179,7 +180,7 @@ class FunctionMap(FeatureMap):
 
 def image_of(phi: Any, X: Any) -> Any:
     """phi(X) for a function of data sets, or phi.transform(X)."""
-    X = as_data(X)
+    X = as_argument(X)
     return phi.transform(X) if hasattr(phi, "transform") else phi(X)
 
 

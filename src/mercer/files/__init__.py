@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.data.points import is_frame, length, take
+from mercer.data.frames import dtypes, is_frame
+from mercer.data.points import length, take
 from mercer.errors import InvalidInput
 from mercer.files.container import STATE, named, read, to_json, write
 from mercer.files.names import damaged, library
@@ -154,7 +155,7 @@ def described(X: Any) -> dict[str, Any]:
         return {
             "rows": int(X.shape[0]),
             "kind": type(X).__module__.partition(".")[0],
-            "dtypes": [str(dtype) for dtype in getattr(X, "dtypes", ())],
+            "dtypes": [str(dtype) for dtype in dtypes(X)],
         }
     if not hasattr(X, "__len__") and not hasattr(X, "shape"):
         X = np.asarray(X)

@@ -13,10 +13,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer.data.missing import na
+from mercer.data.packing import frame_from
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.files.checking import Checker, Dims, Unfit
-from mercer.files.frames import frame_from
 from mercer.files.names import SMALL, damaged, dtype_from, home, public
 from mercer.kernels.algebra.values import Value
 from mercer.kernels.base import Similarity
@@ -242,12 +243,6 @@ class Decoder:
             raise damaged(f"{node['name']!r}, which makes no kernels")
         return found
 
-    def _missing(self, node: Any) -> Any:
-        try:
-            return import_module("pandas").NA
-        except ImportError:
-            return None
-
     _KINDS: dict[str, Callable[[Decoder, Any], Any]] = {
         "float": _float,
         "bytes": lambda self, node: bytes.fromhex(node["bytes"]),
@@ -264,7 +259,7 @@ class Decoder:
         "kernel": _kernel,
         "object": _object,
         "same": _same,
-        "missing": _missing,
+        "missing": lambda self, node: na(),
         "name": _name,
         "model": _model,
         "tuple": lambda self, node: tuple(self(v) for v in node["tuple"]),

@@ -12,7 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer.data.points import Array, Points, as_table, owned
+from mercer.data.frames import as_table
+from mercer.data.points import Array, Points, owned
 from mercer.errors import InvalidInput
 from mercer.gram.base import Gram
 from mercer.kernels import tiling

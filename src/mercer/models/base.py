@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
 
-from mercer.data.points import Points, is_frame, owned, real_numbers
+from mercer.data.frames import is_frame, unframed
+from mercer.data.points import Points, owned
+from mercer.data.vectors import real_numbers
 from mercer.errors import InvalidInput
 from mercer.files import Saved, described
 from mercer.kernels.algebra.values import Value
@@ -256,10 +258,8 @@ def targets(y: Any, n: int) -> tuple[Matrix, bool]:
     required = f"y must hold finite numbers, one row per point: shape ({n},) or ({n}, t)"
     if np.ma.is_masked(y):
         raise InvalidInput(required, got="masked entries", advice="Drop those rows (X and y), or fill them in.")
-    if hasattr(y, "to_numpy"):
-        y = y.to_numpy()
     try:
-        Y = np.asarray(y)
+        Y = np.asarray(unframed(y))
     except ValueError as error:
         raise InvalidInput(required, got=str(error), advice="Pass one number per point.") from None
     if Y.dtype.kind in "US" or (Y.dtype == object and any(isinstance(v, (str, bytes)) for v in Y.ravel())):
@@ -296,7 +296,7 @@ def targets(y: Any, n: int) -> tuple[Matrix, bool]:
 def checked_numbers(given: Any, required: str, advice: str) -> Matrix:
     """A float64 copy of numbers, with no silent conversion of dates or of complex ones."""
     try:
-        values = real_numbers(given.to_numpy() if hasattr(given, "to_numpy") else given)
+        values = real_numbers(unframed(given))
         if values.dtype.kind in "mM":
             raise TypeError("dates or durations")
         return np.array(values, dtype=np.float64)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from mercer.data.frames import unframed
 from mercer.data.missing import missing_entries
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
@@ -122,7 +123,7 @@ def labels(y: Any, n: int, regressor: str = "SVR") -> NDArray[Any]:
 
 def _checked(y: Any, required: str, regressor: str) -> NDArray[Any]:
     try:
-        given = y.to_numpy() if hasattr(y, "to_numpy") else y
+        given = unframed(y)
         found = column_or_1d(given, warn=True)
         # NumPy makes text of ["a", 1] and of ["a", nan]: what a list held is asked before that.
         listed = found.dtype.kind == "U" and not hasattr(given, "dtype")

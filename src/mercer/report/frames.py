@@ -1,4 +1,4 @@
-"""A table as columns by name, whatever it is: an array, a pandas or a Polars frame."""
+"""The columns of a table in words: what each holds, how much of it is missing, and what the kernel takes it for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer.data import frames
+from mercer.data.frames import column_names, is_frame
 from mercer.data.missing import missing_entries
+from mercer.data.objects import object_array
 from mercer.kernels.algebra.views import On
 from mercer.kernels.base import Similarity
 from mercer.kernels.tables.categories import Categorical
@@ -22,46 +25,28 @@ BARS, LONG = 14, 16
 
 def names(X: Any) -> list[str]:
     """The columns' names; x0, x1, … where there are none."""
-    columns = getattr(X, "columns", None)
-    if columns is not None:
-        return [str(name) for name in columns]
+    if is_frame(X):
+        return column_names(X)
     shape = getattr(X, "shape", None) or np.shape(X)
     return [f"x{j}" for j in range(shape[1])] if len(shape) == 2 else ["object"]
 
 
 def column(X: Any, j: int) -> NDArray[Any]:
     """The values of one column."""
-    if hasattr(X, "columns"):
-        return np.asarray(X[X.columns[j]])
+    if is_frame(X):
+        return np.asarray(frames.column(X, j))
     if sp.issparse(X):
         return np.asarray(X[:, [j]].todense()).ravel()
-    if np.ndim(X) == 2 or (hasattr(X, "shape") and len(X.shape) == 2):
-        return np.asarray(X)[:, j]
-    found = np.empty(len(X), dtype=object)
-    found[:] = list(X)
-    return found
-
-
-def rows(X: Any, index: NDArray[np.int64]) -> Any:
-    """Some rows, as the same kind of table."""
-    if hasattr(X, "iloc"):
-        return X.iloc[index]
-    if isinstance(X, list):
-        return [X[i] for i in index]
-    return X[index]
+    return np.asarray(X)[:, j] if len(np.shape(X)) == 2 else object_array(list(X))
 
 
 def shuffled(X: Any, j: int, order: NDArray[np.int64]) -> Any:
     """The table with one column in another order."""
-    if hasattr(X, "iloc"):
-        found = X.copy()
-        found[X.columns[j]] = X[X.columns[j]].iloc[order].array
-        return found
-    if hasattr(X, "with_columns"):
-        return X.with_columns(X[X.columns[j]][order])
-    found = np.array(X)
-    found[:, j] = found[order, j]
-    return found
+    if is_frame(X):
+        return frames.shuffled(X, j, order)
+    changed = np.array(X)
+    changed[:, j] = changed[order, j]
+    return changed
 
 
 def fitted_rows(model: Any, given: int) -> str:

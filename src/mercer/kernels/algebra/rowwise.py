@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.data.points import Array, Points, as_argument, is_frame, length, take
+from mercer.data.frames import is_frame
+from mercer.data.points import Array, Points, as_argument, length, take
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra.parameters import Same
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, ClassVar
 
-import numpy as np
-
-from mercer.data.columns import Table, read, tabled
-from mercer.data.missing import missing_entries
+from mercer.data.columns import read, tabled
+from mercer.data.frames import Table
+from mercer.data.missing import refuse_missing
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra.nodes import operand
@@ -43,16 +42,10 @@ class Reading:
     def apply(self, points: Points) -> Table:
         table = tabled(points.raw)
         _require_columns([name for name, _, _ in self.kinds], list(table))
-        found = {name: read(table[name], kind, name, levels) for name, kind, levels in self.kinds}
+        columns = {name: read(table[name], kind, name, levels) for name, kind, levels in self.kinds}
         for name in self.complete:
-            missing = np.flatnonzero(missing_entries(found[name]))
-            if len(missing):
-                raise InvalidInput(
-                    f"Column {name!r} must have no missing values",
-                    got=f"{len(missing)}, the first in row {missing[0]}",
-                    advice="Fill them, or let the kernel take them: missing='own'.",
-                )
-        return Table(found)
+            refuse_missing(columns[name], name, "Fill them, or let the kernel take them: missing='own'.")
+        return Table(columns)
 
 
 def _require_columns(names: list[str], there: list[str]) -> None:
@@ -121,7 +114,7 @@ class Typed(_Viewed, Kernel):
         known = set(names)
         if len(known) < len(names):
             raise InvalidInput("A column must be named once", got=names, advice="A column is of one kind.")
-        used = {c for node in _nodes(self.kernel) for c in getattr(node, "columns", ())}
+        used = {c for node in every_node(self.kernel) for c in getattr(node, "columns", ())}
         unknown = [c for c in (*used, *self.complete) if c not in known]
         if unknown:
             raise InvalidInput(
@@ -170,5 +163,6 @@ def _listed(value: Any) -> str:
     return f"[{', '.join(_listed(v) if isinstance(v, tuple) else repr(v) for v in value)}]"
 
 
-def _nodes(kernel: Any) -> list[Any]:
-    return [kernel, *(node for child in kernel.children.values() for node in _nodes(child))]
+def every_node(kernel: Any) -> list[Any]:
+    """An expression and all expressions in it."""
+    return [kernel, *(node for child in kernel.children.values() for node in every_node(child))]

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.data.points import Points, is_frame
+from mercer.data.frames import is_frame
+from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.models.base import KernelEstimator, _columns, shortened, training_points, weights

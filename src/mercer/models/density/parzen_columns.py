@@ -15,7 +15,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from mercer.data.points import as_vectors, frame_columns, is_frame, object_matrix
+from mercer.data import frames
+from mercer.data.frames import column_names, declared_levels, is_frame
+from mercer.data.missing import refuse_missing
+from mercer.data.objects import object_array, object_matrix
+from mercer.data.vectors import as_vectors
 from mercer.errors import InvalidInput, InvalidType
 
 Float = NDArray[np.float64]
@@ -92,7 +96,7 @@ class Table:
         for j, (k, levels) in enumerate(zip(self.categories, self.levels)):
             columns[k] = levels[codes[:, j]]
         if is_frame(like):
-            return _framed(columns, self.categories, like)
+            return frames.build(like, dict(zip(like.columns, columns)), retyped=self.categories)
         if all(np.asarray(c).dtype.kind in "iufb" for c in columns):
             return np.column_stack([np.asarray(c, dtype=np.float64) for c in columns])
         return object_matrix(list(zip(*columns)))
@@ -122,14 +126,14 @@ def _records(X: Any) -> Any:
 
 
 def _columns(X: Any) -> list[NDArray[Any]]:
-    return frame_columns(X) if is_frame(X) else [np.asarray(X[:, k]) for k in range(X.shape[1])]
+    return frames.arrays(X) if is_frame(X) else [np.asarray(X[:, k]) for k in range(X.shape[1])]
 
 
 def _positions(X: Any, given: Any, name: str) -> tuple[int, ...]:
     """Columns, by position or name, as sorted positions."""
     if given is None:
         return ()
-    names = [str(c) for c in X.columns] if is_frame(X) else []
+    names = column_names(X)
     chosen = set()
     for column in [given] if isinstance(given, (str, int, np.integer)) else given:
         if isinstance(column, str) and column in names:
@@ -151,15 +155,8 @@ def _positions(X: Any, given: Any, name: str) -> tuple[int, ...]:
 
 def _values(column: NDArray[Any], position: int) -> list[Any]:
     """The values of a category, none of them missing."""
-    values = column.tolist()
-    missing = [i for i, v in enumerate(values) if v is None or v != v]  # NaN is not itself
-    if missing:
-        raise InvalidInput(
-            f"Column {position} must have no missing categories, NaN or None",
-            got=f"{len(missing)}, the first in row {missing[0]}",
-            advice="Fill them in with a level of their own, or drop the rows.",
-        )
-    return values
+    refuse_missing(column, position, "Fill them in with a level of their own, or drop the rows.")
+    return column.tolist()
 
 
 def _levels(column: NDArray[Any], position: int) -> NDArray[Any]:
@@ -172,11 +169,8 @@ def _levels(column: NDArray[Any], position: int) -> NDArray[Any]:
 
 
 def _as_levels(ordered: list[Any]) -> NDArray[Any]:
-    made = np.asarray(ordered)
-    if made.dtype.kind in "US" or made.tolist() != ordered:
-        made = np.empty(len(ordered), dtype=object)
-        made[:] = ordered
-    return made
+    levels = np.asarray(ordered)
+    return object_array(ordered) if levels.dtype.kind in "US" or levels.tolist() != ordered else levels
 
 
 # --- the order of levels ----------------------------------------------------------------------------------------------
@@ -201,13 +195,10 @@ def _given_orders(X: Any, ordered: Any) -> dict[int, list[Any]]:
 
 def _declared(X: Any, position: int) -> list[Any] | None:
     """The order that a column's type declares: an ordered categorical of pandas, or an Enum of Polars."""
-    if not is_frame(X):
+    declared = declared_levels(frames.column(X, position)) if is_frame(X) else None
+    if declared is None or declared.names is None or declared.ordered is False:
         return None
-    dtype: Any = X.iloc[:, position].dtype if hasattr(X, "iloc") else X.dtypes[position]
-    if getattr(dtype, "ordered", False) is True or type(dtype).__name__ == "Enum":
-        levels: list[Any] = dtype.categories.to_list()
-        return levels
-    return None
+    return list(declared.names)
 
 
 def _ranks(column: NDArray[Any], position: int, order: list[Any] | None) -> NDArray[Any]:
@@ -231,17 +222,6 @@ def _ranks(column: NDArray[Any], position: int, order: list[Any] | None) -> NDAr
             advice=f"They are {order}.",
         )
     return _as_levels(order)
-
-
-def _framed(columns: list[Any], categories: tuple[int, ...], like: Any) -> Any:
-    """Columns as a data frame like this one, categories in the types that they had."""
-    names = list(like.columns)
-    if hasattr(like, "iloc"):
-        made = type(like)(dict(zip(names, columns)))
-        return made.astype({names[k]: like.dtypes.iloc[k] for k in categories})
-    values = [c.tolist() if k in categories else c for k, c in enumerate(columns)]
-    made = type(like)(dict(zip(names, values)))
-    return made.cast({names[k]: like.dtypes[k] for k in categories}) if categories else made
 
 
 # --- smoothing over levels --------------------------------------------------------------------------------------------

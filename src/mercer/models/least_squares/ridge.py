@@ -14,7 +14,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import gram
-from mercer.data.points import Points, as_vectors
+from mercer.data.points import Points
+from mercer.data.vectors import as_vectors
 from mercer.errors import InvalidInput
 from mercer.features.base import FeatureMap
 from mercer.kernels.algebra.rowwise import Given
