@@ -444,7 +444,7 @@ def test_names_are_compared_where_the_kernel_does_not_find_them():
     [
         (pd.DataFrame({"a": [1, 1, 1], "b": [None] * 3}), "tells rows apart, got 'a': constant; 'b': no value"),
         (pd.DataFrame({"a": [{"k": 1}, {"k": 2}]}), "Column 'a' must hold numbers, .* got values of type dict"),
-        (pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]), "distinct, got 'a' twice"),
+        (pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]), "different names, got 2 columns called 'a'"),
         (pd.DataFrame({"a": []}), "rows and columns"),
         (np.zeros((3, 0)), "rows and columns"),
         (np.zeros(3), "2-D"),

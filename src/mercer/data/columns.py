@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Set
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -26,13 +25,10 @@ NO_TOKENS = frozenset({()})
 
 def tabled(X: Any) -> dict[str, Any]:
     """The columns of a frame by name; those of rows without names are called x0, x1, …"""
-    frames.require_memory(X)
     if frames.is_frame(X):
-        names = frames.column_names(X)
-        if len(set(names)) < len(names):
-            twice = Counter(names).most_common(1)[0][0]
-            raise InvalidInput("Column names must be distinct", got=f"{twice!r} twice", advice="Rename one.")
-        return dict(zip(names, frames.columns(X)))
+        frames.require_distinct_names(X)
+        return dict(zip(frames.column_names(X), frames.columns(X)))
+    frames.require_memory(X)
     if sp.issparse(X):
         raise InvalidInput("A table must be dense", got="a sparse matrix", advice="Use a kernel on vectors.")
     if isinstance(X, Mapping) or len(getattr(X, "shape", (0, 0))) != 2:
@@ -57,7 +53,7 @@ def as_array(column: Any, name: str) -> Array:
 
 
 def read(column: Any, kind: str, name: str, levels: tuple[Any, ...] = ()) -> Array:
-    """A column as what it is said to be, or an error that names it."""
+    """A column read as values of a kind, or an error that names it."""
     A = as_array(column, name)
     return read_array(A, missing_entries(A), kind, name, levels)
 
@@ -79,7 +75,7 @@ def _present(A: Array, missing: Mask) -> Iterator[tuple[int, Any]]:
 
 
 def _numbers(A: Array, missing: Mask, name: str) -> Array:
-    advice = f"Convert it to what it was when the kernel was made, or make one anew: roles={{{name!r}: 'category'}}."
+    advice = f"Convert it back to numbers, or make a new kernel: roles={{{name!r}: 'category'}}."
     if A.dtype.kind in "iufb":
         out = A.astype(np.float64)
     elif A.dtype.kind == "m":

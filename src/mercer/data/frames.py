@@ -7,6 +7,7 @@ kind: the little that kernels need of a frame, for columns that were read and fo
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -63,7 +64,7 @@ class Table:
 
 def is_frame(X: Any) -> bool:
     """Whether X is a frame of pandas or Polars, or a `Table`."""
-    return hasattr(X, "columns") and hasattr(X, "to_numpy") and hasattr(X, "shape")
+    return hasattr(X, "to_numpy") and hasattr(X, "shape") and hasattr(X, "columns")  # a LazyFrame lacks the first
 
 
 def _is_pandas(value: Any) -> bool:
@@ -80,6 +81,17 @@ def require_memory(X: Any) -> None:
 def column_names(X: Any) -> list[str]:
     """The names of a frame's columns as text; none of anything else."""
     return [str(name) for name in X.columns] if is_frame(X) else []
+
+
+def require_distinct_names(X: Any) -> None:
+    """Raise where two columns of a frame have one name: a kernel could not tell one from the other."""
+    name, times = next(iter(Counter(column_names(X)).most_common(1)), ("", 0))
+    if times > 1:
+        raise InvalidInput(
+            "The columns of a data frame must have different names",
+            got=f"{times} columns called {name!r}",
+            advice="Rename them, or pass X.to_numpy().",
+        )
 
 
 def columns(frame: Any) -> list[Any]:
@@ -116,7 +128,7 @@ def row_labels(X: Any) -> list[Any] | None:
 
 def copied(frame: Any) -> Any:
     """A frame that does not change with this one."""
-    return frame.clone() if hasattr(frame, "clone") else frame.copy()  # Polars copies on write
+    return frame.copy() if _is_pandas(frame) or isinstance(frame, Table) else frame.clone()
 
 
 def build(like: Any, values: Mapping[Any, Any], retyped: Iterable[int] = ()) -> Any:

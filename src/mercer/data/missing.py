@@ -39,9 +39,9 @@ def missing_entries(A: Array) -> NDArray[np.bool_]:
     if A.dtype.kind != "O":
         return np.zeros(A.shape, dtype=bool)
     try:
-        found: Array = (A == None) | (A != A)  # noqa: E711
-        if found.dtype == bool and found.shape == A.shape:
-            return found
+        missing: Array = (A == None) | (A != A)  # noqa: E711
+        if missing.dtype == bool and missing.shape == A.shape:
+            return missing
     except (TypeError, ValueError):  # NA, or values that are arrays
         pass
     return np.fromiter(map(is_missing, A.ravel()), dtype=bool, count=A.size).reshape(A.shape)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
 
-from mercer.data.frames import is_frame, unframed
+from mercer.data.frames import is_frame, require_distinct_names, unframed
 from mercer.data.points import Points, owned
 from mercer.data.vectors import real_numbers
 from mercer.errors import InvalidInput
@@ -145,7 +145,7 @@ class KernelEstimator(Saved, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
 def _columns(model: Any, X: Any, *, reset: bool) -> None:
     """Record (or compare) the names and the number of columns, where the data has columns."""
-    _require_unique_names(X)
+    require_distinct_names(X)
     if not reset and is_frame(X) and isinstance(getattr(model, "kernel_", None), Typed):
         return  # it finds its columns by name, and checks them: others, or another order, do not matter
     _check_feature_names(model, X, reset=reset)
@@ -176,22 +176,8 @@ def training_points(X: Any) -> Points:
             got=f"{minimum} = 0",
             advice="Check how X was selected.",
         )
-    _require_unique_names(X)
+    require_distinct_names(X)
     return Points(owned(X))
-
-
-def _require_unique_names(X: Any) -> None:
-    """Raise where two columns of a frame have one name: none of them could be told from the other."""
-    if not is_frame(X):
-        return
-    names = list(X.columns)
-    if len(set(names)) < len(names):
-        several = next(name for name in names if names.count(name) > 1)
-        raise InvalidInput(
-            "The columns of a data frame must have different names",
-            got=f"{names.count(several)} columns called {several!r}",
-            advice="Rename them, or pass X.to_numpy().",
-        )
 
 
 def resolve_kernel(kernel: Any, X: Any, *, indefinite: bool = False) -> Kernel:

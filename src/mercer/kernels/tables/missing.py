@@ -58,7 +58,7 @@ class Missing(Unary):
     Parameters
     ----------
     kernel : the kernel of values that are present, on one column (of several: a row with a missing value).
-    like : values that what is missing might have been, such as quantiles of the column.
+    like : values that a missing one might have had, such as quantiles of the column.
 
     >>> import numpy as np, mercer as mc
     >>> X = [[0.0], [1.0], [np.nan]]
@@ -166,9 +166,9 @@ class Missing(Unary):
             gradient += self.inner.tile_gradient(block.view(PRESENT), present)
         if not self.like:
             return gradient
-        for side, own, other in ((0, x, z), (1, z, x)):
-            if other.any() and not own.all():
-                beside, weights = self._beside(block, side, np.where(own, 0.0, (G if side else G.T)[other].sum(axis=0)))
+        for side, near, far in ((0, x, z), (1, z, x)):
+            if far.any() and not near.all():
+                beside, weights = self._beside(block, side, np.where(near, 0.0, (G if side else G.T)[far].sum(axis=0)))
                 gradient += self.inner.tile_gradient(beside, weights)
         if x.any() and z.any():
             n = self._like.n

@@ -1,4 +1,4 @@
-"""A kernel on a table that knows what its columns are: found by name, read as what they were, refused by name.
+"""A kernel on a table whose columns have a name and a kind: each is read by both, or refused by its name.
 
 Tables come as pandas or Polars frames, in any order of columns, or as rows without names, whose columns are called x0,
 x1, … Columns that the kernel does not use are ignored.
@@ -32,7 +32,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Reading:
-    """The columns of a table, each read as what it is."""
+    """The columns of a table, each read as its kind."""
 
     kinds: tuple[tuple[str, str, tuple[Any, ...]], ...]  # name, kind, and the levels of an ordered one
     complete: tuple[str, ...]
@@ -62,7 +62,7 @@ def _require_columns(names: list[str], there: list[str]) -> None:
 
 
 class Typed(_Viewed, Kernel):
-    """A kernel on the columns of a table, each read as what it is said to be.
+    """A kernel on the columns of a table, each read as values of a given kind.
 
     Dates are read as days since 1970 (UTC), ordered categories as their position among the levels, numbers as floats,
     token lists as sets. A column of another kind, or none of that name, is refused by name; the order of columns does
@@ -110,10 +110,10 @@ class Typed(_Viewed, Kernel):
                 advice='ordered=[("size", ["S", "M", "L"])].',
             ) from None
         self._set(ordered=ordered)
-        names = [name for name, _, _ in self._kinds]
+        names = [name for name, _, _ in self.kinds]
         known = set(names)
         if len(known) < len(names):
-            raise InvalidInput("A column must be named once", got=names, advice="A column is of one kind.")
+            raise InvalidInput("A column must be named once", got=names, advice="Name each column for one kind only.")
         used = {c for node in every_node(self.kernel) for c in getattr(node, "columns", ())}
         unknown = [c for c in (*used, *self.complete) if c not in known]
         if unknown:
@@ -124,18 +124,19 @@ class Typed(_Viewed, Kernel):
             )
 
     @property
-    def _kinds(self) -> tuple[tuple[str, str, tuple[Any, ...]], ...]:
+    def kinds(self) -> tuple[tuple[str, str, tuple[Any, ...]], ...]:
+        """The columns that are read: name, kind, and the levels of an ordered one."""
         plain = [(name, kind, ()) for field, kind in KINDS.items() for name in getattr(self, field)]
         return (*plain, *((name, "ordered", levels) for name, levels in self.ordered))
 
     @property
     def _view(self) -> Reading:
-        return Reading(self._kinds, self.complete)
+        return Reading(self.kinds, self.complete)
 
     @property
     def columns_read(self) -> tuple[str, ...]:
         """The names of the columns that the table must have."""
-        return tuple(name for name, _, _ in self._kinds)
+        return tuple(name for name, _, _ in self.kinds)
 
     @property
     def space(self) -> str:  # type: ignore[override]
@@ -149,8 +150,8 @@ class Typed(_Viewed, Kernel):
         return COMPOSITION(self.inner, self.inner.proof(None), condition="phi reads each column as what it is")
 
     def __repr__(self) -> str:
-        said = [f"{field}={_listed(value)}" for field, value in self._fields().items() if field != "kernel" and value]
-        return f"Typed({', '.join([repr(self.inner), *said])})"
+        lists = [f"{field}={_listed(value)}" for field, value in self._fields().items() if field != "kernel" and value]
+        return f"Typed({', '.join([repr(self.inner), *lists])})"
 
 
 def _names(value: Any, field: str) -> tuple[str, ...]:
