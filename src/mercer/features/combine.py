@@ -122,8 +122,8 @@ class TensorMap(_Several):
     def _term(self, j: int, x: Variables) -> Term:
         terms = []
         for phi in reversed(self.maps):
-            j, own = divmod(j, phi.dimension)
-            terms.append(phi._term(own, x))
+            j, factor = divmod(j, phi.dimension)
+            terms.append(phi._term(factor, x))
         return product(terms[::-1])
 
 

@@ -69,7 +69,7 @@ class Column:
     kind: str
     missing: int
     distinct: int
-    told: str
+    summary: str
     heights: tuple[float, ...]
     """How its values are distributed, as a few bars."""
 
@@ -80,62 +80,60 @@ def number(value: float | np.floating[Any]) -> str:
 
 
 def taken(kernel: Any, names: list[str]) -> dict[str, str] | None:
-    """What a kernel takes the columns that it looks at for, "" for as they are; None where it looks at all of them."""
+    """The kinds as which a kernel reads its columns, "" where it states none; None where it reads all columns alike."""
     if isinstance(kernel, Typed):
-        return {name: "category" if kind == "code" else kind for name, kind, _ in kernel._kinds}
+        return {name: "category" if kind == "code" else kind for name, kind, _ in kernel.kinds}
     if isinstance(kernel, On):
         kind = "category" if isinstance(kernel.kernel, Categorical) else ""
         return {names[c] if isinstance(c, int) else c: kind for c in kernel.columns}
     if not isinstance(kernel, Similarity):
         return None
-    found: dict[str, str] = {}
-    values = kernel.get_params(deep=False).values()
-    parts = [
-        v for value in values for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, Similarity)
-    ]
-    for part in parts:
-        below = taken(part, names)
+    kinds: dict[str, str] = {}
+    for child in kernel.children.values():
+        below = taken(child, names)
         if below is None:
             return None
-        found = below | {name: kind for name, kind in found.items() if kind or name not in below}
-    return found or None
+        kinds = below | {name: kind for name, kind in kinds.items() if kind or name not in below}
+    return kinds or None
 
 
 def described(X: Any, known: dict[str, str] | None = None) -> list[Column]:
     """Every column in words: its kind (where it is `known`, that), what is missing, its range or commonest values."""
-    found = []
+    columns = []
     for j, name in enumerate(names(X)):
-        said = "" if known is None else known.get(name, "left out")
+        given = "" if known is None else known.get(name, "left out")
         values = column(X, j)
-        gone = missing_entries(values)
-        present = values[~gone]
+        missing = missing_entries(values)
+        present = values[~missing]
         if present.dtype == object and len(present) and all(isinstance(v, (int, float)) for v in present[:50]):
             present = present.astype(np.float64)
-        if present.dtype.kind in "iuf" and len(present) and said != "category":
-            low, middle, high = np.quantile(present, [0.0, 0.5, 1.0])
-            told, kind = f"{number(low)} … {number(middle)} … {number(high)}", "number"
-            distinct = len(np.unique(present))
-            finite = present[np.isfinite(present)].astype(np.float64)
-            heights = np.histogram(finite, min(BARS, max(distinct, 1)))[0] if len(finite) else np.zeros(1)
-        else:
-            texts = np.array([str(v) for v in present]) if len(present) else np.array([], dtype=str)
-            labels, counts = np.unique(texts, return_counts=True)
-            common = np.argsort(-counts, kind="stable")
-            kind = {"b": "yes or no", "M": "date"}.get(present.dtype.kind, "category")
-            if kind == "category" and len(labels) > len(texts) / 2 and len(texts) and _long(texts):
-                kind, told = "text", f"“{cut(texts[0], 60)}”, …"
-            elif kind == "date" and len(present):
-                told = f"{cut(str(present.min()), 19)} … {cut(str(present.max()), 19)}"
-            else:
-                shares = 100 * counts / max(len(texts), 1)
-                told = ", ".join(f"{cut(labels[i], 24)} ({shares[i]:.0f} %)" for i in common[:3])
-            distinct = len(labels)
-            lengths = np.char.str_len(texts) if kind == "text" else present.astype(np.int64) if kind == "date" else None
-            heights = counts[common[:BARS]] if lengths is None else np.histogram(lengths, BARS)[0]
+        numeric = present.dtype.kind in "iuf" and len(present) and given != "category"
+        kind, summary, distinct, heights = _numbers(present) if numeric else _others(present)
         bars = tuple(map(float, heights))
-        found.append(Column(name, said or kind, int(gone.sum()), distinct, told or "nothing", bars))
-    return found
+        columns.append(Column(name, given or kind, int(missing.sum()), distinct, summary or "nothing", bars))
+    return columns
 
 
-def _long(texts: NDArray[Any]) -> bool:
-    return bool(np.char.str_len(texts).mean() > LONG)
+def _numbers(present: NDArray[Any]) -> tuple[str, str, int, NDArray[Any]]:
+    """The kind, the range, the number of different values and the distribution of numbers."""
+    low, middle, high = np.quantile(present, [0.0, 0.5, 1.0])
+    distinct = len(np.unique(present))
+    finite = present[np.isfinite(present)].astype(np.float64)
+    heights = np.histogram(finite, min(BARS, max(distinct, 1)))[0] if len(finite) else np.zeros(1)
+    return "number", f"{number(low)} … {number(middle)} … {number(high)}", distinct, heights
+
+
+def _others(present: NDArray[Any]) -> tuple[str, str, int, NDArray[Any]]:
+    """The same of categories, texts and dates: the commonest values, an example, or the range."""
+    texts = np.array([str(v) for v in present], dtype=str)
+    labels, counts = np.unique(texts, return_counts=True)
+    common = np.argsort(-counts, kind="stable")
+    if present.dtype.kind == "M" and len(present):
+        ends = (cut(str(end), 19) for end in (present.min(), present.max()))
+        return "date", " … ".join(ends), len(labels), np.histogram(present.astype(np.int64), BARS)[0]
+    if present.dtype.kind not in "bM" and len(labels) > len(texts) / 2 and np.char.str_len(texts).mean() > LONG:
+        return "text", f"“{cut(texts[0], 60)}”, …", len(labels), np.histogram(np.char.str_len(texts), BARS)[0]
+    kind = {"b": "yes or no", "M": "date"}.get(present.dtype.kind, "category")
+    shares = 100 * counts / max(len(texts), 1)
+    summary = ", ".join(f"{cut(labels[i], 24)} ({shares[i]:.0f} %)" for i in common[:3])
+    return kind, summary, len(labels), counts[common[:BARS]]

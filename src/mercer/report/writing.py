@@ -354,7 +354,7 @@ class _Page:
             if self.reliance is not None:
                 row.append(bar(f"{self.reliance[j]:.1%}", self.reliance[j]))
             row += [c.kind, f"{c.missing:,}" if c.missing else "", f"{c.distinct:,}"]
-            rows.append([*row, spark(c.heights, f"distribution of {c.name}"), c.told])
+            rows.append([*row, spark(c.heights, f"distribution of {c.name}"), c.summary])
         header = ["column", "kind", "missing", "distinct", "", "values"]
         told = "Least, middle and greatest value of numbers; the commonest of others."
         if self.reliance is not None:
@@ -366,7 +366,7 @@ class _Page:
         if len(described) > SHOWN_COLUMNS:
             told += f" {len(described) - SHOWN_COLUMNS:,} more columns are not shown."
         one = frames.described((self.y.astype(str) if self.classes else self.y)[:, None])[0]
-        about = f"{self.target}: {one.kind}, {one.distinct:,} distinct values, {one.told}."
+        about = f"{self.target}: {one.kind}, {one.distinct:,} distinct values, {one.summary}."
         return section(
             "The data", paragraph(about), table(header, rows, numbers, [len(header) - 1]), paragraph(told, "soft")
         )

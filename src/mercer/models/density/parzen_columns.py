@@ -27,7 +27,7 @@ Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class MixedTable:
     """The columns of a table: positions of numbers and of categories, with their levels as `fit` saw them.
 
     numbers, categories : positions of the columns.
@@ -42,7 +42,7 @@ class Table:
     levels: tuple[NDArray[Any], ...]
 
     @classmethod
-    def of(cls, X: Any, categorical: Any, ordered: Any) -> Table:
+    def of(cls, X: Any, categorical: Any, ordered: Any) -> MixedTable:
         """The table that X is, with these columns (positions or names) as categories."""
         if categorical is None and ordered is None:
             width = dense(X).shape[1]
@@ -251,7 +251,7 @@ def widest(levels: int, ordered: bool) -> float:
     return 1.0 if ordered else (levels - 1) / levels
 
 
-def given_widths(given: Any, table: Table) -> list[float | None]:
+def given_widths(given: Any, table: MixedTable) -> list[float | None]:
     """λ of every category as it was given, None where it is to be chosen."""
     q = len(table.categories)
     if given is None:
