@@ -907,7 +907,7 @@ def test_reading_imports_nothing_that_a_file_names(saved):
     for name, (module, _) in SMALL.items():
         assert module.startswith("mercer.")
         assert inspect.isclass(getattr(import_module(module), name.partition(".")[2])), name
-    own = [module for name, module in sys.modules.items() if name.startswith("mercer.files")]
+    own = [packing, *(module for name, module in sys.modules.items() if name.startswith("mercer.files"))]
     source = "".join(map(inspect.getsource, own))
     assert len(own) == 8
     for word in ("import pickle", "eval(", "exec(", "__import__", "marshal", "np.load"):
