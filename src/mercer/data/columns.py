@@ -33,7 +33,7 @@ def tabled(X: Any) -> dict[str, Any]:
         raise InvalidInput("A table must be dense", got="a sparse matrix", advice="Use a kernel on vectors.")
     if isinstance(X, Mapping) or len(getattr(X, "shape", (0, 0))) != 2:
         got = f"shape {X.shape}" if hasattr(X, "shape") else f"a {type(X).__name__}"
-        raise InvalidInput("A table must be 2-D: a frame, or rows", got=got, advice="pandas.DataFrame(X) makes one.")
+        raise InvalidInput("A table must be 2-D: a frame, or rows", got=got, advice="Pass pandas.DataFrame(X).")
     A = X if isinstance(X, np.ndarray) else object_matrix(list(X))
     return {f"x{j}": A[:, j] for j in range(A.shape[1])}
 
@@ -44,7 +44,9 @@ def as_array(column: Any, name: str) -> Array:
     try:
         A = np.asarray(frames.without_zone(column))
     except Exception as error:  # of the library that the column is from: it has no such array
-        raise _must(name, "what NumPy can hold", f"dtype {dtype}: {error}", "Cast it, such as to Float64.") from None
+        raise _must(
+            name, "values that NumPy can hold", f"dtype {dtype}: {error}", "Cast it, such as to Float64."
+        ) from None
     if A.dtype.kind == "c" or getattr(dtype, "fields", None):
         raise _must(name, "single real values", f"dtype {dtype}", "Split it into one column for each part.")
     if A.dtype.kind in "US":
@@ -118,10 +120,10 @@ def _dates(A: Array, missing: Mask, name: str) -> Array:
             try:
                 out[i] = _instant(value)
             except (ValueError, TypeError):
-                raise _must(name, "dates", f"{_shown(value)} in row {i}", "Convert it: pandas.to_datetime.") from None
+                raise _must(name, "dates", f"{_shown(value)} in row {i}", "Convert it by pandas.to_datetime.") from None
         A = out
     if A.dtype.kind != "M":
-        raise _must(name, "dates", f"dtype {A.dtype}", "Convert it: pandas.to_datetime.")
+        raise _must(name, "dates", f"dtype {A.dtype}", "Convert it by pandas.to_datetime.")
     return np.where(np.isnat(A), np.nan, A.astype("M8[us]").astype(np.int64) / DAY)
 
 
@@ -155,7 +157,7 @@ def _categories(A: Array, missing: Mask, name: str) -> Array:
     present = _objects(A[~missing])
     kinds = set(map(type, present))
     if all(map(is_numeric, kinds)) or not all(issubclass(kind, Hashable) for kind in kinds):
-        advice = "Convert it to text, as it was when the kernel was made."
+        advice = "Convert it to text, or make a new kernel for this table."
         raise _must(name, "categories in words", f"{_shown(present[0])}, among others", advice)
     return marked(in_microseconds(A), missing)
 

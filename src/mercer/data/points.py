@@ -310,7 +310,7 @@ def select_columns(X: Any, columns: tuple[int | str, ...]) -> Any:
                 raise InvalidInput(
                     f"Column {column!r} must exist in the data frame",
                     got=f"{len(names)} columns: {', '.join(map(str, names[:12]))}{', …' * (len(names) > 12)}",
-                    advice="Check its name.",
+                    advice="Check the name of the column.",
                 )
             if isinstance(column, int) and not -len(names) <= column < len(names):
                 raise _no_such_column(column, len(names))
@@ -341,5 +341,5 @@ def select_columns(X: Any, columns: tuple[int | str, ...]) -> Any:
 
 def _no_such_column(column: object, n_columns: int) -> InvalidInput:
     return InvalidInput(
-        f"Column {column} must exist", got=f"a data set with {n_columns} columns", advice="Columns count from 0."
+        f"Column {column} must exist", got=f"a data set with {n_columns} columns", advice="Count columns from 0."
     )

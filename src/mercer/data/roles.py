@@ -90,7 +90,9 @@ def role_of(name: str, column: Any, given: str | None = None) -> Role:
     spread = _spread(values)
     if not 1e-90 < spread < 1e90:
         raise InvalidInput(
-            f"Column {name!r} must spread between 1e-90 and 1e90", got=f"{spread:.3g}", advice="Change its unit."
+            f"Column {name!r} must spread between 1e-90 and 1e90",
+            got=f"{spread:.3g}",
+            advice="Change the unit of the column.",
         )
     if kind == "date":
         periods = _periods(values)
@@ -165,7 +167,7 @@ def _kind_of_objects(name: str, present: Array) -> tuple[str, str]:
         raise InvalidInput(
             f"Column {name!r} must hold numbers, dates, categories, texts or lists of tokens",
             got=f"values of type {odd[0].__name__}",
-            advice=f"Convert it, or leave it out: roles={{{name!r}: 'ignore'}}.",
+            advice=f"Convert it, or leave it out by roles={{{name!r}: 'ignore'}}.",
         )
     if not all_are(str):
         return "category", "categories"
@@ -182,7 +184,7 @@ def _kind_of_words(name: str, n: int, different: list[str]) -> tuple[str, str]:
         raise InvalidInput(
             f"Column {name!r} must hold numbers, or words",
             got=f"numbers as texts, such as {decimals[0]!r}",
-            advice=f"Convert it: pandas.to_numeric. If they are names: roles={{{name!r}: 'category'}}.",
+            advice=f"Convert it by pandas.to_numeric; if these are names, pass roles={{{name!r}: 'category'}}.",
         )
     spaced = sum(" " in w.strip() for w in some) / len(some)
     if len(different) == n and n > 2 and spaced < 0.5:

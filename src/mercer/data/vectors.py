@@ -120,7 +120,7 @@ def as_numbers(A: Array, names: Sequence[str] = (), *, missing: bool = False) ->
         raise InvalidType(
             f"{_column(names)} must be numeric",
             got=f"dtype {A.dtype} ({error})",
-            advice="Make numbers of it or leave it out; kernels of other things are Delta() or Hamming() on categories,"
+            advice="Convert it to numbers or leave it out; for other objects use Delta() or Hamming() on categories,"
             " Intersection() on sets, FromFunction(f) on any objects.",
         ) from None
 

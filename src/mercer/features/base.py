@@ -86,7 +86,9 @@ class FeatureMap(ABC):
         given = [str(name) for name in input_features]
         if self.inputs is not None and len(given) != self.inputs:
             raise InvalidInput(
-                f"`input_features` must name the {self.inputs} columns", got=f"{len(given)} names", advice="Name each."
+                f"`input_features` must name the {self.inputs} columns",
+                got=f"{len(given)} names",
+                advice="Pass one name per column.",
             )
         names = Names(lambda j: str(self._term(j, lambda i: atom(given[i]))), range(self.dimension))
         return np.array(list(names), dtype=object)

@@ -204,7 +204,7 @@ class RescaledMap(FeatureMap):
             raise InvalidInput(
                 f"f must return one finite number per point, shape ({len(out)},)",
                 got=f"shape {values.shape}" if values.shape != (len(out),) else "NaN or infinity",
-                advice="f receives the whole data set; reduce over columns with axis=1.",
+                advice="Write f for whole data sets: reduce over columns with axis=1.",
             )
         out *= values[:, None].astype(out.dtype)
 

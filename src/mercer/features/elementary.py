@@ -152,7 +152,7 @@ class FunctionMap(FeatureMap):
             raise InvalidInput(
                 "FunctionMap must know its `dimension`, or the number `d` of columns to find it",
                 got=f"dimension=None, d={self.d!r}",
-                advice="FunctionMap(phi, dimension=m) takes any objects.",
+                advice="Pass FunctionMap(phi, dimension=m), which takes any objects.",
             )
         object.__setattr__(self, "dimension", int(self._image(np.zeros((1, self.d))).shape[1]))
 
@@ -167,7 +167,7 @@ class FunctionMap(FeatureMap):
             raise InvalidInput(
                 f"phi must return an array of shape ({length(X)}, {self.dimension or 'dimension'})",
                 got=f"shape {image.shape}",
-                advice="phi receives the whole data set and returns one row per point.",
+                advice="Write phi for whole data sets, with one row per point as its result.",
             )
         return image
 

@@ -100,7 +100,9 @@ class SubsetMap(_GroundSet):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < self.weight < math.inf:
-            raise InvalidInput("`weight` of SubsetMap must be > 0", got=self.weight, advice="2^|A∩B| has weight 1.")
+            raise InvalidInput(
+                "`weight` of SubsetMap must be > 0", got=self.weight, advice="Choose weight > 0; that of 2^|A∩B| is 1."
+            )
 
     @property
     def dimension(self) -> int:

@@ -42,7 +42,7 @@ class ColumnsMap(FeatureMap):
             for column in self.columns:
                 if not isinstance(column, str) and not -self.d <= column < self.d:
                     raise InvalidInput(
-                        f"Column {column!r} must exist", got=f"{self.d} columns", advice="Columns count from 0."
+                        f"Column {column!r} must exist", got=f"{self.d} columns", advice="Count columns from 0."
                     )
 
     @property
@@ -103,7 +103,7 @@ class ComposedMap(FeatureMap):
             raise InvalidInput(
                 f"The inner map must return one row per point, {len(out)} here",
                 got=f"{length(image)} rows",
-                advice="It receives the whole data set, as a scikit-learn transformer does.",
+                advice="Write it for whole data sets, as a scikit-learn transformer is.",
             )
         self.phi._fill(image, out)
 

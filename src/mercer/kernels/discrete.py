@@ -39,7 +39,9 @@ class CategoryKernel(Kernel):
     def align(self, x: Any, z: Any) -> tuple[Any, Any]:
         if len(x) != len(z):
             raise InvalidInput(
-                "Both data sets must have the same columns", got=f"{len(x)} and {len(z)}", advice="Check both."
+                "Both data sets must have the same columns",
+                got=f"{len(x)} and {len(z)}",
+                advice="Select the same columns of both.",
             )
         pairs = [_codes(a, b, same=x is z) for a, b in zip(x, z)]
         left = np.stack([p[0] for p in pairs], axis=1)

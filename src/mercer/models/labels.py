@@ -85,12 +85,12 @@ def class_weights(given: Any, classes: NDArray[Any], codes: Index, w: Matrix) ->
         return w.sum() / (k * np.bincount(codes, w, minlength=k))
     required = "`class_weight` must be None, 'balanced' or a dictionary of numbers > 0 by label"
     if not isinstance(given, Mapping):
-        raise InvalidInput(required, got=shortened(given), advice="Such as {'spam': 2.0}.")
+        raise InvalidInput(required, got=shortened(given), advice="Pass a dictionary, such as {'spam': 2.0}.")
     unknown = sorted(given.keys() - set(classes.tolist()), key=str)
     if unknown and not given.keys() >= set(classes.tolist()):  # a part of the classes may be fitted with those of all
         names = ", ".join(shown(label) for label in classes[:10]) + (", …" if len(classes) > 10 else "")
         raise InvalidInput(
-            "`class_weight` must be by label, one of the classes", got=shown(unknown[0]), advice=f"They are {names}."
+            "`class_weight` must be by label, one of the classes", got=shown(unknown[0]), advice=f"Choose from {names}."
         )
     factors = np.array([given.get(label, 1.0) for label in classes.tolist()], dtype=object)
     for label, value in zip(classes, factors):
@@ -109,7 +109,9 @@ def labels(y: Any, n: int, regressor: str = "SVR") -> NDArray[Any]:
     """One label per point, of any kind; the error about numbers to be predicted names the regressor."""
     if y is None:
         raise InvalidInput(
-            "A classifier requires y to be passed, but the target y is None", got="None", advice="One label per row."
+            "A classifier requires y to be passed, but the target y is None",
+            got="None",
+            advice="Pass one label per row.",
         )
     required = "y must hold one label per point: numbers, strings or booleans"
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuU":
@@ -149,7 +151,7 @@ def _same_kind(given: NDArray[Any], mask: Any, required: str) -> None:
         raise InvalidInput(
             required,
             got=f"a missing label (None, NaN, NaT or masked) in row {missing.argmax()}",
-            advice="Drop such rows (X and y), or name what is missing: a class of its own.",
+            advice="Drop such rows (X and y), or make missing labels a class of their own.",
         )
     text = np.array([isinstance(label, str) for label in given.tolist()]) if given.dtype == object else np.ones(1)
     if text.any() and not text.all():
@@ -157,5 +159,5 @@ def _same_kind(given: NDArray[Any], mask: Any, required: str) -> None:
         raise InvalidInput(
             required + ", all of one kind",
             got=" and ".join(f"{shown(given[row])} in row {row}" for row in rows),
-            advice="Make text of all: [str(label) for label in y].",
+            advice="Convert all of them to text: [str(label) for label in y].",
         )

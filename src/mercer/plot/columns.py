@@ -33,7 +33,9 @@ def along(
     than numbers at their most frequent value.
     """
     if not isinstance(resolution, (int, np.integer)) or resolution < 2:
-        raise InvalidInput("`resolution` must be a whole number ≥ 2", got=repr(resolution), advice="Such as 300.")
+        raise InvalidInput(
+            "`resolution` must be a whole number ≥ 2", got=repr(resolution), advice="Choose a number such as 300."
+        )
     named = is_frame(X)
     table = X if named else _matrix(X)
     every = list(X.columns) if named else list(range(table.shape[1]))
@@ -114,9 +116,9 @@ def _matrix(X: Any) -> NDArray[Any]:
     try:
         table = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput(required, got=type(X).__name__, advice="A curve is drawn along a column.") from None
+        raise InvalidInput(required, got=type(X).__name__, advice="Pass a table with the column to draw.") from None
     if table.ndim != 2 or not table.shape[1]:
-        raise InvalidInput(required, got=f"shape {table.shape}", advice="Of one column pass x[:, None].")
+        raise InvalidInput(required, got=f"shape {table.shape}", advice="For one column pass x[:, None].")
     return table
 
 
@@ -133,7 +135,7 @@ def _position(column: Any, every: list[Any]) -> int:
     raise InvalidInput(
         f"`column` must be one of {len(every)}, by name or position",
         got=repr(column),
-        advice=f"Did you mean {close[0]!r}?" if close else f"Such as {every[0]!r}.",
+        advice=f"Did you mean {close[0]!r}?" if close else f"Choose one, such as {every[0]!r}.",
     )
 
 
@@ -148,7 +150,7 @@ def _given(at: Any, every: list[Any]) -> dict[int, Any]:
         raise InvalidInput(
             f"`at` must hold {len(every)} values, one per column, or be a dictionary",
             got=f"{len(values)}",
-            advice="Such as {'age': 40}.",
+            advice="Pass a dictionary, such as {'age': 40}.",
         )
     return dict(enumerate(values))
 

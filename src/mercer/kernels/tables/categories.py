@@ -43,7 +43,7 @@ class Categorical(CategoryKernel):
             raise InvalidInput(
                 "`sigma` must lie within 1e-150 and 1e150, so that its square is a float",
                 got=show(self.sigma),
-                advice="Near 1, a column matters as much as another.",
+                advice="Choose a value near 1, where a column counts as much as another.",
             )
 
     @property

@@ -79,14 +79,18 @@ class Missing(Unary):
         super().check()
         like = self.like.tolist() if isinstance(self.like, np.ndarray) else self.like
         if isinstance(like, (str, bytes, dict)) or not hasattr(like, "__iter__"):
-            raise InvalidInput("`like` must be a list of values", got=repr(like), advice="like=[1.0, 2.0].")
+            raise InvalidInput(
+                "`like` must be a list of values", got=repr(like), advice="Pass a list, such as like=[1.0, 2.0]."
+            )
         like = tuple(tuple(v) if isinstance(v, list) else v for v in like)
         self._set(like=like, _examples=None)
         if not like:
             return
         examples = Points(rows_of(list(like)))
         if examples.missing().any():
-            raise InvalidInput("`like` must hold values that are present", got=show(like), advice="Drop the others.")
+            raise InvalidInput(
+                "`like` must hold values that are present", got=show(like), advice="Drop those that are missing."
+            )
         self.inner.touch(examples)
         self._set(_examples=examples)
 

@@ -49,7 +49,7 @@ class TableKernel(Value):
     ----------
     missing : "own": a missing value is like another one of its column, and unlike all that is present; "refuse": an
         error that names the column.
-    roles : {column: role} where the data type does not tell: "number", "ordered", "date", "category", "tokens", "text"
+    roles : {column: role} where the data type leaves it open: "number", "ordered", "date", "category", "tokens", "text"
         or "ignore".
     target : the name of a column, or several, to leave out.
     interaction : c > 0, how much interactions between columns matter; near 0 the effects of columns add up.
@@ -74,7 +74,7 @@ class TableKernel(Value):
     def check(self) -> None:
         if self.missing not in ("own", "refuse"):
             raise InvalidInput(
-                "`missing` must be 'own' or 'refuse'", got=repr(self.missing), advice="See mc.TableKernel."
+                "`missing` must be 'own' or 'refuse'", got=repr(self.missing), advice="Choose one of them."
             )
         roles = dict(self.roles)
         for name, role in roles.items():
@@ -82,10 +82,12 @@ class TableKernel(Value):
                 raise InvalidInput(
                     f"The role of a column must be one of {', '.join(map(repr, ROLES))}",
                     got=f"{role!r} for {name!r}",
-                    advice="Leave it out to go by its data type.",
+                    advice="Choose one of them, or leave the column out of `roles`.",
                 )
         if not is_number(self.interaction) or not 0 < self.interaction < np.inf:
-            raise InvalidInput("`interaction` must be a number > 0", got=repr(self.interaction), advice="Try 1.0.")
+            raise InvalidInput(
+                "`interaction` must be a number > 0", got=repr(self.interaction), advice="Start with 1.0."
+            )
         target = (self.target,) if isinstance(self.target, str) else tuple(self.target)
         self._set(roles=tuple(sorted(roles.items())), target=target, interaction=float(self.interaction))
 
@@ -100,14 +102,16 @@ class TableKernel(Value):
         unknown = [name for name in (*given, *self.target) if name not in columns]
         if unknown:
             raise InvalidInput(
-                f"Column {unknown[0]!r} must exist in the table", got=f"columns {list(columns)}", advice="Check it."
+                f"Column {unknown[0]!r} must exist in the table",
+                got=f"columns {list(columns)}",
+                advice="Check the name.",
             )
         rest = {name: column for name, column in columns.items() if name not in self.target}
         if not rest or not len(next(iter(rest.values()))):
             raise InvalidInput(
                 "A table must have rows and columns",
                 got=f"{len(rest)} columns, without rows" if rest else "no column",
-                advice="Check how it was read.",
+                advice="Check how the table was read.",
             )
         roles = tuple(role_of(name, column, given.get(name)) for name, column in rest.items())
         kernel = self._kernel(roles)
@@ -118,9 +122,9 @@ class TableKernel(Value):
         used = [role for role in roles if role.kind]
         if not used:
             raise InvalidInput(
-                "A table must have a column that tells rows apart",
+                "A table must have a column that distinguishes its rows",
                 got="; ".join(f"{r.name!r}: {r.why}" for r in roles[:5]),
-                advice="roles={column: 'number'} overrules what the data type says.",
+                advice="Pass roles={column: 'number'} to overrule the data type.",
             )
         share = self.interaction / sum(1 + len(role.periods) for role in used)
         own = self.missing == "own"

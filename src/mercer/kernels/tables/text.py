@@ -56,7 +56,7 @@ class NGrams(Kernel):
             raise InvalidInput(
                 "`n` must be a whole number ≥ 1, or the shortest and the longest length",
                 got=repr(self.n),
-                advice="NGrams(3), or NGrams((1, 3)).",
+                advice="Pass NGrams(3), or NGrams((1, 3)).",
             )
         if not isinstance(self.fold, (bool, np.bool_)):
             raise InvalidInput("`fold` must be True or False", got=repr(self.fold), advice="Pass one of them.")
@@ -138,7 +138,7 @@ def _text(s: Any, position: int) -> str:
         raise InvalidInput(
             "Every point must be a text",
             got=f"{'a missing value' if missing else type(s).__name__} at position {position}",
-            advice="mc.Missing(k) takes missing values." if missing else "Convert it: str(s).",
+            advice="Use mc.Missing(k) where values are missing." if missing else "Convert it by str(s).",
         )
     return s
 

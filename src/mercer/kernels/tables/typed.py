@@ -57,7 +57,7 @@ def _require_columns(names: list[str], there: list[str]) -> None:
         raise InvalidInput(
             f"The table must have the column{'s' if len(absent) > 1 else ''} {', '.join(map(repr, absent))}",
             got=f"columns {there if len(there) <= 20 else [*there[:20], '…']}",
-            advice=f"{', '.join(renamed)}: rename it." if renamed else "Add what the kernel was made for.",
+            advice=f"{', '.join(renamed)}: rename it." if renamed else "Add the columns that the kernel was made for.",
         )
 
 
@@ -107,7 +107,7 @@ class Typed(_Viewed, Kernel):
             raise InvalidInput(
                 "`ordered` must hold pairs of a name and its levels",
                 got=repr(self.ordered),
-                advice='ordered=[("size", ["S", "M", "L"])].',
+                advice='Pass pairs, such as ordered=[("size", ["S", "M", "L"])].',
             ) from None
         self._set(ordered=ordered)
         names = [name for name, _, _ in self.kinds]
@@ -156,7 +156,11 @@ class Typed(_Viewed, Kernel):
 
 def _names(value: Any, field: str) -> tuple[str, ...]:
     if isinstance(value, str) or not hasattr(value, "__iter__") or not all(isinstance(name, str) for name in value):
-        raise InvalidInput(f"`{field}` must be a list of column names", got=repr(value), advice=f'{field}=["a", "b"].')
+        raise InvalidInput(
+            f"`{field}` must be a list of column names",
+            got=repr(value),
+            advice=f'Pass a list, such as {field}=["a", "b"].',
+        )
     return tuple(value)
 
 

@@ -54,7 +54,7 @@ class MixedTable:
             raise InvalidInput(
                 "A column must be either `categorical` or `ordered`",
                 got=f"column {min(set(nominal) & set(ranked))} in both",
-                advice="Name it once.",
+                advice="Name each column in one of them.",
             )
         chosen = (*nominal, *ranked)
         columns = _columns(X)
@@ -74,7 +74,9 @@ class MixedTable:
         X = _records(X)
         if X.shape[1] != self.width:
             raise InvalidInput(
-                f"X must have {self.width} features, as in `fit`", got=f"{X.shape[1]} columns", advice="Check X."
+                f"X must have {self.width} features, as in `fit`",
+                got=f"{X.shape[1]} columns",
+                advice="Pass the columns that the model was fitted to.",
             )
         columns = _columns(X)
         n = len(columns[0])
@@ -110,7 +112,7 @@ def dense(X: Any) -> Float:
         return np.asarray(as_vectors(X), dtype=np.float64)
     except InvalidType as error:
         raise InvalidType(
-            error.required, got=error.got, advice="Columns of categories are named in `categorical` or `ordered`."
+            error.required, got=error.got, advice="Name columns of categories in `categorical` or `ordered`."
         ) from None
 
 
@@ -121,7 +123,11 @@ def _records(X: Any) -> Any:
     if not hasattr(X, "shape"):
         X = object_matrix(list(X))
     if len(X.shape) != 2 or 0 in X.shape:
-        raise InvalidInput("X must be a table, one row per point", got=f"shape {tuple(X.shape)}", advice="Reshape it.")
+        raise InvalidInput(
+            "X must be a table, one row per point",
+            got=f"shape {tuple(X.shape)}",
+            advice="Reshape X to rows and columns.",
+        )
     return X
 
 
@@ -148,7 +154,7 @@ def _positions(X: Any, given: Any, name: str) -> tuple[int, ...]:
             raise InvalidInput(
                 f"`{name}` must name columns of X",
                 got=repr(column),
-                advice=f"The columns are {names}." if names else f"Positions run from 0 to {X.shape[1] - 1}.",
+                advice=f"Choose from {names}." if names else f"Choose positions from 0 to {X.shape[1] - 1}.",
             )
     return tuple(sorted(chosen))
 
@@ -185,7 +191,9 @@ def _given_orders(X: Any, ordered: Any) -> dict[int, list[Any]]:
         (position,) = _positions(X, [column], "ordered")
         required = "`ordered` as a dict must list different levels, the lowest first, for every column"
         if isinstance(given, str) or not hasattr(given, "__iter__"):
-            raise InvalidInput(required, got=f"{column!r}: {given!r}", advice="Such as {'grade': ['low', 'high']}.")
+            raise InvalidInput(
+                required, got=f"{column!r}: {given!r}", advice="Pass a list, such as {'grade': ['low', 'high']}."
+            )
         levels = np.asarray(given).tolist() if hasattr(given, "dtype") else list(given)
         if not levels or len(set(levels)) < len(levels):
             raise InvalidInput(required, got=f"{column!r}: {given!r}", advice="Name every level once.")
@@ -219,7 +227,7 @@ def _ranks(column: NDArray[Any], position: int, order: list[Any] | None) -> NDAr
         raise InvalidInput(
             f"The levels of column {position} must be among those that `ordered` lists",
             got=repr(missing[0]),
-            advice=f"They are {order}.",
+            advice=f"List it with the others: {order}.",
         )
     return _as_levels(order)
 
@@ -260,9 +268,11 @@ def given_widths(given: Any, table: MixedTable) -> list[float | None]:
     try:
         widths = np.broadcast_to(np.asarray(given, dtype=np.float64), (q,))
     except (TypeError, ValueError):
-        raise InvalidInput(required, got=repr(given), advice="Such as 0.1.") from None
+        raise InvalidInput(required, got=repr(given), advice="Pass a number such as 0.1.") from None
     if isinstance(given, bool) or not ((widths >= 0) & (widths <= 1)).all():
-        raise InvalidInput(required, got=repr(given), advice="It is the mass that leaves a level.")
+        raise InvalidInput(
+            required, got=repr(given), advice="Choose the share of the mass that a level gives to the others."
+        )
     # beyond the even spread a level would weigh less at home than abroad
     tops = [widest(len(levels), ordered) for levels, ordered in zip(table.levels, table.ordered)]
     return [float(min(a, top)) for a, top in zip(widths, tops)]
