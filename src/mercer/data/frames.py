@@ -72,6 +72,11 @@ def _is_pandas(value: Any) -> bool:
     return hasattr(value, "iloc")
 
 
+def library(frame: Any) -> str:
+    """The name of the library that a frame is of: "pandas" or "polars", or "table" for our own."""
+    return "table" if isinstance(frame, Table) else str(_class(frame).__module__).partition(".")[0]
+
+
 def require_memory(X: Any) -> None:
     """Raise where X is a query that was not run yet."""
     if hasattr(X, "collect_schema") and hasattr(X, "collect"):
@@ -150,10 +155,9 @@ def as_table(like: Any, numbers: Array) -> Any:
 
 def concatenated(first: Any, second: Any) -> Any:
     """The rows of two frames of one library, one after the other."""
-    kind = _class(first)
-    if kind is Table:
+    if isinstance(first, Table):
         return Table({name: np.concatenate([first[name], second[name]]) for name in first.columns})
-    return sys.modules[kind.__module__.partition(".")[0]].concat([first, second])
+    return sys.modules[library(first)].concat([first, second])
 
 
 def shuffled(frame: Any, position: int, order: Any) -> Any:
@@ -169,8 +173,8 @@ def shuffled(frame: Any, position: int, order: Any) -> Any:
 
 
 def _class(frame: Any) -> Any:
-    """`Table`, or the class of frames of the library, also where the frame is of a class derived from it."""
-    return next((base for base in type(frame).__mro__ if base.__name__ == "DataFrame"), Table)
+    """The class of frames of a library, also where the frame is of a class derived from it."""
+    return next((base for base in type(frame).__mro__ if base.__name__ == "DataFrame"), type(frame))
 
 
 # -- columns of frames -------------------------------------------------------------------------------------------------

@@ -25,10 +25,9 @@ _OTHER = ("Boolean", "String", "Categorical", "Date", "Time", "Null")
 
 def frame_parts(X: Any, where: str) -> tuple[str, list[Part]]:
     """The kind of a frame, and its columns as plain values: each with its name, dtype and what it holds."""
-    kind = type(X).__module__.partition(".")[0]
-    if isinstance(X, Table):
-        values = {name: np.asarray(X[name]) for name in X.columns}
-        return "table", [{"name": name, "dtype": str(A.dtype), "values": A} for name, A in values.items()]
+    kind = frames.library(X)
+    if kind == "table":
+        return kind, [{"name": name, "dtype": str(X[name].dtype), "values": X[name]} for name in X.columns]
     if kind == "pandas":
         return kind, [_pandas_part(name, column) for name, column in zip(X.columns, frames.columns(X))]
     if kind == "polars":

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer.data.missing import na
+from mercer.data.objects import object_array
 from mercer.data.packing import frame_from
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
@@ -152,10 +153,7 @@ class Decoder:
         values, shape = self(node["objects"]), _shape(node["shape"])
         if not isinstance(values, list) or math.prod(shape) != len(values):
             raise damaged("objects that do not fill their table")
-        made = np.empty(len(values), dtype=object)
-        for i, value in enumerate(values):
-            made[i] = value
-        return made.reshape(shape)
+        return object_array(values).reshape(shape)
 
     def _csr(self, node: Any) -> Any:
         data, indices, indptr = (self(part) for part in node["csr"])
