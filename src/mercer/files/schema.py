@@ -263,7 +263,7 @@ Sides(p, s)
     beta bound values: real[q]
     range: real
 [mercer.models.density.parzen_columns]
-Table(w, d, q)
+MixedTable(w, d, q)
     width: =w
     numbers: tuple(int<w)[d]
     categories: tuple(int<w)[q]
@@ -527,7 +527,7 @@ LocalRegression < LocalEstimator
     _near: none | real
     _trust: none | real[n]
 ParzenDensity < KernelEstimator
-    _table: Table(w,c,q)
+    _table: MixedTable(w,c,q)
     _like: none | data[_,_]
     _w: real[n]
     category_bandwidth_: real[q]

@@ -13,7 +13,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer import threads
-from mercer.data.points import Array, Points, as_table, owned
+from mercer.data.frames import as_table
+from mercer.data.points import Array, Points, owned
 from mercer.errors import InvalidInput
 from mercer.gram.base import Gram
 from mercer.kernels.block import squared_norms

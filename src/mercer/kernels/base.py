@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import memory, threads
-from mercer.data.points import Array, Points, as_vectors, real_numbers
+from mercer.data.points import Array, Points
+from mercer.data.vectors import as_vectors, real_numbers
 from mercer.errors import InvalidInput, InvalidType, RuleBroken
 from mercer.kernels import tiling
 from mercer.kernels.algebra import rounding

@@ -21,6 +21,7 @@ from sklearn.metrics import d2_pinball_score
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 
 from mercer import threads
+from mercer.data.frames import unframed
 from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel
@@ -231,7 +232,7 @@ def tune_margin(
     """
     began = time.perf_counter()
     points = training_points(X)
-    targets = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    targets = np.asarray(unframed(y))
     if len(targets) != points.n:
         raise InvalidInput(
             "y must hold one target per point",

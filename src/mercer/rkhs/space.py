@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.data.points import Array, Points, concatenate, is_frame
+from mercer.data.frames import is_frame
+from mercer.data.points import Array, Points, concatenate
 from mercer.errors import InvalidInput
 from mercer.gram import Gram, TiledGram
 from mercer.kernels.base import Kernel, Similarity, Weight

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import _loops
-from mercer.data.points import Array, Points, as_argument, length, real_numbers
+from mercer.data.points import Array, Points, as_argument, length
+from mercer.data.vectors import real_numbers
 from mercer.errors import InvalidInput, RuleBroken
 from mercer.kernels.algebra.differences import dense_sides, input_slopes, scales
 from mercer.kernels.algebra.elementwise import require_finite

@@ -11,7 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer.data.points import Array, Points, real_numbers
+from mercer.data.points import Array, Points
+from mercer.data.vectors import real_numbers
 from mercer.errors import InvalidInput, RuleBroken
 from mercer.kernels.algebra.elementwise import whole_power
 from mercer.kernels.algebra.nodes import is_number

@@ -26,7 +26,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import memory
-from mercer.data.points import Points, frame_columns, is_frame, take
+from mercer.data.frames import arrays, column_names, is_frame
+from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel
 from mercer.kernels.tables.categories import Categorical
@@ -207,7 +208,7 @@ def candidates(points: Points) -> tuple[dict[str, Kernel], Matrix | None, str]:
 def _plain(frame: Any) -> bool:
     """Whether all columns are numbers that are present: then the table is an array."""
     try:
-        if any(np.asarray(column).dtype.kind not in "iufb" for column in frame_columns(frame[:1])):
+        if any(column.dtype.kind not in "iufb" for column in arrays(frame[:1])):
             return False  # asked column by column: an array of dates and numbers would make numbers of the dates
         A = np.asarray(frame)
     except (TypeError, ValueError):
@@ -601,7 +602,7 @@ class Search:
         else:
             roots = None if self.weights is None else np.sqrt(self.weights)
             d = 0 if self.units is None else len(self.units)
-            names = tuple(map(str, self.points.raw.columns if is_frame(self.points.raw) else range(d)))
+            names = tuple(column_names(self.points.raw) or map(str, range(d)))
             problem = Problem(self.plain, self.targets(), roots, self.freedom, self.enough, self.units, names)
             self.problem, self.candidates = problem, starts
             self.best = race(starts, problem, self.plan, self.clock, self.rng, self.record, self.better)

@@ -7,7 +7,8 @@ from typing import Any
 
 from sklearn.base import clone
 
-from mercer.data.points import Points, as_vectors
+from mercer.data.points import Points
+from mercer.data.vectors import as_vectors
 from mercer.errors import InvalidInput
 from mercer.features.base import FeatureMap
 from mercer.kernels.algebra.rowwise import Given

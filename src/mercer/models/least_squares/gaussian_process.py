@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import gram
-from mercer.data.points import is_frame
+from mercer.data.frames import is_frame
 from mercer.errors import InvalidInput
 from mercer.memory import budget as memory_budget
 from mercer.memory import within

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, stdtrit
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.data.points import Points, as_table
+from mercer.data.frames import as_table
+from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.kernels.vectors.median import median_gaussian
