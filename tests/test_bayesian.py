@@ -103,7 +103,7 @@ def test_the_function_is_a_gaussian_process(rows):
     factor = CholeskyFactor.of(problem, 1 / BETA)
     mean, std = model.predict(Z, return_std=True)
     close(mean, kernel(Z, X[:rows]) @ factor.solve(T[:rows])[0], 1e-9)
-    variance = kernel.diag(Z) - (factor.half(kernel(X[:rows], Z)) ** 2).sum(axis=0)
+    variance = kernel.diag(Z) - factor.quadratic(kernel(X[:rows], Z))
     close(std[:, 0], np.sqrt(variance + 1 / BETA), 1e-9)
     evidence = multivariate_normal(np.zeros(rows), kernel(X[:rows]) + np.eye(rows) / BETA)
     assert model.log_evidence_ == pytest.approx(sum(evidence.logpdf(t) for t in T[:rows].T), rel=1e-10)

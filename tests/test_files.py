@@ -29,12 +29,13 @@ from sklearn.base import clone, is_classifier
 
 import mercer as mc
 from forged import Reader, changed, joined, moved, parts_of, places
-from mercer.data.columns import Table
+from mercer.data import packing
+from mercer.data.frames import Table
+from mercer.data.packing import frame_from, frame_parts
 from mercer.errors import InvalidInput
 from mercer.files import _OF_THE_FIT, load
 from mercer.files import container as container
 from mercer.files.checking import Checker, Unfit
-from mercer.files.frames import frame_from, frame_parts
 from mercer.files.names import SMALL
 from mercer.files.reading import Decoder
 from mercer.files.schema import declarations
@@ -695,14 +696,12 @@ def test_polars_frames_come_back():
 
 @pytest.mark.parametrize("library", [pd, pl])
 def test_without_its_library_a_frame_is_a_table(library, monkeypatch):
-    from mercer.files import frames as files_frames
-
     def absent(name):
         raise ImportError(name)
 
     frame = table(TRAIN, library)
     kind, parts = frame_parts(frame, "X")
-    monkeypatch.setattr(files_frames, "import_module", absent)
+    monkeypatch.setattr(packing, "import_module", absent)
     plain = frame_from(kind, parts)
     assert isinstance(plain, Table)
     queries = frame_from(*frame_parts(table(TEST, library), "X"))
@@ -908,7 +907,7 @@ def test_reading_imports_nothing_that_a_file_names(saved):
     for name, (module, _) in SMALL.items():
         assert module.startswith("mercer.")
         assert inspect.isclass(getattr(import_module(module), name.partition(".")[2])), name
-    own = [module for name, module in sys.modules.items() if name.startswith("mercer.files")]
+    own = [packing, *(module for name, module in sys.modules.items() if name.startswith("mercer.files"))]
     source = "".join(map(inspect.getsource, own))
     assert len(own) == 8
     for word in ("import pickle", "eval(", "exec(", "__import__", "marshal", "np.load"):

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import mercer as mc
+from mercer import threads
 from mercer.data.points import Points
-from mercer.gram.lowrank import Nystrom
 from mercer.kernels import tiling
 from mercer.memory import budget, show_bytes
 
@@ -99,8 +99,8 @@ def test_bad_vectors_and_positions_are_refused():
 def test_results_do_not_depend_on_the_number_of_threads(kernel, monkeypatch):
     v = rng.normal(size=900)
     results = []
-    for threads in ("1", "2", "5"):
-        monkeypatch.setenv("MERCER_NUM_THREADS", threads)
+    for workers in ("1", "2", "5"):
+        monkeypatch.setenv("MERCER_NUM_THREADS", workers)
         results.append((kernel(X), mc.gram.of(kernel, X, budget=1) @ v))
         again = mc.gram.of(kernel, X, budget=1) @ v
         np.testing.assert_array_equal(again, results[-1][1])
@@ -184,7 +184,7 @@ def test_an_interrupt_ends_the_work():
         if len(calls) == 50:
             os.kill(os.getpid(), signal.SIGINT)
         if len(calls) >= 50:  # the interrupt is on its way: do nothing until the main thread has told the workers
-            assert tiling._local.stop.wait(600)
+            assert threads._local.stop.wait(600)
         return 1.0
 
     with pytest.raises(KeyboardInterrupt):
@@ -261,7 +261,7 @@ def test_threads_leave_the_interpreter_as_it_is(monkeypatch) -> None:
         raise ValueError("wrong")
 
     with pytest.raises(ValueError, match="wrong"):
-        tiling.run([job, job])
+        threads.run([job, job])
     assert {*seen, sys.getswitchinterval()} == {before}
 
 
@@ -304,7 +304,7 @@ def test_float32_products_are_added_up_in_float64():
     V = np.full((n, 1), tenth)
     for pair in (k.pair(points), k.pair(points, points.take(slice(0, n)))):
         np.testing.assert_allclose(k.multiply(pair, V), n * float(tenth), rtol=1e-6)
-    Phi = Nystrom(k, points, points.take(slice(0, 1)), np.float32)
+    Phi = mc.gram.of(k, points).low_rank(points.take(slice(0, 1)), np.float32)
     np.testing.assert_allclose(Phi.adjoint(V.astype(np.float64)) * Phi.L[0, 0], n * float(tenth), rtol=1e-6)
 
 

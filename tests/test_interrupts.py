@@ -135,7 +135,7 @@ def test_an_interrupted_tile_is_an_interrupted_fit(name, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(mc.Gaussian, "tile", interrupted)
-    monkeypatch.setattr(mc.Gaussian, "_packed", lambda *_: None)
+    monkeypatch.setattr(mc.Gaussian, "fused", lambda *_: None)
     model.set_params(kernel=mc.Gaussian(1.0))
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import warnings
 
@@ -513,3 +514,22 @@ def test_who_names_centres_gets_them(alpha):
     assert mc.KernelRidge(mc.Gaussian(1.0), alpha=alpha, centers=X[:7]).fit(X, y).solver_ == "nystrom"
     assert mc.KernelRidge(mc.Gaussian(1.0), alpha=alpha, n_centers=40).fit(X, y).solver_ != "nystrom"
     assert mc.KernelPCA(mc.Gaussian(1.0), n_components=2, n_centers=10).fit(X).solver_ == "nystrom"
+
+
+@pytest.mark.parametrize("params", [{"alpha": 0.1}, {"alpha": 0.0}, {"alpha": "loo"}], ids=["one", "zero", "loo"])
+def test_what_the_fit_factorised_is_not_factorised_again(params, monkeypatch):
+    """Leave-one-out, intervals and folds come from the solution's own factor; a copy is the model without it."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), rng.normal(size=40)
+    model = mc.KernelRidge(mc.Gaussian(1.0), fit_intercept=True, **params).fit(X, y)
+    bare = copy.copy(model)
+    wanted = bare.loo_predictions_, bare.predict_interval(X[:3]), bare.degrees_of_freedom_
+    assert not copy.copy(bare)._cache
+
+    def refuse(*_, **__):
+        raise AssertionError("the Gram matrix is built again")
+
+    monkeypatch.setattr("mercer.gram.of", refuse)
+    np.testing.assert_allclose(model.loo_predictions_, wanted[0], rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(model.predict_interval(X[:3]), wanted[1], rtol=1e-9, atol=1e-10)
+    assert model.degrees_of_freedom_ == pytest.approx(wanted[2])

@@ -88,7 +88,7 @@ def concrete_classes(root=mc.Similarity):
             yield cls
 
 
-ABSTRACT = {"Kernel", "Weight", "Node", "Unary", "Radial"}
+ABSTRACT = {"Kernel", "Weight", "Node", "Unary", "Radial", "CategoryKernel"}
 CLASSES = sorted({cls for cls in concrete_classes() if cls.__name__ not in ABSTRACT}, key=lambda c: c.__name__)
 
 

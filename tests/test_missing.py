@@ -19,7 +19,7 @@ nan = float("nan")
 rng = np.random.default_rng(0)
 
 
-def with_gaps(n: int, d: int, share: float = 0.3, seed: int = 0) -> np.ndarray:
+def with_missing(n: int, d: int, share: float = 0.3, seed: int = 0) -> np.ndarray:
     r = np.random.default_rng(seed)
     X = r.normal(size=(n, d))
     X[r.random((n, d)) < share] = nan
@@ -42,7 +42,7 @@ def test_what_is_present(value):
 
 def test_a_missing_value_is_the_mean_of_kernels_with_an_example_in_its_place():
     like = [-1.0, 0.5, 2.0]
-    X, Z = with_gaps(8, 1, seed=1), with_gaps(5, 1, seed=2)
+    X, Z = with_missing(8, 1, seed=1), with_missing(5, 1, seed=2)
     for inner in (mc.Gaussian(0.8), mc.Polynomial(2, c=1.0), mc.Linear() + mc.Matern(1.0)):
         filled = [inner(np.nan_to_num(X, nan=v), np.nan_to_num(Z, nan=v)) for v in like]
         assert np.abs(mc.Missing(inner, like=like)(X, Z) - np.mean(filled, axis=0)).max() < 1e-12
@@ -64,15 +64,15 @@ MISSING = [
 
 
 @pytest.mark.parametrize("kernel", MISSING, ids=repr)
-def test_laws_with_gaps(kernel):
-    obeyed = check_laws(kernel, with_gaps(9, 1, seed=3), with_gaps(5, 1, seed=4))
+def test_laws_with_missing_values(kernel):
+    obeyed = check_laws(kernel, with_missing(9, 1, seed=3), with_missing(5, 1, seed=4))
     assert {"positive semidefinite", "point gradient", "enclosure"} <= set(obeyed)
     assert kernel.proof().valid
-    check_laws(kernel, np.full((3, 1), nan), with_gaps(5, 1, seed=4))  # one side without any value
+    check_laws(kernel, np.full((3, 1), nan), with_missing(5, 1, seed=4))  # one side without any value
 
 
 def test_laws_on_several_columns_sets_texts_and_categories():
-    check_laws(mc.Missing(mc.Gaussian([1.0, 2.0, 0.5]), like=[(0.0, 0.0, 0.0), (1.0, 1.0, 1.0)]), with_gaps(9, 3))
+    check_laws(mc.Missing(mc.Gaussian([1.0, 2.0, 0.5]), like=[(0.0, 0.0, 0.0), (1.0, 1.0, 1.0)]), with_missing(9, 3))
     check_laws(mc.Missing(mc.Intersection().normalize()), [{1, 2}, {2}, None, set()], [None, {1}])
     check_laws(mc.Missing(mc.Delta(), like=["a", "b", "b"]), ["a", "b", None, "c"], [None, "b"])
     check_laws(mc.Missing(mc.NGrams(2), like=["ab", "abc"]), ["ab", None, "banana"], [None, "b"])
@@ -83,8 +83,8 @@ def test_repr_rebuilds():
         assert eval(repr(kernel), {}, _PublicNames()) == kernel
 
 
-def test_gaps_beyond_one_tile_and_in_products():
-    X = with_gaps(700, 2, 0.1)
+def test_missing_values_beyond_one_tile_and_in_products():
+    X = with_missing(700, 2, 0.1)
     kernel = mc.Missing(mc.Gaussian(1.0), like=[0.0, 1.0]).on(0) * mc.Missing(mc.Gaussian(2.0)).on(1)
     K = kernel(X)
     assert (K == K.T).all()
@@ -99,7 +99,7 @@ def test_frames_of_both_libraries_give_the_same():
 
 
 @pytest.mark.parametrize("library", [pd, pl])
-def test_gaps_of_a_frame_leave_it_a_frame(library):
+def test_missing_values_of_a_frame_leave_it_a_frame(library):
     frame = library.DataFrame({"a": [1.0, None, 2.5], "b": [0.0, 1.0, 2.0]})
     K = mc.Missing(mc.Gaussian(1.0).on("a") * mc.Gaussian(2.0).on("b"))(frame)
     assert K[1].tolist() == [0.0, 1.0, 0.0]
@@ -129,7 +129,7 @@ def additive(X, Z, sigma):
 @pytest.mark.parametrize("d", [1, 2, 3, 6, 7])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_additive_is_the_mean_of_its_columns(d, dtype):
-    X, Z = with_gaps(37, d, seed=d).astype(dtype), with_gaps(21, d, seed=d + 1).astype(dtype)
+    X, Z = with_missing(37, d, seed=d).astype(dtype), with_missing(21, d, seed=d + 1).astype(dtype)
     sigma = np.linspace(0.5, 2.0, d)
     K = mc.Additive(sigma)(X, Z)
     assert K.dtype == dtype
@@ -139,7 +139,7 @@ def test_additive_is_the_mean_of_its_columns(d, dtype):
 @pytest.mark.parametrize("kernel", [mc.Additive(0.7), mc.Additive([0.5, 1.0, 2.0]), mc.exp(2.0 * mc.Additive(0.7))])
 def test_laws_of_additive(kernel):
     check_laws(kernel)
-    assert "gradient" in check_laws(kernel, with_gaps(9, 3, seed=5), with_gaps(6, 3, seed=6))
+    assert "gradient" in check_laws(kernel, with_missing(9, 3, seed=5), with_missing(6, 3, seed=6))
 
 
 def test_additive_in_single_precision_keeps_what_the_data_has():

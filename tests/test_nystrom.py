@@ -11,7 +11,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 import mercer as mc
 from mercer.gram.centers import choose_centers, kmeans
-from mercer.gram.lowrank import Nystrom
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers import cholesky, nystrom
 
@@ -155,8 +154,8 @@ def test_streamed_and_stored_rows_give_the_same_products(dtype, monkeypatch):
     points = kernel.prepare(np.tile(X, (8, 1)) + 0.01 * np.arange(8).repeat(N)[:, None])
     centers = points.take(slice(0, 2000, 40))
     monkeypatch.setattr("mercer.gram.costs.PATIENCE", 0.0)
-    stored = Nystrom(kernel, points, centers, dtype)
-    streamed = Nystrom(kernel, points, centers, dtype, budget="1 MB" if dtype == np.float64 else "500 kB")
+    stored = mc.gram.of(kernel, points).low_rank(centers, dtype)
+    streamed = mc.gram.of(kernel, points).low_rank(centers, dtype, budget="1 MB" if dtype == np.float64 else "500 kB")
     assert stored.stored
     assert not streamed.stored
     n, m = stored.shape
@@ -186,7 +185,7 @@ def test_streamed_and_stored_rows_give_the_same_products(dtype, monkeypatch):
 
 def test_centres_in_the_span_of_the_others_are_dropped():
     kernel = mc.Polynomial(2, c=1.0)  # 15 features in 4 columns
-    Phi = Nystrom(kernel, kernel.prepare(X), kernel.prepare(X[:60]))
+    Phi = mc.gram.of(kernel, X).low_rank(kernel.prepare(X[:60]))
     assert Phi.shape == (N, 15)
     np.testing.assert_allclose(Phi.features() @ Phi.features().T, kernel(X), atol=1e-8 * kernel.diag(X).max())
     solution = nystrom.solve(problem(kernel, X), centers=X[:60])
@@ -194,9 +193,7 @@ def test_centres_in_the_span_of_the_others_are_dropped():
     assert "45 more add nothing" in solution.status
     # What float32 cannot resolve would only amplify its rounding; float64 resolves it.
     kernel = mc.Gaussian(50.0)
-    single, double = (
-        Nystrom(kernel, kernel.prepare(X), kernel.prepare(X[:60]), dtype) for dtype in ("float32", "float64")
-    )
+    single, double = (mc.gram.of(kernel, X).low_rank(kernel.prepare(X[:60]), dtype) for dtype in ("float32", "float64"))
     assert np.diagonal(single.L).min() ** 2 > np.finfo(np.float32).eps
     assert single.shape[1] < double.shape[1]
     np.testing.assert_array_equal(single.centers.raw, X[single.kept])
@@ -455,5 +452,5 @@ def test_the_clock_does_not_decide_what_is_stored(kernel, monkeypatch):
     for pace in (0.0, 1.0):
         clock = itertools.count(0.0, pace)
         monkeypatch.setattr(time, "perf_counter", lambda clock=clock: next(clock))
-        found.append(Nystrom(kernel, points, points.take(slice(0, 40))).stored)
+        found.append(mc.gram.of(kernel, points).low_rank(points.take(slice(0, 40))).stored)
     assert found[0] == found[1]

@@ -18,7 +18,7 @@ from sklearn.neighbors import KernelDensity
 import mercer as mc
 from mercer.errors import InvalidInput
 from mercer.models.density.parzen import ParzenDensity
-from mercer.models.density.parzen_columns import Table, level_weights, likeliest_width
+from mercer.models.density.parzen_columns import MixedTable, level_weights, likeliest_width
 from mercer.models.density.parzen_line import Distribution
 from mercer.models.density.parzen_widths import CategoryLoss
 from mercer.smoothing import density
@@ -491,7 +491,7 @@ def test_leave_one_out_with_categories_is_a_maximum_of_the_brute_force_one(names
 
 def test_gradient_of_the_likelihood_with_categories_is_the_difference_quotient():
     frame = mixed(40, seed=3)
-    table = Table.of(frame, ["colour"], ["grade"])
+    table = MixedTable.of(frame, ["colour"], ["grade"])
     loss = CategoryLoss.of(*table.split(frame), table, np.random.default_rng(0).uniform(0.5, 2, 40))
     at = np.array([-0.7, -1.0, 0.3])
     assert scipy.optimize.check_grad(lambda v: loss(v)[0], lambda v: loss(v)[1], at) < 1e-6

@@ -272,7 +272,7 @@ def test_columns_in_words():
     number, category, date, nullable = frames.described(X)
     assert (nullable.kind, nullable.missing) == ("number", 1)
     assert (number.kind, number.missing, number.distinct) == ("number", 1, 2)
-    assert (category.kind, category.missing, category.told) == ("category", 1, "x (100 %)")
+    assert (category.kind, category.missing, category.summary) == ("category", 1, "x (100 %)")
     assert (date.kind, date.missing) == ("date", 1)
 
 

@@ -14,8 +14,10 @@ from scipy.optimize import minimize
 from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
 
 import mercer as mc
+from mercer import threads
 from mercer._loops import smo as loops
-from mercer.kernels import tiling
+from mercer.gram import DenseGram
+from mercer.gram.values import Fused
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
 
@@ -309,12 +311,12 @@ def test_a_worker_that_is_told_to_stop_leaves_a_true_iterate() -> None:
 
     def stop() -> None:
         nonlocal tiling_stop
-        tiling_stop = tiling._local.stop
+        tiling_stop = threads._local.stop
         assert under_way.wait(HANGS)
         tiling_stop.set()
 
     tiling_stop = threading.Event()
-    tiling.run([work, stop])
+    threads.run([work, stop])
     (optimum,) = found
     assert optimum.status == "interrupted"
     K = exactly(problem)
@@ -327,14 +329,14 @@ def test_float32_that_is_far_off_is_seen(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(smo, "FEW", 0)
     X, y = blobs(600)
     problem = classification(X, y)
-    plain = smo._Fused.add
+    plain = Fused.add
 
-    def wrong(self: smo._Fused, g: np.ndarray, columns: np.ndarray, delta: np.ndarray) -> None:
+    def wrong(self: Fused, g: np.ndarray, columns: np.ndarray, delta: np.ndarray) -> None:
         plain(self, g, columns, delta)
         if self.dtype == np.float32:
             g += 1e-3 * np.sin(np.arange(len(g)))
 
-    monkeypatch.setattr(smo._Fused, "add", wrong)
+    monkeypatch.setattr(Fused, "add", wrong)
     require_optimal(problem, smo.solve(problem), 1e-3, exactly(problem))
 
 
@@ -368,8 +370,10 @@ def test_a_path_computes_the_matrix_once(monkeypatch: pytest.MonkeyPatch) -> Non
     X, y = blobs(400)
     gram, kept = mc.gram.of(mc.Gaussian(SIGMA), X), dict[Any, Any]()
     made = []
-    values = smo._values
-    monkeypatch.setattr(smo, "_values", lambda gram, dtype, limit: made.append(dtype) or values(gram, dtype, limit))
+    values = DenseGram.values
+    monkeypatch.setattr(
+        DenseGram, "values", lambda gram, dtype, limit: made.append(dtype) or values(gram, dtype, limit)
+    )
     start = np.zeros(400)
     for C in (0.1, 1.0, 10.0):
         problem = BoxProblem(gram, -y, np.minimum(0.0, C * y), np.maximum(0.0, C * y), start)
@@ -405,7 +409,7 @@ def test_a_stored_gram_is_not_computed_again(monkeypatch: pytest.MonkeyPatch) ->
     problem = classification(X, y)
     expected = smo.solve(problem, tol=1e-6)
     problem.gram.dense()
-    monkeypatch.setattr(mc.Gaussian, "_packed", None)
+    monkeypatch.setattr(mc.Gaussian, "fused", None)
     monkeypatch.setattr(mc.Gaussian, "fill", None)
     monkeypatch.setattr(mc.Gaussian, "multiply", None)
     for whole in (5000, 60):

@@ -14,7 +14,6 @@ import scipy.sparse as sp
 
 import mercer as mc
 from mercer.errors import InvalidInput
-from mercer.gram.lowrank import Nystrom
 from mercer.problems.families import Bernoulli, Gaussian, Poisson
 from mercer.problems.links import Cauchit, Identity, Log, Logit, Probit
 from mercer.problems.losses import Deviance, Softmax
@@ -35,7 +34,7 @@ K = mc.Gaussian(1.5)
 
 
 def of_centres(tail=ONES, kernel=K):
-    return NystromSpace(Nystrom(kernel, kernel.prepare(X), kernel.prepare(X[:12]), np.float64), tail)
+    return NystromSpace(mc.gram.of(kernel, X).low_rank(kernel.prepare(X[:12]), np.float64), tail)
 
 
 SPACES = {

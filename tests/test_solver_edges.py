@@ -17,6 +17,7 @@ from mercer.solvers import auto, cholesky, eigen, saddle
 from mercer.solvers.base import UNSOLVED
 from mercer.solvers.cholesky import CholeskyFactor
 from mercer.solvers.eigen import Spectrum
+from mercer.solvers.primal import FeatureSpectrum, GramFactor
 from mercer.solvers.saddle import SaddleFactor
 
 
@@ -196,22 +197,70 @@ def test_models_show_the_residual_of_the_eigendecomposition():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_saddle_point_solver_measures_its_residual(weighted, monkeypatch):
+def test_the_saddle_point_factor_solves_its_system(weighted):
     X, y = data(d=2)
     w = np.random.default_rng(1).uniform(0.5, 2.0, 30) if weighted else None
     P = np.hstack([ones(30), X])
     p = problem(ThinPlate(), X, y, 0.01, weights=w, tail=P)
-    solution = saddle.solve(p)
-    assert 0 < solution.residual < 1e-12
-    assert solution.stats["converged"]
-    honest = SaddleFactor.solve
-    monkeypatch.setattr(SaddleFactor, "solve", lambda self, y: (1.01 * honest(self, y)[0], honest(self, y)[1]))
-    spoiled = saddle.solve(p)
+    c, b = SaddleFactor.of(p, 0.01).solve(p.y)
     s = np.ones((30, 1)) if w is None else np.sqrt(w)[:, None]
-    R = s * (p.y - ThinPlate()(X) @ spoiled.coef - P @ spoiled.tail) - 0.01 * spoiled.coef / s
-    assert spoiled.residual == pytest.approx(np.linalg.norm(R) / np.linalg.norm(s * p.y), rel=1e-8)
-    assert spoiled.residual > 1e-4
-    assert not spoiled.stats["converged"]
+    R = s * (p.y - ThinPlate()(X) @ c - P @ b) - 0.01 * c / s
+    assert np.linalg.norm(R) < 1e-12 * np.linalg.norm(s * p.y)
+    assert np.abs(P.T @ c).max() < 1e-12
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("alpha", [0.1, 3.0])
+def test_every_factor_is_the_same_inverse(alpha, weighted):
+    """Cholesky with a border, spectrum, null space and features: one system, one set of answers."""
+    X, y = data(30, 3)
+    w = np.random.default_rng(1).uniform(0.5, 2.0, 30) if weighted else None
+    p = problem(mc.Polynomial(2, c=1.0), X, y, alpha, weights=w, tail=np.hstack([ones(30), X[:, :1]]))
+    Phi = mc.Polynomial(2, c=1.0).features(3)
+    factors = [
+        CholeskyFactor.of(p, alpha), Spectrum(p).at(alpha), SaddleFactor.of(p, alpha),
+        FeatureSpectrum(Phi(X), p.roots, p.tail).at(alpha), GramFactor(Phi(X), alpha, p.roots, p.tail),
+    ]  # fmt: skip
+    W = np.ones(30) if w is None else w
+    M = np.block([[mc.Polynomial(2, c=1.0)(X) + alpha * np.diag(1 / W), p.tail], [p.tail.T, np.zeros((2, 2))]])
+    J = np.linalg.inv(M)
+    Z = np.random.default_rng(2).normal(size=(7, 3))
+    Pz = np.hstack([ones(7), Z[:, :1]])
+    for factor in factors:
+        c, b = factor.solve(p.y)
+        np.testing.assert_allclose(np.vstack([c, b]), J[:, :30] @ p.y, atol=1e-9)
+        np.testing.assert_allclose(factor.diagonal(), np.diagonal(J)[:30], atol=1e-10)
+        np.testing.assert_allclose(factor.inverse(), J[:30, :30], atol=1e-10)
+        assert factor.log_determinant() == pytest.approx(np.linalg.slogdet(M)[1], rel=1e-10)
+        rows = Phi(Z) if factor.explicit else mc.Polynomial(2, c=1.0)(Z, X)
+        wanted = np.hstack([mc.Polynomial(2, c=1.0)(Z, X), Pz]) @ J[:, :30]
+        np.testing.assert_allclose(factor.smoother(rows, Pz), wanted, atol=1e-9)
+        np.testing.assert_allclose(factor.leave_one_out(p.y), c / np.diagonal(J)[:30, None], rtol=1e-7)
+        assert factor.degrees_of_freedom == pytest.approx(30 - alpha * (np.diagonal(J)[:30] / W).sum())
+
+
+def test_a_factor_grows_with_its_tail():
+    X, y = data(30)
+    w = np.random.default_rng(1).uniform(0.5, 2.0, 30)
+    P = np.hstack([ones(30), X[:, :1]])
+    whole = CholeskyFactor.of(problem(mc.Gaussian(1.0), X, y, 0.1, weights=w, tail=P), 0.1)
+    part = CholeskyFactor.of(problem(mc.Gaussian(1.0), X[:20], y[:20], 0.1, weights=w[:20], tail=P[:20]), 0.1)
+    grown = part.grown(mc.Gaussian(1.0)(X[20:], X[:20]), mc.Gaussian(1.0)(X[20:]), np.sqrt(w), P)
+    np.testing.assert_allclose(grown.inverse(), whole.inverse(), atol=1e-10)
+    np.testing.assert_allclose(grown.multiply(np.eye(30)), whole.multiply(np.eye(30)), atol=1e-14)
+    assert grown.log_determinant() == pytest.approx(whole.log_determinant())
+
+
+def test_a_solution_brings_the_factor_that_made_it():
+    X, y = data()
+    for solver in ("cholesky", "eigen"):
+        p = problem(mc.Gaussian(1.0), X, y, 0.1, tail=ones(30))
+        solution = auto.solve(p, solver)
+        (factor,) = solution.factors.values()
+        np.testing.assert_allclose(factor.solve(p.y)[0], solution.coef, atol=1e-12)
+    several = problem(mc.Gaussian(1.0), X, np.stack([y, y], axis=1), [0.1, 0.2])
+    assert not auto.solve(several, "cholesky").factors  # as much memory again for each
+    assert set(auto.solve(several, "eigen").factors) == {0.1, 0.2}
 
 
 # -- no model without a point ------------------------------------------------------------------------------------------

@@ -157,7 +157,6 @@ def test_choices_and_their_reasons(low):
     assert auto.choose(make(t=20, alpha=0.001)).solver == "cg"
     plain = auto.choose(make(alpha=1e-3))
     assert (plain.solver, plain.preconditioner, plain.low_memory) == ("cg", "factor", False)
-    assert plain.nbytes == 12 * N * N
     low_memory = auto.choose(make(alpha=1e-3), budget=11 * N * N)
     assert (low_memory.preconditioner, low_memory.low_memory) == ("factor", True)
     assert "does not fit the budget" in low_memory.why
@@ -397,12 +396,19 @@ def test_the_factor_answers_as_the_dense_inverse_does(weights, tail, dtype):
     np.testing.assert_allclose(smoother, np.hstack([Z, P]) @ G[:, :n], atol=10 * atol)
     s = np.ones(n) if problem.roots is None else problem.roots
     A = s[:, None] * mc.Gaussian(1.5)(problem.gram.x) * s + 0.1 * np.eye(n)
-    np.testing.assert_allclose(factor.log_determinant(), np.linalg.slogdet(A)[1], rtol=1e-4 if atol > 1e-6 else 1e-12)
+    volume = np.linalg.slogdet(bordered(problem, 0.1))[1]
+    np.testing.assert_allclose(factor.log_determinant(), volume, rtol=1e-4 if atol > 1e-6 else 1e-12)
     B = problem.y
     np.testing.assert_allclose(factor.multiply(B), A @ B, atol=1e-11 if dtype == "float64" else 1e-3)
     np.testing.assert_allclose(factor.solve_system(B), np.linalg.solve(A, B), atol=10 * atol)
-    half = factor.half(B)
-    np.testing.assert_allclose(half.T @ half, B.T @ np.linalg.solve(A, B), rtol=1e-3 if atol > 1e-6 else 1e-10)
+    Q = np.ones((2, B.shape[1])) if tail else None
+    M = np.linalg.inv(bordered(problem, 0.1)) / np.outer(*[np.r_[s, np.ones(tail)]] * 2)
+    both = B if Q is None else np.vstack([B, Q])
+    wanted = np.einsum("it,ij,jt->t", both, M, both)
+    np.testing.assert_allclose(factor.quadratic(B, Q), wanted, rtol=1e-3 if atol > 1e-6 else 1e-10)
+    if dtype == "float64":
+        np.testing.assert_allclose(factor.condition, np.linalg.cond(A, 1), rtol=0.5)
+        np.testing.assert_allclose(factor.into_inverse(), G[:n, :n], atol=atol)
 
 
 def test_the_factor_is_computed_in_place():

@@ -674,7 +674,7 @@ def test_the_report_of_an_iterate_bounds_nothing():
 def test_class_weights_of_classes_that_are_not_there():
     X, y = noisy(60)
     named = np.array(["ham", "spam"])[y]
-    with pytest.raises(InvalidInput, match=r"one of the classes, got 'sapm'\. They are 'ham', 'spam'"):
+    with pytest.raises(InvalidInput, match=r"one of the classes, got 'sapm'\. Choose from 'ham', 'spam'"):
         SVC(class_weight={"sapm": 5.0}).fit(X, named)
     with pytest.raises(InvalidInput, match=r"got -1\.0 for 1"):
         SVC(class_weight={1: -1.0}).fit(X, y)

@@ -407,7 +407,7 @@ def test_an_interrupt_keeps_what_other_targets_have_reached(monkeypatch):
             raise KeyboardInterrupt
         return solve(problem, **options)
 
-    monkeypatch.setattr("mercer.kernels.tiling.n_threads", lambda: 1)
+    monkeypatch.setattr("mercer.threads.n_threads", lambda: 1)
     monkeypatch.setattr(smo, "solve", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, np.column_stack([y, -y, y]))

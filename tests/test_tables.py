@@ -19,9 +19,9 @@ N = 60
 
 
 def columns(n: int = N, seed: int = 0) -> dict[str, list]:
-    """One column of each kind, with gaps, as plain lists."""
+    """One column of each kind, with missing values, as plain lists."""
     r = np.random.default_rng(seed)
-    gap = r.random((n, 8)) < 0.15
+    absent = r.random((n, 8)) < 0.15
     start = datetime.datetime(2020, 1, 1, 6)
     data = {
         "age": r.integers(18, 80, n).astype(float).tolist(),
@@ -34,7 +34,7 @@ def columns(n: int = N, seed: int = 0) -> dict[str, list]:
         "size": r.choice(["S", "M", "L"], n).tolist(),
     }
     for j, values in enumerate(data.values()):
-        for i in np.flatnonzero(gap[:, j]):
+        for i in np.flatnonzero(absent[:, j]):
             values[i] = None
     return data | {"id": list(range(1, n + 1)), "nothing": [None] * n, "same": [7] * n}
 
@@ -133,7 +133,7 @@ def test_what_a_data_type_says(column, role):
         (pl.Series([{"a": 1}, {"a": 2}]), r"Column 'c' must hold single real values, got dtype Struct"),
         pytest.param(
             pl.Series([1, 2], dtype=pl.Int128),
-            "Column 'c' must hold what NumPy can hold, got dtype Int128",
+            "Column 'c' must hold values that NumPy can hold, got dtype Int128",
             marks=pytest.mark.peer("polars", "2.0"),
         ),
         (np.array([1.0, np.inf]), "Column 'c' must be finite, got infinity in row 1"),
@@ -442,9 +442,9 @@ def test_names_are_compared_where_the_kernel_does_not_find_them():
 @pytest.mark.parametrize(
     ("frame", "match"),
     [
-        (pd.DataFrame({"a": [1, 1, 1], "b": [None] * 3}), "tells rows apart, got 'a': constant; 'b': no value"),
+        (pd.DataFrame({"a": [1, 1, 1], "b": [None] * 3}), "distinguishes its rows, got 'a': constant; 'b': no value"),
         (pd.DataFrame({"a": [{"k": 1}, {"k": 2}]}), "Column 'a' must hold numbers, .* got values of type dict"),
-        (pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]), "distinct, got 'a' twice"),
+        (pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]), "different names, got 2 columns called 'a'"),
         (pd.DataFrame({"a": []}), "rows and columns"),
         (np.zeros((3, 0)), "rows and columns"),
         (np.zeros(3), "2-D"),

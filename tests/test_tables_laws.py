@@ -1,4 +1,4 @@
-"""Laws of table kernels on random tables: every kind of column, gaps anywhere, both libraries."""
+"""Laws of table kernels on random tables: every kind of column, missing values anywhere, both libraries."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ VALUES = {
 def tables(draw):
     n = draw(st.integers(2, 9))
     kinds = draw(st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=5))
-    gap = draw(st.sampled_from([0.0, 0.3]))
+    share = draw(st.sampled_from([0.0, 0.3]))
     coin = draw(st.randoms(use_true_random=False))
     columns = [draw(st.lists(VALUES[kind], min_size=n, max_size=n)) for kind in kinds]
     return {
-        f"{kind} {j}": [None if coin.random() < gap else v for v in column]
+        f"{kind} {j}": [None if coin.random() < share else v for v in column]
         for j, (kind, column) in enumerate(zip(kinds, columns))
     }
 
@@ -47,7 +47,7 @@ def test_laws_of_table_kernels(data, interaction, seed):
     rule = mc.TableKernel(roles=roles, interaction=interaction)
     if all(len(set(map(str, column))) == 1 for column in data.values()):
         for table in (left, right):
-            with pytest.raises(mc.InvalidInput, match="tells rows apart"):
+            with pytest.raises(mc.InvalidInput, match="distinguishes its rows"):
                 rule(table)
         return
     kernel = rule(left)

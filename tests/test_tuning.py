@@ -9,8 +9,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import mercer as mc
-from mercer import gram
-from mercer.kernels import tiling
+from mercer import gram, threads
 from mercer.models.least_squares.gaussian_process import GaussianProcessRegressor
 from mercer.models.least_squares.kernel_ridge import KernelRidge
 from mercer.models.tune import tune
@@ -26,7 +25,7 @@ ALPHA = 0.3
 @pytest.fixture(autouse=True)
 def one_thread():
     """These matrices are too small for several threads of BLAS, the peers' too."""
-    with tiling.single_threaded_blas():
+    with threads.single_threaded_blas():
         yield
 
 

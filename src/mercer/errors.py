@@ -25,8 +25,8 @@ class InvalidType(InvalidInput, TypeError):
     >>> import mercer as mc
     >>> mc.Linear()([["red"]])
     Traceback (most recent call last):
-    mercer.errors.InvalidType: X must be numeric, got dtype <U3 (text). Make numbers of it or leave it out; kernels of \
-other things are Delta() or Hamming() on categories, Intersection() on sets, FromFunction(f) on any objects.
+    mercer.errors.InvalidType: X must be numeric, got dtype <U3 (text). Convert it to numbers or leave it out; for \
+other objects use Delta() or Hamming() on categories, Intersection() on sets, FromFunction(f) on any objects.
     """
 
 

@@ -72,8 +72,8 @@ def sample(kernel: Similarity, n: int, *, seed: int = 0, scale: float = 1.0) -> 
 
 def dimension(kernel: Similarity, default: int = 3) -> int:
     """The number of columns that the parameters of an expression ask for."""
-    if hasattr(kernel, "columns"):
-        return max([default, *(int(c) + 1 for c in kernel.columns if not isinstance(c, str))])
+    if columns := getattr(kernel, "columns", ()):
+        return max([default, *(int(c) + 1 for c in columns if not isinstance(c, str))])
     sizes = [np.asarray(size).shape[0] for name in ("sigma", "A") if np.ndim(size := getattr(kernel, name, 0.0))]
     sizes += [dimension(child, 0) for child in kernel.children.values()]  # type: ignore[arg-type]
     return max(sizes, default=0) or default

@@ -100,7 +100,7 @@ def _least(run: Callable[[], Any], peer: Callable[[], Any] | None) -> tuple[floa
 
 def threads() -> int:
     """Threads that tiles are filled with."""
-    from mercer.kernels.tiling import n_threads
+    from mercer.threads import n_threads
 
     return n_threads()
 

@@ -1,70 +1,39 @@
-"""Columns of tables as arrays: numbers with NaN, words and sets with None, whichever library the table came from."""
+"""Columns of tables, read by name and kind: numbers with NaN, words and sets with None where a value is missing."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Set
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
-from mercer.data.missing import missing_entries
-from mercer.data.points import Array, is_frame, object_matrix
+from mercer.data import frames
+from mercer.data.missing import marked, missing_entries
+from mercer.data.objects import in_microseconds, object_array, object_matrix
 from mercer.errors import InvalidInput, InvalidType
+
+Array = NDArray[Any]
+Mask = NDArray[np.bool_]
 
 DAY = 86_400_000_000  # microseconds
 NO_TOKENS = frozenset({()})
-"""An empty list of tokens: like another one."""
-
-
-class Column(np.ndarray[Any, Any]):
-    """One column of a table: an array that also answers as a frame's column does."""
-
-    def to_list(self) -> list[Any]:
-        return list(self.tolist())
-
-
-class Table:
-    """Columns by name, all of one length: as much of a data frame as kernels need."""
-
-    def __init__(self, columns: dict[str, Array]) -> None:
-        self._columns = columns
-        self.columns = list(columns)
-        self.shape = (len(next(iter(columns.values()))) if columns else 0, len(columns))
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, str):
-            return self._columns[index].view(Column)
-        if isinstance(index, list) and all(isinstance(name, str) for name in index):
-            return Table({name: self._columns[name] for name in index})
-        return Table({name: column[index] for name, column in self._columns.items()})
-
-    def to_numpy(self) -> Array:
-        return np.column_stack([column.astype(object) for column in self._columns.values()])
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return self.to_numpy().astype(dtype or object)
+"""An empty list of tokens: not missing, and like another one."""
 
 
 def tabled(X: Any) -> dict[str, Any]:
     """The columns of a frame by name; those of rows without names are called x0, x1, …"""
-    if isinstance(X, Table):
-        return {name: X[name] for name in X.columns}
-    if hasattr(X, "collect_schema") and hasattr(X, "collect"):
-        raise InvalidInput("A table must be in memory", got="a LazyFrame", advice="Collect it: frame.collect().")
-    if is_frame(X):
-        names = [str(name) for name in X.columns]
-        if len(set(names)) < len(names):
-            twice = Counter(names).most_common(1)[0][0]
-            raise InvalidInput("Column names must be distinct", got=f"{twice!r} twice", advice="Rename one.")
-        return dict(zip(names, (column for _, column in X.items()) if hasattr(X, "items") else X.iter_columns()))
+    if frames.is_frame(X):
+        frames.require_distinct_names(X)
+        return dict(zip(frames.column_names(X), frames.columns(X)))
+    frames.require_memory(X)
     if sp.issparse(X):
         raise InvalidInput("A table must be dense", got="a sparse matrix", advice="Use a kernel on vectors.")
     if isinstance(X, Mapping) or len(getattr(X, "shape", (0, 0))) != 2:
         got = f"shape {X.shape}" if hasattr(X, "shape") else f"a {type(X).__name__}"
-        raise InvalidInput("A table must be 2-D: a frame, or rows", got=got, advice="pandas.DataFrame(X) makes one.")
+        raise InvalidInput("A table must be 2-D: a frame, or rows", got=got, advice="Pass pandas.DataFrame(X).")
     A = X if isinstance(X, np.ndarray) else object_matrix(list(X))
     return {f"x{j}": A[:, j] for j in range(A.shape[1])}
 
@@ -72,50 +41,50 @@ def tabled(X: Any) -> dict[str, Any]:
 def as_array(column: Any, name: str) -> Array:
     """A column of any library as a 1-D array: of numbers, dates or booleans where it is so typed, else of objects."""
     dtype = getattr(column, "dtype", None)
-    if getattr(dtype, "tz", None) is not None:
-        column = column.dt.tz_convert("UTC").dt.tz_localize(None)  # pandas; Polars converts by itself
     try:
-        A = np.asarray(column)
+        A = np.asarray(frames.without_zone(column))
     except Exception as error:  # of the library that the column is from: it has no such array
-        raise _must(name, "what NumPy can hold", f"dtype {dtype}: {error}", "Cast it, such as to Float64.") from None
+        raise _must(
+            name, "values that NumPy can hold", f"dtype {dtype}: {error}", "Cast it, such as to Float64."
+        ) from None
     if A.dtype.kind == "c" or getattr(dtype, "fields", None):
         raise _must(name, "single real values", f"dtype {dtype}", "Split it into one column for each part.")
     if A.dtype.kind in "US":
         A = A.astype(object)
-    if A.ndim > 1:  # a column of lists of equal length
-        rows, A = list(A), np.empty(len(A), dtype=object)
-        for i, row in enumerate(rows):
-            A[i] = row
-    return A
+    return A if A.ndim == 1 else object_array(list(A))  # lists of equal length
 
 
 def read(column: Any, kind: str, name: str, levels: tuple[Any, ...] = ()) -> Array:
-    """A column as what it is said to be, or an error that names it."""
+    """A column read as values of a kind, or an error that names it."""
     A = as_array(column, name)
-    if missing_entries(A).all():  # a column without values may have any type
+    return read_array(A, missing_entries(A), kind, name, levels)
+
+
+def read_array(A: Array, missing: Mask, kind: str, name: str, levels: tuple[Any, ...] = ()) -> Array:
+    """The same of an array, of which it is known where values are missing."""
+    if missing.all():  # a column without values may have any type
         return np.full(len(A), None if kind in ("category", "tokens", "text") else np.nan)
-    return _ranks(A, levels) if kind == "ordered" else READERS[kind](A, name)
+    return _ranks(A, missing, levels) if kind == "ordered" else READERS[kind](A, missing, name)
 
 
 def _must(name: str, what: str, got: object, advice: str) -> InvalidType:
     return InvalidType(f"Column {name!r} must hold {what}", got=got, advice=advice)
 
 
-def _values(A: Array) -> Iterator[tuple[int, Any]]:
-    """The values that are present, with their rows."""
-    missing = missing_entries(A)
-    return ((int(i), A[i]) for i in np.flatnonzero(~missing))
+def _present(A: Array, missing: Mask) -> Iterator[tuple[int, Any]]:
+    """The values that are present as objects, with their rows."""
+    return zip(np.flatnonzero(~missing).tolist(), _objects(A[~missing]).tolist())
 
 
-def _numbers(A: Array, name: str) -> Array:
-    advice = f"Convert it to what it was when the kernel was made, or make one anew: roles={{{name!r}: 'category'}}."
+def _numbers(A: Array, missing: Mask, name: str) -> Array:
+    advice = f"Convert it back to numbers, or make a new kernel: roles={{{name!r}: 'category'}}."
     if A.dtype.kind in "iufb":
         out = A.astype(np.float64)
     elif A.dtype.kind == "m":
         out = np.where(np.isnat(A), np.nan, A.astype("m8[us]").astype(np.int64) / DAY)
     elif A.dtype.kind == "O":
         out = np.full(len(A), np.nan)
-        for i, value in _values(A):
+        for i, value in _present(A, missing):
             try:
                 out[i] = _number(value)
             except (TypeError, ValueError, OverflowError):
@@ -143,18 +112,18 @@ def is_numeric(kind: type) -> bool:
     return issubclass(kind, timedelta) or (hasattr(kind, "__float__") and not issubclass(kind, words))
 
 
-def _dates(A: Array, name: str) -> Array:
+def _dates(A: Array, missing: Mask, name: str) -> Array:
     """Days since 1970-01-01, UTC."""
     if A.dtype.kind == "O":
         out = np.full(len(A), "NaT", dtype="M8[us]")
-        for i, value in _values(A):
+        for i, value in _present(A, missing):
             try:
                 out[i] = _instant(value)
             except (ValueError, TypeError):
-                raise _must(name, "dates", f"{_shown(value)} in row {i}", "Convert it: pandas.to_datetime.") from None
+                raise _must(name, "dates", f"{_shown(value)} in row {i}", "Convert it by pandas.to_datetime.") from None
         A = out
     if A.dtype.kind != "M":
-        raise _must(name, "dates", f"dtype {A.dtype}", "Convert it: pandas.to_datetime.")
+        raise _must(name, "dates", f"dtype {A.dtype}", "Convert it by pandas.to_datetime.")
     return np.where(np.isnat(A), np.nan, A.astype("M8[us]").astype(np.int64) / DAY)
 
 
@@ -169,41 +138,41 @@ def _instant(value: Any) -> np.datetime64:
     raise TypeError("not a date")
 
 
-def _ranks(A: Array, levels: tuple[Any, ...]) -> Array:
-    """The position of every value among the levels; what is no level is missing."""
+def _ranks(A: Array, missing: Mask, levels: tuple[Any, ...]) -> Array:
+    """The position of every value among the levels; a value that is not a level is missing."""
     rank = {level: float(r) for r, level in enumerate(levels)}
     out = np.full(len(A), np.nan)
-    for i, value in _values(_objects(A)):
+    for i, value in _present(A, missing):
         out[i] = rank.get(as_level(value), np.nan)
     return out
 
 
 def as_level(value: Any) -> Any:
-    """A level of an ordered category: a number or a word, for what else it may be (an interval, a date) its text."""
+    """A level of an ordered category: a number or a word, or the text of anything else, such as an interval."""
     value = value.item() if isinstance(value, np.generic) else value
     return value if isinstance(value, (str, int, float)) else str(value)
 
 
-def _categories(A: Array, name: str) -> Array:
-    gaps, A = missing_entries(A), _objects(A)
-    kinds = set(map(type, A[~gaps]))
+def _categories(A: Array, missing: Mask, name: str) -> Array:
+    present = _objects(A[~missing])
+    kinds = set(map(type, present))
     if all(map(is_numeric, kinds)) or not all(issubclass(kind, Hashable) for kind in kinds):
-        advice = "Convert it to text, as it was when the kernel was made."
-        raise _must(name, "categories in words", f"{_shown(A[~gaps][0])}, among others", advice)
-    return _marked(A)
+        advice = "Convert it to text, or make a new kernel for this table."
+        raise _must(name, "categories in words", f"{_shown(present[0])}, among others", advice)
+    return marked(in_microseconds(A), missing)
 
 
-def _codes(A: Array, name: str) -> Array:
-    numbers = _numbers(A, name)
-    return numbers if A.dtype.kind in "fm" else _marked(_objects(A))  # whole ones may be too large for a float
+def _codes(A: Array, missing: Mask, name: str) -> Array:
+    numbers = _numbers(A, missing, name)
+    return numbers if A.dtype.kind in "fm" else marked(A, missing)  # whole ones may be too large for a float
 
 
-def _tokens(A: Array, name: str) -> Array:
+def _tokens(A: Array, missing: Mask, name: str) -> Array:
     out = np.full(len(A), None, dtype=object)
-    for i, value in _values(_objects(A)):
+    for i, value in _present(A, missing):
         if isinstance(value, np.ndarray) or hasattr(value, "to_list"):
-            value = value.tolist() if isinstance(value, np.ndarray) else value.to_list()
-        if isinstance(value, (str, bytes)) or not isinstance(value, (Set, list, tuple)):
+            value = frames.listed(value)
+        if not isinstance(value, (Set, list, tuple)):
             raise _must(name, "lists or sets of tokens", f"{_shown(value)} in row {i}", "Split it: text.split().")
         try:
             out[i] = frozenset(value) or NO_TOKENS
@@ -212,24 +181,16 @@ def _tokens(A: Array, name: str) -> Array:
     return out
 
 
-def _texts(A: Array, name: str) -> Array:
+def _texts(A: Array, missing: Mask, name: str) -> Array:
     """Texts between blanks, so that even an empty one has a run of two characters, which it shares with itself."""
-    gaps = missing_entries(A)
-    if not all(issubclass(kind, str) for kind in set(map(type, A[~gaps]))):
-        i, value = next((i, value) for i, value in _values(A) if not isinstance(value, str))
-        raise _must(name, "texts", f"{_shown(value)} in row {i}", "Convert it: str(value).")
-    return np.array([None if gap else f" {text} " for gap, text in zip(gaps, A)], dtype=object)
-
-
-def _marked(A: Array) -> Array:
-    """The same objects, with None for what is missing."""
-    A = A.copy()
-    A[missing_entries(A)] = None
-    return A
+    for i, value in _present(A, missing):
+        if not isinstance(value, str):
+            raise _must(name, "texts", f"{_shown(value)} in row {i}", "Convert it: str(value).")
+    return object_array([None if absent else f" {text} " for absent, text in zip(missing, A)])
 
 
 def _objects(A: Array) -> Array:
-    return A if A.dtype == object else A.astype("M8[us]" if A.dtype.kind == "M" else A.dtype).astype(object)
+    return in_microseconds(A).astype(object, copy=False)
 
 
 def _shown(value: Any) -> str:
@@ -238,7 +199,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
-READERS: dict[str, Callable[[Array, str], Array]] = {
+READERS: dict[str, Callable[[Array, Mask, str], Array]] = {
     "number": _numbers,
     "date": _dates,
     "code": _codes,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import sys
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable
 from copy import copy
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -13,7 +13,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer.errors import InvalidInput, InvalidType
+from mercer.data import frames
+from mercer.data.frames import is_frame
+from mercer.data.missing import missing_entries
+from mercer.data.objects import object_matrix, rows_of
+from mercer.data.vectors import as_vectors, not_two_dimensional
+from mercer.errors import InvalidInput
 
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -188,6 +193,14 @@ class Points(Once):
 
         return self.once("mean", make)
 
+    def matrix(self) -> Array:
+        """The points as an array with one row each: of numbers, or of objects."""
+        return self.once("rows", lambda: rows_of(self.raw))
+
+    def missing(self) -> NDArray[np.bool_]:
+        """Which points miss a value, in any of their columns."""
+        return self.once("missing", lambda: np.asarray(missing_entries(self.matrix()).any(axis=1)))
+
     def take(self, index: Any) -> Points:
         """The points at these positions (a slice, mask or index array), which stay known as `index`."""
         chosen = np.atleast_1d(np.arange(self.n)[index])
@@ -213,10 +226,10 @@ def owned(X: Any) -> Any:
     """
     if isinstance(X, np.ndarray):
         return X.copy() if X.flags.writeable or X.dtype == object else X
-    if sp.issparse(X) or (is_frame(X) and hasattr(X, "iloc")):
+    if sp.issparse(X):
         return X.copy()
-    if is_frame(X) and hasattr(X, "clone"):
-        return X.clone()  # Polars copies on write
+    if is_frame(X):
+        return frames.copied(X)
     if isinstance(X, (list, tuple)):
         return [copy(x) if isinstance(x, (list, set, dict, bytearray, np.ndarray)) else x for x in X]
     return X
@@ -253,19 +266,12 @@ def _not_a_data_set(X: Any) -> InvalidInput:
     )
 
 
-def is_frame(X: Any) -> bool:
-    """A pandas or Polars data frame, recognised without importing either."""
-    return hasattr(X, "columns") and hasattr(X, "to_numpy") and hasattr(X, "shape")
-
-
 def take(X: Any, index: Any) -> Any:
     """Rows of any kind of data set."""
     if sp.issparse(X) and X.format not in ("csr", "csc", "lil"):
         X = sp.csr_array(X)  # the other formats have no rows
-    if hasattr(X, "iloc"):
-        return X.iloc[index]
-    if is_frame(X) or hasattr(X, "shape"):
-        return X[index]
+    if hasattr(X, "shape"):
+        return frames.rows(X, index)
     if isinstance(index, slice):
         return X[index]
     positions = np.arange(len(X))[np.asarray(index)]
@@ -279,17 +285,8 @@ def concatenate(X: Any, Z: Any) -> Any:
     if isinstance(X, np.ndarray) and isinstance(Z, np.ndarray):
         return np.concatenate([X, Z])
     if is_frame(X) and type(X) is type(Z):
-        library: Any = sys.modules[type(X).__module__.partition(".")[0]]  # pandas or Polars, whichever made it
-        return library.concat([X, Z])
+        return frames.concatenated(X, Z)
     return [*X, *Z]
-
-
-def as_table(like: Any, rows: Array) -> Any:
-    """Rows of numbers as the kind of table that `like` is: with its column names, if it is a data frame."""
-    if not is_frame(like):
-        return rows
-    library: Any = sys.modules[type(like).__module__.partition(".")[0]]  # pandas or Polars, whichever made it
-    return library.DataFrame(dict(zip(like.columns, rows.T)))
 
 
 def as_argument(X: Any) -> Any:
@@ -303,39 +300,25 @@ def as_argument(X: Any) -> Any:
     return X
 
 
-def real_numbers(values: Any) -> Array:
-    """The values as an array; a TypeError where one is complex, of which NumPy would silently keep the real part."""
-    A = np.asarray(values)
-    if A.dtype.kind == "c" or (
-        A.dtype.kind == "O" and any(isinstance(v, (complex, np.complexfloating)) for v in A.flat)
-    ):
-        raise TypeError("complex numbers")
-    return A
-
-
-def column_names(X: Any) -> list[str]:
-    return [str(c) for c in X.columns] if is_frame(X) else []
-
-
 def select_columns(X: Any, columns: tuple[int | str, ...]) -> Any:
     """Columns of an array, sparse matrix, data frame or list of records, by position or name."""
     if is_frame(X):
         names = list(X.columns)
-        there, chosen = set(names), []
+        times, chosen = Counter(names), []
         for column in columns:
-            if isinstance(column, str) and column not in there:
+            if isinstance(column, str) and column not in times:
                 raise InvalidInput(
                     f"Column {column!r} must exist in the data frame",
                     got=f"{len(names)} columns: {', '.join(map(str, names[:12]))}{', …' * (len(names) > 12)}",
-                    advice="Check its name.",
+                    advice="Check the name of the column.",
                 )
             if isinstance(column, int) and not -len(names) <= column < len(names):
                 raise _no_such_column(column, len(names))
             chosen.append(names[column] if isinstance(column, int) else column)
-            if names.count(chosen[-1]) > 1:
+            if times[chosen[-1]] > 1:
                 raise InvalidInput(
                     f"Column {chosen[-1]!r} must be one column",
-                    got=f"{names.count(chosen[-1])} columns of that name",
+                    got=f"{times[chosen[-1]]} columns of that name",
                     advice="Rename them, or pass X.to_numpy() and select by position.",
                 )
         return X[chosen]
@@ -349,152 +332,14 @@ def select_columns(X: Any, columns: tuple[int | str, ...]) -> Any:
     if not hasattr(X, "shape"):
         X = object_matrix(list(X))
     if len(X.shape) != 2:
-        raise _not_two_dimensional(X.shape)
+        raise not_two_dimensional(X.shape)
     for column in columns:
         if not -X.shape[1] <= int(column) < X.shape[1]:
             raise _no_such_column(column, X.shape[1])
     return sp.csr_array(X)[:, list(columns)] if sp.issparse(X) else X[:, list(columns)]
 
 
-def object_matrix(records: list[Any]) -> Array:
-    """Records of equal length as an object array, one row each."""
-    widths = {len(r) if isinstance(r, (list, tuple, np.ndarray)) else -1 for r in records}
-    if len(widths) != 1 or -1 in widths:
-        raise InvalidInput(
-            "Records must be rows of equal length",
-            got=f"lengths {sorted(w for w in widths if w >= 0)}" + (" and single values" if -1 in widths else ""),
-            advice="Pad the rows, or pass a data frame.",
-        )
-    table = np.empty((len(records), widths.pop()), dtype=object)
-    for i, record in enumerate(records):
-        table[i, :] = record
-    return table
-
-
 def _no_such_column(column: object, n_columns: int) -> InvalidInput:
     return InvalidInput(
-        f"Column {column} must exist", got=f"a data set with {n_columns} columns", advice="Columns count from 0."
-    )
-
-
-def _not_two_dimensional(shape: tuple[int, ...]) -> InvalidInput:
-    advice = "Reshape your data to one row per point."
-    if len(shape) == 1:
-        advice = (
-            "Reshape your data: np.reshape(X, (-1, 1)) makes n points with one column, "
-            "np.reshape(X, (1, -1)) one point with n columns; "
-            "for categories there is Delta(), for sets Intersection()."
-        )
-    return InvalidInput("A data set of vectors must be 2-D, one row per point", got=f"shape {shape}", advice=advice)
-
-
-def as_vectors(X: Any) -> Any:
-    """X as a C-contiguous float32/float64 matrix or CSR array: checked, never silently altered.
-
-    Integers and booleans become float64, float16 becomes float32, wider floats float64.
-    """
-    if sp.issparse(X):
-        S = sp.csr_array(X)
-        if S.ndim != 2:
-            raise _not_two_dimensional(S.shape)
-        if not S.has_canonical_format:
-            S = S.copy()  # the arrays may be the caller's
-            S.sum_duplicates()
-        values = _as_real(S.data)
-        if values is not S.data:
-            S = sp.csr_array((values, S.indices, S.indptr), shape=S.shape)
-        _check_columns(S.shape[1])
-        if not np.isfinite(S.data).all():
-            at = int(np.flatnonzero(~np.isfinite(S.data))[0])
-            raise _not_finite(S.data, int(np.searchsorted(S.indptr, at, side="right")) - 1, S.indices[at], S.data[at])
-        return S
-    names = column_names(X)
-    if is_frame(X):
-        X = _frame_to_array(X)
-    elif isinstance(X, np.ma.MaskedArray):
-        if np.ma.is_masked(X):
-            raise InvalidInput("X must have no missing values", got="a masked array", advice="Fill or drop them.")
-        X = X.data
-    try:
-        A = np.asarray(X)
-    except ValueError as error:
-        raise InvalidInput(
-            "X must be a matrix of numbers, one row per point",
-            got=f"rows of different lengths ({error})",
-            advice="Pad the rows, or use a kernel on sets or sequences.",
-        ) from None
-    if A.ndim != 2:
-        raise _not_two_dimensional(A.shape)
-    _check_columns(A.shape[1])
-    A = np.ascontiguousarray(_as_real(A, names))
-    _check_finite(A, names)
-    return A
-
-
-def frame_columns(X: Any) -> list[Array]:
-    """The columns of a data frame as arrays, by position."""
-    if hasattr(X, "iloc"):
-        return [np.asarray(X.iloc[:, j]) for j in range(X.shape[1])]
-    return [np.asarray(X[name]) for name in X.columns]
-
-
-def _frame_to_array(X: Any) -> Array:
-    return np.column_stack([_as_real(c, [str(name)]) for name, c in zip(X.columns, frame_columns(X))])
-
-
-def _check_columns(d: int) -> None:
-    if d == 0:
-        raise InvalidInput("X must have at least one column", got="0 columns", advice="Check how X was selected.")
-
-
-def _as_real(A: Array, names: Sequence[str] = ()) -> Array:
-    if not A.dtype.isnative:
-        A = A.astype(A.dtype.newbyteorder("="))
-    if A.dtype in (np.float32, np.float64):
-        return A
-    if A.dtype == np.float16:
-        return A.astype(np.float32)
-    if A.dtype.kind in "iubf":
-        return A.astype(np.float64)
-    if A.dtype.kind == "c":
-        raise InvalidInput("X must be real. Complex data not supported", got=f"dtype {A.dtype}",
-                           advice="Stack real and imaginary parts as columns.")  # fmt: skip
-    if A.dtype.kind in "mM":
-        raise InvalidInput(
-            f"{_column(names)} must be numeric", got=f"dtype {A.dtype}", advice="Convert dates to a number first."
-        )
-    try:
-        if A.dtype.kind in "US" or any(isinstance(v, (str, bytes)) for v in A.ravel()):
-            raise TypeError("text")
-        return real_numbers(A).astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidType(
-            f"{_column(names)} must be numeric",
-            got=f"dtype {A.dtype} ({error})",
-            advice="Make numbers of it or leave it out; kernels of other things are Delta() or Hamming() on categories,"
-            " Intersection() on sets, FromFunction(f) on any objects.",
-        ) from None
-
-
-def _column(names: Sequence[str]) -> str:
-    return f"Column {names[0]!r}" if len(names) == 1 else "X"
-
-
-def _check_finite(A: Array, names: Sequence[str]) -> None:
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(A.sum(dtype=np.float64)):
-            return
-    bad = ~np.isfinite(A)
-    if not bad.any():
-        return
-    i, j = np.argwhere(bad)[0]
-    raise _not_finite(A, i, repr(names[j]) if len(names) > j else j, A[i, j])
-
-
-def _not_finite(values: Array, row: Any, column: Any, value: Any) -> InvalidInput:
-    what = "NaN" if np.isnan(value) else "infinity"
-    return InvalidInput(
-        "X must be finite, without NaN or infinity",
-        got=f"{int((~np.isfinite(values)).sum())} such entries, the first ({what}) in row {row}, column {column}",
-        advice="Drop or impute missing values first.",
+        f"Column {column} must exist", got=f"a data set with {n_columns} columns", advice="Count columns from 0."
     )

@@ -9,22 +9,16 @@ from datetime import date
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mercer.data.columns import as_array, as_level, is_numeric, read
+from mercer.data.columns import as_array, as_level, is_numeric, read, read_array
+from mercer.data.frames import Levels, declared_levels
 from mercer.data.missing import missing_entries
-from mercer.data.points import Array
 from mercer.errors import InvalidInput
 
+Array = NDArray[Any]
+
 ROLES = ("number", "ordered", "date", "category", "tokens", "text", "ignore")
-KERNELS = {
-    "number": "Additive",
-    "ordered": "Additive",
-    "date": "Additive",
-    "category": "Categorical",
-    "code": "Categorical",
-    "tokens": "Intersection",
-    "text": "NGrams",
-}
 PERIODS = {"yearly": 365.2425, "weekly": 7.0, "daily": 1.0}
 ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?)?")
 DECIMAL = re.compile(r"[-+]?(\d+|\d*[.,]\d+)([eE][-+]?\d+)?")
@@ -40,25 +34,25 @@ class Role:
     ----------
     name, dtype : of the column.
     role : in words: "number", "category", …, or "left out".
-    kernel : the leaf that compares its values, or "".
     why : how this was decided.
     kind : how the column is read, or "" where it is left out.
     spread : of its numbers: a robust standard deviation.
     levels : of an ordered category, from the lowest to the highest.
     periods : of a date, in days.
     missing : the number of missing values.
+    kernel : the leaves that compare its values, by name; "" until there is a kernel, and of a column that is left out.
     """
 
     name: str
     dtype: str
     role: str
-    kernel: str
     why: str
     kind: str
     spread: float = 1.0
     levels: tuple[Any, ...] = ()
     periods: tuple[float, ...] = ()
     missing: int = 0
+    kernel: str = ""
 
 
 def role_of(name: str, column: Any, given: str | None = None) -> Role:
@@ -72,20 +66,20 @@ def role_of(name: str, column: Any, given: str | None = None) -> Role:
         if missing.any() and not missing.all():
             why += f"; {int(missing.sum())} missing"
         words = "category" if kind == "code" else kind or "left out"
-        kernel = more.pop("kernel", KERNELS.get(kind, ""))
-        return Role(name, dtype, words, kernel, why, kind, missing=int(missing.sum()), **more)
+        return Role(name, dtype, words, why, kind, missing=int(missing.sum()), **more)
 
     if given == "ignore":
         return role("", "said to be ignored")
     if not len(present):
         return role("", "no value is present")
     said = given is not None
-    kind, why = (_given_kind(given, present), f"said to be a {given}") if given else _kind(name, column, present)
+    declared = declared_levels(column)
+    kind, why = (_given_kind(given, present), f"said to be a {given}") if given else _kind(name, declared, present)
     if not kind:
         return role(kind, why)
-    levels = _levels(column, present) if kind == "ordered" else ()
-    values = read(A, kind, name, levels)
-    values = values[~missing_entries(values)]
+    levels = _levels(declared, present) if kind == "ordered" else ()
+    values = read_array(A, missing, kind, name, levels)
+    values = values[~(missing if values.dtype == object else np.isnan(values))]
     different = len(set(values)) if values.dtype == object else len(np.unique(values))
     if different == 1 and not missing.any():
         return role("", "constant")
@@ -98,15 +92,15 @@ def role_of(name: str, column: Any, given: str | None = None) -> Role:
     spread = _spread(values)
     if not 1e-90 < spread < 1e90:
         raise InvalidInput(
-            f"Column {name!r} must spread between 1e-90 and 1e90", got=f"{spread:.3g}", advice="Change its unit."
+            f"Column {name!r} must spread between 1e-90 and 1e90",
+            got=f"{spread:.3g}",
+            advice="Change the unit of the column.",
         )
     if kind == "date":
         periods = _periods(values)
-        names = ["Additive", *(f"Periodic ({period})" for period in periods)]
         days = f"{values.max() - values.min():.4g} days"
         parts = ", ".join(["trend", *periods])
-        return role(kind, f"{why} over {days}: {parts}", spread=spread, kernel=" + ".join(names),
-                    periods=tuple(PERIODS[p] for p in periods))  # fmt: skip
+        return role(kind, f"{why} over {days}: {parts}", spread=spread, periods=tuple(PERIODS[p] for p in periods))
     if kind == "ordered":
         return role(kind, f"{why}: {len(levels)} levels", spread=spread, levels=levels)
     return role(kind, f"{why}, spread {spread:.3g}", spread=spread)
@@ -127,13 +121,10 @@ def _category(present: Array) -> str:
     return "code" if all(map(is_numeric, set(map(type, present)))) else "category"
 
 
-def _kind(name: str, column: Any, present: Array) -> tuple[str, str]:
+def _kind(name: str, declared: Levels | None, present: Array) -> tuple[str, str]:
     """How to read a column of which nothing was said, and why."""
-    dtype = getattr(column, "dtype", None)
-    if getattr(dtype, "ordered", False):
-        return "ordered", "ordered categories"
-    if hasattr(dtype, "categories"):
-        return _category(present), "categories"
+    if declared is not None:
+        return ("ordered", "ordered categories") if declared.ordered else (_category(present), "categories")
     if present.dtype.kind == "b":
         return "code", "booleans"
     if present.dtype.kind == "M":
@@ -178,7 +169,7 @@ def _kind_of_objects(name: str, present: Array) -> tuple[str, str]:
         raise InvalidInput(
             f"Column {name!r} must hold numbers, dates, categories, texts or lists of tokens",
             got=f"values of type {odd[0].__name__}",
-            advice=f"Convert it, or leave it out: roles={{{name!r}: 'ignore'}}.",
+            advice=f"Convert it, or leave it out by roles={{{name!r}: 'ignore'}}.",
         )
     if not all_are(str):
         return "category", "categories"
@@ -186,7 +177,7 @@ def _kind_of_objects(name: str, present: Array) -> tuple[str, str]:
 
 
 def _kind_of_words(name: str, n: int, different: list[str]) -> tuple[str, str]:
-    """What texts are, of which n rows have so many different ones: told by no more than 1 000 of them."""
+    """What the texts of n rows are, by no more than 1 000 of the different ones."""
     some = different[:: -(-len(different) // 1000)]
     if all(map(ISO_DATE.fullmatch, some)) and all(map(ISO_DATE.fullmatch, different)):
         return "date", "ISO dates"
@@ -195,7 +186,7 @@ def _kind_of_words(name: str, n: int, different: list[str]) -> tuple[str, str]:
         raise InvalidInput(
             f"Column {name!r} must hold numbers, or words",
             got=f"numbers as texts, such as {decimals[0]!r}",
-            advice=f"Convert it: pandas.to_numeric. If they are names: roles={{{name!r}: 'category'}}.",
+            advice=f"Convert it by pandas.to_numeric; if these are names, pass roles={{{name!r}: 'category'}}.",
         )
     spaced = sum(" " in w.strip() for w in some) / len(some)
     if len(different) == n and n > 2 and spaced < 0.5:
@@ -209,10 +200,10 @@ def _kind_of_words(name: str, n: int, different: list[str]) -> tuple[str, str]:
     return "category", "categories"
 
 
-def _levels(column: Any, present: Array) -> tuple[Any, ...]:
+def _levels(declared: Levels | None, present: Array) -> tuple[Any, ...]:
     """The levels of an ordered category: those of its type, else its values in order."""
-    known = getattr(getattr(column, "dtype", None), "categories", None)
-    return tuple(map(as_level, sorted(set(present)) if known is None else known))
+    listed = None if declared is None else declared.names
+    return tuple(map(as_level, sorted(set(present)) if listed is None else listed))
 
 
 def _spread(values: Array) -> float:

@@ -11,6 +11,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer import memory
+from mercer.data.frames import dtypes, is_frame
+from mercer.data.points import length
+from mercer.data.vectors import as_vectors
 from mercer.errors import InvalidInput
 from mercer.features.terms import Names, Term, Variables, atom, variable
 
@@ -83,7 +86,9 @@ class FeatureMap(ABC):
         given = [str(name) for name in input_features]
         if self.inputs is not None and len(given) != self.inputs:
             raise InvalidInput(
-                f"`input_features` must name the {self.inputs} columns", got=f"{len(given)} names", advice="Name each."
+                f"`input_features` must name the {self.inputs} columns",
+                got=f"{len(given)} names",
+                advice="Pass one name per column.",
             )
         names = Names(lambda j: str(self._term(j, lambda i: atom(given[i]))), range(self.dimension))
         return np.array(list(names), dtype=object)
@@ -129,71 +134,29 @@ def filled(phi: FeatureMap, X: Any, like: Array) -> Array:
     return out
 
 
-def length(X: Any) -> int:
-    """The number of points of a data set."""
-    if hasattr(X, "shape"):
-        if len(X.shape):
-            return int(X.shape[0])
-    elif hasattr(X, "__len__") and not isinstance(X, (str, bytes, set, frozenset, dict)):
-        return len(X)
-    raise InvalidInput(
-        "A data set must be a sequence of points (array, data frame, sparse matrix or list of objects)",
-        got=f"a single {type(X).__name__}",
-        advice="Wrap it in a list: a data set of one point is [x].",
-    )
-
-
 def dtype_of(X: Any) -> np.dtype[Any]:
     """float32 for data in single precision (or half), float64 for all else."""
-    kinds = [X.dtype] if hasattr(X, "dtype") else list(getattr(X, "dtypes", []))
+    kinds = [X.dtype] if hasattr(X, "dtype") else dtypes(X) if is_frame(X) else []
     single = bool(kinds) and all(str(kind).lower() in ("float32", "float16") for kind in kinds)
     return np.dtype(np.float32 if single else np.float64)
 
 
-def as_data(X: Any) -> Any:
-    """What a function of data sets receives: lists of numbers become arrays, everything else stays."""
-    numbers = (list, tuple, int, float, np.ndarray)
-    return np.asarray(X) if isinstance(X, (list, tuple)) and X and isinstance(X[0], numbers) else X
-
-
 def vectors(X: Any, d: int | None) -> Any:
     """X as a matrix of finite numbers with d columns: an array, or a CSR array where X is sparse."""
-    sparse = bool(sp.issparse(X))
-    try:
-        A: Any = sp.csr_array(X) if sparse else np.asarray(X)
-        if A.dtype.kind not in "fiub":
-            A = _numeric(A)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(
-            "X must be a matrix of numbers, one row per point", got=f"{error}", advice="Encode categories first."
-        ) from None
-    if A.ndim != 2:
-        raise InvalidInput(
-            "X must be 2-D, one row per point",
-            got=f"shape {A.shape}",
-            advice="Use X[:, None] for n points with one column, X[None, :] for one point with n columns.",
-        )
+    A = as_vectors(X)
     if d is not None and A.shape[1] != d:
         raise InvalidInput(
             f"X must have {d} columns, as the map was made for",
             got=f"{A.shape[1]} columns",
             advice=f"Make the map for this data: k.features({A.shape[1]}).",
         )
-    if not np.isfinite(A.data if sparse else A).all():
-        raise InvalidInput("X must be finite, without NaN or infinity", got="such entries", advice="Impute them first.")
-    return A.astype(dtype_of(A), copy=False)
+    return A
 
 
 def dense(X: Any, d: int | None) -> Array:
     """X as a checked dense matrix with d columns."""
     A = vectors(X, d)
     return np.asarray(A.toarray() if sp.issparse(A) else A)
-
-
-def _numeric(A: Any) -> Any:
-    if A.dtype.kind == "c":
-        raise TypeError("complex numbers")
-    return A.astype(np.float64)
 
 
 def whole(value: Any, name: str, owner: str, lowest: int = 1) -> int:

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from mercer.data.points import as_argument
 from mercer.errors import InvalidInput
-from mercer.features.base import Array, FeatureMap, as_data, filled, one_of, whole
+from mercer.features.base import Array, FeatureMap, filled, one_of, whole
 from mercer.features.monomials import INDICES, fill_graded, monomial, outer, require_countable, size
 from mercer.features.terms import Term, Variables, atom, product, rational
 
@@ -121,8 +122,8 @@ class TensorMap(_Several):
     def _term(self, j: int, x: Variables) -> Term:
         terms = []
         for phi in reversed(self.maps):
-            j, own = divmod(j, phi.dimension)
-            terms.append(phi._term(own, x))
+            j, factor = divmod(j, phi.dimension)
+            terms.append(phi._term(factor, x))
         return product(terms[::-1])
 
 
@@ -198,12 +199,12 @@ class RescaledMap(FeatureMap):
 
     def _fill(self, X: Any, out: Array) -> None:
         self.phi._fill(X, out)
-        values = np.asarray(self.f(as_data(X)), dtype=np.float64)
+        values = np.asarray(self.f(as_argument(X)), dtype=np.float64)
         if values.shape != (len(out),) or not np.isfinite(values).all():
             raise InvalidInput(
                 f"f must return one finite number per point, shape ({len(out)},)",
                 got=f"shape {values.shape}" if values.shape != (len(out),) else "NaN or infinity",
-                advice="f receives the whole data set; reduce over columns with axis=1.",
+                advice="Write f for whole data sets: reduce over columns with axis=1.",
             )
         out *= values[:, None].astype(out.dtype)
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from mercer.data.points import as_argument, length
 from mercer.errors import InvalidInput
-from mercer.features.base import Array, FeatureMap, as_data, dense, length, vectors, whole
+from mercer.features.base import Array, FeatureMap, dense, vectors, whole
 from mercer.features.terms import Term, Variables, atom
 
 
@@ -151,7 +152,7 @@ class FunctionMap(FeatureMap):
             raise InvalidInput(
                 "FunctionMap must know its `dimension`, or the number `d` of columns to find it",
                 got=f"dimension=None, d={self.d!r}",
-                advice="FunctionMap(phi, dimension=m) takes any objects.",
+                advice="Pass FunctionMap(phi, dimension=m), which takes any objects.",
             )
         object.__setattr__(self, "dimension", int(self._image(np.zeros((1, self.d))).shape[1]))
 
@@ -166,7 +167,7 @@ class FunctionMap(FeatureMap):
             raise InvalidInput(
                 f"phi must return an array of shape ({length(X)}, {self.dimension or 'dimension'})",
                 got=f"shape {image.shape}",
-                advice="phi receives the whole data set and returns one row per point.",
+                advice="Write phi for whole data sets, with one row per point as its result.",
             )
         return image
 
@@ -179,7 +180,7 @@ class FunctionMap(FeatureMap):
 
 def image_of(phi: Any, X: Any) -> Any:
     """phi(X) for a function of data sets, or phi.transform(X)."""
-    X = as_data(X)
+    X = as_argument(X)
     return phi.transform(X) if hasattr(phi, "transform") else phi(X)
 
 

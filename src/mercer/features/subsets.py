@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from mercer import memory
+from mercer.data.objects import as_set, objects_of
 from mercer.errors import InvalidInput
 from mercer.features.base import Array, FeatureMap, whole
 from mercer.features.terms import Term, Variables, atom, rational
@@ -35,7 +36,7 @@ class _GroundSet(FeatureMap):
 
     def _indicators(self, X: Any, dtype: Any) -> Array:
         """1[e ∈ A] for every set A (rows) and element e of the ground set (columns)."""
-        sets = _sets(X)
+        sets = [as_set(A, i) for i, A in enumerate(objects_of(X, "Sets"))]
         table = np.zeros((len(sets), len(self.universe)), dtype)
         for row, A in zip(table, sets):
             try:
@@ -99,7 +100,9 @@ class SubsetMap(_GroundSet):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < self.weight < math.inf:
-            raise InvalidInput("`weight` of SubsetMap must be > 0", got=self.weight, advice="2^|A∩B| has weight 1.")
+            raise InvalidInput(
+                "`weight` of SubsetMap must be > 0", got=self.weight, advice="Choose weight > 0; that of 2^|A∩B| is 1."
+            )
 
     @property
     def dimension(self) -> int:
@@ -147,18 +150,3 @@ def _elements(universe: Any) -> tuple[Any, ...]:
         except TypeError:
             elements.sort(key=lambda e: (type(e).__name__, repr(e)))
     return tuple(elements)
-
-
-def _sets(X: Any) -> list[frozenset[Any]]:
-    """The sets of a list, an object array, or a table with one column."""
-    if hasattr(X, "columns") and hasattr(X, "to_numpy"):
-        X = X.to_numpy()
-    rows = list(X[:, 0] if isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 2 else X)
-    for i, A in enumerate(rows):
-        if not isinstance(A, (Set, list, tuple)):
-            raise InvalidInput(
-                "Every point must be a set (or a list or tuple of elements)",
-                got=f"{type(A).__name__} at position {i}",
-                advice="Wrap it: set(tokens).",
-            )
-    return [frozenset(A) for A in rows]

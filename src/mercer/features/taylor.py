@@ -132,7 +132,9 @@ def scales(kernel: Any, d: int) -> NDArray[np.float64]:
     sigma = np.atleast_1d(np.array(kernel.sigma, dtype=np.float64))
     if sigma.size not in (1, whole(d, "d", "the map")):
         raise InvalidInput(
-            f"`sigma` must be a number or one per column, {d} here", got=f"{sigma.size} entries", advice="Check d."
+            f"`sigma` must be a number or one per column, {d} here",
+            got=f"{sigma.size} entries",
+            advice="Pass the number of columns as d.",
         )
     sigma.flags.writeable = False
     return sigma

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from mercer.data.frames import is_frame
+from mercer.data.points import as_argument, length, select_columns
 from mercer.errors import InvalidInput
-from mercer.features.base import Array, FeatureMap, length, whole
+from mercer.features.base import Array, FeatureMap, whole
 from mercer.features.elementary import feature_of, image_of
 from mercer.features.terms import Term, Variables, atom
 
@@ -40,11 +41,9 @@ class ColumnsMap(FeatureMap):
             object.__setattr__(self, "d", whole(self.d, "d", "ColumnsMap"))
             for column in self.columns:
                 if not isinstance(column, str) and not -self.d <= column < self.d:
-                    raise self._missing(column, self.d)
-
-    @staticmethod
-    def _missing(column: int | str, there: object) -> InvalidInput:
-        return InvalidInput(f"Column {column!r} must exist", got=f"{there} columns", advice="Columns count from 0.")
+                    raise InvalidInput(
+                        f"Column {column!r} must exist", got=f"{self.d} columns", advice="Count columns from 0."
+                    )
 
     @property
     def dimension(self) -> int:
@@ -55,31 +54,14 @@ class ColumnsMap(FeatureMap):
         return self.d
 
     def _fill(self, X: Any, out: Array) -> None:
-        self.phi._fill(self._select(X), out)
-
-    def _select(self, X: Any) -> Any:
-        if hasattr(X, "columns") and hasattr(X, "to_numpy"):  # a pandas or Polars frame
-            names = list(X.columns)
-            wanted = [
-                c if isinstance(c, str) else names[c] if -len(names) <= c < len(names) else c for c in self.columns
-            ]
-            absent = [c for c in wanted if c not in names]
-            if absent:
-                raise self._missing(absent[0], names)
-            return X[wanted]
-        named = [c for c in self.columns if isinstance(c, str)]
-        if named:
+        X = as_argument(X)
+        if self.d is not None and not is_frame(X) and np.shape(X)[1:] != (self.d,):
             raise InvalidInput(
-                f"Column names such as {named[0]!r} need a data frame",
-                got=f"a {type(X).__name__}",
-                advice="Pass a pandas or Polars frame, or select columns by position.",
+                f"X must be 2-D with {self.d} columns",
+                got=f"shape {np.shape(X)}",
+                advice="Pass the columns that the map was made for.",
             )
-        A: Any = X.tocsr() if sp.issparse(X) else np.asarray(X)
-        if A.ndim != 2 or self.d not in (None, A.shape[1]):
-            raise InvalidInput(
-                f"X must be 2-D with {self.d or 'enough'} columns", got=f"shape {A.shape}", advice="Check its columns."
-            )
-        return A[:, list(self.columns)]
+        self.phi._fill(select_columns(X, self.columns), out)
 
     def _term(self, j: int, x: Variables) -> Term:
         return self.phi._term(j, lambda i: self._column(self.columns[i], x))
@@ -121,7 +103,7 @@ class ComposedMap(FeatureMap):
             raise InvalidInput(
                 f"The inner map must return one row per point, {len(out)} here",
                 got=f"{length(image)} rows",
-                advice="It receives the whole data set, as a scikit-learn transformer does.",
+                advice="Write it for whole data sets, as a scikit-learn transformer is.",
             )
         self.phi._fill(image, out)
 

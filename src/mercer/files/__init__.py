@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.data.points import is_frame, length, take
+from mercer.data.frames import dtypes, is_frame
+from mercer.data.frames import library as library_of
+from mercer.data.points import length, take
 from mercer.errors import InvalidInput
 from mercer.files.container import STATE, named, read, to_json, write
 from mercer.files.names import damaged, library
@@ -153,8 +155,8 @@ def described(X: Any) -> dict[str, Any]:
     if is_frame(X):
         return {
             "rows": int(X.shape[0]),
-            "kind": type(X).__module__.partition(".")[0],
-            "dtypes": [str(dtype) for dtype in getattr(X, "dtypes", ())],
+            "kind": library_of(X),
+            "dtypes": [str(dtype) for dtype in dtypes(X)],
         }
     if not hasattr(X, "__len__") and not hasattr(X, "shape"):
         X = np.asarray(X)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.data.points import is_frame, length
+from mercer.data.frames import is_frame
+from mercer.data.points import length
 from mercer.files.schema import Choice, Kind, declarations
 from mercer.kernels.algebra.values import Value
 

@@ -13,10 +13,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer.data.missing import na
+from mercer.data.objects import object_array
+from mercer.data.packing import frame_from
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.files.checking import Checker, Dims, Unfit
-from mercer.files.frames import frame_from
 from mercer.files.names import SMALL, damaged, dtype_from, home, public
 from mercer.kernels.algebra.values import Value
 from mercer.kernels.base import Similarity
@@ -151,10 +153,7 @@ class Decoder:
         values, shape = self(node["objects"]), _shape(node["shape"])
         if not isinstance(values, list) or math.prod(shape) != len(values):
             raise damaged("objects that do not fill their table")
-        made = np.empty(len(values), dtype=object)
-        for i, value in enumerate(values):
-            made[i] = value
-        return made.reshape(shape)
+        return object_array(values).reshape(shape)
 
     def _csr(self, node: Any) -> Any:
         data, indices, indptr = (self(part) for part in node["csr"])
@@ -242,12 +241,6 @@ class Decoder:
             raise damaged(f"{node['name']!r}, which makes no kernels")
         return found
 
-    def _missing(self, node: Any) -> Any:
-        try:
-            return import_module("pandas").NA
-        except ImportError:
-            return None
-
     _KINDS: dict[str, Callable[[Decoder, Any], Any]] = {
         "float": _float,
         "bytes": lambda self, node: bytes.fromhex(node["bytes"]),
@@ -264,7 +257,7 @@ class Decoder:
         "kernel": _kernel,
         "object": _object,
         "same": _same,
-        "missing": _missing,
+        "missing": lambda self, node: na(),
         "name": _name,
         "model": _model,
         "tuple": lambda self, node: tuple(self(v) for v in node["tuple"]),

@@ -147,7 +147,7 @@ CholeskyFactor(n)
     tail: none
     shifted: real[n]
     L: real[n,n]
-    V: none
+    border: none
 [mercer.solvers.curvature]
 FeatureSystem
     space: FeatureSpace(_,m)
@@ -182,7 +182,6 @@ Learnt(f)
     times: whole[u]
     seen mistakes: int
 OnlinePerceptron(f)
-    kernel: kernel
     variant: text
     functions: =f
     learnt: Learnt(f)
@@ -209,13 +208,11 @@ Queue(s, f)
     sigma: real[s]
     numbers: finite[4]
 Forgetron(f)
-    kernel: kernel
     functions: =f
     budget: int
     learnt: Queue(_,f)
     anchor: none | Points
 Projectron(f)
-    kernel: kernel
     functions: =f
     eta: real
     averaged: flag
@@ -278,7 +275,7 @@ Sides(p, s)
     beta bound values: real[q]
     range: real
 [mercer.models.density.parzen_columns]
-Table(w, d, q)
+MixedTable(w, d, q)
     width: =w
     numbers: tuple(int<w)[d]
     categories: tuple(int<w)[q]
@@ -295,7 +292,7 @@ Sigmoid
 Softmax(k)
     scale: real
     offsets: real[k]
-[mercer.models.least_squares.rbf_interpolator]
+[mercer.models.least_squares.local_fits]
 LocalFits call
     kernel: kernel
     X: real[n,_]
@@ -303,7 +300,7 @@ LocalFits call
     ridge: real[n]
     k: int<=n
     degree: int>=-1
-[mercer.models.least_squares.ridge]
+[mercer.models.least_squares.design]
 Design
     kernel: kernel
     phi: none | FeatureMap
@@ -545,7 +542,7 @@ LocalRegression < LocalEstimator
     _near: none | real
     _trust: none | real[n]
 ParzenDensity < KernelEstimator
-    _table: Table(w,c,q)
+    _table: MixedTable(w,c,q)
     _like: none | data[_,_]
     _w: real[n]
     category_bandwidth_: real[q]

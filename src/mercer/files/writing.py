@@ -13,10 +13,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer.data.points import is_frame
+from mercer.data.frames import is_frame
+from mercer.data.missing import is_na
+from mercer.data.packing import frame_parts
 from mercer.errors import InvalidInput
 from mercer.files.checking import Checker, Unfit
-from mercer.files.frames import frame_parts
 from mercer.files.names import CODES, SMALL, dtype_from, holds_code, home, is_small, label, library
 from mercer.kernels.algebra.values import Value
 from mercer.kernels.base import Similarity
@@ -225,7 +226,7 @@ class Encoder:
         name = getattr(value, "__name__", "")
         if home(name) and getattr(library, name) is value:
             return {"name": name}
-        if type(value).__name__ == "NAType":
+        if is_na(value):
             return {"missing": "NA"}
         shown = name if callable(value) and name else f"a {type(value).__module__}.{type(value).__qualname__}"
         if where == "kernel":

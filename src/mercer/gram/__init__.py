@@ -10,14 +10,14 @@ from typing import Any
 from mercer.errors import InvalidInput
 from mercer.gram.base import Gram
 from mercer.gram.dense import DenseGram
-from mercer.gram.tiled import TiledGram
+from mercer.gram.tiled import KernelGram, TiledGram
 from mercer.kernels.base import Similarity
 from mercer.memory import budget as _budget
 
-__all__ = ["DenseGram", "Gram", "TiledGram", "of"]
+__all__ = ["DenseGram", "Gram", "KernelGram", "TiledGram", "of"]
 
 
-def of(kernel: Similarity, X: Any, Z: Any = None, *, dtype: Any = None, budget: Any = None) -> Gram:
+def of(kernel: Similarity, X: Any, Z: Any = None, *, dtype: Any = None, budget: Any = None) -> KernelGram:
     """The Gram matrix of X (or of X and Z) as an operator within a memory budget.
 
     Parameters

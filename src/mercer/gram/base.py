@@ -1,16 +1,25 @@
-"""The Gram matrix as an operator: the only thing a solver sees."""
+"""The Gram matrix as an operator: the only thing a solver sees.
+
+A kind of Gram says two things: which entries it has (`block`), and what the matrix of other points is (`between`).
+All else follows from them, and is overridden where a kind knows it more directly or faster.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mercer.data.points import Array
+from mercer import memory, threads
+from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
-from mercer.kernels.base import Similarity
-from mercer.kernels.block import Pair
+from mercer.gram.values import Streamed, Values
+from mercer.kernels.tiling import product
+
+if TYPE_CHECKING:
+    from mercer.gram.lowrank import Nystrom
 
 
 class Gram(ABC):
@@ -18,34 +27,83 @@ class Gram(ABC):
 
     Attributes
     ----------
-    kernel : the similarity it belongs to.
     x, z : the prepared points of its rows and columns (the same object where K is symmetric).
     symmetric : whether rows and columns are the same points.
+    shape, dtype : of the matrix; entries are float32 or float64.
+    keeps : whether entries stay in memory once they were computed.
     """
+
+    keeps: ClassVar[bool] = False
 
     __array_ufunc__ = None  # V @ K reaches __rmatmul__
 
-    def __init__(self, kernel: Similarity, pair: Pair) -> None:
-        self.kernel, self.pair = kernel, pair
-        self.x, self.z, self.symmetric = pair.x, pair.z, pair.same
-        self.shape, self.dtype = pair.shape, pair.dtype
+    def __init__(self, x: Points, z: Points | None, dtype: Any) -> None:
+        self.x, self.z = x, x if z is None else z
+        self.symmetric = self.z is self.x
+        self.shape, self.dtype = (self.x.n, self.z.n), np.dtype(dtype)
+
+    # -- what a kind of Gram says -------------------------------------------------------------------------------------
 
     @abstractmethod
     def block(self, rows: Any, cols: Any) -> Array:
         """The entries at these rows and columns (slices or index arrays), as an array."""
 
     @abstractmethod
-    def __matmul__(self, V: Any) -> Array:
-        """K V for V of shape (m,) or (m, t)."""
+    def between(self, x: Points, z: Points | None = None, dtype: Any = None) -> Gram:
+        """The matrix of other points, by the same kernel; its entries are computed where they are used, and not kept.
 
-    def __rmatmul__(self, V: Any) -> Array:
-        """V K for a symmetric K."""
-        self._require_symmetric("V @ K")
-        return (self @ np.asarray(V).T).T
+        `dtype` is by default that of the points. Points are those of this Gram (`x.take(...)`), or made by `points`.
+        """
 
-    @abstractmethod
+    # -- the same matrix, and parts of it -----------------------------------------------------------------------------
+
+    def recomputed(self, dtype: Any = None) -> Gram:
+        """The same matrix in this dtype, by default its own, with entries that are not kept.
+
+        >>> import mercer as mc
+        >>> mc.gram.of(mc.Linear(), [[1.0], [2.0]]).recomputed("float32")
+        <TiledGram 2×2 float32 of Linear()>
+        """
+        return self.between(self.x, None if self.symmetric else self.z, dtype or self.dtype)
+
+    def restrict(self, index: Any) -> Gram:
+        """The Gram of a subset of the points, for a symmetric K.
+
+        >>> import mercer as mc
+        >>> mc.gram.of(mc.Linear(), [[1.0], [2.0], [3.0]]).restrict([0, 2]).dense()
+        array([[1., 3.],
+               [3., 9.]])
+        """
+        self.require_symmetric("restrict")
+        return self.between(self.x.take(positions(index, self.shape[0])), None, self.dtype)
+
+    def points(self, X: Any) -> Points:
+        """A raw data set as points that `between` takes."""
+        return X if isinstance(X, Points) else Points(X)
+
+    def low_rank(self, centers: Points, dtype: Any = None, budget: Any = None, least: float = 0.0) -> Nystrom:
+        """K through its values at some centres, see `gram.lowrank.Nystrom`."""
+        from mercer.gram.lowrank import Nystrom
+
+        return Nystrom(self, centers, dtype, budget, least)
+
+    # -- entries ------------------------------------------------------------------------------------------------------
+
+    @property
+    def stored(self) -> Array | None:
+        """K as it is in memory already, not to be written to; None where it is not."""
+        return None
+
+    def values(self, dtype: Any, limit: int) -> Values:
+        """Entries of a symmetric K in this dtype, as a solver that asks for parts again and again needs them.
+
+        They take at most `limit` bytes.
+        """
+        return Streamed(self.recomputed(dtype))
+
     def dense(self) -> Array:
-        """K as an array."""
+        """K as an array, not to be written to."""
+        return self.fresh()
 
     def fresh(self, dtype: Any = None) -> Array:
         """K as a new array that belongs to the caller, who may overwrite it.
@@ -55,14 +113,20 @@ class Gram(ABC):
         array([[1., 2.],
                [2., 4.]], dtype=float32)
         """
-        return self.kernel(self.x, None if self.symmetric else self.z, dtype=dtype or self.dtype)
+        n, m = self.shape
+        dtype = np.dtype(dtype or self.dtype)
+        memory.allocatable(n * m * dtype.itemsize, f"The {n}×{m} matrix", "Use gram.of(k, X), which never stores it.")
+        source = self if dtype == self.dtype else self.recomputed(dtype)
+        return source.fill(np.empty(self.shape, dtype))
 
-    @abstractmethod
-    def restrict(self, index: Any) -> Gram:
-        """The Gram of a subset of the points, for a symmetric K."""
+    def fill(self, out: Array) -> Array:
+        """Write K to an array of its shape and dtype, over the threads."""
+        threads.stripes(self.shape[0], lambda rows, share: self.fill_rows(rows, out[rows]))
+        return out
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return np.array(self.dense(), dtype=dtype, copy=copy)
+    def fill_rows(self, rows: slice, out: Array) -> None:
+        """Write whole rows of K to an array, in this thread."""
+        out[...] = self.block(rows, slice(None))
 
     def rows(self, index: Any) -> Array:
         """Whole rows of K, shape (len(index), m).
@@ -73,6 +137,11 @@ class Gram(ABC):
         """
         return self.block(index, slice(None))
 
+    @property
+    def rows_at_once(self) -> int:
+        """How many of its rows may be asked for together, at least one."""
+        return self.shape[0]
+
     def diag(self) -> Array:
         """The diagonal of a symmetric K, without the rest.
 
@@ -80,8 +149,80 @@ class Gram(ABC):
         >>> mc.gram.of(mc.Linear(), [[1.0], [2.0]]).diag()
         array([1., 4.])
         """
-        self._require_symmetric("diag")
-        return self.kernel.diag(self.x).astype(self.dtype, copy=False)
+        self.require_symmetric("diag")
+        spans = threads.spans(self.shape[0], 32)
+        return np.concatenate([np.diagonal(self.block(span, span)) for span in spans])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.dense(), dtype=dtype, copy=copy)
+
+    # -- products -----------------------------------------------------------------------------------------------------
+
+    def multiply(self, V: Any) -> NDArray[np.float64]:
+        """K V for V of shape (m,) or (m, t), rounded to K's dtype, with sums in float64.
+
+        >>> import mercer as mc
+        >>> mc.gram.of(mc.Linear(), [[1.0], [2.0]]).multiply([1.0, 1.0])
+        array([3., 6.])
+        """
+        V, single = self._vectors(V)
+        total = self._product(V)
+        return total[:, 0] if single else total
+
+    def _product(self, V: Array) -> NDArray[np.float64]:
+        """K V for V of shape (m, t) in K's dtype."""
+        out = np.empty((self.shape[0], V.shape[1]))
+
+        def work(rows: slice, share: int) -> None:
+            out[rows] = product(self.block(rows, slice(None)), V)
+
+        threads.stripes(self.shape[0], work)
+        return out
+
+    def __matmul__(self, V: Any) -> Array:
+        """K V for V of shape (m,) or (m, t), in K's dtype."""
+        return self.multiply(V).astype(self.dtype, copy=False)
+
+    def __rmatmul__(self, V: Any) -> Array:
+        """V K for a symmetric K."""
+        self.require_symmetric("V @ K")
+        return (self @ np.asarray(V).T).T
+
+    def partial_product(self, rows: Any, cols: Any, V: Any) -> NDArray[np.float64]:
+        """K[rows, cols] V in float64: of entries in memory where there are any, else of those computed for it.
+
+        >>> import mercer as mc
+        >>> mc.gram.of(mc.Linear(), [[1.0], [2.0], [3.0]]).partial_product([2], [0, 1], [1.0, 1.0])
+        array([9.])
+        """
+        part = self.between(self.x.take(rows), self.z.take(cols), np.float64)
+        return part.multiply(V)
+
+    # -- what is known about the values -------------------------------------------------------------------------------
+
+    @property
+    def normalised(self) -> bool:
+        """Whether every k(x, x) is known to be 1 (or 0)."""
+        return False
+
+    @property
+    def bounded(self) -> bool:
+        """Whether every entry is known to lie within [−1, 1]."""
+        return False
+
+    @property
+    def cheap(self) -> bool:
+        """Whether an entry costs about as much as reading it, so that nobody needs to look at the clock meanwhile."""
+        return False
+
+    def worth_storing(self, dtype: Any) -> bool:
+        """Whether an entry costs so much more to compute than to fetch from memory that keeping it pays."""
+        return True
+
+    @property
+    def column_scale(self) -> NDArray[np.float64]:
+        """Units in which the kernel compares the columns of vectors, one each, or a single 1 where it has none."""
+        return np.ones(1)
 
     @property
     def nbytes(self) -> int:
@@ -90,9 +231,10 @@ class Gram(ABC):
 
     def __repr__(self) -> str:
         n, m = self.shape
-        return f"<{type(self).__name__} {n}×{m} {self.dtype} of {self.kernel!r}>"
+        return f"<{type(self).__name__} {n}×{m} {self.dtype}>"
 
-    def _require_symmetric(self, what: str) -> None:
+    def require_symmetric(self, what: str) -> None:
+        """Raise where rows and columns are different points."""
         if not self.symmetric:
             raise InvalidInput(
                 f"`{what}` needs a symmetric Gram, rows and columns the same points",
@@ -107,7 +249,7 @@ class Gram(ABC):
             raise InvalidInput(
                 f"K has {self.shape[1]} columns, so V must have as many rows",
                 got=f"shape {V.shape}",
-                advice="One entry per point.",
+                advice="Pass one entry per point.",
             )
         if V.dtype.kind not in "iufb":
             raise InvalidInput("V must be real", got=f"dtype {V.dtype}", advice="Pass floats.")

@@ -12,20 +12,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer.data.points import Array, Points, as_table, owned
+from mercer import threads
+from mercer.data.frames import as_table
+from mercer.data.points import Array, Points, owned
 from mercer.errors import InvalidInput
 from mercer.gram.base import Gram
-from mercer.kernels import tiling
-from mercer.kernels.base import Similarity
 from mercer.kernels.block import squared_norms
-from mercer.kernels.vectors.radial import ByWidth
 
 RULES = ("uniform", "kmeans", "pivoted")
 # k-means and pivoted Cholesky look at this many points per centre, drawn at random: more do not change what matters.
 PER_CENTER = 20
 # Points at which two centres are compared.
 PROBES = 64
-# Lloyd stops when a step lowers the inertia by less than this share of it, or after so many steps.
+# Lloyd stops when a step lowers the inertia by less than this share of it, or after this many steps.
 GAIN, STEPS = 1e-3, 25
 
 
@@ -48,9 +47,9 @@ def choose_centers(gram: Gram, m: int, how: Any = "uniform", *, rng: np.random.G
     array([[0.05],
            [5.05]])
     """
-    gram._require_symmetric("choose_centers")
+    gram.require_symmetric("choose_centers")
     if not isinstance(how, str):
-        return _distinct(gram.kernel, gram.kernel.prepare(owned(how)))
+        return _distinct(gram, gram.points(owned(how)))
     if how not in RULES:
         raise InvalidInput(
             f"`centers` must be one of {', '.join(map(repr, RULES))}, or the centres themselves",
@@ -61,9 +60,9 @@ def choose_centers(gram: Gram, m: int, how: Any = "uniform", *, rng: np.random.G
         raise InvalidInput("The number of centres must be a whole number ≥ 1", got=repr(m), advice="Such as 100.")
     n = gram.shape[0]
     if m >= n:
-        return _distinct(gram.kernel, gram.x)
+        return _distinct(gram, gram.x)
     if how == "kmeans":
-        return _distinct(gram.kernel, Points(as_table(gram.x.raw, _means(gram, m, rng))))
+        return _distinct(gram, Points(as_table(gram.x.raw, _means(gram, m, rng))))
     if how == "pivoted":
         from mercer.gram.pivoted import pivoted_cholesky
 
@@ -73,26 +72,28 @@ def choose_centers(gram: Gram, m: int, how: Any = "uniform", *, rng: np.random.G
         chosen = seen[pivots[:m]]
     else:
         chosen = np.sort(rng.choice(n, size=m, replace=False))
-    return _distinct(gram.kernel, gram.x.take(chosen))
+    return _distinct(gram, gram.x.take(chosen))
 
 
-def _distinct(kernel: Similarity, points: Points) -> Points:
+def _distinct(gram: Gram, points: Points) -> Points:
     """The points without those that the kernel cannot tell from an earlier one."""
-    n, diagonal = points.n, kernel.diag(points).astype(np.float64)
+    all_of_them = gram.between(points)
+    n, diagonal = points.n, all_of_them.diag().astype(np.float64)
+    rounding = 8.0 * float(np.finfo(all_of_them.dtype).eps)
     probe = points.take(np.linspace(0, n - 1, min(n, PROBES)).astype(np.int64))
     repeated = np.zeros(n, dtype=bool)
-    for rows in tiling.spans(n, 512):
-        K = kernel(points.take(rows), points.take(slice(0, rows.stop)), dtype=np.float64)
+    for rows in threads.spans(n, 512):
+        K = gram.between(points.take(rows), points.take(slice(0, rows.stop)), np.float64).fresh()
         # ‖φ(x) − φ(z)‖² = k(x, x) + k(z, z) − 2k(x, z), against the rounding of its terms, and z before x
         size = diagonal[rows, None] + diagonal[: rows.stop]
-        near = np.abs(size - 2.0 * K) <= 8.0 * np.finfo(kernel.dtype_of(points)).eps * np.abs(size)
+        near = np.abs(size - 2.0 * K) <= rounding * np.abs(size)
         near &= np.arange(rows.start, rows.stop)[:, None] > np.arange(rows.stop)
-        found = np.flatnonzero(near.any(axis=1))
-        if len(found):
+        suspects = np.flatnonzero(near.any(axis=1))
+        if len(suspects):
             # A conditionally positive kernel has other zeros of that difference: the rest of K must agree, too.
-            x, z = points.take(found + rows.start), points.take(near[found].argmax(axis=1))
-            A, B = kernel(x, probe, dtype=np.float64), kernel(z, probe, dtype=np.float64)
-            repeated[found + rows.start] = np.abs(A - B).max(axis=1) <= 1e-2 * np.abs(A).max(axis=1)
+            x, z = points.take(suspects + rows.start), points.take(near[suspects].argmax(axis=1))
+            A, B = (gram.between(side, probe, np.float64).fresh() for side in (x, z))
+            repeated[suspects + rows.start] = np.abs(A - B).max(axis=1) <= 1e-2 * np.abs(A).max(axis=1)
     return points if not repeated.any() else points.take(np.flatnonzero(~repeated))
 
 
@@ -113,8 +114,7 @@ def _means(gram: Gram, m: int, rng: np.random.Generator) -> Array:
             advice="Use 'uniform' or 'pivoted', or X.toarray().",
         )
     # Distances as the kernel sees them: in units of its widths, where it has one per column.
-    scale = np.asarray(gram.kernel.sigma) if isinstance(gram.kernel, ByWidth) else np.ones(1)
-    scale = scale if scale.ndim else np.ones(1)
+    scale = gram.column_scale
     sample = X if len(X) <= PER_CENTER * m else X[np.sort(rng.choice(len(X), PER_CENTER * m, replace=False))]
     centre = sample.mean(axis=0, dtype=np.float64)
     points = ((sample - centre) / scale).astype(X.dtype)
@@ -169,8 +169,8 @@ def _assign(
         D += offsets
         nearest[rows] = D.argmin(axis=1)
 
-    tiling.stripes(len(X), work, rows=max(16, 2**18 // len(means)))
-    for rows in tiling.spans(len(X), 4096):
+    threads.stripes(len(X), work, rows=max(16, 2**18 // len(means)))
+    for rows in threads.spans(len(X), 4096):
         difference = X[rows] - means[nearest[rows]]
         distance[rows] = np.einsum("ij,ij->i", difference, difference)
     return nearest, distance

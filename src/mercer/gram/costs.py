@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.data.points import Points, is_frame
+from mercer.data.frames import is_frame
+from mercer.data.points import Points
 from mercer.kernels.base import Similarity
 from mercer.kernels.custom import FromFunction
 

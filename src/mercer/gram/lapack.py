@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cython_lapack
 
+from mercer import threads
 from mercer.errors import InvalidInput
-from mercer.kernels import tiling
 
 T = TypeVar("T")
 Matrix = NDArray[Any]
@@ -151,7 +151,7 @@ def away(work: Callable[[], T]) -> T:
 
 def look() -> None:
     """Leave if the caller of this worker was interrupted. (The main thread is interrupted while it waits.)"""
-    if tiling.stopped():
+    if threads.stopped():
         raise KeyboardInterrupt
 
 

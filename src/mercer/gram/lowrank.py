@@ -18,11 +18,11 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
+from mercer import threads
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
-from mercer.gram.costs import worth_storing
+from mercer.gram.base import Gram
 from mercer.kernels import tiling
-from mercer.kernels.base import Similarity
 from mercer.memory import budget as _budget
 from mercer.memory import within
 
@@ -42,8 +42,8 @@ class Nystrom:
 
     Parameters
     ----------
-    kernel : k.
-    points, centers : the n points and the m centres.
+    gram : K of the n points.
+    centers : the m centres, points of the Gram or made by `gram.points`.
     dtype : of the entries of K_nm, float32 or float64. Sums over rows are float64 in any case.
     budget : bytes, or a text such as "2 GB". K_nm is stored where it takes a small part of it and storing is faster.
     least : the share of k(z, z) that a centre must have outside of the span of the others; at least some roundings.
@@ -56,87 +56,73 @@ class Nystrom:
     stored : whether K_nm is kept.
 
     >>> import mercer as mc
-    >>> from mercer.gram.lowrank import Nystrom
     >>> X = np.linspace(0.0, 1.0, 50)[:, None]
-    >>> k = mc.Gaussian(0.5)
-    >>> Phi = Nystrom(k, k.prepare(X), k.prepare(X[::10]))
-    >>> Phi.shape, bool(np.abs(Phi.features() @ Phi.features().T - k(X)).max() < 1e-2)
+    >>> K = mc.gram.of(mc.Gaussian(0.5), X)
+    >>> Phi = K.low_rank(K.x.take(slice(0, 50, 10)))
+    >>> Phi.shape, bool(np.abs(Phi.features() @ Phi.features().T - K.dense()).max() < 1e-2)
     ((50, 5), True)
     """
 
-    def __init__(
-        self,
-        kernel: Similarity,
-        points: Points,
-        centers: Points,
-        dtype: Any = None,
-        budget: Any = None,
-        least: float = 0.0,
-    ) -> None:
+    def __init__(self, gram: Gram, centers: Points, dtype: Any = None, budget: Any = None, least: float = 0.0) -> None:
         limit = _budget(budget)
         advice = "Take fewer centres, or allow more memory."
         within(4 * 8 * centers.n**2, limit, f"The factors on {centers.n} centres", advice)
-        self.kernel, self.points = kernel, points
-        self.dtype = kernel.pair(points, centers, dtype).dtype
-        self.L, self.kept = _factor(kernel, centers, self.dtype, least)
+        self.gram, self.points = gram, gram.x
+        self.dtype = gram.between(self.points, centers, dtype).dtype
+        self.L, self.kept = _factor(gram.between(centers, None, np.float64).fresh(), self.dtype, least)
         self.centers = centers if len(self.kept) == centers.n else centers.take(self.kept)
-        self.pair = kernel.pair(points, self.centers, self.dtype)
-        self.shape = self.pair.shape
+        self.K = gram.between(self.points, self.centers, self.dtype)
+        self.shape = self.K.shape
         m = self.shape[1]
         self.height = int(np.clip(BLOCK // m, 16, TALLEST))
-        self.height = max(1, min(self.height, -(-self.shape[0] // tiling.n_threads())))
-        self._bounded = kernel.tags.stationary and kernel.tags.normalised
-        self._K: Array | None = None
-        self._K = self._store(limit)
+        self.height = max(1, min(self.height, -(-self.shape[0] // threads.n_threads())))
+        self._stored: Array | None = None
+        self._stored = self._store(limit)
 
     @property
     def stored(self) -> bool:
-        return self._K is not None
+        return self._stored is not None
 
     def __repr__(self) -> str:
-        n, m = self.shape
         kept = "stored" if self.stored else "streamed"
-        return f"<Nystrom {n}×{m} {self.dtype} of {self.kernel!r}, {kept}>"
+        return f"<Nystrom of {self.K!r}, {kept}>"
 
     # -- rows ------------------------------------------------------------------------------------------------------
 
     def block(self, rows: slice, out: Array | None = None) -> Array:
         """K_nm at these rows, shape (rows, m): a view, or scratch of the calling thread that its next block reuses."""
-        if self._K is not None:
-            return self._K[rows]
-        space, m = tiling.workspace(), self.shape[1]
+        if self._stored is not None:
+            return self._stored[rows]
+        space = tiling.workspace()
         mark = space.used
         try:
-            tile = space.take((rows.stop - rows.start, m), self.dtype) if out is None else out
-            for cols in tiling.spans(m, max(tiling.TILE_COLS, 2**19 // len(tile))):
-                inner = space.used
-                tiling.evaluate(self.kernel, self.pair.block(rows, cols, space), tile[:, cols], self._bounded)
-                space.release(inner)
+            tile = space.take((rows.stop - rows.start, self.shape[1]), self.dtype) if out is None else out
+            self.K.fill_rows(rows, tile)
         finally:
             space.release(mark)
         return tile
 
     def sum_over_rows(self, work: Callable[[slice, Array], Matrix], shape: tuple[int, ...]) -> Matrix:
         """Σ work(rows, K_nm[rows]) over all blocks of rows, on the threads, in float64 and a fixed order."""
-        totals = tiling.Totals(shape)
+        totals = threads.Totals(shape)
 
         def add(rows: slice, share: int) -> None:
             totals[share] += work(rows, self.block(rows))
 
-        tiling.stripes(self.shape[0], add, rows=self.height)
+        threads.stripes(self.shape[0], add, rows=self.height)
         return totals.sum()
 
     def _store(self, limit: int) -> Array | None:
         """K_nm, if it fits comfortably and if reading it is worth more than computing it again."""
         n, m = self.shape
-        if n * m * self.dtype.itemsize > SHARE * limit or not worth_storing(self.kernel, self.points, self.dtype):
+        if n * m * self.dtype.itemsize > SHARE * limit or not self.K.worth_storing(self.dtype):
             return None
         stored = np.empty((n, m), self.dtype)
 
         def fill(rows: slice, share: int) -> None:
             self.block(rows, stored[rows])
 
-        tiling.stripes(n, fill, rows=self.height)
+        threads.stripes(n, fill, rows=self.height)
         return stored
 
     # -- products --------------------------------------------------------------------------------------------------
@@ -157,7 +143,7 @@ class Nystrom:
         def work(rows: slice, share: int) -> None:
             out[rows] = tiling.product(self.block(rows), W)
 
-        tiling.stripes(self.shape[0], work, rows=self.height)
+        threads.stripes(self.shape[0], work, rows=self.height)
         return out
 
     def adjoint(self, U: Matrix) -> Matrix:
@@ -183,7 +169,7 @@ class Nystrom:
 
     def _whitened(self, points: Points) -> Array:
         """Φᵀ = L⁻¹K_mn of these points, computed in place, in Fortran order."""
-        return self._solve(self.kernel(points, self.centers, dtype=self.dtype))
+        return self._solve(self.gram.between(points, self.centers, self.dtype).fresh())
 
     def _solve(self, K: Array) -> Array:
         """L⁻¹Kᵀ in K's own memory: rows of K in C order are columns of Kᵀ in Fortran order."""
@@ -202,7 +188,7 @@ class Nystrom:
         (syrk,) = blas.get_blas_funcs(("syrk",), dtype=self.dtype)
         H = np.zeros((m, m), order="F")
         G = np.zeros((m, 0 if tail is None else tail.shape[1]))
-        for part in tiling.spans(len(index), max(2048, m)):
+        for part in threads.spans(len(index), max(2048, m)):
             Phi = self._whitened(self.points.take(index[part]))
             if roots is not None:
                 Phi *= roots[part].astype(self.dtype)
@@ -217,15 +203,12 @@ class Nystrom:
         return H + np.tril(H, -1).T
 
 
-def _factor(
-    kernel: Similarity, centers: Points, dtype: np.dtype[Any], least: float
-) -> tuple[Matrix, NDArray[np.int64]]:
-    """L with L Lᵀ = K_mm over the centres that are kept, and their positions.
+def _factor(K: Matrix, dtype: np.dtype[Any], least: float) -> tuple[Matrix, NDArray[np.int64]]:
+    """L with L Lᵀ = K = K_mm over the centres that are kept, and their positions.
 
     A centre is dropped if less than some roundings of K_nm's dtype, or a share `least`, is left of k(z, z) once those
     before it are projected out: it adds no function to their span, and would amplify those roundings.
     """
-    K = kernel(centers, dtype=np.float64)
     m, scale = len(K), float(np.diagonal(K).max())
     tolerance = scale * max(least, KEPT * float(np.finfo(dtype).eps), m * float(np.finfo(np.float64).eps))
     L, info = lapack.dpotrf(K.T, lower=1, clean=1)

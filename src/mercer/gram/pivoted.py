@@ -21,8 +21,6 @@ from scipy.linalg import blas
 from mercer.data.points import Array
 from mercer.errors import InvalidInput
 from mercer.gram.base import Gram
-from mercer.gram.dense import DenseGram
-from mercer.gram.tiled import TiledGram
 
 BLOCK = 128
 # What is left of a diagonal entry counts as rounding below this many units of it.
@@ -76,12 +74,9 @@ def pivoted_cholesky(
     >>> P.rank, bool(np.allclose(P.factor @ P.factor.T, X @ X.T))
     (3, True)
     """
+    source = gram.recomputed() if gram.keeps else gram  # the rows of one that keeps them would fill all of it first
     diagonal = gram.diag().astype(np.float64)
-    source = gram
-    if isinstance(gram, DenseGram):  # its rows would fill the whole matrix first
-        source = TiledGram(gram.kernel, gram.pair, gram.nbytes)
-    elif isinstance(gram, TiledGram):
-        block = max(1, min(block, gram.budget // max(1, len(diagonal) * gram.dtype.itemsize)))
+    block = min(block, source.rows_at_once)
     return by_rows(source.rows, diagonal, gram.dtype, rank, rng=rng, tol=tol, block=block)
 
 

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer import memory
-from mercer.data.points import Array, Points, as_vectors, concatenate, real_numbers
+from mercer import memory, threads
+from mercer.data.points import Array, Points
+from mercer.data.vectors import as_vectors, real_numbers
 from mercer.errors import InvalidInput, InvalidType, RuleBroken
 from mercer.kernels import tiling
 from mercer.kernels.algebra import rounding
@@ -54,6 +55,11 @@ class Tags:
     finite_rank: bool = False
     universal: bool = False
     cpd_order: int | None = 0
+
+    @property
+    def bounded(self) -> bool:
+        """Whether values stay within [−1, 1], so that none can overflow."""
+        return self.stationary and self.normalised
 
 
 class Similarity(Value, ABC):
@@ -209,7 +215,7 @@ class Similarity(Value, ABC):
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         """k(x, x) for every point, without the matrix."""
         out = np.empty(points.n)
-        for span in tiling.spans(points.n, 32):
+        for span in threads.spans(points.n, 32):
             sub = Pair(points.take(span), None, self.dtype_of(points))
             whole = slice(0, sub.shape[0])
             tile = np.empty(sub.shape, sub.dtype)
@@ -288,6 +294,14 @@ class Similarity(Value, ABC):
         """K V for V of shape (m, t), without storing K. Override where values need not leave the registers."""
         return tiling.multiply(self, pair, V)
 
+    def fused(self, pair: Pair, reach: float | None = None) -> tuple[Any, Any] | None:
+        """Both sides laid out for a loop that computes values in registers, or None where there is none.
+
+        There is none where it would be slower or lose digits. `reach` is how far from the centre a point may be, in
+        widths, for a caller who can do with fewer digits.
+        """
+        return None
+
     # -- what follows ---------------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -360,7 +374,7 @@ class Similarity(Value, ABC):
         """
         pair = self.pair(X, Z)
         G = self._adjoint(G, pair)
-        totals = tiling.Totals((len(self.theta),))
+        totals = threads.Totals((len(self.theta),))
 
         def work(block: Block, share: int) -> None:
             adjoint = G[block.rows, block.cols]
@@ -613,9 +627,3 @@ class Weight(Similarity):
         from mercer.kernels.algebra import operators as algebra
 
         return algebra.WeightOn(self, columns)
-
-
-def join(X: Any, Z: Any) -> Any:
-    """Two raw data sets or point sets as one raw data set."""
-    raw = [p.raw if isinstance(p, Points) else p for p in (X, Z)]
-    return concatenate(raw[0], raw[1])

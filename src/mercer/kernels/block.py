@@ -14,7 +14,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer import _loops
-from mercer.data.points import Array, Once, Points, View, column_names
+from mercer.data.frames import column_names
+from mercer.data.points import Array, Once, Points, View
 from mercer.errors import InvalidInput
 
 if TYPE_CHECKING:

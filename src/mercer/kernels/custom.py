@@ -10,7 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer.data.points import Array, Points, as_argument, as_vectors, is_frame, real_numbers
+from mercer.data.frames import is_frame
+from mercer.data.points import Array, Points, as_argument
+from mercer.data.vectors import as_vectors, real_numbers
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra.parameters import positive, show
 from mercer.kernels.algebra.proof import Axiom, Proof, Unproven
@@ -18,7 +20,7 @@ from mercer.kernels.algebra.rowwise import Given
 from mercer.kernels.algebra.views import Mapped
 from mercer.kernels.base import Kernel, Tags
 from mercer.kernels.block import Block, squared_norms
-from mercer.kernels.tiling import stopped
+from mercer.threads import stopped
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer import _loops
-from mercer.data.points import Array, Points, column_names, frame_columns, is_frame, object_matrix
+from mercer.data.frames import column_names
+from mercer.data.missing import refuse_missing
+from mercer.data.objects import category_columns
+from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra.proof import SUM, Axiom, Proof
 from mercer.kernels.base import Kernel, Tags
@@ -19,8 +21,8 @@ if TYPE_CHECKING:
     from mercer.kernels.validity.interval import Interval
 
 
-class _Categories(Kernel):
-    """What only asks whether two values are equal. Values are compared as Python does: 1 == 1.0, "1" != 1."""
+class CategoryKernel(Kernel):
+    """A kernel that only asks whether two values are equal, as Python compares them: 1 == 1.0, "1" != 1."""
 
     space: ClassVar[str] = "categories"
 
@@ -29,23 +31,17 @@ class _Categories(Kernel):
         return "categories"
 
     def encode(self, X: Any) -> Any:
-        names = column_names(X)
-        columns = frame_columns(X) if is_frame(X) else _columns(X)
-        columns = [c.astype("M8[us]") if c.dtype.kind == "M" else c for c in columns]
-        for j, column in enumerate(columns):
-            missing = [i for i, v in enumerate(column.tolist()) if _is_missing(v)]
-            if missing:
-                raise InvalidInput(
-                    f"Column {names[j] if names else j!r} must have no missing values",
-                    got=f"{len(missing)}, the first in row {missing[0]}",
-                    advice="Fill them with a category of their own.",
-                )
+        columns = category_columns(X)
+        for name, column in zip(column_names(X) or range(len(columns)), columns):
+            refuse_missing(column, name, "Fill them with a category of their own.")
         return columns
 
     def align(self, x: Any, z: Any) -> tuple[Any, Any]:
         if len(x) != len(z):
             raise InvalidInput(
-                "Both data sets must have the same columns", got=f"{len(x)} and {len(z)}", advice="Check both."
+                "Both data sets must have the same columns",
+                got=f"{len(x)} and {len(z)}",
+                advice="Select the same columns of both.",
             )
         pairs = [_codes(a, b, same=x is z) for a, b in zip(x, z)]
         left = np.stack([p[0] for p in pairs], axis=1)
@@ -69,33 +65,6 @@ class _Categories(Kernel):
         return int(x.shape[1])
 
 
-def _is_missing(value: Any) -> bool:
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # pandas.NA
-        return True
-
-
-def _columns(X: Any) -> list[Array]:
-    if sp.issparse(X):
-        raise InvalidInput("Categories must not be sparse", got="a sparse matrix", advice="Pass X.toarray().")
-    if not isinstance(X, np.ndarray):
-        rows = list(X)
-        if rows and isinstance(rows[0], (list, tuple, np.ndarray)):
-            return _columns(object_matrix(rows))
-        X = np.empty(len(rows), dtype=object)
-        X[:] = rows
-    if X.ndim == 1:
-        return [X]
-    if X.ndim != 2 or X.shape[1] == 0:
-        raise InvalidInput(
-            "Categories must come as one value or one row of values per point",
-            got=f"an array of shape {X.shape}",
-            advice="Pass a list of values, or a table.",
-        )
-    return list(X.T)
-
-
 def _codes(a: Array, b: Array, *, same: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Whole numbers that are equal exactly where the values are."""
     known: dict[Any, int] = {}
@@ -109,7 +78,7 @@ def _codes(a: Array, b: Array, *, same: bool) -> tuple[NDArray[np.int64], NDArra
     return left, right
 
 
-class Delta(_Categories):
+class Delta(CategoryKernel):
     """1 if x = z (in every column), else 0.
 
     >>> import mercer as mc
@@ -134,7 +103,7 @@ class Delta(_Categories):
         return Axiom(self, "inner product of one-hot vectors: phi(x) = e_x")
 
 
-class Hamming(_Categories):
+class Hamming(CategoryKernel):
     """The share of columns in which x and z are equal.
 
     >>> import mercer as mc

@@ -5,15 +5,15 @@ A set is its indicator vector over all elements; |A ∩ B| is the inner product 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer.data.points import Array, Points, is_frame
-from mercer.errors import InvalidInput
+from mercer.data.objects import as_set, objects_of
+from mercer.data.points import Array, Points
 from mercer.kernels.algebra.proof import Axiom, Proof
 from mercer.kernels.base import Kernel, Tags
 from mercer.kernels.block import Block, product
@@ -41,7 +41,7 @@ class Intersection(Kernel):
         return "sets"
 
     def encode(self, X: Any) -> Any:
-        return [_as_set(A, i) for i, A in enumerate(_objects(X))]
+        return [as_set(A, i) for i, A in enumerate(objects_of(X, "Sets"))]
 
     def align(self, x: Any, z: Any) -> tuple[Any, Any]:
         return aligned(x, z, _incidence)
@@ -62,7 +62,7 @@ class Intersection(Kernel):
     def enclose(self, x: Any, z: Any) -> Interval:
         from mercer.kernels.validity.interval import exactly
 
-        return exactly(len(_as_set(x, 0) & _as_set(z, 0)))
+        return exactly(len(as_set(x, 0) & as_set(z, 0)))
 
     def proof(self, dim: int | None = None) -> Proof:
         return Axiom(self, "inner product of indicator vectors: phi(A)ᵢ = 1[i ∈ A]", reference="Bishop 2006, (6.1)")
@@ -72,51 +72,6 @@ class Intersection(Kernel):
         from mercer.features import IncidenceMap
 
         return IncidenceMap(d)
-
-
-def _objects(X: Any) -> list[Any]:
-    """The sets of a list, an object array, or a table with one column."""
-    if is_frame(X):
-        if X.shape[1] != 1:
-            raise InvalidInput(
-                "Sets must be one column of a table", got=f"{X.shape[1]} columns", advice="Use k.on('tokens')."
-            )
-        return X[X.columns[0]].to_list()
-    if isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 2 and X.shape[1] == 1:
-        return list(X[:, 0])
-    return list(X)
-
-
-def _as_set(A: Any, position: int) -> frozenset[Any]:
-    if isinstance(A, (str, bytes)) or not isinstance(A, (Set, list, tuple)):
-        raise InvalidInput(
-            "Every point must be a set (or a list or tuple of hashable elements)",
-            got=f"{type(A).__name__} at position {position}",
-            advice="Wrap it: set(tokens). For vectors use a kernel on vectors.",
-        )
-    try:
-        elements = frozenset(A)
-    except TypeError as error:
-        raise InvalidInput(
-            "Elements of a set must be hashable", got=f"{error} at position {position}", advice="Use tuples."
-        ) from None
-    if any(map(_holds_nan, elements)):
-        raise InvalidInput(
-            "Elements of a set must equal themselves, or no one could say which sets have them in common",
-            got=f"NaN at position {position}",
-            advice="Leave missing elements out, or write them as None.",
-        )
-    return elements
-
-
-def _holds_nan(element: Any) -> bool:
-    """Whether an element is NaN, or a tuple or set that holds one."""
-    if isinstance(element, (tuple, frozenset)):
-        return any(map(_holds_nan, element))
-    try:
-        return bool(element != element)
-    except (TypeError, ValueError):  # pandas.NA, which is one object, has no answer
-        return False
 
 
 def aligned(x: Any, z: Any, matrix: Callable[[Any, dict[Any, int]], sp.csr_array]) -> tuple[Any, Any]:

@@ -1,28 +1,26 @@
 """Tiles over threads: the one loop that fills Gram matrices and multiplies by them.
 
-Every worker thread takes its own tiles; BLAS is held to one thread meanwhile, because two thread pools on the same
-cores cost more than either gains. A symmetric matrix computes the tiles on and below the diagonal and mirrors them.
+Every worker thread (`mercer.threads`) takes its own tiles. A symmetric matrix computes the tiles on and below the
+diagonal and mirrors them.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercer import _loops
 from mercer._loops.addresses import TERMS
-from mercer.data.points import Array, making
+from mercer.data.points import Array
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra.elementwise import require_finite
 from mercer.kernels.block import Block, Pair, Workspace
+from mercer.threads import Totals, n_threads, over, run, spans
 
 if TYPE_CHECKING:
     from mercer.kernels.base import Similarity
@@ -33,145 +31,7 @@ INLINE = 128 * 128
 # Columns of a product in float32 that are added up together: partial sums of more would leave the cache.
 TOGETHER = 128
 
-_lock = threading.Lock()
-_pool: ThreadPoolExecutor | None = None
 _local = threading.local()
-_blas_users = 0
-_blas_limit: Any = None
-_controller: Any = None
-
-
-def n_threads() -> int:
-    """Worker threads: MERCER_NUM_THREADS, else the cores this process may use."""
-    wanted = os.environ.get("MERCER_NUM_THREADS", "")
-    if wanted.isdigit() and int(wanted) > 0:
-        return int(wanted)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _forget_threads() -> None:
-    """A forked child has none of its parent's threads."""
-    global _pool, _lock, _blas_users, _blas_limit
-    _pool, _lock, _blas_users, _blas_limit = None, threading.Lock(), 0, None
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_threads)
-
-
-@contextlib.contextmanager
-def single_threaded_blas() -> Iterator[None]:
-    """Hold BLAS to one thread while any caller is inside; the last one out restores it."""
-    global _blas_users, _blas_limit, _controller
-    with _lock:
-        if _blas_users == 0:
-            if _controller is None:
-                from threadpoolctl import ThreadpoolController
-
-                _controller = ThreadpoolController()
-            _blas_limit = _controller.limit(limits=1, user_api="blas")
-            _blas_limit.__enter__()
-        _blas_users += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _blas_users -= 1
-            if _blas_users == 0:
-                _blas_limit.__exit__(None, None, None)
-                _blas_limit = None
-
-
-def run(jobs: list[Callable[[], None]]) -> None:
-    """Run the jobs on the worker threads and raise the first error. Called from a worker, run them right there."""
-    global _pool
-    workers = n_threads()
-    if workers == 1 or len(jobs) == 1 or making() or getattr(_local, "busy", False):
-        with single_threaded_blas():
-            for job in jobs:
-                job()
-        return
-    with _lock:
-        if _pool is None or _pool._max_workers < workers:
-            _pool = ThreadPoolExecutor(workers, thread_name_prefix="mercer")
-        pool = _pool
-    stop = threading.Event()
-    with single_threaded_blas():
-        futures = [pool.submit(_as_worker, job, stop, getattr(_local, "late", None)) for job in jobs]
-        try:
-            # Wake now and then: a signal that reached another thread is handled only when this one runs.
-            while wait(futures, timeout=0.1, return_when=FIRST_EXCEPTION).not_done and not stop.is_set():
-                pass
-        finally:
-            # After an error or an interrupt the other jobs end after their current tile.
-            stop.set()
-            wait(futures)
-        for future in futures:
-            future.result()
-
-
-def _as_worker(job: Callable[[], None], stop: threading.Event, late: Callable[[], bool] | None) -> None:
-    _local.busy, _local.stop, _local.late = True, stop, late
-    try:
-        job()
-    except BaseException:
-        stop.set()
-        raise
-    finally:
-        _local.busy, _local.stop, _local.late = False, None, None
-
-
-def stopped() -> bool:
-    """Whether this worker should give up because another one failed or the caller was interrupted."""
-    stop: threading.Event | None = getattr(_local, "stop", None)
-    return stop is not None and stop.is_set()
-
-
-@contextlib.contextmanager
-def to_the_end() -> Iterator[Callable[[], bool]]:
-    """Within, every tile is computed even if this worker should give up; what is yielded says whether it should.
-
-    For those who must not see half a product: they look for themselves, where they can leave.
-    """
-    stop: threading.Event | None = getattr(_local, "stop", None)
-    _local.stop = None
-    try:
-        yield lambda: stop is not None and stop.is_set()
-    finally:
-        _local.stop = stop
-
-
-class OutOfTime(Exception):
-    """The time that `within` allows is over: what was being computed is not complete."""
-
-
-@contextlib.contextmanager
-def within(late: Callable[[], bool]) -> Iterator[None]:
-    """Within, loops over tiles ask between two of them whether it is too late, and raise `OutOfTime` if so.
-
-    >>> import mercer as mc
-    >>> from mercer.kernels import tiling
-    >>> with tiling.within(lambda: True):
-    ...     mc.Linear()(np.ones((200, 1)))
-    Traceback (most recent call last):
-    mercer.kernels.tiling.OutOfTime
-    """
-    before = getattr(_local, "late", None)
-    _local.late = late
-    try:
-        yield
-    finally:
-        _local.late = before
-
-
-def _over() -> bool:
-    """Whether to give up before the next tile; raises `OutOfTime` where it is too late for it."""
-    if stopped():
-        return True
-    late: Callable[[], bool] | None = getattr(_local, "late", None)
-    if late is not None and late():
-        raise OutOfTime
-    return False
 
 
 def workspace() -> Workspace:
@@ -180,10 +40,6 @@ def workspace() -> Workspace:
         _local.workspace = Workspace()
     space: Workspace = _local.workspace
     return space
-
-
-def spans(n: int, step: int) -> list[slice]:
-    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
 def blocks(
@@ -216,7 +72,7 @@ def _work_through(
     space = workspace()
     mark = space.used
     for rows, cols in tile_list:
-        if _over():
+        if over():
             return
         try:
             work(pair.block(rows, cols, space), share)
@@ -227,7 +83,7 @@ def _work_through(
 def fill(kernel: Similarity, pair: Pair, out: Array, finish: Callable[[Array], None] | None = None) -> Array:
     """out = finish(K) for the pair, exactly symmetric where both sides are the same."""
 
-    bounded = _bounded(kernel)
+    bounded = kernel.tags.bounded
 
     def work(block: Block, share: int) -> None:
         tile = out[block.rows, block.cols]
@@ -241,12 +97,6 @@ def fill(kernel: Similarity, pair: Pair, out: Array, finish: Callable[[Array], N
 
     each(pair, work)
     return out
-
-
-def _bounded(kernel: Similarity) -> bool:
-    """Whether values stay within [−1, 1], so that none can overflow."""
-    tags = kernel.tags
-    return tags.stationary and tags.normalised
 
 
 def evaluate(kernel: Similarity, block: Block, tile: Array, bounded: bool) -> None:
@@ -280,7 +130,7 @@ def multiply(kernel: Similarity, pair: Pair, V: Array) -> NDArray[np.float64]:
     """
     totals = Totals((pair.shape[0], V.shape[1]))
 
-    bounded = _bounded(kernel)
+    bounded = kernel.tags.bounded
 
     def work(block: Block, share: int) -> None:
         total = totals[share]
@@ -313,34 +163,3 @@ def product(A: Array, V: Array) -> NDArray[np.float64]:
         parts = terms @ V[:whole, columns].reshape(whole // TERMS, TERMS, -1)
         total[:, columns] += parts.sum(axis=0, dtype=np.float64)
     return total
-
-
-class Totals(dict[int, NDArray[np.float64]]):
-    """One float64 sum per share, added up in a fixed order."""
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.shape = shape
-
-    def __missing__(self, share: int) -> NDArray[np.float64]:
-        self[share] = np.zeros(self.shape)
-        return self[share]
-
-    def sum(self) -> NDArray[np.float64]:
-        total = self[0]
-        for share in sorted(self)[1:]:
-            total += self[share]
-        return total
-
-
-def stripes(n: int, work: Callable[[slice, int], None], *, rows: int = 128) -> None:
-    """Call `work(span, share)` on stripes of whole rows, over the threads, each share in a fixed order."""
-    parts = spans(n, rows)
-    shares = min(n_threads(), len(parts))
-
-    def job(share: int) -> None:
-        for span in parts[share::shares]:
-            if _over():
-                return
-            work(span, share)
-
-    run([partial(job, share) for share in range(shares)])

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
 
-from mercer.data.points import Points, is_frame, owned, real_numbers
+from mercer.data.frames import is_frame, require_distinct_names, unframed
+from mercer.data.points import Points, owned
+from mercer.data.vectors import real_numbers
 from mercer.errors import InvalidInput
 from mercer.files import Saved, described
 from mercer.kernels.algebra.values import Value
@@ -145,7 +147,7 @@ class KernelEstimator(Saved, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
 def _columns(model: Any, X: Any, *, reset: bool) -> None:
     """Record (or compare) the names and the number of columns, where the data has columns."""
-    _require_unique_names(X)
+    require_distinct_names(X)
     if not reset and is_frame(X) and isinstance(getattr(model, "kernel_", None), Typed):
         return  # it finds its columns by name, and checks them: others, or another order, do not matter
     _check_feature_names(model, X, reset=reset)
@@ -176,22 +178,8 @@ def training_points(X: Any) -> Points:
             got=f"{minimum} = 0",
             advice="Check how X was selected.",
         )
-    _require_unique_names(X)
+    require_distinct_names(X)
     return Points(owned(X))
-
-
-def _require_unique_names(X: Any) -> None:
-    """Raise where two columns of a frame have one name: none of them could be told from the other."""
-    if not is_frame(X):
-        return
-    names = list(X.columns)
-    if len(set(names)) < len(names):
-        several = next(name for name in names if names.count(name) > 1)
-        raise InvalidInput(
-            "The columns of a data frame must have different names",
-            got=f"{names.count(several)} columns called {several!r}",
-            advice="Rename them, or pass X.to_numpy().",
-        )
 
 
 def resolve_kernel(kernel: Any, X: Any, *, indefinite: bool = False) -> Kernel:
@@ -268,10 +256,8 @@ def targets(y: Any, n: int) -> tuple[Matrix, bool]:
     required = f"y must hold finite numbers, one row per point: shape ({n},) or ({n}, t)"
     if np.ma.is_masked(y):
         raise InvalidInput(required, got="masked entries", advice="Drop those rows (X and y), or fill them in.")
-    if hasattr(y, "to_numpy"):
-        y = y.to_numpy()
     try:
-        Y = np.asarray(y)
+        Y = np.asarray(unframed(y))
     except ValueError as error:
         raise InvalidInput(required, got=str(error), advice="Pass one number per point.") from None
     if Y.dtype.kind in "US" or (Y.dtype == object and any(isinstance(v, (str, bytes)) for v in Y.ravel())):
@@ -308,7 +294,7 @@ def targets(y: Any, n: int) -> tuple[Matrix, bool]:
 def checked_numbers(given: Any, required: str, advice: str) -> Matrix:
     """A float64 copy of numbers, with no silent conversion of dates or of complex ones."""
     try:
-        values = real_numbers(given.to_numpy() if hasattr(given, "to_numpy") else given)
+        values = real_numbers(unframed(given))
         if values.dtype.kind in "mM":
             raise TypeError("dates or durations")
         return np.array(values, dtype=np.float64)

@@ -19,10 +19,10 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from mercer import threads
 from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
 from mercer.files import Saved
-from mercer.kernels import tiling
 from mercer.kernels.base import Kernel, Similarity
 from mercer.memory import budget, within
 from mercer.models.base import Matrix, all_or_nothing, shortened, targets, training_points
@@ -310,7 +310,7 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         parts = [self._predicted(model, self._seen_by(rows, X), t) for model, rows in zip(self.models_, self._rows)]
         means, stds = (np.stack(side, axis=1) for side in zip(*parts))  # (m, folds, t)
         ends = np.empty((len(means), t, 2))
-        for span in tiling.spans(len(means), max(1, ENTRIES // (n * t))):
+        for span in threads.spans(len(means), max(1, ENTRIES // (n * t))):
             others, spreads = means[span][:, self._fold], stds[span][:, self._fold] * residuals
             ends[span] = plus_ends(others, spreads, coverage)
         return self._shaped(ends)
@@ -321,7 +321,7 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         if isinstance(model, NadarayaWatsonRegressor):
             points, n = Points(X), len(self._residuals)
             ends = np.empty((points.n, self._residuals.shape[1], 2))
-            for span in tiling.spans(points.n, max(1, ENTRIES // (n * ends.shape[1]))):
+            for span in threads.spans(points.n, max(1, ENTRIES // (n * ends.shape[1]))):
                 others = self._without_each(model, take(points.raw, np.arange(points.n)[span]))
                 ends[span] = plus_ends(others, self._residuals, coverage)
             return self._shaped(ends)

@@ -11,12 +11,11 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer import gram
+from mercer import gram, threads
 from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
 from mercer.gram import Gram
 from mercer.gram.centers import choose_centers
-from mercer.kernels import tiling
 from mercer.kernels.vectors.median import median_gaussian
 from mercer.memory import budget as memory_budget
 from mercer.models.base import (
@@ -162,7 +161,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             return take(points.raw, self._nearest(Z, 1)[:, 0])
         centres = vectors(self.kernel_, points)
         found = np.empty((len(Z), centres.shape[1]))
-        for rows in tiling.spans(len(Z), max(1, ENTRIES // points.n)):
+        for rows in threads.spans(len(Z), max(1, ENTRIES // points.n)):
             targets = Expansion(self.kernel_, points, coef @ np.vstack([Z[rows].T, np.ones(len(Z[rows]))]))
             near = self._nearest(Z[rows], min(NEIGHBOURS, points.n))
             starts = centres[near[:, 0]], centres[near].mean(axis=1)
@@ -282,7 +281,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         points = self._all.points
         own = self.kernel_.diag(points).astype(np.float64) - 2 * self._mean_values
         near = np.empty((len(Z), count), np.int64)
-        for rows in tiling.spans(len(Z), max(1, ENTRIES // points.n)):
+        for rows in threads.spans(len(Z), max(1, ENTRIES // points.n)):
             # ‖phi(x) − P‖² − ‖P‖² = k(x, x) − 2 P(x)
             squared = own - 2 * Z[rows] @ self._values.T
             some = np.argpartition(squared, count - 1, axis=1)[:, :count]

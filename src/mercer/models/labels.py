@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from mercer.data.frames import unframed
 from mercer.data.missing import missing_entries
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
@@ -84,15 +85,15 @@ def class_weights(given: Any, classes: NDArray[Any], codes: Index, w: Matrix) ->
         return w.sum() / (k * np.bincount(codes, w, minlength=k))
     required = "`class_weight` must be None, 'balanced' or a dictionary of numbers > 0 by label"
     if not isinstance(given, Mapping):
-        raise InvalidInput(required, got=shortened(given), advice="Such as {'spam': 2.0}.")
+        raise InvalidInput(required, got=shortened(given), advice="Pass a dictionary, such as {'spam': 2.0}.")
     unknown = sorted(given.keys() - set(classes.tolist()), key=str)
     if unknown and not given.keys() >= set(classes.tolist()):  # a part of the classes may be fitted with those of all
         names = ", ".join(shown(label) for label in classes[:10]) + (", …" if len(classes) > 10 else "")
         raise InvalidInput(
-            "`class_weight` must be by label, one of the classes", got=shown(unknown[0]), advice=f"They are {names}."
+            "`class_weight` must be by label, one of the classes", got=shown(unknown[0]), advice=f"Choose from {names}."
         )
-    found = np.array([given.get(label, 1.0) for label in classes.tolist()], dtype=object)
-    for label, value in zip(classes, found):
+    factors = np.array([given.get(label, 1.0) for label in classes.tolist()], dtype=object)
+    for label, value in zip(classes, factors):
         try:
             fine = 0 < float(value) < np.inf
         except (TypeError, ValueError):
@@ -101,44 +102,46 @@ def class_weights(given: Any, classes: NDArray[Any], codes: Index, w: Matrix) ->
             raise InvalidInput(
                 required, got=f"{shown(value)} for {shown(label)}", advice="Drop rows to leave a class out."
             )
-    return found.astype(np.float64)
+    return factors.astype(np.float64)
 
 
 def labels(y: Any, n: int, regressor: str = "SVR") -> NDArray[Any]:
-    """One label per point, of any kind; whoever passes numbers to be predicted is told of the regressor."""
+    """One label per point, of any kind; the error about numbers to be predicted names the regressor."""
     if y is None:
         raise InvalidInput(
-            "A classifier requires y to be passed, but the target y is None", got="None", advice="One label per row."
+            "A classifier requires y to be passed, but the target y is None",
+            got="None",
+            advice="Pass one label per row.",
         )
     required = "y must hold one label per point: numbers, strings or booleans"
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuU":
-        found = y  # labels without any doubt
+        checked = y  # labels without any doubt
     else:
-        found = _checked(y, required, regressor)
-    if len(found) != n:
-        raise InvalidInput(required, got=f"{len(found)} labels for {n} points", advice="Check both lengths.")
-    return found
+        checked = _checked(y, required, regressor)
+    if len(checked) != n:
+        raise InvalidInput(required, got=f"{len(checked)} labels for {n} points", advice="Check both lengths.")
+    return checked
 
 
 def _checked(y: Any, required: str, regressor: str) -> NDArray[Any]:
     try:
-        given = y.to_numpy() if hasattr(y, "to_numpy") else y
-        found = column_or_1d(given, warn=True)
+        given = unframed(y)
+        values = column_or_1d(given, warn=True)
         # NumPy makes text of ["a", 1] and of ["a", nan]: what a list held is asked before that.
-        listed = found.dtype.kind == "U" and not hasattr(given, "dtype")
-        _same_kind(np.array(given, dtype=object).ravel() if listed else found, np.ma.getmask(given), required)
-        if found.dtype == object:  # numbers and booleans in disguise
-            plain = np.array(found.tolist())
-            found = plain if plain.ndim == 1 and plain.dtype.kind in "biuf" else found
-        if found.dtype.kind == "f" and not np.isfinite(found).all():
+        listed = values.dtype.kind == "U" and not hasattr(given, "dtype")
+        _same_kind(np.array(given, dtype=object).ravel() if listed else values, np.ma.getmask(given), required)
+        if values.dtype == object:  # numbers and booleans in disguise
+            plain = np.array(values.tolist())
+            values = plain if plain.ndim == 1 and plain.dtype.kind in "biuf" else values
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
             raise ValueError("Input y contains infinity")
-        check_classification_targets(found)
+        check_classification_targets(values)
     except InvalidInput:
         raise
     except (TypeError, ValueError) as error:
         advice = f"For numbers to be predicted use {regressor}; classes are whole numbers, strings or booleans."
         raise InvalidInput(required, got=f"this: {str(error).rstrip('.')}", advice=advice) from None
-    return np.asarray(found)
+    return np.asarray(values)
 
 
 def _same_kind(given: NDArray[Any], mask: Any, required: str) -> None:
@@ -148,7 +151,7 @@ def _same_kind(given: NDArray[Any], mask: Any, required: str) -> None:
         raise InvalidInput(
             required,
             got=f"a missing label (None, NaN, NaT or masked) in row {missing.argmax()}",
-            advice="Drop such rows (X and y), or name what is missing: a class of its own.",
+            advice="Drop such rows (X and y), or make missing labels a class of their own.",
         )
     text = np.array([isinstance(label, str) for label in given.tolist()]) if given.dtype == object else np.ones(1)
     if text.any() and not text.all():
@@ -156,5 +159,5 @@ def _same_kind(given: NDArray[Any], mask: Any, required: str) -> None:
         raise InvalidInput(
             required + ", all of one kind",
             got=" and ".join(f"{shown(given[row])} in row {row}" for row in rows),
-            advice="Make text of all: [str(label) for label in y].",
+            advice="Convert all of them to text: [str(label) for label in y].",
         )

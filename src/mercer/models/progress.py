@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mercer.kernels import tiling
+from mercer import threads
 
 STEPS = 200
 """Tasks of a problem that is told of in steps."""
@@ -123,7 +123,7 @@ class Listeners:
 
     def told(self, task: Task | None, progress: Progress) -> bool:
         """Whether to go on."""
-        if tiling.stopped():
+        if threads.stopped():
             return False
         with self.lock:
             if self.go_on and self.progress is not None:

@@ -16,7 +16,8 @@ from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel
 from mercer.models.base import Matrix, Rows, penalties, resolve_kernel, shortened, training_points
 from mercer.models.least_squares.gaussian_process import normalised
-from mercer.models.least_squares.rbf_network import RBFNetwork, _basis_function
+from mercer.models.least_squares.rbf_basis import basis_function
+from mercer.models.least_squares.rbf_network import RBFNetwork
 from mercer.models.tune_margin import listed, tune_margin
 from mercer.rkhs.space import same_points
 from mercer.rkhs.tail import Monomials
@@ -136,7 +137,7 @@ def tune(
 
 def _of_network(model: RBFNetwork, rows: Rows) -> tuple[Kernel, Matrix | None]:
     """The kernel of a network and its polynomial at the points: with them it is kernel ridge, if anything is."""
-    kernel = _basis_function(model.kernel, rows.points)
+    kernel = basis_function(model.kernel, rows.points)
     checked = clone(model)
     checked.kernel_ = kernel
     checked._check()

@@ -20,9 +20,10 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import d2_pinball_score
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 
+from mercer import threads
+from mercer.data.frames import unframed
 from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
-from mercer.kernels import tiling
 from mercer.kernels.base import Kernel
 from mercer.kernels.vectors.radial import ByWidth
 from mercer.models.base import resolve_kernel, shortened, shown, takes_matrix, training_points
@@ -156,13 +157,13 @@ class _Folds:
 
         def job(tasks: Sequence[tuple[int, int]]) -> None:
             for i, j in tasks:
-                if tiling.stopped():
+                if threads.stopped():
                     return
                 found[i, :, j] = self.along(candidates[i], j)
 
         tasks = list(product(range(len(candidates)), range(len(self.folds))))
-        shares = min(tiling.n_threads(), len(tasks))
-        tiling.run([partial(job, tasks[share::shares]) for share in range(shares)])
+        shares = min(threads.n_threads(), len(tasks))
+        threads.run([partial(job, tasks[share::shares]) for share in range(shares)])
         return found
 
     def along(self, candidate: Recipe, fold: int) -> list[float]:
@@ -231,7 +232,7 @@ def tune_margin(
     """
     began = time.perf_counter()
     points = training_points(X)
-    targets = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    targets = np.asarray(unframed(y))
     if len(targets) != points.n:
         raise InvalidInput(
             "y must hold one target per point",

@@ -1,4 +1,4 @@
-"""Data around its middle, with one column moved: what a curve along that column is asked at."""
+"""Data around its middle, with one column moved: the queries of a curve along that column."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer.errors import InvalidInput
+from mercer.data import frames
+from mercer.data.frames import is_frame
+from mercer.data.missing import missing_entries
+from mercer.data.vectors import as_numbers
+from mercer.errors import InvalidInput, InvalidType
 
 MORE = 0.03
 """Of the range of a column, beyond the data on both sides."""
-MISSING = "None", "nan", "<NA>", "NaT"
-
-
 LEVELS = 12
 """Values of a category that are shown, the commonest."""
 
@@ -32,29 +33,26 @@ def along(
     than numbers at their most frequent value.
     """
     if not isinstance(resolution, (int, np.integer)) or resolution < 2:
-        raise InvalidInput("`resolution` must be a whole number ≥ 2", got=repr(resolution), advice="Such as 300.")
-    names = list(X.columns) if hasattr(X, "columns") else None
-    table = X if names is not None else _matrix(X)
-    every = list(range(table.shape[1])) if names is None else names
+        raise InvalidInput(
+            "`resolution` must be a whole number ≥ 2", got=repr(resolution), advice="Choose a number such as 300."
+        )
+    named = is_frame(X)
+    table = X if named else _matrix(X)
+    every = list(X.columns) if named else list(range(table.shape[1]))
     if not table.shape[0]:
         raise InvalidInput("X must have rows", got="none", advice="Pass the data to show.")
     j = _position(column, every)
     given = _given(at, every)
-    shown = np.asarray(table[:, j] if names is None else table[every[j]])
+    shown = np.asarray(frames.column(table, j)) if named else table[:, j]
     if shown.dtype.kind == "O":
-        with suppress(TypeError, ValueError):
-            column = table[every[j]] if names is not None else shown
-            nullable = hasattr(column, "iloc")
-            shown = column.to_numpy(dtype="float64", na_value=np.nan) if nullable else shown.astype(np.float64)
-    if names is not None and shown.dtype.kind != "M" and (first := _levels(shown)) is not None:
+        with suppress(InvalidType):
+            shown = as_numbers(shown, missing=True)
+    if named and shown.dtype.kind != "M" and (first := _levels(shown)) is not None:
         words = tuple(str(shown[i]) for i in first)
         place = {word: float(k) for k, word in enumerate(words)}
-        moved = {
-            name: _taken(table[name], first) if i == j else _repeated(table[name], given.get(i), i in given, len(first))
-            for i, name in enumerate(every)
-        }
         where = np.array([place.get(str(v), np.nan) for v in shown])
-        return where, np.arange(len(first), dtype=np.float64), type(X)(moved), str(every[j]), words
+        moved = frames.taken(frames.column(X, j), first)
+        return where, np.arange(len(first), dtype=np.float64), _queries(X, j, moved, given), str(every[j]), words
     if shown.dtype.kind not in "iufM":
         raise InvalidInput(
             "The curve runs along a column of numbers or dates",
@@ -74,28 +72,43 @@ def along(
     else:
         wide = float(high) - float(low)
         grid = float(low) + (wide if wide > 0 else 1.0) * steps
-    if names is None:
+    if not named:
         queries = np.tile(
             np.array([_middle(table[:, i]) if i not in given else given[i] for i in every]), (resolution, 1)
         )
         queries[:, j] = grid
         return shown, grid, queries, "x" if len(every) == 1 else f"column {j}", ()
-    columns = {}
-    for i, name in enumerate(every):
-        columns[name] = grid if i == j else _repeated(table[name], given.get(i), i in given, resolution)
-    return shown, grid, type(X)(columns), str(every[j]), ()
+    return shown, grid, _queries(X, j, grid, given), str(every[j]), ()
+
+
+def _queries(X: Any, j: int, moved: Any, given: dict[int, Any]) -> Any:
+    """A frame like X with these values in column j; the others are as they are given, else at their middle."""
+    parts = zip(X.columns, frames.columns(X))
+    return frames.build(
+        X,
+        {
+            name: moved if i == j else [given[i]] * len(moved) if i in given else _repeated(column, len(moved))
+            for i, (name, column) in enumerate(parts)
+        },
+    )
 
 
 def _levels(values: NDArray[Any]) -> NDArray[np.int64] | None:
     """Where each of the commonest values of a category is first, in their order; None of numbers and of texts."""
     numeric = values.dtype.kind in "iuf"
-    words = values if numeric else np.array([str(v) for v in values.tolist()])
-    keys, first, counts = np.unique(words, return_index=True, return_counts=True)
-    known = np.isfinite(keys) if numeric else ~np.isin(keys, MISSING)
-    first, counts = first[known], counts[known]
+    rows = np.flatnonzero(np.isfinite(values) if numeric else ~missing_entries(values))
+    first, counts = _different(values, rows)
     if len(first) != 2 if numeric else not len(first) or len(first) > max(LEVELS, len(values) / 2):
         return None
     return np.asarray(first[np.sort(np.argsort(-counts, kind="stable")[:LEVELS])])
+
+
+def _different(values: NDArray[Any], rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first row of each different value among these rows, and how many have it; objects differ by their text."""
+    some = values[rows]
+    keys = some if values.dtype.kind in "iuf" else np.array([str(v) for v in some.tolist()], dtype=str)
+    _, first, counts = np.unique(keys, return_index=True, return_counts=True)
+    return rows[first], counts
 
 
 def _matrix(X: Any) -> NDArray[Any]:
@@ -103,9 +116,9 @@ def _matrix(X: Any) -> NDArray[Any]:
     try:
         table = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput(required, got=type(X).__name__, advice="A curve is drawn along a column.") from None
+        raise InvalidInput(required, got=type(X).__name__, advice="Pass a table with the column to draw.") from None
     if table.ndim != 2 or not table.shape[1]:
-        raise InvalidInput(required, got=f"shape {table.shape}", advice="Of one column pass x[:, None].")
+        raise InvalidInput(required, got=f"shape {table.shape}", advice="For one column pass x[:, None].")
     return table
 
 
@@ -122,7 +135,7 @@ def _position(column: Any, every: list[Any]) -> int:
     raise InvalidInput(
         f"`column` must be one of {len(every)}, by name or position",
         got=repr(column),
-        advice=f"Did you mean {close[0]!r}?" if close else f"Such as {every[0]!r}.",
+        advice=f"Did you mean {close[0]!r}?" if close else f"Choose one, such as {every[0]!r}.",
     )
 
 
@@ -137,7 +150,7 @@ def _given(at: Any, every: list[Any]) -> dict[int, Any]:
         raise InvalidInput(
             f"`at` must hold {len(every)} values, one per column, or be a dictionary",
             got=f"{len(values)}",
-            advice="Such as {'age': 40}.",
+            advice="Pass a dictionary, such as {'age': 40}.",
         )
     return dict(enumerate(values))
 
@@ -147,23 +160,15 @@ def _middle(values: NDArray[Any]) -> float:
     return float(np.median(known)) if len(known) else float("nan")
 
 
-def _repeated(column: Any, value: Any, given: bool, times: int) -> Any:
-    """A column of a frame with one value: a row's own where it can be, so that its type stays what it is."""
+def _repeated(column: Any, times: int) -> Any:
+    """A column of a frame with its middle value: a row's own where it can be, so that its type stays what it is."""
     values = np.asarray(column)
-    if given:
-        return [value] * times
     if values.dtype.kind == "f":
         return np.full(times, _middle(values), dtype=values.dtype)
     if values.dtype.kind in "iuM":
         row = int(np.argsort(values, kind="stable")[(len(values) - 1) // 2])
     else:
-        keys, first, counts = np.unique([str(v) for v in values.tolist()], return_index=True, return_counts=True)
-        known = ~np.isin(keys, MISSING)
-        row = int(first[np.where(known, counts, -1 if known.any() else counts).argmax()])
-    return _taken(column, [row] * times)
-
-
-def _taken(column: Any, rows: Any) -> Any:
-    """Some rows of a column of a frame."""
-    rows = list(map(int, rows))
-    return column.iloc[rows].reset_index(drop=True) if hasattr(column, "iloc") else column[rows]
+        rows = np.flatnonzero(~missing_entries(values))
+        first, counts = _different(values, rows if len(rows) else np.arange(len(values)))
+        row = int(first[counts.argmax()])
+    return frames.taken(column, np.full(times, row))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.data.frames import as_table
 from mercer.errors import InvalidInput
 from mercer.plot.looks import PIXELS, Display, Palette, canvas, shortened
 from mercer.plot.looks import legend as say
@@ -121,7 +122,7 @@ class DecisionSurface(Display):
         grid = np.tile(_middle(data, at), (resolution**2, 1))
         grid[:, two[0]], grid[:, two[1]] = np.tile(across, resolution), np.repeat(up, resolution)
         grid = grid.astype(data.dtype)
-        asked = type(X)({name: grid[:, j] for j, name in enumerate(every)}) if hasattr(X, "columns") else grid
+        asked = as_table(X, grid)
         leads, values = _leads(estimator, asked, classes)
         best = getattr(estimator, "best_estimator_", estimator)  # of a search
         last = best[-1] if hasattr(best, "named_steps") else best

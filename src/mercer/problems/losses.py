@@ -34,9 +34,9 @@ from numpy.typing import NDArray
 from scipy import special
 
 from mercer.errors import InvalidInput
-from mercer.kernels.tiling import n_threads, run
 from mercer.problems.families import Bernoulli, Family, NegativeBinomial, Poisson, family_of
 from mercer.problems.links import Cloglog, Link, Log, Logit, Probit, UnitLink
+from mercer.threads import n_threads, run
 
 Matrix = NDArray[np.float64]
 HELD = 150.0

@@ -21,9 +21,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer import threads
 from mercer.gram import Gram
 from mercer.gram.lowrank import Nystrom
-from mercer.kernels import tiling
 
 Matrix = NDArray[np.float64]
 # Entries of a block of rows: half of a second-level cache.
@@ -151,7 +151,7 @@ class FeatureSpace(Space):
             some = np.asarray(X[:: max(1, self.n // SEEN)], dtype=np.float64)
             self.mean = some.mean(axis=0)
             self.far = bool((np.abs(self.mean) > FAR * some.std(axis=0)).any())
-        self.height = int(np.clip(BLOCK // max(1, self.size), 64, max(64, -(-self.n // tiling.n_threads()))))
+        self.height = int(np.clip(BLOCK // max(1, self.size), 64, max(64, -(-self.n // threads.n_threads()))))
         if self.n * self.size <= SMALL:
             self.height = max(1, self.n)
 
@@ -164,7 +164,7 @@ class FeatureSpace(Space):
         if self.height >= self.n:
             work(slice(0, self.n), 0)
         else:
-            tiling.stripes(self.n, work, rows=self.height)
+            threads.stripes(self.n, work, rows=self.height)
 
     def _times(self, coef: Matrix) -> Matrix:
         if sp.issparse(self.X):
@@ -180,7 +180,7 @@ class FeatureSpace(Space):
     def _adjoint(self, R: Matrix) -> Matrix:
         if sp.issparse(self.X):
             return np.asarray(self.X.T @ R)
-        totals = tiling.Totals((self.size, R.shape[1]))
+        totals = threads.Totals((self.size, R.shape[1]))
 
         def work(rows: slice, share: int) -> None:
             totals[share] += self.block(rows).T @ R[rows]
@@ -214,7 +214,7 @@ class FeatureSpace(Space):
         if sp.issparse(self.X):
             Z = sp.hstack([self.X, self.tail]).tocsr() if p else self.X.tocsr()
             return np.asarray((Z.T @ Z.multiply(W[:, None])).todense(), dtype=np.float64)
-        totals = tiling.Totals((self.size + p, self.size + p))
+        totals = threads.Totals((self.size + p, self.size + p))
         roots = np.sqrt(W)
 
         def work(rows: slice, share: int) -> None:
@@ -239,7 +239,7 @@ class FeatureSpace(Space):
         tail = np.square(self.tail).T @ W
         if sp.issparse(self.X):
             return np.concatenate([np.asarray(self.X.multiply(self.X).T @ W).ravel(), tail])
-        totals = tiling.Totals((self.size,))
+        totals = threads.Totals((self.size,))
 
         def work(rows: slice, share: int) -> None:
             totals[share] += W[rows] @ np.square(self.X[rows] - self.mean)

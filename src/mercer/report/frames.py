@@ -1,4 +1,4 @@
-"""A table as columns by name, whatever it is: an array, a pandas or a Polars frame."""
+"""The columns of a table in words: what each holds, how much of it is missing, and what the kernel takes it for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer.data import frames
+from mercer.data.frames import column_names, is_frame
 from mercer.data.missing import missing_entries
+from mercer.data.objects import object_array
 from mercer.kernels.algebra.views import On
 from mercer.kernels.base import Similarity
 from mercer.kernels.tables.categories import Categorical
@@ -22,46 +25,28 @@ BARS, LONG = 14, 16
 
 def names(X: Any) -> list[str]:
     """The columns' names; x0, x1, … where there are none."""
-    columns = getattr(X, "columns", None)
-    if columns is not None:
-        return [str(name) for name in columns]
+    if is_frame(X):
+        return column_names(X)
     shape = getattr(X, "shape", None) or np.shape(X)
     return [f"x{j}" for j in range(shape[1])] if len(shape) == 2 else ["object"]
 
 
 def column(X: Any, j: int) -> NDArray[Any]:
     """The values of one column."""
-    if hasattr(X, "columns"):
-        return np.asarray(X[X.columns[j]])
+    if is_frame(X):
+        return np.asarray(frames.column(X, j))
     if sp.issparse(X):
         return np.asarray(X[:, [j]].todense()).ravel()
-    if np.ndim(X) == 2 or (hasattr(X, "shape") and len(X.shape) == 2):
-        return np.asarray(X)[:, j]
-    found = np.empty(len(X), dtype=object)
-    found[:] = list(X)
-    return found
-
-
-def rows(X: Any, index: NDArray[np.int64]) -> Any:
-    """Some rows, as the same kind of table."""
-    if hasattr(X, "iloc"):
-        return X.iloc[index]
-    if isinstance(X, list):
-        return [X[i] for i in index]
-    return X[index]
+    return np.asarray(X)[:, j] if len(np.shape(X)) == 2 else object_array(list(X))
 
 
 def shuffled(X: Any, j: int, order: NDArray[np.int64]) -> Any:
     """The table with one column in another order."""
-    if hasattr(X, "iloc"):
-        found = X.copy()
-        found[X.columns[j]] = X[X.columns[j]].iloc[order].array
-        return found
-    if hasattr(X, "with_columns"):
-        return X.with_columns(X[X.columns[j]][order])
-    found = np.array(X)
-    found[:, j] = found[order, j]
-    return found
+    if is_frame(X):
+        return frames.shuffled(X, j, order)
+    changed = np.array(X)
+    changed[:, j] = changed[order, j]
+    return changed
 
 
 def fitted_rows(model: Any, given: int) -> str:
@@ -84,7 +69,7 @@ class Column:
     kind: str
     missing: int
     distinct: int
-    told: str
+    summary: str
     heights: tuple[float, ...]
     """How its values are distributed, as a few bars."""
 
@@ -95,62 +80,60 @@ def number(value: float | np.floating[Any]) -> str:
 
 
 def taken(kernel: Any, names: list[str]) -> dict[str, str] | None:
-    """What a kernel takes the columns that it looks at for, "" for as they are; None where it looks at all of them."""
+    """The kinds as which a kernel reads its columns, "" where it states none; None where it reads all columns alike."""
     if isinstance(kernel, Typed):
-        return {name: "category" if kind == "code" else kind for name, kind, _ in kernel._kinds}
+        return {name: "category" if kind == "code" else kind for name, kind, _ in kernel.kinds}
     if isinstance(kernel, On):
         kind = "category" if isinstance(kernel.kernel, Categorical) else ""
         return {names[c] if isinstance(c, int) else c: kind for c in kernel.columns}
     if not isinstance(kernel, Similarity):
         return None
-    found: dict[str, str] = {}
-    values = kernel.get_params(deep=False).values()
-    parts = [
-        v for value in values for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, Similarity)
-    ]
-    for part in parts:
-        below = taken(part, names)
+    kinds: dict[str, str] = {}
+    for child in kernel.children.values():
+        below = taken(child, names)
         if below is None:
             return None
-        found = below | {name: kind for name, kind in found.items() if kind or name not in below}
-    return found or None
+        kinds = below | {name: kind for name, kind in kinds.items() if kind or name not in below}
+    return kinds or None
 
 
 def described(X: Any, known: dict[str, str] | None = None) -> list[Column]:
     """Every column in words: its kind (where it is `known`, that), what is missing, its range or commonest values."""
-    found = []
+    columns = []
     for j, name in enumerate(names(X)):
-        said = "" if known is None else known.get(name, "left out")
+        given = "" if known is None else known.get(name, "left out")
         values = column(X, j)
-        gone = missing_entries(values)
-        present = values[~gone]
+        missing = missing_entries(values)
+        present = values[~missing]
         if present.dtype == object and len(present) and all(isinstance(v, (int, float)) for v in present[:50]):
             present = present.astype(np.float64)
-        if present.dtype.kind in "iuf" and len(present) and said != "category":
-            low, middle, high = np.quantile(present, [0.0, 0.5, 1.0])
-            told, kind = f"{number(low)} … {number(middle)} … {number(high)}", "number"
-            distinct = len(np.unique(present))
-            finite = present[np.isfinite(present)].astype(np.float64)
-            heights = np.histogram(finite, min(BARS, max(distinct, 1)))[0] if len(finite) else np.zeros(1)
-        else:
-            texts = np.array([str(v) for v in present]) if len(present) else np.array([], dtype=str)
-            labels, counts = np.unique(texts, return_counts=True)
-            common = np.argsort(-counts, kind="stable")
-            kind = {"b": "yes or no", "M": "date"}.get(present.dtype.kind, "category")
-            if kind == "category" and len(labels) > len(texts) / 2 and len(texts) and _long(texts):
-                kind, told = "text", f"“{cut(texts[0], 60)}”, …"
-            elif kind == "date" and len(present):
-                told = f"{cut(str(present.min()), 19)} … {cut(str(present.max()), 19)}"
-            else:
-                shares = 100 * counts / max(len(texts), 1)
-                told = ", ".join(f"{cut(labels[i], 24)} ({shares[i]:.0f} %)" for i in common[:3])
-            distinct = len(labels)
-            lengths = np.char.str_len(texts) if kind == "text" else present.astype(np.int64) if kind == "date" else None
-            heights = counts[common[:BARS]] if lengths is None else np.histogram(lengths, BARS)[0]
+        numeric = present.dtype.kind in "iuf" and len(present) and given != "category"
+        kind, summary, distinct, heights = _numbers(present) if numeric else _others(present)
         bars = tuple(map(float, heights))
-        found.append(Column(name, said or kind, int(gone.sum()), distinct, told or "nothing", bars))
-    return found
+        columns.append(Column(name, given or kind, int(missing.sum()), distinct, summary or "nothing", bars))
+    return columns
 
 
-def _long(texts: NDArray[Any]) -> bool:
-    return bool(np.char.str_len(texts).mean() > LONG)
+def _numbers(present: NDArray[Any]) -> tuple[str, str, int, NDArray[Any]]:
+    """The kind, the range, the number of different values and the distribution of numbers."""
+    low, middle, high = np.quantile(present, [0.0, 0.5, 1.0])
+    distinct = len(np.unique(present))
+    finite = present[np.isfinite(present)].astype(np.float64)
+    heights = np.histogram(finite, min(BARS, max(distinct, 1)))[0] if len(finite) else np.zeros(1)
+    return "number", f"{number(low)} … {number(middle)} … {number(high)}", distinct, heights
+
+
+def _others(present: NDArray[Any]) -> tuple[str, str, int, NDArray[Any]]:
+    """The same of categories, texts and dates: the commonest values, an example, or the range."""
+    texts = np.array([str(v) for v in present], dtype=str)
+    labels, counts = np.unique(texts, return_counts=True)
+    common = np.argsort(-counts, kind="stable")
+    if present.dtype.kind == "M" and len(present):
+        ends = (cut(str(end), 19) for end in (present.min(), present.max()))
+        return "date", " … ".join(ends), len(labels), np.histogram(present.astype(np.int64), BARS)[0]
+    if present.dtype.kind not in "bM" and len(labels) > len(texts) / 2 and np.char.str_len(texts).mean() > LONG:
+        return "text", f"“{cut(texts[0], 60)}”, …", len(labels), np.histogram(np.char.str_len(texts), BARS)[0]
+    kind = {"b": "yes or no", "M": "date"}.get(present.dtype.kind, "category")
+    shares = 100 * counts / max(len(texts), 1)
+    summary = ", ".join(f"{cut(labels[i], 24)} ({shares[i]:.0f} %)" for i in common[:3])
+    return kind, summary, len(labels), counts[common[:BARS]]

@@ -21,7 +21,8 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 import mercer
-from mercer.data.points import length
+from mercer.data.frames import is_frame, row_labels
+from mercer.data.points import length, take
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra.proof import MARKS, Proof
 from mercer.models.base import shortened
@@ -139,8 +140,9 @@ def _numbered(Z: Any, rows: Any) -> tuple[str, list[str]]:
     """What rows are called, and the name of each."""
     if rows is not None:
         return "row", [str(int(i) + 1) for i in rows]
-    if hasattr(Z, "iloc"):
-        return "index", [cut(str(i), 20) for i in Z.index]
+    labels = row_labels(Z)
+    if labels is not None:
+        return "index", [cut(str(i), 20) for i in labels]
     return "row", [str(i + 1) for i in range(length(Z))]
 
 
@@ -276,7 +278,7 @@ class _Page:
                 some = _some(len(self.z), PROMISED)
                 yield (
                     lambda: plot.Coverage.from_estimator(
-                        self.model, frames.rows(self.Z, some), self.z[some], coverages=COVERAGES
+                        self.model, take(self.Z, some), self.z[some], coverages=COVERAGES
                     ),
                     "How many targets the intervals hold, against what they promise.",
                 )
@@ -288,7 +290,7 @@ class _Page:
         kernel = getattr(self.inner, "kernel_", None)
         if kernel is not None:
             sample = _some(len(self.y), SIMILAR)
-            some_rows = frames.rows(self.X, sample)
+            some_rows = take(self.X, sample)
             labels = self.y[sample] if self.classes else None
             yield (
                 lambda: plot.GramHeatMap.from_kernel(kernel, some_rows, labels, title=""),
@@ -314,9 +316,9 @@ class _Page:
         from mercer import plot
 
         some = _some(len(self.y), POINTS)
-        column = self.X.columns[j] if hasattr(self.X, "columns") else int(j)
+        column = self.X.columns[j] if is_frame(self.X) else int(j)
         bands = plot.RegressionBands.from_estimator(
-            self.model, frames.rows(self.X, some), None if self.classes else self.y[some], column=column,
+            self.model, take(self.X, some), None if self.classes else self.y[some], column=column,
             coverage=coverage, label=label, resolution=200,
         )  # fmt: skip
         if self.classes:
@@ -352,7 +354,7 @@ class _Page:
             if self.reliance is not None:
                 row.append(bar(f"{self.reliance[j]:.1%}", self.reliance[j]))
             row += [c.kind, f"{c.missing:,}" if c.missing else "", f"{c.distinct:,}"]
-            rows.append([*row, spark(c.heights, f"distribution of {c.name}"), c.told])
+            rows.append([*row, spark(c.heights, f"distribution of {c.name}"), c.summary])
         header = ["column", "kind", "missing", "distinct", "", "values"]
         told = "Least, middle and greatest value of numbers; the commonest of others."
         if self.reliance is not None:
@@ -364,7 +366,7 @@ class _Page:
         if len(described) > SHOWN_COLUMNS:
             told += f" {len(described) - SHOWN_COLUMNS:,} more columns are not shown."
         one = frames.described((self.y.astype(str) if self.classes else self.y)[:, None])[0]
-        about = f"{self.target}: {one.kind}, {one.distinct:,} distinct values, {one.told}."
+        about = f"{self.target}: {one.kind}, {one.distinct:,} distinct values, {one.summary}."
         return section(
             "The data", paragraph(about), table(header, rows, numbers, [len(header) - 1]), paragraph(told, "soft")
         )
@@ -374,7 +376,7 @@ class _Page:
         if not 1 < len(self.names) <= TRIED_COLUMNS or isinstance(self.Z, list) or hasattr(self.Z, "tocsr"):
             return None
         try:
-            return sensitivities(self.model, frames.rows(self.Z, _some(len(self.z), TRIED_ROWS)))
+            return sensitivities(self.model, take(self.Z, _some(len(self.z), TRIED_ROWS)))
         except (InvalidInput, ValueError, TypeError):
             return None
 

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer import threads
 from mercer.data.points import Array, Points, owned
 from mercer.errors import InvalidInput
 from mercer.kernels import tiling
@@ -282,7 +283,7 @@ class Expansion:
         lengths = np.abs(C).max(axis=1, initial=0.0) * np.sqrt(np.maximum(self.kernel.diagonal(self.points), 0.0))
         order = candidates[np.argsort(lengths[candidates], kind="stable")]
         squared, count = np.zeros(C.shape[1]), 0
-        for span in tiling.spans(len(order), tiling.TILE_ROWS):
+        for span in threads.spans(len(order), tiling.TILE_ROWS):
             past, now = order[: span.start], order[span]
             block = self.points.take(now)
             # ‖g + cⱼ k(xⱼ, ·)‖² − ‖g‖² = cⱼ (2 g(xⱼ) + cⱼ k(xⱼ, xⱼ)), g being the sum of what was dropped before j.
@@ -332,7 +333,7 @@ def coordinates(f: Expansion, d: Any, required: str, advice: str) -> NDArray[np.
     size = 8 * phi.dimension * C.shape[1]
     within(size, budget(), "One weight per feature", "Keep the points: evaluating f(Z) needs no features.")
     weights = np.zeros((phi.dimension, C.shape[1]))
-    for span in tiling.spans(len(f), max(1, 2**22 // phi.dimension)):
+    for span in threads.spans(len(f), max(1, 2**22 // phi.dimension)):
         weights += phi.transform(f.points.take(span).raw).T.astype(np.float64, copy=False) @ C[span]
     return weights[:, 0] if f.coef.ndim == 1 else weights
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer import threads
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.gram import Gram
@@ -30,7 +31,7 @@ FIRST, ENTRIES = 128, 2**20
 """Columns that give the first neighbours, at least; distances that one thread holds at a time, at most."""
 
 
-class _SquaredDistance(Node):
+class SquaredDistance(Node):
     """‖phi(x) − phi(z)‖², not clamped at 0: of rounding, and of functions that are no kernels, it may be negative."""
 
     kernel: Any
@@ -54,7 +55,7 @@ class _SquaredDistance(Node):
 
 def squared_distances(kernel: Any, X: Any, Z: Any = None) -> NDArray[np.float64]:
     """The float64 matrix of d² where it fits the memory budget."""
-    squared = _SquaredDistance(kernel)
+    squared = SquaredDistance(kernel)
     x, z = squared.prepare(X), None if Z is None else squared.prepare(Z)
     n, m = x.n, x.n if z is None else z.n
     within(8 * n * m, budget(), f"The {n}×{m} matrix of distances", "Take fewer points at a time, or use mc.nearest.")
@@ -63,7 +64,7 @@ def squared_distances(kernel: Any, X: Any, Z: Any = None) -> NDArray[np.float64]
 
 def squared_distance_gram(kernel: Any, X: Any, Z: Any = None) -> Gram:
     """The same as an operator that is never stored."""
-    return streamed(_SquaredDistance(kernel), X, Z, np.float64)
+    return streamed(SquaredDistance(kernel), X, Z, np.float64)
 
 
 # -- distances --------------------------------------------------------------------------------------------------------
@@ -161,13 +162,13 @@ def nearest(kernel: Kernel, X: Any, Z: Any, n: int = 1) -> tuple[Array, NDArray[
             f"`n` must be a whole number from 1 to the number of points, {x.n}", got=repr(n), advice="Ask for fewer."
         )
     n = int(n)
-    squared = _SquaredDistance(kernel)
+    squared = SquaredDistance(kernel)
     pair = squared.pair(z, x, np.float64)
     # Where log k is known it orders the points, also where all values of k underflow; only the chosen need d².
     by_log = kernel.exact_log and kernel.tags.normalised
     distances, indices = np.empty((z.n, n)), np.empty((z.n, n), np.int64)
     first = min(x.n, max(n, FIRST))
-    spans = [slice(0, first), *(slice(first + s.start, first + s.stop) for s in tiling.spans(x.n - first, TILE_COLS))]
+    spans = [slice(0, first), *(slice(first + s.start, first + s.stop) for s in threads.spans(x.n - first, TILE_COLS))]
 
     def search(rows: slice, share: int) -> None:
         space = tiling.workspace()
@@ -190,7 +191,7 @@ def nearest(kernel: Kernel, X: Any, Z: Any, n: int = 1) -> tuple[Array, NDArray[
         found, indices[rows] = best.sorted()
         distances[rows] = np.sqrt(-2.0 * np.expm1(-found) if by_log else found)
 
-    tiling.stripes(z.n, search, rows=max(1, min(tiling.TILE_ROWS, ENTRIES // first)))
+    threads.stripes(z.n, search, rows=max(1, min(tiling.TILE_ROWS, ENTRIES // first)))
     return distances.astype(_dtype(kernel, x, z), copy=False), indices
 
 

@@ -20,9 +20,9 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from mercer import threads
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
-from mercer.kernels import tiling
 from mercer.kernels.base import Kernel
 from mercer.kernels.custom import Precomputed
 from mercer.memory import budget, within
@@ -42,7 +42,7 @@ class Posterior:
     Attributes
     ----------
     mean : m, an `Expansion` on the n points that were observed. Several functions share one covariance.
-    L : the lower Cholesky factor of S K S + alpha I, shape (n, n). What is above its diagonal is not read.
+    L : the lower Cholesky factor of S K S + alpha I, shape (n, n). Entries above its diagonal are not read.
     roots : √w, shape (n,), or None where all weights are one.
     scale : the unit of the functions, a number or one per function: their covariance is scale² times the kernel's.
 
@@ -69,7 +69,7 @@ class Posterior:
             raise InvalidInput(
                 f"`L` must be the Cholesky factor for the mean's {n} points",
                 got=f"shape {self.L.shape}",
-                advice="(n, n).",
+                advice="Pass a factor of shape (n, n).",
             )
 
     @property
@@ -102,11 +102,13 @@ class Posterior:
         Parameters
         ----------
         Z : m points.
-        n : how many.
+        n : the number of functions.
         rng : a generator, a seed, or None.
         """
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-            raise InvalidInput("The number of samples must be a whole number ≥ 1", got=repr(n), advice="Such as 10.")
+            raise InvalidInput(
+                "The number of samples must be a whole number ≥ 1", got=repr(n), advice="Use a number such as 10."
+            )
         points = self._queries(Z)
         root = square_root(self._covariance(points))
         mean = self.mean(points)
@@ -145,7 +147,7 @@ class Posterior:
 
     def _halves(self, points: Points) -> Iterator[tuple[slice, Matrix]]:
         """L⁻¹ S k(X, z), shape (n, rows), by blocks of rows."""
-        for span in tiling.spans(points.n, max(1, ENTRIES // len(self.mean))):
+        for span in threads.spans(points.n, max(1, ENTRIES // len(self.mean))):
             block = points if span == slice(0, points.n) else points.take(span)
             K = self.kernel(block, self.mean.points, dtype=np.float64)
             if self.roots is not None:

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer import threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.kernels import tiling
 from mercer.kernels.base import Kernel
 from mercer.kernels.custom import Precomputed
 from mercer.rkhs.expansion import Expansion
@@ -72,7 +72,7 @@ def preimage(f: Expansion, start: Any, *, tol: float = 1e-8, max_iter: int = 300
             got=f"shape {x.shape}",
             advice="Such as the nearest of the function's points.",
         )
-    for rows in tiling.spans(len(x), max(1, ENTRIES // len(centres))):
+    for rows in threads.spans(len(x), max(1, ENTRIES // len(centres))):
         x[rows] = _Descent(kernel, centres, Gamma[rows]).run(x[rows], tol, max_iter)
     return x
 
@@ -103,7 +103,7 @@ def gaps(f: Expansion, x: Matrix) -> Matrix:
     kernel = hilbert(f.kernel)
     centres, Gamma = vectors(kernel, f.points), f._columns().T
     out = np.empty(len(x))
-    for rows in tiling.spans(len(x), max(1, ENTRIES // len(centres))):
+    for rows in threads.spans(len(x), max(1, ENTRIES // len(centres))):
         out[rows] = _Descent(kernel, centres, Gamma[rows]).distance(x[rows], slice(None))[0]
     return out
 
@@ -166,7 +166,7 @@ class _Descent:
         """∂k(x, x) − 2 ∂P(x)."""
         slopes: Matrix = -2.0 * self.kernel.input_gradient(Points(x), self.Gamma[rows], self.points)
         if not self.kernel.tags.stationary:  # ∂k(x, x) = 2 ∂₁k(x, x), k being symmetric
-            for span in tiling.spans(len(x), OWN):
+            for span in threads.spans(len(x), OWN):
                 own = Points(x[span])
                 slopes[span] += 2.0 * self.kernel.input_gradient(own, np.eye(own.n), own)
         return slopes

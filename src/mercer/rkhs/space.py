@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.data.points import Array, Points, is_frame
+from mercer.data.frames import is_frame
+from mercer.data.points import Array, Points, concatenate
 from mercer.errors import InvalidInput
 from mercer.gram import Gram, TiledGram
-from mercer.kernels.base import Kernel, Similarity, Weight, join
+from mercer.kernels.base import Kernel, Similarity, Weight
 
 
 def hilbert(kernel: Any) -> Kernel:
@@ -26,7 +27,7 @@ def hilbert(kernel: Any) -> Kernel:
 
 def streamed(similarity: Similarity, X: Any, Z: Any = None, dtype: Any = None) -> Gram:
     """The matrix for a single product: tiles are computed, used and forgotten, even where all of them would fit."""
-    return TiledGram(similarity, similarity.pair(X, Z, dtype), budget=0)
+    return TiledGram(similarity, similarity.pair(X, Z, dtype))
 
 
 def finite(values: Array, what: str) -> Array:
@@ -39,17 +40,17 @@ def finite(values: Array, what: str) -> Array:
 
 
 def joined(x: Points, z: Points) -> Points:
-    """Two point sets as one, x first."""
+    """Two point sets as one, x first; positions among the same points stay known."""
     try:
-        raw = join(x, z)
+        raw = concatenate(x.raw, z.raw)
     except InvalidInput:
         raise
     except ValueError as error:
         raise InvalidInput(
             "Both data sets must have the same columns", got=str(error), advice="Check how they were selected."
         ) from None
-    known = x.index is not None and z.index is not None
-    return Points(raw, np.concatenate([x.index, z.index]) if known else None)
+    known = x.index is not None and z.index is not None and x.among == z.among
+    return Points(raw, np.concatenate([x.index, z.index]) if known else None, x.among if known else None)
 
 
 def same_points(x: Points, z: Points) -> bool:

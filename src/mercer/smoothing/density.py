@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from mercer import _loops
+from mercer import _loops, threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels import tiling
@@ -238,8 +238,8 @@ def log_sums_of_spread(similarity: Similarity, x: Points, log_v: Float, z: Point
 
     def work(rows: slice, share: int) -> None:
         space = tiling.workspace()
-        for cols in tiling.spans(n, COLS):
-            if tiling.stopped():
+        for cols in threads.spans(n, COLS):
+            if threads.stopped():
                 return
             mark = space.used
             try:
@@ -252,7 +252,7 @@ def log_sums_of_spread(similarity: Similarity, x: Points, log_v: Float, z: Point
             finally:
                 space.release(mark)
 
-    tiling.stripes(m, work, rows=ROWS)
+    threads.stripes(m, work, rows=ROWS)
     return totals
 
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer import threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.kernels import tiling
 from mercer.kernels.algebra.nodes import Product, Scaled, Sum, WeightProduct
 from mercer.kernels.algebra.views import On, WeightOn
 from mercer.kernels.base import Similarity
@@ -118,7 +118,7 @@ def _held(x: Points, z: Points | None, degree: int, columns: int) -> list[slice]
             "Lower `degree`, or give a `bandwidth`, and predict a few queries at a time.",
         )
         return [slice(0, x.n)]
-    return tiling.spans(z.n, max(1, HELD // moments)) or [slice(0, 0)]
+    return threads.spans(z.n, max(1, HELD // moments)) or [slice(0, 0)]
 
 
 def _part(z: Points | None, scale: Float | None, rows: slice) -> tuple[Points | None, Float | None]:
@@ -159,7 +159,7 @@ def solved(found: Sums, d: int, degree: int, t: int) -> LocalFit:
         right[0, t] = 1.0
         b[rows] = np.moveaxis(ldl_solve(part[at, 0], right, DETERMINED * TOLERANCE[degree]), -1, 0)
 
-    tiling.stripes(len(weight), work, rows=min(STRIPE, max(1, ENTRIES // len(at) ** 2)))
+    threads.stripes(len(weight), work, rows=min(STRIPE, max(1, ENTRIES // len(at) ** 2)))
     return LocalFit(b[:, :, :t], b[:, :, t], log_scale, alone, means)
 
 
@@ -302,7 +302,7 @@ def spread(
     # Far away the logarithms are so large that their difference has no digits: there the weights are looked at.
     far = np.flatnonzero(made.alone | lost | (made.log_scale < FAR) | ~np.isfinite(share))
     queries = x if z is None else z
-    for span in tiling.spans(len(far), max(1, ENTRIES // x.n)):
+    for span in threads.spans(len(far), max(1, ENTRIES // x.n)):
         rows = far[span]
         part = LocalFit(made.coef[rows], made.dual[rows], made.log_scale[rows], made.alone[rows], made.means[rows])
         own, factors = rows if exclude else None, None if scale is None else scale[rows]
@@ -322,7 +322,7 @@ def _square(found: Sums, made: LocalFit, rows: slice, ratio: Any, d: int, degree
             return np.asarray(unit * totals[:, 0] * a[:, 0] ** 2)
         at = pairs(d, degree)
         totals = totals * np.prod(np.broadcast_to(ratio, (d,)) ** exponents(d, 2 * degree), axis=1)
-        for part in tiling.spans(len(a), max(1, ENTRIES // len(at) ** 2)):
+        for part in threads.spans(len(a), max(1, ENTRIES // len(at) ** 2)):
             share[part] = np.einsum("ma,mab,mb->m", a[part], totals[part][:, at], a[part])
         return np.asarray(unit * share)
 
@@ -346,7 +346,7 @@ def weights(
     if degree:
         X, Z = x.vectors().astype(np.float64), z.vectors().astype(np.float64)
         unit = np.broadcast_to(unit_of(similarity), X.shape[1:])
-        for rows in tiling.spans(len(Z), max(1, ENTRIES // X.size)):
+        for rows in threads.spans(len(Z), max(1, ENTRIES // X.size)):
             u = (X[None] - Z[rows, None]) / unit
             local = np.zeros(shares[rows].shape)
             for alpha, a in zip(exponents(len(unit), degree), made.dual[rows].T):
@@ -386,5 +386,5 @@ def _relative(similarity: Similarity, x: Points, z: Points, scale: Float | None,
 
     similarity.touch(x)
     similarity.touch(z)
-    tiling.stripes(m, work, rows=64)
+    threads.stripes(m, work, rows=64)
     return out

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from mercer import threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.kernels import tiling
 from mercer.kernels.vectors.radial import Gaussian
 
 Float = NDArray[np.float64]
@@ -52,7 +52,7 @@ def neighbour_distances(
         if d == 1:
             found = _on_a_line(A[:, 0], B[:, 0], k)
         elif k <= FEW:
-            found = np.asarray(cKDTree(A).query(B, [k], workers=tiling.n_threads())[0])[:, 0]
+            found = np.asarray(cKDTree(A).query(B, [k], workers=threads.n_threads())[0])[:, 0]
         else:
             found = _by_all(A, B, lambda D, rows: np.partition(D, k - 1, axis=1)[:, k - 1])
     else:
@@ -99,7 +99,7 @@ def _by_all(A: Float, B: Float, reduce: Any) -> Float:
         np.sqrt(np.maximum(D, 0.0, out=D), out=D)
         found[rows] = reduce(D, rows)
 
-    tiling.stripes(len(B), work, rows=32)
+    threads.stripes(len(B), work, rows=32)
     return found
 
 

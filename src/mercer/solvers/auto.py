@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from mercer.errors import InvalidInput
-from mercer.gram.costs import worth_storing
 from mercer.gram.pivoted import by_rows, pivoted_cholesky
 from mercer.memory import budget as _budget
 from mercer.memory import show_bytes, within
@@ -65,14 +64,12 @@ class Choice:
     why : one sentence.
     preconditioner : of "cg": "factor" (float32 Cholesky) or "pivots" (randomly pivoted columns).
     low_memory : whether "cg" must do without a stored float64 matrix.
-    nbytes : what the solver takes, estimated.
     """
 
     solver: str
     why: str
     preconditioner: str | None = None
     low_memory: bool = False
-    nbytes: int = 0
 
 
 def choose(problem: LeastSquares, solver: str = "auto", budget: Any = None) -> Choice:
@@ -97,15 +94,15 @@ def choose(problem: LeastSquares, solver: str = "auto", budget: Any = None) -> C
             )
         return _iterative(problem, limit, "as asked")
     if solver != "auto":
-        return Choice(solver, "as asked", nbytes={"cholesky": square, "eigen": 24 * n * n}.get(solver, 0))
+        return Choice(solver, "as asked")
     if (problem.alpha == 0).any():
         _fits(24 * n * n, limit, n)
-        return Choice("eigen", "alpha = 0 asks for the solution of minimum norm", nbytes=24 * n * n)
+        return Choice("eigen", "alpha = 0 asks for the solution of minimum norm")
     different = len(np.unique(problem.alpha))
     if different >= EIGEN_ALPHAS and 24 * n * n <= limit:
-        return Choice("eigen", f"one decomposition serves all {different} values of alpha", nbytes=24 * n * n)
+        return Choice("eigen", f"one decomposition serves all {different} values of alpha")
     if n <= SMALL and square <= limit and problem.gram.dtype == np.float64:
-        return Choice("cholesky", f"n = {n} is small", nbytes=square)
+        return Choice("cholesky", f"n = {n} is small")
     if 4 * n * n > limit:
         figures = f"a float32 matrix of {n} points takes {show_bytes(4 * n * n)}, the budget is {show_bytes(limit)}"
         return Choice("nystrom", f"{figures}: an approximation")
@@ -120,13 +117,12 @@ def _iterative(problem: LeastSquares, limit: int, reason: str) -> Choice:
         why = f"{reason}, and alpha is {share:.2g} of the mean k(x, x)" if share >= PIVOTED_ALPHA else reason
         # The factor is made in float64 and kept in float32; the matrix beside it only if both fit.
         stored = 4 * n * n + 12 * n * PIVOTED_RANK <= limit
-        nbytes = (4 if stored else 8) * n * PIVOTED_RANK + (4 * n * n if stored else 0)
-        return Choice("cg", why, "pivots", not stored, nbytes)
+        return Choice("cg", why, "pivots", low_memory=not stored)
     both = 4 * n * n if problem.gram.dtype == np.float32 else 12 * n * n
     if both <= limit:
-        return Choice("cg", reason, "factor", nbytes=both)
+        return Choice("cg", reason, "factor")
     why = f"{reason}, and the float64 matrix does not fit the budget of {show_bytes(limit)}"
-    return Choice("cg", why, "factor", low_memory=True, nbytes=4 * n * n)
+    return Choice("cg", why, "factor", low_memory=True)
 
 
 def _scale(problem: LeastSquares) -> float:
@@ -348,8 +344,7 @@ class Iteration:
 
     def multiply(self, U: Matrix) -> Matrix:
         """K̃U in float64: stored if the budget allows it and an entry costs much more to compute than to fetch."""
-        gram = self.problem.gram
-        keep = not self.choice.low_memory and worth_storing(gram.kernel, gram.x, np.float64)
+        keep = not self.choice.low_memory and self.problem.gram.worth_storing(np.float64)
         return symmetric_product(self.store(), U) if self.stored is not None or keep else self.recomputed(U)
 
     @staticmethod

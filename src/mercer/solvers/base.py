@@ -1,8 +1,7 @@
-"""What a solver gives back: the coefficients and how well they solve the problem; or the factorised system itself."""
+"""What a solver returns: the coefficients, and how well they solve the problem."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -13,15 +12,14 @@ from numpy.typing import NDArray
 
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.gram import TiledGram
 from mercer.problems.least_squares import LeastSquares
-from mercer.rkhs.tail import Singular
+from mercer.solvers.factor import Factor
 
 Matrix = NDArray[np.float64]
 
-# Iterative refinement: at most so many sweeps, towards this relative residual by bytes of the matrix's dtype.
+# Iterative refinement: at most this many sweeps, towards this relative residual by bytes of the matrix's dtype.
 SWEEPS, TOLERANCE = 3, {4: 1e-7, 8: 1e-10}
-# A solution whose relative residual is above this is none: the system is singular to rounding.
+# With a relative residual above this nothing was solved: the system is singular to rounding.
 UNSOLVED = 1e-6
 
 
@@ -54,6 +52,9 @@ class Solution:
         is its part along functions and tail, the larger of ‖K̃r‖/(‖K̃‖‖s∘y‖) and ‖Qᵀr‖/‖s∘y‖, Q a basis of the tail.
     stats : iterations, rank, and whatever else the solver knows.
     points : the centres that the coefficients belong to, or None where they are the problem's own n points.
+    factors : the system at each alpha, where the solver factorised it in float64 and in memory that it needed anyway.
+        They answer leave-one-out, intervals and evidence without a second factorisation. Each holds n² numbers for as
+        long as it is referred to: a caller that will not ask lets them go with the solution.
     """
 
     coef: Matrix
@@ -63,6 +64,7 @@ class Solution:
     residual: float
     stats: dict[str, Any] = field(default_factory=dict)
     points: Points | None = None
+    factors: dict[float, Factor] = field(default_factory=dict)
 
 
 def not_psd(value: float, n: int) -> InvalidInput:
@@ -74,94 +76,12 @@ def not_psd(value: float, n: int) -> InvalidInput:
     )
 
 
-class Factor(ABC):
-    """The bordered system M = [[K + alpha W⁻¹, P], [Pᵀ, 0]], factorised for one alpha: all exact answers at O(n²).
-
-    The fit is linear in the targets: f(z) = Σᵢ lᵢ(z) yᵢ, where l(z) are the first n entries of M⁻¹ [k(z); p(z)].
-    Leaving row i out changes it to f(z) − lᵢ(z) rᵢ, with the leave-one-out residual rᵢ = cᵢ / (M⁻¹)ᵢᵢ.
-    """
-
-    alpha: float
-    roots: Matrix | None
-    tail: Matrix | None = None
-
-    @property
-    def degrees_of_freedom(self) -> float:
-        """The trace of the smoother on the training points: fitted = y − alpha W⁻¹ M⁻¹ y."""
-        H = self.diagonal()
-        return float(len(H) - self.alpha * (H if self.roots is None else H / self.roots**2).sum())
-
-    @abstractmethod
-    def solve(self, y: Matrix) -> tuple[Matrix, Matrix | None]:
-        """(c, b) for targets y of shape (n, t)."""
-
-    @abstractmethod
-    def smoother(self, Kz: NDArray[Any], Pz: Matrix | None = None) -> Matrix:
-        """l(z) for m queries, shape (m, n), from Kz = k(Z, X) of shape (m, n) and the tail's functions (m, p) there."""
-
-    @abstractmethod
-    def diagonal(self) -> Matrix:
-        """(M⁻¹)ᵢᵢ for the n points, shape (n,)."""
-
-    @abstractmethod
-    def inverse(self) -> Matrix:
-        """The first n rows and columns of M⁻¹, shape (n, n)."""
-
-    def leave_one_out(self, y: Matrix) -> Matrix:
-        """yᵢ − f₋ᵢ(xᵢ): what each point says about the model fitted without it, shape (n, t)."""
-        require_left(self.tail)
-        c, _ = self.solve(y)
-        return np.asarray(c / self.diagonal()[:, None])
-
-    def leave_fold_out(self, y: Matrix, fold: NDArray[np.int64]) -> Matrix:
-        """The residuals yᵢ − f₋B(xᵢ) where the whole fold B of point i was left out: (M⁻¹)_BB⁻¹ c_B.
-
-        `fold` says for each point to which fold it belongs; −1 belongs to none, and its row is NaN.
-        """
-        c, _ = self.solve(y)
-        G = self.inverse()
-        residuals = np.full_like(c, np.nan)
-        for label in np.unique(fold[fold >= 0]):
-            B = np.flatnonzero(fold == label)
-            require_left(self.tail, B, f"fold {label}")
-            residuals[B] = np.linalg.solve(G[np.ix_(B, B)], c[B])
-        return residuals
-
-
-def require_left(P: Matrix | None, out: NDArray[np.int64] | None = None, name: str = "") -> None:
-    """Raise where the rows that are left do not determine the tail P, shape (n, p): without any one, or without `out`.
-
-    With an orthonormal basis Q of P, the rows left when B is out have the least singular value √(1 − ‖Q_B‖²).
-    """
-    if P is None or not P.any():
-        return
-    sizes = np.linalg.norm(P, axis=0)
-    left, values, _ = np.linalg.svd(P / np.where(sizes > 0, sizes, 1.0), full_matrices=False)
-    rounding = 10 * len(P) * float(np.finfo(np.float64).eps)
-    Q = left[:, values > rounding * max(values[0], np.finfo(np.float64).tiny)]
-    if out is None:
-        share = np.einsum("ip,ip->i", Q, Q)
-        worst = int(share.argmax())
-        taken, what, name = (
-            float(share[worst]),
-            "Leave-one-out needs points whose tail is determined without any one of them",
-            f"row {worst}",
-        )
-    else:
-        taken, what = float(np.linalg.norm(Q[out], 2)) ** 2, "Folds must leave points that determine the tail"
-    if taken >= 1 - rounding:
-        raise Singular(
-            what, got=f"{name}, without which it is not", advice="Add points, or take a tail of lower degree."
-        )
-
-
 # -- how well a system is solved ---------------------------------------------------------------------------------------
 
 
 def recomputed(problem: LeastSquares) -> LeastSquares:
     """The problem with a float64 Gram that is never stored, whatever it is now."""
-    gram = problem.gram
-    return replace(problem, gram=TiledGram(gram.kernel, gram.kernel.pair(gram.x, dtype=np.float64), 2 * gram.nbytes))
+    return replace(problem, gram=problem.gram.recomputed(np.float64))
 
 
 def left_over(problem: LeastSquares, coef: Matrix, tail: Matrix | None) -> Matrix:

@@ -1,22 +1,24 @@
-"""Preconditioned conjugate gradients, for several right-hand sides that share the products with K."""
+"""Preconditioned conjugate gradients, for several right-hand sides that share the products with the matrix."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from enum import Enum
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+Vector = TypeVar("Vector")
 Linear = Callable[[Array], Array]
 """A linear map of the columns of an (n, t) array."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """Where the iteration is, for `progress`: the largest relative residual of the columns so far, and its goal."""
+    """The state of the iteration, for `progress`: the largest relative residual of the columns so far, and its goal."""
 
     iteration: int
     residual: float
@@ -30,24 +32,72 @@ Progress = Callable[[Step], bool]
 """Called after every iteration; False ends the iteration there."""
 
 
+class Measure(Enum):
+    """The size of a residual r: its length ‖r‖, or √(rᵀM⁻¹r), which is about the error in the norm of the matrix."""
+
+    LENGTH = "length"
+    ENERGY = "energy"
+
+
+class Vectors(Protocol[Vector]):
+    """The arithmetic of t vectors that are iterated on side by side."""
+
+    def zero(self, like: Vector) -> Vector:
+        """Zeros, which `add` may overwrite."""
+
+    def inner(self, u: Vector, v: Vector) -> NDArray[np.float64]:
+        """⟨u, v⟩ of each, shape (t,)."""
+
+    def plus(self, u: Vector, step: NDArray[np.float64], v: Vector) -> Vector:
+        """u + step∘v."""
+
+    def add(self, u: Vector, which: NDArray[np.int64], step: NDArray[np.float64], v: Vector) -> Vector:
+        """u, with step∘v added to those at these positions."""
+
+    def take(self, u: Vector, which: NDArray[np.bool_]) -> Vector:
+        """Some of them."""
+
+
+class Columns:
+    """The columns of arrays, kept in their dtype; inner products accumulate in float64."""
+
+    def zero(self, like: Array) -> Array:
+        return np.zeros_like(like, order="F")
+
+    def inner(self, u: Array, v: Array) -> NDArray[np.float64]:
+        return np.einsum("ij,ij->j", u, v, dtype=np.float64)
+
+    def plus(self, u: Array, step: NDArray[np.float64], v: Array) -> Array:
+        return np.asarray(u + step.astype(u.dtype) * v)
+
+    def add(self, u: Array, which: NDArray[np.int64], step: NDArray[np.float64], v: Array) -> Array:
+        u[:, which] += step.astype(u.dtype) * v
+        return u
+
+    def take(self, u: Array, which: NDArray[np.bool_]) -> Array:
+        return u[:, which]
+
+
 @dataclass(frozen=True, eq=False)
-class Iterate:
-    """What conjugate gradients reached.
+class Iterate(Generic[Vector]):
+    """The point that conjugate gradients reached.
 
     Attributes
     ----------
     X : the solution, shape (n, t).
     iterations : products with the matrix.
-    residual : ‖b − AX‖/‖b‖ per column as the recursion sees it, shape (t,).
+    residual : the size of b − AX relative to that of b, per column, as the recursion sees it, shape (t,).
     converged : whether every column is within the tolerance.
     stopped : whether `progress` asked to stop.
+    flat : whether a direction without positive curvature ended a column: A is not positive definite to rounding.
     """
 
-    X: Array
+    X: Vector
     iterations: int
     residual: NDArray[np.float64]
     converged: bool
     stopped: bool = False
+    flat: bool = False
 
 
 def conjugate_gradients(
@@ -58,7 +108,10 @@ def conjugate_gradients(
     tol: float = 1e-10,
     max_iter: int = 1000,
     progress: Progress | None = None,
-) -> Iterate:
+    measure: Measure = Measure.LENGTH,
+    sizes: NDArray[np.float64] | None = None,
+    together: bool = False,
+) -> Iterate[Array]:
     """A⁻¹B for a symmetric positive definite A that is known by its products only.
 
     Each column has its own coefficients, as if it were alone; converged columns leave the products. The vectors are
@@ -69,48 +122,86 @@ def conjugate_gradients(
     multiply : V ↦ A V for V of shape (n, k).
     B : right-hand sides, shape (n, t), float32 or float64.
     precondition : R ↦ M⁻¹R with M ≈ A symmetric positive definite.
-    tol : a column is done when ‖b − Ax‖ ≤ tol ‖b‖.
+    tol : a column is done when the size of b − Ax is at most tol times that of b.
     max_iter : iterations at most.
     progress : called after every iteration.
+    measure : the size of a residual.
+    sizes : sizes that residuals are divided by, shape (t,), instead of those of B.
+    together : whether no column leaves the products before all are done, for a `multiply` that knows its columns.
 
     >>> A = np.diag([1.0, 2.0, 3.0])
     >>> result = conjugate_gradients(lambda V: A @ V, np.ones((3, 1)))
     >>> result.X[:, 0].round(6), result.iterations
     (array([1.      , 0.5     , 0.333333]), 3)
     """
-    precondition = precondition or (lambda R: R.copy())
-    X = np.zeros_like(B, order="F")
-    sizes = np.linalg.norm(B.astype(np.float64), axis=0)
-    reached = np.where(sizes > 0, 1.0, 0.0)
-    active = np.flatnonzero(sizes > 0)
-    R = np.array(B[:, active], order="F")
-    Z = precondition(R)
-    P = np.array(Z, order="F")
-    rho = _dots(R, Z)
-    iterations = 0
-    while len(active) and iterations < max_iter:
+    return iterate(
+        Columns(),
+        multiply,
+        np.asarray(B, order="F"),
+        precondition=precondition,
+        tol=tol,
+        max_iter=max_iter,
+        progress=progress,
+        measure=measure,
+        sizes=sizes,
+        together=together,
+    )
+
+
+def iterate(
+    vectors: Vectors[Vector],
+    multiply: Callable[[Vector], Vector],
+    B: Vector,
+    *,
+    precondition: Callable[[Vector], Vector] | None = None,
+    tol: float,
+    max_iter: int,
+    progress: Progress | None = None,
+    measure: Measure = Measure.LENGTH,
+    sizes: NDArray[np.float64] | None = None,
+    together: bool = False,
+) -> Iterate[Vector]:
+    """`conjugate_gradients` for vectors of any kind, such as functions, by their own arithmetic."""
+    preconditioned = precondition or (lambda residual: residual)
+    energy = measure is Measure.ENERGY
+    X, R = vectors.zero(B), B
+    Z = preconditioned(R)
+    rho = vectors.inner(R, Z)
+    squares = rho if energy else vectors.inner(R, R)
+    if sizes is None:
+        sizes = np.sqrt(np.maximum(squares, 0.0))
+    reached = np.divide(np.sqrt(np.abs(squares)), sizes, out=np.zeros_like(sizes), where=sizes > 0)
+    active, iterations, flat = np.arange(len(sizes)), 0, False
+    go = reached > tol
+    P = Z
+    while go.any() and iterations < max_iter:
+        if not go.all() and not together:
+            active, rho = active[go], rho[go]
+            R, P = vectors.take(R, go), vectors.take(P, go)
         Q = multiply(P)
-        curvature = _dots(P, Q)
+        curvature = vectors.inner(P, Q)
         iterations += 1
         # Rounding can make a step along an exhausted direction senseless: such a column stays where it is.
         sane = (curvature > 0) & (rho > 0) & np.isfinite(curvature)
-        step = np.divide(rho, curvature, out=np.zeros_like(rho), where=sane).astype(B.dtype)
-        X[:, active] += step * P
-        R -= step * Q
-        reached[active] = np.linalg.norm(R.astype(np.float64, copy=False), axis=0) / sizes[active]
+        step = np.divide(rho, curvature, out=np.zeros_like(rho), where=sane)
+        X = vectors.add(X, active, step, P)
+        before, R = R, vectors.plus(R, -step, Q)
+        if energy:
+            Z = preconditioned(R)
+        squares = vectors.inner(R, Z if energy else R)
+        reached[active] = np.divide(
+            np.sqrt(np.abs(squares)), sizes[active], out=np.zeros_like(squares), where=sizes[active] > 0
+        )
+        flat = flat or not sane.all()
         if progress is not None and not progress(Step(iterations, float(reached.max()), tol)):
-            return Iterate(X, iterations, reached, bool((reached <= tol).all()), stopped=True)
+            return Iterate(X, iterations, reached, bool((reached <= tol).all()), stopped=True, flat=flat)
         go = (reached[active] > tol) & sane
         if not go.any():
             break
-        if not go.all():
-            active, R, P, rho = active[go], R[:, go], P[:, go], rho[go]
-        Z = precondition(R)
-        before, rho = rho, _dots(R, Z)
-        P = Z + (rho / before).astype(B.dtype) * P
-    return Iterate(X, iterations, reached, bool((reached <= tol).all()))
-
-
-def _dots(A: Array, B: Array) -> NDArray[np.float64]:
-    """The inner products of the columns, in float64."""
-    return np.einsum("ij,ij->j", A, B, dtype=np.float64)
+        if not energy:
+            Z = preconditioned(R)
+        # Polak and Ribière's quotient: directions stay conjugate though float32 rounds A differently every time.
+        old, rho = rho, squares if energy else vectors.inner(R, Z)
+        turn = np.divide(rho - vectors.inner(before, Z), old, out=np.zeros_like(rho), where=old > 0)
+        P = vectors.plus(Z, np.maximum(turn, 0.0), P)
+    return Iterate(X, iterations, reached, bool((reached <= tol).all()), flat=flat)

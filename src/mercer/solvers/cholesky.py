@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
-import scipy.linalg as sla
 from numpy.typing import NDArray
 from scipy.linalg import blas
+from scipy.linalg.lapack import dpocon
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from mercer.errors import InvalidInput
 from mercer.gram import lapack
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers.base import TOLERANCE, UNSOLVED, Factor, Matrix, Solution, not_psd, refined, relative, verdict
+from mercer.solvers.base import TOLERANCE, UNSOLVED, Solution, not_psd, refined, relative, verdict
+from mercer.solvers.factor import Border, Factor, Matrix
 
 # Up to this many columns, one after the other at the speed of memory beats a packed matrix product.
 FEW_COLUMNS = 8
@@ -24,7 +26,7 @@ ALL_EIGENVALUES = 1500
 
 
 class CholeskyFactor(Factor):
-    """The system at one alpha by L, the lower Cholesky factor of K̃ + alpha I.
+    """The system at one alpha by L, the lower Cholesky factor of A = K̃ + alpha I, and the border that a tail makes.
 
     Parameters
     ----------
@@ -37,6 +39,10 @@ class CholeskyFactor(Factor):
     ----------
     L : the factor on and below the diagonal. Above the diagonal the entries of K̃ stay, so that `multiply` needs no
         second matrix.
+    shifted : the diagonal of A.
+    border : of the tail, or None.
+
+    Raises `numpy.linalg.LinAlgError` where A is not positive definite to rounding.
     """
 
     def __init__(
@@ -55,12 +61,13 @@ class CholeskyFactor(Factor):
         info = lapack.cholesky(self.L, lower=True)
         if info:
             raise np.linalg.LinAlgError(f"pivot {info} of {len(K)} is not positive")
-        self.V: Matrix | None = None
-        if tail is not None:
-            self.P = tail if roots is None else roots[:, None] * tail
-            require_independent(self.P)
-            self.V = self.solve_system(self.P)
-            self.inner = sla.cho_factor(self.P.T @ self.V)
+        self.border = self._border()
+
+    def _border(self) -> Border | None:
+        if self.tail is None:
+            return None
+        half = triangular(self.L, self._weighted(self.tail))
+        return Border.of(half, lambda X: triangular(self.L, X, transposed=True))
 
     @classmethod
     def of(cls, problem: LeastSquares, alpha: float, dtype: Any = None) -> CholeskyFactor:
@@ -70,6 +77,8 @@ class CholeskyFactor(Factor):
         order of operations. Then K̃ is factorised with what rounding can amount to on its diagonal, and the residual,
         which is always that of alpha, says how well this solves the system.
         """
+        if problem.weighted_tail is not None:
+            require_independent(problem.weighted_tail)
         shift = 0.0
         while True:
             K = problem.matrix(dtype)
@@ -82,48 +91,99 @@ class CholeskyFactor(Factor):
                     raise diagnose(problem, alpha) from None
 
     def solve_system(self, B: Matrix) -> Matrix:
-        """(K̃ + alpha I)⁻¹ B."""
+        """A⁻¹ B."""
         return triangular(self.L, triangular(self.L, B), transposed=True).astype(np.float64, copy=False)
 
-    def half(self, B: Matrix) -> Matrix:
-        """L⁻¹ B."""
-        return triangular(self.L, B).astype(np.float64, copy=False)
+    def bordered(self, Z: Matrix, Q: Matrix | None = None) -> tuple[Matrix, Matrix | None]:
+        """M̃⁻¹ (Z, Q), both its parts: shapes (n, t) and (p, t), the second None without a tail; Q is 0 by default."""
+        U = self.solve_system(Z)
+        return (U, None) if self.border is None else self.border.correct(U, Z, Q)
+
+    def quadratic(self, Z: Matrix, Q: Matrix | None = None) -> Matrix:
+        """(z, q)ᵀ M̃⁻¹ (z, q) for each column of Z and Q, shape (t,)."""
+        U, B = self.bordered(Z, Q)
+        value = np.einsum("ij,ij->j", Z, U)
+        return value if B is None or Q is None else value + np.einsum("ij,ij->j", Q, B)
+
+    @property
+    def condition(self) -> float:
+        """The condition number of A in the 1-norm, estimated."""
+        return condition(self.L, self._norm())
+
+    def _norm(self) -> float:
+        """The 1-norm of A, from what L holds above the diagonal."""
+        sums = np.abs(self.shifted)
+        for i in range(0, len(sums), 256):
+            strip = np.abs(self.L[:, i : i + 256])
+            strip[i:] = np.triu(strip[i:], 1)
+            sums[i : i + 256] += strip.sum(axis=0)
+            sums += strip.sum(axis=1)
+        return float(sums.max())
 
     def multiply(self, U: Matrix) -> Matrix:
-        """(K̃ + alpha I) U, accumulated in float64."""
+        """A U, accumulated in float64."""
         return upper_product(self.L, self.shifted, U)
 
-    def log_determinant(self) -> float:
-        """log det(K̃ + alpha I)."""
-        return 2.0 * float(np.log(np.diagonal(self.L), dtype=np.float64).sum())
-
-    def solve(self, y: Matrix) -> tuple[Matrix, Matrix | None]:
-        u = self.solve_system(y if self.roots is None else self.roots[:, None] * y)
-        b = None
-        if self.V is not None:
-            b = sla.cho_solve(self.inner, self.P.T @ u)
-            u = u - self.V @ b
-        return (u if self.roots is None else self.roots[:, None] * u), b
-
     def residual(self, y: Matrix, c: Matrix, b: Matrix | None = None) -> Matrix:
-        """s∘y − (K̃ + alpha I)u − P̃b for a solution (c, b), in float64, shape (n, t)."""
+        """s∘y − Au − P̃b for a solution (c, b), in float64, shape (n, t)."""
         s = np.ones(1) if self.roots is None else self.roots[:, None]
         R = s * y - self.multiply(c / s)
-        return R if b is None else R - self.P @ b
+        return R if b is None or self.tail is None else R - s * (self.tail @ b)
 
     def refined(self, y: Matrix, tol: float) -> tuple[Matrix, Matrix | None, Matrix]:
         """(c, b) and its residual vectors, refined where the first solution's are above `tol`."""
         return refined(self.solve, lambda c, b: self.residual(y, c, b), y, self.roots, tol)
 
-    def smoother(self, Kz: NDArray[Any], Pz: Matrix | None = None) -> Matrix:
-        Kz = Kz if self.roots is None else Kz * self.roots
-        L = self.solve_system(Kz.T).T
-        if self.V is not None and Pz is not None:
-            L = L + sla.cho_solve(self.inner, (Pz - L @ self.P).T).T @ self.V.T
-        return L if self.roots is None else L * self.roots
+    def into_inverse(self) -> Matrix:
+        """`inverse` in the memory of the factor, which is used up."""
+        return self._scaled(self._inverted(self.L))
 
-    def inverse(self) -> Matrix:
-        lower = self.L.copy(order="F")
+    def grown(
+        self, across: Matrix, K: Matrix, roots: Matrix | None = None, tail: Matrix | None = None
+    ) -> CholeskyFactor:
+        """The factor of [[A, K̃₁₂], [K̃₂₁, K̃₂₂ + alpha I]], for O(n²) per row that is added.
+
+        L₂₁ = K̃₂₁ L⁻ᵀ, and L₂₂ is the factor of the Schur complement K̃₂₂ + alpha I − L₂₁ L₂₁ᵀ. A new matrix is filled
+        each time: the copy costs as much as one of the new rows.
+
+        Parameters
+        ----------
+        across, K : K₂₁ between m new points and the old ones, shape (m, n), and K₂₂ among the new ones.
+        roots, tail : √w and P of all n + m points, or None.
+        """
+        n, m = len(self.L), len(K)
+        if roots is not None:
+            across = roots[n:, None] * across * roots[:n]
+            K = roots[n:, None] * K * roots[n:]
+        L = np.empty((n + m, n + m), order="F")
+        L[:n, :n] = self.L
+        L[n:, :n] = triangular(self.L, across.T).T
+        schur = K - L[n:, :n] @ L[n:, :n].T
+        schur.flat[:: m + 1] += self.alpha
+        L[:n, n:], L[n:, n:] = across.T, np.tril(np.linalg.cholesky(schur)) + np.triu(K, 1)
+        grown = copy(self)
+        grown.L, grown.roots, grown.tail = L, roots, tail
+        grown.shifted = np.concatenate([self.shifted, np.diagonal(K) + self.alpha])
+        grown.border = grown._border()
+        return grown
+
+    # -- the weighted system --------------------------------------------------------------------------------------
+
+    def _solve(self, Z: Matrix) -> tuple[Matrix, Matrix | None]:
+        return self.bordered(Z)
+
+    def _smoother(self, Z: Matrix, Pz: Matrix | None) -> Matrix:
+        return self.bordered(Z.T, None if Pz is None else Pz.T)[0].T
+
+    def _log_determinant(self) -> float:
+        value = 2.0 * float(np.log(np.diagonal(self.L), dtype=np.float64).sum())
+        return value if self.border is None else value + self.border.log_determinant
+
+    def _inverse(self) -> Matrix:
+        return self._inverted(self.L.copy(order="F"))
+
+    def _inverted(self, lower: NDArray[Any]) -> Matrix:
+        """The inverse in the memory of a factor."""
         lapack.inverse_from_cholesky(lower, lower=True)
         H = np.asarray(lower.T, dtype=np.float64)  # C-ordered, its upper triangle filled
         step = 512
@@ -131,14 +191,11 @@ class CholeskyFactor(Factor):
             square = H[i : i + step, i : i + step]
             square[...] = np.triu(square) + np.triu(square, 1).T
             H[i + step :, i : i + step] = H[i : i + step, i + step :].T
-        if self.V is not None:
-            H -= self.V @ sla.cho_solve(self.inner, self.V.T)
-        if self.roots is not None:
-            H *= self.roots[:, None]
-            H *= self.roots
+        if self.border is not None:
+            H -= self.border.W @ self.border.W.T
         return H
 
-    def diagonal(self) -> Matrix:
+    def _diagonal(self) -> Matrix:
         inverse = self.L.copy(order="F")
         lapack.inverse_of_triangle(inverse, lower=True)
         H = np.empty(len(inverse))
@@ -146,9 +203,13 @@ class CholeskyFactor(Factor):
             strip = inverse[j:, j : j + 256]
             strip[:256] = np.tril(strip[:256])
             H[j : j + 256] = np.einsum("ij,ij->j", strip, strip, dtype=np.float64)
-        if self.V is not None:
-            H -= np.einsum("ip,pi->i", self.V, sla.cho_solve(self.inner, self.V.T))
-        return H if self.roots is None else self.roots**2 * H
+        return H if self.border is None else H - np.einsum("ip,ip->i", self.border.W, self.border.W)
+
+
+def condition(L: Matrix, size: float) -> float:
+    """The condition number of LLᵀ in the 1-norm, estimated from the norm of LLᵀ, `size`."""
+    reciprocal, _ = dpocon(L, size, uplo="L")
+    return 1.0 / reciprocal if reciprocal > 0 else np.inf
 
 
 def triangular(L: NDArray[Any], B: NDArray[Any], *, transposed: bool = False) -> NDArray[Any]:
@@ -244,11 +305,15 @@ def solve(problem: LeastSquares) -> Solution:
     tail = None if problem.tail is None else np.empty((problem.tail.shape[1], problem.y.shape[1]))
     R = np.empty_like(problem.y)
     Y, tol = problem.weighted_targets, TOLERANCE[problem.gram.dtype.itemsize]
-    for alpha in np.unique(problem.alpha):
+    alphas, factors = np.unique(problem.alpha), dict[float, Factor]()
+    for alpha in alphas:
         columns = np.flatnonzero(problem.alpha == alpha)
         y = problem.y[:, columns]
         for dtype in dict.fromkeys([problem.gram.dtype, np.dtype(np.float64)]):
-            coef[:, columns], b, R[:, columns] = CholeskyFactor.of(problem, float(alpha), dtype).refined(y, tol)
+            factor = CholeskyFactor.of(problem, float(alpha), dtype)
+            coef[:, columns], b, R[:, columns] = factor.refined(y, tol)
+            if len(alphas) == 1 and dtype == np.float64:  # several would be more memory than the fit needs
+                factors[float(alpha)] = factor
             if relative(R[:, columns], Y[:, columns]) <= UNSOLVED:
                 break  # a float32 factor may be too rough even to refine by
         else:
@@ -258,4 +323,4 @@ def solve(problem: LeastSquares) -> Solution:
             tail[:, columns] = b
     residual = relative(R, Y)
     status, converged = verdict("by a Cholesky factor", residual, float(problem.alpha.min()))
-    return Solution(coef, tail, "cholesky", status, residual, {"converged": converged})
+    return Solution(coef, tail, "cholesky", status, residual, {"converged": converged}, factors=factors)

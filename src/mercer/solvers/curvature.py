@@ -19,13 +19,13 @@ from mercer.problems.spaces import Element, FeatureSpace, GramSpace, NystromSpac
 from mercer.solvers.cholesky import CholeskyFactor
 
 Matrix = NDArray[np.float64]
-# From so many points on a Gram matrix is factorised in float32 first: conjugate gradients mend the digits.
+# From this many points on a Gram matrix is factorised in float32 first: conjugate gradients restore the digits.
 HALF = 1500
-# Systems of up to so many multiply-adds are made anew for nearly every step.
+# Systems of up to this many multiply-adds are computed again for nearly every step.
 CHEAP = 1e7
-# Features up to so many are factorised; more of them are scaled by the diagonal.
+# Up to this many features are factorised; more of them are scaled by the diagonal.
 WIDE = 4000
-# Nyström systems of more multiply-adds than this see a sample of the rows, so many per centre.
+# Nyström systems of more multiply-adds than EXACT see a sample of the rows, PER_CENTER for each centre.
 EXACT, PER_CENTER = 1e10, 12
 
 
@@ -90,10 +90,10 @@ class FeatureSystem(System):
         """(ZᵀWZ + alpha)⁻¹ G, shape (size + p, t)."""
         G = self.scale[:, None] * G
         if self.vectors is not None:
-            found = self.vectors @ (self.vectors.T @ G)
+            solved = self.vectors @ (self.vectors.T @ G)
         else:
-            found = sla.cho_solve((self.L, True), G, check_finite=False)
-        return np.asarray(self.scale[:, None] * found)
+            solved = sla.cho_solve((self.L, True), G, check_finite=False)
+        return np.asarray(self.scale[:, None] * solved)
 
     def inverse(self) -> Matrix:
         """(ZᵀWZ + alpha)⁻¹, or the pseudo-inverse of what is singular."""
@@ -124,7 +124,8 @@ class Diagonal(System):
 class GramSystem(System):
     """By the Cholesky factor of B = alpha I + √W K √W.
 
-    With v the values of d: d = (g − W v)/alpha and B √W v = √W K g + alpha √W P b.
+    With v the values of d: d = (g − W v)/alpha and B √W v = √W K g + alpha √W P b, where Pᵀ(d's coefficients) = 0:
+    (√W v, −alpha b) solves the bordered system of B for (√W K g, the tail's part of g).
     """
 
     def __init__(self, space: GramSpace, W: Matrix, alpha: float, dtype: type = np.float64) -> None:
@@ -137,14 +138,19 @@ class GramSystem(System):
         self.factor = CholeskyFactor(K, alpha, self.roots, space.tail if space.tail.shape[1] else None)
 
     def solve(self, g: Element) -> Element:
-        s, factor, alpha = self.roots[:, None], self.factor, self.alpha
+        s = self.roots[:, None]
         values = self.space.penalised(g).values  # K g
-        y = factor.solve_system(s * values)
-        tail = np.zeros_like(g.tail)
-        if factor.V is not None:
-            tail = sla.cho_solve(factor.inner, g.tail - factor.P.T @ y) / alpha
-            y = y + alpha * (factor.V @ tail)
-        return self.space.element((g.coef - s * y) / alpha, tail)
+        y, b = self.factor.bordered(s * values, g.tail)
+        tail = np.zeros_like(g.tail) if b is None else -b / self.alpha
+        return self.space.element((g.coef - s * y) / self.alpha, tail)
+
+    def variances(self, K: Matrix, diagonal: Matrix, tail: Matrix) -> Matrix:
+        """A_z H⁻¹ A_z* at m points from K = k(X, Z), (n, m), k(z, z), (m,), and the tail's functions there, (m, p).
+
+        It is k(z, z) less the bordered quadratic form of √W k(X, z) and p(z), over alpha.
+        """
+        b = self.roots[:, None] * np.asarray(K, dtype=np.float64)
+        return np.asarray((diagonal - self.factor.quadratic(b, tail.T)) / self.alpha, dtype=np.float64)
 
 
 def system(space: Space, W: Matrix, alpha: float, *, precise: bool = False) -> System:

@@ -18,19 +18,8 @@ from numpy.typing import NDArray
 from mercer.errors import InvalidInput
 from mercer.gram import lapack
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers.base import (
-    TOLERANCE,
-    Factor,
-    Matrix,
-    Solution,
-    left_over,
-    not_psd,
-    recomputed,
-    refined,
-    relative,
-    require_left,
-    verdict,
-)
+from mercer.solvers.base import TOLERANCE, Solution, left_over, not_psd, recomputed, refined, relative, verdict
+from mercer.solvers.factor import Border, Factor, Matrix, require_left, spread
 from mercer.solvers.saddle import Projected
 
 
@@ -108,45 +97,57 @@ class SpectralFactor(Factor):
             first, rest = Vt[:reach].T, Vt[reach:].T
             B[:, self.null] = first @ np.linalg.pinv(Q[self.null] @ first)
         if rest.shape[1]:
-            R = Q @ rest
-            DR = self.D[:, None] * R
-            step = rest @ np.linalg.lstsq(R.T @ DR, DR.T, rcond=None)[0]
+            roots = np.sqrt(self.D)[:, None]
+            border = Border.of(roots * (Q @ rest), lambda X: roots * X)
+            step = rest @ (border.T @ border.W.T)
             B += step - (step @ Q) @ B
         return B
 
-    def solve(self, y: Matrix) -> tuple[Matrix, Matrix | None]:
-        s = self.spectrum
-        return self.from_coordinates(s.coordinates(s.roots[:, None] * y))
+    def _solve(self, Z: Matrix) -> tuple[Matrix, Matrix | None]:
+        return self.from_coordinates(self.spectrum.coordinates(Z))
 
     def from_coordinates(self, Z: Matrix) -> tuple[Matrix, Matrix | None]:
-        """(c, b) for targets that are given in the eigenbasis."""
+        """(u, b) for weighted targets that are given in the eigenbasis."""
         s, b = self.spectrum, None
         if s.tail is not None:
             b = self.B @ Z
             Z = Z - s.tail @ b
-        return s.roots[:, None] * (s.vectors @ (self.D[:, None] * Z)), b
+        return s.vectors @ (self.D[:, None] * Z), b
 
-    def smoother(self, Kz: NDArray[Any], Pz: Matrix | None = None) -> Matrix:
+    def _smoother(self, Z: Matrix, Pz: Matrix | None) -> Matrix:
         s = self.spectrum
-        weights = (Kz * s.roots) @ s.vectors * self.D
+        weights = Z @ s.vectors * self.D
         if s.tail is not None and Pz is not None:
             weights = weights + (Pz - weights @ s.tail) @ self.B
-        return weights @ s.vectors.T * s.roots
+        return np.asarray(weights @ s.vectors.T)
 
-    def diagonal(self) -> Matrix:
+    def _diagonal(self) -> Matrix:
         s = self.spectrum
         H = s.squares @ self.D
         if s.tail is not None:
             H = H - np.einsum("ip,ip->i", s.vectors @ (self.D[:, None] * s.tail), s.vectors @ self.B.T)
-        return s.roots**2 * H
+        return np.asarray(H)
 
-    def inverse(self) -> Matrix:
+    def _inverse(self) -> Matrix:
         s = self.spectrum
-        U = s.roots[:, None] * s.vectors
+        U = s.vectors
         inverse = (U * self.D) @ U.T
         if s.tail is not None:
             inverse -= (U @ (self.D[:, None] * s.tail)) @ (U @ self.B.T).T
-        return inverse
+        return np.asarray(inverse)
+
+    @property
+    def condition(self) -> float:
+        return spread(self.spectrum.values + self.alpha)
+
+    def _log_determinant(self) -> float:
+        if self.null.any():
+            return -np.inf
+        value = -float(np.log(self.D).sum())
+        if self.spectrum.tail is None:
+            return value
+        roots = np.sqrt(self.D)[:, None]
+        return value + Border.of(roots * self.spectrum.tail, lambda X: X).log_determinant
 
     def leave_one_out(self, y: Matrix) -> Matrix:
         if not self.null.any():
@@ -190,13 +191,14 @@ class SpectralFactor(Factor):
 def solve(problem: LeastSquares, spectrum: Spectrum | None = None) -> Solution:
     """The exact solution, of minimum norm where alpha = 0 and K is singular; its residual is measured anew."""
     spectrum = spectrum or Spectrum(problem)
-    factors = [spectrum.at(alpha) for alpha in problem.alpha]
+    factors = {float(alpha): spectrum.at(alpha) for alpha in np.unique(problem.alpha)}
 
     def by_columns(y: Matrix) -> tuple[Matrix, Matrix | None]:
-        Z = spectrum.coordinates(spectrum.roots[:, None] * y)
-        columns = [factor.from_coordinates(Z[:, [t]]) for t, factor in enumerate(factors)]
+        s = spectrum.roots[:, None]
+        Z = spectrum.coordinates(s * y)
+        columns = [factors[float(alpha)].from_coordinates(Z[:, [t]]) for t, alpha in enumerate(problem.alpha)]
         tail = None if problem.tail is None else np.hstack([b for _, b in columns if b is not None])
-        return np.hstack([c for c, _ in columns]), tail
+        return s * np.hstack([u for u, _ in columns]), tail
 
     # At alpha = 0 what is left need not vanish: there is nothing to refine by.
     tol = TOLERANCE[problem.gram.dtype.itemsize] if problem.alpha.all() else np.inf
@@ -204,7 +206,7 @@ def solve(problem: LeastSquares, spectrum: Spectrum | None = None) -> Solution:
     residual = _residual(problem, R, float(spectrum.values[-1]))
     how = f"by eigendecomposition; rank {spectrum.rank} of {problem.n}"
     status, _ = verdict(how, residual, float(problem.alpha.min()))
-    return Solution(coef, tail, "eigen", status, residual, {"rank": spectrum.rank})
+    return Solution(coef, tail, "eigen", status, residual, {"rank": spectrum.rank}, factors=dict(factors))
 
 
 def _residual(problem: LeastSquares, R: Matrix, largest: float) -> float:

@@ -1,4 +1,4 @@
-"""What each row would be predicted without it: one Newton step from the minimum, by the curvature that is there.
+"""The prediction of each row without it: one Newton step from the minimum, by the curvature there.
 
 Without row i the minimiser moves, to first order, by H₋ᵢ⁻¹ of that row's pull rᵢ, and the matrix inversion lemma gives
 
@@ -24,8 +24,8 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer import threads
 from mercer.gram import lapack
-from mercer.kernels import tiling
 from mercer.problems.families import roots
 from mercer.problems.links import Log
 from mercer.problems.losses import Deviance, Loss, Terms
@@ -39,9 +39,9 @@ from mercer.solvers.smooth import MAX_ITER
 Matrix = NDArray[np.float64]
 # Above this share of itself a row decides its own value, and nothing is known without it.
 SURE = 1 - 1e-9
-# Weights of all classes together, up to so many: H is factorised as it is.
+# Up to this many weights of all classes together, H is factorised as it is.
 JOINT = 3000
-# So far out of the range of all fitted values may one step lead with the log link: a factor of e in the mean.
+# With the log link one step may lead this far beyond the range of all fitted values: a factor of e in the mean.
 BEYOND = 1.0
 # Up to SEARCHED rows, a risk that is not convex is minimised without each row, which takes n² losses a time and a few
 # times n³ multiplications, with ENTRIES numbers in memory at once. More rows have small steps. No step is longer than
@@ -70,9 +70,9 @@ def left_out_values(risk: Risk, state: State) -> Matrix:
         h = _of_classes(_explicit(risk.space), W, risk.alpha)
         return eta + np.linalg.solve(np.eye(t) - SURE * (h @ W), h @ pull[:, :, None])[:, :, 0]
     for j in range(t):
-        own = t / (t - 1) * np.ascontiguousarray(W[:, j, j])
-        h = leverages(system(risk.space, own, risk.alpha, precise=True), own)
-        eta[:, j] += h * pull[:, j] / (1.0 - np.minimum(own * h, SURE))
+        of_class = t / (t - 1) * np.ascontiguousarray(W[:, j, j])
+        h = leverages(system(risk.space, of_class, risk.alpha, precise=True), of_class)
+        eta[:, j] += h * pull[:, j] / (1.0 - np.minimum(of_class * h, SURE))
     return eta
 
 
@@ -80,12 +80,12 @@ def _searched(risk: Risk, state: State, weights: Matrix) -> Matrix:
     """Steps of η₋ᵢ, shape (n,): one along H⁻¹A*eᵢ to the least risk without row i, more where that is not settled."""
     removal = _Removal(risk, state, weights)
     length, step, far = np.empty(removal.n), np.empty(removal.n), np.zeros(removal.n, dtype=bool)
-    for part in tiling.spans(removal.n, max(1, ENTRIES // removal.n)):
+    for part in threads.spans(removal.n, max(1, ENTRIES // removal.n)):
         columns = _Columns(removal, np.arange(part.start, part.stop))
         length[part] = columns.first()
         step[part], far[part] = columns.moved, columns.unsettled(columns.gradient()[0])
     unsettled = np.flatnonzero(far)
-    for part in tiling.spans(len(unsettled), max(1, ENTRIES // removal.n)):
+    for part in threads.spans(len(unsettled), max(1, ENTRIES // removal.n)):
         rows = unsettled[part]
         columns = _Columns(removal, rows)
         columns.go(length[rows])
@@ -320,7 +320,7 @@ def _of_classes(space: FeatureSpace, W: Matrix, alpha: float) -> Matrix:
             H[a, np.arange(q), b, np.arange(q)] += common
     inverse = FeatureSystem(space, H.reshape(t * q, t * q), 0.0).inverse().reshape(t, q, t, q)
     h = np.empty((n, t, t))
-    for rows in tiling.spans(n, int(np.clip(2**18 // max(1, q), 16, 4096))):
+    for rows in threads.spans(n, int(np.clip(2**18 // max(1, q), 16, 4096))):
         Z = space.joint(rows)
         for a in range(t):
             for b in range(t):
@@ -335,7 +335,7 @@ def leverages(held: System, W: Matrix) -> Matrix:
     assert isinstance(held, FeatureSystem)
     space, inverse = held.space, held.inverse()
     h = np.empty(space.n)
-    for rows in tiling.spans(space.n, int(np.clip(2**18 // max(1, space.size), 16, 4096))):
+    for rows in threads.spans(space.n, int(np.clip(2**18 // max(1, space.size), 16, 4096))):
         Z = _joint(space, rows)
         h[rows] = np.einsum("ij,ij->i", Z @ inverse, Z)
     return np.maximum(h, 0.0)
@@ -354,22 +354,8 @@ def _of_gram(held: GramSystem, W: Matrix) -> Matrix:
     kept = held.factor.diagonal() / safe  # (B⁻¹)ᵢᵢ with the tail projected out
     h = (1.0 - held.alpha * kept) / safe
     doubtful = np.flatnonzero(W * space.gram.diag() < 1e-6 * held.alpha)
-    if len(doubtful):
-        h[doubtful] = _directly(held, doubtful)
-    return np.maximum(h, 0.0)
-
-
-def _directly(held: GramSystem, rows: NDArray[np.int64]) -> Matrix:
-    """(k(x, x) − bᵀB⁻¹b)/alpha with b = √W k(x, ·), and the tail's part, of some rows."""
-    space, factor, s = held.space, held.factor, held.roots
-    found = np.empty(len(rows))
     diagonal = np.asarray(space.gram.diag(), dtype=np.float64)
-    for part in tiling.spans(len(rows), 256):
-        index = rows[part]
-        b = s[:, None] * np.asarray(space.gram.rows(index), dtype=np.float64).T
-        y = factor.solve_system(b)
-        found[part] = (diagonal[index] - np.einsum("ij,ij->j", b, y)) / held.alpha
-        if factor.V is not None:
-            rest = space.tail[index].T - factor.P.T @ y
-            found[part] += np.einsum("ij,ij->j", rest, np.linalg.solve(factor.P.T @ factor.V, rest)) / held.alpha
-    return found
+    for part in threads.spans(len(doubtful), 256):
+        rows = doubtful[part]
+        h[rows] = held.variances(space.gram.rows(rows).T, diagonal[rows], space.tail[rows])
+    return np.maximum(h, 0.0)

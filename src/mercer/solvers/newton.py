@@ -13,10 +13,12 @@ with tol: scale-free, and in the metric of the problem.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mercer.problems.risk import Risk, State
-from mercer.problems.spaces import Element, FeatureSpace, GramSpace, NystromSpace
+from mercer.problems.spaces import Element, FeatureSpace, GramSpace, Matrix, NystromSpace, Space
 from mercer.solvers.base import End
+from mercer.solvers.cg import Measure, iterate
 from mercer.solvers.curvature import Diagonal, FeatureSystem, System, system
 from mercer.solvers.descent import MEMORY, Journey, Minimum, Pair, backtrack, secant, two_loops
 
@@ -110,26 +112,43 @@ def _factorised(risk: Risk, state: State, precise: bool) -> System:
     return system(risk.space, risk.curvature(state), risk.alpha, precise=precise)
 
 
+class _Functions:
+    """The arithmetic of one function of a space, in which its columns are one vector."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+
+    def zero(self, like: Element) -> Element:
+        return self.space.zero(like.coef.shape[1])
+
+    def inner(self, u: Element, v: Element) -> Matrix:
+        return np.array([self.space.inner(u, v)])
+
+    def plus(self, u: Element, step: Matrix, v: Element) -> Element:
+        return u.plus(float(step[0]), v)
+
+    def add(self, u: Element, which: NDArray[np.int64], step: Matrix, v: Element) -> Element:
+        return self.plus(u, step, v)
+
+    def take(self, u: Element, which: NDArray[np.bool_]) -> Element:
+        return u
+
+
 def _conjugate_gradients(risk: Risk, state: State, held: System | None, tol: float) -> tuple[Element, int]:
     """d with H d = g to a relative error tol in the norm of the system, and the number of products with H."""
-    space = risk.space
-    r, d = state.gradient, space.zero(state.gradient.coef.shape[1])
-    z = r if held is None else held.solve(r)
-    p, rho = z, space.inner(r, z)
-    first = rho
-    for k in range(LONGEST):
-        if not rho > tol**2 * first or rho <= 0.0:
-            return d, k
-        Hp = risk.curve(state, p)
-        curvature = space.inner(p, Hp)
-        if not curvature > 0.0:
-            return (d if k else p), k + 1
-        length = rho / curvature
-        d, r = d.plus(length, p), r.plus(-length, Hp)
-        z = r if held is None else held.solve(r)
-        rho, old = space.inner(r, z), rho
-        p = z.plus(rho / old, p)
-    return d, LONGEST
+    solve = None if held is None else held.solve
+    run = iterate(
+        _Functions(risk.space),
+        lambda v: risk.curve(state, v),
+        state.gradient,
+        precondition=solve,
+        tol=tol,
+        max_iter=LONGEST,
+        measure=Measure.ENERGY,
+    )
+    if run.flat and run.iterations == 1:  # no curvature along the gradient: it is the direction itself
+        return state.gradient if solve is None else solve(state.gradient), 1
+    return run.X, run.iterations
 
 
 def _from_a_sample(risk: Risk, start: Element) -> tuple[Element, System | None]:

@@ -33,7 +33,7 @@ from mercer.gram.lowrank import Nystrom
 from mercer.memory import budget as _budget
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.base import Matrix, Solution
-from mercer.solvers.cg import Progress, Step
+from mercer.solvers.cg import Measure, Progress, Step, conjugate_gradients
 
 # Up to this n m² (about a tenth of a second) the normal equations are solved exactly, in float64.
 EXACT = 4e9
@@ -106,16 +106,14 @@ def solve(
         # much, which those that were drawn do not know, and so does the rounding of sums, which centres amplify by
         # 1/√least: then all rows make the preconditioner, and centres must add more than the rounding.
         least = _least_share(problem) if careful else 0.0
-        Phi = Nystrom(gram.kernel, gram.x, chosen, dtype, limit, least)
+        Phi = gram.low_rank(chosen, dtype, limit, least)
         m = Phi.shape[1]
         rows = n if careful or n * m * m <= EXACT else _sample_size(n, m, tol)
         system = _System(problem, Phi)
         precondition = _Preconditioner(system, rows, rng)
         start = system.start(known[Phi.kept])
         patience = max_iter if careful else PATIENCE[dtype == np.float64]
-        beta, error, passes, stopped = _conjugate_gradients(
-            system, precondition, start, tol, max_iter - steps, patience, progress
-        )
+        beta, error, passes, stopped = _solve(system, precondition, start, tol, max_iter - steps, patience, progress)
         steps += passes
         coef, tail = system.finish(beta)
         known[:] = 0.0
@@ -150,9 +148,7 @@ def _status(problem: LeastSquares, centers: Any, wanted: int, stats: dict[str, A
 
 def _precisions(gram: Gram, tol: float, exact: bool) -> list[Any]:
     """float32 first where it may do, then float64; float32 values of unbounded kernels could overflow."""
-    tags = gram.kernel.tags
-    bounded = tags.stationary and tags.normalised
-    if exact or tol < FLOAT32 or not (bounded or gram.dtype == np.float32):
+    if exact or tol < FLOAT32 or not (gram.bounded or gram.dtype == np.float32):
         return [np.float64]
     return [np.float32, np.float64]
 
@@ -292,7 +288,25 @@ def _shifted(H: Matrix, alpha: float, floor: float) -> Any:
     )
 
 
-def _conjugate_gradients(
+class _Watch:
+    """Ends a run of conjugate gradients whose error grows, or has not halved in `patience` steps."""
+
+    def __init__(self, error: float, before: int, patience: int, tol: float, progress: Progress | None) -> None:
+        self.first = self.halved = error
+        self.before, self.patience, self.tol, self.progress = before, patience, tol, progress
+        self.at, self.stopped = 0, False
+
+    def __call__(self, step: Step) -> bool:
+        """Whether to go on; `stopped` where the caller's own `progress` said no."""
+        if self.progress is not None:
+            self.stopped = not self.progress(Step(self.before + step.iteration, step.residual, self.tol))
+        if step.residual < 0.5 * self.halved:
+            self.halved, self.at = step.residual, step.iteration
+        stale = step.iteration - self.at >= self.patience
+        return not self.stopped and step.residual < 10.0 * self.first and not stale
+
+
+def _solve(
     system: _System,
     precondition: _Preconditioner,
     beta: Matrix,
@@ -303,49 +317,42 @@ def _conjugate_gradients(
 ) -> tuple[Matrix, float, int, bool]:
     """β, its relative error (the largest of the targets'), the number of steps, and whether `progress` stopped them.
 
-    It ends early where the error has not halved in `patience` steps.
+    A run of conjugate gradients ends early where the error has not halved in `patience` steps; then the residual itself
+    is computed, from which the recursion drifts by rounding, and which alone sees the rounding of K_nm.
     """
-    first = _dots(system.target, precondition(system.target))
-    first[first <= 0] = 1.0
+    sizes = np.sqrt(np.maximum(_dots(system.target, precondition(system.target)), 0.0))
+    sizes[sizes == 0] = 1.0
 
-    def size(rho: Matrix) -> float:
-        return float(np.sqrt(np.abs(rho / first).max()))
+    def error_of(R: Matrix) -> float:
+        return float((np.sqrt(np.abs(_dots(R, precondition(R)))) / sizes).max())
 
     R = system.target - system.multiply(beta) if beta.any() else system.target
-    Z = P = precondition(R)
-    rho = _dots(R, Z)
-    if size(rho) > 1.0:
+    error, best, steps, stopped = error_of(R), np.inf, 0, False
+    if error > 1.0:
         beta, R = np.zeros_like(beta), system.target
-        Z = P = precondition(R)
-        rho = _dots(R, Z)
-    steps, error, best, stopped = 0, size(rho), np.inf, False
+        error = error_of(R)
+
     while error > tol and error < 0.5 * best and steps < max_iter and not stopped:
-        best, before, halved, at = error, beta, error, steps
-        while size(rho) > 0.5 * tol and steps < max_iter:
-            AP = system.multiply(P)
-            curvature = _dots(P, AP)
-            step = np.divide(rho, curvature, out=np.zeros_like(rho), where=curvature > 0)
-            beta, old = beta + step * P, R
-            R = R - step * AP
-            Z = precondition(R)
-            # Polak and Ribière's quotient: directions stay conjugate though float32 rounds A differently every time.
-            turn = np.divide(_dots(R - old, Z), rho, out=np.zeros_like(rho), where=rho > 0)
-            P, rho = Z + np.maximum(turn, 0.0) * P, _dots(R, Z)
-            steps += 1
-            now = size(rho)
-            if progress is not None and not progress(Step(steps, now, tol)):
-                stopped = True
-            if now < 0.5 * halved:
-                halved, at = now, steps
-            if stopped or not now < 10.0 * best or steps - at >= patience:
-                break
-        # The residual itself: the recursion drifts from it by rounding, and cannot see the rounding of K_nm.
-        R = system.target - system.multiply(beta)
-        Z = P = precondition(R)
-        rho = _dots(R, Z)
-        error = size(rho)
+        best = error
+        watch = _Watch(error, steps, patience, tol, progress)
+        run = conjugate_gradients(
+            system.multiply,
+            R,
+            precondition=precondition,
+            tol=0.5 * tol,
+            max_iter=max_iter - steps,
+            progress=watch,
+            measure=Measure.ENERGY,
+            sizes=sizes,
+            together=True,
+        )
+        steps, stopped = steps + run.iterations, watch.stopped
+        moved = beta + run.X
+        R = system.target - system.multiply(moved)
+        error = error_of(R)
         if not error < best:
-            return before, best, steps, stopped
+            return beta, best, steps, stopped
+        beta = moved
     return beta, error, steps, stopped
 
 

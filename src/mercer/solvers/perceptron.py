@@ -2,12 +2,14 @@
 
 Examples are learnt from one after the other, and computed many at a time: the values of f at a chunk are one product
 with the support set as it was before, and what the chunk's own mistakes change is a loop over its own kernel values.
-All of it is float64, whatever the points are, so that every decision is the one that `values` stands for.
+A chunk of examples, or of queries, is given as its Gram, which knows the matrix between its points and others. All of
+it is float64, whatever the points are, so that every decision is the one that `values` stands for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,11 +18,9 @@ from numpy.typing import NDArray
 
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.kernels.base import Kernel, join
-from mercer.kernels.block import squared_norms
-from mercer.kernels.tiling import spans
-from mercer.rkhs.expansion import Expansion
-from mercer.rkhs.space import finite, hilbert
+from mercer.gram import Gram
+from mercer.rkhs.space import finite, joined
+from mercer.threads import spans
 
 Matrix = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -31,15 +31,16 @@ SEGMENT = 2048
 """Support vectors that are kept together, in the layout that products need."""
 ROWS = 8192
 """Rows of explicit features between two looks at the clock."""
+LARGEST = float(np.finfo(np.float64).max)
 
 
 def functions_of(classes: int) -> int:
-    """How many functions tell so many classes apart: one for two of them, else one each."""
+    """How many functions tell the classes apart: one for two of them, else one each."""
     return 1 if classes == 2 else classes
 
 
 def changes(codes: Index, guesses: Index, functions: int) -> Matrix:
-    """What mistakes add to the coefficients, one row each: ±1, or 1 for the class and −1 for the guess."""
+    """The changes of the coefficients by mistakes, one row each: ±1, or 1 for the class and −1 for the guess."""
     if functions == 1:
         return np.where(codes == 1, 1.0, -1.0)[:, None]
     D = np.zeros((len(codes), functions))
@@ -48,23 +49,15 @@ def changes(codes: Index, guesses: Index, functions: int) -> Matrix:
     return D
 
 
-def joined(x: Points | None, z: Points) -> Points:
-    """Two point sets as one, x first; positions among the same points stay known."""
-    if x is None:
-        return z
-    known = x.index is not None and z.index is not None and x.among == z.among
-    return Points(join(x, z), np.concatenate([x.index, z.index]) if known else None, x.among if known else None)
-
-
-def product(kernel: Kernel, points: Points, others: Points, coef: Matrix) -> Matrix:
-    """K(points, others)·coef in float64, tile by tile."""
+def product(gram: Gram, others: Points, coef: Matrix) -> Matrix:
+    """K(points, others)·coef in float64, for the points of the Gram."""
     with np.errstate(over="ignore", invalid="ignore"):
-        values = kernel.multiply(kernel.pair(points, others, np.float64), np.ascontiguousarray(coef))
+        values = gram.between(gram.x, others, np.float64).multiply(coef)
     return finite(values, "Values of f")
 
 
 class Learnt(NamedTuple):
-    """What a perceptron knows: a new value after each chunk, so that an interrupt leaves one or the other.
+    """The state of a perceptron: a new value after each chunk, so that an interrupt leaves one or the other.
 
     Attributes
     ----------
@@ -146,7 +139,6 @@ class OnlinePerceptron:
 
     Parameters
     ----------
-    kernel : what similar means.
     classes : how many there are.
     variant : "plain" for the last function, "averaged" for the mean of all functions on the way, "voted" for their
         votes.
@@ -154,8 +146,8 @@ class OnlinePerceptron:
 
     chunk = CHUNK
 
-    def __init__(self, kernel: Kernel, classes: int, variant: str = "plain") -> None:
-        self.kernel, self.variant, self.functions = kernel, variant, functions_of(classes)
+    def __init__(self, classes: int, variant: str = "plain") -> None:
+        self.variant, self.functions = variant, functions_of(classes)
         self.learnt = Learnt.nothing(self.functions)
         self.anchor: Points | None = None  # where f = 0 is written as 0·k(x, ·)
 
@@ -171,24 +163,24 @@ class OnlinePerceptron:
     def rows(self) -> Index:
         return self.learnt.rows
 
-    def learn(self, points: Points, codes: Index, rows: Index) -> int:
+    def learn(self, gram: Gram, codes: Index, rows: Index) -> int:
         """Learn from a chunk of examples, in their order: how many of them were mistakes."""
         from mercer._loops import perceptron as loops
 
-        self._begin(points)
-        F = np.ascontiguousarray(self._sum(points, self.learnt.coef).T)
-        K = self.kernel(points, dtype=np.float64)
+        points = self._begin(gram)
+        F = np.ascontiguousarray(self._sum(gram, self.learnt.coef).T)
+        K = gram.fresh(np.float64)
         order, guesses = np.arange(points.n), np.empty(points.n, dtype=np.int64)
         mistakes: int = loops.sweep(K, order, codes, F, guesses)
         self.learnt = self.learnt.after(points, rows, codes, guesses, order, self.variant == "voted")
         return mistakes
 
-    def passes(self, points: Points, codes: Index) -> Callable[[Index], int]:
+    def passes(self, gram: Gram, codes: Index) -> Callable[[Index], int]:
         """For points whose kernel matrix is kept: a function that visits them in an order, from f = 0 on."""
         from mercer._loops import perceptron as loops
 
-        self._begin(points)
-        K, F = self.kernel(points, dtype=np.float64), np.zeros((self.functions, points.n))
+        points = self._begin(gram)
+        K, F = gram.fresh(np.float64), np.zeros((self.functions, points.n))
         rows = np.arange(points.n)
 
         def visit(order: Index) -> int:
@@ -199,9 +191,9 @@ class OnlinePerceptron:
 
         return visit
 
-    def values(self, points: Points) -> Matrix:
-        """f at m points, shape (m, functions); where they vote, the mean vote."""
-        return self._votes(points) if self.variant == "voted" else self._sum(points, self.coef)
+    def values(self, gram: Gram) -> Matrix:
+        """f at the m points of a Gram, shape (m, functions); where they vote, the mean vote."""
+        return self._votes(gram) if self.variant == "voted" else self._sum(gram, self.coef)
 
     @property
     def coef(self) -> Matrix:
@@ -211,45 +203,33 @@ class OnlinePerceptron:
 
     def support(self) -> Points | None:
         """The support vectors, in the order in which they were added."""
-        found = None
-        for segment in self.learnt.segments:
-            found = joined(found, segment)
-        return found
+        segments = self.learnt.segments
+        return reduce(joined, segments) if segments else None
 
-    def expansion(self) -> Expansion:
-        """f as an element of the Hilbert space."""
-        return expansion(self.kernel, self.support(), self.coef, self.anchor)
-
-    def _begin(self, points: Points) -> None:
+    def _begin(self, gram: Gram) -> Points:
         if self.anchor is None:
-            self.anchor = points.take(slice(0, 1))
+            self.anchor = gram.x.take(slice(0, 1))
+        return gram.x
 
-    def _sum(self, points: Points, coef: Matrix) -> Matrix:
-        total, start = np.zeros((points.n, self.functions)), 0
+    def _sum(self, gram: Gram, coef: Matrix) -> Matrix:
+        total, start = np.zeros((gram.shape[0], self.functions)), 0
         for segment in self.learnt.segments:
-            total += product(self.kernel, points, segment, coef[start : start + segment.n])
+            total += product(gram, segment, coef[start : start + segment.n])
             start += segment.n
         return total
 
-    def _votes(self, points: Points) -> Matrix:
+    def _votes(self, gram: Gram) -> Matrix:
         from mercer._loops import perceptron as loops
 
-        learnt, support = self.learnt, self.support()
+        learnt, support, points = self.learnt, self.support(), gram.x
         out = np.zeros((points.n, self.functions))
         lives = np.diff(learnt.times, prepend=0, append=learnt.seen).astype(np.float64)
         for span in spans(points.n, CHUNK):
             K = np.zeros((span.stop - span.start, 1))
             if support is not None:
-                K = self.kernel(points.take(span), support, dtype=np.float64)
+                K = gram.between(points.take(span), support, np.float64).fresh()
             loops.votes(K, learnt.slots, learnt.codes[learnt.slots], learnt.guesses, lives, out[span])
         return out / max(1, learnt.seen)
-
-
-def expansion(kernel: Kernel, support: Points | None, coef: Matrix, anchor: Points | None) -> Expansion:
-    """Σ cᵢ k(xᵢ, ·) for coefficients (s, functions); one function has them as a vector. f = 0 needs a point too."""
-    if support is None:
-        support, coef = anchor, np.zeros((1, coef.shape[1]))
-    return Expansion(kernel, support, coef[:, 0] if coef.shape[1] == 1 else coef)
 
 
 class PrimalPerceptron:
@@ -277,8 +257,9 @@ class PrimalPerceptron:
         """Learn from rows of features, dense or CSR, in their order: how many of them were mistakes."""
         from mercer._loops import perceptron as loops
 
-        # |wᵀx| is at most the number of mistakes times the largest ‖x‖², and so is no weight larger.
-        if not (float(squared_norms(X).max()) + 1) * (self.seen + X.shape[0]) ** 2 < np.finfo(np.float64).max:
+        # |wᵀx| is at most the number of mistakes times the largest ‖x‖² ≤ d max |xₖ|², and so is no weight larger.
+        largest = float(np.abs(X.data if sp.issparse(X) else X).max(initial=0.0))
+        if not largest < np.sqrt((LARGEST / (self.seen + X.shape[0]) ** 2 - 1) / X.shape[1]):
             raise InvalidInput("‖x‖² must fit float64", got="an overflow", advice="Rescale the columns of X.")
         guesses = np.empty(X.shape[0], dtype=np.int64)
         parts = self.weights.copy()
@@ -307,45 +288,3 @@ class PrimalPerceptron:
         """f at m rows, shape (m, functions)."""
         with np.errstate(over="ignore", invalid="ignore"):
             return finite(np.asarray(X @ self.coef[:, :-1].T + self.coef[:, -1]), "Values of f")
-
-
-def mistake_bound(u: Expansion, points: Points, codes: Index, classes: int, rows: Index) -> float:
-    """‖u‖²·max k(x, x)/(min y·u(x))² over these examples: no perceptron makes more mistakes on them (lecture 002).
-
-    With several classes u is one function each, y·u(x) is by how much that of the class exceeds all others, ‖u‖² the
-    sum of their squares, and the bound twice as large, since an update moves two functions.
-    """
-    functions = functions_of(classes)
-    if not isinstance(u, Expansion):
-        raise InvalidInput("`u` must be an Expansion", got=type(u).__name__, advice="Such as model.function_.")
-    if u.tail is not None:
-        raise InvalidInput(
-            "`u` must lie in the Hilbert space of the kernel",
-            got="a function with a tail (an intercept)",
-            advice="Leave it out, or give the kernel a constant: k + mc.Constant(1.0).",
-        )
-    coef = u.coef.reshape(len(u), -1).astype(np.float64)
-    if coef.shape[1] != functions:
-        raise InvalidInput(
-            f"`u` must be {functions} function{'s' * (functions > 1)} for {classes} classes",
-            got=f"coefficients of shape {u.coef.shape}",
-            advice="One column per class; for two classes a single function, positive on the second.",
-        )
-    kernel = hilbert(u.kernel)
-    values = product(kernel, points, u.points, coef)
-    if functions == 1:
-        margins = np.where(codes == 1, values[:, 0], -values[:, 0])
-    else:
-        own = values[np.arange(len(codes)), codes]
-        values[np.arange(len(codes)), codes] = -np.inf
-        margins = own - values.max(axis=1)
-    worst = int(margins.argmin())
-    if not margins[worst] > 0:
-        raise InvalidInput(
-            "`u` must separate the classes, y·u(x) > 0 on every row",
-            got=f"{margins[worst]:.3g} in row {rows[worst]}",
-            advice="The theorem is about separable data: take another u, or a kernel that separates it.",
-        )
-    squared = float(np.sum(np.square(u.norm())))
-    largest = float(np.max(kernel.diagonal(points)))
-    return (1 if functions == 1 else 2) * squared * largest / float(margins[worst]) ** 2

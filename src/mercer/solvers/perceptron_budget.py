@@ -1,4 +1,4 @@
-"""Perceptrons on a budget: what a stream without end leaves behind fits a fixed memory.
+"""Perceptrons on a budget: whatever the length of the stream, the state fits a fixed memory.
 
 `Projectron` replaces an example by its projection on the span of the support set, where that is near or the budget is
 spent. `Forgetron` forgets the oldest example, after it has shrunk all of them so far that this does little harm.
@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
+from mercer import threads
 from mercer.data.points import Points
-from mercer.kernels import tiling
-from mercer.kernels.base import Kernel
+from mercer.gram import Gram
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
-from mercer.rkhs.expansion import Expansion
-from mercer.solvers.perceptron import Index, Matrix, expansion, functions_of, joined, product
+from mercer.rkhs.space import joined
+from mercer.solvers.perceptron import Index, Matrix, functions_of, product
 
 CHUNK = 512
 """Examples whose kernel values are computed at once."""
@@ -27,7 +27,7 @@ BLOCK = 128
 
 
 class Basis(NamedTuple):
-    """What a Projectron knows: support vectors, their positions, and the coordinates of f in their span.
+    """The state of a Projectron: support vectors, their positions, and the coordinates of f in their span.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Basis(NamedTuple):
 
 
 class Queue(NamedTuple):
-    """What a Forgetron knows: its support vectors, the oldest first.
+    """The state of a Forgetron: its support vectors, the oldest first.
 
     Attributes
     ----------
@@ -64,9 +64,8 @@ class Queue(NamedTuple):
 
 
 class Budgeted(ABC):
-    """A perceptron whose support set is bounded: what it knows is `learnt`, what it predicts Σ coef k(support, ·)."""
+    """A perceptron whose support set is bounded: its state is `learnt`, its function Σ coef k(support, ·)."""
 
-    kernel: Kernel
     functions: int
     learnt: Basis | Queue
     anchor: Points | None
@@ -91,16 +90,12 @@ class Budgeted(ABC):
     def support(self) -> Points | None:
         return self.learnt.points
 
-    def values(self, points: Points) -> Matrix:
-        """f at m points, shape (m, functions)."""
+    def values(self, gram: Gram) -> Matrix:
+        """f at the m points of a Gram, shape (m, functions)."""
         support = self.learnt.points
         if support is None:
-            return np.zeros((points.n, self.functions))
-        return product(self.kernel, points, support, self.coef)
-
-    def expansion(self) -> Expansion:
-        """f as an element of the Hilbert space."""
-        return expansion(self.kernel, self.support(), self.coef, self.anchor)
+            return np.zeros((gram.shape[0], self.functions))
+        return product(gram, support, self.coef)
 
 
 class Projectron(Budgeted):
@@ -112,7 +107,6 @@ class Projectron(Budgeted):
 
     Parameters
     ----------
-    kernel : what similar means.
     classes : how many there are.
     budget : support vectors at the most.
     eta : a mistake whose part outside the span is at most this, in units of the largest √k(x, x), is projected.
@@ -122,25 +116,26 @@ class Projectron(Budgeted):
     chunk = 2 * CHUNK
     learnt: Basis
 
-    def __init__(self, kernel: Kernel, classes: int, budget: int, eta: float, averaged: bool) -> None:
-        self.kernel, self.functions, self.eta, self.averaged = kernel, functions_of(classes), eta, averaged
+    def __init__(self, classes: int, budget: int, eta: float, averaged: bool) -> None:
+        self.functions, self.eta, self.averaged = functions_of(classes), eta, averaged
         within(16 * budget**2, memory_budget(), f"A budget of {budget:,} support vectors", "Lower `max_support`.")
-        self.L = np.zeros((budget, budget))  # rows beyond the support set are no one's yet
+        self.L = np.zeros((budget, budget))  # rows beyond the support set are not used yet
         self._inverse = np.empty((0, 0))  # of the others, where it is known
         zero = np.zeros((self.functions, budget))
         self.learnt = Basis(None, np.empty(0, dtype=np.int64), zero, zero, np.zeros(4))
         self.anchor = None
 
-    def learn(self, points: Points, codes: Index, rows: Index) -> int:
+    def learn(self, gram: Gram, codes: Index, rows: Index) -> int:
         """Learn from a chunk of examples, in their order: how many of them were mistakes."""
         from mercer._loops import perceptron as loops
 
+        points = gram.x
         self.anchor = self.anchor or points.take(slice(0, 1))
         n, s, budget = points.n, len(self.rows), len(self.L)
         basis = self.learnt
-        phi = self._coordinates(points)
-        diagonal = np.asarray(self.kernel.diagonal(points), dtype=np.float64)
-        K = self.kernel(points, dtype=np.float64) if s < budget else np.empty((1, 1))
+        phi = self._coordinates(gram)
+        diagonal = gram.diag().astype(np.float64, copy=False)
+        K = gram.fresh(np.float64) if s < budget else np.empty((1, 1))
         W, late, numbers = basis.W.copy(), basis.late.copy(), basis.numbers.copy()
         guesses, added = np.empty(n, dtype=np.int64), np.empty(min(n, budget - s) + 1, dtype=np.int64)
         size, mistakes = loops.project(
@@ -149,7 +144,8 @@ class Projectron(Budgeted):
         support, where = basis.points, basis.rows
         if size > s:
             new = added[: size - s]
-            support, where = joined(support, points.take(new)), np.concatenate([where, rows[new]])
+            fresh = points.take(new)
+            support, where = fresh if support is None else joined(support, fresh), np.concatenate([where, rows[new]])
         self.learnt = Basis(support, where, W, late, numbers)
         return int(mistakes)
 
@@ -162,33 +158,33 @@ class Projectron(Budgeted):
             return np.empty((0, self.functions))
         return np.asarray(solve_triangular(self.L[:s, :s], W[:, :s].T, lower=True, trans="T"))
 
-    def _coordinates(self, points: Points) -> Matrix:
+    def _coordinates(self, gram: Gram) -> Matrix:
         """φ = L⁻¹k for every point, shape (n, budget), of which those of the support set are filled."""
-        support, budget = self.learnt.points, len(self.L)
+        support, points, budget = self.learnt.points, gram.x, len(self.L)
         if support is None:
             return np.zeros((points.n, budget))
         s = support.n
         if len(self._inverse) != s:
             # Pivots are not small, so that the inverse is as good as solving, and a product is much faster.
             self._inverse = np.ascontiguousarray(lapack.dtrtri(self.L[:s, :s], lower=1)[0])
-        K, inverse = self.kernel(points, support, dtype=np.float64), self._inverse
+        K, inverse = gram.between(points, support, np.float64).fresh(), self._inverse
         phi = np.empty((points.n, budget)) if s == budget else np.zeros((points.n, budget))
 
         def work(rows: slice, share: int) -> None:
-            for part in tiling.spans(s, BLOCK):  # what is above the diagonal is 0
+            for part in threads.spans(s, BLOCK):  # what is above the diagonal is 0
                 np.matmul(K[rows, : part.stop], inverse[part, : part.stop].T, out=phi[rows, part])
 
-        tiling.stripes(points.n, work)
+        threads.stripes(points.n, work)
         return phi
 
     def __getstate__(self) -> dict[str, Any]:
-        own = slice(0, len(self.rows))
-        return self.__dict__ | {"L": self.L[own, own], "budget": len(self.L), "_inverse": np.empty((0, 0))}
+        used = slice(0, len(self.rows))
+        return self.__dict__ | {"L": self.L[used, used], "budget": len(self.L), "_inverse": np.empty((0, 0))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        budget, own = state.pop("budget"), state["L"]
+        budget, L = state.pop("budget"), state["L"]
         state["L"] = np.zeros((budget, budget))
-        state["L"][: len(own), : len(own)] = own
+        state["L"][: len(L), : len(L)] = L
         self.__dict__.update(state)
 
 
@@ -197,7 +193,6 @@ class Forgetron(Budgeted):
 
     Parameters
     ----------
-    kernel : what similar means.
     classes : how many there are.
     budget : support vectors at the most.
     """
@@ -205,21 +200,22 @@ class Forgetron(Budgeted):
     chunk = CHUNK
     learnt: Queue
 
-    def __init__(self, kernel: Kernel, classes: int, budget: int) -> None:
-        self.kernel, self.functions, self.budget = kernel, functions_of(classes), budget
+    def __init__(self, classes: int, budget: int) -> None:
+        self.functions, self.budget = functions_of(classes), budget
         none = np.empty(0, dtype=np.int64)
         self.learnt = Queue(None, none, none, none, np.empty((self.functions, 0)), np.empty(0), np.zeros(4))
         self.anchor = None
 
-    def learn(self, points: Points, codes: Index, rows: Index) -> int:
+    def learn(self, gram: Gram, codes: Index, rows: Index) -> int:
         """Learn from a chunk of examples, in their order: how many of them were mistakes."""
         from mercer._loops import perceptron as loops
 
+        points = gram.x
         self.anchor = self.anchor or points.take(slice(0, 1))
         known, n = self.learnt, points.n
         s = len(known.rows)
-        pool = joined(known.points, points)
-        K = self.kernel(pool, dtype=np.float64)
+        pool = points if known.points is None else joined(known.points, points)
+        K = gram.between(pool, None, np.float64).fresh()
         classes, others = np.concatenate([known.codes, codes]), np.concatenate([known.others, codes])
         sigma, C = np.zeros(s + n), np.zeros((self.functions, s + n))
         sigma[:s], C[:, :s] = known.sigma, known.coef

@@ -1,4 +1,4 @@
-"""M ≈ K̃ + alpha I whose inverse is cheap: what turns hundreds of iterations into a few."""
+"""M ≈ K̃ + alpha I with an inverse that is cheap: a few iterations instead of hundreds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mercer.solvers.cholesky import FEW_COLUMNS, CholeskyFactor
 class RoundedFactor:
     """M = L Lᵀ from the matrix rounded to float32: half the memory and twice the speed of the exact factor.
 
-    What rounding spoils are eigenvalues near or below 6e-8 of the largest; 3 to 6 iterations mend it at usual alpha.
+    Rounding spoils eigenvalues near or below 6e-8 of the largest; 3 to 6 iterations mend it at usual alpha.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class RoundedFactor:
         self.factor = CholeskyFactor(K, alpha)
 
     def __call__(self, R: Matrix) -> Matrix:
-        """M⁻¹R. Columns are scaled first, for late residuals are below float32's range."""
+        """M⁻¹R. Columns are scaled first, because late residuals are below float32's range."""
         sizes = np.linalg.norm(R, axis=0)
         sizes[sizes == 0] = 1.0
         return self.factor.solve_system(R / sizes) * sizes

@@ -15,22 +15,19 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
-from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from mercer import memory
 from mercer.errors import InvalidInput
-from mercer.rkhs.tail import Singular
-from mercer.solvers.base import Factor, Matrix
+from mercer.solvers.cholesky import CholeskyFactor
+from mercer.solvers.factor import EPS, Factor, Matrix, log_square, orthonormal, require_left, spread
 
-EPS = float(np.finfo(np.float64).eps)
 # Of a direction of length one, the share below which a point is taken to have no part in it.
 SHARE = 1e-10
 # ‖QᵀQ − I‖ up to which a second Cholesky factor makes Q orthonormal to rounding.
 NEAR = 0.1
 # A first correction of this share says that the next one ends at rounding.
 REFINABLE = 1e-6
-# A Gram matrix's solution is refined in at most so many steps, each smaller by this share, until they are this small.
+# A Gram matrix's solution is refined in at most this many steps, each smaller by this share, until they are this small.
 STEPS, SHRINK, SMALL_STEP = 6, 1e-2, 1e-9
 # Features of any larger or smaller size have squares that overflow or vanish, however many are added up.
 LARGEST, SMALLEST = 1e145, 1e-145
@@ -55,6 +52,7 @@ class FeatureSpectrum:
     values : S².
     rank : how many are not zero.
     tolerance : values up to this are rounding.
+    tail : P.
     Q, R_inverse : P̃ = QR, and R⁻¹; the pseudoinverse where the tail's functions are dependent on the points.
     through : QᵀΦ̃, shape (p, M): what the tail explains of the features.
 
@@ -62,14 +60,14 @@ class FeatureSpectrum:
     >>> spectrum = FeatureSpectrum(np.array([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]]))
     >>> spectrum.values, spectrum.rank
     (array([4., 1.]), 2)
-    >>> spectrum.at(1.0).solve(np.ones((3, 1)))[0].T                      # s/(s² + 1)
+    >>> spectrum.at(1.0).weights(np.ones((3, 1)))[0].T                    # s/(s² + 1)
     array([[0.5, 0.4]])
     """
 
     def __init__(self, features: Any, roots: Matrix | None = None, tail: Matrix | None = None) -> None:
         n = features.shape[0]
         self.roots = np.ones(n) if roots is None else roots
-        self.features = _weighted(features, roots)
+        self.features, self.tail = _weighted(features, roots), tail
         self.Q, self.R_inverse = _orthonormal(None if tail is None else _weighted(tail, roots), n)
         self.through: Matrix = np.asarray(self.Q.T @ self.features)
         self._U: Matrix | None = None
@@ -153,43 +151,22 @@ class FeatureSpectrum:
         return FeatureFactor(self, float(alpha))
 
 
-class FeatureFactor:
-    """The solution for one alpha, of minimum norm where alpha = 0 and the features are dependent."""
+class FeatureFactor(Factor):
+    """The system of explicit features at one alpha; of minimum norm where alpha = 0 and the features are dependent."""
+
+    explicit = True
 
     def __init__(self, spectrum: FeatureSpectrum, alpha: float) -> None:
-        self.spectrum, self.alpha = spectrum, alpha
+        self.spectrum, self.alpha, self.roots, self.tail = spectrum, alpha, spectrum.roots, spectrum.tail
         shifted = spectrum.values + alpha
         used = spectrum.S > 0
         self.shrink = np.divide(spectrum.values, shifted, out=np.zeros_like(shifted), where=used)
-        self.inverse = np.divide(spectrum.S, shifted, out=np.zeros_like(shifted), where=used)
+        self.gain = np.divide(spectrum.S, shifted, out=np.zeros_like(shifted), where=used)
         self.D = np.divide(1.0, shifted, out=np.zeros_like(shifted), where=used)
 
-    def solve(self, y: Matrix) -> tuple[Matrix, Matrix]:
+    def weights(self, y: Matrix) -> tuple[Matrix, Matrix]:
         """(θ, b) of shapes (M, t) and (p, t) for targets of shape (n, t)."""
-        s = self.spectrum
-        z = s.roots[:, None] * y
-        theta = s.Vt.T @ (self.inverse[:, None] * s.coordinates(z))
-        return theta, s.R_inverse @ (s.Q.T @ z - s.through @ theta)
-
-    def dual(self, y: Matrix) -> Matrix:
-        """c with θ = Σ cᵢ φ(xᵢ), shape (n, t): (yᵢ − f(xᵢ)) wᵢ/alpha, or the shortest such c where alpha = 0."""
-        s = self.spectrum
-        z = s.roots[:, None] * y
-        coordinates = s.coordinates(z)
-        c = s.U @ (self.D[:, None] * coordinates)
-        if self.alpha > 0:
-            c = c + s.rest(z, coordinates) / self.alpha
-        return s.roots[:, None] * c
-
-    def smoother(self, features: Any, tail: Matrix | None = None) -> Matrix:
-        """The weights lᵢ(z) with f(z) = Σ lᵢ(z) yᵢ, shape (m, n), for features (m, M) and tail (m, p) of queries."""
-        s = self.spectrum
-        L = (features @ s.Vt.T * self.inverse) @ s.U.T
-        if tail is not None:
-            # b = R⁻¹Qᵀ(z − Φ̃θ), and Qᵀ U = 0.
-            direct = tail @ s.R_inverse
-            L = L + direct @ s.Q.T - ((direct @ s.through) @ s.Vt.T * self.inverse) @ s.U.T
-        return np.asarray(L * s.roots)
+        return self._primal(self._weighted(y))
 
     def leverage(self) -> Matrix:
         """hᵢᵢ, the share of each target in its own fitted value, shape (n,)."""
@@ -202,39 +179,83 @@ class FeatureFactor:
         return float(self.shrink.sum()) + self.spectrum.Q.shape[1]
 
     def leave_one_out(self, y: Matrix) -> Matrix:
-        """yᵢ − f₋ᵢ(xᵢ), shape (n, t); an error for a point that the tail has to itself: no model is left without it.
+        """yᵢ − f₋ᵢ(xᵢ), shape (n, t).
 
-        Residual and 1 − hᵢᵢ are both divided by alpha, the dual's cᵢ/(M⁻¹)ᵢᵢ: no digits cancel where hᵢᵢ is near one,
-        and the limit alpha → 0 is a choice of terms.
+        Residual and 1 − hᵢᵢ are both divided by alpha: no digits cancel where hᵢᵢ is near one, and the limit
+        alpha → 0 is a choice of terms.
         """
-        s = self.spectrum
-        require_each_dispensable(s.Q)
-        z = s.roots[:, None] * y
-        U, coordinates = s.U, s.coordinates(z)  # U first: the same roundings at every call
-        c, g = U @ (self.D[:, None] * coordinates), s.squares @ self.D
-        if self.alpha > 0:
-            c, g = c + s.rest(z, coordinates) / self.alpha, g + s.share / self.alpha
-        elif s.share.any():
+        require_left(self.tail)
+        s, z = self.spectrum, self._weighted(y)
+        u, g = self._dual(z), self._diagonal()
+        if self.alpha == 0 and s.share.any():
             free = s.share > 0
-            c[free], g[free] = s.rest(z, coordinates)[free], s.share[free]
-        return np.asarray(c / (g * s.roots)[:, None])
+            u[free], g[free] = s.rest(z, s.coordinates(z))[free], s.share[free]
+        return np.asarray(u / (g * s.roots)[:, None])
+
+    # -- the weighted system --------------------------------------------------------------------------------------
+
+    def _solve(self, Z: Matrix) -> tuple[Matrix, Matrix]:
+        return self._dual(Z), self._primal(Z)[1]
+
+    def _primal(self, Z: Matrix) -> tuple[Matrix, Matrix]:
+        """(θ, b)."""
+        s = self.spectrum
+        theta = s.Vt.T @ (self.gain[:, None] * s.coordinates(Z))
+        return theta, s.R_inverse @ (s.Q.T @ Z - s.through @ theta)
+
+    def _dual(self, Z: Matrix) -> Matrix:
+        """u with θ = Σ sᵢ uᵢ φ(xᵢ): (zᵢ − f̃(xᵢ))/alpha, or the shortest such u where alpha = 0."""
+        s = self.spectrum
+        U, coordinates = s.U, s.coordinates(Z)  # U first: the same roundings at every call
+        u = U @ (self.D[:, None] * coordinates)
+        return u + s.rest(Z, coordinates) / self.alpha if self.alpha > 0 else u
+
+    def _smoother(self, Z: Any, Pz: Matrix | None) -> Matrix:
+        s = self.spectrum
+        L = (Z @ s.Vt.T * self.gain) @ s.U.T
+        if Pz is not None:
+            # b = R⁻¹Qᵀ(z − Φ̃θ), and Qᵀ U = 0.
+            direct = Pz @ s.R_inverse
+            L = L + direct @ s.Q.T - ((direct @ s.through) @ s.Vt.T * self.gain) @ s.U.T
+        return np.asarray(L)
+
+    def _diagonal(self) -> Matrix:
+        s = self.spectrum
+        g = s.squares @ self.D
+        return g + s.share / self.alpha if self.alpha > 0 else g
+
+    def _inverse(self) -> Matrix:
+        s = self.spectrum
+        H = (s.U * self.D) @ s.U.T
+        if self.alpha > 0:  # and 1/alpha along what neither features nor tail reach
+            used = s.U[:, s.S > 0]
+            H += (np.eye(len(H)) - s.Q @ s.Q.T - used @ used.T) / self.alpha
+        return np.asarray(H)
+
+    @property
+    def condition(self) -> float:
+        return spread(self.spectrum.values + self.alpha)
+
+    def _log_determinant(self) -> float:
+        s = self.spectrum
+        n, used = len(s.roots), s.S > 0
+        others = n - s.Q.shape[1] - s.rank
+        with np.errstate(divide="ignore"):
+            value = float(np.log(s.values[used] + self.alpha).sum()) + (others * np.log(self.alpha) if others else 0.0)
+        return value + log_square(s.R_inverse)
 
 
-class GramFactor(Factor):
+class GramFactor(CholeskyFactor):
     """The dual system of explicit features at one alpha > 0: K + alpha I = LLᵀ, with what the tail explains taken out.
 
     K = AAᵀ with A = (I − QQᵀ)Φ̃ squares the condition of the features. Corrections by z − Aθ − alpha u, in which
     nothing is squared, give the digits of θ = Aᵀu back; where they do not shrink there is no solution to trust, and
-    `numpy.linalg.LinAlgError` says so.
+    `numpy.linalg.LinAlgError` says so. Leave-one-out is not refined: it loses the digits of `condition`.
 
     Parameters
     ----------
     features, roots, tail : Φ, √w and P as in `FeatureSpectrum`. A sparse Φ stays sparse.
     alpha : > 0.
-
-    Attributes
-    ----------
-    condition : of K + alpha I in the 1-norm, estimated: leave-one-out, which is not refined, loses so many digits.
 
     >>> import numpy as np
     >>> factor = GramFactor(np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]]), 1.0)
@@ -242,85 +263,42 @@ class GramFactor(Factor):
     array([[0.5, 0.4, 0. ]])
     """
 
+    explicit = True
+
     def __init__(self, features: Any, alpha: float, roots: Matrix | None = None, tail: Matrix | None = None) -> None:
-        self.alpha, self.roots, n = alpha, roots, features.shape[0]
+        n = features.shape[0]
         self.A = _weighted(features, roots)
         self.Q, self.R_inverse = _orthonormal(None if tail is None else _weighted(tail, roots), n)
         self.through: Matrix = np.asarray(self.Q.T @ self.A)
+        self._whole = 0.0
         if sp.issparse(self.A):
             K = (self.A @ self.A.T).toarray()
-            size = float(np.abs(K).sum(axis=0).max(initial=0.0))  # its rounding stays behind when the tail is taken out
+            self._whole = float(np.abs(K).sum(axis=0).max(initial=0.0))
             K = _without(_without(K, self.Q).T, self.Q)
         else:
             self.A = _without(self.A, self.Q)
-            K, size = self.A @ self.A.T, 0.0
+            K = self.A @ self.A.T
         # Along the tail K is zero. Anything there keeps the matrix well-conditioned, and u stays orthogonal to it.
         K += (np.trace(K) / n + alpha) * (self.Q @ self.Q.T)
-        K.flat[:: n + 1] += alpha
-        size = max(size, float(np.abs(K).sum(axis=0).max()))
-        self.L, info = lapack.dpotrf(K.T, lower=1, overwrite_a=1, clean=1)
-        if info:
-            raise np.linalg.LinAlgError(f"pivot {info} of {n} is not positive")
-        reciprocal, _ = lapack.dpocon(self.L, size, uplo="L")
-        self.condition = 1.0 / reciprocal if reciprocal > 0 else np.inf
+        super().__init__(K, alpha, roots, tail)
+
+    def _norm(self) -> float:
+        return max(super()._norm(), self._whole)  # what was taken out with the tail left its rounding behind
 
     def weights(self, y: Matrix) -> tuple[Matrix, Matrix]:
         """(θ, b) of shapes (M, t) and (p, t) for targets of shape (n, t)."""
-        z = self._weighted(y)
-        theta, _ = self._refined(z)
-        return theta, self.R_inverse @ (self.Q.T @ z - self.through @ theta)
+        theta, _, b = self._refined(self._weighted(y))
+        return theta, b
 
-    def solve(self, y: Matrix) -> tuple[Matrix, Matrix | None]:
-        z = self._weighted(y)
-        theta, u = self._refined(z)
-        return self._weighted(u), self.R_inverse @ (self.Q.T @ z - self.through @ theta)
+    def _solve(self, Z: Matrix) -> tuple[Matrix, Matrix]:
+        _, u, b = self._refined(Z)
+        return u, b
 
-    def at_features(self, features: Any, tail: Matrix | None = None) -> Matrix:
-        """The weights lᵢ(z) with f(z) = Σ lᵢ(z) yᵢ, shape (m, n), for features (m, M) and tail (m, p) of queries."""
-        direct = np.zeros((features.shape[0], self.Q.shape[1])) if tail is None else tail @ self.R_inverse
-        if sp.issparse(self.A):
-            across = features @ self.A.T
-            across = (across.toarray() if sp.issparse(across) else across) - direct @ (self.through @ self.A.T)
-        else:
-            across = np.asarray(features @ self.A.T) - direct @ (self.through @ self.A.T)
-        weights = self._solve(_without(np.asarray(across).T, self.Q)).T + direct @ self.Q.T
-        return weights if self.roots is None else weights * self.roots
-
-    def smoother(self, Kz: NDArray[Any], Pz: Matrix | None = None) -> Matrix:
-        direct = np.zeros((len(Kz), self.Q.shape[1])) if Pz is None else Pz @ self.R_inverse
-        K = np.asarray(self.through @ self.A.T)
-        if sp.issparse(self.A):
-            K = _without(K.T, self.Q).T
-        k = np.asarray(Kz if self.roots is None else Kz * self.roots, dtype=np.float64)
-        weights = self._solve(_without((k - direct @ K).T, self.Q)).T + direct @ self.Q.T
-        return weights if self.roots is None else weights * self.roots
-
-    def diagonal(self) -> Matrix:
-        W = self._half()
-        H = np.einsum("ij,ij->j", W, W)
-        return H if self.roots is None else self.roots**2 * H
-
-    def inverse(self) -> Matrix:
-        W = self._half()
-        H = W.T @ W
-        return H if self.roots is None else self.roots[:, None] * H * self.roots
-
-    def leave_one_out(self, y: Matrix) -> Matrix:
-        require_each_dispensable(self.Q)
-        c, _ = self.solve(y)
-        return np.asarray(c / self.diagonal()[:, None])
-
-    def _half(self) -> Matrix:
-        """L⁻¹(I − QQᵀ)."""
-        projector = _without(np.eye(len(self.Q)), self.Q)
-        return np.asarray(sla.solve_triangular(self.L, projector, lower=True, check_finite=False))
-
-    def _weighted(self, B: Matrix) -> Matrix:
-        return B if self.roots is None else self.roots[:, None] * B
-
-    def _solve(self, B: Matrix) -> Matrix:
-        """(K + alpha I)⁻¹ B."""
-        return np.asarray(sla.cho_solve((self.L, True), B, check_finite=False))
+    def _smoother(self, Z: Any, Pz: Matrix | None) -> Matrix:
+        direct = np.zeros((Z.shape[0], self.Q.shape[1])) if Pz is None else Pz @ self.R_inverse
+        across = Z @ self.A.T
+        across = (across.toarray() if sp.issparse(across) else np.asarray(across)) - direct @ (self.through @ self.A.T)
+        return np.asarray(self.bordered(across.T)[0].T + direct @ self.Q.T)
 
     def _up(self, theta: Matrix) -> Matrix:
         """Aθ."""
@@ -332,15 +310,15 @@ class GramFactor(Factor):
         values = np.asarray(self.A.T @ u)
         return values - self.through.T @ (self.Q.T @ u) if sp.issparse(self.A) else values
 
-    def _refined(self, z: Matrix) -> tuple[Matrix, Matrix]:
-        """(θ, u): of all with Aθ + alpha u = z the one of least ‖θ‖² + alpha ‖u‖², one column per target."""
-        z = _without(z, self.Q)
-        u = _without(self._solve(z), self.Q)
+    def _refined(self, Z: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+        """(θ, u, b): of all with Aθ + alpha u = z the one of least ‖θ‖² + alpha ‖u‖², one column per target."""
+        z = _without(Z, self.Q)
+        u = _without(self.solve_system(z), self.Q)
         theta = self._down(u)
         last = size = self._size(theta, u)
         for _ in range(STEPS):
             left = _without(z - self._up(theta) - self.alpha * u, self.Q)
-            du = _without(self._solve(left), self.Q)
+            du = _without(self.solve_system(left), self.Q)
             step = self._size(dtheta := self._down(du), du)
             if not (step <= SHRINK * last).all():
                 if (step <= SMALL_STEP * size).all():
@@ -349,22 +327,11 @@ class GramFactor(Factor):
             theta, u, last = theta + dtheta, u + du, step
             if (step <= EPS * size).all():
                 break
-        return theta, u
+        return theta, u, self.R_inverse @ (self.Q.T @ Z - self.through @ theta)
 
     def _size(self, theta: Matrix, u: Matrix) -> Matrix:
         """√(‖θ‖² + alpha ‖u‖²) of every target."""
         return np.hypot(np.linalg.norm(theta, axis=0), np.sqrt(self.alpha) * np.linalg.norm(u, axis=0))
-
-
-def require_each_dispensable(Q: Matrix) -> None:
-    """Refuse leave-one-out where a row alone determines a function of the tail, whose orthonormal basis Q is."""
-    leverage = (Q**2).sum(axis=1)
-    if Q.size and 1 - leverage.max() <= len(Q) * EPS:
-        raise Singular(
-            "Leave-one-out needs points whose tail is determined without any one of them",
-            got=f"row {int(leverage.argmax())} of n_samples = {len(Q)}, without which it is not",
-            advice="Add points, or take fewer functions that are not penalised (the intercept is one).",
-        )
 
 
 def by_normal_equations(
@@ -447,9 +414,5 @@ def _without(A: Matrix, Q: Matrix) -> Matrix:
 
 
 def _orthonormal(P: Matrix | None, n: int) -> tuple[Matrix, Matrix]:
-    """Q and R⁻¹ of the tail's values P̃, without what is dependent."""
-    if P is None:
-        return np.zeros((n, 0)), np.zeros((0, 0))
-    left, sizes, right = sla.svd(P, full_matrices=False, check_finite=False)
-    usable = sizes > len(P) * EPS * max(sizes.max(initial=0.0), np.finfo(float).tiny)
-    return left[:, usable], right[usable].T / sizes[usable]
+    """Q and R⁻¹ of the tail's values P̃."""
+    return (np.zeros((n, 0)), np.zeros((0, 0))) if P is None else orthonormal(P)

@@ -23,11 +23,10 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from mercer import threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.gram import DenseGram, Gram, lapack
-from mercer.gram.lowrank import Nystrom
-from mercer.kernels import tiling
+from mercer.gram import Gram, lapack
 from mercer.memory import within
 from mercer.solvers.base import not_psd
 
@@ -110,7 +109,7 @@ class Centred:
 
     def multiply(self, V: Matrix) -> Matrix:
         """K V."""
-        if not isinstance(self.gram, DenseGram):
+        if not self.gram.keeps:
             return np.asarray(self.gram @ V, dtype=np.float64)
         # Rows of K as columns: BLAS reads them in order, and every thread its own.
         K, out = self.gram.dense(), np.empty((V.shape[1], self.n))
@@ -119,7 +118,7 @@ class Centred:
         def work(rows: slice, share: int) -> None:
             out[:, rows] = left @ K[rows].T
 
-        tiling.stripes(self.n, work, rows=min(STRIPE, -(-self.n // tiling.n_threads())))
+        threads.stripes(self.n, work, rows=min(STRIPE, -(-self.n // threads.n_threads())))
         return out.T
 
     def without_mean(self, V: Matrix) -> Matrix:
@@ -165,14 +164,16 @@ def choose(gram: Gram, t: int | None, solver: str, limit: int) -> tuple[str, str
         )
     if solver == "krylov" and t is None:
         raise InvalidInput(
-            "`solver='krylov'` finds some of the eigenvalues, not all", got="n_components=None", advice="Set it."
+            "`solver='krylov'` finds some of the eigenvalues, not all",
+            got="n_components=None",
+            advice="Set `n_components`, or use solver='eigen'.",
         )
     n = gram.shape[0]
     if solver == "auto":
         if t is None or ((n <= SMALL or t > SHARE * n) and 32 * n * n <= limit):
             return "eigen", f"n = {n} is small" if n <= SMALL else f"{t or 'all'} of {n} eigenvalues are wanted"
-        if isinstance(gram, DenseGram) or n <= TILED:
-            return "krylov", f"n = {n}" if isinstance(gram, DenseGram) else f"n = {n}, K computed anew in each product"
+        if gram.keeps or n <= TILED:
+            return "krylov", f"n = {n}" if gram.keeps else f"n = {n}, K computed anew in each product"
         return "nystrom", f"n = {n} is beyond memory and {TILED:,}: an approximation"
     return solver, "as asked"
 
@@ -182,7 +183,7 @@ def decompose(operator: Centred, t: int | None, limit: int, why: str = "as asked
     n = operator.n
     within(32 * n * n, limit, f"The eigendecomposition of {n} points", "Set n_components, or solver='nystrom'.")
     # Threads that wait for each other cost a small matrix more than they gain.
-    with tiling.single_threaded_blas() if n <= SMALL else nullcontext():
+    with threads.single_threaded_blas() if n <= SMALL else nullcontext():
         values, vectors = lapack.eigh(np.require(operator.dense().T, requirements=["F", "W"]))
     zero = operator.rounding_beside(float(np.abs(values).max()))
     if values[0] < -100 * zero:
@@ -200,7 +201,7 @@ def krylov(operator: Centred, t: int, *, tol: float, rng: np.random.Generator, w
     It grows by G times its last block, orthogonalised twice. Within it the eigenvalues are those of T = QᵀGQ, and the
     part of GQ that is outside bounds what they lack. Where it is full, it starts again from its best vectors.
     """
-    with tiling.single_threaded_blas():  # products run on the threads; the rest is too small for them
+    with threads.single_threaded_blas():  # products run on the threads; the rest is too small for them
         return _krylov(operator, t, tol, rng, why)
 
 
@@ -239,14 +240,14 @@ def _krylov(operator: Centred, t: int, tol: float, rng: np.random.Generator, why
                 m = keep
             block = block[:, : capacity - m]
         block, _ = np.linalg.qr(block - Q[:, :m] @ (Q[:, :m].T @ block))
-    found, U = values[top].copy(), Q[:, :m] @ Y[:, top]
-    require_rank(t, int((found > zero).sum()), n)
-    residual = float((residuals / found).max())
+    largest, U = values[top].copy(), Q[:, :m] @ Y[:, top]
+    require_rank(t, int((largest > zero).sum()), n)
+    residual = float((residuals / largest).max())
     how = f"by {products} products with blocks of {b} vectors, residual {residual:.1e} ({why})"
     converged = converged or m == n
     limit = "" if residual <= tol else f" to the rounding of {operator.gram.dtype}"
     status = f"exact{limit}, {how}" if converged else f"not converged to the tolerance {tol:.0e}: {how}"
-    return operator.principal(found, U, solver="krylov", status=status, residual=residual, converged=converged)
+    return operator.principal(largest, U, solver="krylov", status=status, residual=residual, converged=converged)
 
 
 def on_centers(
@@ -259,7 +260,7 @@ def on_centers(
     n = gram.shape[0]
     s = np.ones(n) if roots is None else roots
     weight = float(s @ s)
-    features = Nystrom(gram.kernel, gram.x, centers, np.float64, budget)
+    features = gram.low_rank(centers, np.float64, budget)
     q = s / np.sqrt(weight)
     C = features.normal_matrix(np.arange(n), roots, q[:, None])
     average = features.adjoint((s**2 / weight)[:, None])[:, 0]
@@ -293,7 +294,7 @@ def rounding(gram: Gram, size: float) -> float:
 
 
 def require_rank(t: int, rank: int, n: int) -> int:
-    """t, if so many directions have a variance."""
+    """t, if that many directions have a variance."""
     if rank == 0:
         raise InvalidInput(
             "Principal components need points that differ: their variance in feature space must be > 0",

@@ -25,10 +25,12 @@ from mercer.gram import Gram
 from mercer.gram.lapack import cholesky
 from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.tail import Singular
-from mercer.solvers.base import Factor, Matrix, Solution, left_over, relative, verdict
+from mercer.solvers.cholesky import condition
+from mercer.solvers.factor import Factor, Matrix
 
 # Beyond this condition number a unique solution is worth no digit: rows that are the same are looked for.
 HOPELESS = 1e14
+REQUIRED = "The points must determine the function"
 
 
 class SaddleFactor(Factor):
@@ -42,9 +44,7 @@ class SaddleFactor(Factor):
     definite : whether Q₂ᵀAQ₂ is positive definite. If it need not be (a tail of too low a degree), LU takes the place
         of Cholesky.
 
-    Attributes
-    ----------
-    condition : the condition number of Q₂ᵀAQ₂ in the 1-norm, estimated.
+    Its `condition` is that of Q₂ᵀAQ₂ in the 1-norm, estimated.
 
     >>> import mercer as mc
     >>> X = np.array([[0.0], [1.0], [2.0]])
@@ -70,16 +70,16 @@ class SaddleFactor(Factor):
         if tail is not None and self.p:
             P = tail if roots is None else roots[:, None] * tail
             if self.p > n:
-                raise np.linalg.LinAlgError(f"{n} points do not determine {self.p} unpenalised functions")
+                raise _dependent(f"{n} points do not determine {self.p} unpenalised functions")
             (self._reflectors, self._tau), R = sla.qr(P, mode="raw", check_finite=False)
             self.R = R[: self.p]
             sizes = np.abs(np.diagonal(self.R))
             if sizes.min() <= n * np.finfo(float).eps * sizes.max():
-                raise np.linalg.LinAlgError(f"the {self.p} unpenalised functions depend on each other at these points")
+                raise _dependent(f"the {self.p} unpenalised functions depend on each other at these points")
             A = self._reflect_both(A)
         self.across: Matrix = A[: self.p, self.p :].copy()  # Q₁ᵀAQ₂
         core = _lower_right(A, self.p)
-        self.condition = 1.0
+        self._condition = 1.0
         if core.size:
             self._factorise(core)
 
@@ -90,13 +90,13 @@ class SaddleFactor(Factor):
             info = cholesky(self.L, lower=True)
             if info:
                 raise np.linalg.LinAlgError(f"pivot {info} of {len(core)} is not positive")
-            reciprocal, _ = lapack.dpocon(self.L, size, uplo="L")
+            self._condition = condition(self.L, size)
         else:
             self.L, self._pivots, info = lapack.dgetrf(core, overwrite_a=1)
             if info:
                 raise np.linalg.LinAlgError(f"pivot {info} of {len(core)} is zero")
             reciprocal, _ = lapack.dgecon(self.L, size)
-        self.condition = 1.0 / reciprocal if reciprocal > 0 else np.inf
+            self._condition = 1.0 / reciprocal if reciprocal > 0 else np.inf
 
     @classmethod
     def of(cls, problem: LeastSquares, alpha: float) -> SaddleFactor:
@@ -104,9 +104,9 @@ class SaddleFactor(Factor):
         try:
             factor = cls(problem.matrix(np.float64), alpha, problem.roots, problem.tail)
         except np.linalg.LinAlgError as error:
-            raise diagnose(problem.gram, alpha, str(error)) from None
+            raise diagnose(problem.gram, alpha, error) from None
         if factor.condition > HOPELESS and repeated(problem.gram) is not None:
-            raise diagnose(problem.gram, alpha, "")
+            raise diagnose(problem.gram, alpha)
         return factor
 
     # -- reflections ------------------------------------------------------------------------------------------------
@@ -141,43 +141,45 @@ class SaddleFactor(Factor):
             return np.asarray(sla.cho_solve((self.L, True), B, check_finite=False))
         return np.asarray(sla.lu_solve((self.L, self._pivots), B, check_finite=False))
 
-    # -- what a factor answers --------------------------------------------------------------------------------------
+    # -- the weighted system --------------------------------------------------------------------------------------
 
-    def solve(self, y: Matrix) -> tuple[Matrix, Matrix | None]:
-        z = np.array(y if self.roots is None else self.roots[:, None] * y, dtype=np.float64, order="F")
-        z = self._reflect(z, "L", "T")
+    def _solve(self, Z: Matrix) -> tuple[Matrix, Matrix | None]:
+        z = self._reflect(np.array(Z, dtype=np.float64, order="F"), "L", "T")
         v = self._core(z[self.p :])
         b = None
         if self.p:
             b = sla.solve_triangular(self.R, z[: self.p] - self.across @ v, check_finite=False)
-        u = self._reflect(np.concatenate([np.zeros((self.p, v.shape[1])), v]), "L", "N")
-        return (u if self.roots is None else self.roots[:, None] * u), b
+        return self._reflect(np.concatenate([np.zeros((self.p, v.shape[1])), v]), "L", "N"), b
 
-    def smoother(self, Kz: NDArray[Any], Pz: Matrix | None = None) -> Matrix:
-        k = np.array((Kz if self.roots is None else Kz * self.roots).T, dtype=np.float64, order="F")
-        k = self._reflect(k, "L", "T")
+    def _smoother(self, Z: Matrix, Pz: Matrix | None) -> Matrix:
+        k = self._reflect(np.array(Z.T, dtype=np.float64, order="F"), "L", "T")
         q = np.zeros((self.p, k.shape[1]))
         if self.p and Pz is not None:
             q = sla.solve_triangular(self.R, Pz.T, trans="T", check_finite=False)
         v = self._core(k[self.p :] - self.across.T @ q)
-        weights = self._reflect(np.concatenate([q, v]), "L", "N").T
-        return weights if self.roots is None else weights * self.roots
+        return self._reflect(np.concatenate([q, v]), "L", "N").T
 
-    def inverse(self) -> Matrix:
-        # J = Q₂ (Q₂ᵀAQ₂)⁻¹ Q₂ᵀ
+    def _inverse(self) -> Matrix:
+        # Q₂ (Q₂ᵀAQ₂)⁻¹ Q₂ᵀ
         if self.definite:
             W = self._half()
-            H = W.T @ W
-        else:
-            H = self._null_space().T @ self._core(self._null_space())
-        return H if self.roots is None else self.roots[:, None] * H * self.roots
+            return W.T @ W
+        return self._null_space().T @ self._core(self._null_space())
 
-    def diagonal(self) -> Matrix:
+    def _diagonal(self) -> Matrix:
         if not self.definite:
-            return np.diagonal(self.inverse()).copy()
+            return np.diagonal(self._inverse()).copy()
         W = self._half()
-        H = np.einsum("ij,ij->j", W, W)
-        return H if self.roots is None else self.roots**2 * H
+        return np.asarray(np.einsum("ij,ij->j", W, W))
+
+    @property
+    def condition(self) -> float:
+        return self._condition
+
+    def _log_determinant(self) -> float:
+        pivots = np.abs(np.diagonal(self.L)) if self.across.shape[1] else np.ones(0)
+        value = (2.0 if self.definite else 1.0) * float(np.log(pivots).sum())
+        return value + 2.0 * float(np.log(np.abs(np.diagonal(self.R))).sum()) if self.p else value
 
     def _null_space(self) -> Matrix:
         """Q₂ᵀ, shape (n − p, n)."""
@@ -215,21 +217,24 @@ def repeated(gram: Gram) -> tuple[int, int] | None:
     return None
 
 
-def diagnose(gram: Gram, alpha: float, reason: str) -> Singular:
-    """Why the system has no unique solution, in words."""
-    required = "The points must determine the function"
-    if "unpenalised" in reason:
-        return Singular(required, got=reason, advice="Take a tail of lower degree, or more points.")
+def _dependent(reason: str) -> Singular:
+    return Singular(REQUIRED, got=reason, advice="Take a tail of lower degree, or more points.")
+
+
+def diagnose(gram: Gram, alpha: float, error: np.linalg.LinAlgError | None = None) -> Singular:
+    """Why the system has no unique solution, in words; `error` is that of the factorisation."""
+    if isinstance(error, Singular):  # which knows the reason itself
+        return error
     pair = repeated(gram)
     if pair is not None and alpha == 0:
         return Singular(
-            f"{required}: at alpha = 0 no two of them may coincide",
+            f"{REQUIRED}: at alpha = 0 no two of them may coincide",
             got=f"rows {pair[0]} and {pair[1]}, which are the same",
             advice="Drop one of them, or raise alpha: then targets of the same point are averaged.",
         )
     return Singular(
-        f"{required}: its system must be positive definite to rounding",
-        got=f"alpha = {alpha:.3g}; {reason or 'a singular matrix'}",
+        f"{REQUIRED}: its system must be positive definite to rounding",
+        got=f"alpha = {alpha:.3g}; {error or 'a singular matrix'}",
         advice="Raise alpha, rescale the columns to similar ranges, or take a radial function of lower order.",
     )
 
@@ -259,21 +264,3 @@ class Projected(LeastSquares):
         K -= Q @ half.T
         K -= half @ Q.T
         return (K + K.T) / 2
-
-
-def solve(problem: LeastSquares) -> Solution:
-    """The exact solution, one factorisation per different alpha."""
-    coef = np.empty_like(problem.y)
-    tail = None if problem.tail is None else np.empty((problem.tail.shape[1], problem.y.shape[1]))
-    condition = 0.0
-    for alpha in np.unique(problem.alpha):
-        columns = np.flatnonzero(problem.alpha == alpha)
-        factor = SaddleFactor.of(problem, float(alpha))
-        c, b = factor.solve(problem.y[:, columns])
-        coef[:, columns], condition = c, max(condition, factor.condition)
-        if tail is not None:
-            tail[:, columns] = b
-    residual = relative(left_over(problem, coef, tail), problem.weighted_targets)
-    how = f"by the tail's null space and a Cholesky factor; condition number {condition:.2g}"
-    status, converged = verdict(how, residual, float(problem.alpha.min()))
-    return Solution(coef, tail, "saddle", status, residual, {"condition": condition, "converged": converged})

@@ -2,7 +2,7 @@
 
 A small problem is solved on its whole matrix, two variables at a time (`_loops.smo`). A large one takes a working set
 of some thousand variables, half of them those that violate optimality most, the rest those that moved last; solves it
-alone, and tells the gradient of all others what changed: one product K[:, changed] Δ, which the Gram never stores.
+alone, and updates the gradient of all others by one product K[:, changed] Δ, which is never stored (`gram.values`).
 Values are float32 where the tolerance allows, the gradient float64; the gap that is returned is that of float64 values.
 
 A time limit is looked at between pairs and, where a kernel is expensive, between its tiles: half of the time at most
@@ -22,32 +22,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer import _loops, memory
-from mercer.data.points import Points
-from mercer.gram import DenseGram, Gram
-from mercer.kernels import tiling
-from mercer.kernels.base import Similarity
-from mercer.kernels.custom import Precomputed
-from mercer.kernels.vectors.radial import Gaussian
+from mercer import _loops, memory, threads
+from mercer.gram.values import Rows, Streamed, Values
 from mercer.problems.box import BoxProblem, Matrix
 from mercer.solvers.base import End
+from mercer.solvers.working_set import Index, Part
 
 SMALL = 1500
-"""Up to so many variables no one asks how much memory there is."""
+"""Up to this number of variables no one asks how much memory there is."""
 WHOLE = 4500
-"""Up to so many variables the whole matrix is one working set."""
-STORED = 12_000
-"""Up to so many points the values of a dear kernel are stored; of more, most would never be looked at."""
-FIRST, SET, KEPT = 256, 2048, 0.5
-"""Variables of the first working set and of the largest, and the share that stays from the last one."""
+"""Up to this number of variables the whole matrix is one working set."""
+FIRST, SET = 256, 2048
+"""Variables of the first working set and of the largest."""
 CHUNK = 20_000
 """Pairs between two looks at the clock."""
 FEW = 4_000_000
-"""Up to so many values the gradient is computed in float64 throughout."""
+"""Up to this number of values the gradient is computed in float64 throughout."""
 SAMPLED, SURE = 64, 8.0
 """Rows on which float32 is held against float64, and how many times the largest difference seen is allowed for."""
-STRIPE = 4_000_000
-"""Values that one thread computes between two looks at what is left to do."""
 INNER = 0.2
 """A working set is solved to this share of the gap."""
 SHRINK = 0.8
@@ -55,22 +47,17 @@ SHRINK = 0.8
 TURNS = 8
 """How often the search is taken up again from the float64 gradient."""
 DOUBLE = 400
-"""Up to so many variables one set of float64 values is quicker than two."""
+"""Up to this number of variables one set of float64 values is quicker than two."""
 SINGLE = 1e-4
 """Tolerances below this need float64 values."""
 MODERATE = 1e-12, 1e12
 """Kernel values whose squares float32 can hold."""
-REACH = 1000.0
-"""Widths from the centre up to which float32 values are taken from the fused Gaussian: the last word is float64's."""
 PATIENCE = 50
 """Chunks or working sets without a smaller gap, after which rounding is what is left."""
 UNBOUNDED = 1e10
-"""A variable without a bound that went so far, in units of 1/k(x, x), goes on for ever."""
+"""A variable without a bound that went this far, in units of 1/k(x, x), goes on for ever."""
 LEAST, MOST = 10_000_000, 100
-"""Pairs that are moved at the most where the caller sets no limit: so many, or so many for each variable."""
-
-Index = NDArray[np.int64]
-
+"""Pairs that are moved at the most where the caller sets no limit: in all, or for each variable where that is more."""
 
 LATE, CALLER = "stopped at the time limit", "stopped by the caller"
 
@@ -158,140 +145,17 @@ def solve(
     >>> from mercer.problems.box import BoxProblem
     >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
     >>> K = mc.gram.of(mc.Linear(), np.array([[-2.0], [-1.0], [1.0], [3.0]]))
-    >>> found = solve(BoxProblem(K, -y, np.minimum(0.0, 10.0 * y), np.maximum(0.0, 10.0 * y), np.zeros(4)))
-    >>> found.beta, found.objective, found.status
+    >>> optimum = solve(BoxProblem(K, -y, np.minimum(0.0, 10.0 * y), np.maximum(0.0, 10.0 * y), np.zeros(4)))
+    >>> optimum.beta, optimum.objective, optimum.status
     (array([ 0. , -0.5,  0.5,  0. ]), -0.5, 'converged')
     """
-    with tiling.to_the_end() as stopped:
+    with threads.to_the_end() as stopped:
         run = _Run(problem, tol, max_iter, max_time, progress, budget, {} if kept is None else kept, stopped)
         try:
             return run.solve()
         except KeyboardInterrupt:
             run.status, run.end = "interrupted", End.INTERRUPTED
             raise Interrupted(run.optimum(run.gradient())) from None
-
-
-class _Fused:
-    """Values of the fused Gaussian, recomputed whenever they are needed: faster than fetching them from memory."""
-
-    def __init__(self, packed: Any, rows: NDArray[Any] | None = None) -> None:
-        self.packed, self.n, self.dtype = packed, packed.n, packed.dtype
-        self.rows = _loops.smo.rows_of(packed) if rows is None else rows
-
-    def part(self, index: Index) -> _Fused:
-        rows = self.rows.take(index, axis=0)
-        return _Fused(_loops.smo.pack(rows, self.packed.spread), rows)
-
-    def fill(self, K: NDArray[Any]) -> None:
-        def work(rows: slice, share: int) -> None:
-            _loops.tiles.gaussian_tile(self.packed, self.packed, rows.start, rows.stop, 0, self.n, K[rows])
-
-        tiling.stripes(self.n, work, rows=max(128, -(-self.n // (2 * tiling.n_threads()))))
-        np.fill_diagonal(K, 1.0)
-
-    def add(self, g: Matrix, columns: Index, delta: Matrix) -> None:
-        z = _loops.smo.pack(self.rows.take(columns, axis=0), self.packed.spread)
-        V = delta.astype(self.packed.dtype)
-
-        def work(rows: slice, share: int) -> None:
-            _loops.tiles.gaussian_product(self.packed, z, V, rows.start, rows.stop, g)
-
-        even = -(-self.n // tiling.n_threads())
-        tiling.stripes(self.n, work, rows=min(max(256, STRIPE // max(len(columns), 1)), max(256, even)))
-
-
-class _Stored:
-    """Values of a matrix in memory: of those of its rows and columns that are in `index`, or all of them."""
-
-    def __init__(self, K: NDArray[Any], index: Index | None = None, padded: NDArray[Any] | None = None) -> None:
-        self.K, self.index, self.padded, self.dtype = K, index, padded, K.dtype
-        self.n = len(K) if index is None else len(index)
-
-    @classmethod
-    def filled(cls, n: int, dtype: Any, fill: Callable[[NDArray[Any]], Any]) -> _Stored:
-        """Values laid out as the loops want them."""
-        K = _loops.smo.matrix(n, dtype)
-        fill(K[:, :n])
-        _loops.smo.close(K)
-        return cls(K[:, :n], padded=K)
-
-    def part(self, index: Index) -> _Stored:
-        return _Stored(self.K, index if self.index is None else self.index[index])
-
-    def fill(self, K: NDArray[Any]) -> None:
-        def work(rows: slice, share: int) -> None:
-            if self.index is None:
-                K[rows] = self.K[rows]
-                return
-            for i in range(rows.start, rows.stop):
-                K[i] = self.K[self.index[i]].take(self.index)
-
-        tiling.stripes(self.n, work)
-
-    def add(self, g: Matrix, columns: Index, delta: Matrix) -> None:
-        whole = self.index is None
-        rows_of = columns if self.index is None else self.index[columns]
-        product = np.zeros(len(self.K))
-
-        def work(span: slice, share: int) -> None:
-            # Rows of K, which are its columns and lie in one piece; in chunks that stay in the cache.
-            for part in tiling.spans(len(rows_of), 64):
-                product[span] += delta[part].astype(self.K.dtype) @ self.K[rows_of[part], span]
-
-        tiling.stripes(len(self.K), work, rows=2048)
-        g += product if whole else product[self.index]
-
-
-class _Tiled:
-    """Values of any kernel, computed tile by tile."""
-
-    def __init__(self, kernel: Similarity, points: Points, dtype: Any) -> None:
-        self.kernel, self.points, self.dtype, self.n = kernel, points, dtype, points.n
-
-    def part(self, index: Index) -> _Tiled:
-        return _Tiled(self.kernel, self.points.take(index), self.dtype)
-
-    def fill(self, K: NDArray[Any]) -> None:
-        self.kernel.fill(self.kernel.pair(self.points, dtype=self.dtype), K)
-
-    def add(self, g: Matrix, columns: Index, delta: Matrix) -> None:
-        pair = self.kernel.pair(self.points, self.points.take(columns), self.dtype)
-        g += self.kernel.multiply(pair, delta[:, None].astype(self.dtype))[:, 0]
-
-
-_Values = _Fused | _Stored | _Tiled
-
-
-def _values(gram: Gram, dtype: Any, limit: int) -> _Values:
-    """Values of this Gram in the way that is cheapest within `limit` bytes."""
-    K = gram._K if isinstance(gram, DenseGram) else None
-    n = gram.shape[0]
-    # A Gram that does not keep its values has no room, or its owner no time, for them.
-    kept = isinstance(gram, DenseGram) and n <= STORED and n * n * np.dtype(dtype).itemsize <= limit
-    if K is not None and K.itemsize >= np.dtype(dtype).itemsize:
-        if kept:
-            return _Stored.filled(n, dtype, _Stored(K).fill)
-        fits = K.dtype == dtype or 4 * K.size <= limit
-        return _Stored(K.astype(dtype, copy=False) if fits else K)
-    pair = gram.kernel.pair(gram.x, dtype=dtype)
-    reach = REACH if np.dtype(dtype) == np.float32 else None
-    packed = gram.kernel._packed(pair, reach) if isinstance(gram.kernel, Gaussian) else None
-    if packed is not None:
-        return _Fused(packed[0])
-    if kept:
-        return _Stored.filled(n, dtype, lambda K: gram.kernel.fill(pair, K))
-    return _Tiled(gram.kernel, gram.x, dtype)
-
-
-def _quick(gram: Gram, dtype: Any) -> bool:
-    """Whether values of this Gram cost about as much as reading them: nobody needs to look at the clock meanwhile."""
-    if isinstance(gram, DenseGram) and gram._K is not None:
-        return True
-    if all(isinstance(leaf, Precomputed) for leaf in gram.kernel.leaves):
-        return True
-    if not isinstance(gram.kernel, Gaussian):
-        return False
-    return gram.kernel._packed(gram.kernel.pair(gram.x, dtype=dtype), REACH) is not None
 
 
 class _Run:
@@ -319,7 +183,7 @@ class _Run:
         self.began = time.perf_counter()
         self.deadline = np.inf if max_time is None else self.began + max_time
         self.beta = np.array(problem.start, dtype=np.float64)
-        self.own: dict[Any, Any] = {}
+        self.of_the_subset: dict[Any, Any] = {}
         self.iterations = 0
         self.status = ""
         self.end = End.STALLED
@@ -335,39 +199,38 @@ class _Run:
     def _roots(self) -> Matrix:
         """√|k(x, x)| of every point of the Gram: what a value of K is large or small against."""
         if "roots" not in self.kept:
-            diagonal = np.abs(self.problem.gram.kernel.diagonal(self.problem.gram.x)).astype(np.float64)
-            self.kept["roots"] = np.sqrt(diagonal)
-        found: Matrix = self.kept["roots"]
-        return found
+            self.kept["roots"] = np.sqrt(np.abs(self.problem.gram.diag()).astype(np.float64))
+        roots: Matrix = self.kept["roots"]
+        return roots
 
     def _largest(self) -> float:
         """The greatest |k(x, x)|."""
-        return 1.0 if self.problem.gram.kernel.tags.normalised else float(self._roots().max() ** 2) or 1.0
+        return 1.0 if self.problem.gram.normalised else float(self._roots().max() ** 2) or 1.0
 
     def sizes(self) -> Matrix:
         """What the error of a variable's gradient is in proportion to: √|k(x, x)| of its point."""
         p = self.problem
-        if p.gram.kernel.tags.normalised:
+        if p.gram.normalised:
             return np.ones(p.size)
         roots = np.maximum(self._roots(), 1e-12 * float(np.sqrt(self.largest)))
         roots = roots if self.chosen is None else roots[self.chosen]
         return roots if p.rows is None else roots[p.rows]
 
-    def values(self, dtype: Any, limit: int) -> _Values:
+    def values(self, dtype: Any, limit: int) -> Values:
         """Kernel values in this dtype, prepared once for the Gram."""
         key = "values", np.dtype(dtype).itemsize, limit > 0
+        whole = self.problem.gram
         if key not in self.kept:
-            whole = self.problem.gram
             try:  # half of the time: the other half is for what is done with them
-                with tiling.within(lambda: self.watched and time.perf_counter() > (self.began + self.deadline) / 2):
-                    self.kept[key] = _values(whole, dtype, limit)
-            except tiling.OutOfTime:
-                self.kept[key], self.kept["hurried"] = _Tiled(whole.kernel, whole.x, dtype), True
-        self.hurried = "hurried" in self.kept or (self.watched and not isinstance(self.problem.gram, DenseGram))
-        found: _Values = self.kept[key]
-        return found if self.chosen is None else found.part(self.chosen)
+                with threads.within(lambda: self.watched and time.perf_counter() > (self.began + self.deadline) / 2):
+                    self.kept[key] = whole.values(dtype, limit)
+            except threads.OutOfTime:
+                self.kept[key], self.kept["hurried"] = Streamed(whole.recomputed(dtype)), True
+        self.hurried = "hurried" in self.kept or (self.watched and not whole.keeps)
+        values: Values = self.kept[key]
+        return values if self.chosen is None else values.part(self.chosen)
 
-    def gradient(self, values: _Values | None = None) -> Matrix:
+    def gradient(self, values: Values | None = None) -> Matrix:
         """Kβ + q, summed in float64, of these values of K or of those in float64."""
         p = self.problem
         moved = np.flatnonzero(self.beta)
@@ -387,14 +250,10 @@ class _Run:
         rows, columns = p.points_of(some), p.points_of(moved)
         if self.chosen is not None:
             rows, columns = self.chosen[rows], self.chosen[columns]
-        if isinstance(p.gram, DenseGram) and p.gram._K is not None:
-            product = p.gram.block(rows, columns).astype(np.float64, copy=False) @ self.beta[moved]
-        else:
-            pair = p.gram.kernel.pair(p.gram.x.take(rows), p.gram.x.take(columns), np.float64)
-            product = p.gram.kernel.multiply(pair, self.beta[moved, None])[:, 0]
+        product = p.gram.partial_product(rows, columns, self.beta[moved])
         return np.asarray(product + p.linear[some], dtype=np.float64)
 
-    def decided(self, values: _Values) -> Matrix:
+    def decided(self, values: Values) -> Matrix:
         """Kβ + q of these values, with float64 ones wherever they could decide the gap.
 
         By how much the two differ, in units of √k(x, x), is seen where both are known: at rows here and there, and at
@@ -430,13 +289,13 @@ class _Run:
         return time.perf_counter() > self.deadline
 
     def solve(self) -> Optimum:
-        self.watched = np.isfinite(self.deadline) and not _quick(self.problem.gram, np.float32)
+        self.watched = np.isfinite(self.deadline) and not self.problem.gram.cheap
         if not self.watched:
             return self.search()
         try:
-            with tiling.within(self.late):
+            with threads.within(self.late):
                 return self.search()
-        except tiling.OutOfTime:
+        except threads.OutOfTime:
             self.status, self.end = LATE, End.TIME
             if not self.iterations:
                 self.first()
@@ -481,11 +340,9 @@ class _Run:
     def alone(self, W: Index, g: Matrix | None, dtype: Any) -> None:
         """Pairs of these variables, which have the gradient g, or none of the others has moved."""
         p = self.problem
-        rows = p.points_of(W)
-        x = p.gram.x.take(rows if self.chosen is None else self.chosen[rows])
-        K = _loops.smo.matrix(len(W), dtype)
-        _Tiled(p.gram.kernel, x, dtype).fill(K[:, : len(W)])
-        _loops.smo.close(K)
+        points = p.points_of(W)
+        values = Streamed(p.gram.recomputed(dtype)).part(points if self.chosen is None else self.chosen[points])
+        K = values.lay_out(_loops.smo.matrix(len(W), dtype)).K
         beta = self.beta[W]
         complete = np.count_nonzero(beta) == np.count_nonzero(self.beta)
         g = p.linear[W] + K[:, : len(W)] @ beta.astype(dtype) if g is None else g
@@ -523,7 +380,7 @@ class _Run:
                 break
             size = np.dtype(dtype).itemsize
             aim = self.tol * 0.5**turn if turn < 3 else 0.1 * self.tol
-            laid_out = isinstance(values, _Stored) and values.padded is not None and p.rows is None
+            laid_out = values.laid_out is not None and p.rows is None
             if laid_out or (p.size <= WHOLE and p.size**2 * size <= limit and not self.hurried):
                 self.whole(g, values, dtype, aim)
             else:
@@ -537,10 +394,10 @@ class _Run:
                 dtype = np.float64
                 values = self.values(dtype, limit // 2)
                 g = self.gradient(values)
-        found = self.optimum(g)
+        optimum = self.optimum(g)
         if self.progress is not None:
-            self.progress(self.report(found.gap, g))
-        return found
+            self.progress(self.report(optimum.gap, g))
+        return optimum
 
     def optimum(self, g: Matrix, objective: float | None = None) -> Optimum:
         """The iterate as it is, with its float64 gradient, as far as that is known."""
@@ -553,9 +410,9 @@ class _Run:
             self.beta, g, gap, objective, self.iterations, status, converged, end, hurried="hurried" in self.kept
         )
 
-    def report(self, gap: float, at: Matrix | _Part | float) -> Progress:
+    def report(self, gap: float, at: Matrix | Part | float) -> Progress:
         """How far it is, from the gradient of all variables or of a part, or from the objective."""
-        if isinstance(at, _Part):
+        if isinstance(at, Part):
             objective = at.objective()
         elif isinstance(at, float):
             objective = at
@@ -564,7 +421,7 @@ class _Run:
         seconds = time.perf_counter() - self.began
         return Progress(self.iterations, gap, objective, int(np.count_nonzero(self.beta)), seconds)
 
-    def over(self, gap: float, at: Matrix | _Part | float) -> bool:
+    def over(self, gap: float, at: Matrix | Part | float) -> bool:
         """Whether to stop before the tolerance is reached."""
         if self.stopped():
             self.status, self.end = "interrupted", End.INTERRUPTED
@@ -575,7 +432,7 @@ class _Run:
             self.end = End.ITERATIONS
         elif self.late():
             if self.watched and not self.iterations:
-                raise tiling.OutOfTime
+                raise threads.OutOfTime
             self.status, self.end = LATE, End.TIME
         elif self.progress is not None and not self.progress(self.report(gap, at)):
             self.status, self.end = CALLER, End.CALLER
@@ -585,25 +442,15 @@ class _Run:
         """The gap that is left by rounding: of n independent errors in K, times β."""
         return 4.0 * float(np.finfo(dtype).eps) * self.largest * float(np.linalg.norm(self.beta))
 
-    def whole(self, g: Matrix, values: _Values, dtype: Any, aim: float) -> None:
+    def whole(self, g: Matrix, values: Values, dtype: Any, aim: float) -> None:
         """Pairs of all variables, on the whole matrix."""
         p = self.problem
         key = "matrix", np.dtype(dtype).itemsize
-        kept = self.kept if self.chosen is None else self.own
+        kept = self.kept if self.chosen is None else self.of_the_subset
         if key not in kept:
-            part = values if p.rows is None else values.part(p.rows)
-            laid_out = part.padded if isinstance(part, _Stored) else None
-            K = self.space(part.n, dtype) if laid_out is None else laid_out
-            if laid_out is not None:
-                kept[key] = K, None, None
-            elif isinstance(part, _Fused):  # most variables are never looked at twice: rows on demand
-                kept[key] = K, part.packed, np.zeros(part.n, dtype=np.int64)
-            else:
-                part.fill(K[:, : part.n])
-                _loops.smo.close(K)
-                kept[key] = K, None, None
-        K, packed, made = kept[key]
-        state = _loops.smo.State(K, g, self.beta, p.lower, p.upper, p.group, packed, made)
+            kept[key] = (values if p.rows is None else values.part(p.rows)).rows(lambda n: self.space(n, dtype))
+        rows: Rows = kept[key]
+        state = _loops.smo.State(rows.K, g, self.beta, p.lower, p.upper, p.group, rows.packed, rows.made)
         self.beta = state.beta
         best, least, stale = np.inf, np.inf, 0
         while stale <= PATIENCE:
@@ -629,10 +476,10 @@ class _Run:
             self.kept[key] = _loops.smo.matrix(n, dtype)
         return _loops.smo.matrix(n, dtype, self.kept[key])
 
-    def decomposed(self, g: Matrix, values: _Values, dtype: Any, aim: float, size: int, shrink: bool) -> None:
+    def decomposed(self, g: Matrix, values: Values, dtype: Any, aim: float, size: int, shrink: bool) -> None:
         """Pairs of a working set, on its matrix; then the gradient of all that may still take part."""
         p = self.problem
-        part = _Part(p, np.arange(p.size), self.beta.copy(), g.copy(), values, p.objective(self.beta, g))
+        part = Part(p, np.arange(p.size), self.beta.copy(), g.copy(), values, p.objective(self.beta, g))
         space = _loops.smo.matrix(size, dtype)
         most, size = size, min(size, FIRST)
         level = np.inf if shrink else 0.0
@@ -651,8 +498,7 @@ class _Run:
             best, least = min(best, gap), min(least, objective)
             W = part.working_set(recent, size)
             K = _loops.smo.matrix(len(W), dtype, space if len(W) <= most else None)
-            part.values.part(part.points(W)).fill(K[:, : len(W)])
-            _loops.smo.close(K)
+            part.values.part(part.points(W)).lay_out(K)
             q = part.problem
             group = None if q.group is None else q.group[W]
             state = _loops.smo.State(K, part.g[W], part.beta[W], q.lower[W], q.upper[W], group)
@@ -673,74 +519,3 @@ class _Run:
             still = np.ones(len(W), dtype=bool)
             still[moved] = False
             recent = np.concatenate([W[still], W[moved]])
-
-
-class _Part:
-    """The variables that still take part, with their gradient.
-
-    `index` are their positions among all; `problem` is theirs alone (its Gram is that of all points).
-    """
-
-    def __init__(
-        self, problem: BoxProblem, index: Index, beta: Matrix, g: Matrix, values: _Values, objective: float
-    ) -> None:
-        self.problem, self.index, self.beta, self.g, self.values = problem, index, beta, g, values
-        self.began = beta.copy(), g.copy(), objective
-
-    def objective(self) -> float:
-        """That of all variables: what it was, and ½ Δᵀ(g + g₀) for what has changed."""
-        beta, g, objective = self.began
-        return objective + 0.5 * float((self.beta - beta) @ (self.g + g))
-
-    def points(self, variables: Index) -> Index:
-        """Where the values of these variables are."""
-        return self.problem.points_of(variables)
-
-    def add(self, columns: Index, delta: Matrix) -> None:
-        """g += K[:, columns] Δ."""
-        if self.problem.rows is None:
-            self.values.add(self.g, columns, delta)
-        else:
-            product = np.zeros(self.values.n)
-            self.values.add(product, self.points(columns), delta)
-            self.g += product[self.problem.rows]
-
-    def shrunk(self, recent: Index) -> tuple[_Part, Index]:
-        """Without the variables at a bound that are further from leaving it than any pair is from optimal."""
-        p = self.problem
-        stay = np.zeros(p.size, dtype=bool)
-        for member in p.members():
-            up, low = p.ends(self.beta, self.g, member)
-            grow, shrink = self.beta < p.upper, self.beta > p.lower
-            stay |= member & ((grow & (self.g <= low)) | (shrink & (self.g >= up)))
-        stay[recent] = True
-        kept = np.flatnonzero(stay)
-        position = np.cumsum(stay) - 1
-        rows, values = None, self.values
-        if p.rows is None:
-            values = values.part(kept)
-        else:
-            points, rows = np.unique(p.rows[kept], return_inverse=True)
-            values = values.part(points)
-        group = None if p.group is None else p.group[kept]
-        own = BoxProblem(p.gram, p.linear[kept], p.lower[kept], p.upper[kept], p.start[kept], rows, group)
-        return _Part(own, self.index[kept], self.beta[kept], self.g[kept], values, self.objective()), position[recent]
-
-    def working_set(self, recent: Index, size: int) -> Index:
-        """The variables that violate optimality most on either side, and those that moved last."""
-        p = self.problem
-        kept = recent[-int(size * KEPT) :] if len(recent) else recent
-        out = np.ones(p.size, dtype=bool)
-        out[kept] = False
-        chosen = [kept]
-        members = p.members()
-        share = max(1, (size - len(kept)) // (2 * len(members)))
-        for member in members:
-            mask = out & member
-            for sign, may in ((1.0, self.beta < p.upper), (-1.0, self.beta > p.lower)):
-                found = np.flatnonzero(mask & may)
-                if len(found) > share:
-                    found = found[np.argpartition(sign * self.g[found], share)[:share]]
-                mask[found] = False
-                chosen.append(found)
-        return np.sort(np.concatenate(chosen))

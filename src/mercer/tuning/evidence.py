@@ -15,7 +15,30 @@ from scipy.linalg import blas
 
 from mercer.data.points import Points
 from mercer.kernels.base import Similarity
-from mercer.tuning.loo import Matrix, System, threads
+from mercer.solvers.factor import Factor, Matrix
+from mercer.tuning.loo import factorised, threads
+
+
+def gaussian(misfit: float, log_determinant: float, n: float, t: int = 1) -> float:
+    """The log density of t draws of n numbers with one covariance A, their yᵀA⁻¹y adding up to `misfit`.
+
+    >>> round(gaussian(0.0, 0.0, 1), 4)                                    # the standard normal density at 0
+    -0.9189
+    """
+    return -0.5 * (misfit + t * (log_determinant + n * float(np.log(2 * np.pi))))
+
+
+def of_factor(factor: Factor, y: Matrix, c: Matrix, scale: float = 0.0) -> float:
+    """The log evidence of targets y with the coefficients c, shapes (n, t), for the covariance e^scale (K + alpha W⁻¹).
+
+    An unpenalised tail is integrated out: the restricted likelihood.
+    """
+    n, t = y.shape
+    log_determinant, tail = factor.log_determinant(), factor.tail
+    if tail is not None:
+        log_determinant -= float(np.linalg.slogdet(tail.T @ tail)[1])
+        n -= tail.shape[1]
+    return gaussian(float(np.exp(-scale)) * float(np.vdot(y, c)), log_determinant + n * scale, n, t)
 
 
 def log_evidence(
@@ -31,7 +54,7 @@ def log_evidence(
 
     Parameters
     ----------
-    kernel, points : what K is made of.
+    kernel, points : those of K.
     y : targets, shape (n, t), independent draws that share the kernel and the noise.
     alpha : the variance of the noise, > 0; with weights it is alpha/wᵢ.
     roots, tail : √w and P as in `LeastSquares`, or None.
@@ -80,20 +103,17 @@ def _evidence(
 ) -> tuple[float, Matrix, float]:
     n, t = y.shape
     with threads(n):
-        system = System(kernel, points, alpha, roots, tail)
-        log_determinant, c = system.log_determinant, system.solve(y)
-        if tail is not None:
-            log_determinant -= float(np.linalg.slogdet(tail.T @ tail)[1])
-            n -= tail.shape[1]
-        misfit, shift = float(np.vdot(y, c)), 0.0
-        if shifts is not None and n > 0:
-            shift = float(np.clip(np.log(max(misfit, np.finfo(np.float64).tiny) / (n * t)), *shifts))
-        shrink = float(np.exp(-shift))
-        value = -0.5 * (shrink * misfit + t * (log_determinant + n * (shift + np.log(2 * np.pi))))
+        factor = factorised(kernel, points, alpha, roots, tail)
+        c, _ = factor.solve(y)
+        free, shift = t * (n if tail is None else n - tail.shape[1]), 0.0
+        if shifts is not None and free > 0:
+            misfit = max(float(np.vdot(y, c)), np.finfo(np.float64).tiny)
+            shift = float(np.clip(np.log(misfit / free), *shifts))
+        value = of_factor(factor, y, c, shift)
         if not gradient:
             return value, np.empty(0), shift
-        J = system.inverse()
+        J = factor.into_inverse()
         # ½(ccᵀ − tJ) in place; the factor e^δ of dK and that of J cancel.
-        adjoint = blas.dgemm(0.5 * shrink, c, c, beta=-0.5 * t, c=J.T, trans_b=True, overwrite_c=1)
+        adjoint = blas.dgemm(0.5 * np.exp(-shift), c, c, beta=-0.5 * t, c=J.T, trans_b=True, overwrite_c=1)
         noise = np.diagonal(adjoint) if roots is None else np.diagonal(adjoint) / roots**2
         return value, np.append(kernel.gradient(points, adjoint.T), alpha * float(noise.sum())), shift

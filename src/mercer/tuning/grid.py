@@ -16,11 +16,10 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
-from mercer import gram
+from mercer import gram, threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.gram import lapack
-from mercer.kernels import tiling
 from mercer.kernels.base import Kernel
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.eigen import Spectrum
@@ -136,7 +135,7 @@ def evaluate_grid(
         with contextlib.suppress(np.linalg.LinAlgError):
             values[i, j] = criterion(kernels[i], points, y, float(alphas[j]), roots, tail, gradient=False)[0]
 
-    tiling.run([partial(job, i, j) for i in range(len(kernels)) for j in map(int, np.flatnonzero(~path))])
+    threads.run([partial(job, i, j) for i in range(len(kernels)) for j in map(int, np.flatnonzero(~path))])
     return _chosen(tuple(kernels), alphas, by, values, np.zeros(values.shape, dtype=np.int64))
 
 
@@ -173,7 +172,7 @@ def _race(
     totals = np.zeros(shape)
     seen = 0
     for test in np.array_split(np.arange(len(y)), n_folds):
-        for batch in tiling.spans(len(kernels), BATCH):
+        for batch in threads.spans(len(kernels), BATCH):
             part = range(*batch.indices(len(kernels)))
             entries = [(i, j) for i in part for j in range(len(alphas)) if racing[i, j]]
             made = {

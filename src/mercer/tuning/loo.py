@@ -14,21 +14,20 @@ import contextlib
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from mercer import memory
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.gram import lapack
-from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
+from mercer.solvers.cholesky import CholeskyFactor
 from mercer.solvers.eigen import Spectrum
 from mercer.solvers.primal import FeatureSpectrum
+from mercer.threads import single_threaded_blas
 
 Matrix = NDArray[np.float64]
 
-# The path reaches this far beyond the eigenvalues: to near-interpolation below, to the tail alone above.
+# The path reaches beyond the eigenvalues by this factor: to near-interpolation below, to the tail alone above.
 BEYOND = 100.0
 # Values of alpha per factor of ten, before the best is refined.
 PER_DECADE = 3
@@ -95,11 +94,11 @@ def alpha_path(spectrum: Spectrum | FeatureSpectrum, y: Matrix, weights: Matrix 
         offsets = step * np.linspace(-1, 1, 9)
         for t in targets:
             fine = np.clip(chosen[t] + offsets, logs[0], logs[-1])
-            found = path.errors(fine, [t])[:, 0]
-            at = _largest_of_least(found, flat[t])
+            nearby = path.errors(fine, [t])[:, 0]
+            at = _largest_of_least(nearby, flat[t])
             # Only what is better by more than rounding moves it: a flat curve keeps the larger alpha.
-            if found[at] < least[t] - flat[t]:
-                chosen[t], least[t] = fine[at], found[at]
+            if nearby[at] < least[t] - flat[t]:
+                chosen[t], least[t] = fine[at], nearby[at]
         step /= 4
     return AlphaPath(np.exp(logs), errors, np.exp(chosen), least)
 
@@ -148,12 +147,12 @@ class _Path:
                 g[:, j] -= np.einsum("ip,ip->i", s.vectors @ (D[:, [j]] * s.tail), s.vectors @ B.T)
         # A point that the tail alone determines (or rounding does) has no model without it: its residual is its own.
         g = s.roots[:, None] * np.maximum(g, np.finfo(np.float64).eps * D.max(axis=0))
-        found = np.empty((len(logs), len(targets)))
+        errors = np.empty((len(logs), len(targets)))
         for i, t in enumerate(targets):
             Z = self.Z[:, [t]]
             inside = Z if s.tail is None else Z - s.tail @ np.hstack([B @ Z for B in maps])
-            found[:, i] = self.w @ (s.vectors @ (D * inside) / g) ** 2
-        return found
+            errors[:, i] = self.w @ (s.vectors @ (D * inside) / g) ** 2
+        return errors
 
 
 # -- one kernel, one alpha, with the derivative ------------------------------------------------------------------------
@@ -161,83 +160,18 @@ class _Path:
 
 def threads(n: int) -> contextlib.AbstractContextManager[None]:
     """One BLAS thread for small matrices: several would only wait for each other."""
-    return tiling.single_threaded_blas() if n <= ONE_THREAD else contextlib.nullcontext()
+    return single_threaded_blas() if n <= ONE_THREAD else contextlib.nullcontext()
 
 
-class System:
-    """[[K + alpha W⁻¹, P], [Pᵀ, 0]] at one kernel and one alpha, in the memory of one matrix.
-
-    Attributes
-    ----------
-    log_determinant : log det(K + alpha W⁻¹) + log det(Pᵀ(K + alpha W⁻¹)⁻¹P).
-
-    Raises `numpy.linalg.LinAlgError` where K + alpha W⁻¹ is not positive definite to rounding.
-    """
-
-    def __init__(
-        self, kernel: Similarity, points: Points, alpha: float, roots: Matrix | None, tail: Matrix | None
-    ) -> None:
-        K = kernel(points, dtype=np.float64)
-        if roots is not None:
-            K *= roots[:, None]
-            K *= roots
-        K.flat[:: len(K) + 1] += alpha
-        # A symmetric C-ordered matrix is its own Fortran-ordered transpose, whose upper triangle is K's lower one.
-        self.factor: Matrix = K.T
-        info = lapack.cholesky(self.factor, lower=False)
-        if info:
-            raise np.linalg.LinAlgError(f"pivot {info} of {len(K)} is not positive")
-        self.roots, self.V = roots, None
-        self.log_determinant = 2.0 * float(np.log(np.diagonal(self.factor)).sum())
-        if roots is not None:
-            self.log_determinant -= 2.0 * float(np.log(roots).sum())
-        if tail is not None:
-            # V Vᵀ = A⁻¹P(PᵀA⁻¹P)⁻¹PᵀA⁻¹, for A = K̃ + alpha I and P̃.
-            P = tail if roots is None else roots[:, None] * tail
-            Q, R = np.linalg.qr(sla.solve_triangular(self.factor, P, trans="T", check_finite=False))
-            self.V = sla.solve_triangular(self.factor, Q, check_finite=False)
-            self.log_determinant += 2.0 * float(np.log(np.abs(np.diagonal(R))).sum())
-
-    def solve(self, y: Matrix) -> Matrix:
-        """c = J y."""
-        s = 1.0 if self.roots is None else self.roots[:, None]
-        u = sla.cho_solve((self.factor, False), s * y, check_finite=False)
-        if self.V is not None:
-            u -= self.V @ (self.V.T @ (s * y))
-        return np.asarray(s * u)
-
-    def diagonal(self) -> Matrix:
-        """The diagonal of J, at two thirds of the cost of J."""
-        half = self.factor.copy(order="F")
-        lapack.inverse_of_triangle(half, lower=False)
-        g = np.einsum("ij,ij->i", *[np.triu(half)] * 2)
-        if self.V is not None:
-            g -= np.einsum("ip,ip->i", self.V, self.V)
-        return np.asarray(g if self.roots is None else self.roots**2 * g)
-
-    def inverse(self) -> Matrix:
-        """J, the first n rows and columns of the inverse, in the memory of the factor: the system is used up."""
-        info = lapack.inverse_from_cholesky(self.factor, lower=False)
-        if info:
-            raise np.linalg.LinAlgError(f"diagonal entry {info} of the factor is zero")
-        J: Matrix = self.factor.T
-        mirror(J)
-        if self.V is not None:
-            J -= self.V @ self.V.T
-        if self.roots is not None:
-            J *= self.roots[:, None]
-            J *= self.roots
-        return J
-
-
-def mirror(A: Matrix, step: int = 256) -> None:
-    """Copy the lower triangle of a square matrix onto its upper one, block by block."""
-    n = len(A)
-    for start in range(0, n, step):
-        stop = min(start + step, n)
-        block = A[start:stop, start:stop]
-        block[...] = np.tril(block) + np.tril(block, -1).T
-        A[start:stop, stop:] = A[stop:, start:stop].T
+def factorised(
+    kernel: Similarity, points: Points, alpha: float, roots: Matrix | None, tail: Matrix | None
+) -> CholeskyFactor:
+    """The system at one kernel and one alpha, in the memory of one matrix."""
+    K = kernel(points, dtype=np.float64)
+    if roots is not None:
+        K *= roots[:, None]
+        K *= roots
+    return CholeskyFactor(K, alpha, roots, tail)
 
 
 def loo_error(
@@ -253,7 +187,7 @@ def loo_error(
 
     Parameters
     ----------
-    kernel, points : what K is made of.
+    kernel, points : those of K.
     y : targets, shape (n, t), that share the kernel and alpha.
     alpha : the penalty, > 0.
     roots, tail : √w and P as in `LeastSquares`, or None.
@@ -266,9 +200,9 @@ def loo_error(
     (0.00124, (2,))
     """
     with threads(len(y)):
-        system = System(kernel, points, alpha, roots, tail)
-        J = system.inverse() if gradient else np.empty((0, 0))
-        c, g = (J @ y, np.diagonal(J).copy()) if gradient else (system.solve(y), system.diagonal())
+        factor = factorised(kernel, points, alpha, roots, tail)
+        J = factor.into_inverse() if gradient else np.empty((0, 0))
+        c, g = (J @ y, np.diagonal(J).copy()) if gradient else (factor.solve(y)[0], factor.diagonal())
         # Where a point is determined by the tail alone there is no model without it: J is 0 there up to rounding.
         g = np.maximum(g, np.finfo(np.float64).eps * np.abs(g).max())
         r = c / g[:, None]

@@ -19,9 +19,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer import threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.kernels import tiling
 from mercer.kernels.algebra.entrywise import Exp
 from mercer.kernels.algebra.nodes import Constant, Product, Scaled, Sum
 from mercer.kernels.algebra.views import _Viewed
@@ -420,7 +420,7 @@ def together(jobs: list[Callable[[], T]]) -> list[T]:
     def store(i: int) -> None:
         results[i] = jobs[i]()
 
-    tiling.run([partial(store, i) for i in range(len(jobs))])
+    threads.run([partial(store, i) for i in range(len(jobs))])
     return [results[i] for i in range(len(jobs))]
 
 

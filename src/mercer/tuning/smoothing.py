@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from mercer import threads
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.kernels import tiling
@@ -137,7 +138,7 @@ def _by_tiles(
     with np.errstate(over="ignore"):
         a = np.where(seen[:, None], made.dual * np.exp(-np.where(seen, made.log_scale, 0.0))[:, None], 0.0)
     g = np.einsum("mt,mat->ma", G, made.coef)
-    totals = tiling.Totals((len(similarity.theta),))
+    totals = threads.Totals((len(similarity.theta),))
 
     def work(block: Block, share: int) -> None:
         r, c = block.rows, block.cols

@@ -364,7 +364,7 @@ class Scaled(Node, Kernel):
         out *= block.dtype.type(self.scale)
 
     def fill(self, pair: Pair, out: Array, finish: Callable[[Array], None] | None = None) -> Array:
-        bounded = self.kernel.tags.stationary and self.kernel.tags.normalised
+        bounded = self.kernel.tags.bounded
         with np.errstate(over="ignore"):
             scale = pair.dtype.type(self.scale)
         require_finite(np.array([scale]), self)

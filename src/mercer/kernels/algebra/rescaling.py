@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import _loops
-from mercer.data.points import Array, Points, as_argument, length, real_numbers
+from mercer.data.points import Array, Points, as_argument, length
+from mercer.data.vectors import real_numbers
 from mercer.errors import InvalidInput, RuleBroken
 from mercer.kernels.algebra.differences import dense_sides, input_slopes, scales
 from mercer.kernels.algebra.elementwise import require_finite
@@ -21,8 +22,8 @@ from mercer.kernels.algebra.proof import RESCALING, Proof
 from mercer.kernels.algebra.rowwise import Given, require_rowwise
 from mercer.kernels.base import ATOM, Tags
 from mercer.kernels.block import Block, Pair
-from mercer.kernels.tiling import spans
 from mercer.kernels.vectors.dot import ArcCosine, Linear, Polynomial, lengths
+from mercer.threads import spans
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap

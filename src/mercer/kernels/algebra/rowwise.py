@@ -17,7 +17,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.data.points import Array, Points, as_argument, is_frame, length, take
+from mercer.data.frames import is_frame
+from mercer.data.missing import is_missing, missing_entries
+from mercer.data.objects import object_array
+from mercer.data.points import Array, Points, as_argument, length, take
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra.parameters import Same
 
@@ -99,7 +102,8 @@ def _equal(a: Any, b: Any, image: Any) -> bool:
     if left.shape != right.shape:
         return False
     if not all(part.dtype.kind in "fiub" for part in (left, right, whole)):
-        return all(bool(np.all(p == q)) or (p is not p and q is not q) for p, q in zip(left.ravel(), right.ravel()))
+        pairs = zip(left.ravel(), right.ravel())
+        return all((is_missing(p) and is_missing(q)) or bool(np.all(p == q)) for p, q in pairs)
     dtype = next((part.dtype for part in (left, right) if part.dtype.kind == "f"), np.dtype(np.float64))
     with np.errstate(invalid="ignore", over="ignore"):
         finite = np.where(np.isfinite(whole), np.abs(whole.astype(np.float64)), 0.0)
@@ -107,7 +111,7 @@ def _equal(a: Any, b: Any, image: Any) -> bool:
         eps = float(np.finfo(dtype).eps)
         allowed = np.sqrt(eps) * finite.max(axis=0) + ROUNDINGS * eps * finite.max()
         apart = np.abs(left.astype(np.float64) - right.astype(np.float64))
-        return bool(((apart <= allowed) | (left == right) | ((left != left) & (right != right))).all())
+        return bool(((apart <= allowed) | (left == right) | (missing_entries(left) & missing_entries(right))).all())
 
 
 def _values(X: Any) -> Array:
@@ -123,7 +127,4 @@ def _values(X: Any) -> Array:
             return A
     except ValueError:  # objects of different lengths
         pass
-    out = np.empty(len(X), dtype=object)
-    for i, value in enumerate(X):
-        out[i] = value
-    return out
+    return object_array(list(X))

@@ -1,4 +1,4 @@
-"""Columns of numbers that count one by one: no column can make two rows more unlike than its share."""
+"""The additive kernel over numeric columns: each column contributes on its own, and at most its share."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer.data.missing import is_missing, missing_entries, rows_of
-from mercer.data.points import Array, Points, as_vectors
+from mercer.data.missing import is_missing
+from mercer.data.points import Array, Points
+from mercer.data.vectors import as_vectors
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra.parameters import positive, show
 from mercer.kernels.algebra.proof import SUM, Axiom, Proof
@@ -20,7 +21,8 @@ from mercer.kernels.block import Block
 if TYPE_CHECKING:
     from mercer.kernels.validity.interval import Interval
 
-# Where a missing value stands, in widths, by the bytes of the dtype: so far that what is present adds nothing to 1.
+# Where a missing value (NaN) stands in the loops, in widths, by the bytes of the dtype: so far away that 1 + t² is t²
+# for every value that is present.
 FAR = {4: 1e9, 8: 1e70}
 
 
@@ -54,17 +56,10 @@ class Additive(Kernel):
 
     @property
     def encoding(self) -> Any:
-        return "vectors with gaps"
+        return "vectors with missing values"
 
     def encode(self, X: Any) -> Any:
-        X = X.toarray() if sp.issparse(X) else X
-        A = rows_of(X)
-        gaps = missing_entries(A)
-        if not gaps.any():
-            return as_vectors(X)
-        present = as_vectors(np.where(gaps, 0, A)).copy()
-        present[gaps] = np.nan
-        return present
+        return as_vectors(X.toarray() if sp.issparse(X) else X, missing=True)
 
     def align(self, x: Any, z: Any) -> tuple[Any, Any]:
         if x.shape[1] != z.shape[1]:

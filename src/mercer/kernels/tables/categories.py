@@ -8,33 +8,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.data.missing import is_missing, missing_entries
-from mercer.data.points import Array, Points, frame_columns, is_frame
+from mercer.data.missing import is_missing, marked, missing_entries
+from mercer.data.objects import category_columns
+from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra.parameters import positive, show
 from mercer.kernels.algebra.proof import PRODUCT, SUM, Axiom, Proof
 from mercer.kernels.base import Tags
 from mercer.kernels.block import Block
-from mercer.kernels.discrete import Delta, _Categories, _columns
+from mercer.kernels.discrete import CategoryKernel, Delta
 
 if TYPE_CHECKING:
     from mercer.kernels.validity.interval import Interval
 
 
-class _Gap:
-    """The value of what is missing: equal to itself only."""
-
-    def __repr__(self) -> str:
-        return "missing"
-
-    def __reduce__(self) -> str:
-        return "GAP"
-
-
-GAP = _Gap()
-
-
-class Categorical(_Categories):
+class Categorical(CategoryKernel):
     """exp(−Σₖ 1[xₖ ≠ zₖ]/σₖ²): the Gaussian of one-hot encoded columns, with one σ or one per column.
 
     Values are compared as Python does. A category that was never seen is like itself only, and so is a missing value
@@ -55,16 +43,15 @@ class Categorical(_Categories):
             raise InvalidInput(
                 "`sigma` must lie within 1e-150 and 1e150, so that its square is a float",
                 got=show(self.sigma),
-                advice="Near 1, a column matters as much as another.",
+                advice="Choose a value near 1, where a column counts as much as another.",
             )
 
     @property
     def encoding(self) -> Any:
-        return "categories with gaps"
+        return "categories with missing values"
 
     def encode(self, X: Any) -> Any:
-        columns = frame_columns(X) if is_frame(X) else _columns(X)
-        return [_without_gaps(c.astype("M8[us]") if c.dtype.kind == "M" else c) for c in columns]
+        return [c if c.dtype.kind in "iub" else marked(c, missing_entries(c)) for c in category_columns(X)]
 
     def _weights(self, d: int) -> NDArray[np.float64]:
         if np.ndim(self.sigma) and len(self.sigma) != d:
@@ -115,12 +102,3 @@ class Categorical(_Categories):
         constant = Axiom("q", "constant: phi(x) = √q", condition="q = exp(−1/σₖ²) > 0")
         column = SUM("q + (1 − q)·1[xₖ = zₖ]", constant, Delta().proof(), condition="0 < q < 1")
         return PRODUCT(self, column, condition="one factor per column; what is missing is a category")
-
-
-def _without_gaps(column: Array) -> Array:
-    """The column with GAP for what is missing."""
-    if column.dtype.kind in "iub":
-        return column
-    out = column.astype(object)
-    out[missing_entries(column)] = GAP
-    return out

@@ -1,4 +1,4 @@
-"""Missing values: what a kernel says about a point of which nothing is known.
+"""Missing values: the kernel between points of which nothing is known, and all others.
 
 Nothing is guessed and no row is dropped. A missing value ? is a point of its own, added to the space of the kernel so
 that the kernel stays positive semidefinite:
@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.data.missing import is_missing, matrix_of, missing_rows, rows_of
-from mercer.data.points import Array, Points, is_frame, take
+from mercer.data.frames import is_frame
+from mercer.data.missing import is_missing
+from mercer.data.objects import rows_of
+from mercer.data.points import Array, Points, take
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra.nodes import Unary, premises
 from mercer.kernels.algebra.parameters import show
@@ -38,11 +40,11 @@ class Present:
     state: ClassVar[None] = None
 
     def apply(self, points: Points) -> Any:
-        gaps = missing_rows(points)
-        if not gaps.any():
+        missing = points.missing()
+        if not missing.any():
             return points.raw
-        rows = np.where(gaps, np.flatnonzero(~gaps)[0], np.arange(points.n))
-        return take(points.raw if is_frame(points.raw) else matrix_of(points), rows)
+        rows = np.where(missing, np.flatnonzero(~missing)[0], np.arange(points.n))
+        return take(points.raw if is_frame(points.raw) else points.matrix(), rows)
 
 
 PRESENT = Present()
@@ -55,8 +57,8 @@ class Missing(Unary):
 
     Parameters
     ----------
-    kernel : the kernel of values that are present, on one column (of several: a row with a gap is missing).
-    like : values that what is missing might have been, such as quantiles of the column.
+    kernel : the kernel of values that are present, on one column (of several: a row with a missing value).
+    like : values that a missing one might have had, such as quantiles of the column.
 
     >>> import numpy as np, mercer as mc
     >>> X = [[0.0], [1.0], [np.nan]]
@@ -77,14 +79,18 @@ class Missing(Unary):
         super().check()
         like = self.like.tolist() if isinstance(self.like, np.ndarray) else self.like
         if isinstance(like, (str, bytes, dict)) or not hasattr(like, "__iter__"):
-            raise InvalidInput("`like` must be a list of values", got=repr(like), advice="like=[1.0, 2.0].")
+            raise InvalidInput(
+                "`like` must be a list of values", got=repr(like), advice="Pass a list, such as like=[1.0, 2.0]."
+            )
         like = tuple(tuple(v) if isinstance(v, list) else v for v in like)
         self._set(like=like, _examples=None)
         if not like:
             return
         examples = Points(rows_of(list(like)))
-        if missing_rows(examples).any():
-            raise InvalidInput("`like` must hold values that are present", got=show(like), advice="Drop the others.")
+        if examples.missing().any():
+            raise InvalidInput(
+                "`like` must hold values that are present", got=show(like), advice="Drop those that are missing."
+            )
         self.inner.touch(examples)
         self._set(_examples=examples)
 
@@ -107,16 +113,16 @@ class Missing(Unary):
         )
 
     def touch(self, points: Points) -> None:
-        if not missing_rows(points).all():
+        if not points.missing().all():
             self.inner.touch(points.view(PRESENT))
 
     def dtype_of(self, points: Points) -> np.dtype[Any]:
-        if missing_rows(points).all():
+        if points.missing().all():
             return np.dtype(np.float64)
         return self.inner.dtype_of(points.view(PRESENT))
 
     def tile(self, block: Block, out: Array) -> None:
-        x, z = self._gaps(block)
+        x, z = self._missing(block)
         if not x.all() and not z.all():
             self.inner.tile(block.view(PRESENT), out)
         if x.any():
@@ -127,15 +133,15 @@ class Missing(Unary):
             out[np.ix_(x, z)] = self._itself()
 
     @staticmethod
-    def _gaps(block: Block) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        return missing_rows(block.pair.x)[block.rows], missing_rows(block.pair.z)[block.cols]
+    def _missing(block: Block) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        return block.pair.x.missing()[block.rows], block.pair.z.missing()[block.cols]
 
     def _means(self, pair: Pair, side: int) -> NDArray[np.float64]:
         """E k(V, x) for every point x of one side; anything where x is missing."""
 
         def make() -> NDArray[np.float64]:
             points = pair.z if side else pair.x
-            if not self.like or missing_rows(points).all():
+            if not self.like or points.missing().all():
                 return np.zeros(points.n)
             return np.asarray(self.inner(points.view(PRESENT), self._like, dtype=np.float64).mean(axis=1))
 
@@ -146,27 +152,27 @@ class Missing(Unary):
         return float(self.inner.diagonal(self._like).mean()) if self.like else 1.0
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
-        gaps = missing_rows(points)
-        if gaps.all():
+        missing = points.missing()
+        if missing.all():
             return np.full(points.n, self._itself())
         diagonal = np.array(self.inner.diagonal(points.view(PRESENT)), dtype=np.float64)
-        if gaps.any():
-            diagonal[gaps] = self._itself()
+        if missing.any():
+            diagonal[missing] = self._itself()
         return diagonal
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         gradient = np.zeros(len(self.theta))
         if not len(gradient):
             return gradient
-        x, z = self._gaps(block)
+        x, z = self._missing(block)
         if not x.all() and not z.all():
             present = np.where(x[:, None] | z, 0.0, G)
             gradient += self.inner.tile_gradient(block.view(PRESENT), present)
         if not self.like:
             return gradient
-        for side, own, other in ((0, x, z), (1, z, x)):
-            if other.any() and not own.all():
-                beside, weights = self._beside(block, side, np.where(own, 0.0, (G if side else G.T)[other].sum(axis=0)))
+        for side, near, far in ((0, x, z), (1, z, x)):
+            if far.any() and not near.all():
+                beside, weights = self._beside(block, side, np.where(near, 0.0, (G if side else G.T)[far].sum(axis=0)))
                 gradient += self.inner.tile_gradient(beside, weights)
         if x.any() and z.any():
             n = self._like.n
@@ -175,8 +181,8 @@ class Missing(Unary):
         return gradient
 
     def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
-        x, z = self._gaps(block)
-        gradient = np.zeros((block.shape[0], matrix_of(block.pair.x).shape[1]))
+        x, z = self._missing(block)
+        gradient = np.zeros((block.shape[0], block.pair.x.matrix().shape[1]))
         if not x.all() and not z.all():
             gradient += self.inner.tile_input_gradient(block.view(PRESENT), np.where(x[:, None] | z, 0.0, G))
         if self.like and z.any() and not x.all():
@@ -199,22 +205,22 @@ class Missing(Unary):
     def enclose(self, x: Any, z: Any) -> Interval:
         from mercer.kernels.validity.interval import exactly
 
-        gaps = [any(map(is_missing, p)) if isinstance(p, tuple) else is_missing(p) for p in (x, z)]
-        if not any(gaps):
+        missing = [any(map(is_missing, p)) if isinstance(p, tuple) else is_missing(p) for p in (x, z)]
+        if not any(missing):
             return self.inner.enclose(x, z)
         if not self.like:
-            return exactly(int(all(gaps)))
+            return exactly(int(all(missing)))
         total = exactly(0)
         for v in self.like:
-            v = tuple(map(float, np.atleast_1d(v))) if isinstance(x if gaps[1] else z, tuple) else v
-            total = total + self.inner.enclose(v if gaps[0] else x, v if gaps[1] else z)
+            v = tuple(map(float, np.atleast_1d(v))) if isinstance(x if missing[1] else z, tuple) else v
+            total = total + self.inner.enclose(v if missing[0] else x, v if missing[1] else z)
         return total / len(self.like)
 
     def proof(self, dim: int | None = None) -> Proof:
         (inner,) = premises(self, dim)
         if not self.like:
-            gap = Axiom("1[x is missing]·1[z is missing]", "inner product: phi(x) = 1[x is missing]")
-            return SUM(self, RESCALING("k on what is present", inner, condition="f(x) = 1[x is present]"), gap)
+            absent = Axiom("1[x is missing]·1[z is missing]", "inner product: phi(x) = 1[x is missing]")
+            return SUM(self, RESCALING("k on what is present", inner, condition="f(x) = 1[x is present]"), absent)
         filled = COMPOSITION("k(r(x), r(z))", inner, condition="r puts a value v in the place of what is missing")
         return SUM(self, filled, condition=f"the mean over {len(self.like)} values v")
 

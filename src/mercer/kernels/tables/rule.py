@@ -12,24 +12,25 @@ that do not matter drown the others. Far from all training rows, functions go to
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from mercer.data.columns import tabled
-from mercer.data.roles import ROLES, Role, role_of
+from mercer.data.roles import PERIODS, ROLES, Role, role_of
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra.nodes import is_number
 from mercer.kernels.algebra.parameters import Fixed
 from mercer.kernels.algebra.values import Value
+from mercer.kernels.algebra.views import On
 from mercer.kernels.base import Kernel
 from mercer.kernels.sets import Intersection
 from mercer.kernels.tables.additive import Additive
 from mercer.kernels.tables.categories import Categorical
 from mercer.kernels.tables.missing import Missing
 from mercer.kernels.tables.text import NGrams
-from mercer.kernels.tables.typed import Typed
+from mercer.kernels.tables.typed import KINDS, Typed, every_node
 from mercer.kernels.vectors.stationary import Periodic
 
 NARROW = 0.5
@@ -48,7 +49,7 @@ class TableKernel(Value):
     ----------
     missing : "own": a missing value is like another one of its column, and unlike all that is present; "refuse": an
         error that names the column.
-    roles : {column: role} where the data type does not tell: "number", "ordered", "date", "category", "tokens", "text"
+    roles : {column: role} where the data type leaves it open: "number", "ordered", "date", "category", "tokens", "text"
         or "ignore".
     target : the name of a column, or several, to leave out.
     interaction : c > 0, how much interactions between columns matter; near 0 the effects of columns add up.
@@ -73,7 +74,7 @@ class TableKernel(Value):
     def check(self) -> None:
         if self.missing not in ("own", "refuse"):
             raise InvalidInput(
-                "`missing` must be 'own' or 'refuse'", got=repr(self.missing), advice="See mc.TableKernel."
+                "`missing` must be 'own' or 'refuse'", got=repr(self.missing), advice="Choose one of them."
             )
         roles = dict(self.roles)
         for name, role in roles.items():
@@ -81,10 +82,12 @@ class TableKernel(Value):
                 raise InvalidInput(
                     f"The role of a column must be one of {', '.join(map(repr, ROLES))}",
                     got=f"{role!r} for {name!r}",
-                    advice="Leave it out to go by its data type.",
+                    advice="Choose one of them, or leave the column out of `roles`.",
                 )
         if not is_number(self.interaction) or not 0 < self.interaction < np.inf:
-            raise InvalidInput("`interaction` must be a number > 0", got=repr(self.interaction), advice="Try 1.0.")
+            raise InvalidInput(
+                "`interaction` must be a number > 0", got=repr(self.interaction), advice="Start with 1.0."
+            )
         target = (self.target,) if isinstance(self.target, str) else tuple(self.target)
         self._set(roles=tuple(sorted(roles.items())), target=target, interaction=float(self.interaction))
 
@@ -99,30 +102,34 @@ class TableKernel(Value):
         unknown = [name for name in (*given, *self.target) if name not in columns]
         if unknown:
             raise InvalidInput(
-                f"Column {unknown[0]!r} must exist in the table", got=f"columns {list(columns)}", advice="Check it."
+                f"Column {unknown[0]!r} must exist in the table",
+                got=f"columns {list(columns)}",
+                advice="Check the name.",
             )
         rest = {name: column for name, column in columns.items() if name not in self.target}
         if not rest or not len(next(iter(rest.values()))):
             raise InvalidInput(
                 "A table must have rows and columns",
                 got=f"{len(rest)} columns, without rows" if rest else "no column",
-                advice="Check how it was read.",
+                advice="Check how the table was read.",
             )
         roles = tuple(role_of(name, column, given.get(name)) for name, column in rest.items())
-        return TablePlan(roles, self._kernel(roles))
+        kernel = self._kernel(roles)
+        leaves = _leaves(kernel)
+        return TablePlan(tuple(replace(role, kernel=leaves.get(role.name, "")) for role in roles), kernel)
 
     def _kernel(self, roles: tuple[Role, ...]) -> Kernel:
         used = [role for role in roles if role.kind]
         if not used:
             raise InvalidInput(
-                "A table must have a column that tells rows apart",
+                "A table must have a column that distinguishes its rows",
                 got="; ".join(f"{r.name!r}: {r.why}" for r in roles[:5]),
-                advice="roles={column: 'number'} overrules what the data type says.",
+                advice="Pass roles={column: 'number'} to overrule the data type.",
             )
         share = self.interaction / sum(1 + len(role.periods) for role in used)
         own = self.missing == "own"
 
-        def gapped(kernel: Kernel) -> Kernel:
+        def extended(kernel: Kernel) -> Kernel:
             return Missing(kernel) if own else kernel
 
         numbers = [r for r in used if r.kind in ("number", "ordered", "date")]
@@ -133,24 +140,21 @@ class TableKernel(Value):
             terms = [share * len(numbers) * Additive(widths).on(*(r.name for r in numbers))]
             for r in numbers:
                 periods = [Periodic(ROUND, period=Fixed(period)) for period in r.periods]  # type: ignore[arg-type]
-                terms += [share * gapped(periodic).on(r.name) for periodic in periods]
+                terms += [share * extended(periodic).on(r.name) for periodic in periods]
             factors.append(sum(terms[1:], start=terms[0]).exp().normalize())
         if named:
             factors.append(Categorical([share**-0.5] * len(named)).on(*(r.name for r in named)))
         leaves = {"text": NGrams((2, 4)), "tokens": Intersection()}
         factors += [
-            (share * gapped(leaves[r.kind].normalize())).exp().normalize().on(r.name) for r in used if r.kind in leaves
+            (share * extended(leaves[r.kind].normalize())).exp().normalize().on(r.name)
+            for r in used
+            if r.kind in leaves
         ]
         kernel = factors[0]
         for factor in factors[1:]:
             kernel = kernel * factor
-        kinds = {"number": "numbers", "date": "dates", "code": "codes", "category": "categories", "text": "texts"}
-        lists: dict[str, list[Any]] = {}
-        for r in used:
-            if r.kind == "ordered":
-                lists.setdefault("ordered", []).append((r.name, r.levels))
-            else:
-                lists.setdefault(kinds.get(r.kind, r.kind), []).append(r.name)
+        lists: dict[str, list[Any]] = {f: [r.name for r in used if r.kind == kind] for f, kind in KINDS.items()}
+        lists["ordered"] = [(r.name, r.levels) for r in used if r.kind == "ordered"]
         return Typed(kernel, **lists, complete=() if own else tuple(r.name for r in used))
 
     def __repr__(self) -> str:
@@ -164,6 +168,22 @@ class TableKernel(Value):
         if self.interaction != 1.0:
             fields["interaction"] = self.interaction
         return f"TableKernel({', '.join(f'{k}={v!r}' for k, v in fields.items())})"
+
+
+def _leaves(kernel: Kernel) -> dict[str, str]:
+    """The leaves that compare the values of each column, by name."""
+    leaves: dict[str, list[str]] = {}
+    for node in every_node(kernel):
+        if isinstance(node, On):
+            for column in node.columns:
+                leaves.setdefault(column, []).extend(map(_called, node.leaves))
+    return {column: " + ".join(names) for column, names in leaves.items()}
+
+
+def _called(leaf: Any) -> str:
+    """The name of a leaf; of a period in words as well."""
+    words = {days: period for period, days in PERIODS.items()}
+    return f"Periodic ({words[float(leaf.period)]})" if isinstance(leaf, Periodic) else type(leaf).__name__
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer.data.missing import is_missing
-from mercer.data.points import Array, Points, is_frame
+from mercer.data.objects import objects_of
+from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra.proof import Axiom, Proof
 from mercer.kernels.base import Kernel, Tags
@@ -55,7 +56,7 @@ class NGrams(Kernel):
             raise InvalidInput(
                 "`n` must be a whole number ≥ 1, or the shortest and the longest length",
                 got=repr(self.n),
-                advice="NGrams(3), or NGrams((1, 3)).",
+                advice="Pass NGrams(3), or NGrams((1, 3)).",
             )
         if not isinstance(self.fold, (bool, np.bool_)):
             raise InvalidInput("`fold` must be True or False", got=repr(self.fold), advice="Pass one of them.")
@@ -69,7 +70,7 @@ class NGrams(Kernel):
         return range(shortest, longest + 1)
 
     def encode(self, X: Any) -> Any:
-        texts = [_text(s, i) for i, s in enumerate(_strings(X))]
+        texts = [_text(s, i) for i, s in enumerate(objects_of(X, "Texts"))]
         within(
             sum(self._bytes(len(text)) for text in texts),
             budget(),
@@ -131,26 +132,13 @@ def _squares(n: int) -> int:
     return n * (n + 1) * (2 * n + 1) // 6
 
 
-def _strings(X: Any) -> list[Any]:
-    """The texts of a list, an array, or a table with one column."""
-    if is_frame(X):
-        if X.shape[1] != 1:
-            raise InvalidInput(
-                "Texts must be one column of a table", got=f"{X.shape[1]} columns", advice="Use k.on('text')."
-            )
-        return list(X[X.columns[0]].to_list())
-    if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1:
-        return list(X[:, 0])
-    return list(X)
-
-
 def _text(s: Any, position: int) -> str:
     if not isinstance(s, str):
         missing = is_missing(s)
         raise InvalidInput(
             "Every point must be a text",
             got=f"{'a missing value' if missing else type(s).__name__} at position {position}",
-            advice="mc.Missing(k) takes missing values." if missing else "Convert it: str(s).",
+            advice="Use mc.Missing(k) where values are missing." if missing else "Convert it by str(s).",
         )
     return s
 

@@ -1,4 +1,4 @@
-"""A kernel on a table that knows what its columns are: found by name, read as what they were, refused by name.
+"""A kernel on a table whose columns have a name and a kind: each is read by both, or refused by its name.
 
 Tables come as pandas or Polars frames, in any order of columns, or as rows without names, whose columns are called x0,
 x1, … Columns that the kernel does not use are ignored.
@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, ClassVar
 
-import numpy as np
-
-from mercer.data.columns import Table, read, tabled
-from mercer.data.missing import missing_entries
+from mercer.data.columns import read, tabled
+from mercer.data.frames import Table
+from mercer.data.missing import refuse_missing
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra.nodes import operand
@@ -33,7 +32,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Reading:
-    """The columns of a table, each read as what it is."""
+    """The columns of a table, each read as its kind."""
 
     kinds: tuple[tuple[str, str, tuple[Any, ...]], ...]  # name, kind, and the levels of an ordered one
     complete: tuple[str, ...]
@@ -43,16 +42,10 @@ class Reading:
     def apply(self, points: Points) -> Table:
         table = tabled(points.raw)
         _require_columns([name for name, _, _ in self.kinds], list(table))
-        found = {name: read(table[name], kind, name, levels) for name, kind, levels in self.kinds}
+        columns = {name: read(table[name], kind, name, levels) for name, kind, levels in self.kinds}
         for name in self.complete:
-            missing = np.flatnonzero(missing_entries(found[name]))
-            if len(missing):
-                raise InvalidInput(
-                    f"Column {name!r} must have no missing values",
-                    got=f"{len(missing)}, the first in row {missing[0]}",
-                    advice="Fill them, or let the kernel take them: missing='own'.",
-                )
-        return Table(found)
+            refuse_missing(columns[name], name, "Fill them, or let the kernel take them: missing='own'.")
+        return Table(columns)
 
 
 def _require_columns(names: list[str], there: list[str]) -> None:
@@ -64,12 +57,12 @@ def _require_columns(names: list[str], there: list[str]) -> None:
         raise InvalidInput(
             f"The table must have the column{'s' if len(absent) > 1 else ''} {', '.join(map(repr, absent))}",
             got=f"columns {there if len(there) <= 20 else [*there[:20], '…']}",
-            advice=f"{', '.join(renamed)}: rename it." if renamed else "Add what the kernel was made for.",
+            advice=f"{', '.join(renamed)}: rename it." if renamed else "Add the columns that the kernel was made for.",
         )
 
 
 class Typed(_Viewed, Kernel):
-    """A kernel on the columns of a table, each read as what it is said to be.
+    """A kernel on the columns of a table, each read as values of a given kind.
 
     Dates are read as days since 1970 (UTC), ordered categories as their position among the levels, numbers as floats,
     token lists as sets. A column of another kind, or none of that name, is refused by name; the order of columns does
@@ -114,14 +107,14 @@ class Typed(_Viewed, Kernel):
             raise InvalidInput(
                 "`ordered` must hold pairs of a name and its levels",
                 got=repr(self.ordered),
-                advice='ordered=[("size", ["S", "M", "L"])].',
+                advice='Pass pairs, such as ordered=[("size", ["S", "M", "L"])].',
             ) from None
         self._set(ordered=ordered)
-        names = [name for name, _, _ in self._kinds]
+        names = [name for name, _, _ in self.kinds]
         known = set(names)
         if len(known) < len(names):
-            raise InvalidInput("A column must be named once", got=names, advice="A column is of one kind.")
-        used = {c for node in _nodes(self.kernel) for c in getattr(node, "columns", ())}
+            raise InvalidInput("A column must be named once", got=names, advice="Name each column for one kind only.")
+        used = {c for node in every_node(self.kernel) for c in getattr(node, "columns", ())}
         unknown = [c for c in (*used, *self.complete) if c not in known]
         if unknown:
             raise InvalidInput(
@@ -131,18 +124,19 @@ class Typed(_Viewed, Kernel):
             )
 
     @property
-    def _kinds(self) -> tuple[tuple[str, str, tuple[Any, ...]], ...]:
+    def kinds(self) -> tuple[tuple[str, str, tuple[Any, ...]], ...]:
+        """The columns that are read: name, kind, and the levels of an ordered one."""
         plain = [(name, kind, ()) for field, kind in KINDS.items() for name in getattr(self, field)]
         return (*plain, *((name, "ordered", levels) for name, levels in self.ordered))
 
     @property
     def _view(self) -> Reading:
-        return Reading(self._kinds, self.complete)
+        return Reading(self.kinds, self.complete)
 
     @property
     def columns_read(self) -> tuple[str, ...]:
         """The names of the columns that the table must have."""
-        return tuple(name for name, _, _ in self._kinds)
+        return tuple(name for name, _, _ in self.kinds)
 
     @property
     def space(self) -> str:  # type: ignore[override]
@@ -156,13 +150,17 @@ class Typed(_Viewed, Kernel):
         return COMPOSITION(self.inner, self.inner.proof(None), condition="phi reads each column as what it is")
 
     def __repr__(self) -> str:
-        said = [f"{field}={_listed(value)}" for field, value in self._fields().items() if field != "kernel" and value]
-        return f"Typed({', '.join([repr(self.inner), *said])})"
+        lists = [f"{field}={_listed(value)}" for field, value in self._fields().items() if field != "kernel" and value]
+        return f"Typed({', '.join([repr(self.inner), *lists])})"
 
 
 def _names(value: Any, field: str) -> tuple[str, ...]:
     if isinstance(value, str) or not hasattr(value, "__iter__") or not all(isinstance(name, str) for name in value):
-        raise InvalidInput(f"`{field}` must be a list of column names", got=repr(value), advice=f'{field}=["a", "b"].')
+        raise InvalidInput(
+            f"`{field}` must be a list of column names",
+            got=repr(value),
+            advice=f'Pass a list, such as {field}=["a", "b"].',
+        )
     return tuple(value)
 
 
@@ -170,5 +168,6 @@ def _listed(value: Any) -> str:
     return f"[{', '.join(_listed(v) if isinstance(v, tuple) else repr(v) for v in value)}]"
 
 
-def _nodes(kernel: Any) -> list[Any]:
-    return [kernel, *(node for child in kernel.children.values() for node in _nodes(child))]
+def every_node(kernel: Any) -> list[Any]:
+    """An expression and all expressions in it."""
+    return [kernel, *(node for child in kernel.children.values() for node in every_node(child))]

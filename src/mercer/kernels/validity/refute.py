@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.data.points import is_frame
+from mercer.data.frames import is_frame
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
-from mercer.kernels.tiling import single_threaded_blas
 from mercer.kernels.validity import shrink as searching
 from mercer.kernels.validity.candidates import SPACES, Matrix
 from mercer.kernels.validity.shrink import Evidence, Found, Search, rows, show
+from mercer.threads import single_threaded_blas
 
 # Larger Gram matrices are not printed, nor are more points than this.
 READABLE, PRINTED = 8, 32
@@ -235,7 +235,7 @@ def _pool(points: Any, space: str) -> Any:
     """Candidates as rows of a float matrix, or a list of objects."""
     if hasattr(points, "toarray"):
         points = points.toarray()
-    objects = list(np.asarray(points) if hasattr(points, "columns") else points)
+    objects = list(np.asarray(points) if is_frame(points) else points)
     if not objects:
         raise InvalidInput("`points` must hold at least one candidate", got="none", advice="Pass a list of objects.")
     if space == "vectors" and all(isinstance(x, (list, tuple, np.ndarray)) for x in objects):

@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.data.points import is_frame, take
+from mercer.data.frames import column_names, is_frame
+from mercer.data.points import take
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.kernels.custom import FromFunction
@@ -522,7 +523,7 @@ def _usable(K: Matrix) -> NDArray[np.intp]:
 def rows(X: Any) -> list[Any]:
     """The points one by one; the rows of a data frame by the names of their columns."""
     if is_frame(X):
-        names = [str(name) for name in X.columns]
+        names = column_names(X)
         return [dict(zip(names, row)) for row in X.to_numpy().tolist()]
     return list(X)
 

@@ -11,7 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer.data.points import Array, Points, real_numbers
+from mercer.data.points import Array, Points
+from mercer.data.vectors import real_numbers
 from mercer.errors import InvalidInput, RuleBroken
 from mercer.kernels.algebra.elementwise import whole_power
 from mercer.kernels.algebra.nodes import is_number
@@ -20,7 +21,7 @@ from mercer.kernels.algebra.proof import BILINEAR, POLYNOMIAL, Axiom, Proof, Unp
 from mercer.kernels.algebra.rounding import require_power
 from mercer.kernels.base import Indefinite, Kernel, Similarity, Tags
 from mercer.kernels.block import Block, Pair, squared_norms
-from mercer.kernels.tiling import spans
+from mercer.threads import spans
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap

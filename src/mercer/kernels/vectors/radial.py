@@ -15,11 +15,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer import _loops
+from mercer import _loops, threads
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.features.base import Spectrum
-from mercer.kernels import tiling
 from mercer.kernels.algebra.parameters import Fixed, checked, positive, show
 from mercer.kernels.algebra.proof import COMPOSITION, EXPONENTIAL, RESCALING, Axiom, Proof
 from mercer.kernels.base import Kernel, Similarity, Tags
@@ -125,7 +124,7 @@ class Radial(ByWidth):
         """Raise where different points are so close that their squared distance underflows."""
         x, z = uncentred(own)
         close = np.argwhere(sqdist < float(np.finfo(sqdist.dtype).tiny))
-        for span in tiling.spans(len(close), 4096):
+        for span in threads.spans(len(close), 4096):
             i, j = close[span].T
             apart = np.abs(x[i] - z[j]).max(axis=1)
             if apart.any():
@@ -251,7 +250,7 @@ class Gaussian(Radial, Kernel):
         return cls(Fixed(width) if fixed else width)
 
     def tile(self, block: Block, out: Array) -> None:
-        packed = None if block.pair.shared else self._packed(block.pair)
+        packed = None if block.pair.shared else self.fused(block.pair)
         if packed is None:
             super().tile(block, out)
         else:
@@ -261,7 +260,7 @@ class Gaussian(Radial, Kernel):
             np.fill_diagonal(out, 1.0)
 
     def fill(self, pair: Pair, out: Array, finish: Callable[[Array], None] | None = None) -> Array:
-        packed = self._packed(pair)
+        packed = self.fused(pair)
         if packed is None:
             return super().fill(pair, out, finish)
         m = pair.shape[1]
@@ -275,14 +274,14 @@ class Gaussian(Radial, Kernel):
             if finish is not None:
                 finish(part)
 
-        tiling.stripes(pair.shape[0], work, rows=128 if finish is None else 32)
+        threads.stripes(pair.shape[0], work, rows=128 if finish is None else 32)
         return out
 
     def multiply(self, pair: Pair, V: Array) -> NDArray[np.float64]:
-        packed = self._packed(pair)
+        packed = self.fused(pair)
         if packed is None:
             return super().multiply(pair, V)
-        totals = tiling.Totals((pair.shape[0], V.shape[1]))
+        totals = threads.Totals((pair.shape[0], V.shape[1]))
 
         def work(rows: slice, share: int) -> None:
             if pair.same:
@@ -290,15 +289,10 @@ class Gaussian(Radial, Kernel):
             else:
                 _loops.tiles.gaussian_product(*packed, V, rows.start, rows.stop, totals[share])
 
-        tiling.stripes(pair.shape[0], work, rows=256)
+        threads.stripes(pair.shape[0], work, rows=256)
         return totals.sum()
 
-    def _packed(self, pair: Pair, reach: float | None = None) -> tuple[Any, Any] | None:
-        """Both sides laid out for the fused loop, or None where it would be slower or lose digits.
-
-        `reach` is how far from the centre a point may be, in widths, by one who can do with fewer digits.
-        """
-
+    def fused(self, pair: Pair, reach: float | None = None) -> tuple[Any, Any] | None:
         self.require_fit(pair.dtype)
 
         def make() -> tuple[Any, Any] | None:

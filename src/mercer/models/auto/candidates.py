@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.data.points import Points, frame_columns, is_frame
+from mercer.data.frames import arrays, is_frame
+from mercer.data.points import Points
 from mercer.kernels.base import Kernel
 from mercer.kernels.tables.categories import Categorical
 from mercer.kernels.tables.rule import TableKernel
@@ -85,7 +86,7 @@ def candidates(points: Points) -> tuple[dict[str, Kernel], Matrix | None, str]:
 def _plain(frame: Any) -> bool:
     """Whether all columns are numeric without missing values: then the table is an array."""
     try:
-        if any(np.asarray(column).dtype.kind not in "iufb" for column in frame_columns(frame[:1])):
+        if any(column.dtype.kind not in "iufb" for column in arrays(frame[:1])):
             return False  # asked column by column: an array of dates and numbers would make numbers of the dates
         A = np.asarray(frame)
     except (TypeError, ValueError):

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer.data.points import is_frame, take
+from mercer.data.frames import column_names
+from mercer.data.points import take
 from mercer.kernels.base import Kernel
 from mercer.kernels.vectors.median import median_gaussian
 from mercer.models.auto.candidates import candidates, searchable, widened
@@ -65,9 +66,8 @@ class Search:
             self.leads(Entry.of(name, kernel if units is None else widened(kernel, units), self.plain))
             self.record.add("Kernel", name, few)
         else:
-            raw = self.task.points.raw
-            names = raw.columns if is_frame(raw) else range(0 if units is None else len(units))
-            self.problem = self.task.problem(self.plain, units, tuple(map(str, names)))
+            names = column_names(self.task.points.raw) or map(str, range(0 if units is None else len(units)))
+            self.problem = self.task.problem(self.plain, units, tuple(names))
             self.leads(race(self.kernels, self.problem, self.plan, self.clock, self.rng, self.record, self.leads))
             for loss in self.task.losses(self):
                 self.loss = loss  # an interrupt finds the best so far here

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from mercer import threads
 from mercer.data.points import Points
 from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
@@ -38,7 +39,7 @@ FARTHEST = 1e153
 
 def spans(m: int, n: int) -> list[slice]:
     """Queries a few at a time, so that their weights on n points fit."""
-    return tiling.spans(m, max(1, min(512, ENTRIES // n)))
+    return threads.spans(m, max(1, min(512, ENTRIES // n)))
 
 
 def weight_rows(similarity: Similarity, x: Points, w: Float, z: Points, rows: slice) -> Float:

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.data.points import Points, is_frame
+from mercer.data.frames import is_frame
+from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.models.base import KernelEstimator, _columns, shortened, training_points, weights
-from mercer.models.density.parzen_columns import Table, given_widths, level_weights, likeliest_width
+from mercer.models.density.parzen_columns import MixedTable, given_widths, level_weights, likeliest_width
 from mercer.models.density.parzen_line import Distribution, numbers_of
 from mercer.models.density.parzen_widths import (
     Widths,
@@ -117,7 +118,7 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
         kernel = made_by_rule(self.kernel, X)
         similarity: Any = family(kernel)
         self.kernel_ = similarity
-        table = self._table = Table.of(X, self.categorical, self.ordered)
+        table = self._table = MixedTable.of(X, self.categorical, self.ordered)
         numbers, codes = table.split(X)
         _columns(self, X, reset=True)
         w = weights(sample_weight, len(numbers))

@@ -15,7 +15,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from mercer.data.points import as_vectors, frame_columns, is_frame, object_matrix
+from mercer.data import frames
+from mercer.data.frames import column_names, declared_levels, is_frame
+from mercer.data.missing import refuse_missing
+from mercer.data.objects import object_array, object_matrix
+from mercer.data.vectors import as_vectors
 from mercer.errors import InvalidInput, InvalidType
 
 Float = NDArray[np.float64]
@@ -23,7 +27,7 @@ Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class MixedTable:
     """The columns of a table: positions of numbers and of categories, with their levels as `fit` saw them.
 
     numbers, categories : positions of the columns.
@@ -38,7 +42,7 @@ class Table:
     levels: tuple[NDArray[Any], ...]
 
     @classmethod
-    def of(cls, X: Any, categorical: Any, ordered: Any) -> Table:
+    def of(cls, X: Any, categorical: Any, ordered: Any) -> MixedTable:
         """The table that X is, with these columns (positions or names) as categories."""
         if categorical is None and ordered is None:
             width = dense(X).shape[1]
@@ -50,7 +54,7 @@ class Table:
             raise InvalidInput(
                 "A column must be either `categorical` or `ordered`",
                 got=f"column {min(set(nominal) & set(ranked))} in both",
-                advice="Name it once.",
+                advice="Name each column in one of them.",
             )
         chosen = (*nominal, *ranked)
         columns = _columns(X)
@@ -70,7 +74,9 @@ class Table:
         X = _records(X)
         if X.shape[1] != self.width:
             raise InvalidInput(
-                f"X must have {self.width} features, as in `fit`", got=f"{X.shape[1]} columns", advice="Check X."
+                f"X must have {self.width} features, as in `fit`",
+                got=f"{X.shape[1]} columns",
+                advice="Pass the columns that the model was fitted to.",
             )
         columns = _columns(X)
         n = len(columns[0])
@@ -92,7 +98,7 @@ class Table:
         for j, (k, levels) in enumerate(zip(self.categories, self.levels)):
             columns[k] = levels[codes[:, j]]
         if is_frame(like):
-            return _framed(columns, self.categories, like)
+            return frames.build(like, dict(zip(like.columns, columns)), retyped=self.categories)
         if all(np.asarray(c).dtype.kind in "iufb" for c in columns):
             return np.column_stack([np.asarray(c, dtype=np.float64) for c in columns])
         return object_matrix(list(zip(*columns)))
@@ -106,7 +112,7 @@ def dense(X: Any) -> Float:
         return np.asarray(as_vectors(X), dtype=np.float64)
     except InvalidType as error:
         raise InvalidType(
-            error.required, got=error.got, advice="Columns of categories are named in `categorical` or `ordered`."
+            error.required, got=error.got, advice="Name columns of categories in `categorical` or `ordered`."
         ) from None
 
 
@@ -117,19 +123,23 @@ def _records(X: Any) -> Any:
     if not hasattr(X, "shape"):
         X = object_matrix(list(X))
     if len(X.shape) != 2 or 0 in X.shape:
-        raise InvalidInput("X must be a table, one row per point", got=f"shape {tuple(X.shape)}", advice="Reshape it.")
+        raise InvalidInput(
+            "X must be a table, one row per point",
+            got=f"shape {tuple(X.shape)}",
+            advice="Reshape X to rows and columns.",
+        )
     return X
 
 
 def _columns(X: Any) -> list[NDArray[Any]]:
-    return frame_columns(X) if is_frame(X) else [np.asarray(X[:, k]) for k in range(X.shape[1])]
+    return frames.arrays(X) if is_frame(X) else [np.asarray(X[:, k]) for k in range(X.shape[1])]
 
 
 def _positions(X: Any, given: Any, name: str) -> tuple[int, ...]:
     """Columns, by position or name, as sorted positions."""
     if given is None:
         return ()
-    names = [str(c) for c in X.columns] if is_frame(X) else []
+    names = column_names(X)
     chosen = set()
     for column in [given] if isinstance(given, (str, int, np.integer)) else given:
         if isinstance(column, str) and column in names:
@@ -144,22 +154,15 @@ def _positions(X: Any, given: Any, name: str) -> tuple[int, ...]:
             raise InvalidInput(
                 f"`{name}` must name columns of X",
                 got=repr(column),
-                advice=f"The columns are {names}." if names else f"Positions run from 0 to {X.shape[1] - 1}.",
+                advice=f"Choose from {names}." if names else f"Choose positions from 0 to {X.shape[1] - 1}.",
             )
     return tuple(sorted(chosen))
 
 
 def _values(column: NDArray[Any], position: int) -> list[Any]:
     """The values of a category, none of them missing."""
-    values = column.tolist()
-    missing = [i for i, v in enumerate(values) if v is None or v != v]  # NaN is not itself
-    if missing:
-        raise InvalidInput(
-            f"Column {position} must have no missing categories, NaN or None",
-            got=f"{len(missing)}, the first in row {missing[0]}",
-            advice="Fill them in with a level of their own, or drop the rows.",
-        )
-    return values
+    refuse_missing(column, position, "Fill them in with a level of their own, or drop the rows.")
+    return column.tolist()
 
 
 def _levels(column: NDArray[Any], position: int) -> NDArray[Any]:
@@ -172,11 +175,8 @@ def _levels(column: NDArray[Any], position: int) -> NDArray[Any]:
 
 
 def _as_levels(ordered: list[Any]) -> NDArray[Any]:
-    made = np.asarray(ordered)
-    if made.dtype.kind in "US" or made.tolist() != ordered:
-        made = np.empty(len(ordered), dtype=object)
-        made[:] = ordered
-    return made
+    levels = np.asarray(ordered)
+    return object_array(ordered) if levels.dtype.kind in "US" or levels.tolist() != ordered else levels
 
 
 # --- the order of levels ----------------------------------------------------------------------------------------------
@@ -191,7 +191,9 @@ def _given_orders(X: Any, ordered: Any) -> dict[int, list[Any]]:
         (position,) = _positions(X, [column], "ordered")
         required = "`ordered` as a dict must list different levels, the lowest first, for every column"
         if isinstance(given, str) or not hasattr(given, "__iter__"):
-            raise InvalidInput(required, got=f"{column!r}: {given!r}", advice="Such as {'grade': ['low', 'high']}.")
+            raise InvalidInput(
+                required, got=f"{column!r}: {given!r}", advice="Pass a list, such as {'grade': ['low', 'high']}."
+            )
         levels = np.asarray(given).tolist() if hasattr(given, "dtype") else list(given)
         if not levels or len(set(levels)) < len(levels):
             raise InvalidInput(required, got=f"{column!r}: {given!r}", advice="Name every level once.")
@@ -201,13 +203,10 @@ def _given_orders(X: Any, ordered: Any) -> dict[int, list[Any]]:
 
 def _declared(X: Any, position: int) -> list[Any] | None:
     """The order that a column's type declares: an ordered categorical of pandas, or an Enum of Polars."""
-    if not is_frame(X):
+    declared = declared_levels(frames.column(X, position)) if is_frame(X) else None
+    if declared is None or declared.names is None or declared.ordered is False:
         return None
-    dtype: Any = X.iloc[:, position].dtype if hasattr(X, "iloc") else X.dtypes[position]
-    if getattr(dtype, "ordered", False) is True or type(dtype).__name__ == "Enum":
-        levels: list[Any] = dtype.categories.to_list()
-        return levels
-    return None
+    return list(declared.names)
 
 
 def _ranks(column: NDArray[Any], position: int, order: list[Any] | None) -> NDArray[Any]:
@@ -228,20 +227,9 @@ def _ranks(column: NDArray[Any], position: int, order: list[Any] | None) -> NDAr
         raise InvalidInput(
             f"The levels of column {position} must be among those that `ordered` lists",
             got=repr(missing[0]),
-            advice=f"They are {order}.",
+            advice=f"List it with the others: {order}.",
         )
     return _as_levels(order)
-
-
-def _framed(columns: list[Any], categories: tuple[int, ...], like: Any) -> Any:
-    """Columns as a data frame like this one, categories in the types that they had."""
-    names = list(like.columns)
-    if hasattr(like, "iloc"):
-        made = type(like)(dict(zip(names, columns)))
-        return made.astype({names[k]: like.dtypes.iloc[k] for k in categories})
-    values = [c.tolist() if k in categories else c for k, c in enumerate(columns)]
-    made = type(like)(dict(zip(names, values)))
-    return made.cast({names[k]: like.dtypes[k] for k in categories}) if categories else made
 
 
 # --- smoothing over levels --------------------------------------------------------------------------------------------
@@ -271,7 +259,7 @@ def widest(levels: int, ordered: bool) -> float:
     return 1.0 if ordered else (levels - 1) / levels
 
 
-def given_widths(given: Any, table: Table) -> list[float | None]:
+def given_widths(given: Any, table: MixedTable) -> list[float | None]:
     """λ of every category as it was given, None where it is to be chosen."""
     q = len(table.categories)
     if given is None:
@@ -280,9 +268,11 @@ def given_widths(given: Any, table: Table) -> list[float | None]:
     try:
         widths = np.broadcast_to(np.asarray(given, dtype=np.float64), (q,))
     except (TypeError, ValueError):
-        raise InvalidInput(required, got=repr(given), advice="Such as 0.1.") from None
+        raise InvalidInput(required, got=repr(given), advice="Pass a number such as 0.1.") from None
     if isinstance(given, bool) or not ((widths >= 0) & (widths <= 1)).all():
-        raise InvalidInput(required, got=repr(given), advice="It is the mass that leaves a level.")
+        raise InvalidInput(
+            required, got=repr(given), advice="Choose the share of the mass that a level gives to the others."
+        )
     # beyond the even spread a level would weigh less at home than abroad
     tops = [widest(len(levels), ordered) for levels, ordered in zip(table.levels, table.ordered)]
     return [float(min(a, top)) for a, top in zip(widths, tops)]

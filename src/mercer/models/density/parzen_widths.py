@@ -14,7 +14,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.kernels.vectors.radial import ByWidth, Gaussian
 from mercer.models.base import shortened
-from mercer.models.density.parzen_columns import Table, level_weights, widest
+from mercer.models.density.parzen_columns import MixedTable, level_weights, widest
 from mercer.smoothing import density
 from mercer.tuning import bandwidth as rules
 from mercer.tuning.parzen_likelihood import loo
@@ -164,7 +164,7 @@ def covariance_root(H: Float, name: str) -> Float:
 
 
 def loo_with_categories(
-    X: Float, codes: NDArray[np.int64], table: Table, w: Float | None, start: Float
+    X: Float, codes: NDArray[np.int64], table: MixedTable, w: Float | None, start: Float
 ) -> tuple[Float, list[float]]:
     """Widths of numbers and categories together that maximise the leave-one-out likelihood, by its gradient."""
     d = X.shape[1]
@@ -187,11 +187,11 @@ class CategoryLoss:
     counts: Float
     combinations: NDArray[np.int64]
     member: NDArray[np.int64]
-    table: Table
+    table: MixedTable
     tops: Float
 
     @classmethod
-    def of(cls, X: Float, codes: NDArray[np.int64], table: Table, w: Float | None) -> CategoryLoss:
+    def of(cls, X: Float, codes: NDArray[np.int64], table: MixedTable, w: Float | None) -> CategoryLoss:
         different, inverse = np.unique(np.hstack([X, codes]), axis=0, return_inverse=True)
         counts = np.bincount(inverse.ravel(), w, len(different)).astype(np.float64)
         d = X.shape[1]

@@ -1,4 +1,4 @@
-"""Bayesian linear regression: a Gaussian belief about weights, and what the data make of it (lecture 004).
+"""Bayesian linear regression: a Gaussian belief about weights, before and after the data (lecture 004).
 
 Before the data w ~ N(m₀, S₀); given t = Φw + noise of precision β it is Gaussian again, N(m_N, S_N), with
 
@@ -29,9 +29,11 @@ from mercer.kernels.custom import FromFeatures
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
 from mercer.models.base import KernelEstimator, Matrix, Rows, _columns, outside, training_points
-from mercer.models.least_squares.ridge import Design
+from mercer.models.least_squares.design import Design
 from mercer.models.least_squares.smoother import GaussianSmoother
+from mercer.solvers.factor import log_square
 from mercer.solvers.primal import FeatureFactor, FeatureSpectrum
+from mercer.tuning import evidence
 from mercer.tuning.search import generator
 
 EPS = float(np.finfo(np.float64).eps)
@@ -88,6 +90,7 @@ class Conditioning:
         self.targets = y - Phi @ prior.mean
         z = s.roots[:, None] * self.targets
         self.t = y.shape[1]
+        self.in_units = log_square(s.R_inverse) if s.Q.shape[1] else 0.0
         self.in_tail = s.Q.T @ z
         self.c = s.coordinates(z)
         self.squares = (self.c**2).sum(axis=1)
@@ -127,14 +130,12 @@ class Conditioning:
 
     def log_evidence(self, alpha: float, beta: float) -> float:
         """log ∫ p(t|w) p(w) dw, summed over targets; along flat directions p(w) = 1."""
-        s, p = self.spectrum, self.prior.flat.shape[1]
+        s, n = self.spectrum, self.N - self.prior.flat.shape[1]
         used = s.S > 0
         variance = 1 / beta + s.values[used] / alpha
-        _, minus_log_R = np.linalg.slogdet(s.R_inverse) if p else (1.0, 0.0)
-        others = self.N - p - s.rank
-        value = self.t * (np.log(variance).sum() - others * np.log(beta) + (self.N - p) * np.log(2 * np.pi))
-        value += (self.squares[used] / variance).sum() + beta * self.rest
-        return float(-0.5 * value + self.t * minus_log_R)
+        misfit = float((self.squares[used] / variance).sum()) + beta * self.rest
+        log_determinant = float(np.log(variance).sum()) - (n - s.rank) * np.log(beta) + self.in_units
+        return evidence.gaussian(misfit, log_determinant, n, self.t)
 
     def updated(self, alpha: float, beta: float) -> tuple[float, float]:
         """Better precisions: MacKay's, or where the evidence would fall, those of EM, which never let it."""
@@ -190,7 +191,7 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
     prior_covariance : S₀, shape (M, M), positive semidefinite, in place of `prior_precision`.
     fit_intercept : whether a constant feature is added, with a flat prior.
     tune : None, or "evidence": the scale of the prior and β maximise the evidence, from the given ones on.
-    tol, max_iter : `tune` ends where both precisions change by less than this share, or after so many updates.
+    tol, max_iter : `tune` ends where both precisions change by less than `tol`, or after `max_iter` updates.
     budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
 
     Attributes
@@ -273,7 +274,9 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
             self._tune(data)
         elif self.tune is not None:
             raise InvalidInput(
-                "`tune` must be None or 'evidence'", got=repr(self.tune), advice="'evidence' tunes both."
+                "`tune` must be None or 'evidence'",
+                got=repr(self.tune),
+                advice="Use 'evidence', which tunes both precisions.",
             )
         given = self.prior_precision
         self.prior_precision_: Any = None
@@ -305,7 +308,9 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
         rows = Rows.of(self._queries(X), y, sample_weight)
         if rows.y.shape[1] != self._belief.mean.shape[1]:
             raise InvalidInput(
-                f"y must have {self._belief.mean.shape[1]} targets, as before", got=rows.y.shape[1], advice="Pass them."
+                f"y must have {self._belief.mean.shape[1]} targets, as before",
+                got=rows.y.shape[1],
+                advice="Pass the same targets.",
             )
         Phi = self._features(rows.points)
         data = Conditioning(self._belief, Phi, rows.y, rows.roots)
@@ -329,14 +334,14 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
         if not (return_std or return_cov):
             return mean
         half = Phi @ self._belief.root
-        found = [mean]
+        answers = [mean]
         if return_std:
             std = np.sqrt(1 / self.noise_precision_ + (half**2).sum(axis=1)).astype(dtype, copy=False)
-            found.append(std if self._single else np.repeat(std[:, None], mean.shape[1], axis=1))
+            answers.append(std if self._single else np.repeat(std[:, None], mean.shape[1], axis=1))
         if return_cov:
             covariance = half @ half.T + np.eye(points.n) / self.noise_precision_
-            found.append(covariance.astype(dtype, copy=False))
-        return tuple(found)
+            answers.append(covariance.astype(dtype, copy=False))
+        return tuple(answers)
 
     def predict_distribution(self, X: Any, *, noise: bool = True) -> tuple[Matrix, Matrix]:
         """Mean and standard deviation of a new target (or, without noise, of wᵀφ(x)): shapes (m,) or (m, t)."""
@@ -404,10 +409,6 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
     def _training_only(self) -> tuple[str, ...]:
         return ("_rows_fitted",)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: the posterior and the rows, not what can be computed again."""
-        return {**super().__getstate__(), **({"_cache": {}} if "_cache" in self.__dict__ else {})}
-
     @property
     def _rows(self) -> Rows:  # type: ignore[override]
         if self._rows_fitted is None:
@@ -432,21 +433,21 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
 
     def _believed(self, M: int, t: int) -> Belief:
         """The prior on M weights, the constant's included."""
-        own = M - bool(self.fit_intercept)
+        count = M - bool(self.fit_intercept)
         mean = np.zeros((M, t))
         if self.prior_mean is not None:
-            mean[:own] = _broadcast(self.prior_mean, (own,), (own, t), "prior_mean")
+            mean[:count] = _broadcast(self.prior_mean, (count,), (count, t), "prior_mean")
         if self.prior_covariance is not None:
-            root = np.zeros((M, own))
-            root[:own] = _root(self.prior_covariance, own)
-            return Belief(mean, root, np.eye(M)[:, own:])
+            root = np.zeros((M, count))
+            root[:count] = _root(self.prior_covariance, count)
+            return Belief(mean, root, np.eye(M)[:, count:])
         precision = np.zeros(M)
-        precision[:own] = _broadcast(self.prior_precision, (own,), (own, 1), "prior_precision")[:, 0]
+        precision[:count] = _broadcast(self.prior_precision, (count,), (count, 1), "prior_precision")[:, 0]
         if (precision < 0).any():
             raise InvalidInput(
                 "`prior_precision` must be ≥ 0",
                 got=precision.min(),
-                advice="0 is a flat prior, larger is more certain.",
+                advice="Use 0 for a flat prior, and more where the weight is more certain.",
             )
         scale = np.divide(1.0, np.sqrt(precision), out=np.zeros(M), where=precision > 0)
         return Belief(mean, scale, np.eye(M)[:, precision == 0])
@@ -534,14 +535,14 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
 def _positive(value: Any, name: str) -> float:
     number = not isinstance(value, bool) and isinstance(value, (int, float, np.number))
     if not number or not np.finfo(float).tiny <= value < np.inf:  # below, the inverse is infinite
-        advice = "It is one over a variance." if "precision" in name else "Such as 1e-8."
+        advice = "Pass one over a variance." if "precision" in name else "Use a small number, such as 1e-8."
         raise InvalidInput(f"`{name}` must be a finite number > 0", got=repr(value), advice=advice)
     return float(value)
 
 
 def _whole(value: Any, name: str) -> int:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InvalidInput(f"`{name}` must be a whole number ≥ 1", got=repr(value), advice="Such as 1000.")
+        raise InvalidInput(f"`{name}` must be a whole number ≥ 1", got=repr(value), advice="Use a number such as 1000.")
     return int(value)
 
 
@@ -551,11 +552,11 @@ def _broadcast(value: Any, one: tuple[int, ...], several: tuple[int, int], name:
     try:
         A = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput(required, got=repr(value), advice="One entry per feature.") from None
+        raise InvalidInput(required, got=repr(value), advice="Pass one entry per feature.") from None
     if A.shape not in ((), one, several):
-        raise InvalidInput(required, got=f"shape {A.shape}", advice="One entry per feature.")
+        raise InvalidInput(required, got=f"shape {A.shape}", advice="Pass one entry per feature.")
     if not np.isfinite(A).all():
-        raise InvalidInput(required, got="NaN or infinity", advice="A flat prior has precision 0.")
+        raise InvalidInput(required, got="NaN or infinity", advice="Use precision 0 for a flat prior.")
     return np.broadcast_to(A[:, None] if A.shape == one else A, several)
 
 
@@ -567,13 +568,15 @@ def _root(S: Any, M: int) -> Matrix:
     except (TypeError, ValueError):
         raise InvalidInput(required, got=repr(S), advice="Pass a matrix of numbers.") from None
     if S.shape != (M, M) or not np.isfinite(S).all():
-        raise InvalidInput(required, got=f"an array of shape {S.shape}", advice="One row per feature.")
+        raise InvalidInput(required, got=f"an array of shape {S.shape}", advice="Pass one row per feature.")
     if not np.allclose(S, S.T, rtol=1e-10, atol=1e-12 * np.abs(S).max()):
-        raise InvalidInput(required, got="an asymmetric matrix", advice="(S + S.T)/2 is symmetric.")
+        raise InvalidInput(required, got="an asymmetric matrix", advice="Pass (S + S.T)/2.")
     try:
         return np.linalg.cholesky(S)
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh((S + S.T) / 2)
     if values[0] < -M * EPS * max(values[-1], 0.0) * 10:
-        raise InvalidInput(required, got=f"the eigenvalue {values[0]:.4g}", advice="mc.repair(S).K is the nearest one.")
+        raise InvalidInput(
+            required, got=f"the eigenvalue {values[0]:.4g}", advice="Pass mc.repair(S).K, the nearest one."
+        )
     return vectors * np.sqrt(np.maximum(values, 0.0))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
-import scipy.linalg as sla
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import gram
-from mercer.data.points import is_frame
+from mercer.data.frames import is_frame
 from mercer.errors import InvalidInput
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
@@ -147,7 +145,7 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
                 advice="Use Precomputed(K) with the matrix of all points, and positions in it as X.",
             )
         old, new = self._rows, Rows.of(self._queries(X), y, sample_weight)
-        rows = _appended(old, new)
+        rows = appended(old, new)
         size = 2 * 8 * len(rows) ** 2
         within(
             size, memory_budget(self.budget), f"Growing the Cholesky factor to {len(rows)} points", "Raise `budget`."
@@ -158,7 +156,7 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
         with refitted(self):
             self._rows, self._cache = rows, {}
             try:
-                self._cache["factor"] = _grown(factor, K21, K22, rows.roots)
+                self._cache["factor"] = factor.grown(K21, K22, rows.roots)
                 self._grew = True
             except np.linalg.LinAlgError:
                 self._factorise()
@@ -177,7 +175,7 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
             raise InvalidInput(
                 "At most one of `return_std` and `return_cov` can be asked for",
                 got="both",
-                advice="std² is its diagonal.",
+                advice="Ask for the covariance: its diagonal is std².",
             )
         points = self._queries(X)
         mean = self.function_(points)
@@ -249,10 +247,6 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
         return Posterior(self.function_, self._factor.L, self._rows.roots, scale[0] if self._rows.single else scale)
 
     # -- inside ---------------------------------------------------------------------------------------------------
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: the function and its rows, not the factor, which can be computed again."""
-        return {**super().__getstate__(), **({"_cache": {}} if "_cache" in self.__dict__ else {})}
 
     def _file_state(self) -> tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]:
         """A factor that grew is kept in files: computed at once it has other last digits."""
@@ -327,18 +321,14 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
         c, _ = factor.solve(y)
         if self.alpha_ == 0 and self.jitter_ > 0:
             self._require_interpolation(y, c)
-        log_determinant = factor.log_determinant()
-        if rows.roots is not None:
-            log_determinant -= 2 * float(np.log(rows.roots).sum())
-        n, t = y.shape
-        self.log_evidence_ = -0.5 * (float(np.vdot(y, c)) + t * (log_determinant + n * np.log(2 * np.pi)))
+        self.log_evidence_ = evidence.of_factor(factor, y, c)
         dtype = self.kernel_.dtype_of(rows.points)
         tail = Tail.constant(centre[0] if rows.single else centre) if self.normalize_y else None
         self.function_ = Expansion(self.kernel_, rows.points, rows.shaped(c * unit).astype(dtype, copy=False), tail)
         self.dual_coef_ = self.function_.coef
-        self.status_ = f"exact, by a Cholesky factor of {n} points"
+        self.status_ = f"exact, by a Cholesky factor of {len(rows)} points"
         if self.jitter_:
-            self.status_ += f"; {self.jitter_:.2g} was added to the diagonal, for K is singular to rounding"
+            self.status_ += f"; {self.jitter_:.2g} was added to the diagonal, because K is singular to rounding"
         return self
 
     def _require_interpolation(self, y: Matrix, c: Matrix) -> None:
@@ -399,14 +389,14 @@ def _noise(alpha: Any) -> float:
     """alpha as a number ≥ 0."""
     if np.ndim(alpha):
         raise InvalidInput(
-            "`alpha` must be one number ≥ 0, for all targets share one covariance",
+            "`alpha` must be one number ≥ 0, because all targets share one covariance",
             got=f"shape {np.shape(alpha)}",
-            advice="Noise that differs by row is alpha/weight: pass sample_weight to fit.",
+            advice="Pass sample_weight to fit: the noise of a row is alpha/weight.",
         )
     return float(penalties(alpha, 1)[0])
 
 
-def _appended(old: Rows, new: Rows) -> Rows:
+def appended(old: Rows, new: Rows) -> Rows:
     """Rows with others after them."""
     if old.single != new.single or old.y.shape[1] != new.y.shape[1]:
         raise InvalidInput(
@@ -432,26 +422,3 @@ def _appended(old: Rows, new: Rows) -> Rows:
         np.concatenate([old.kept, given + new.kept]),
         rest[0] if len(rest) == 1 else joined(rest[0], rest[1]) if rest else None,
     )
-
-
-def _grown(factor: CholeskyFactor, K21: Matrix, K22: Matrix, roots: Matrix | None) -> CholeskyFactor:
-    """The factor of [[A, K̃₁₂], [K̃₂₁, K̃₂₂ + alpha I]] from that of A.
-
-    L₂₁ = K̃₂₁ L⁻ᵀ, and L₂₂ is the factor of the Schur complement K̃₂₂ + alpha I − L₂₁ L₂₁ᵀ.
-    A new matrix is filled each time: the copy costs as much as one of the new rows. Above the diagonal it holds the
-    entries of the system, as `CholeskyFactor` promises.
-    """
-    n, b = len(factor.L), len(K22)
-    if roots is not None:
-        K21 = roots[n:, None] * K21 * roots[:n]
-        K22 = roots[n:, None] * K22 * roots[n:]
-    L = np.empty((n + b, n + b), order="F")
-    L[:n, :n] = factor.L
-    L[n:, :n] = sla.solve_triangular(factor.L, K21.T, lower=True, check_finite=False).T
-    schur = K22 - L[n:, :n] @ L[n:, :n].T
-    schur.flat[:: b + 1] += factor.alpha
-    L[:n, n:], L[n:, n:] = K21.T, np.tril(np.linalg.cholesky(schur)) + np.triu(K22, 1)
-    grown = copy.copy(factor)
-    grown.L, grown.roots = L, roots
-    grown.shifted = np.concatenate([factor.shifted, np.diagonal(K22) + factor.alpha])
-    return grown

@@ -15,18 +15,20 @@ from mercer import gram
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.gram.centers import choose_centers
+from mercer.gram.lowrank import Nystrom
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
-from mercer.models.base import KernelEstimator, Matrix, outside, penalties
+from mercer.models.base import Matrix, outside, penalties
 from mercer.models.least_squares.smoother import PenalisedSmoother
 from mercer.models.solver_parameters import asked_for, check_solver_parameters
 from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
 from mercer.solvers import auto, eigen, nystrom
-from mercer.solvers.base import Factor, Solution
+from mercer.solvers.base import Solution
 from mercer.solvers.cholesky import CholeskyFactor
-from mercer.solvers.primal import FeatureFactor, FeatureSpectrum
+from mercer.solvers.factor import Factor
+from mercer.solvers.primal import FeatureSpectrum
 from mercer.solvers.psd import require_psd
 from mercer.tuning.loo import alpha_path
 from mercer.tuning.search import tune_problem
@@ -35,7 +37,7 @@ from mercer.tuning.search import tune_problem
 DECOMPOSED = 8 * (1 + 1 + 2)
 
 
-class KernelRidge(PenalisedSmoother, KernelEstimator):
+class KernelRidge(PenalisedSmoother):
     """Ridge regression in the Hilbert space of a kernel: f = Σ cᵢ k(xᵢ, ·) + b with c = (K + alpha I)⁻¹(y − b).
 
     f minimises ½ Σ wᵢ (yᵢ − f(xᵢ))² + ½ alpha ‖f‖². alpha = 0 is kernel least squares: of all functions with the least
@@ -131,6 +133,7 @@ class KernelRidge(PenalisedSmoother, KernelEstimator):
             solution = self._solve(problem, asked_for(self, problem.n), self.n_centers, self.centers)
         if not solution.stats.get("converged", True):
             warnings.warn(solution.status, ConvergenceWarning, stacklevel=outside())
+        self._cache.update(solution.factors)
         self._penalties = problem.alpha
         self._report_alpha()
         self.solver_, self.status_, self.residual_ = solution.solver, solution.status, solution.residual
@@ -175,7 +178,7 @@ class KernelRidge(PenalisedSmoother, KernelEstimator):
         predictions = self._rows.y.copy()
         for alpha, columns in self._by_alpha():
             factor = self._factor(alpha)
-            if not isinstance(factor, Factor):
+            if factor.explicit:
                 raise InvalidInput(
                     "`cv_predictions` needs an exact solver", got="'nystrom'", advice="Use loo_predictions_, or refit."
                 )
@@ -213,14 +216,14 @@ class KernelRidge(PenalisedSmoother, KernelEstimator):
         w = None if problem.roots is None else problem.roots**2
         if not self._on_centres(problem):
             within(DECOMPOSED * n * n, limit, f"The eigendecomposition of {n} points", "Use solver='nystrom'.")
-            spectrum = self._cache["spectrum"] = eigen.Spectrum(problem)
+            spectrum = eigen.Spectrum(problem)
             self.path_ = alpha_path(spectrum, problem.y, w)
             problem = self._problem(self.path_.chosen)
             return problem, eigen.solve(problem, spectrum)
         m = nystrom.default_centers(n, limit) if self.n_centers is None else self.n_centers
         rng = np.random.default_rng(self.random_state)
         self._centres = choose_centers(problem.gram, m, self.centers, rng=rng)
-        self.path_ = alpha_path(self._nystrom_spectrum(), problem.y, w)
+        self.path_ = alpha_path(self._on_features(), problem.y, w)
         problem = self._problem(self.path_.chosen)
         return problem, self._solve(problem, "nystrom", None, self._centres)
 
@@ -244,42 +247,40 @@ class KernelRidge(PenalisedSmoother, KernelEstimator):
         self.kernel_ = self.tuning_.kernel
         return np.full(len(alpha), self.tuning_.alpha)
 
-    def _factorise(self, alpha: float) -> Factor | FeatureFactor:
-        problem = self._problem(self._penalties)
+    def _factorise(self, alpha: float) -> Factor:
         if self.solver_ == "nystrom":
-            return self._nystrom_spectrum().at(alpha)
-        along_the_path = isinstance(self.alpha, str) and self.tune is None
-        if (alpha == 0 or along_the_path) and "spectrum" not in self._cache:
+            return self._on_features().at(alpha)
+        problem = self._problem(self._penalties)
+        if self.solver_ != "eigen":
+            return CholeskyFactor.of(problem, alpha, np.float64)
+        if "spectrum" not in self._cache:
             self._cache["spectrum"] = eigen.Spectrum(problem)
-        if "spectrum" in self._cache:
-            return self._cache["spectrum"].at(alpha)
-        return CholeskyFactor.of(problem, alpha, np.float64)
+        factor: Factor = self._cache["spectrum"].at(alpha)
+        return factor
 
-    def _nystrom_spectrum(self) -> FeatureSpectrum:
+    def _on_features(self) -> FeatureSpectrum:
+        """The singular values of the training rows' features on the centres."""
         if "spectrum" not in self._cache:
             rows = self._rows
-            tail = np.ones((len(rows), 1)) if self._intercept else None
-            self._cache["spectrum"] = FeatureSpectrum(self._nystrom_features(rows.points), rows.roots, tail)
-        made: FeatureSpectrum = self._cache["spectrum"]
-        return made
+            features, tail = self._query(rows.points, explicit=True)
+            self._cache["spectrum"] = FeatureSpectrum(features, rows.roots, tail)
+        spectrum: FeatureSpectrum = self._cache["spectrum"]
+        return spectrum
 
-    def _nystrom_features(self, points: Points) -> Matrix:
-        """φ(x) = K_mm^(−½) k(centres, x): what the function is linear in, whitened."""
+    def _query(self, points: Points, *, explicit: bool) -> tuple[Matrix, Matrix | None]:
+        tail = np.ones((points.n, 1)) if self._intercept else None
+        if not explicit:
+            return self.kernel_(points, self._rows.points, dtype=np.float64), tail
+        # Of centres: φ(x) = L⁻¹ k(centres, x), the coordinates in which the solver works.
         centres = self._centres
         size = 8 * points.n * centres.n
         within(3 * size, memory_budget(self.budget), "Leave-one-out over Nyström centres", "Take fewer centres.")
-        if "whiten" not in self._cache:
-            values, vectors = np.linalg.eigh(self.kernel_(centres, dtype=np.float64))
-            used = values > len(values) * np.finfo(float).eps * values[-1]
-            self._cache["whiten"] = vectors[:, used] / np.sqrt(values[used])
-        return self.kernel_(points, centres, dtype=np.float64) @ self._cache["whiten"]
-
-    def _apply(self, factor: Factor | FeatureFactor, X: Any) -> Matrix:
-        points = self._queries(X)
-        tail = np.ones((points.n, 1)) if self._intercept else None
-        if isinstance(factor, Factor):
-            return factor.smoother(self.kernel_(points, self._rows.points, dtype=np.float64), tail)
-        return factor.smoother(self._nystrom_features(points), tail)
+        if "whitening" not in self._cache:
+            self._cache["whitening"] = gram.of(self.kernel_, centres, budget=self.budget).low_rank(
+                centres, np.float64, self.budget
+            )
+        whitening: Nystrom = self._cache["whitening"]
+        return whitening.whiten(self.kernel_(whitening.centers, points, dtype=np.float64)).T, tail
 
     def _folds(self, cv: Any) -> NDArray[np.int64]:
         """A fold label for each fitted row."""

@@ -2,45 +2,45 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.spatial import KDTree
 
-from mercer import gram
+from mercer import gram, threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.gram.centers import choose_centers
-from mercer.kernels import tiling
-from mercer.kernels.base import Kernel, Similarity, Weight
-from mercer.kernels.vectors.median import median_gaussian
+from mercer.kernels.base import Weight
 from mercer.kernels.vectors.splines import ConditionalKernel
 from mercer.memory import budget, within
-from mercer.models.base import KernelEstimator, Matrix, Rows, _columns, penalties, resolve_kernel, training_points
-from mercer.models.least_squares.rbf_interpolator import LocalFits, order_of
+from mercer.models.base import Matrix, Rows, _columns, penalties, training_points
+from mercer.models.least_squares.local_fits import LocalFits, order_of
+from mercer.models.least_squares.rbf_basis import (
+    CENTERS,
+    RadialBasis,
+    basis_function,
+    chosen_centers,
+    dense,
+    different,
+    nearest_pair,
+)
 from mercer.models.least_squares.smoother import PenalisedSmoother
 from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Monomials, Tail
-from mercer.solvers.base import Factor, not_psd
 from mercer.solvers.eigen import SpectralFactor, Spectrum
+from mercer.solvers.factor import Factor
 from mercer.solvers.primal import FeatureFactor, FeatureSpectrum
 from mercer.solvers.psd import require_psd
 from mercer.solvers.saddle import HOPELESS, Projected, SaddleFactor
 from mercer.tuning.loo import choose_alpha
 
-CENTERS = ("all", "kmeans", "pivoted", "random")
-# Centres, where their number is not given and the data has more points.
-N_CENTERS = 100
-# Beyond this condition number a fit has lost so many digits that the model says so.
+# Beyond this condition number few digits of a fit are left, and `status_` says so.
 ILL_CONDITIONED = 1e12
-# Bytes up to which sparse rows are compared as dense ones.
-SMALL = 2**28
 
 
-class RBFNetwork(PenalisedSmoother, KernelEstimator):
+class RBFNetwork(PenalisedSmoother):
     """f(x) = Σⱼ wⱼ φ(‖x − μⱼ‖) + polynomial: radial basis functions around centres μ, by penalised least squares.
 
     w minimises ½ Σ (yᵢ − f(xᵢ))² + ½ alpha wᵀKw, K being φ between centres: the norm of f in the Hilbert space of φ, so
@@ -50,7 +50,7 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
     ----------
     kernel : φ. A kernel, a conditionally positive definite function (`ThinPlate`, `Polyharmonic`, `Multiquadric`), a
         smoothing weight (with the penalty ‖w‖²), a rule X → kernel, or None for a Gaussian with the median width.
-    n_centers : how many; by default 100, or every point where there are fewer.
+    n_centers : the number of centres; by default 100, or every point where there are fewer.
     centers : "kmeans", "pivoted" (randomly pivoted Cholesky), "random", "all" (every point: at alpha = 0 the exact
         interpolant), or the centres themselves, shape (m, d). They are chosen among the different rows of X.
     alpha : the penalty, a number ≥ 0, or one per target; "loo" chooses it by the leave-one-out error.
@@ -59,13 +59,13 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
     normalized : divide the basis functions by their sum, h = φⱼ/Σφ: what least squares with input noise of density φ
         leads to (lecture 004). Far from all centres the nearest one decides.
     degree : of the polynomial, which is not penalised: 0 is an intercept, −1 none. By default the least that φ needs.
-    neighbors : for many points: each prediction comes from the network of so many nearest points (all of them centres;
-        `centers` is not used).
+    neighbors : for many points: each prediction comes from the network of this number of nearest points (all of them
+        centres; `centers` is not used).
     random_state : for the choice of centres; the same number gives the same fit.
 
     Attributes
     ----------
-    kernel_, alpha_ : what was used.
+    kernel_, alpha_ : those that were used.
     centers_ : the centres, m of them.
     coef_ : w, shape (m,) or (m, t).
     tail_ : the polynomial, or None.
@@ -121,8 +121,8 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
         rows = Rows.of(training_points(X), y, sample_weight)
         self._rows = rows
         self._cache: dict[Any, Any] = {}
-        different = _different(rows.points)
-        self.kernel_ = _basis_function(self.kernel, different)
+        points = different(rows.points)  # so that a row given twice changes its weight and nothing else
+        self.kernel_ = basis_function(self.kernel, points)
         self.kernel_.touch(rows.points)
         self._of_rows = self.kernel_.dtype_of(rows.points)
         _columns(self, X, reset=True)
@@ -135,16 +135,14 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
         for name in ("function_", "_local", "_whiten"):
             self.__dict__.pop(name, None)
         if self.neighbors is not None:
-            return self._fit_locally(alpha)
-        self._centers = rows.points if self._dual else self._choose(different)
-        if not self._dual and self._penalty == "rkhs":
-            self._whiten = self._whitening()
-        if isinstance(self.alpha, str):
-            alpha = choose_alpha(self._spectrum(alpha), rows.y, None if rows.roots is None else rows.roots**2)
-        self._penalties = alpha
-        self._report_alpha()
-        self._solve()
-        return self
+            return self._fit_nearby(alpha)
+        if self._dual:
+            self._centers = rows.points
+        else:
+            self._centers = chosen_centers(self.kernel_, points, self.centers, self.n_centers, self.random_state)
+            if self._penalty == "rkhs":
+                self._whiten = self._basis.whitening()
+        return self._fit_network(alpha)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """f(x) for m points, shape (m,) or (m, t), in the dtype of the data."""
@@ -152,12 +150,12 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
         if self.neighbors is not None:
             values = np.empty((points.n, self._rows.y.shape[1]))
             for columns, fits in self._local:
-                values[:, columns] = fits(_dense(points))
+                values[:, columns] = fits(dense(points))
             return self._rows.shaped(values).astype(self._dtype(points), copy=False)
         if not self.normalized:
             return self.function_(points).astype(self._dtype(points), copy=False)
         values = np.empty((points.n, *self.coef_.shape[1:]))
-        for span in tiling.spans(points.n, max(1, 2**22 // self._centers.n)):
+        for span in threads.spans(points.n, max(1, 2**22 // self._centers.n)):
             part = points.take(span)
             values[span] = self._basis(part) @ self.coef_
             if self.tail_ is not None:
@@ -189,7 +187,9 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
         """The parameters that only make sense together."""
         if self.penalty not in ("auto", "rkhs", "ridge"):
             raise InvalidInput(
-                "`penalty` must be 'auto', 'rkhs' or 'ridge'", got=repr(self.penalty), advice="Try 'auto'."
+                "`penalty` must be 'auto', 'rkhs' or 'ridge'",
+                got=repr(self.penalty),
+                advice="Use 'auto', which chooses.",
             )
         if isinstance(self.alpha, str) and self.alpha != "loo":
             raise InvalidInput(
@@ -199,12 +199,14 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
             raise InvalidInput(
                 f"`centers` must be one of {', '.join(map(repr, CENTERS))}, or the centres themselves",
                 got=repr(self.centers),
-                advice="'kmeans' is the default.",
+                advice="Use 'kmeans', the default.",
             )
         if self.n_centers is not None and not (isinstance(self.centers, str) and self.centers != "all"):
             which = "centers='all'" if isinstance(self.centers, str) else "centres that are given"
             raise InvalidInput(
-                "`n_centers` is for centres that are chosen", got=f"{self.n_centers} beside {which}", advice="Drop it."
+                "`n_centers` is for centres that are chosen",
+                got=f"{self.n_centers} beside {which}",
+                advice="Leave `n_centers` out.",
             )
         kernel = self.kernel_
         hilbert = not self.normalized and not isinstance(kernel, Weight)
@@ -218,7 +220,9 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
             )
         if self.normalized and not kernel.tags.nonnegative:
             raise InvalidInput(
-                "A normalised basis needs functions ≥ 0", got=repr(kernel), advice="Such as mc.Gaussian or mc.Matern."
+                "A normalised basis needs functions ≥ 0",
+                got=repr(kernel),
+                advice="Use a kernel such as mc.Gaussian or mc.Matern.",
             )
         order = 0 if isinstance(kernel, Weight) else order_of(kernel)
         self._degree = order - 1 if self.degree is None else self.degree
@@ -227,113 +231,62 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
             raise InvalidInput(
                 f"`degree` must be a whole number ≥ {order - 1} for {kernel!r}",
                 got=repr(self.degree),
-                advice="None takes the least.",
+                advice="Use None, which takes the least.",
             )
         self._dual = isinstance(self.centers, str) and self.centers == "all" and self._penalty == "rkhs"
 
-    def _choose(self, different: Points) -> Points:
-        """The centres, among the different rows: so that a row given twice changes its weight and nothing else."""
-        if isinstance(self.centers, str) and self.centers == "all":
-            return different
-        # Conditionally positive definite functions and weights do not tell points apart: a Gaussian does.
-        chooser = self.kernel_ if isinstance(self.kernel_, Kernel) else median_gaussian(different)
-        how = "uniform" if isinstance(self.centers, str) and self.centers == "random" else self.centers
-        m = min(N_CENTERS, different.n) if self.n_centers is None else self.n_centers
-        candidates = _sorted(different)
-        if isinstance(how, str) and how == "kmeans" and sp.issparse(candidates.raw):
-            n, d = candidates.raw.shape
-            within(8 * n * d, budget(), f"{n} dense rows of {d} columns, for their k-means", "Use centers='random'.")
-            candidates = Points(candidates.raw.toarray())
-        return choose_centers(gram.of(chooser, candidates), m, how, rng=np.random.default_rng(self.random_state))
+    # -- one network: every point a centre (a system of the points), or chosen centres (features) ----------------------
 
-    def _whitening(self) -> Matrix:
-        """B with w = Bθ and wᵀKw = ‖θ‖²; for a conditionally positive definite φ within Σ wⱼ p(μⱼ) = 0."""
-        K = self.kernel_(self._centers, dtype=np.float64)
-        N, size = np.eye(len(K)), 0.0
-        if isinstance(self.kernel_, ConditionalKernel):
-            least = Monomials.around(self._centers, self.kernel_.order - 1)
-            least.require_unisolvent(self._centers)
-            P = least(self._centers)
-            N = np.linalg.qr(P, mode="complete")[0][:, P.shape[1] :]
-            size = float(np.linalg.norm(K))  # all that is left may be the rounding of what is taken out
-            K = N.T @ K @ N
-        if not len(K):  # as many centres as monomials: the polynomial is all there is
-            return np.zeros((self._centers.n, 1))
-        values, vectors = np.linalg.eigh(K)
-        rounding = len(K) * float(np.finfo(float).eps) * max(size, float(np.abs(values).max()))
-        if values[0] < -100 * rounding:
-            raise not_psd(float(values[0]), self._centers.n)
-        used = values > rounding
-        if not used.any():
-            return np.zeros((self._centers.n, 1))
-        return np.asarray(N @ (vectors[:, used] / np.sqrt(values[used])))
-
-    # -- the linear system --------------------------------------------------------------------------------------------
-
-    def _tail_values(self, points: Points) -> Matrix | None:
-        return None if self._tail_basis is None else self._tail_basis(points)
-
-    def _problem(self, alpha: Matrix) -> LeastSquares:
-        rows = self._rows
-        return LeastSquares(
-            gram.of(self.kernel_, rows.points), rows.y, alpha, rows.roots, self._tail_values(rows.points)
-        )
-
-    def _spectrum(self, alpha: Matrix) -> Spectrum | FeatureSpectrum:
-        """The decomposition that answers for every alpha."""
-        if "spectrum" not in self._cache:
-            rows = self._rows
-            if self._dual:
-                p = self._problem(alpha)
-                problem = Projected(p.gram, p.y, p.alpha, p.roots, p.tail)
-                self._cache["spectrum"] = Spectrum(problem)
-            else:
-                size = 8 * len(rows) * self._centers.n
-                within(4 * size, budget(), f"{self._centers.n} basis functions at {len(rows)} points", "Fewer centres.")
-                self._cache["spectrum"] = FeatureSpectrum(
-                    self._features(rows.points), rows.roots, self._tail_values(rows.points)
-                )
-        return self._cache["spectrum"]
-
-    def _factorise(self, alpha: float) -> Factor | FeatureFactor:
-        if not self._dual:
-            spectrum = self._spectrum(self._penalties)
-            assert isinstance(spectrum, FeatureSpectrum)
-            return spectrum.at(alpha)
-        problem = self._problem(self._penalties)
-        if isinstance(self.kernel_, ConditionalKernel):
-            return SaddleFactor.of(problem, alpha)
-        try:
-            factor = SaddleFactor(problem.matrix(np.float64), alpha, problem.roots, problem.tail)
-            if factor.condition < HOPELESS:
-                return factor
-        except np.linalg.LinAlgError:
-            pass
-        return Spectrum(problem).at(alpha)  # singular to rounding: the solution of minimum norm
-
-    def _solve(self) -> None:
+    def _fit_network(self, alpha: Matrix) -> Self:
+        """The weights of the centres, by the factor of each alpha."""
         rows, m = self._rows, self._centers.n
+        if isinstance(self.alpha, str):
+            spectrum = self._spectrum_of_points(alpha) if self._dual else self._spectrum_of_centers()
+            alpha = choose_alpha(spectrum, rows.y, None if rows.roots is None else rows.roots**2)
+        self._penalties = alpha
+        self._report_alpha()
         proven = isinstance(self.kernel_, ConditionalKernel) or self.kernel_.proof(self._dimension).valid
         if self._dual and not proven:
             require_psd(gram.of(self.kernel_, rows.points))
+        functions = self._tail_values(rows.points.take(slice(0, 1)))
         t = rows.y.shape[1]
-        coef, tail = np.empty((m, t)), np.empty((0 if self._tail_basis is None else self._size_of_tail(), t))
+        coef, tail = np.empty((m, t)), np.empty((0 if functions is None else functions.shape[1], t))
         self.condition_, self.rank_ = 1.0, m
-        for alpha, columns in self._by_alpha():
-            factor = self._factor(alpha)
-            c, b = factor.solve(rows.y[:, columns])
-            coef[:, columns] = c if not hasattr(self, "_whiten") else self._whiten @ c
+        for alpha_of_columns, columns in self._by_alpha():
+            factor, y = self._factor(alpha_of_columns), rows.y[:, columns]
+            c, b = factor.weights(y) if isinstance(factor, FeatureFactor) else factor.solve(y)
+            coef[:, columns] = self._whiten @ c if hasattr(self, "_whiten") else c
             if b is not None and len(b):
                 tail[:, columns] = b
-            condition, self.rank_ = _diagnosis(factor, m)
-            self.condition_ = max(self.condition_, condition)
-        dtype = self.kernel_.dtype_of(rows.points)
+            self.condition_ = max(self.condition_, factor.condition)
+            if isinstance(factor, (SpectralFactor, FeatureFactor)):
+                self.rank_ = factor.spectrum.rank
         self.centers_ = self._centers.raw
-        self.coef_ = rows.shaped(coef).astype(dtype, copy=False)
+        self.coef_ = rows.shaped(coef).astype(self._of_rows, copy=False)
         self.tail_ = None if self._tail_basis is None else Tail(self._tail_basis, rows.shaped(tail))
         if not self.normalized:
             self.function_ = Expansion(self.kernel_, self._centers, self.coef_, self.tail_)
         self.status_ = self._status()
+        return self
+
+    def _status(self) -> str:
+        n, m = len(self._rows), self._centers.n
+        exact = self._dual and not self._penalties.any()
+        if exact:
+            done = f"interpolation of {n} points"
+        else:
+            every, penalty = "all " if self._dual else "", "wᵀKw" if self._penalty == "rkhs" else "‖w‖²"
+            done = f"penalised least squares on {every}{m} centres, penalty {penalty}"
+        if self.rank_ < m:
+            done += f"; rank {self.rank_} of {m}" + (
+                ", the solution of minimum norm" if not self._penalties.all() else ""
+            )
+        done += f"; condition number {self.condition_:.1g}"
+        if exact or self.condition_ > ILL_CONDITIONED:
+            done += nearest_pair(self._centers)
+        if self.condition_ > ILL_CONDITIONED:
+            done += ". Few digits are certain: raise alpha, take fewer centres or a narrower function"
+        return done
 
     @property
     def _dimension(self) -> int | None:
@@ -343,71 +296,10 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
         """That of the data: queries and training points."""
         return np.result_type(self.kernel_.dtype_of(points), self._of_rows)
 
-    def _size_of_tail(self) -> int:
-        assert self._tail_basis is not None
-        return self._tail_basis(self._rows.points.take(slice(0, 1))).shape[1]
+    def _tail_values(self, points: Points) -> Matrix | None:
+        return None if self._tail_basis is None else self._tail_basis(points)
 
-    def _status(self) -> str:
-        n, m = len(self._rows), self._centers.n
-        exact = self._dual and not self._penalties.any()
-        if exact:
-            done = f"interpolation of {n} points"
-        else:
-            every = "all " if self._dual else ""
-            done = f"penalised least squares on {every}{m} centres, {self._penalty_in_words()}"
-        if self.rank_ < m:
-            done += f"; rank {self.rank_} of {m}" + (
-                ", the solution of minimum norm" if not self._penalties.all() else ""
-            )
-        done += f"; condition number {self.condition_:.1g}"
-        if exact or self.condition_ > ILL_CONDITIONED:
-            done += _nearest_pair(self._centers)
-        if self.condition_ > ILL_CONDITIONED:
-            done += ". Few digits are certain: raise alpha, take fewer centres or a narrower function"
-        return done
-
-    def _penalty_in_words(self) -> str:
-        return "penalty wᵀKw" if self._penalty == "rkhs" else "penalty ‖w‖²"
-
-    # -- the basis ----------------------------------------------------------------------------------------------------
-
-    def _basis(self, points: Points) -> Matrix:
-        if not self.normalized:
-            return self.kernel_(points, self._centers, dtype=np.float64)
-        pair = self.kernel_.pair(points, self._centers, np.float64)
-        H = np.empty(pair.shape)
-
-        def work(rows: slice, share: int) -> None:
-            block = pair.block(rows, slice(0, pair.shape[1]))
-            with np.errstate(over="ignore"):
-                self.kernel_.log_tile(block, H[rows])
-            part = H[rows]
-            peak = part.max(axis=1, keepdims=True)
-            empty = np.flatnonzero(np.isneginf(peak[:, 0]))
-            part -= np.where(np.isneginf(peak), 0.0, peak)
-            np.exp(part, out=part)
-            if len(empty):  # outside every compact weight
-                part[empty, block.sqdist()[empty].argmin(axis=1)] = 1.0
-            part /= part.sum(axis=1, keepdims=True)
-
-        tiling.stripes(points.n, work, rows=tiling.TILE_ROWS)
-        return H
-
-    def _features(self, points: Points) -> Matrix:
-        """What the function is linear in, with the penalty the identity."""
-        basis = self._basis(points)
-        return basis @ self._whiten if hasattr(self, "_whiten") else basis
-
-    # -- a linear smoother --------------------------------------------------------------------------------------------
-
-    def _apply(self, factor: Factor | FeatureFactor, X: Any) -> Matrix:
-        points = self._queries(X)
-        tail = self._tail_values(points)
-        if isinstance(factor, Factor):
-            return factor.smoother(self.kernel_(points, self._rows.points, dtype=np.float64), tail)
-        return factor.smoother(self._features(points), tail)
-
-    def _factor(self, alpha: float) -> Factor | FeatureFactor:
+    def _factor(self, alpha: float) -> Factor:
         if self.neighbors is not None:
             raise InvalidInput(
                 "Intervals and degrees of freedom need one network for all queries",
@@ -415,6 +307,90 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
                 advice="Fit with neighbors=None.",
             )
         return super()._factor(alpha)
+
+    def _factorise(self, alpha: float) -> Factor:
+        return self._factor_of_points(alpha) if self._dual else self._spectrum_of_centers().at(alpha)
+
+    def _query(self, points: Points, *, explicit: bool) -> tuple[Matrix, Matrix | None]:
+        if explicit:
+            return self._features(points), self._tail_values(points)
+        return self.kernel_(points, self._rows.points, dtype=np.float64), self._tail_values(points)
+
+    # -- every point a centre -----------------------------------------------------------------------------------------
+
+    def _problem(self, alpha: Matrix) -> LeastSquares:
+        rows = self._rows
+        K = gram.of(self.kernel_, rows.points)
+        return LeastSquares(K, rows.y, alpha, rows.roots, self._tail_values(rows.points))
+
+    def _spectrum_of_points(self, alpha: Matrix) -> Spectrum:
+        """For every alpha, within the tail's null space: φ may be positive definite only there."""
+        p = self._problem(alpha)
+        return Spectrum(Projected(p.gram, p.y, p.alpha, p.roots, p.tail))
+
+    def _factor_of_points(self, alpha: float) -> Factor:
+        problem = self._problem(self._penalties)
+        if isinstance(self.kernel_, ConditionalKernel):
+            return SaddleFactor.of(problem, alpha)
+        with contextlib.suppress(np.linalg.LinAlgError):
+            factor = SaddleFactor(problem.matrix(np.float64), alpha, problem.roots, problem.tail)
+            if factor.condition < HOPELESS:
+                return factor
+        return Spectrum(problem).at(alpha)  # singular to rounding: the solution of minimum norm
+
+    # -- chosen centres -----------------------------------------------------------------------------------------------
+
+    @property
+    def _basis(self) -> RadialBasis:
+        return RadialBasis(self.kernel_, self._centers, self.normalized)
+
+    def _features(self, points: Points) -> Matrix:
+        """The functions whose weights have the penalty ‖θ‖²."""
+        basis = self._basis(points)
+        return basis @ self._whiten if hasattr(self, "_whiten") else basis
+
+    def _spectrum_of_centers(self) -> FeatureSpectrum:
+        """For every alpha, the singular values of the basis functions at the rows."""
+        if "spectrum" not in self._cache:
+            rows, m = self._rows, self._centers.n
+            size = 8 * len(rows) * m
+            within(4 * size, budget(), f"{m} basis functions at {len(rows)} points", "Take fewer centres.")
+            features, tail = self._query(rows.points, explicit=True)
+            self._cache["spectrum"] = FeatureSpectrum(features, rows.roots, tail)
+        spectrum: FeatureSpectrum = self._cache["spectrum"]
+        return spectrum
+
+    # -- one network for each query, of its nearest points ------------------------------------------------------------
+
+    def _fit_nearby(self, alpha: Matrix) -> Self:
+        """Find the different points and their mean targets; the networks are those of queries."""
+        rows = self._rows
+        if self.normalized or self._penalty != "rkhs" or isinstance(self.alpha, str) or self.n_centers is not None:
+            raise InvalidInput(
+                "`neighbors` goes with the penalty wᵀKw, a number alpha, and no choice of centres",
+                got=f"penalty={self._penalty!r}, alpha={self.alpha!r}, normalized={self.normalized}",
+                advice="Leave `neighbors` out, or these parameters.",
+            )
+        k: Any = self.neighbors
+        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+            raise InvalidInput("`neighbors` must be a whole number ≥ 1", got=repr(k), advice="Use a number such as 50.")
+        X, self._which = np.unique(dense(rows.points), axis=0, return_inverse=True)
+        self._which = self._which.reshape(-1)
+        w = np.ones(len(rows)) if rows.roots is None else rows.roots**2
+        total = np.bincount(self._which, w)
+        means = np.stack([np.bincount(self._which, w * column) for column in rows.y.T], axis=1) / total[:, None]
+        self._merged = len(X) < len(rows)
+        k = min(int(k), len(X))
+        self._penalties = alpha
+        self._report_alpha()
+        self._local = [
+            (columns, LocalFits(self.kernel_, X, means[:, columns], a / total, k, int(self._degree)))
+            for a, columns in self._by_alpha()
+        ]
+        self.centers_, self.tail_, self.coef_ = X, None, None
+        self.rank_ = self.condition_ = None
+        self.status_ = f"local fits on the {k} nearest of {len(X)} points"
+        return self
 
     def _leave_one_out(self) -> Matrix:
         if self.neighbors is None:
@@ -433,98 +409,3 @@ class RBFNetwork(PenalisedSmoother, KernelEstimator):
         for columns, fits in self._local:
             residuals[:, columns] = self._rows.y[:, columns] - fits.leave_one_out()[self._which]
         return residuals
-
-    # -- neighbours ---------------------------------------------------------------------------------------------------
-
-    def _fit_locally(self, alpha: Matrix) -> Self:
-        """Local networks: all that is done now is to find the different points and their mean targets."""
-        rows = self._rows
-        if self.normalized or self._penalty != "rkhs" or isinstance(self.alpha, str) or self.n_centers is not None:
-            raise InvalidInput(
-                "`neighbors` goes with the penalty wᵀKw, a number alpha, and no choice of centres",
-                got=f"penalty={self._penalty!r}, alpha={self.alpha!r}, normalized={self.normalized}",
-                advice="Drop `neighbors`, or those.",
-            )
-        k: Any = self.neighbors
-        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-            raise InvalidInput("`neighbors` must be a whole number ≥ 1", got=repr(k), advice="Such as 50.")
-        X, self._which = np.unique(_dense(rows.points), axis=0, return_inverse=True)
-        self._which = self._which.reshape(-1)
-        w = np.ones(len(rows)) if rows.roots is None else rows.roots**2
-        total = np.bincount(self._which, w)
-        means = np.stack([np.bincount(self._which, w * column) for column in rows.y.T], axis=1) / total[:, None]
-        self._merged = len(X) < len(rows)
-        k = min(int(k), len(X))
-        self._penalties = alpha
-        self._report_alpha()
-        self._local = [
-            (columns, LocalFits(self.kernel_, X, means[:, columns], a / total, k, int(self._degree)))
-            for a, columns in self._by_alpha()
-        ]
-        self.centers_, self.tail_, self.coef_ = X, None, None
-        self.rank_ = self.condition_ = None
-        self.status_ = f"local fits on the {k} nearest of {len(X)} points"
-        return self
-
-
-def _basis_function(kernel: Any, points: Points) -> Similarity:
-    """The radial function that a parameter stands for: also a conditionally positive definite one, or a weight."""
-    if callable(kernel) and not isinstance(kernel, (type, Similarity)):
-        made = kernel(points.raw)
-        kernel = made if isinstance(made, (ConditionalKernel, Weight)) else kernel
-    if isinstance(kernel, (ConditionalKernel, Weight)):
-        return kernel
-    return resolve_kernel(kernel, points)
-
-
-def _different(points: Points) -> Points:
-    """The points without repetitions, in their order; objects that are no vectors stay as they are."""
-    X = _coordinates(points)
-    if X is None:
-        return points
-    first = np.unique(X, axis=0, return_index=True)[1]
-    return points if len(first) == points.n else points.take(np.sort(first))
-
-
-def _sorted(points: Points) -> Points:
-    """The points in the order of their coordinates: a random choice among them does not depend on that of the rows."""
-    X = _coordinates(points)
-    return points if X is None else points.take(np.lexsort(X.T[::-1]))
-
-
-def _coordinates(points: Points) -> Matrix | None:
-    """The points as a dense matrix, where they are vectors and it is not large beside the sparse one."""
-    try:
-        X = points.vectors()
-    except InvalidInput:  # no vectors, or none that can be used: the kernel says so
-        return None
-    return None if sp.issparse(X) and 8 * X.shape[0] * X.shape[1] > SMALL else _dense(points)
-
-
-def _dense(points: Points) -> Matrix:
-    X = points.vectors()
-    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
-
-
-def _diagnosis(factor: Factor | FeatureFactor, m: int) -> tuple[float, int]:
-    """The condition number of the system and its rank."""
-    if isinstance(factor, SaddleFactor):
-        return factor.condition, m
-    assert isinstance(factor, (SpectralFactor, FeatureFactor))
-    spectrum = factor.spectrum
-    shifted = spectrum.values + factor.alpha
-    if not len(shifted) or shifted.max() == 0:
-        return 1.0, spectrum.rank
-    return (float(shifted.max() / shifted.min()) if shifted.min() > 0 else np.inf), spectrum.rank
-
-
-def _nearest_pair(points: Points) -> str:
-    """The two points that are closest to each other, in words; nothing where distances are not Euclidean or many."""
-    X = _coordinates(points)
-    if X is None or len(X) < 2 or X.shape[1] > 20 or len(X) > 50_000:
-        return ""
-    distances, index = KDTree(X).query(X, 2)
-    i = int(distances[:, 1].argmin())
-    a, b = sorted((i, int(index[i, 1] if index[i, 1] != i else index[i, 0])))
-    known = np.arange(len(X)) if points.index is None else points.index
-    return f"; the nearest two, rows {known[a]} and {known[b]}, are {distances[i, 1]:.3g} apart"

@@ -3,43 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.linalg import lapack
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import gram
-from mercer.data.points import Points, as_vectors
+from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.features.base import FeatureMap
-from mercer.kernels.algebra.rowwise import Given
-from mercer.kernels.algebra.views import Mapped
-from mercer.kernels.base import Kernel
-from mercer.kernels.custom import FromFeatures
-from mercer.kernels.sets import Intersection
-from mercer.kernels.vectors.dot import Linear
 from mercer.memory import budget as memory_budget
 from mercer.memory import show_bytes, show_count, within
-from mercer.models.base import KernelEstimator, Matrix, Rows, _columns, penalties, training_points
+from mercer.models.base import Matrix, Rows, _columns, penalties, training_points
+from mercer.models.least_squares.design import Design
 from mercer.models.least_squares.smoother import PenalisedSmoother
 from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
-from mercer.solvers.base import Factor
 from mercer.solvers.cholesky import CholeskyFactor
 from mercer.solvers.eigen import Spectrum
-from mercer.solvers.primal import (
-    FeatureFactor,
-    FeatureSpectrum,
-    GramFactor,
-    by_normal_equations,
-    require_each_dispensable,
-)
+from mercer.solvers.factor import Factor, require_left
+from mercer.solvers.primal import FeatureFactor, FeatureSpectrum, GramFactor, by_normal_equations
 from mercer.tuning.loo import choose_alpha
 
 FORMS = ("auto", "primal", "dual")
@@ -51,67 +36,7 @@ RELIABLE = 1e9
 HOPELESS = 1e12
 
 
-@dataclass(frozen=True, eq=False)
-class Design:
-    """The features of a model, resolved on its training rows: phi(x), and the kernel φ(x)ᵀφ(z) that they induce.
-
-    Attributes
-    ----------
-    kernel : φ(x)ᵀφ(z).
-    phi : the map, or None for the columns as they are.
-    implicit : whether a kernel was given, so that the dual form never needs phi.
-    """
-
-    kernel: Kernel
-    phi: Any
-    implicit: bool = False
-
-    @classmethod
-    def of(cls, features: Any, points: Points, y: Any) -> Design:
-        """What the parameter `features` stands for; a scikit-learn transformer is cloned and fitted."""
-        if features is None:
-            return cls(Linear(), None)
-        if isinstance(features, Kernel):
-            return cls(features, _finite_map(features, points), implicit=True)
-        if isinstance(features, type) or not (callable(features) or hasattr(features, "transform")):
-            raise InvalidInput(
-                "`features` must be None, a feature map, a transformer, a function X → Φ, or a kernel of finite rank",
-                got=repr(features),
-                advice="Such as mc.Polynomial(5, c=1.0), or lambda X: np.column_stack([X, X**2]).",
-            )
-        if hasattr(features, "fit") and hasattr(features, "transform"):
-            features = clone(features).fit(points.raw, y)
-        return cls(FromFeatures(features), features)
-
-    def matrix(self, points: Points) -> Any:
-        """Φ, one row per point: an array, or a CSR array where the features are sparse."""
-        return points.vectors() if self.phi is None else points.view(Mapped(Given(self.phi))).vectors()
-
-    def dimension(self, points: Points) -> int:
-        """How many features there are; a map knows it without building any."""
-        if isinstance(self.phi, FeatureMap):
-            return self.phi.dimension
-        return int(self.matrix(points).shape[1])
-
-
-def _finite_map(kernel: Kernel, points: Points) -> FeatureMap:
-    try:
-        if kernel.space == "sets":
-            return kernel.features(frozenset().union(*points.encoded(Intersection())))
-        shape: tuple[int, ...] = getattr(points.raw, "shape", ())
-        return kernel.features(shape[1] if len(shape) == 2 else as_vectors(points.raw).shape[1])
-    except InvalidInput as error:
-        if kernel.tags.finite_rank:
-            raise
-        raise InvalidInput(
-            "A kernel given as `features` must have a finite feature map",
-            got=error.got,
-            advice="Models whose name begins with Kernel take any; mc.fourier_features and mc.taylor_features "
-            "approximate some.",
-        ) from None
-
-
-class Ridge(PenalisedSmoother, KernelEstimator):
+class Ridge(PenalisedSmoother):
     """Ridge regression on features: f(x) = wᵀφ(x) + b that minimises ½ Σ vᵢ (yᵢ − f(xᵢ))² + ½ alpha ‖w‖².
 
     The primal form solves for M weights, w = (ΦᵀΦ + alpha I)⁻¹Φᵀy; the dual form for N coefficients, w = Φᵀc with
@@ -194,17 +119,16 @@ class Ridge(PenalisedSmoother, KernelEstimator):
         self._penalties = penalties(1.0 if tune else self.alpha, rows.y.shape[1])
         self.form_, why = self._choose()
         if tune or (self._penalties == 0).any():
-            self._cache["spectrum"] = self._spectrum()
+            self._spectrum()
         if tune:
-            if self.fit_intercept:
-                require_each_dispensable(np.full((len(rows), 1), len(rows) ** -0.5))
+            require_left(self._tail(len(rows)))
             weights = None if rows.roots is None else rows.roots**2
-            self._penalties = choose_alpha(self._cache["spectrum"], rows.y, weights)
+            self._penalties = choose_alpha(self._spectrum(), rows.y, weights)
         self._report_alpha()
         self._solve()
         how = "a Cholesky factor" if self.form_ == "dual" else "the normal equations, refined"
         if "spectrum" in self._cache:
-            eigen = isinstance(self._cache["spectrum"], Spectrum)
+            eigen = isinstance(self._spectrum(), Spectrum)
             how = f"{'eigenvalues' if eigen else 'singular values'}, rank {self.rank_}"
         self.status_ = f"{self.form_}: {why}; by {how}"
         return self
@@ -234,8 +158,7 @@ class Ridge(PenalisedSmoother, KernelEstimator):
         if self._dual is None:
             c = np.empty_like(self._rows.y)
             for alpha, columns in self._by_alpha():
-                factor, y = self._factor(alpha), self._rows.y[:, columns]
-                c[:, columns] = factor.solve(y)[0] if isinstance(factor, Factor) else factor.dual(y)
+                c[:, columns] = self._factor(alpha).solve(self._rows.y[:, columns])[0]
             self._dual = c
         return self._rows.shaped(self._dual)
 
@@ -250,9 +173,7 @@ class Ridge(PenalisedSmoother, KernelEstimator):
     def rank_(self) -> int:
         """The rank of the features on the training rows, less the constant that an intercept takes out of them."""
         check_is_fitted(self)
-        if "spectrum" not in self._cache:
-            self._cache["spectrum"] = self._spectrum()
-        spectrum = self._cache["spectrum"]
+        spectrum = self._spectrum()
         if isinstance(spectrum, Spectrum) and spectrum.tail is not None:
             outside = np.linalg.norm(spectrum.tail[spectrum.values <= spectrum.tolerance])
             return spectrum.rank - int(outside < 1e-8 * np.linalg.norm(spectrum.tail))
@@ -271,7 +192,7 @@ class Ridge(PenalisedSmoother, KernelEstimator):
                 got=repr(self.form),
                 advice="Use 'auto', which chooses the cheaper one.",
             )
-        n, M = len(self._rows), self._design.dimension(self._rows.points)
+        n, M = self._shape
         limit = memory_budget(self.budget)
         sizes = {"primal": self._primal_bytes(n, M), "dual": self._dual_bytes(n, M)}
         counts = f"{show_count(M)} features {'≤' if n >= M else '>'} {n} rows"
@@ -293,6 +214,11 @@ class Ridge(PenalisedSmoother, KernelEstimator):
             "fewer features or rows, or KernelRidge(solver='nystrom').",
         )
         return form, why
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        return len(self._rows), self._design.dimension(self._rows.points)
 
     def _primal_bytes(self, n: int, M: int) -> int:
         if not self._design.implicit and self._stays_sparse(self._design.matrix(self._rows.points)):
@@ -319,21 +245,6 @@ class Ridge(PenalisedSmoother, KernelEstimator):
     def _stays_sparse(Phi: Any) -> bool:
         return bool(sp.issparse(Phi) and 8 * Phi.shape[0] * Phi.shape[1] > max(SMALL, 4 * 12 * Phi.nnz))
 
-    def _spectrum(self, lost: bool = False) -> FeatureSpectrum | Spectrum:
-        """Singular values of the features; eigenvalues of K where it is all there is room for and nothing is `lost`."""
-        rows = self._rows
-        n, M = len(rows), self._design.dimension(rows.points)
-        limit = memory_budget(self.budget)
-        if self.form_ == "dual":
-            implicit = self._design.implicit or self._stays_sparse(self._design.matrix(rows.points))
-            if not lost and (implicit or self._singular_bytes(n, M) > limit):
-                return Spectrum(self._problem())
-            advice = "Scale the columns to similar ranges, raise `alpha`, or raise `budget`."
-            within(
-                self._singular_bytes(n, M), limit, f"The singular values of {n:,} × {show_count(M)} features", advice
-            )
-        return FeatureSpectrum(self._phi(fill=self.form_ == "dual"), rows.roots, self._tail(n))
-
     def _phi(self, fill: bool = False) -> Any:
         """Φ on the training rows; sparse only where it would be large as an array."""
         Phi = self._design.matrix(self._rows.points)
@@ -347,7 +258,15 @@ class Ridge(PenalisedSmoother, KernelEstimator):
     def _tail(self, n: int) -> Matrix | None:
         return np.ones((n, 1)) if self.fit_intercept else None
 
+    def _query(self, points: Points, *, explicit: bool) -> tuple[Any, Matrix | None]:
+        if explicit:
+            return self._design.matrix(points), self._tail(points.n)
+        return self.kernel_(points, self._rows.points, dtype=np.float64), self._tail(points.n)
+
+    # -- two paths: normal equations, refined, and singular values --------------------------------------------------
+
     def _solve(self) -> None:
+        """The weights by normal equations, or by singular values where these are known or the digits need them."""
         rows = self._rows
         t = rows.y.shape[1]
         self._intercept = np.zeros(t)
@@ -355,8 +274,12 @@ class Ridge(PenalisedSmoother, KernelEstimator):
         dual = False
         for alpha, columns in self._by_alpha():  # ascending, so that one spectrum serves all where the first needs it
             y = rows.y[:, columns]
-            main, tail = self._quick(y, alpha) or self._factor(alpha).solve(y)
-            dual = isinstance(self._cache.get(alpha), Factor) and not isinstance(self._cache[alpha], GramFactor)
+            answer = self._by_normal_equations(alpha, y)
+            if answer is None:
+                factor = self._factor(alpha)
+                dual = not isinstance(factor, (FeatureFactor, GramFactor))
+                answer = factor.weights(y) if isinstance(factor, (FeatureFactor, GramFactor)) else factor.solve(y)
+            main, tail = answer
             solved.update(zip(columns.tolist(), main.T))
             if tail is not None and len(tail):
                 self._intercept[columns] = tail[0]
@@ -366,64 +289,57 @@ class Ridge(PenalisedSmoother, KernelEstimator):
             self._weights = np.asarray(self._design.matrix(rows.points).T @ coefficients, dtype=np.float64)
         self.intercept_: Any = float(self._intercept[0]) if rows.single else self._intercept
 
-    def _quick(self, y: Matrix, alpha: float) -> tuple[Matrix, Matrix] | None:
-        """The weights without singular values, which only ranks, alpha = 0 and lost digits ask for."""
+    def _by_normal_equations(self, alpha: float, y: Matrix) -> tuple[Matrix, Matrix | None] | None:
+        """The weights from ΦᵀΦ or, in the dual form, from ΦΦᵀ; None where these are not built or lose the digits."""
         if alpha == 0 or "spectrum" in self._cache:
             return None
-        if self.form_ == "dual":
-            return None if self._design.implicit else self._by_gram(y, alpha)
-        Phi = self._design.matrix(self._rows.points)
-        if sp.issparse(Phi) or Phi.shape[0] < Phi.shape[1]:
+        if self.form_ == "primal":
+            Phi = self._design.matrix(self._rows.points)
+            if sp.issparse(Phi) or Phi.shape[0] < Phi.shape[1]:
+                return None
+            return by_normal_equations(Phi, y, alpha, self._rows.roots, self._tail(len(y)))
+        factor = None if self._design.implicit else self._gram_factor(alpha)
+        if not isinstance(factor, GramFactor):
             return None
-        return by_normal_equations(Phi, y, alpha, self._rows.roots, self._tail(len(y)))
-
-    def _by_gram(self, y: Matrix, alpha: float) -> tuple[Matrix, Matrix] | None:
-        """The dual solution as weights, by the Gram matrix of the features; None where that loses their digits."""
+        if factor.condition <= RELIABLE:
+            self._cache[alpha] = factor
         with contextlib.suppress(np.linalg.LinAlgError):
-            factor = GramFactor(self._phi(), alpha, self._rows.roots, self._tail(len(y)))
-            found = factor.weights(y)
-            if factor.condition <= RELIABLE:
-                self._cache[alpha] = factor
-            return found
+            return factor.weights(y)
         return None
 
-    def _factorise(self, alpha: float) -> Factor | FeatureFactor:
-        lost = False
-        if "spectrum" not in self._cache and self.form_ == "dual" and not self._spectral:
-            factor = self._by_kernel(alpha) if self._design.implicit else self._by_features(alpha)
-            if factor is not None:
-                return factor
-            lost = not self._design.implicit or self._affordable()
+    def _factorise(self, alpha: float) -> Factor:
+        if "spectrum" in self._cache or self.form_ == "primal" or self._spectral:
+            return self._spectrum().at(alpha)
+        factor, implicit = self._gram_factor(alpha), self._design.implicit
+        affordable = self._singular_bytes(*self._shape) <= memory_budget(self.budget)
+        limit = RELIABLE if not implicit else HOPELESS if affordable else np.inf
+        if factor is not None and factor.condition <= limit:
+            return factor
+        return self._spectrum(lost=not implicit or affordable).at(alpha)
+
+    def _gram_factor(self, alpha: float) -> CholeskyFactor | None:
+        """The dual system from the Gram matrix, by features where they were given; None where it is singular."""
+        rows = self._rows
+        with contextlib.suppress(np.linalg.LinAlgError):
+            if self._design.implicit:
+                return CholeskyFactor(self._problem().matrix(np.float64), alpha, rows.roots, self._tail(len(rows)))
+            return GramFactor(self._phi(), alpha, rows.roots, self._tail(len(rows)))
+        return None
+
+    def _spectrum(self, *, lost: bool = False) -> FeatureSpectrum | Spectrum:
+        """Singular values of the features; eigenvalues of K where it is all there is room for and nothing is `lost`."""
         if "spectrum" not in self._cache:
-            self._cache["spectrum"] = self._spectrum(lost)
-        return self._cache["spectrum"].at(alpha)
+            self._cache["spectrum"] = self._decomposed(lost)
+        spectrum: FeatureSpectrum | Spectrum = self._cache["spectrum"]
+        return spectrum
 
-    def _by_kernel(self, alpha: float) -> CholeskyFactor | None:
-        problem = self._problem()
-        K = problem.matrix(np.float64)
-        size = float(np.abs(K).sum(axis=0).max()) + alpha
-        with contextlib.suppress(np.linalg.LinAlgError):  # singular to rounding: eigenvalues still have an answer
-            factor = CholeskyFactor(K, alpha, problem.roots, problem.tail)
-            reciprocal, _ = lapack.dpocon(factor.L, size, uplo="L")
-            return factor if reciprocal * HOPELESS >= 1 or not self._affordable() else None
-        return None
-
-    def _affordable(self) -> bool:
-        """Whether the features of a kernel have room for their singular values."""
-        n, M = len(self._rows), self._design.dimension(self._rows.points)
-        return self._singular_bytes(n, M) <= memory_budget(self.budget)
-
-    def _by_features(self, alpha: float) -> GramFactor | None:
-        with contextlib.suppress(np.linalg.LinAlgError):
-            factor = GramFactor(self._phi(), alpha, self._rows.roots, self._tail(len(self._rows)))
-            return factor if factor.condition <= RELIABLE else None
-        return None
-
-    def _apply(self, factor: Factor | FeatureFactor, X: Any) -> Matrix:
-        points = self._queries(X)
-        tail = self._tail(points.n)
-        if isinstance(factor, GramFactor):
-            return factor.at_features(self._design.matrix(points), tail)
-        if isinstance(factor, Factor):
-            return factor.smoother(self.kernel_(points, self._rows.points, dtype=np.float64), tail)
-        return factor.smoother(self._design.matrix(points), tail)
+    def _decomposed(self, lost: bool) -> FeatureSpectrum | Spectrum:
+        rows, limit, size = self._rows, memory_budget(self.budget), self._singular_bytes(*self._shape)
+        if self.form_ == "dual":
+            implicit = self._design.implicit or self._stays_sparse(self._design.matrix(rows.points))
+            if not lost and (implicit or size > limit):
+                return Spectrum(self._problem())
+            n, M = self._shape
+            advice = "Scale the columns to similar ranges, raise `alpha`, or raise `budget`."
+            within(size, limit, f"The singular values of {n:,} × {show_count(M)} features", advice)
+        return FeatureSpectrum(self._phi(fill=self.form_ == "dual"), rows.roots, self._tail(len(rows)))

@@ -17,13 +17,12 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.data.points import take
+from mercer import threads
+from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
-from mercer.kernels import tiling
-from mercer.models.base import Rows
+from mercer.models.base import KernelEstimator, Rows
 from mercer.models.quantiles import plus_ends, rank, share
-from mercer.solvers.base import Factor
-from mercer.solvers.primal import FeatureFactor
+from mercer.solvers.factor import Factor
 
 Matrix = NDArray[np.float64]
 
@@ -32,7 +31,7 @@ ENTRIES = 2**23
 
 
 class LinearSmoother(RegressorMixin, ABC):  # type: ignore[misc]  # scikit-learn has no types
-    """A fitted model with f(z) = Σ lᵢ(z) yᵢ. What a model has to say: its weights and its leave-one-out residuals.
+    """A fitted model with f(z) = Σ lᵢ(z) yᵢ, known by its weights and its leave-one-out residuals.
 
     A subclass sets `_rows`, the rows it was fitted on, and implements `_smoothers` and `_leave_one_out`.
     """
@@ -52,6 +51,11 @@ class LinearSmoother(RegressorMixin, ABC):  # type: ignore[misc]  # scikit-learn
     @abstractmethod
     def _leave_one_out(self) -> Matrix:
         """yᵢ − f₋ᵢ(xᵢ), shape (n, t)."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state without `_cache`, which can be computed again."""
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "_cache": {}} if "_cache" in state else state
 
     @property
     def loo_predictions_(self) -> NDArray[Any]:
@@ -104,7 +108,7 @@ class LinearSmoother(RegressorMixin, ABC):  # type: ignore[misc]  # scikit-learn
         residuals = self._leave_one_out()
         values = np.asarray(self.predict(X), dtype=np.float64).reshape(-1, y.shape[1])
         ends = np.empty((*values.shape, 2))
-        for span in tiling.spans(len(values), max(1, ENTRIES // n)):
+        for span in threads.spans(len(values), max(1, ENTRIES // n)):
             for targets, weights in self._smoothers(take(X, np.arange(len(values))[span])):
                 for t in targets:
                     others = values[span, t, None] - weights * residuals[:, t]  # f₋ᵢ(z)
@@ -126,11 +130,13 @@ def explained(y: Matrix, predictions: Matrix, weights: Matrix | None) -> float:
     return float(r2_score(y / unit, predictions / unit, sample_weight=weights))
 
 
-class PenalisedSmoother(LinearSmoother):
+class PenalisedSmoother(LinearSmoother, KernelEstimator):
     """A smoother with one penalty per target, whose system is factorised once for each different one.
 
-    A subclass sets `_penalties` (t,) and an empty `_cache`, and implements `_factorise` and `_apply`. What is
-    factorised is kept but not pickled: it can be made again.
+    A subclass sets `_penalties` (t,) and `_cache`, and implements `_factorise` and `_query`. `_cache` holds the system
+    of each alpha: from the fit, where the solver factorised it anyway, else from the first question that needs it. It
+    takes n² numbers, or n times the number of features. Pickles, copies and files leave it out, because it can be
+    computed again: `copy.copy(model)` is the model without it.
     """
 
     alpha: Any
@@ -138,12 +144,12 @@ class PenalisedSmoother(LinearSmoother):
     _cache: dict[Any, Any]
 
     @abstractmethod
-    def _factorise(self, alpha: float) -> Factor | FeatureFactor:
+    def _factorise(self, alpha: float) -> Factor:
         """The system at this alpha."""
 
     @abstractmethod
-    def _apply(self, factor: Factor | FeatureFactor, X: Any) -> Matrix:
-        """lᵢ(z) for every query of X, shape (m, n)."""
+    def _query(self, points: Points, *, explicit: bool) -> tuple[Any, Matrix | None]:
+        """Queries as a factor reads them: their rows k(z, X), or their features if `explicit`; and the tail there."""
 
     @property
     def degrees_of_freedom_(self) -> Any:
@@ -152,10 +158,10 @@ class PenalisedSmoother(LinearSmoother):
         It runs from n (interpolation), or the number of features, down to 0; an intercept adds one.
         """
         check_is_fitted(self)
-        found = np.empty(len(self._penalties))
+        freedom = np.empty(len(self._penalties))
         for alpha, columns in self._by_alpha():
-            found[columns] = self._factor(alpha).degrees_of_freedom
-        return float(found[0]) if np.ndim(self.alpha_) == 0 else found
+            freedom[columns] = self._factor(alpha).degrees_of_freedom
+        return float(freedom[0]) if np.ndim(self.alpha_) == 0 else freedom
 
     def _report_alpha(self) -> None:
         """`alpha_`: a number where one was given or there is one target, else one for each."""
@@ -166,26 +172,24 @@ class PenalisedSmoother(LinearSmoother):
         """Every different alpha with the targets it belongs to."""
         return [(float(a), np.flatnonzero(self._penalties == a)) for a in np.unique(self._penalties)]
 
-    def _factor(self, alpha: float) -> Factor | FeatureFactor:
+    def _factor(self, alpha: float) -> Factor:
         """The system at this alpha, factorised at the first use and kept."""
         if alpha not in self._cache:
             self._cache[alpha] = self._factorise(alpha)
-        made: Factor | FeatureFactor = self._cache[alpha]
-        return made
+        factor: Factor = self._cache[alpha]
+        return factor
 
     def _smoothers(self, X: Any) -> Iterator[tuple[NDArray[np.int64], Matrix]]:
+        points = self._queries(X)
         for alpha, columns in self._by_alpha():
-            yield columns, self._apply(self._factor(alpha), X)
+            factor = self._factor(alpha)
+            yield columns, factor.smoother(*self._query(points, explicit=factor.explicit))
 
     def _leave_one_out(self) -> Matrix:
         residuals = np.empty_like(self._rows.y)
         for alpha, columns in self._by_alpha():
             residuals[:, columns] = self._factor(alpha).leave_one_out(self._rows.y[:, columns])
         return residuals
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return {**state, "_cache": {}} if "_cache" in state else state
 
 
 class GaussianSmoother(LinearSmoother):

@@ -13,9 +13,9 @@ from sklearn.base import RegressorMixin
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
+from mercer import threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.kernels import tiling
 from mercer.models.base import Matrix, checked_numbers, outside, targets, training_points, weights
 from mercer.models.callbacks import with_callbacks
 from mercer.models.likelihood import glm_intervals as intervals
@@ -172,7 +172,7 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
             )
         found = np.stack([mu, mu], axis=1)
         wide = np.flatnonzero(dispersion * self.family_.variance(mu) > (SHARP * mu) ** 2)
-        for part in tiling.spans(len(wide), ENTRIES // 256):
+        for part in threads.spans(len(wide), ENTRIES // 256):
             rows = wide[part]
             deviation = np.sqrt(dispersion * h[rows])
             for j, q in enumerate((0.5 - 0.5 * held, 0.5 + 0.5 * held)):
@@ -676,7 +676,7 @@ class GLM(GeneralisedLinearModel, FeaturePredictor):
         h = np.empty(points.n)
         Phi = self._design.matrix(points)
         train = None if isinstance(held, FeatureSystem) else self._design.matrix(self._points)
-        for part in tiling.spans(points.n, max(1, ENTRIES // (Phi.shape[1] if train is None else train.shape[0]))):
+        for part in threads.spans(points.n, max(1, ENTRIES // (Phi.shape[1] if train is None else train.shape[0]))):
             rows = Phi[part]
             tail = np.ones((rows.shape[0], p))
             if isinstance(held, FeatureSystem):
@@ -782,7 +782,7 @@ class KernelGLM(GeneralisedLinearModel, KernelPredictor):
         diagonal = np.asarray(self.kernel_.diagonal(points), dtype=np.float64)
         others = self._points if self._centres is None else self._centres
         h = np.empty(points.n)
-        for part in tiling.spans(points.n, max(1, ENTRIES // others.n)):
+        for part in threads.spans(points.n, max(1, ENTRIES // others.n)):
             some = points.take(np.arange(part.start, part.stop))
             K = np.asarray(self.kernel_(some, others, dtype=np.float64))
             tail = np.ones((some.n, p))

@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.linalg as sla
 from numpy.typing import NDArray
 from scipy import special, stats
 
@@ -45,15 +44,8 @@ def of_features(held: FeatureSystem, Z: Matrix) -> Matrix:
 
 
 def of_gram(held: GramSystem, K: Matrix, diagonal: Matrix, tail: Matrix) -> Matrix:
-    """h = (k(z, z) − bᵀB⁻¹b)/alpha with b = √W k(X, z), and the tail's part: K (m, n), diagonal (m,), tail (m, p)."""
-    factor = held.factor
-    b = held.roots[:, None] * np.asarray(K, dtype=np.float64).T
-    y = factor.solve_system(b)
-    h = np.asarray(diagonal, dtype=np.float64) - np.einsum("ij,ij->j", b, y)
-    if factor.V is not None:
-        rest = tail.T - factor.P.T @ y
-        h = h + np.einsum("ij,ij->j", rest, sla.cho_solve(factor.inner, rest))
-    return np.maximum(h, 0.0) / held.alpha
+    """h at m points from K (m, n), diagonal (m,) and the tail's functions (m, p)."""
+    return np.maximum(held.variances(K.T, diagonal, tail), 0.0)
 
 
 def means(loss: Deviance, eta: Matrix) -> Matrix:

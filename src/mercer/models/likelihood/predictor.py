@@ -21,7 +21,6 @@ from mercer import gram
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.gram.centers import choose_centers
-from mercer.gram.lowrank import Nystrom
 from mercer.kernels.custom import Precomputed
 from mercer.memory import budget as memory_budget
 from mercer.memory import show_bytes
@@ -36,7 +35,7 @@ from mercer.models.base import (
     shown,
 )
 from mercer.models.callbacks import CallbackSupportMixin
-from mercer.models.least_squares.ridge import Design
+from mercer.models.least_squares.design import Design
 from mercer.models.progress import Listeners
 from mercer.problems.losses import Loss
 from mercer.problems.risk import Risk
@@ -360,16 +359,16 @@ class KernelPredictor(Predictor):
                 m = default_centers(n, limit)
                 self._why = f" ({show_bytes(exact)} for all points would not fit in {show_bytes(limit)})"
         chosen = choose_centers(K, m, self.centers, rng=np.random.default_rng(self.random_state))
-        Phi = Nystrom(self.kernel_, points, chosen, np.float64, limit)
+        Phi = K.low_rank(chosen, np.float64, limit)
         self._centres, self._Phi = Phi.centers, Phi
         return NystromSpace(Phi, self._tail(n))
 
     def _again(self) -> Space:
         tail = self._tail(self._points.n)
+        K = gram.of(self.kernel_, self._points, dtype=np.float64, budget=self.budget)
         if self._centres is None:
-            return GramSpace(gram.of(self.kernel_, self._points, dtype=np.float64, budget=self.budget), tail)
-        Phi = Nystrom(self.kernel_, self._points, self._centres, np.float64, memory_budget(self.budget))
-        return NystromSpace(Phi, tail)
+            return GramSpace(K, tail)
+        return NystromSpace(K.low_rank(self._centres, np.float64, memory_budget(self.budget)), tail)
 
     def _warn_of_rounding(self, K: gram.Gram) -> None:
         """Where the rounding of large kernel values is not far below alpha, the fit is not to be relied on."""

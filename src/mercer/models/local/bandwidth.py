@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer import threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
 from mercer.kernels.vectors.median import median_gaussian
 from mercer.kernels.vectors.radial import ByWidth
@@ -135,7 +135,7 @@ def require_nonnegative(similarity: Similarity, points: Points, queries: Points 
         return
     if queries is None:
         queries = points.take(np.unique(np.linspace(0, points.n - 1, min(points.n, CHECKED)).astype(np.int64)))
-    for rows in tiling.spans(queries.n, max(1, ENTRIES // points.n)):
+    for rows in threads.spans(queries.n, max(1, ENTRIES // points.n)):
         W = similarity(queries.take(rows), points, dtype=np.float64)
         if (W.sum(axis=1) < (1 - ROUNDING) * np.abs(W).sum(axis=1)).any():
             raise InvalidInput(

@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, stdtrit
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.data.points import Points, as_table
+from mercer.data.frames import as_table
+from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.kernels.vectors.median import median_gaussian
 from mercer.kernels.vectors.radial import ByWidth, Gaussian
 from mercer.memory import allocatable
 from mercer.models.base import KernelEstimator, Rows, _columns, takes_matrix, training_points
-from mercer.models.least_squares.gaussian_process import _appended
+from mercer.models.least_squares.gaussian_process import appended
 from mercer.models.least_squares.smoother import LinearSmoother
 from mercer.models.local.bandwidth import (
     by_rule,
@@ -192,7 +193,7 @@ class LocalEstimator(KernelEstimator):
                 got="bare Precomputed()",
                 advice="Use Precomputed(K) with the matrix of all points, and positions in it as X.",
             )
-        return _appended(self._rows, new)
+        return appended(self._rows, new)
 
 
 class LocalSmoother(LinearSmoother, LocalEstimator):
@@ -321,10 +322,6 @@ class LocalSmoother(LinearSmoother, LocalEstimator):
     def _forget(self) -> None:
         """Drop what was computed from other rows."""
         self._cache: dict[str, Any] = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return {**state, "_cache": {}} if "_cache" in state else state
 
     def _smoothers(self, X: Any) -> Iterator[tuple[NDArray[np.int64], Matrix]]:
         yield np.arange(self._rows.y.shape[1]), self.weights(X)

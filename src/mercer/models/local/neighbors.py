@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mercer import threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.kernels import tiling
 from mercer.kernels.base import Weight
 from mercer.memory import budget
 from mercer.models.base import (
@@ -197,7 +197,7 @@ class KernelNeighbors(KernelEstimator):
             where[rows] = _smallest(squared, count)
             found[rows] = np.take_along_axis(squared, where[rows], 1)
 
-        tiling.stripes(queries.n, search)
+        threads.stripes(queries.n, search)
         found += np.nan if self._common_diagonal is None else self._common_diagonal
         return np.sqrt(np.maximum(found, 0.0, out=found), out=found), where
 
@@ -223,7 +223,7 @@ class KernelNeighbors(KernelEstimator):
         """Queries in groups whose neighbours and votes fit the memory."""
         entries = min(ENTRIES, budget() // 64)
         columns = self._ballots(np.zeros((1, 1), dtype=np.int64)).shape[2]
-        return tiling.spans(m, max(1, entries // ((count + numbers) * (columns + 4))))
+        return threads.spans(m, max(1, entries // ((count + numbers) * (columns + 4))))
 
     def _votes(self, X: Any) -> Iterator[tuple[Points, Matrix, Index, Matrix]]:
         """Queries in groups, with their neighbours' distances and positions, and the mean ballot, shape (m, T)."""
@@ -268,7 +268,7 @@ class KernelNeighbors(KernelEstimator):
                 tile = kernel(z, x, dtype=np.float64)
             values[rows] = np.take_along_axis(tile, at.reshape(where[rows].shape), 1)
 
-        tiling.stripes(len(where), work, rows=GROUP)
+        threads.stripes(len(where), work, rows=GROUP)
         if kernel.exact_log:
             largest = values.max(axis=1, keepdims=True)
             return np.exp(values - np.where(np.isfinite(largest), largest, 0.0))

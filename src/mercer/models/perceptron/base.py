@@ -1,4 +1,4 @@
-"""What perceptrons share: passes over data or a stream in chunks, labels that are known beforehand, and predictions."""
+"""The part that perceptrons share: passes over data or a stream in chunks, known labels, and predictions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.kernels.tiling import spans
 from mercer.models.base import (
     KernelEstimator,
     Matrix,
@@ -28,11 +27,13 @@ from mercer.models.base import (
 )
 from mercer.models.callbacks import CallbackSupportMixin, with_callbacks
 from mercer.models.labels import Labelled, labels
+from mercer.models.perceptron.bound import mistake_bound
 from mercer.rkhs.expansion import Expansion
-from mercer.solvers.perceptron import Index, mistake_bound
+from mercer.solvers.perceptron import Index
+from mercer.threads import spans
 
 REGRESSOR = "KernelRidge"
-"""For whoever passes numbers to be predicted."""
+"""The model that an error recommends where the labels are numbers to be predicted."""
 
 
 class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  # no types
@@ -60,10 +61,9 @@ class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator): 
     def _new_learner(self, points: Points) -> Any:
         """Something with `learn(chunk, codes, rows)`, `values(queries)`, `seen`, `mistakes`, `rows` and `chunk`."""
 
-    @staticmethod
     @abstractmethod
-    def _rows(points: Points, which: Index | None = None) -> Any:
-        """What `learn` and `values` take: all points, or those at these positions."""
+    def _rows(self, points: Points, which: Index | None = None) -> Any:
+        """All points, or those at these positions, in the form that `learn` and `values` take."""
 
     def _whole(self, points: Points, codes: Index) -> Callable[[Index], int] | None:
         """A function that makes a pass in a given order, where that is faster than chunk by chunk."""
@@ -75,9 +75,9 @@ class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator): 
     def fit(self, X: Any, y: Any) -> Self:
         """Begin with f = 0 and go over n points X and their labels y, of any kind, `max_iter` times at the most.
 
-        An interrupt (Ctrl-C) keeps what has been learnt so far. scikit-learn's callbacks are told of every chunk, with
-        metadata["seen"] and metadata["mistakes"]. There is no `sample_weight`: what an online algorithm learns from an
-        example depends on when it comes, so that no weight could mean that it is repeated.
+        An interrupt (Ctrl-C) keeps the function learnt until then. scikit-learn's callbacks are called after every
+        chunk, with metadata["seen"] and metadata["mistakes"]. There is no `sample_weight`: the change that an example
+        makes depends on when it comes, so that no weight could mean that it is repeated.
         """
         self._check()
         random = _orders(self.random_state)
@@ -145,26 +145,30 @@ class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator): 
                 )
             return np.asarray(self.classes_)
         try:
-            found = np.unique(labels(classes, len(classes), REGRESSOR))
+            known = np.unique(labels(classes, len(classes), REGRESSOR))
         except TypeError:
             raise InvalidInput(
                 "`classes` must be a list of labels", got=shortened(classes), advice="Such as [0, 1]."
             ) from None
-        if len(found) < 2:
-            raise InvalidInput("`classes` must be two labels or more", got=f"{len(found)} class", advice="Pass all.")
-        if not first and not np.array_equal(found, self.classes_):
+        if len(known) < 2:
+            raise InvalidInput(
+                "`classes` must be two labels or more",
+                got=f"{len(known)} class",
+                advice="Pass all labels that the stream may hold.",
+            )
+        if not first and not np.array_equal(known, self.classes_):
             raise InvalidInput(
                 f"`classes` must stay those of the first call, {shortened(self.classes_.tolist())}",
-                got=shortened(found.tolist()),
+                got=shortened(known.tolist()),
                 advice="Leave them out after the first call.",
             )
-        return found
+        return known
 
     def _passes(self, points: Points, codes: Index, X: Any, y: Any, random: np.random.RandomState | None) -> None:
         n, learner = points.n, self._learner
         visit = self._whole(points, codes) if self.max_iter > 1 else None
         step = n if visit is not None else learner.chunk
-        self.status_, tell = "", self._told(self.max_iter * -(-n // step), X, y)
+        self.status_, tell = "", self._reporter(self.max_iter * -(-n // step), X, y)
         clean = False
         try:
             for number in range(1, self.max_iter + 1):
@@ -197,8 +201,8 @@ class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator): 
         )
         tell(end=True)
 
-    def _told(self, steps: int, X: Any, y: Any) -> Callable[..., bool]:
-        """A function that tells the callbacks of one step, and says whether to go on."""
+    def _reporter(self, steps: int, X: Any, y: Any) -> Callable[..., bool]:
+        """A function that reports one step to the callbacks, and returns whether to go on."""
         if not getattr(self, "_skl_callbacks", None):
             return lambda end=False: True
         context = self._init_callback_context(max_subtasks=steps)
@@ -294,8 +298,8 @@ def data_set(x: Any) -> Any:
 def coded(given: NDArray[Any], classes: NDArray[Any]) -> Index:
     """The class number of each label."""
     number = {label: i for i, label in enumerate(classes.tolist())}
-    found, inverse = np.unique(given, return_inverse=True)
-    codes = np.array([number.get(label, -1) for label in found.tolist()], dtype=np.int64)[inverse]
+    different, inverse = np.unique(given, return_inverse=True)
+    codes = np.array([number.get(label, -1) for label in different.tolist()], dtype=np.int64)[inverse]
     if (codes < 0).any():
         row = int(np.flatnonzero(codes < 0)[0])
         raise InvalidInput(

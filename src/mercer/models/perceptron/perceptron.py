@@ -1,4 +1,4 @@
-"""Perceptrons (lecture 002): whoever is wrong about an example, adds it."""
+"""Perceptrons (lecture 002): an example that was classified wrongly is added to the function."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
+from mercer.gram import Gram
 from mercer.kernels.algebra.nodes import Constant
 from mercer.kernels.vectors.dot import Linear
 from mercer.memory import budget as memory_budget
 from mercer.models.base import Matrix, resolve_kernel, shortened, takes_matrix
 from mercer.models.perceptron.base import OnlineClassifier, one_of, whole
 from mercer.rkhs.expansion import Expansion
+from mercer.rkhs.space import streamed
 from mercer.rkhs.tail import Tail
 from mercer.solvers.perceptron import Index, OnlinePerceptron, PrimalPerceptron
 from mercer.solvers.perceptron_budget import Forgetron, Projectron
 
 KEPT = 8192
-"""Up to so many points several passes keep the whole kernel matrix."""
+"""Up to this number of points several passes keep the whole kernel matrix."""
 
 
 class KernelPerceptron(OnlineClassifier):
@@ -41,8 +43,8 @@ class KernelPerceptron(OnlineClassifier):
     max_iter : passes over the data in `fit`, at the most; it stops after one without mistakes.
     variant : "plain" predicts by the last function, "averaged" by the mean of the functions after each example, "voted"
         by their votes.
-    max_support : None, or a budget: so many support vectors at the most, so that memory is constant on a stream without
-        end.
+    max_support : None, or a budget: the largest number of support vectors, so that memory is constant on an
+        endless stream.
     on_full : how the budget is kept. "projectron" (Projectron++) adds a mistake's projection on the span of the support
         set where that is within `eta`, and any mistake's where the budget is spent; it also learns from right guesses
         with a margin < 1. "forgetron" removes the oldest example, after it has shrunk all coefficients as far as that
@@ -120,8 +122,10 @@ class KernelPerceptron(OnlineClassifier):
         check_is_fitted(self)
         if self.variant == "voted":
             raise AttributeError("Functions that vote are not one function of the Hilbert space: variant='averaged'.")
-        found: Expansion = self._learner.expansion()
-        return found
+        support, coef = self._learner.support(), self._learner.coef
+        if support is None:  # f = 0 needs a point too
+            support, coef = self._learner.anchor, np.zeros((1, coef.shape[1]))
+        return Expansion(self.kernel_, support, coef[:, 0] if coef.shape[1] == 1 else coef)
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
@@ -148,20 +152,19 @@ class KernelPerceptron(OnlineClassifier):
     def _new_learner(self, points: Points) -> OnlinePerceptron | Projectron | Forgetron:
         k = len(self.classes_)
         if self.max_support is None:
-            return OnlinePerceptron(self.kernel_, k, self.variant)
+            return OnlinePerceptron(k, self.variant)
         if self.on_full == "forgetron":
-            return Forgetron(self.kernel_, k, int(self.max_support))
-        return Projectron(self.kernel_, k, int(self.max_support), float(self.eta), self.variant == "averaged")
+            return Forgetron(k, int(self.max_support))
+        return Projectron(k, int(self.max_support), float(self.eta), self.variant == "averaged")
 
-    @staticmethod
-    def _rows(points: Points, which: Index | None = None) -> Points:
-        return points if which is None else points.take(which)
+    def _rows(self, points: Points, which: Index | None = None) -> Gram:
+        return streamed(self.kernel_, points if which is None else points.take(which), dtype=np.float64)
 
     def _whole(self, points: Points, codes: Index) -> Callable[[Index], int] | None:
         if self.max_support is not None or points.n > KEPT or 2 * 8 * points.n**2 > memory_budget():
             return None
         learner: OnlinePerceptron = self._learner
-        return learner.passes(points, codes)
+        return learner.passes(self._rows(points), codes)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> KernelPerceptron:
         """As for every online classifier; a bare Precomputed() cannot compare with points that are to come."""
@@ -270,8 +273,7 @@ class Perceptron(OnlineClassifier):
             points.vectors().shape[1], len(self.classes_), self.variant, intercept=bool(self.fit_intercept)
         )
 
-    @staticmethod
-    def _rows(points: Points, which: Index | None = None) -> Any:
+    def _rows(self, points: Points, which: Index | None = None) -> Any:
         X = points.vectors()
         if which is None:
             return X

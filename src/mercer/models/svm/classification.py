@@ -22,11 +22,10 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mercer import gram
+from mercer import gram, threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.gram import Gram
-from mercer.kernels import tiling
+from mercer.gram import Gram, KernelGram
 from mercer.kernels.custom import Precomputed
 from mercer.memory import budget as memory_budget
 from mercer.models.base import Matrix, Rows, keeping, outside, shortened, shown, takes_matrix, training_points, weights
@@ -113,7 +112,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
             self.__dict__.pop(name, None)
         return super()._start()
 
-    def _data(self, solver: Solver, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, Matrix, Gram]:
+    def _data(self, solver: Solver, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, Matrix, KernelGram]:
         """The rows to fit on, with class numbers as y; their weights times those of their classes; and their Gram.
 
         They are sorted by class where there are more than two.
@@ -147,7 +146,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         self._look_at(K, solver)
         return rows, w, K
 
-    def _gram(self, solver: Solver, points: Points) -> Gram:
+    def _gram(self, solver: Solver, points: Points) -> KernelGram:
         """K of all points: expensive values that are asked for repeatedly are computed once, where they fit.
 
         Where half of the time is not enough for them, the solver computes those it needs.
@@ -159,9 +158,9 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         expensive = columns * passes >= EXPENSIVE and passes > 1 if kernel.space == "vectors" else not looked_up
         if expensive and 3 * 8 * n * n <= memory_budget():
             try:
-                with tiling.within(partial(solver.late, 0.5)):
+                with threads.within(partial(solver.late, 0.5)):
                     return gram.of(Precomputed(kernel(points)), np.arange(n))
-            except tiling.OutOfTime:
+            except threads.OutOfTime:
                 solver.hurried = True
                 return gram.TiledGram(kernel, kernel.pair(points), memory_budget())
         return gram.of(kernel, points)
@@ -184,7 +183,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         solver: Solver,
         rows: Rows,
         w: Matrix,
-        K: Gram,
+        K: KernelGram,
         starts: Sequence[Matrix] | None = None,
         values: Sequence[Store] | None = None,
     ) -> tuple[list[BoxProblem], list[smo.Optimum]]:
@@ -244,7 +243,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         solver: Solver,
         rows: Rows,
         w: Matrix,
-        K: Gram,
+        K: KernelGram,
         parts: Sequence[Part],
         optima: Sequence[smo.Optimum],
     ) -> None:
@@ -281,7 +280,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
                 held_out[p][here] = values[place[rows_of(part)[here]], p]
         self._sigmoids = [Sigmoid.fit(values, part[1], counts[rows_of(part)]) for part, values in zip(parts, held_out)]
 
-    def _values_of(self, sides: Sides, K: Gram, codes: Index, at: Index) -> Matrix:
+    def _values_of(self, sides: Sides, K: KernelGram, codes: Index, at: Index) -> Matrix:
         """All functions at some points of their Gram, shape (m, functions)."""
         k = len(self.classes_)
         coef = sides.coefficients(codes, k, by_rows=self._pairs())

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_softmax, softmax
 
-from mercer.kernels import tiling
+from mercer import threads
 
 Matrix = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -167,7 +167,7 @@ def couple(pairs: Matrix, classes: int) -> Matrix:
     """
     a, b = np.triu_indices(classes, 1)
     probabilities = np.empty((len(pairs), classes))
-    for span in tiling.spans(len(pairs), max(1, 2**20 // (classes + 1) ** 2)):
+    for span in threads.spans(len(pairs), max(1, 2**20 // (classes + 1) ** 2)):
         r = np.clip(pairs[span], CERTAIN, 1 - CERTAIN)
         R = np.zeros((len(r), classes, classes))  # R[:, i, j] = P(i | i or j)
         R[:, b, a], R[:, a, b] = r, 1 - r

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from mercer import threads
 from mercer.gram import Gram
-from mercer.kernels import tiling
 from mercer.memory import budget as memory_budget
 from mercer.models.base import Matrix
 from mercer.models.progress import Listeners
@@ -94,7 +94,7 @@ class Solver:
                 listeners.end(task)
 
         def job(waiting: deque[int]) -> None:
-            while not tiling.stopped():
+            while not threads.stopped():
                 try:
                     i = waiting.popleft()
                 except IndexError:
@@ -110,7 +110,7 @@ class Solver:
             for i in alone:
                 listened(i)
             if waiting:
-                tiling.run([partial(job, waiting)] * min(tiling.n_threads(), len(waiting)))
+                threads.run([partial(job, waiting)] * min(threads.n_threads(), len(waiting)))
         except KeyboardInterrupt:
             self.interrupt = KeyboardInterrupt("interrupted; the best iterate so far was kept")
             return [o or unsolved(p, "interrupted", End.INTERRUPTED) for o, p in zip(optima, problems)]

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer import threads
 from mercer.data.points import Points
-from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
 from mercer.models.base import Matrix
 
@@ -97,7 +97,7 @@ def pair_values(f: Similarity, support: Points, ends: Any, coef: Matrix, b: Matr
         columns = by_class.reshape(len(K), -1)
         values[rows] = columns.take(first, axis=1) + columns.take(second, axis=1) + b
 
-    tiling.stripes(points.n, work, rows=int(np.clip(2**21 // max(1, support.n), 16, 1024)))
+    threads.stripes(points.n, work, rows=int(np.clip(2**21 // max(1, support.n), 16, 1024)))
     return values
 
 

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from mercer import threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.gram import Gram
-from mercer.kernels import tiling
 from mercer.kernels.custom import Precomputed
 from mercer.models.base import KernelEstimator, Matrix, Rows, outside, shortened, shown, takes_matrix
 from mercer.models.callbacks import CallbackSupportMixin
@@ -95,8 +95,8 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
         stored = any(isinstance(leaf, Precomputed) for leaf in self.kernel_.leaves)
         if not stored and self.kernel_.proof(getattr(self, "n_features_in_", None)).valid:
             return
-        within_time = tiling.within(partial(solver.late, 0.25))
-        with suppress(tiling.OutOfTime), within_time, tiling.single_threaded_blas():
+        within_time = threads.within(partial(solver.late, 0.25))
+        with suppress(threads.OutOfTime), within_time, threads.single_threaded_blas():
             require_psd(looked_at(K), warn=_warn_of_psd)
 
     def _along(self, Cs: Any, fit: Callable[[Self, float], None], *, infinite: bool = False) -> list[Self]:

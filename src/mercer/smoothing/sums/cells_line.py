@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.kernels import tiling
+from mercer import threads
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -200,7 +200,7 @@ def _by_cells(line: Line, s: Scheme, rows: Int, log_scale: Float, totals: Float)
             1.0 / line.sigma, line.degree, results,
         )  # fmt: skip
 
-    tiling.stripes(len(parts) - 1, work, rows=1)
+    threads.stripes(len(parts) - 1, work, rows=1)
     t0 = (z - centres[nearest].repeat(sizes)) / line.sigma
     good = served.repeat(sizes)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -246,7 +246,7 @@ def _moments(line: Line, s: Scheme) -> tuple[Int, Float, Float]:
             places[span] if by_point else places, by_point, centres, 1.0 / line.sigma, tables[share],
         )  # fmt: skip
 
-    tiling.stripes(n, work, rows=8 * CHUNK)
+    threads.stripes(n, work, rows=8 * CHUNK)
     moments = tables[0]
     for share in sorted(tables)[1:]:
         moments += tables[share]
@@ -260,7 +260,7 @@ def _moments(line: Line, s: Scheme) -> tuple[Int, Float, Float]:
 
 def _parts(bounds: Int) -> Int:
     """Positions of groups that begin a part: about CHUNK queries, fewer where all threads would not have one."""
-    wanted = np.arange(0, bounds[-1], min(CHUNK, max(64, int(bounds[-1]) // (2 * tiling.n_threads()))))
+    wanted = np.arange(0, bounds[-1], min(CHUNK, max(64, int(bounds[-1]) // (2 * threads.n_threads()))))
     return np.unique(np.append(np.searchsorted(bounds[:-1], wanted), len(bounds) - 1))
 
 
@@ -315,7 +315,7 @@ def window_sums(line: Line, rows: Int | None = None) -> tuple[Float, Float]:
     def work(span: slice, share: int) -> None:
         local_line.window_sums(x, V, z[span], factors[span], windows[span], totals[span])
 
-    tiling.stripes(len(rows), work, rows=256)
+    threads.stripes(len(rows), work, rows=256)
     if line.scale is not None:
         totals *= (line.scale[rows, None] ** np.arange(line.degree + 1))[:, :, None]
     return log_scale, totals

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.kernels import tiling
+from mercer import threads
 
 if TYPE_CHECKING:
     from mercer._loops.local_direct import Grid
@@ -212,5 +212,5 @@ def _sums(
             space.code, columns, values, z, space.unit, ratios, of, groups[span], grid, own, totals
         )
 
-    tiling.stripes(len(groups), work, rows=step)
+    threads.stripes(len(groups), work, rows=step)
     return totals

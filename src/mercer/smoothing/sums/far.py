@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from mercer.kernels import tiling
+from mercer import threads
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -39,13 +39,13 @@ def far_sums(
     centre = x.mean(axis=0)
     tree, queries = cKDTree((x - centre) / sigma), (z - centre) / sigma
     k = 1 if own is None else 2
-    distances, at = (a.reshape(m, k) for a in tree.query(queries, k=k, workers=tiling.n_threads()))
+    distances, at = (a.reshape(m, k) for a in tree.query(queries, k=k, workers=threads.n_threads()))
     second = np.zeros(m, dtype=np.int64) if own is None else (at[:, 0] == own).astype(np.int64)
     nearest, distance = at[np.arange(m), second], distances[np.arange(m), second]
     with np.errstate(over="ignore"):
         log_scale[:] = np.maximum(-0.5 * np.square(distance / scale), np.finfo(np.float64).min)
     radius = np.hypot(distance, math.sqrt(2.0 * exponent) * scale) * (1 + 1e-12)
-    counts = tree.query_ball_point(queries, radius, return_length=True, workers=tiling.n_threads())
+    counts = tree.query_ball_point(queries, radius, return_length=True, workers=threads.n_threads())
     cuts = np.searchsorted(np.cumsum(counts), np.arange(AT_ONCE, counts.sum(), AT_ONCE))
     for start, stop in zip([0, *cuts], [*cuts, m]):
         if start < stop:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.kernels import tiling
+from mercer import threads
 
 Float = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ def compact_sums(
         hidden = None if own is None else own[span]
         local_tree.tree_sums(tree, z[span], places[span], 1.0 / sigma**2, ratios[span], hidden, results[span])
 
-    tiling.stripes(len(z), work, rows=2048)
+    threads.stripes(len(z), work, rows=2048)
     results *= ((1.0 / (sigma * unit)) ** np.arange(degree + 1))[:, None]
     totals = np.empty_like(results)
     totals[sequence] = results

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer import _loops
+from mercer import _loops, threads
 from mercer.data.points import Array, Points, View
 from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
@@ -80,8 +80,8 @@ def tiled(
 
     def work(rows: slice, share: int) -> None:
         space = tiling.workspace()
-        for cols in tiling.spans(n, COLS):
-            if tiling.stopped():
+        for cols in threads.spans(n, COLS):
+            if threads.stopped():
                 return
             mark = space.used
             try:
@@ -99,7 +99,7 @@ def tiled(
     # Made before the threads: what a pair keeps about its points is then there for all of them.
     similarity.touch(pair.x)
     similarity.touch(pair.z)
-    tiling.stripes(m, work, rows=ROWS)
+    threads.stripes(m, work, rows=ROWS)
     return log_scale, totals
 
 
@@ -120,7 +120,7 @@ def _add(
         with np.errstate(over="ignore", invalid="ignore"):
             similarity.log_tile(block, W)
     else:
-        tiling.evaluate(similarity, block, W, similarity.tags.stationary and similarity.tags.normalised)
+        tiling.evaluate(similarity, block, W, similarity.tags.bounded)
     if own is not None:
         inside = np.flatnonzero((own >= block.cols.start) & (own < block.cols.stop))
         W[inside, own[inside] - block.cols.start] = -np.inf if logarithmic else 0.0

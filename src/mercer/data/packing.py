@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.data.columns import Table
+from mercer.data import frames
+from mercer.data.frames import Table
+from mercer.data.objects import object_array
 from mercer.errors import InvalidInput
 
 Array = NDArray[Any]
@@ -23,14 +25,13 @@ _OTHER = ("Boolean", "String", "Categorical", "Date", "Time", "Null")
 
 def frame_parts(X: Any, where: str) -> tuple[str, list[Part]]:
     """The kind of a frame, and its columns as plain values: each with its name, dtype and what it holds."""
-    kind = type(X).__module__.partition(".")[0]
-    if isinstance(X, Table):
-        values = {name: np.asarray(X[name]) for name in X.columns}
-        return "table", [{"name": name, "dtype": str(A.dtype), "values": A} for name, A in values.items()]
+    kind = frames.library(X)
+    if kind == "table":
+        return kind, [{"name": name, "dtype": str(X[name].dtype), "values": X[name]} for name in X.columns]
     if kind == "pandas":
-        return kind, [_pandas_part(X.columns[j], X.iloc[:, j]) for j in range(X.shape[1])]
+        return kind, [_pandas_part(name, column) for name, column in zip(X.columns, frames.columns(X))]
     if kind == "polars":
-        return kind, [_polars_part(X[name]) for name in X.columns]
+        return kind, [_polars_part(column) for column in frames.columns(X)]
     raise InvalidInput(
         "A model file holds pandas and Polars frames", got=f"`{where}`, a {type(X).__module__}.{type(X).__name__}",
         advice="Fit on one of these, or on an array.",
@@ -62,12 +63,7 @@ def _plain(part: Part) -> Array:
         levels = np.array([*list(part["categories"]), None], dtype=object)
         return levels[np.asarray(part["codes"])]
     values = part["values"]
-    if isinstance(values, np.ndarray):
-        return values
-    made = np.empty(len(values), dtype=object)
-    for i, value in enumerate(values):
-        made[i] = value
-    return made
+    return values if isinstance(values, np.ndarray) else object_array(values)
 
 
 # -- pandas ------------------------------------------------------------------------------------------------------------
@@ -77,13 +73,16 @@ def _pandas_part(name: Any, column: Any) -> Part:
     dtype, part = column.dtype, {"name": name, "dtype": str(column.dtype)}
     if part["dtype"] == "category":
         levels = dtype.categories
-        own = levels.to_numpy() if isinstance(levels.dtype, np.dtype) and levels.dtype.kind != "O" else list(levels)
+        plain = isinstance(levels.dtype, np.dtype) and levels.dtype.kind != "O"
+        values = levels.to_numpy() if plain else list(levels)
         codes = column.cat.codes.to_numpy()
-        return part | {"codes": codes, "categories": own, "levels": str(levels.dtype), "ordered": bool(dtype.ordered)}
+        return part | {
+            "codes": codes, "categories": values, "levels": str(levels.dtype), "ordered": bool(dtype.ordered)
+        }  # fmt: skip
     if isinstance(dtype, np.dtype) and dtype.kind != "O":
         return part | {"values": column.to_numpy()}
     if hasattr(dtype, "tz"):
-        return part | {"values": column.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy(), "zone": str(dtype.tz)}
+        return part | {"values": frames.without_zone(column).to_numpy(), "zone": str(dtype.tz)}
     return part | {"values": list(column)}
 
 
@@ -133,10 +132,10 @@ def _polars_dtype(pl: Any, text: Any) -> Any:
     """A type of Polars by its text, from those that are known here."""
     if text in _POLARS or text in _OTHER:
         return getattr(pl, text)
-    if found := re.fullmatch(r"List\((.{1,60})\)", text):
-        return pl.List(_polars_dtype(pl, found[1]))
-    if found := re.fullmatch(r"Datetime\(time_unit='(ms|us|ns)', time_zone=(?:None|'([\w/+-]{1,40})')\)", text):
-        return pl.Datetime(found[1], found[2])
-    if found := re.fullmatch(r"Duration\(time_unit='(ms|us|ns)'\)", text):
-        return pl.Duration(found[1])
+    if match := re.fullmatch(r"List\((.{1,60})\)", text):
+        return pl.List(_polars_dtype(pl, match[1]))
+    if match := re.fullmatch(r"Datetime\(time_unit='(ms|us|ns)', time_zone=(?:None|'([\w/+-]{1,40})')\)", text):
+        return pl.Datetime(match[1], match[2])
+    if match := re.fullmatch(r"Duration\(time_unit='(ms|us|ns)'\)", text):
+        return pl.Duration(match[1])
     raise ValueError(f"the column type {str(text)[:40]!r}")

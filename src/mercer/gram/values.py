@@ -1,0 +1,179 @@
+"""Entries of a symmetric Gram matrix for solvers that ask for parts of it again and again.
+
+A solver takes a part of the points, lays its matrix out for the compiled loops, and adds K[:, columns] Δ to a gradient.
+How the entries come about is the Gram's choice: read from memory, computed by the fused loop in less time than
+reading them would take, or streamed block by block.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer import _loops, threads
+from mercer.data.points import Array
+
+if TYPE_CHECKING:
+    from mercer.gram.base import Gram
+
+Index = NDArray[np.int64]
+
+STORED = 12_000
+"""Store the rows of an expensive kernel up to this number of points; beyond it most would never be reused."""
+STRIPE = 4_000_000
+"""Values that one thread computes between two looks at what is left to do."""
+REACH = 1000.0
+"""Widths from the centre up to which float32 values are taken from the fused loop: the last word is float64's."""
+
+
+class Rows(NamedTuple):
+    """A matrix for `_loops.smo.State`: filled, or with the points from which its rows are computed when first needed.
+
+    Attributes
+    ----------
+    K : the matrix, laid out for the loops.
+    packed : the points of the fused loop, or None where K is filled.
+    made : 1 for each row that is filled, else 0; None where K is filled.
+    """
+
+    K: Array
+    packed: Any = None
+    made: Index | None = None
+
+
+class Values(ABC):
+    """Entries of the matrix of n points in one dtype."""
+
+    n: int
+    dtype: np.dtype[Any]
+
+    @abstractmethod
+    def part(self, index: Index) -> Values:
+        """Those of some of the points."""
+
+    @abstractmethod
+    def fill(self, K: Array) -> Any:
+        """Write the n × n matrix to an array."""
+
+    @abstractmethod
+    def add(self, g: NDArray[np.float64], columns: Index, delta: NDArray[np.float64]) -> None:
+        """g += K[:, columns] Δ, for g of shape (n,), summed in float64."""
+
+    @property
+    def laid_out(self) -> Array | None:
+        """The matrix in memory as the loops need it, or None where it is not."""
+        return None
+
+    def lay_out(self, K: Array) -> Rows:
+        """The matrix in the memory of a `_loops.smo.matrix`, filled."""
+        self.fill(K[:, : self.n])
+        _loops.smo.close(K)
+        return Rows(K)
+
+    def rows(self, space: Callable[[int], Array]) -> Rows:
+        """The matrix for the loops: where it is, else in memory that space(n) gives."""
+        return self.lay_out(space(self.n)) if self.laid_out is None else Rows(self.laid_out)
+
+
+class Fused(Values):
+    """Values of a fused loop, recomputed whenever they are needed: faster than fetching them from memory."""
+
+    def __init__(self, packed: Any, rows: Array | None = None) -> None:
+        self.packed, self.n, self.dtype = packed, packed.n, packed.dtype
+        self.points = _loops.smo.rows_of(packed) if rows is None else rows
+
+    def part(self, index: Index) -> Fused:
+        points = self.points.take(index, axis=0)
+        return Fused(_loops.smo.pack(points, self.packed.spread), points)
+
+    def fill(self, K: Array) -> None:
+        def work(rows: slice, share: int) -> None:
+            _loops.tiles.gaussian_tile(self.packed, self.packed, rows.start, rows.stop, 0, self.n, K[rows])
+
+        threads.stripes(self.n, work, rows=max(128, -(-self.n // (2 * threads.n_threads()))))
+        np.fill_diagonal(K, 1.0)
+
+    def add(self, g: NDArray[np.float64], columns: Index, delta: NDArray[np.float64]) -> None:
+        z = _loops.smo.pack(self.points.take(columns, axis=0), self.packed.spread)
+        V = delta.astype(self.packed.dtype)
+
+        def work(rows: slice, share: int) -> None:
+            _loops.tiles.gaussian_product(self.packed, z, V, rows.start, rows.stop, g)
+
+        even = -(-self.n // threads.n_threads())
+        threads.stripes(self.n, work, rows=min(max(256, STRIPE // max(len(columns), 1)), max(256, even)))
+
+    def rows(self, space: Callable[[int], Array]) -> Rows:
+        # Most variables are never looked at twice: rows on demand.
+        return Rows(space(self.n), self.packed, np.zeros(self.n, dtype=np.int64))
+
+
+class Stored(Values):
+    """Values of a matrix in memory: of those of its rows and columns that are in `index`, or all of them."""
+
+    def __init__(self, K: Array, index: Index | None = None, padded: Array | None = None) -> None:
+        self.K, self.index, self.padded, self.dtype = K, index, padded, K.dtype
+        self.n = len(K) if index is None else len(index)
+
+    @classmethod
+    def laid_out_by(cls, fill: Callable[[Array], Any], n: int, dtype: Any) -> Stored:
+        """A new matrix in memory, laid out for the loops."""
+        K = _loops.smo.matrix(n, dtype)
+        fill(K[:, :n])
+        _loops.smo.close(K)
+        return cls(K[:, :n], padded=K)
+
+    @property
+    def laid_out(self) -> Array | None:
+        return self.padded
+
+    def part(self, index: Index) -> Stored:
+        return Stored(self.K, index if self.index is None else self.index[index])
+
+    def fill(self, K: Array) -> None:
+        def work(rows: slice, share: int) -> None:
+            if self.index is None:
+                K[rows] = self.K[rows]
+                return
+            for i in range(rows.start, rows.stop):
+                K[i] = self.K[self.index[i]].take(self.index)
+
+        threads.stripes(self.n, work)
+
+    def add(self, g: NDArray[np.float64], columns: Index, delta: NDArray[np.float64]) -> None:
+        chosen = columns if self.index is None else self.index[columns]
+        product = np.zeros(len(self.K))
+
+        def work(span: slice, share: int) -> None:
+            # Rows of K, which are its columns and lie in one piece; in chunks that stay in the cache.
+            for part in threads.spans(len(chosen), 64):
+                product[span] += delta[part].astype(self.K.dtype) @ self.K[chosen[part], span]
+
+        threads.stripes(len(self.K), work, rows=2048)
+        g += product if self.index is None else product[self.index]
+
+
+class Streamed(Values):
+    """Values of any Gram that does not keep them, computed or read block by block."""
+
+    def __init__(self, gram: Gram) -> None:
+        self.gram, self.n, self.dtype = gram, gram.shape[0], gram.dtype
+
+    def part(self, index: Index) -> Streamed:
+        return Streamed(self.gram.restrict(index))
+
+    def fill(self, K: Array) -> None:
+        self.gram.fill(K)
+
+    def add(self, g: NDArray[np.float64], columns: Index, delta: NDArray[np.float64]) -> None:
+        x = self.gram.x
+        g += self.gram.between(x, x.take(columns), self.dtype).multiply(delta)
+
+
+def room_for(n: int, dtype: Any, limit: int) -> bool:
+    """Whether the matrix of n points is to be kept within this many bytes."""
+    return n <= STORED and n * n * np.dtype(dtype).itemsize <= limit

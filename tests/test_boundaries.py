@@ -1,0 +1,73 @@
+"""What is private to a folder of the library stays there: no other folder reads it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import mercer
+
+ROOT = Path(mercer.__file__).parent
+FOLDERS = ["_loops", "data", "features", "gram", "plot", "problems", "rkhs", "smoothing", "solvers", "threads.py"]
+NAMED_TUPLES = {"_replace", "_asdict", "_fields", "_make"}  # public, by their documentation
+STANDARD = {"_exit", "_getframe"}  # of os and sys, likewise
+
+
+def private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__") and name not in NAMED_TUPLES | STANDARD
+
+
+def modules(folder: str) -> list[Path]:
+    place = ROOT / folder
+    return [place] if place.is_file() else sorted(place.rglob("*.py"))
+
+
+def defined(trees: list[ast.Module]) -> set[str]:
+    """The private names that these modules define: functions, fields of classes, attributes that they set."""
+    names = set()
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            names.add(node.attr)
+    return names
+
+
+def of_others(tree: ast.Module, own: set[str]) -> list[tuple[int, str]]:
+    """Where a module reads a private attribute of another folder's object, or imports a private name."""
+    violations = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and private(node.attr) and node.attr not in own:
+            inherited = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            violations += [] if inherited else [(node.lineno, ast.unparse(node))]
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mercer."):
+            violations += [(node.lineno, f"{node.module}.{name.name}") for name in node.names if private(name.name)]
+    return sorted(violations)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_private_attributes_are_read_only_in_their_folder(folder):
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in modules(folder)}
+    own = defined(list(trees.values()))
+    violations = [
+        f"{path.relative_to(ROOT)}:{line} {what}" for path, tree in trees.items() for line, what in of_others(tree, own)
+    ]
+    assert violations == []
+
+
+def test_the_check_sees_what_it_is_for():
+    tree = ast.parse("def f(self, gram):\n    self._own = gram._K\n    return gram._own\nfrom mercer.gram import _x")
+    assert of_others(tree, defined([tree])) == [(2, "gram._K"), (4, "mercer.gram._x")]
+
+
+def test_no_solver_imports_a_kernel():
+    for path in modules("solvers"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [name.name for name in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module or ""] + [f"{node.module}.{name.name}" for name in node.names]
+            assert not any(name.startswith("mercer.kernels") for name in names), path
