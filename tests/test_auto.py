@@ -433,14 +433,14 @@ def test_many_classes_of_many_rows_have_a_machine(monkeypatch):
 
 def test_a_machine_takes_the_place_of_few_centres(monkeypatch):
     own = np.random.default_rng(1)
-    X = own.uniform(size=(3000, 2))
-    y = (6 * X[:, 0]).astype(int) * 6 + (6 * X[:, 1]).astype(int)
+    X = own.uniform(size=(4000, 2))
+    y = (7 * X[:, 0]).astype(int) * 7 + (7 * X[:, 1]).astype(int)
     monkeypatch.setattr(auto_plan, "MANY", 260)
     monkeypatch.setattr(auto_plan.Plan, "affords_exact", lambda *_: False)
-    model = AutoClassifier(time=60.0).fit(X, y)
+    model = AutoClassifier(time=60.0, random_state=1).fit(X, y)
     assert model.loss_ == "hinge"
     assert isinstance(model.model_, mc.SVC)
-    assert "fitted to 2,850 of 3,000 rows, its probabilities to 150 others" in model.choices_[-1].why
+    assert "fitted to 3,800 of 4,000 rows, its probabilities to 200 others" in model.choices_[-1].why
     assert model.score(X, y) > 0.9
     assert np.allclose(model.predict_proba(X).sum(axis=1), 1)
 
