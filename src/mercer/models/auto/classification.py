@@ -105,10 +105,7 @@ class Squared(Calibrated):
     """Least squares on the classes, which on many rows competes with a support vector machine."""
 
     name = "squared"
-
-    @property
-    def cost(self) -> Cost:
-        return Cost(0.1, 1.0)
+    cost = Cost(0.1, 1.0)
 
     def estimator(self) -> Any:
         return LeastSquaresClassifier(self.entry.kernel, alpha=self.entry.alpha, **self.task.settings)
@@ -134,10 +131,7 @@ class Hinge(ClassificationLoss):
     C: float = 1.0
 
     name = "hinge"
-
-    @property
-    def cost(self) -> Cost:
-        return Cost(1.0, 1.0)
+    cost = Cost(1.0, 1.0)
 
     def estimator(self) -> Any:
         weights, seed = self.task.weights_by_label, self.task.settings["random_state"]

@@ -70,10 +70,7 @@ class Squared(RegressionLoss):
     """Kernel ridge."""
 
     name = "squared"
-
-    @property
-    def cost(self) -> Cost:
-        return Cost(0.1, 1.0)
+    cost = Cost(0.1, 1.0)
 
     def estimator(self) -> Any:
         return self.task.ridge(self.entry)
@@ -96,10 +93,7 @@ class Poisson(RegressionLoss):
     alpha: float = 1.0
 
     name = "poisson"
-
-    @property
-    def cost(self) -> Cost:
-        return Cost(NEWTON, 2 * NEWTON)
+    cost = Cost(NEWTON, 2 * NEWTON)
 
     def estimator(self) -> Any:
         return self.task.poisson(self.entry, self.alpha)
@@ -128,10 +122,7 @@ class Robust(RegressionLoss):
     tol: float = 1e-3
 
     name = "robust"
-
-    @property
-    def cost(self) -> Cost:
-        return Cost(1.0, 1.0)
+    cost = Cost(1.0, 1.0)
 
     def estimator(self) -> Any:
         return SVR(self.entry.kernel, C=self.C, epsilon=self.epsilon, tol=self.tol)
