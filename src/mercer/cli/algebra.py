@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 import mercer as mc
-from mercer.cli.speaking import Voice, shortened
+from mercer.cli.speaking import Voice
 from mercer.errors import InvalidInput
+from mercer.words import one_line
 
 CHECKED = 500
 """Rows of a file on which Mercer's condition is evaluated: its matrix and eigenvalues."""
@@ -102,7 +103,7 @@ def check(
     said = [str(proof)]
     if not proof.valid:
         gaps = "; ".join(f"{step.claim}: {step.rule}" for step in proof.unproven[:3])
-        said = [f"{kernel!r} is not proven to be a kernel ({shortened(gaps)}).", _refuted(voice, kernel, dim, content)]
+        said = [f"{kernel!r} is not proven to be a kernel ({one_line(gaps)}).", _refuted(voice, kernel, dim, content)]
     psd = True
     if data is not None:
         found = _on_data(voice, kernel, data, drop, reading, content)
@@ -120,7 +121,7 @@ def _refuted(voice: Voice, kernel: Any, dim: int, content: dict[str, Any]) -> st
         try:
             found = mc.refute(kernel, dim=dim) if kernel.space == "vectors" else mc.refute(kernel)
         except (InvalidInput, TypeError) as error:
-            return f"No search for a counterexample: {shortened(str(error))}"
+            return f"No search for a counterexample: {one_line(str(error))}"
     content["refuted"] = found.refuted
     if found.refuted:
         content["counterexample"] = {

@@ -228,9 +228,9 @@ def tune(
     seed: Seed = 0,
 ) -> None:
     """Move the parameters of a kernel to where the data wants them."""
-    from mercer.cli import fitting
+    from mercer.cli import tuning
 
-    fitting.tune(
+    tuning.tune(
         voice, data, target, kernel=kernel, model=model, by=by, task=task, out=out, drop=tuple(drop or ()),
         drop_missing_target=drop_missing_target, rows=rows, seed=seed, reading=reading,
     )  # fmt: skip

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from mercer.cli.speaking import count
-from mercer.errors import InvalidInput
+from mercer.errors import InvalidInput, MissingValues
+from mercer.words import count
 
 MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "?", "#N/A", "#NA", "<NA>"]
 # Marks that say "missing" in a column of numbers, and may mean something among words.
@@ -245,19 +245,18 @@ def _wrong(column: pl.Series, wrong: pl.Series, what: str, name: str, before: in
 
 
 @contextmanager
-def gaps_told(frame: Any, name: str, places: Any) -> Iterator[None]:
-    """Missing values that a model refuses are told by file, row and column; these rows are at `places` in the file."""
+def missing_values_located(frame: Any, name: str, places: Any) -> Iterator[None]:
+    """Report missing values that a model refuses by file, row and column; the rows are at `places` in the file."""
     try:
         yield
-    except InvalidInput as error:
-        if not isinstance(frame, pl.DataFrame) or not re.search("NaN|missing", str(error)):
-            raise
-        column = next((column for column in frame.get_columns() if column.null_count()), None)
+    except MissingValues:
+        columns = frame.get_columns() if isinstance(frame, pl.DataFrame) else []
+        column = next((column for column in columns if column.null_count()), None)
         if column is None:
             raise
         raise InvalidInput(
             f"Column {column.name!r} of {name} must have a value in every row for this model",
             got=f"none in row {places[int(column.is_null().arg_max() or 0)] + 1}",
             advice="Fill it in, or leave the row out. A fit by --model auto or ridge without --kernel, to a file that "
-            "has such gaps, takes them.",
+            "has missing values, takes them.",
         ) from None

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 import mercer as mc
-from mercer.cli.speaking import Voice, seconds
+from mercer.cli.speaking import Voice
 from mercer.memory import available, budget, show_bytes
+from mercer.words import seconds
 
 BLAS = ("openblas", "mkl", "blis")
 LIBRARIES = ("numpy", "scipy", "sklearn", "numba", "polars", "matplotlib", "rich", "typer")

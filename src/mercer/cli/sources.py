@@ -25,8 +25,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Any
 
-from mercer.cli.speaking import shortened
 from mercer.errors import InvalidInput
+from mercer.words import one_line
 
 SUFFIXES = {
     "csv": "csv", "tsv": "csv", "tab": "csv", "txt": "csv", "dat": "csv", "data": "csv",
@@ -218,7 +218,7 @@ def _unpack_zstd(source: Source, target: Path) -> None:
         except pl.exceptions.PolarsError as error:
             raise InvalidInput(
                 f"{source.name} must be a whole zstd file of text to be unpacked before Python 3.14",
-                got=shortened(first_line(error), 80),
+                got=one_line(first_line(error), 80),
                 advice="Unpack it first: zstd -d.",
             ) from None
         return
@@ -235,7 +235,7 @@ def unreadable(source: Source, error: Exception) -> InvalidInput:
     """A file that is not what it seems to be."""
     return InvalidInput(
         f"{source.name} must be readable as {source.format.upper()}",
-        got=shortened(first_line(error), 200),
+        got=one_line(first_line(error), 200),
         advice="It may be cut off, have an open quote, or be something else: --format says what.",
     )
 

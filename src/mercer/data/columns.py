@@ -246,3 +246,16 @@ READERS: dict[str, Callable[[Array, str], Array]] = {
     "tokens": _tokens,
     "text": _texts,
 }
+
+
+def shuffled(X: Any, j: int, order: Array) -> Any:
+    """A table whose column j is in another order."""
+    if hasattr(X, "iloc"):
+        table = X.copy()
+        table[X.columns[j]] = X[X.columns[j]].iloc[order].array
+        return table
+    if hasattr(X, "with_columns"):
+        return X.with_columns(X[X.columns[j]][order])
+    table = np.array(X)
+    table[:, j] = table[order, j]
+    return table

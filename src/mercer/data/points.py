@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer.errors import InvalidInput, InvalidType
+from mercer.errors import InvalidInput, InvalidType, MissingValues
 
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -413,7 +413,7 @@ def as_vectors(X: Any) -> Any:
         X = _frame_to_array(X)
     elif isinstance(X, np.ma.MaskedArray):
         if np.ma.is_masked(X):
-            raise InvalidInput("X must have no missing values", got="a masked array", advice="Fill or drop them.")
+            raise MissingValues("X must have no missing values", got="a masked array", advice="Fill or drop them.")
         X = X.data
     try:
         A = np.asarray(X)
@@ -493,7 +493,8 @@ def _check_finite(A: Array, names: Sequence[str]) -> None:
 
 def _not_finite(values: Array, row: Any, column: Any, value: Any) -> InvalidInput:
     what = "NaN" if np.isnan(value) else "infinity"
-    return InvalidInput(
+    kind = MissingValues if np.isnan(values).any() else InvalidInput
+    return kind(
         "X must be finite, without NaN or infinity",
         got=f"{int((~np.isfinite(values)).sum())} such entries, the first ({what}) in row {row}, column {column}",
         advice="Drop or impute missing values first.",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mercer import _loops
 from mercer.data.points import Array, Points, column_names, frame_columns, is_frame, object_matrix
-from mercer.errors import InvalidInput
+from mercer.errors import InvalidInput, MissingValues
 from mercer.kernels.algebra.proof import SUM, Axiom, Proof
 from mercer.kernels.base import Kernel, Tags
 from mercer.kernels.block import Block
@@ -35,7 +35,7 @@ class _Categories(Kernel):
         for j, column in enumerate(columns):
             missing = [i for i, v in enumerate(column.tolist()) if _is_missing(v)]
             if missing:
-                raise InvalidInput(
+                raise MissingValues(
                     f"Column {names[j] if names else j!r} must have no missing values",
                     got=f"{len(missing)}, the first in row {missing[0]}",
                     advice="Fill them with a category of their own.",

@@ -15,7 +15,7 @@ import numpy as np
 from mercer.data.columns import Table, read, tabled
 from mercer.data.missing import missing_entries
 from mercer.data.points import Points
-from mercer.errors import InvalidInput
+from mercer.errors import InvalidInput, MissingValues
 from mercer.kernels.algebra.nodes import operand
 from mercer.kernels.algebra.proof import COMPOSITION, Proof
 from mercer.kernels.algebra.views import _Viewed
@@ -47,7 +47,7 @@ class Reading:
         for name in self.complete:
             missing = np.flatnonzero(missing_entries(found[name]))
             if len(missing):
-                raise InvalidInput(
+                raise MissingValues(
                     f"Column {name!r} must have no missing values",
                     got=f"{len(missing)}, the first in row {missing[0]}",
                     advice="Fill them, or let the kernel take them: missing='own'.",

@@ -36,6 +36,7 @@ from mercer.models.base import (
     shown,
 )
 from mercer.models.callbacks import CallbackSupportMixin
+from mercer.models.convergence import NotConverged
 from mercer.models.least_squares.ridge import Design
 from mercer.models.progress import Listeners
 from mercer.problems.losses import Loss
@@ -154,7 +155,7 @@ class Predictor(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  #
             advice = "Raise `max_iter`, scale the columns, or take solver='newton'."
             if found.overshot:
                 advice = "Take a shorter `step`, or None for one that is safe."
-            warnings.warn(f"{self.status_}. {advice}", ConvergenceWarning, stacklevel=outside())
+            warnings.warn(NotConverged(self.status_, advice), stacklevel=outside())
 
     def _penalty(self) -> float:
         return float(penalties(self.alpha, 1)[0])

@@ -14,7 +14,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.data.points import Points
@@ -25,6 +24,7 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.custom import Precomputed
 from mercer.models.base import KernelEstimator, Matrix, outside, shortened, shown
 from mercer.models.callbacks import CallbackSupportMixin
+from mercer.models.convergence import NotConverged
 from mercer.models.progress import Listeners
 from mercer.problems.box import BoxProblem
 from mercer.rkhs.expansion import Expansion
@@ -283,11 +283,7 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
             reached = f"gap {self.gap_:.3g} > tol = {self.tol:g}"
             if np.isinf(self.gap_):
                 reached = "the model is that of the rows it had looked at, and its gap is not known"
-            warnings.warn(
-                f"{late[0].status}{several}: {reached}. {advice}",
-                ConvergenceWarning,
-                stacklevel=outside(),
-            )
+            warnings.warn(NotConverged(f"{late[0].status}{several}: {reached}", advice), stacklevel=outside())
 
 
 def positive(value: Any, name: str, *, infinite: bool = False) -> float:
