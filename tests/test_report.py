@@ -352,3 +352,25 @@ def test_the_rows_that_were_really_fitted_are_counted(regression, tmp_path):
     assert "fitted to 60 of 90 rows" in text
     text = mc.report.write(model, X[:60], y[:60], tmp_path / "a.html", held_out=(X[60:], y[60:])).read_text()
     assert "fitted to 60 rows" in text
+
+
+def test_a_picture_that_cannot_be_drawn_is_reported_and_a_defect_is_not_hidden(regression, tmp_path, monkeypatch):
+    from mercer import plot
+
+    model, X, y = regression
+
+    def page(error):
+        def fail(*args, **kwargs):
+            raise error
+
+        monkeypatch.setattr(plot.Residuals, "from_predictions", fail)
+        monkeypatch.setattr("mercer.report.document.CURVES", 0)
+        return mc.report.write(model, X[:60], y[:60], tmp_path / "a.html", target="height").read_text()
+
+    text = page(mc.InvalidInput("Residuals must be finite", got="infinity", advice="Check the model."))
+    assert '<p class="soft">This picture could not be drawn. What is left of height after the prediction' in text
+    assert "Residuals must be finite, got infinity. Check the model.</p>" in text
+    assert text.count("<figure>") == 3, "the others are there"
+    for defect in (AttributeError("no such thing"), ValueError("operands could not be broadcast")):
+        with pytest.raises(type(defect)):
+            page(defect)

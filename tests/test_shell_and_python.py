@@ -110,7 +110,9 @@ def test_a_model_that_is_fitted_again_keeps_its_residuals(houses, capsys):
     assert provenance(after).refitted
     assert (provenance(before).rows, provenance(after).rows) == (120, 150)
     np.testing.assert_array_equal(after.residuals_, before.residuals_)
-    assert not np.array_equal(after.predict(houses.drop("price", "large")), before.predict(houses.drop("price", "large")))
+    assert not np.array_equal(
+        after.predict(houses.drop("price", "large")), before.predict(houses.drop("price", "large"))
+    )
     assert run(["predict", "m.mercer", "houses.csv", "--interval", "0.8", "-o", "p.csv"]) == 0
     assert "30 rows held out, before the last fit" in capsys.readouterr().err
 

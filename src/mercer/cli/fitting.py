@@ -262,7 +262,7 @@ def _say(
             ("model", type(inner).__name__),
             ("kernel", readable(inner)),
             *[("chosen" if k == 0 else "", brief(text)) for k, text in enumerate(fitted.choices)],
-            ("solved", str(getattr(inner, "status_", ""))),
+            ("solved", "" if hasattr(fitted.model, "choices_") else str(getattr(inner, "status_", ""))),
             ("time", seconds(spent)),
         ]
     )
