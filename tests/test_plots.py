@@ -22,7 +22,8 @@ from sklearn.svm import SVC as PeerSVC
 import mercer as mc
 from mercer import plot
 from mercer.errors import InvalidInput
-from mercer.plot.looks import DARK, LIGHT, amount, legend
+from mercer.plot.looks import DARK, LIGHT, legend
+from mercer.words import number
 
 mpl.use("agg")
 import matplotlib.pyplot as plt
@@ -711,8 +712,8 @@ def test_colours_are_told_apart_by_colour_blind_eyes():
             assert min(np.linalg.norm(a - b) for i, a in enumerate(seen) for b in seen[:i]) > 9
 
 
-def test_amounts():
-    assert [amount(v) for v in (0.5, 45.0, 346.4, 64466.2, -2360.0, 2e9)] == [
+def test_numbers_in_pictures():
+    assert [number(v, 3) for v in (0.5, 45.0, 346.4, 64466.2, -2360.0, 2e9)] == [
         "0.500", "45.0", "346", "64,466", "-2,360", "2.00e+09",
     ]  # fmt: skip
 

@@ -52,7 +52,7 @@ def number(value: float, digits: int = 4, *, padded: bool = True) -> str:
     Zeros at the end say how precise a measured number is; `padded=False` leaves them out.
 
     >>> number(1234567.0), number(0.91234), number(0.5), number(3.2e-9)
-    ('1,234,567', '0.9123', '0.5000', '3.2e-09')
+    ('1,234,567', '0.9123', '0.5000', '3.200e-09')
     >>> number(53.712, 3), number(3.0, padded=False), number(float("nan"))
     ('53.7', '3', 'nan')
     """
@@ -60,8 +60,8 @@ def number(value: float, digits: int = 4, *, padded: bool = True) -> str:
     size = abs(value)
     if not math.isfinite(value) or size == 0:
         return f"{value:.0f}"
-    if not 1e-4 <= size < 1e12:
-        return f"{value:.{digits}g}"
+    if not 1e-4 <= size < 1e9:
+        return f"{value:#.{digits}g}" if padded else f"{value:.{digits}g}"
     text = f"{value:,.{max(0, digits - 1 - math.floor(math.log10(size)))}f}"
     return text if padded or "." not in text else text.rstrip("0").rstrip(".")
 
