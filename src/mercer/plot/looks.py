@@ -249,11 +249,6 @@ def numbers(values: Any, name: str) -> NDArray[np.float64]:
         ) from None
 
 
-def chosen(estimator: Any) -> str:
-    """Advice where it is not an estimator but the model that it chose which has what is needed."""
-    return "Try model.model_, the model that it chose." if hasattr(estimator, "model_") else ""
-
-
 def dots(n: int) -> dict[str, Any]:
     """How n points are drawn so that one can be seen and many do not hide what is below them."""
     share = min(1.0, (200 / max(n, 1)) ** 0.3)

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.errors import InvalidInput
 from mercer.models.local.local_regression import LocalRegression
 from mercer.plot.columns import along
-from mercer.plot.looks import Display, Palette, canvas, chosen, dots, legend, numbers, shortened
+from mercer.plot.looks import Display, Palette, canvas, dots, legend, numbers, shortened
 from mercer.words import number
 
 Matrix = NDArray[np.float64]
@@ -247,8 +247,7 @@ class Residuals(Display):
             raise InvalidInput(
                 "left_out=True needs a model with loo_predictions_",
                 got=type(estimator).__name__,
-                advice=chosen(estimator)
-                or "Pass rows it has not seen, or scikit-learn's cross_val_predict to from_predictions.",
+                advice="Pass rows it has not seen, or scikit-learn's cross_val_predict to from_predictions.",
             )
         return cls.from_predictions(y, predicted, kind=kind, target=target, left_out=left_out, ax=ax, **style)
 
