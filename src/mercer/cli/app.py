@@ -37,7 +37,7 @@ Model = Annotated[str, typer.Argument(help="A model that mercer fit has saved.",
 Target = Annotated[
     str | None, typer.Option("--target", "-t", help="The column to learn, by name or number (-1: the last).")
 ]
-Kernel = Annotated[str | None, typer.Option("--kernel", "-k", help="An expression of those that mercer kernels lists.")]
+Kernel = Annotated[str | None, typer.Option("--kernel", "-k", help="A kernel expression; mercer kernels lists the kernels.")]
 Kind = Literal["auto", "ridge", "gp", "svm", "logistic", "poisson", "nw", "neighbors", "local", "linear"]
 Task = Annotated[
     Literal["auto", "regression", "classification"],
@@ -49,7 +49,7 @@ Drop = Annotated[
 DropMissing = Annotated[
     bool, typer.Option("--drop-missing-target", metavar=FLAG, help="Leave out rows without a target.")
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Of everything that is drawn.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything that is drawn at random.")]
 Delimiter = Annotated[str | None, typer.Option("--delimiter", help="What separates the columns of a text file.")]
 Encoding = Annotated[str | None, typer.Option("--encoding", help="Of a text file, where it is not UTF-8.")]
 Format = Annotated[
@@ -148,7 +148,7 @@ def fit(
     drop: Drop = None,
     drop_missing_target: DropMissing = False,
     centers: Annotated[
-        int | None, typer.Option("--centers", min=1, help="Rows the function is a sum over (all, or 1500 of many).")
+        int | None, typer.Option("--centers", min=1, help="Rows that the function of ridge, logistic or poisson is a sum over.")
     ] = None,
     seed: Seed = 0,
 ) -> None:
