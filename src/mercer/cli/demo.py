@@ -48,8 +48,8 @@ def demo(voice: Voice, folder: str) -> None:
     kept = mc.load(model)
     rows = pl.read_csv(table)[held]
     X = rows.select(list(provenance(kept).columns))
-    made = predicting.predictions(kept, X, 0.9)
-    frame = pl.DataFrame({"patient": held + 1, "progression": rows["progression"]} | made)
+    predicted = predicting.predictions(kept, X, 0.9)
+    frame = pl.DataFrame({"patient": held + 1, "progression": rows["progression"]} | predicted)
     with sink(predictions) as out:
         out.write(frame)
     voice.table(frame.columns, [[row[0], *map(float, row[1:])] for row in frame.head(4).rows()])

@@ -167,7 +167,7 @@ def _sample(
         with batches(data, known.columns, **reading) as (tables, notes):
             first = next(tables, None)
         if first is None:
-            raise InvalidInput(f"{data} must have rows", got="none", advice="Add some.")
+            raise InvalidInput(f"{data} must have rows", got="none", advice="Add rows to it.")
         frame = first.frame.select(names)
         for note in notes:
             voice.note(note)

@@ -103,7 +103,7 @@ def fit(
     unsaved: InvalidInput | None = None
     try:
         size = save(kept, place) if place is not None else 0
-    except InvalidInput as error:  # what was found is told all the same
+    except InvalidInput as error:  # the result is reported all the same
         unsaved, place, size = error, None, 0
     if report is not None:
         with voice.progress("writing the report"), warnings_as_notes(voice):

@@ -99,7 +99,7 @@ def kind_of(path: str) -> str:
         raise InvalidInput(
             "--out must end in .csv, .tsv, .parquet, .arrow or .jsonl",
             got=repr(os.path.basename(path)),
-            advice="Rename it.",
+            advice="Give the file one of these endings.",
         )
     return KINDS[suffix]
 
@@ -159,9 +159,9 @@ def _document() -> Iterator[Sink]:
         sys.stdout.write("\n  ]\n}\n")
 
 
-def parts(frame: pl.DataFrame, made: dict[str, Any], *, keep: bool) -> pl.DataFrame:
-    """The columns to write: those that were made, after those of the input if asked for."""
-    new = pl.DataFrame(made)
+def parts(frame: pl.DataFrame, predicted: dict[str, Any], *, keep: bool) -> pl.DataFrame:
+    """The columns to write: those that were predicted, after those of the input if asked for."""
+    new = pl.DataFrame(predicted)
     if not keep:
         return new
     clash = {name: f"{name}_input" for name in frame.columns if name in new.columns}

@@ -62,16 +62,16 @@ def predict(
             for note in notes:
                 voice.note(note)
             if keep and not isinstance(table.frame, pl.DataFrame):
-                raise InvalidInput("--keep needs a table", got="a sparse file", advice="Leave it out.")
+                raise InvalidInput("--keep needs a table", got="a sparse file", advice="Leave --keep out.")
             X = _inputs(table)
             with missing_values_located(X, table.name, range(rows, rows + table.rows)):
-                made = predictions(model, X, interval, proba)
+                predicted = predictions(model, X, interval, proba)
             unseen += unseen_values(X, known)
-            target.write(parts(table.frame, made, keep=keep))
+            target.write(parts(table.frame, predicted, keep=keep))
             rows += table.rows
             tell(f"{rows:,} rows predicted")
         if not rows:
-            raise InvalidInput(f"{data} must have rows", got="none", advice="Add some.")
+            raise InvalidInput(f"{data} must have rows", got="none", advice="Add rows to it.")
         note_unseen_values(voice, unseen, known)
         target.facts = {"command": "predict", "rows": rows, "seconds": time.monotonic() - began, "notes": voice.notes}
     spent = time.monotonic() - began
@@ -152,19 +152,19 @@ def _inputs(table: Table) -> Any:
 
 def predictions(model: Any, X: Any, interval: float | None = None, proba: bool = False) -> dict[str, Any]:
     """The columns that are predicted: prediction, then lower and upper, or one per class."""
-    made: dict[str, Any] = {}
+    predicted: dict[str, Any] = {}
     values = np.asarray(model.predict(X))
     if values.ndim == 2:
-        made |= {f"prediction_{k + 1}": values[:, k] for k in range(values.shape[1])}
+        predicted |= {f"prediction_{k + 1}": values[:, k] for k in range(values.shape[1])}
     else:
-        made["prediction"] = values.tolist() if values.dtype.kind in "OUS" else values
+        predicted["prediction"] = values.tolist() if values.dtype.kind in "OUS" else values
     if interval is not None:
         ends = np.asarray(model.predict_interval(X, interval))
-        made["lower"], made["upper"] = ends[..., 0], ends[..., 1]
+        predicted["lower"], predicted["upper"] = ends[..., 0], ends[..., 1]
     if proba:
         P = np.asarray(model.predict_proba(X))
-        made |= {f"p_{label}": P[:, k] for k, label in enumerate(np.asarray(model.classes_).tolist())}
-    return made
+        predicted |= {f"p_{label}": P[:, k] for k, label in enumerate(np.asarray(model.classes_).tolist())}
+    return predicted
 
 
 UNSEEN = 5
@@ -204,7 +204,7 @@ def evaluate(
     for note in notes:
         voice.note(note)
     if not y:
-        raise InvalidInput(f"{data} must have rows", got="none", advice="Add some.")
+        raise InvalidInput(f"{data} must have rows", got="none", advice="Add rows to it.")
     frame, answers = complete(_stacked(X), pl.concat(y), str(name), data, voice, drop=drop_missing_target)
     truth = _as_classes(answers, model) if hasattr(model, "classes_") else answers.to_numpy()
     with (
@@ -240,7 +240,9 @@ def _answers(table: Table, name: str | None, task: str, before: int) -> tuple[pl
         return pl.Series("label", table.label), "label"
     if name is None:
         raise InvalidInput(
-            "--target must name the column that has the answers", got="none", advice="The model knows no name of it."
+            "--target must name the column that has the answers",
+            got="none",
+            advice="Name it: the model does not know it.",
         )
     name = named(name, table.frame.columns, table.name, text=table.layout is not None)
     kind = "Float64" if task == "regression" else "String"

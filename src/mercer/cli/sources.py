@@ -1,6 +1,6 @@
 """A file as it lies there: what it is by its first bytes, unpacked, and in UTF-8.
 
-Names are hints. A Parquet file called data.csv is read as what it is, and that is told; what cannot be a table is
+Names are hints. A Parquet file called data.csv is read as what it is, with a note; what cannot be a table is
 refused by its kind.
 """
 
@@ -256,7 +256,7 @@ def _refuse_strangers(name: str, start: bytes) -> None:
 
 
 def _to_utf8(source: Source, folder: Path, encoding: str | None) -> None:
-    """Text in UTF-8: lines that are in no valid UTF-8 are taken for latin-1, and that is told."""
+    """Text in UTF-8: lines that are in no valid UTF-8 are taken for latin-1, with a note."""
     start = _start(source.path)
     if encoding is None and start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "utf-16"

@@ -44,7 +44,7 @@ class Voice:
         return max(40, shutil.get_terminal_size().columns) if sys.stdout.isatty() else None
 
     def note(self, text: str) -> None:
-        """A decision that was made for the user: told on stderr, and part of the JSON document."""
+        """A decision that was made for the user: a line on stderr, and part of the JSON document."""
         if text in self.notes:
             return
         self.notes.append(text)

@@ -59,7 +59,7 @@ def problem(
     task: str = "auto",
     drop_missing_target: bool = False,
 ) -> Problem:
-    """The problem that a table and a target make; decisions are told."""
+    """The problem that a table and a target make; decisions are noted."""
     for note in table.notes:
         voice.note(note)
     frame, y, name = _apart(table, target)
@@ -155,7 +155,7 @@ def complete(frame: Any, y: pl.Series, name: str, file: str, voice: Voice, *, dr
 
 
 def _targets(y: pl.Series, name: str, task: str, voice: Voice) -> tuple[Task, Array]:
-    """What is to be predicted: numbers or classes, told where it could be either."""
+    """The task and the targets: numbers or classes, with a note where it could be either."""
     dtype = y.dtype
     different = y.n_unique()
     if different < 2:
@@ -178,7 +178,7 @@ def _targets(y: pl.Series, name: str, task: str, voice: Voice) -> tuple[Task, Ar
             raise InvalidInput(
                 f"The target {name!r} must hold numbers, or classes that repeat",
                 got=f"{different:,} different texts in {len(y):,} rows, such as {str(y[0])[:40]!r}",
-                advice="Name another column, or correct what is no number in it.",
+                advice="Name another column, or correct the cells that are not numbers.",
             )
         return "classification", np.asarray(y.cast(pl.String).to_list()) if dtype != pl.Boolean else y.to_numpy()
     values = y.cast(pl.Float64).to_numpy()
@@ -210,7 +210,9 @@ def _columns(
     frame: pl.DataFrame, drop: tuple[str, ...], left_out: dict[str, str], voice: Voice, file: str, target: str
 ) -> pl.DataFrame:
     if target in drop:
-        raise InvalidInput("--drop must name other columns than the target", got=repr(target), advice="Leave it out.")
+        raise InvalidInput(
+            "--drop must name other columns than the target", got=repr(target), advice="Take it out of --drop."
+        )
     frame = dropped(frame, drop, file)
     left_out |= dict.fromkeys(drop, "dropped")
     for column in frame.get_columns():

@@ -74,7 +74,7 @@ def tune(
             )
             tuned = mc.tune(estimator, X, y, by=by, n_restarts=0 if len(some) > 1000 else 2, random_state=seed)
         if len(some) < len(asked):
-            tell("fitting all rows with what was found")
+            tell("fitting all rows with the tuned parameters")
             tuned = _on_all(tuned, asked)
     spent = time.monotonic() - began
     search = tuned.tuning_

@@ -126,9 +126,9 @@ def fit(
             got=f"centers={centers} with {name!r}",
             advice="Leave it out, or take one of these models.",
         )
-    made, left_out = (kernel, {}) if kernel is not None else default_kernel(name, X)
+    chosen, left_out = (kernel, {}) if kernel is not None else default_kernel(name, X)
     request = _Request(
-        task, made, kernel is not None, time, centers, random_state, progress or (lambda text, share=None: None)
+        task, chosen, kernel is not None, time, centers, random_state, progress or (lambda text, share=None: None)
     )
     model = offer.fit(request, X, y)
     return Fitted(model, tuple(request.choices), left_out, request.in_time)
@@ -300,7 +300,7 @@ def _svr(request: _Request, X: Any, y: Any) -> Any:
 
 
 def _watched(request: _Request, model: Any, X: Any, y: Any) -> Any:
-    """The last fit: it may take twice the time of the search, and tells how far it is from the optimum."""
+    """The last fit: it may take twice the time of the search, and reports how far it is from the optimum."""
     model.set_params(
         max_time=2 * max(30.0, request.time),
         progress=lambda now: request.tell(f"support vectors of {len(y):,} rows: gap {now.gap:.2g}, to {model.tol:g}"),
@@ -337,12 +337,12 @@ def _penalised(request: _Request, X: Any, y: Any, make: Callable[..., Any], scor
     X_, y_ = take(X, some), y[some]
 
     def candidate(alpha: float) -> tuple[str, Callable[[], tuple[Any, float]]]:
-        def made() -> tuple[Any, float]:
+        def fitted() -> tuple[Any, float]:
             model = make(alpha, None).fit(X_, y_)
             value = -float(model.loo_log_loss_) if hasattr(model, "loo_log_loss_") else float(model.loo_score_)
             return (model, alpha), value
 
-        return f"alpha = {alpha:g}", made
+        return f"alpha = {alpha:g}", fitted
 
     model, alpha = _best(request, map(candidate, alphas), score)
     if n <= SAMPLE and request.centers is None:

@@ -79,16 +79,17 @@ class Provenance:
         """The provenance of a model that is fitted to these rows now, with further attributes by name.
 
         >>> import numpy as np
-        >>> found = Provenance.of(np.zeros((3, 1)), np.array([1.0, 2.0, 6.0]), target="price", data="houses.csv")
-        >>> found.rows, found.target, found.baseline.mean
+        >>> known = Provenance.of(np.zeros((3, 1)), np.array([1.0, 2.0, 6.0]), target="price", data="houses.csv")
+        >>> known.rows, known.target, known.baseline.mean
         (3, 'price', 3.0)
         """
         from mercer import __version__
 
-        own = dict(zip(map(str, X.columns), map(str, X.dtypes))) if is_frame(X) else {}
+        if columns is None:
+            columns = dict(zip(map(str, X.columns), map(str, X.dtypes))) if is_frame(X) else {}
         return cls(
             task="classification" if classes else "regression",
-            columns=dict(columns) if columns is not None else own,
+            columns=dict(columns),
             rows=length(X),
             baseline=Baseline.of(y, classes=classes),
             places=tuple(int(i) for i in places) if len(places) <= PLACES else (),

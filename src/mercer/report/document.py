@@ -354,20 +354,19 @@ class _Page:
                 row.append(bar(f"{self.reliance[j]:.1%}", self.reliance[j]))
             row += [c.kind, f"{c.missing:,}" if c.missing else "", f"{c.distinct:,}"]
             rows.append([*row, spark(c.heights, f"distribution of {c.name}"), c.told])
-        header = ["column", "kind", "missing", "distinct", "", "values"]
-        told = "Least, middle and greatest value of numbers; the commonest of others."
+        header, numbers = ["column", "kind", "missing", "distinct", "", "values"], [2, 3]
+        notes = "Least, middle and greatest value of numbers; the commonest of others."
         if self.reliance is not None:
-            header.insert(1, "relied on")
-            told += f" {IMPORTANCE}"
+            header, numbers = [header[0], "relied on", *header[1:]], [1, 3, 4]
+            notes += f" {IMPORTANCE}"
         if self.unseen:
-            told += f" Left out, the kernel does not look at it: {cut(', '.join(self.unseen), EXPRESSION)}."
-        numbers = [j for j, name in enumerate(header) if name in ("relied on", "missing", "distinct")]
+            notes += f" Left out, the kernel does not look at it: {cut(', '.join(self.unseen), EXPRESSION)}."
         if len(described) > SHOWN_COLUMNS:
-            told += f" {len(described) - SHOWN_COLUMNS:,} more columns are not shown."
+            notes += f" {len(described) - SHOWN_COLUMNS:,} more columns are not shown."
         one = frames.described((self.y.astype(str) if self.classes else self.y)[:, None])[0]
         about = f"{self.target}: {one.kind}, {one.distinct:,} distinct values, {one.told}."
         return section(
-            "The data", paragraph(about), table(header, rows, numbers, [len(header) - 1]), paragraph(told, "soft")
+            "The data", paragraph(about), table(header, rows, numbers, [len(header) - 1]), paragraph(notes, "soft")
         )
 
     def _relied(self) -> NDArray[np.float64] | None:
@@ -397,9 +396,9 @@ class _Page:
         before = len(header) - len(shown)
         numbers += [before + k for k, column in enumerate(columns) if column.dtype.kind in "iuf"]
         rest = len(self.names) - len(shown)
-        told = f"The {len(shown)} columns that the model relies on most; {rest:,} more are not shown." if rest else ""
+        note = f"The {len(shown)} columns that the model relies on most; {rest:,} more are not shown." if rest else ""
         long = [before + k for k, column in enumerate(columns) if max(len(_cell(column[i])) for i in first) > WORDS]
-        return section("Worst predicted rows", table(header, rows, numbers, long), paragraph(told, "soft"))
+        return section("Worst predicted rows", table(header, rows, numbers, long), paragraph(note, "soft"))
 
     def _kernel(self) -> str:
         kernel = getattr(self.inner, "kernel_", None)
