@@ -25,6 +25,8 @@ from mercer.kernels.base import Indefinite, Kernel
 from mercer.kernels.custom import Precomputed
 from mercer.kernels.tables.typed import Typed
 from mercer.kernels.vectors.median import median_gaussian
+from mercer.words import shortened as shortened
+from mercer.words import shown as shown
 
 Matrix = NDArray[np.float64]
 LEAST_WEIGHT, MOST_WEIGHT = float(np.finfo(np.float64).tiny), 1e150
@@ -236,15 +238,11 @@ def outside() -> int:
     return level
 
 
-def shortened(value: Any) -> str:
-    """repr, but never a page of it."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:60]}… ({type(value).__name__})"
-
-
-def shown(value: Any) -> str:
-    """A value in words: 7, not np.int64(7)."""
-    return shortened(value.item() if isinstance(value, np.generic) else value)
+def innermost(model: Any) -> Any:
+    """The model that computes: what an automatic model chose, what a conformal one is wrapped around, or itself."""
+    while hasattr(model, "model_"):
+        model = model.model_
+    return model
 
 
 def targets(y: Any, n: int) -> tuple[Matrix, bool]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mercer.data.missing import is_missing
 from mercer.data.objects import objects_of
 from mercer.data.points import Array, Points
-from mercer.errors import InvalidInput
+from mercer.errors import InvalidInput, MissingValues
 from mercer.kernels.algebra.proof import Axiom, Proof
 from mercer.kernels.base import Kernel, Tags
 from mercer.kernels.block import Block, product
@@ -135,7 +135,7 @@ def _squares(n: int) -> int:
 def _text(s: Any, position: int) -> str:
     if not isinstance(s, str):
         missing = is_missing(s)
-        raise InvalidInput(
+        raise (MissingValues if missing else InvalidInput)(
             "Every point must be a text",
             got=f"{'a missing value' if missing else type(s).__name__} at position {position}",
             advice="Use mc.Missing(k) where values are missing." if missing else "Convert it by str(s).",

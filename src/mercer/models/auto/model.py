@@ -747,6 +747,12 @@ class AutoModel(KernelEstimator):
         f: Expansion = self.model_.function_
         return f
 
+    @property
+    def loo_predictions_(self) -> NDArray[Any]:
+        """The prediction of each row that `model_` was fitted to, by the model without it, where it knows them."""
+        check_is_fitted(self)
+        return self._in_units(np.asarray(self.model_.loo_predictions_))
+
     def _in_units(self, values: NDArray[Any]) -> NDArray[Any]:
         """Predictions of `model_` in the units of the target."""
         return values

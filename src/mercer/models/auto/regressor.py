@@ -15,13 +15,13 @@ from sklearn.exceptions import DataConversionWarning
 
 from mercer.data.points import take
 from mercer.errors import InvalidInput
-from mercer.models.auto.intervals import Counts, around, log_normal
+from mercer.models.auto.intervals import Counts, log_normal
 from mercer.models.auto.model import AutoModel, Candidate, Cost, Entry, Problem, Search, descend, optimism, quietly
 from mercer.models.auto.plan import FIRST, OWN, Trial
 from mercer.models.base import Matrix, Rows, outside, training_points
 from mercer.models.least_squares.kernel_ridge import KernelRidge
 from mercer.models.likelihood.glm import KernelGLM
-from mercer.models.quantiles import conformal
+from mercer.models.quantiles import around, conformal
 from mercer.models.svm.svr import SVR
 from mercer.models.tune_margin import tune_margin
 
@@ -165,9 +165,9 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
                 ends = mean[:, None] + unit[:, None] * np.array(around(self._residuals, coverage, w))
         return np.maximum(ends, self._least)
 
-    @property
-    def _has_intervals(self) -> bool:
-        return self.loss_ in ("poisson", "robust") or self.model_._has_intervals
+    def has_intervals(self, *, in_file: bool = False) -> bool:
+        """Whether `predict_interval` can answer; `in_file` asks for the model that is loaded from its file."""
+        return self.loss_ in ("poisson", "robust") or self.model_.has_intervals(in_file=in_file)
 
     def _keep(self, X: Any, search: Any, made: Any) -> None:
         self._smear, self._most, self._least = search.smear, search.most, search.least

@@ -30,6 +30,7 @@ from mercer.kernels.custom import Precomputed
 from mercer.memory import budget as memory_budget
 from mercer.models.base import Matrix, Rows, keeping, outside, shortened, shown, takes_matrix, training_points, weights
 from mercer.models.callbacks import with_callbacks
+from mercer.models.convergence import NotConverged
 from mercer.models.labels import class_weights, labels
 from mercer.models.progress import watched
 from mercer.models.svm.margins import MarginReport, Sides, functions
@@ -323,13 +324,11 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         """Once for all of them, and not where the whole has been warned of."""
         late = [o for o in optima if not o.converged]
         if late and self.gap_ <= self.tol:
-            warnings.warn(
+            status = (
                 f"Probabilities are less sure: {len(late)} of {len(optima)} problems of the calibration's folds ended "
-                f"before gap ≤ tol = {self.tol:g}, the first because it was {late[0].status}. Raise `max_iter` or "
-                "`max_time`.",
-                ConvergenceWarning,
-                stacklevel=outside(),
+                f"before gap ≤ tol = {self.tol:g}, the first because it was {late[0].status}"
             )
+            warnings.warn(NotConverged(status, "Raise `max_iter` or `max_time`."), stacklevel=outside())
 
     @property
     def calibrated_(self) -> bool:

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import threads
@@ -26,6 +25,7 @@ from mercer.gram import Gram
 from mercer.kernels.custom import Precomputed
 from mercer.models.base import KernelEstimator, Matrix, Rows, outside, shortened, shown, takes_matrix
 from mercer.models.callbacks import CallbackSupportMixin
+from mercer.models.convergence import NotConverged
 from mercer.models.svm.solving import Solver
 from mercer.models.svm.split import Index
 from mercer.rkhs.expansion import Expansion
@@ -181,11 +181,7 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
             reached = f"gap {self.gap_:.3g} > tol = {self.tol:g}"
             if np.isinf(self.gap_):
                 reached = "the model is that of the rows it had looked at, and its gap is not known"
-            warnings.warn(
-                f"{first.status}{several}: {reached}. {advice}",
-                ConvergenceWarning,
-                stacklevel=outside(),
-            )
+            warnings.warn(NotConverged(f"{first.status}{several}: {reached}", advice), stacklevel=outside())
 
 
 def positive(value: Any, name: str, *, infinite: bool = False) -> float:
