@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import wraps
 from inspect import isabstract
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from mercer import memory
 from mercer.data.points import Array, Points, as_vectors, concatenate, real_numbers
 from mercer.errors import InvalidInput, InvalidType, RuleBroken
 from mercer.kernels import tiling
+from mercer.kernels.about import About
 from mercer.kernels.algebra import rounding
 from mercer.kernels.algebra.differences import dense_sides, input_slopes, scales
 from mercer.kernels.algebra.elementwise import require_finite
@@ -26,6 +27,7 @@ from mercer.kernels.algebra.parameters import key
 from mercer.kernels.algebra.proof import Proof, Unproven
 from mercer.kernels.algebra.values import Value
 from mercer.kernels.block import Block, Pair
+from mercer.kernels.spaces import VECTORS
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 
 # How tightly the operator of an expression binds, for its repr.
 PLUS, TIMES, POWER, ATOM = 1, 2, 3, 4
+
+Kind: TypeAlias = Literal["kernel", "rule", "weight", "conditional", "indefinite"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,9 @@ class Similarity(Value, ABC):
     `tile_input_gradient`, `encode`, `proof`, `features`, `enclose`.
     """
 
-    space: ClassVar[str] = "vectors"
+    about: ClassVar[About]
+    kind: ClassVar[Kind]
+    space: ClassVar[str] = VECTORS
     tags: ClassVar[Tags] = Tags()
     precedence: ClassVar[int] = ATOM
 
@@ -443,6 +449,8 @@ class Kernel(Similarity):
     0.5 * Gaussian(sigma=1.0) + Polynomial(degree=3, c=1.0) * Linear()
     """
 
+    kind: ClassVar[Kind] = "kernel"
+
     def proof(self, dim: int | None = None) -> Proof:
         """Why this is a kernel: a tree of rules that prints as a derivation."""
         return Unproven(self, "no proof was given for this leaf")
@@ -561,6 +569,8 @@ class Kernel(Similarity):
 class Indefinite(Similarity):
     """A similarity that is not positive semidefinite: no Hilbert space belongs to it, so its operators refuse."""
 
+    kind: ClassVar[Kind] = "indefinite"
+
     @property
     def instead(self) -> str:
         """What to do where a kernel is needed."""
@@ -584,6 +594,7 @@ class Weight(Similarity):
     does not take it.
     """
 
+    kind: ClassVar[Kind] = "weight"
     tags: ClassVar[Tags] = Tags(nonnegative=True, cpd_order=None)
 
     def proof(self, dim: int | None = None) -> Proof:

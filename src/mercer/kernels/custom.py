@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from mercer.data.points import Array, Points, as_argument, as_vectors, is_frame, real_numbers
 from mercer.errors import InvalidInput
+from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.parameters import positive, show
 from mercer.kernels.algebra.proof import Axiom, Proof, Unproven
 from mercer.kernels.algebra.rowwise import Given
 from mercer.kernels.algebra.views import Mapped
-from mercer.kernels.base import Kernel, Tags
+from mercer.kernels.base import Kernel, Similarity, Tags
 from mercer.kernels.block import Block, squared_norms
+from mercer.kernels.spaces import ANY, Space
 from mercer.kernels.tiling import stopped
 
 if TYPE_CHECKING:
@@ -44,9 +46,20 @@ class FromFunction(Kernel):
            [0., 1., 2.]])
     """
 
+    about: ClassVar[About] = About(
+        "f(x, z), up to a relative error ε",
+        "Any similarity of two objects that you can program; test it with mc.check and mc.refute.",
+        "mc.FromFunction(lambda x, z: float(np.minimum(x, z).sum()))",
+        arguments={
+            "f": Argument(domain="Python function of two objects → number"),
+            "error": Argument("ε"),
+        },
+        in_python="build it in Python",
+    )
+
     f: Callable[[Any, Any], Any]
     error: float = positive(1e-12, free=False)
-    space: ClassVar[str] = "any"
+    space: ClassVar[str] = ANY
     tags: ClassVar[Tags] = Tags(cpd_order=None)
 
     def check(self) -> None:
@@ -149,8 +162,15 @@ class FromFeatures(Kernel):
     array([[30.]])
     """
 
+    about: ClassVar[About] = About(
+        "φ(x)ᵀφ(z)",
+        "Features that you compute yourself.",
+        "mc.FromFeatures(np.square)",
+        in_python="build it in Python",
+    )
+
     phi: Any
-    space: ClassVar[str] = "any"
+    space: ClassVar[str] = ANY
     tags: ClassVar[Tags] = Tags(finite_rank=True)
 
     def check(self) -> None:
@@ -202,6 +222,32 @@ class FromFeatures(Kernel):
         return f"FromFeatures({show(self.phi)})"
 
 
+class Positions(Space):
+    """Whole numbers: the positions of points in the matrices of an expression."""
+
+    __slots__ = ()
+    complete = True
+
+    def sample(self, kernel: Similarity, n: int, rng: np.random.Generator) -> Any:
+        return rng.integers(0, self._size(kernel) or n, n)
+
+    def pool(self, kernel: Similarity, alphabet: str, length: int, rng: np.random.Generator) -> list[Any]:
+        size = self._size(kernel)
+        if not size:
+            raise InvalidInput(
+                "A search for a counterexample needs the matrix", got=repr(kernel), advice="Use mc.check(K)."
+            )
+        return list(range(size))
+
+    @staticmethod
+    def _size(kernel: Similarity) -> int:
+        """The number of points that all matrices have; 0 where the data set is the matrix."""
+        return min((len(K) for leaf in kernel.leaves if (K := getattr(leaf, "K", None)) is not None), default=0)
+
+
+POSITIONS = Positions("indices")
+
+
 class Precomputed(Kernel):
     """A Gram matrix computed elsewhere.
 
@@ -216,8 +262,17 @@ class Precomputed(Kernel):
            [1., 2.]]), array([[1.]]))
     """
 
+    about: ClassVar[About] = About(
+        "K[x, z]",
+        "A matrix of similarities from elsewhere; the points are its rows.",
+        "Precomputed([[2.0, 1.0], [1.0, 2.0]])",
+        arguments={
+            "K": Argument(domain="symmetric matrix, or None: then the data set is the matrix"),
+        },
+    )
+
     K: Any = None
-    space: ClassVar[str] = "indices"
+    space: ClassVar[str] = POSITIONS
     tags: ClassVar[Tags] = Tags(cpd_order=None)
 
     def check(self) -> None:

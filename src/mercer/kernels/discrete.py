@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -11,18 +12,39 @@ from numpy.typing import NDArray
 from mercer import _loops
 from mercer.data.points import Array, Points, column_names, frame_columns, is_frame, object_matrix
 from mercer.errors import InvalidInput
+from mercer.kernels.about import About
 from mercer.kernels.algebra.proof import SUM, Axiom, Proof
-from mercer.kernels.base import Kernel, Tags
+from mercer.kernels.base import Kernel, Similarity, Tags
 from mercer.kernels.block import Block
+from mercer.kernels.spaces import Space
 
 if TYPE_CHECKING:
     from mercer.kernels.validity.interval import Interval
 
 
-class _Categories(Kernel):
+class Categories(Space):
+    """Values that are equal or not: one of three names, or pairs of them for a counterexample."""
+
+    __slots__ = ()
+
+    def sample(self, kernel: Similarity, n: int, rng: np.random.Generator) -> Any:
+        return [["red", "green", "blue"][i] for i in rng.integers(0, 3, n)]
+
+    def pool(self, kernel: Similarity, alphabet: str, length: int, rng: np.random.Generator) -> list[Any]:
+        return list(itertools.product("abc", repeat=2))
+
+    def mutated(self, x: Any, kernel: Similarity, alphabet: str, rng: np.random.Generator) -> Any:
+        at = int(rng.integers(len(x)))
+        return (*x[:at], str(rng.choice(list("abcdef"))), *x[at + 1 :])
+
+
+CATEGORIES = Categories("categories")
+
+
+class OnCategories(Kernel):
     """What only asks whether two values are equal. Values are compared as Python does: 1 == 1.0, "1" != 1."""
 
-    space: ClassVar[str] = "categories"
+    space: ClassVar[str] = CATEGORIES
 
     @property
     def encoding(self) -> Any:
@@ -30,7 +52,7 @@ class _Categories(Kernel):
 
     def encode(self, X: Any) -> Any:
         names = column_names(X)
-        columns = frame_columns(X) if is_frame(X) else _columns(X)
+        columns = frame_columns(X) if is_frame(X) else category_columns(X)
         columns = [c.astype("M8[us]") if c.dtype.kind == "M" else c for c in columns]
         for j, column in enumerate(columns):
             missing = [i for i, v in enumerate(column.tolist()) if _is_missing(v)]
@@ -76,13 +98,13 @@ def _is_missing(value: Any) -> bool:
         return True
 
 
-def _columns(X: Any) -> list[Array]:
+def category_columns(X: Any) -> list[Array]:
     if sp.issparse(X):
         raise InvalidInput("Categories must not be sparse", got="a sparse matrix", advice="Pass X.toarray().")
     if not isinstance(X, np.ndarray):
         rows = list(X)
         if rows and isinstance(rows[0], (list, tuple, np.ndarray)):
-            return _columns(object_matrix(rows))
+            return category_columns(object_matrix(rows))
         X = np.empty(len(rows), dtype=object)
         X[:] = rows
     if X.ndim == 1:
@@ -109,7 +131,7 @@ def _codes(a: Array, b: Array, *, same: bool) -> tuple[NDArray[np.int64], NDArra
     return left, right
 
 
-class Delta(_Categories):
+class Delta(OnCategories):
     """1 if x = z (in every column), else 0.
 
     >>> import mercer as mc
@@ -118,6 +140,12 @@ class Delta(_Categories):
            [0., 1., 0.],
            [1., 0., 1.]])
     """
+
+    about: ClassVar[About] = About(
+        "1 if x = z, else 0",
+        "One category, such as a city or a colour.",
+        "Delta()",
+    )
 
     tags: ClassVar[Tags] = Tags(normalised=True, nonnegative=True)
 
@@ -134,7 +162,7 @@ class Delta(_Categories):
         return Axiom(self, "inner product of one-hot vectors: phi(x) = e_x")
 
 
-class Hamming(_Categories):
+class Hamming(OnCategories):
     """The share of columns in which x and z are equal.
 
     >>> import mercer as mc
@@ -142,6 +170,12 @@ class Hamming(_Categories):
     array([[1. , 0.5],
            [0.5, 1. ]])
     """
+
+    about: ClassVar[About] = About(
+        "share of columns k with xₖ = zₖ",
+        "Several categories that count alike.",
+        "Hamming()",
+    )
 
     tags: ClassVar[Tags] = Tags(normalised=True, nonnegative=True)
 

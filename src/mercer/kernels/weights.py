@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from mercer.data.points import Array
+from mercer.kernels.about import About
 from mercer.kernels.algebra.parameters import positive
 from mercer.kernels.algebra.proof import Axiom, Proof, Unproven
 from mercer.kernels.base import Tags, Weight
@@ -69,6 +70,12 @@ class Uniform(_Compact):
     array([[1., 0.]])
     """
 
+    about: ClassVar[About] = About(
+        "1 for r ≤ 1, else 0, r = ‖x − z‖/σ",
+        "Plain averages over a ball.",
+        "Uniform(sigma=1.0)",
+    )
+
     sigma: Any = positive(1.0, vector=True)
     variance: ClassVar[float] = 1 / 3
 
@@ -91,6 +98,12 @@ class Triangular(_Compact):
     >>> mc.Triangular(2.0).proof(dim=1).valid, mc.Triangular(2.0).proof(dim=2).valid
     (True, False)
     """
+
+    about: ClassVar[About] = About(
+        "max(1 − r, 0), r = ‖x − z‖/σ",
+        "Local averages without jumps; a kernel on a line.",
+        "Triangular(sigma=1.0)",
+    )
 
     sigma: Any = positive(1.0, vector=True)
     variance: ClassVar[float] = 1 / 6
@@ -118,6 +131,12 @@ class Epanechnikov(_Compact):
     array([[0.75]])
     """
 
+    about: ClassVar[About] = About(
+        "max(1 − r², 0), r = ‖x − z‖/σ",
+        "The weight of least asymptotic error in smoothing.",
+        "Epanechnikov(sigma=1.0)",
+    )
+
     sigma: Any = positive(1.0, vector=True)
     variance: ClassVar[float] = 1 / 5
 
@@ -139,6 +158,12 @@ class Biweight(_Compact):
     array([[0.5625]])
     """
 
+    about: ClassVar[About] = About(
+        "max(1 − r², 0)², r = ‖x − z‖/σ",
+        "Smoothers and densities with a continuous slope.",
+        "Biweight(sigma=1.0)",
+    )
+
     sigma: Any = positive(1.0, vector=True)
     variance: ClassVar[float] = 1 / 7
 
@@ -159,6 +184,12 @@ class Tricube(_Compact):
     >>> mc.Tricube(2.0)([[0.0]], [[1.0]]).round(4)
     array([[0.6699]])
     """
+
+    about: ClassVar[About] = About(
+        "max(1 − r³, 0)³, r = ‖x − z‖/σ",
+        "The weight of lowess.",
+        "Tricube(sigma=1.0)",
+    )
 
     sigma: Any = positive(1.0, vector=True)
     variance: ClassVar[float] = 35 / 243

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mercer import _loops
 from mercer.data.points import Array, Points
 from mercer.errors import RuleBroken
+from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.elementwise import whole_power
 from mercer.kernels.algebra.nodes import Scaled, Unary, inside, is_number, premises
 from mercer.kernels.algebra.parameters import nonnegative, show
@@ -70,6 +71,12 @@ class Exp(_Entrywise):
     >>> mc.exp(mc.Linear())
     exp(Linear())
     """
+
+    about: ClassVar[About] = About(
+        "exp(k(x, z))",
+        "All powers at once: exp(k); exp(0.693 * Intersection()) is 2^|x ∩ z|.",
+        "exp(Linear())",
+    )
 
     kernel: Any
 
@@ -151,6 +158,15 @@ class Power(_Entrywise):
     >>> mc.Linear() ** 3
     Linear() ** 3
     """
+
+    about: ClassVar[About] = About(
+        "k(x, z)ⁿ",
+        "Interactions of a kernel's features: k ** n.",
+        "Linear() ** 3",
+        arguments={
+            "exponent": Argument("n", "whole number ≥ 1"),
+        },
+    )
 
     kernel: Any
     exponent: int = 1
@@ -255,6 +271,15 @@ class Poly(_Entrywise):
     >>> mc.Poly(mc.Linear(), [1.0, 2.0]).diag([[3.0]])
     array([19.])
     """
+
+    about: ClassVar[About] = About(
+        "Σₙ aₙ k(x, z)ⁿ",
+        "Every power with a weight of its own: k.poly([a0, a1, …]).",
+        "Linear().poly([1.0, 0.5, 0.25])",
+        arguments={
+            "coefficients": Argument("aₙ", "≥ 0, one per power"),
+        },
+    )
 
     kernel: Any
     coefficients: Any = nonnegative(vector=True)

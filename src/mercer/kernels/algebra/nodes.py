@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput, RuleBroken
+from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.elementwise import require_finite
 from mercer.kernels.algebra.parameters import positive, show
 from mercer.kernels.algebra.proof import MULTIPLE, PRODUCT, SUM, Axiom, Proof
-from mercer.kernels.base import PLUS, POWER, TIMES, Indefinite, Kernel, Similarity, Tags, Weight
+from mercer.kernels.base import PLUS, POWER, TIMES, Indefinite, Kernel, Kind, Similarity, Tags, Weight
 from mercer.kernels.block import Block, Pair
+from mercer.kernels.spaces import ANY, TABLE, VECTORS
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
@@ -98,6 +100,8 @@ def sum_of(arrays: Any) -> NDArray[np.float64]:
 class Node(Similarity):
     """What all nodes do with their children: pass on, and combine."""
 
+    kind: ClassVar[Kind] = "rule"
+
     @property
     def parts(self) -> tuple[Similarity, ...]:
         return tuple(self.children.values())  # type: ignore[arg-type]
@@ -112,12 +116,12 @@ class Node(Similarity):
 
     def _spaces(self) -> set[str]:
         """The kinds of objects that the parts act on; columns of vectors are vectors too."""
-        spaces = {part.space for part in self.parts} - {"any"}
-        return spaces - {"table"} if spaces == {"table", "vectors"} else spaces
+        spaces = {part.space for part in self.parts} - {ANY}
+        return spaces - {TABLE} if spaces == {TABLE, VECTORS} else spaces
 
     @property
     def space(self) -> str:  # type: ignore[override]
-        return next(iter(self._spaces()), "any")
+        return next(iter(self._spaces()), ANY)
 
     def check(self) -> None:
         if len(self._spaces()) > 1:
@@ -209,6 +213,12 @@ class Product(_Product, Kernel):
     True
     """
 
+    about: ClassVar[About] = About(
+        "Πᵢ kᵢ(x, z)",
+        "Both similarities are needed: k1 * k2.",
+        "Linear() * Gaussian(1.0)",
+    )
+
     kernels: tuple[Any, ...]
 
     def check(self) -> None:
@@ -238,6 +248,15 @@ class WeightProduct(_Product, Weight):
     array([[0.75]])
     """
 
+    about: ClassVar[About] = About(
+        "Πᵢ wᵢ(x, z)",
+        "A weight that is local in every column: w1 * w2.",
+        "Epanechnikov(2.0).on(0) * Tricube(3.0).on(1)",
+        arguments={
+            "kernels": Argument("wᵢ", "tuple of weights"),
+        },
+    )
+
     kernels: tuple[Any, ...]
 
     def check(self) -> None:
@@ -258,6 +277,12 @@ class Sum(Node, Kernel):
     array([[2., 3.],
            [3., 5.]])
     """
+
+    about: ClassVar[About] = About(
+        "Σᵢ kᵢ(x, z)",
+        "Either similarity counts: k1 + k2.",
+        "Linear() + Gaussian(1.0)",
+    )
 
     kernels: tuple[Any, ...]
     precedence: ClassVar[int] = PLUS
@@ -340,6 +365,15 @@ class Scaled(Node, Kernel):
     >>> (0.5 * mc.Gaussian(1.0)).diag([[0.0]])
     array([0.5])
     """
+
+    about: ClassVar[About] = About(
+        "c·k(x, z)",
+        "How much a term of a sum weighs: c * k.",
+        "0.5 * Gaussian(1.0)",
+        arguments={
+            "scale": Argument("c"),
+        },
+    )
 
     scale: float = positive()
     kernel: Any = None
@@ -452,8 +486,14 @@ class Constant(Kernel):
     Linear() + Constant(c=1.0)
     """
 
+    about: ClassVar[About] = About(
+        "c",
+        "An intercept inside a kernel: k + c.",
+        "Constant(c=1.0)",
+    )
+
     c: float = positive(1.0)
-    space: ClassVar[str] = "any"
+    space: ClassVar[str] = ANY
     tags: ClassVar[Tags] = Tags(stationary=True, radial=True, nonnegative=True, finite_rank=True)
 
     def encode(self, X: Any) -> Any:

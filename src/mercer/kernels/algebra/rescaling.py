@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mercer import _loops
 from mercer.data.points import Array, Points, as_argument, length, real_numbers
 from mercer.errors import InvalidInput, RuleBroken
+from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.differences import dense_sides, input_slopes, scales
 from mercer.kernels.algebra.elementwise import require_finite
 from mercer.kernels.algebra.entrywise import Power
@@ -39,6 +40,16 @@ class Rescaled(Unary):
     >>> mc.Rescaled(mc.Linear(), lambda X: X[:, 0])([[2.0]])
     array([[16.]])
     """
+
+    about: ClassVar[About] = About(
+        "f(x) k(x, z) f(z)",
+        "A weight of every point by a function of your own: k.rescale(f).",
+        "mc.Linear().rescale(lambda X: 1.0 / (1.0 + np.abs(X).sum(axis=1)))",
+        arguments={
+            "f": Argument(domain="Python function X → one number per point"),
+        },
+        in_python="where f(x) = 1/√k(x, x) write k.normalize(), else build it in Python",
+    )
 
     kernel: Any
     f: Callable[[Any], Any]
@@ -133,6 +144,12 @@ class Normalized(Unary):
     array([[1. , 0.5],
            [0.5, 1. ]])
     """
+
+    about: ClassVar[About] = About(
+        "k(x, z)/√(k(x, x) k(z, z))",
+        "Cosines: sizes, lengths and norms do not count: k.normalize().",
+        "Polynomial(2, c=1.0).normalize()",
+    )
 
     kernel: Any
 

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from mercer.data.points import Array, Points, length, select_columns
 from mercer.errors import InvalidInput
+from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.nodes import Node, inside, operand
 from mercer.kernels.algebra.parameters import show
 from mercer.kernels.algebra.proof import COMPOSITION, Proof
 from mercer.kernels.algebra.rowwise import Given, require_rowwise
 from mercer.kernels.base import ATOM, Kernel, Similarity, Tags, Weight
 from mercer.kernels.block import Block, Pair
+from mercer.kernels.spaces import ANY, TABLE
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
@@ -124,6 +126,7 @@ class _Viewed(Node):
 class _On(_Viewed):
     kernel: Any
     columns: Any
+    space: ClassVar[str] = TABLE
 
     def check(self) -> None:
         flat: list[int | str] = []
@@ -142,10 +145,6 @@ class _On(_Viewed):
     @property
     def _view(self) -> Columns:
         return Columns(self.columns)
-
-    @property
-    def space(self) -> str:  # type: ignore[override]
-        return "table"
 
     def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         if any(isinstance(c, str) for c in self.columns):
@@ -173,6 +172,12 @@ class On(_On, Kernel):
     array([[ 4.,  8.],
            [ 8., 16.]])
     """
+
+    about: ClassVar[About] = About(
+        "k(x[J], z[J])",
+        "A kernel for some columns of a table, by name or position: k.on('age').",
+        "Gaussian(10.0).on('age')",
+    )
 
     kernel: Any
     columns: Any
@@ -205,6 +210,15 @@ class WeightOn(_On, Weight):
     array([[1.]])
     """
 
+    about: ClassVar[About] = About(
+        "w(x[J], z[J])",
+        "A weight on some columns: w.on(0).",
+        "Epanechnikov(2.0).on(0)",
+        arguments={
+            "kernel": Argument("w", "weight"),
+        },
+    )
+
     kernel: Any
     columns: Any
 
@@ -222,8 +236,16 @@ class After(_Viewed, Kernel):
     array([[81.]])
     """
 
+    about: ClassVar[About] = About(
+        "k(φ(x), φ(z))",
+        "A kernel of transformed points: k.after(phi).",
+        "mc.Gaussian(1.0).after(np.tanh)",
+        in_python="apply phi to the data first, or build it in Python",
+    )
+
     kernel: Any
     phi: Any
+    space: ClassVar[str] = ANY
 
     def check(self) -> None:
         self._set(kernel=operand(self.kernel, "Rule k(phi(x), phi(z))"))
@@ -235,10 +257,6 @@ class After(_Viewed, Kernel):
     @property
     def _view(self) -> Mapped:
         return Mapped(Given(self.phi))
-
-    @property
-    def space(self) -> str:  # type: ignore[override]
-        return "any"
 
     @property
     def tags(self) -> Tags:  # type: ignore[override]

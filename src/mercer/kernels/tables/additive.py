@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mercer.data.missing import is_missing, missing_entries, rows_of
 from mercer.data.points import Array, Points, as_vectors
 from mercer.errors import InvalidInput
+from mercer.kernels.about import About
 from mercer.kernels.algebra.parameters import positive, show
 from mercer.kernels.algebra.proof import SUM, Axiom, Proof
 from mercer.kernels.base import Kernel, Tags
@@ -37,6 +38,12 @@ class Additive(Kernel):
            [0.5, 1. , 0. ],
            [0.5, 0. , 1. ]])
     """
+
+    about: ClassVar[About] = About(
+        "(1/d) Σₖ 1/(1 + (xₖ − zₖ)²/σ²)",
+        "Columns of numbers in tables: each counts for its share, outliers and missing values too.",
+        "Additive(sigma=1.0)",
+    )
 
     sigma: Any = positive(1.0, vector=True)
     tags: ClassVar[Tags] = Tags(stationary=True, normalised=True, nonnegative=True)

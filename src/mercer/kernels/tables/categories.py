@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from mercer.data.missing import is_missing, missing_entries
 from mercer.data.points import Array, Points, frame_columns, is_frame
 from mercer.errors import InvalidInput
+from mercer.kernels.about import About
 from mercer.kernels.algebra.parameters import positive, show
 from mercer.kernels.algebra.proof import PRODUCT, SUM, Axiom, Proof
 from mercer.kernels.base import Tags
 from mercer.kernels.block import Block
-from mercer.kernels.discrete import Delta, _Categories, _columns
+from mercer.kernels.discrete import Delta, OnCategories, category_columns
 
 if TYPE_CHECKING:
     from mercer.kernels.validity.interval import Interval
@@ -34,7 +35,7 @@ class _Gap:
 GAP = _Gap()
 
 
-class Categorical(_Categories):
+class Categorical(OnCategories):
     """exp(−Σₖ 1[xₖ ≠ zₖ]/σₖ²): the Gaussian of one-hot encoded columns, with one σ or one per column.
 
     Values are compared as Python does. A category that was never seen is like itself only, and so is a missing value
@@ -46,6 +47,12 @@ class Categorical(_Categories):
            [0.368, 1.   , 0.368],
            [0.135, 0.368, 1.   ]])
     """
+
+    about: ClassVar[About] = About(
+        "exp(−Σₖ 1[xₖ ≠ zₖ]/σ²)",
+        "Columns of categories in tables: one σ per column, and a missing value is a category.",
+        "Categorical(sigma=1.0)",
+    )
 
     sigma: Any = positive(1.0, vector=True)
     tags: ClassVar[Tags] = Tags(normalised=True, nonnegative=True)
@@ -63,7 +70,7 @@ class Categorical(_Categories):
         return "categories with gaps"
 
     def encode(self, X: Any) -> Any:
-        columns = frame_columns(X) if is_frame(X) else _columns(X)
+        columns = frame_columns(X) if is_frame(X) else category_columns(X)
         return [_without_gaps(c.astype("M8[us]") if c.dtype.kind == "M" else c) for c in columns]
 
     def _weights(self, d: int) -> NDArray[np.float64]:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from mercer.data.missing import is_missing, matrix_of, missing_rows, rows_of
 from mercer.data.points import Array, Points, is_frame, take
 from mercer.errors import InvalidInput
+from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.nodes import Unary, premises
 from mercer.kernels.algebra.parameters import show
 from mercer.kernels.algebra.proof import COMPOSITION, RESCALING, SUM, Axiom, Proof
@@ -69,6 +70,15 @@ class Missing(Unary):
            [0.607, 1.   , 0.803],
            [0.803, 0.803, 1.   ]])
     """
+
+    about: ClassVar[About] = About(
+        "k(x, z); of a missing x the mean over v: k(?, z) = E k(v, z)",
+        "Missing values in place: a point of its own, or an unknown one of some examples.",
+        "Missing(Gaussian(1.0), like=[0.0, 1.0])",
+        arguments={
+            "like": Argument("v", "values that are present, of the kernel's space"),
+        },
+    )
 
     kernel: Any
     like: Any = ()

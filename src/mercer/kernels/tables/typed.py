@@ -16,10 +16,12 @@ from mercer.data.columns import Table, read, tabled
 from mercer.data.missing import missing_entries
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
+from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.nodes import operand
 from mercer.kernels.algebra.proof import COMPOSITION, Proof
 from mercer.kernels.algebra.views import _Viewed
 from mercer.kernels.base import Kernel, Tags
+from mercer.kernels.spaces import TABLE
 
 KINDS = {
     "numbers": "number",
@@ -94,6 +96,22 @@ class Typed(_Viewed, Kernel):
 'Age': rename it.
     """
 
+    about: ClassVar[About] = About(
+        "k(φ(x), φ(z)), φ reads columns J by kind, C complete",
+        "Tables whose columns are found by name and read as what they are (mc.table_kernel).",
+        "Typed(Gaussian(10.0).on('age'), numbers=['age'])",
+        arguments={
+            "numbers": Argument("J", "names of columns"),
+            "dates": Argument("J", "names of columns"),
+            "codes": Argument("J", "names of columns"),
+            "categories": Argument("J", "names of columns"),
+            "tokens": Argument("J", "names of columns"),
+            "texts": Argument("J", "names of columns"),
+            "ordered": Argument("J", "pairs (name, levels from the lowest)"),
+            "complete": Argument("C", "names of columns"),
+        },
+    )
+
     kernel: Any
     numbers: Any = ()
     dates: Any = ()
@@ -103,6 +121,7 @@ class Typed(_Viewed, Kernel):
     texts: Any = ()
     ordered: Any = ()
     complete: Any = ()
+    space: ClassVar[str] = TABLE
 
     def check(self) -> None:
         self._set(kernel=operand(self.kernel, "Rule k(phi(x), phi(z))"))
@@ -143,10 +162,6 @@ class Typed(_Viewed, Kernel):
     def columns_read(self) -> tuple[str, ...]:
         """The names of the columns that the table must have."""
         return tuple(name for name, _, _ in self._kinds)
-
-    @property
-    def space(self) -> str:  # type: ignore[override]
-        return "table"
 
     @property
     def tags(self) -> Tags:  # type: ignore[override]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mercer.data.points import Array, Points, real_numbers
 from mercer.errors import InvalidInput, RuleBroken
+from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.elementwise import whole_power
 from mercer.kernels.algebra.nodes import is_number
 from mercer.kernels.algebra.parameters import nonnegative, positive, real, show
@@ -67,6 +68,12 @@ class Linear(_Dot, Kernel):
     array([[11.]])
     """
 
+    about: ClassVar[About] = About(
+        "xᵀz",
+        "Linear models: ridge, linear SVM, PCA in the dual.",
+        "Linear()",
+    )
+
     tags: ClassVar[Tags] = Tags(finite_rank=True)
 
     def _apply(self, s: Array) -> None:
@@ -109,6 +116,15 @@ class Polynomial(_Dot, Kernel):
     >>> mc.Polynomial(4, c=1.0).features(784).dimension
     15943435565
     """
+
+    about: ClassVar[About] = About(
+        "(xᵀz + c)ᵖ",
+        "Interactions of up to p columns, without making them.",
+        "Polynomial(degree=2, c=1.0)",
+        arguments={
+            "degree": Argument("p", "whole number ≥ 1"),
+        },
+    )
 
     degree: int
     c: float = nonnegative(0.0)
@@ -202,6 +218,15 @@ class Bilinear(Kernel):
     >>> mc.Bilinear([[2.0, 0.0], [0.0, 1.0]])([[1.0, 2.0]], [[3.0, 4.0]]).round(12)
     array([[14.]])
     """
+
+    about: ClassVar[About] = About(
+        "xᵀA z",
+        "A metric known beforehand, such as an inverse covariance.",
+        "Bilinear([[2.0, 1.0], [1.0, 2.0]])",
+        arguments={
+            "A": Argument(domain="symmetric positive semidefinite matrix"),
+        },
+    )
 
     A: Any
     tags: ClassVar[Tags] = Tags(finite_rank=True)
@@ -338,6 +363,15 @@ class ArcCosine(Kernel):
     Cho and Saul, Kernel methods for deep learning, NeurIPS 2009.
     """
 
+    about: ClassVar[About] = About(
+        "‖x‖ⁿ‖z‖ⁿ Jₙ(θ)/π, θ the angle of x and z",
+        "What an infinitely wide layer of step (0) or rectified (1, 2) units sees.",
+        "ArcCosine(order=1)",
+        arguments={
+            "order": Argument("n", "0, 1 or 2"),
+        },
+    )
+
     order: int = 1
     tags: ClassVar[Tags] = Tags(nonnegative=True)
 
@@ -450,6 +484,16 @@ class Tanh(_Dot, Indefinite):
     >>> mc.refute(mc.Tanh(1.0, -1.0), dim=2).refuted
     True
     """
+
+    about: ClassVar[About] = About(
+        "tanh(a·xᵀz + b)",
+        "Comparing with other software; it is not positive semidefinite.",
+        "Tanh(scale=1.0, offset=-1.0)",
+        arguments={
+            "scale": Argument("a"),
+            "offset": Argument("b"),
+        },
+    )
 
     scale: float = positive(1.0)
     offset: float = real(-1.0)

@@ -11,6 +11,7 @@ from mercer import _loops
 from mercer.data.points import Array
 from mercer.errors import InvalidInput
 from mercer.features.base import Spectrum
+from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.parameters import positive
 from mercer.kernels.algebra.proof import Axiom, Proof
 from mercer.kernels.base import Kernel
@@ -33,6 +34,15 @@ class Matern(Radial, Kernel):
     ----------
     Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, section 4.2.
     """
+
+    about: ClassVar[About] = About(
+        "2^(1−ν)/Γ(ν) tᵛ K_ν(t), t = √(2ν)‖x − z‖/σ",
+        "Rougher functions: ⌈ν⌉ − 1 derivatives; 3/2 and 5/2 are usual in regression.",
+        "Matern(sigma=1.0, nu=1.5)",
+        arguments={
+            "nu": Argument(domain="> 0, at most 100"),
+        },
+    )
 
     sigma: Any = positive(1.0, vector=True)
     nu: float = positive(1.5, free=False)

@@ -20,6 +20,7 @@ from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.features.base import Spectrum
 from mercer.kernels import tiling
+from mercer.kernels.about import About
 from mercer.kernels.algebra.parameters import Fixed, checked, positive, show
 from mercer.kernels.algebra.proof import COMPOSITION, EXPONENTIAL, RESCALING, Axiom, Proof
 from mercer.kernels.base import Kernel, Similarity, Tags
@@ -218,6 +219,12 @@ class Gaussian(Radial, Kernel):
            [0.6065, 1.    ]])
     """
 
+    about: ClassVar[About] = About(
+        "exp(−‖x − z‖²/2σ²)",
+        "The first choice for smooth functions; one σ per column finds the columns that matter.",
+        "Gaussian(sigma=1.0)",
+    )
+
     sigma: Any = positive(1.0, vector=True)
     spectrum: ClassVar[Spectrum] = Spectrum.NORMAL
 
@@ -358,6 +365,12 @@ class RationalQuadratic(Radial, Kernel):
     >>> mc.RationalQuadratic(1.0, alpha=1.0)([[0.0]], [[1.0]]).round(4)
     array([[0.6667]])
     """
+
+    about: ClassVar[About] = About(
+        "(1 + ‖x − z‖²/2ασ²)^(−α)",
+        "Smooth functions that vary on several scales at once.",
+        "RationalQuadratic(sigma=1.0, alpha=1.0)",
+    )
 
     sigma: Any = positive(1.0, vector=True)
     alpha: float = positive(1.0)

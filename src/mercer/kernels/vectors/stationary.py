@@ -14,6 +14,7 @@ from mercer import _loops
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.features.base import Spectrum
+from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.parameters import positive
 from mercer.kernels.algebra.proof import COMPOSITION, PRODUCT, Axiom, Proof
 from mercer.kernels.base import Kernel, Tags
@@ -31,6 +32,12 @@ class Laplacian(ByWidth, Kernel):
     >>> mc.Laplacian(2.0)([[0.0, 0.0]], [[1.0, 1.0]]).round(4)
     array([[0.3679]])
     """
+
+    about: ClassVar[About] = About(
+        "exp(−Σₖ |xₖ − zₖ|/σ)",
+        "Functions with kinks; distances that outlying columns do not rule.",
+        "Laplacian(sigma=1.0)",
+    )
 
     sigma: Any = positive(1.0, vector=True)
     tags: ClassVar[Tags] = Tags(stationary=True, normalised=True, nonnegative=True, universal=True)
@@ -110,6 +117,15 @@ class Periodic(Kernel):
     >>> mc.Periodic(1.0, period=2.0)([[0.0], [2.0], [1.0]])[0].round(4)
     array([1.    , 1.    , 0.1353])
     """
+
+    about: ClassVar[About] = About(
+        "exp(−2 Σₖ sin²(π(xₖ − zₖ)/p)/σ²)",
+        "Hours, weekdays, seasons; times Gaussian() where the pattern drifts.",
+        "Periodic(sigma=1.0, period=24.0)",
+        arguments={
+            "period": Argument("p"),
+        },
+    )
 
     sigma: float = positive(1.0)
     period: float = positive(1.0)
