@@ -551,7 +551,7 @@ def test_wrong_degrees_and_orders_have_proper_errors():
 
 
 def test_abstract_classes_cannot_be_made():
-    for cls in (dot._Dot, radial.Radial, weights._Compact):
+    for cls in (dot._Dot, radial.Radial, weights.Compact):
         with pytest.raises(TypeError, match="abstract"):
             cls()
 

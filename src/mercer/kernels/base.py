@@ -286,6 +286,20 @@ class Similarity(Value, ABC):
             advice="Work with Gram matrices, or approximate: mc.taylor_features or mc.fourier_features.",
         )
 
+    def narrowed(self, share: float) -> Kernel | None:
+        """A Gaussian of the same distances with this share of the width; None where k is no function of distances."""
+        return None
+
+    def squared(self) -> Similarity:
+        """k(x, z)², by the name that it has where it has one.
+
+        >>> import mercer as mc
+        >>> mc.Epanechnikov(2.0).squared(), mc.Laplacian(2.0).squared()
+        (Biweight(sigma=2.0), Laplacian(sigma=1.0))
+        """
+        product: Similarity = self * self  # type: ignore[operator]
+        return product
+
     def fill(self, pair: Pair, out: Array, finish: Callable[[Array], None] | None = None) -> Array:
         """out = K over the threads, each part passed to `finish`. Override where whole rows are faster than tiles."""
         return tiling.fill(self, pair, out, finish)

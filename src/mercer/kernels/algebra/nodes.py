@@ -132,7 +132,17 @@ class Node(Similarity):
             )
 
 
-class _Product(Node):
+class Joined(Node):
+    """A sum or a product: several parts, all near where the points are."""
+
+    kernels: tuple[Any, ...]
+
+    def narrowed(self, share: float) -> Kernel | None:
+        parts = [part.narrowed(share) for part in self.parts]
+        return None if None in parts else Product(tuple(parts))
+
+
+class _Product(Joined):
     """Tiles multiplied."""
 
     kernels: tuple[Any, ...]
@@ -269,7 +279,7 @@ class WeightProduct(_Product, Weight):
         super().check()
 
 
-class Sum(Node, Kernel):
+class Sum(Joined, Kernel):
     """k₁(x, z) + k₂(x, z) + …
 
     >>> import mercer as mc
@@ -439,6 +449,10 @@ class Scaled(Node, Kernel):
 
     def distance_size(self, points: Points) -> float:
         return self.scale * float(self.kernel.distance_size(points))
+
+    def narrowed(self, share: float) -> Kernel | None:
+        narrow: Kernel | None = self.kernel.narrowed(share)
+        return narrow
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return self.scale * self.kernel.diagonal(points)

@@ -146,6 +146,10 @@ class _On(_Viewed):
     def _view(self) -> Columns:
         return Columns(self.columns)
 
+    def narrowed(self, share: float) -> Kernel | None:
+        narrow = self.inner.narrowed(share)
+        return None if narrow is None else narrow.on(*self.columns)
+
     def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         if any(isinstance(c, str) for c in self.columns):
             raise InvalidInput(

@@ -19,6 +19,7 @@ from mercer.kernels.vectors.radial import Radial
 
 if TYPE_CHECKING:
     from mercer.kernels.validity.interval import Interval
+    from mercer.kernels.vectors.densities import Density
 
 
 class Matern(Radial, Kernel):
@@ -77,6 +78,12 @@ class Matern(Radial, Kernel):
         if self.nu == 2.5:
             return np.asarray(-5 / 6 * (1 + t) * np.exp(-t))
         return _bessel_slope(t, self.nu)
+
+    @property
+    def density(self) -> Density:
+        from mercer.kernels.vectors.densities import MaternDensity
+
+        return MaternDensity(float(self.nu))
 
     def enclose(self, x: Any, z: Any) -> Interval:
         if not self._half_integer:

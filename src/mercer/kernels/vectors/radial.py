@@ -28,6 +28,7 @@ from mercer.kernels.block import Block, Pair
 
 if TYPE_CHECKING:
     from mercer.kernels.validity.interval import Interval
+    from mercer.kernels.vectors.densities import Density
 
 STATIONARY = Tags(stationary=True, radial=True, normalised=True, nonnegative=True, universal=True)
 # From this many columns on a BLAS product per tile beats the fused loop.
@@ -72,6 +73,14 @@ class ByWidth(Similarity):
         if np.ndim(self.sigma) == 0:
             return block, float(self.sigma)
         return block.rescaled(tuple(self.sigma.tolist())), 1.0
+
+    def narrowed(self, share: float) -> Gaussian:
+        return Gaussian(share * np.asarray(self.sigma))
+
+    @property
+    def density(self) -> Density | None:
+        """The profile as a probability density in units of σ, or None where its integral is infinite or not known."""
+        return None
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return np.ones(points.n)
@@ -348,6 +357,15 @@ class Gaussian(Radial, Kernel):
     def log_diagonal(self, points: Points) -> NDArray[np.float64]:
         return np.zeros(points.n)
 
+    def squared(self) -> Gaussian:
+        return Gaussian(np.asarray(self.sigma) / np.sqrt(2.0))
+
+    @property
+    def density(self) -> Density:
+        from mercer.kernels.vectors.densities import NormalDensity
+
+        return NormalDensity()
+
     def enclose(self, x: Any, z: Any) -> Interval:
         return (self._squared(x, z) / -2).exp()
 
@@ -425,6 +443,12 @@ class RationalQuadratic(Radial, Kernel):
         v = self._u(block) / (2 * self.alpha)
         log = np.log1p(v)
         return np.array([np.vdot(G, np.exp(-self.alpha * log) * self.alpha * (v / (1 + v) - log))])
+
+    @property
+    def density(self) -> Density:
+        from mercer.kernels.vectors.densities import StudentDensity
+
+        return StudentDensity(float(self.alpha))
 
     def enclose(self, x: Any, z: Any) -> Interval:
         return ((self._squared(x, z) / (2 * Fraction(self.alpha)) + 1).log() * -Fraction(self.alpha)).exp()

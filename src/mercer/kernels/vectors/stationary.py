@@ -23,6 +23,7 @@ from mercer.kernels.vectors.radial import FARTHEST, ByWidth, Gaussian, uncentred
 
 if TYPE_CHECKING:
     from mercer.kernels.validity.interval import Interval
+    from mercer.kernels.vectors.densities import Density
 
 
 class Laplacian(ByWidth, Kernel):
@@ -82,6 +83,15 @@ class Laplacian(ByWidth, Kernel):
         x, z = uncentred(block)
         signs = [np.einsum("ij,ij->i", M, np.sign(x[:, k, None] - z[:, k])) for k in range(x.shape[1])]
         return -np.stack(signs, axis=1) / self.sigma
+
+    def squared(self) -> Laplacian:
+        return Laplacian(np.asarray(self.sigma) / 2.0)
+
+    @property
+    def density(self) -> Density:
+        from mercer.kernels.vectors.densities import LaplaceDensity
+
+        return LaplaceDensity()
 
     def enclose(self, x: Any, z: Any) -> Interval:
         from mercer.kernels.validity.interval import exactly

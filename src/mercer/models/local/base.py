@@ -355,7 +355,7 @@ class LocalSmoother(LinearSmoother, LocalEstimator):
         """Leave-one-out residuals, each divided by what its own fit adds to it: of the size of the noise. (n, t)"""
         if "residuals" not in self._cache:
             rows, made = self._rows, self._left_out()
-            if len(rows) <= EXACT or not local.squared(self.kernel_).children:
+            if len(rows) <= EXACT or not self.kernel_.squared().children:
                 extra = self._spread(made, None, exclude=True)
             else:
                 # all pairs would be dear: with so many rows Σ l² is small, and Σ l² ≤ max l ≈ l at the query itself
