@@ -169,6 +169,11 @@ class Similarity(Value, ABC):
         return pair.once(("diagonals", self, log), make)
 
     @property
+    def vanishes_at_origin_only(self) -> bool:
+        """Whether k(x, x) = 0 says for certain that x = 0, as for kernels of ⟨x, z⟩."""
+        return False
+
+    @property
     def amplification(self) -> float:
         """How many times larger than the rounding of leaves that of k(x, z)/√(k(x, x) k(z, z)) is, to first order."""
         return max((child.amplification for child in self.children.values()), default=1.0)  # type: ignore[attr-defined]

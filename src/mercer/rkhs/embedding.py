@@ -20,7 +20,7 @@ from mercer.kernels import tiling
 from mercer.kernels.base import Kernel
 from mercer.kernels.block import Block, Pair
 from mercer.rkhs.expansion import Expansion
-from mercer.rkhs.geometry import _SquaredDistance
+from mercer.rkhs.geometry import SquaredDistance
 from mercer.rkhs.space import finite, hilbert, joined, streamed
 
 
@@ -122,7 +122,7 @@ def mmd(
     x, y = hilbert(kernel).prepare(X), kernel.prepare(Y)
     _require_enough(min(x.n, y.n), 2, "Each sample of MMD")
     B, rng = _permutations(permutations, random_state)
-    squared, both = _SquaredDistance(kernel), joined(x, y)
+    squared, both = SquaredDistance(kernel), joined(x, y)
     D = (gram.of if B else streamed)(squared, both, dtype=np.float64)
 
     # Columns of A are 1 on one sample and 0 on the other: Σ over pairs within the first is aᵀDa, and the sums within
@@ -197,7 +197,7 @@ def hsic(
     n = x.n
     _require_enough(n, 4 if unbiased else 2, "The unbiased HSIC" if unbiased else "HSIC")
     B, rng = _permutations(permutations, random_state)
-    square_x, square_y = _SquaredDistance(kernel_x), _SquaredDistance(kernel_y)
+    square_x, square_y = SquaredDistance(kernel_x), SquaredDistance(kernel_y)
     pair_x, pair_y = square_x.pair(x, dtype=np.float64), square_y.pair(y, dtype=np.float64)
     d, e, rows = _row_sums(square_x, pair_x, square_y, pair_y)
     products, alongs = np.full(B + 1, rows.sum()), np.full(B + 1, d @ e)
@@ -228,9 +228,7 @@ def hsic(
     return _result("HSIC", biased, fair, unbiased, rounding, "x and y are independent")
 
 
-def _row_sums(
-    square_x: _SquaredDistance, pair_x: Pair, square_y: _SquaredDistance, pair_y: Pair
-) -> NDArray[np.float64]:
+def _row_sums(square_x: SquaredDistance, pair_x: Pair, square_y: SquaredDistance, pair_y: Pair) -> NDArray[np.float64]:
     """The row sums of D, of E and of their entrywise product, shape (3, n), without storing any of them."""
     totals = tiling.Totals((3, pair_x.shape[0]))
 

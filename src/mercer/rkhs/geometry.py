@@ -30,7 +30,7 @@ FIRST, ENTRIES = 128, 2**20
 """Columns that give the first neighbours, at least; distances that one thread holds at a time, at most."""
 
 
-class _SquaredDistance(Node):
+class SquaredDistance(Node):
     """‖phi(x) − phi(z)‖², not clamped at 0: of rounding, and of functions that are no kernels, it may be negative."""
 
     kernel: Any
@@ -54,7 +54,7 @@ class _SquaredDistance(Node):
 
 def squared_distances(kernel: Any, X: Any, Z: Any = None) -> NDArray[np.float64]:
     """The float64 matrix of d² where it fits the memory budget."""
-    squared = _SquaredDistance(kernel)
+    squared = SquaredDistance(kernel)
     x, z = squared.prepare(X), None if Z is None else squared.prepare(Z)
     n, m = x.n, x.n if z is None else z.n
     within(8 * n * m, budget(), f"The {n}×{m} matrix of distances", "Take fewer points at a time, or use mc.nearest.")
@@ -63,7 +63,7 @@ def squared_distances(kernel: Any, X: Any, Z: Any = None) -> NDArray[np.float64]
 
 def squared_distance_gram(kernel: Any, X: Any, Z: Any = None) -> Gram:
     """The same as an operator that is never stored."""
-    return streamed(_SquaredDistance(kernel), X, Z, np.float64)
+    return streamed(SquaredDistance(kernel), X, Z, np.float64)
 
 
 # -- distances --------------------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def nearest(kernel: Kernel, X: Any, Z: Any, n: int = 1) -> tuple[Array, NDArray[
             f"`n` must be a whole number from 1 to the number of points, {x.n}", got=repr(n), advice="Ask for fewer."
         )
     n = int(n)
-    squared = _SquaredDistance(kernel)
+    squared = SquaredDistance(kernel)
     pair = squared.pair(z, x, np.float64)
     # Where log k is known it orders the points, also where all values of k underflow; only the chosen need d².
     by_log = kernel.exact_log and kernel.tags.normalised
@@ -243,7 +243,7 @@ class _Nearest:
         self.limits = self.values.max(axis=1, keepdims=True)
 
 
-def _smallest(values: Array, n: int) -> NDArray[np.int64]:
+def smallest_columns(values: Array, n: int) -> NDArray[np.int64]:
     """Columns of the n smallest entries of every row, in order; of equal ones the first."""
     chosen = _among_smallest(values, n)
     order = np.argsort(np.take_along_axis(values, chosen, 1), axis=1, kind="stable")

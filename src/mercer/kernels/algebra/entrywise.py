@@ -191,6 +191,10 @@ class Power(_Entrywise):
         """A logarithm that is known is multiplied by n, and has its own digits still."""
         return self.inner.amplification * (1 if self.inner.exact_log else self.exponent)
 
+    @property
+    def vanishes_at_origin_only(self) -> bool:
+        return all(part.vanishes_at_origin_only for part in self.parts)
+
     def tile(self, block: Block, out: Array) -> None:
         if not self.inner.exact_log:
             super().tile(block, out)

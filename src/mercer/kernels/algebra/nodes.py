@@ -137,6 +137,10 @@ class Joined(Node):
 
     kernels: tuple[Any, ...]
 
+    @property
+    def vanishes_at_origin_only(self) -> bool:
+        return all(part.vanishes_at_origin_only for part in self.parts)
+
     def narrowed(self, share: float) -> Kernel | None:
         parts = [part.narrowed(share) for part in self.parts]
         return None if None in parts else Product(tuple(parts))
@@ -449,6 +453,10 @@ class Scaled(Node, Kernel):
 
     def distance_size(self, points: Points) -> float:
         return self.scale * float(self.kernel.distance_size(points))
+
+    @property
+    def vanishes_at_origin_only(self) -> bool:
+        return all(part.vanishes_at_origin_only for part in self.parts)
 
     def narrowed(self, share: float) -> Kernel | None:
         narrow: Kernel | None = self.kernel.narrowed(share)

@@ -15,15 +15,14 @@ from mercer.errors import InvalidInput, RuleBroken
 from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.differences import dense_sides, input_slopes, scales
 from mercer.kernels.algebra.elementwise import require_finite
-from mercer.kernels.algebra.entrywise import Power
-from mercer.kernels.algebra.nodes import Product, Scaled, Sum, Unary, inside, premises
+from mercer.kernels.algebra.nodes import Unary, inside, premises
 from mercer.kernels.algebra.parameters import show
 from mercer.kernels.algebra.proof import RESCALING, Proof
 from mercer.kernels.algebra.rowwise import Given, require_rowwise
 from mercer.kernels.base import ATOM, Tags
 from mercer.kernels.block import Block, Pair
 from mercer.kernels.tiling import spans
-from mercer.kernels.vectors.dot import ArcCosine, Linear, Polynomial, lengths
+from mercer.kernels.vectors.dot import lengths
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
@@ -168,7 +167,7 @@ class Normalized(Unary):
             )
         zero = diagonal == 0
         lost = ~zero & (diagonal < float(np.finfo(dtype).tiny))
-        if zero.any() and zero_at_origin_only(self.inner):
+        if zero.any() and self.inner.vanishes_at_origin_only:
             lost |= zero & (lengths(points.vectors()) > 0)
         if lost.any():
             raise InvalidInput(
@@ -299,13 +298,6 @@ class Normalized(Unary):
 
     def __repr__(self) -> str:
         return f"{inside(self.inner, ATOM)}.normalize()"
-
-
-def zero_at_origin_only(kernel: Any) -> bool:
-    """Whether k(x, x) = 0 says that x = 0, for certain: sums, products and multiples of kernels of ⟨x, z⟩."""
-    if isinstance(kernel, (Sum, Product, Scaled, Power)):
-        return all(zero_at_origin_only(part) for part in kernel.parts)
-    return isinstance(kernel, (Linear, Polynomial, ArcCosine))
 
 
 def _diagonal_blocks(

@@ -61,14 +61,14 @@ class Mapped:
         return image
 
 
-class _Viewed(Node):
+class Viewed(Node):
     """A similarity of the data seen through a view."""
 
     kernel: Any
 
     @property
     @abstractmethod
-    def _view(self) -> Any:
+    def view(self) -> Any:
         """The view that the data is seen through."""
 
     @property
@@ -77,53 +77,53 @@ class _Viewed(Node):
         return kernel
 
     def touch(self, points: Points) -> None:
-        self.inner.touch(points.view(self._view))
+        self.inner.touch(points.view(self.view))
 
     def dtype_of(self, points: Points) -> np.dtype[Any]:
-        return self.inner.dtype_of(points.view(self._view))
+        return self.inner.dtype_of(points.view(self.view))
 
     def tile(self, block: Block, out: Array) -> None:
-        self.inner.tile(block.view(self._view), out)
+        self.inner.tile(block.view(self.view), out)
 
     def fill(self, pair: Pair, out: Array, finish: Callable[[Array], None] | None = None) -> Array:
-        return self.inner.fill(pair.view(self._view), out, finish)
+        return self.inner.fill(pair.view(self.view), out, finish)
 
     def multiply(self, pair: Pair, V: Array) -> NDArray[np.float64]:
-        return self.inner.multiply(pair.view(self._view), V)
+        return self.inner.multiply(pair.view(self.view), V)
 
     def log_tile(self, block: Block, out: Array) -> None:
-        self.inner.log_tile(block.view(self._view), out)
+        self.inner.log_tile(block.view(self.view), out)
 
     @property
     def exact_log(self) -> bool:
         return self.inner.exact_log
 
     def log_cosine_tile(self, block: Block, out: Array) -> None:
-        self.inner.log_cosine_tile(block.view(self._view), out)
+        self.inner.log_cosine_tile(block.view(self.view), out)
 
     def log_size(self, points: Points) -> float:
-        return self.inner.log_size(points.view(self._view))
+        return self.inner.log_size(points.view(self.view))
 
     def log_cosine_size(self, points: Points) -> float:
-        return self.inner.log_cosine_size(points.view(self._view))
+        return self.inner.log_cosine_size(points.view(self.view))
 
     def distance_tile(self, block: Block, out: Array) -> None:
-        self.inner.distance_tile(block.view(self._view), out)
+        self.inner.distance_tile(block.view(self.view), out)
 
     def distance_size(self, points: Points) -> float:
-        return self.inner.distance_size(points.view(self._view))
+        return self.inner.distance_size(points.view(self.view))
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
-        return self.inner.diagonal(points.view(self._view))
+        return self.inner.diagonal(points.view(self.view))
 
     def log_diagonal(self, points: Points) -> NDArray[np.float64]:
-        return self.inner.log_diagonal(points.view(self._view))
+        return self.inner.log_diagonal(points.view(self.view))
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
-        return self.inner.tile_gradient(block.view(self._view), G)
+        return self.inner.tile_gradient(block.view(self.view), G)
 
 
-class _On(_Viewed):
+class _On(Viewed):
     kernel: Any
     columns: Any
     space: ClassVar[str] = TABLE
@@ -143,7 +143,7 @@ class _On(_Viewed):
         self._set(columns=tuple(flat))
 
     @property
-    def _view(self) -> Columns:
+    def view(self) -> Columns:
         return Columns(self.columns)
 
     def narrowed(self, share: float) -> Kernel | None:
@@ -155,7 +155,7 @@ class _On(_Viewed):
             raise InvalidInput(
                 "Derivatives by the points need columns by position", got=f"{self!r}", advice="Pass a matrix: k.on(0)."
             )
-        inner = self.inner.tile_input_gradient(block.view(self._view), G)
+        inner = self.inner.tile_input_gradient(block.view(self.view), G)
         gradient = np.zeros((block.shape[0], block.vectors()[0].shape[1]))
         for k, column in enumerate(self.columns):
             gradient[:, column] += inner[:, k]
@@ -232,7 +232,7 @@ class WeightOn(_On, Weight):
         super().check()
 
 
-class After(_Viewed, Kernel):
+class After(Viewed, Kernel):
     """k(phi(x), phi(z)) for a map phi of data sets.
 
     >>> import mercer as mc
@@ -259,7 +259,7 @@ class After(_Viewed, Kernel):
             )
 
     @property
-    def _view(self) -> Mapped:
+    def view(self) -> Mapped:
         return Mapped(Given(self.phi))
 
     @property

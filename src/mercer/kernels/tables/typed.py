@@ -19,7 +19,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.nodes import operand
 from mercer.kernels.algebra.proof import COMPOSITION, Proof
-from mercer.kernels.algebra.views import _Viewed
+from mercer.kernels.algebra.views import Viewed
 from mercer.kernels.base import Kernel, Tags
 from mercer.kernels.spaces import TABLE
 
@@ -70,7 +70,7 @@ def _require_columns(names: list[str], there: list[str]) -> None:
         )
 
 
-class Typed(_Viewed, Kernel):
+class Typed(Viewed, Kernel):
     """A kernel on the columns of a table, each read as what it is said to be.
 
     Dates are read as days since 1970 (UTC), ordered categories as their position among the levels, numbers as floats,
@@ -155,7 +155,7 @@ class Typed(_Viewed, Kernel):
         return (*plain, *((name, "ordered", levels) for name, levels in self.ordered))
 
     @property
-    def _view(self) -> Reading:
+    def view(self) -> Reading:
         return Reading(self._kinds, self.complete)
 
     @property

@@ -75,6 +75,7 @@ class Linear(_Dot, Kernel):
     )
 
     tags: ClassVar[Tags] = Tags(finite_rank=True)
+    vanishes_at_origin_only: ClassVar[bool] = True
 
     def _apply(self, s: Array) -> None:
         """h is the identity."""
@@ -129,6 +130,7 @@ class Polynomial(_Dot, Kernel):
     degree: int
     c: float = nonnegative(0.0)
     tags: ClassVar[Tags] = Tags(finite_rank=True)
+    vanishes_at_origin_only: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         value = getattr(self.c, "value", self.c)
@@ -374,6 +376,7 @@ class ArcCosine(Kernel):
 
     order: int = 1
     tags: ClassVar[Tags] = Tags(nonnegative=True)
+    vanishes_at_origin_only: ClassVar[bool] = True
 
     def check(self) -> None:
         if not is_number(self.order) or self.order not in (0, 1, 2):

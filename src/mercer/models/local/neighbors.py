@@ -36,7 +36,7 @@ from mercer.models.base import (
 from mercer.models.labels import labels
 from mercer.models.least_squares.smoother import explained
 from mercer.models.quantiles import plus_ends, rank
-from mercer.rkhs.geometry import _smallest, nearest
+from mercer.rkhs.geometry import nearest, smallest_columns
 
 Index = NDArray[np.int64]
 
@@ -194,7 +194,7 @@ class KernelNeighbors(KernelEstimator):
 
         def search(rows: slice, share: int) -> None:
             squared = diagonal - 2.0 * self.kernel_(queries.take(rows), self._points, dtype=np.float64)
-            where[rows] = _smallest(squared, count)
+            where[rows] = smallest_columns(squared, count)
             found[rows] = np.take_along_axis(squared, where[rows], 1)
 
         tiling.stripes(queries.n, search)
