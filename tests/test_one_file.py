@@ -57,7 +57,7 @@ class LastLetter(mc.Kernel):
             for j, b in enumerate(z):
                 out[i, j] = self.q * (a[-1] == b[-1]) + (a == b)
 
-    def proof(self, dim=None):
+    def derivation(self):
         return mc.Axiom(self, "one-hot vectors of the last letter and of the word")
 
 
@@ -75,7 +75,7 @@ class Longer(mc.Kernel):
         x, z = (np.array([len(word) for word in side], dtype=float) for side in block.encoded(self))
         out[...] = (x[:, None] - z) ** 2
 
-    def proof(self, dim=None):
+    def derivation(self):
         return mc.Axiom(self, "it looks like one")
 '''
 

@@ -64,7 +64,7 @@ class Similarity(Value, ABC):
     """A symmetric function k(x, z) of two objects.
 
     A leaf defines `tile`, and may define what is cheaper to know directly: `diagonal`, `log_tile`, `tile_gradient`,
-    `tile_input_gradient`, `encode`, `proof`, `features`, `enclose`.
+    `tile_input_gradient`, `encode`, `derivation`, `features`, `enclose`.
     """
 
     about: ClassVar[About]
@@ -84,12 +84,13 @@ class Similarity(Value, ABC):
                 f"A class of kernels must derive from an abstract one: {final.__name__} is final, because a subclass "
                 "would inherit its proof and its fast paths for other values",
                 got=f"class {cls.__name__}({', '.join(base.__name__ for base in cls.__bases__)})",
-                advice="Derive from mc.Kernel and define `tile` (and `proof`, if you know one), compose existing "
-                "kernels, or use mc.FromFunction or mc.FromFeatures.",
+                advice="Derive from mc.Kernel and define `tile` (and `derivation`, if you know a proof), compose "
+                "existing kernels, or use mc.FromFunction or mc.FromFeatures.",
             )
-        author = next(base for base in cls.__mro__ if "proof" in base.__dict__)
-        if not author.__module__.startswith("mercer."):
-            cls.proof = _by_its_author(author.__dict__["proof"])  # type: ignore[method-assign]
+        for name in ("proof", "derivation", "conclusion"):
+            author = next((base for base in cls.__mro__ if name in base.__dict__), Similarity)
+            if not author.__module__.startswith("mercer."):
+                setattr(cls, name, _by_its_author(author.__dict__[name]))
         super().__init_subclass__(**kwargs)
 
     # -- what a leaf says -----------------------------------------------------------------------------------------
@@ -315,9 +316,17 @@ class Similarity(Value, ABC):
 
     # -- what follows ---------------------------------------------------------------------------------------------
 
-    @abstractmethod
     def proof(self, dim: int | None = None) -> Proof:
-        """Why this is a kernel: a tree of rules. `dim` is the dimension of the points, where validity depends on it."""
+        """Why this is a kernel: a tree of rules that prints as a derivation.
+
+        `dim` is the dimension of the points, where validity depends on it. A leaf states its step in `derivation`; only
+        one that is a kernel in some dimensions overrides this method.
+        """
+        return self.derivation()
+
+    def derivation(self) -> Proof:
+        """Why this leaf is a kernel in every dimension: an axiom, or a rule with its premises; or why it is not."""
+        return Unproven(self, "no proof was given for this leaf")
 
     def prepare(self, X: Any) -> Points:
         """Raw objects → points, validated once and usable in every later call."""
@@ -442,8 +451,8 @@ def _by_its_author(proof: Callable[..., Proof]) -> Callable[..., Proof]:
     """The proof of a class outside this library: a claim, for nobody but its author has looked at it."""
 
     @wraps(proof)
-    def claimed(self: Similarity, dim: int | None = None) -> Proof:
-        step = proof(self, dim)
+    def claimed(self: Similarity, *given: Any, **named: Any) -> Proof:
+        step = proof(self, *given, **named)
         return step if step.kind == "unproven" else replace(step, kind="claim")
 
     return claimed
@@ -469,10 +478,6 @@ class Kernel(Similarity):
     """
 
     kind: ClassVar[Kind] = "kernel"
-
-    def proof(self, dim: int | None = None) -> Proof:
-        """Why this is a kernel: a tree of rules that prints as a derivation."""
-        return Unproven(self, "no proof was given for this leaf")
 
     def __add__(self, other: Any) -> Kernel:
         from mercer.kernels.algebra import operators as algebra
@@ -616,7 +621,7 @@ class Weight(Similarity):
     kind: ClassVar[Kind] = "weight"
     tags: ClassVar[Tags] = Tags(nonnegative=True, cpd_order=None)
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         return Unproven(self, "a smoothing weight, not a kernel")
 
     def __mul__(self, other: Any) -> Weight:

@@ -141,7 +141,7 @@ class FromFunction(Kernel):
                     moved.append(abs(self.value(pair[0], pair[1]) - value))
         return 16.0 * max(moved, default=np.inf)
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         return Unproven(self, "a Python function; mc.check(k, X) tests it on data, mc.refute(k) searches")
 
     def __repr__(self) -> str:
@@ -204,7 +204,7 @@ class FromFeatures(Kernel):
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         return np.empty(0)
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         statement = "inner product of an explicit feature map"
         return Axiom(
             self,
@@ -369,7 +369,7 @@ class Precomputed(Kernel):
         positions = [int(p[0]) if isinstance(p, (tuple, list)) else int(p) for p in (x, z)]
         return exactly(float(self.K[positions[0], positions[1]]))
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         if self.K is None:
             return Unproven(self, "a matrix that comes with the data; mc.check(K) tests it")
         statement = "every symmetric matrix without negative eigenvalues is a Gram matrix"

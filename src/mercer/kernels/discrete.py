@@ -158,7 +158,7 @@ class Delta(OnCategories):
 
         return exactly(int(x == z))
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         return Axiom(self, "inner product of one-hot vectors: phi(x) = e_x")
 
 
@@ -188,5 +188,5 @@ class Hamming(OnCategories):
         pairs = list(zip(x, z)) if isinstance(x, (tuple, list)) else [(x, z)]
         return exactly(sum(a == b for a, b in pairs)) / len(pairs)
 
-    def proof(self, dim: int | None = None) -> Proof:
-        return SUM(self, Delta().proof(dim), condition="the mean of one Delta per column")
+    def derivation(self) -> Proof:
+        return SUM(self, Delta().proof(), condition="the mean of one Delta per column")

@@ -92,7 +92,7 @@ class Intersection(Kernel):
 
         return exactly(len(_as_set(x, 0) & _as_set(z, 0)))
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         return Axiom(self, "inner product of indicator vectors: phi(A)ᵢ = 1[i ∈ A]", reference="Bishop 2006, (6.1)")
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:

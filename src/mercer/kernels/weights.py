@@ -88,7 +88,7 @@ class Compact(Radial, Weight):  # type: ignore[override]
         u = self._squared(x, z)
         return _power(self._base(u, Interval.sqrt), self.p) if u.upper <= 1 else u * 0
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         return Unproven(self, "a smoothing weight, not a kernel: its Fourier transform changes sign")
 
 

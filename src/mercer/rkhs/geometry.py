@@ -48,7 +48,7 @@ class SquaredDistance(Node):
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return np.zeros(points.n)
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def conclusion(self, *premises: Proof) -> Proof:
         return Unproven(self, "a squared distance, not a kernel")
 
 

@@ -15,7 +15,7 @@ from mercer.data.points import Array, Points
 from mercer.errors import RuleBroken
 from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.elementwise import whole_power
-from mercer.kernels.algebra.nodes import Scaled, Unary, inside, is_number, premises
+from mercer.kernels.algebra.nodes import Scaled, Unary, inside, is_number
 from mercer.kernels.algebra.parameters import nonnegative, show
 from mercer.kernels.algebra.proof import EXPONENTIAL, POLYNOMIAL, PRODUCT, Proof
 from mercer.kernels.algebra.rounding import require_power
@@ -133,9 +133,9 @@ class Exp(_Entrywise):
         universal = isinstance(core, Linear) or inner.universal
         return replace(inner, normalised=False, nonnegative=True, finite_rank=False, universal=universal)
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def conclusion(self, *premises: Proof) -> Proof:
         largest = float(np.log(np.finfo(np.float64).max))
-        return EXPONENTIAL(self, *premises(self, dim), amplification=largest)
+        return EXPONENTIAL(self, *premises, amplification=largest)
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import SubsetMap
@@ -255,9 +255,9 @@ class Power(_Entrywise):
     def enclose(self, x: Any, z: Any) -> Interval:
         return self.inner.enclose(x, z) ** self.exponent
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def conclusion(self, *premises: Proof) -> Proof:
         factors = f"n = {self.exponent} equal factors"
-        return PRODUCT(self, *premises(self, dim), condition=factors, amplification=self.exponent)
+        return PRODUCT(self, *premises, condition=factors, amplification=self.exponent)
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import PowerMap
@@ -333,10 +333,10 @@ class Poly(_Entrywise):
     def tags(self) -> Tags:  # type: ignore[override]
         return replace(self.inner.tags, normalised=False, universal=False)
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def conclusion(self, *premises: Proof) -> Proof:
         condition = f"coefficients {show(self.coefficients)} ≥ 0"
         degree = len(self.coefficients) - 1
-        return POLYNOMIAL(self, *premises(self, dim), condition=condition, amplification=max(degree, 1))
+        return POLYNOMIAL(self, *premises, condition=condition, amplification=max(degree, 1))
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import ConstantMap, PowerMap, ScaledMap, StackedMap

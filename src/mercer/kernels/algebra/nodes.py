@@ -1,12 +1,13 @@
 """What the nodes of an expression share, and the linear part of the algebra: sums, products, positive multiples.
 
 Each node checks its rule's condition when it is built, combines filled tiles when it is evaluated, and states its
-rule in `proof`.
+rule in `conclusion`.
 """
 
 from __future__ import annotations
 
 import operator
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
@@ -76,10 +77,6 @@ def operands(kernels: Any, rule: str) -> tuple[Kernel, ...]:
     return tuple(operand(k, rule) for k in kernels)
 
 
-def premises(node: Node, dim: int | None) -> tuple[Proof, ...]:
-    return tuple(part.proof(dim) for part in node.parts)
-
-
 def all_of(tags: list[Tags]) -> Tags:
     """What holds for a combination because it holds for every part."""
     orders = [t.cpd_order for t in tags]
@@ -105,6 +102,21 @@ class Node(Similarity):
     @property
     def parts(self) -> tuple[Similarity, ...]:
         return tuple(self.children.values())  # type: ignore[arg-type]
+
+    def proof(self, dim: int | None = None) -> Proof:
+        dim = self.dimension_of_parts(dim)
+        return self.conclusion(*(part.proof(dim) for part in self.parts))
+
+    @abstractmethod
+    def conclusion(self, *premises: Proof) -> Proof:
+        """The step of a proof that follows from those of the parts: the rule of this node, or why there is none."""
+
+    def derivation(self) -> Proof:
+        return self.proof()
+
+    def dimension_of_parts(self, dim: int | None) -> int | None:
+        """The dimension of the points that the parts see, None where it is not known."""
+        return dim
 
     def touch(self, points: Points) -> None:
         for part in self.parts:
@@ -244,8 +256,8 @@ class Product(_Product, Kernel):
         parts = [part.tags for part in self.parts]
         return replace(all_of(parts), universal=all(tags.universal for tags in parts))
 
-    def proof(self, dim: int | None = None) -> Proof:
-        return PRODUCT(self, *premises(self, dim))
+    def conclusion(self, *premises: Proof) -> Proof:
+        return PRODUCT(self, *premises)
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import TensorMap
@@ -281,6 +293,9 @@ class WeightProduct(_Product, Weight):
         ):
             raise InvalidInput("A product weight must be made of weights", got=repr(self.kernels), advice="w1 * w2.")
         super().check()
+
+    def conclusion(self, *premises: Proof) -> Proof:
+        return Weight.derivation(self)
 
 
 class Sum(Joined, Kernel):
@@ -340,8 +355,8 @@ class Sum(Joined, Kernel):
         parts = [part.tags for part in self.parts]
         return replace(all_of(parts), normalised=False, universal=any(tags.universal for tags in parts))
 
-    def proof(self, dim: int | None = None) -> Proof:
-        return SUM(self, *premises(self, dim))
+    def conclusion(self, *premises: Proof) -> Proof:
+        return SUM(self, *premises)
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import StackedMap
@@ -486,8 +501,8 @@ class Scaled(Node, Kernel):
     def tags(self) -> Tags:  # type: ignore[override]
         return replace(self.kernel.tags, normalised=False)
 
-    def proof(self, dim: int | None = None) -> Proof:
-        return MULTIPLE(self, self.kernel.proof(dim), condition=f"c = {self.scale:g} > 0")
+    def conclusion(self, *premises: Proof) -> Proof:
+        return MULTIPLE(self, *premises, condition=f"c = {self.scale:g} > 0")
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import ScaledMap
@@ -552,7 +567,7 @@ class Constant(Kernel):
 
         return exactly(self.c)
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         return Axiom(self, "constant: phi(x) = √c", condition=f"c = {self.c:g} > 0", reference="Bishop 2006, (6.1)")
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:

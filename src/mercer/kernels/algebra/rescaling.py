@@ -15,7 +15,7 @@ from mercer.errors import InvalidInput, RuleBroken
 from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.differences import dense_sides, input_slopes, scales
 from mercer.kernels.algebra.elementwise import require_finite
-from mercer.kernels.algebra.nodes import Unary, inside, premises
+from mercer.kernels.algebra.nodes import Unary, inside
 from mercer.kernels.algebra.parameters import show
 from mercer.kernels.algebra.proof import RESCALING, Proof
 from mercer.kernels.algebra.rowwise import Given, require_rowwise
@@ -122,8 +122,8 @@ class Rescaled(Unary):
     def tags(self) -> Tags:  # type: ignore[override]
         return Tags(finite_rank=self.inner.tags.finite_rank)
 
-    def proof(self, dim: int | None = None) -> Proof:
-        return RESCALING(self, *premises(self, dim), condition=f"f = {show(self.f)}, a function of one point")
+    def conclusion(self, *premises: Proof) -> Proof:
+        return RESCALING(self, *premises, condition=f"f = {show(self.f)}, a function of one point")
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import RescaledMap
@@ -282,9 +282,9 @@ class Normalized(Unary):
     def tags(self) -> Tags:  # type: ignore[override]
         return replace(self.inner.tags, normalised=True)
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def conclusion(self, *premises: Proof) -> Proof:
         condition = "f(x) = 1/√k(x,x), and 0 where k(x,x) = 0"
-        return RESCALING(self, *premises(self, dim), condition=condition)
+        return RESCALING(self, *premises, condition=condition)
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import RescaledMap

@@ -76,6 +76,9 @@ class Viewed(Node):
         kernel: Similarity = self.kernel
         return kernel
 
+    def dimension_of_parts(self, dim: int | None) -> int | None:
+        return None
+
     def touch(self, points: Points) -> None:
         self.inner.touch(points.view(self.view))
 
@@ -146,6 +149,9 @@ class _On(Viewed):
     def view(self) -> Columns:
         return Columns(self.columns)
 
+    def dimension_of_parts(self, dim: int | None) -> int | None:
+        return len(self.columns)
+
     def narrowed(self, share: float) -> Kernel | None:
         narrow = self.inner.narrowed(share)
         return None if narrow is None else narrow.on(*self.columns)
@@ -194,9 +200,9 @@ class On(_On, Kernel):
     def tags(self) -> Tags:  # type: ignore[override]
         return replace(self.inner.tags, radial=False, universal=False)
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def conclusion(self, *premises: Proof) -> Proof:
         condition = f"phi selects columns {', '.join(map(repr, self.columns))}"
-        return COMPOSITION(self, self.inner.proof(len(self.columns)), condition=condition)
+        return COMPOSITION(self, *premises, condition=condition)
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import ColumnsMap
@@ -230,6 +236,9 @@ class WeightOn(_On, Weight):
         if not isinstance(self.kernel, Weight):
             raise InvalidInput("WeightOn takes a smoothing weight", got=repr(self.kernel), advice="Use k.on(columns).")
         super().check()
+
+    def conclusion(self, *premises: Proof) -> Proof:
+        return Weight.derivation(self)
 
 
 class After(Viewed, Kernel):
@@ -272,10 +281,8 @@ class After(Viewed, Kernel):
             cpd_order=inner.cpd_order,
         )
 
-    def proof(self, dim: int | None = None) -> Proof:
-        return COMPOSITION(
-            self, self.inner.proof(None), condition=f"phi = {show(self.phi)}, which maps every point by itself"
-        )
+    def conclusion(self, *premises: Proof) -> Proof:
+        return COMPOSITION(self, *premises, condition=f"phi = {show(self.phi)}, which maps every point by itself")
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import ComposedMap

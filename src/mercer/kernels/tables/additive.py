@@ -147,7 +147,7 @@ class Additive(Kernel):
                 total = total + exactly(1 / (1 + u))
         return total / len(x)
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         column = Axiom(
             "1/(1 + (xₖ − zₖ)²/σₖ²)",
             "Schoenberg: a mixture of Gaussians with exponentially distributed precision",

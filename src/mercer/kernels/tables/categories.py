@@ -118,7 +118,7 @@ class Categorical(OnCategories):
         unequal = [a != b if not (is_missing(a) or is_missing(b)) else is_missing(a) != is_missing(b) for a, b in pairs]
         return (-exactly(sum(Fraction(u) / Fraction(float(s)) ** 2 for u, s in zip(unequal, sigmas)))).exp()
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         constant = Axiom("q", "constant: phi(x) = √q", condition="q = exp(−1/σₖ²) > 0")
         column = SUM("q + (1 − q)·1[xₖ = zₖ]", constant, Delta().proof(), condition="0 < q < 1")
         return PRODUCT(self, column, condition="one factor per column; what is missing is a category")

@@ -21,7 +21,7 @@ from mercer.data.missing import is_missing, matrix_of, missing_rows, rows_of
 from mercer.data.points import Array, Points, is_frame, take
 from mercer.errors import InvalidInput
 from mercer.kernels.about import About, Argument
-from mercer.kernels.algebra.nodes import Unary, premises
+from mercer.kernels.algebra.nodes import Unary
 from mercer.kernels.algebra.parameters import show
 from mercer.kernels.algebra.proof import COMPOSITION, RESCALING, SUM, Axiom, Proof
 from mercer.kernels.base import Tags
@@ -220,8 +220,8 @@ class Missing(Unary):
             total = total + self.inner.enclose(v if gaps[0] else x, v if gaps[1] else z)
         return total / len(self.like)
 
-    def proof(self, dim: int | None = None) -> Proof:
-        (inner,) = premises(self, dim)
+    def conclusion(self, *premises: Proof) -> Proof:
+        (inner,) = premises
         if not self.like:
             gap = Axiom("1[x is missing]·1[z is missing]", "inner product: phi(x) = 1[x is missing]")
             return SUM(self, RESCALING("k on what is present", inner, condition="f(x) = 1[x is present]"), gap)

@@ -147,7 +147,7 @@ class NGrams(Kernel):
         a, b = self._counts(_text(x, 0)), self._counts(_text(z, 0))
         return exactly(sum(count * b[g] for g, count in a.items()))
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         return Axiom(
             self,
             "inner product of counts: phi(s)_g = how often g stands in s",

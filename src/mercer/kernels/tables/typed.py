@@ -167,8 +167,8 @@ class Typed(Viewed, Kernel):
     def tags(self) -> Tags:  # type: ignore[override]
         return replace(self.inner.tags, radial=False, universal=False, finite_rank=False)
 
-    def proof(self, dim: int | None = None) -> Proof:
-        return COMPOSITION(self.inner, self.inner.proof(None), condition="phi reads each column as what it is")
+    def conclusion(self, *premises: Proof) -> Proof:
+        return COMPOSITION(self.inner, *premises, condition="phi reads each column as what it is")
 
     def __repr__(self) -> str:
         said = [f"{field}={_listed(value)}" for field, value in self._fields().items() if field != "kernel" and value]

@@ -97,7 +97,7 @@ class Linear(_Dot, Kernel):
 
         return dot(x, z)
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         return Axiom(self, "inner product: phi(x) = x", reference="Bishop 2006, (6.1)")
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
@@ -180,9 +180,9 @@ class Polynomial(_Dot, Kernel):
 
         return (dot(x, z) + self.c) ** self.degree
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         condition = f"(⟨x,z⟩ + c)ᵖ, p = {self.degree} is a whole number ≥ 1, c = {self.c:g} ≥ 0"
-        return POLYNOMIAL(self, Linear().proof(dim), condition=condition)
+        return POLYNOMIAL(self, Linear().proof(), condition=condition)
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import MonomialMap
@@ -296,9 +296,9 @@ class Bilinear(Kernel):
         images = ([sum((Fraction(p) * f for p, f in zip(v, c)), Fraction(0)) for c in columns] for v in (x, z))
         return exactly(sum((a * b for a, b in zip(*images)), Fraction(0)))
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         condition = f"A is symmetric, smallest eigenvalue {self._smallest:.3g} ≥ 0 to rounding"  # type: ignore[attr-defined]
-        return BILINEAR(self, Linear().proof(dim), condition=condition)
+        return BILINEAR(self, Linear().proof(), condition=condition)
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import LinearMap
@@ -471,7 +471,7 @@ class ArcCosine(Kernel):
             return (sin + rest * cos) * norm / pi()
         return (sin * cos * 3 + rest * (cos * cos * 2 + 1)) * norm * norm / pi()
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         statement = "an expectation of φ(wᵀx)φ(wᵀz) over Gaussian w"
         return Axiom(self, statement, condition=f"order {self.order}", reference="Cho & Saul 2009")
 
@@ -524,5 +524,5 @@ class Tanh(_Dot, Indefinite):
 
         return (dot(x, z) * self.scale + self.offset).tanh()
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         return Unproven(self, "not a kernel: the Taylor coefficients of tanh are not all ≥ 0")

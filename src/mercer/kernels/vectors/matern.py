@@ -94,7 +94,7 @@ class Matern(Radial, Kernel):
             return decay
         return (t + 1) * decay if self.nu == 1.5 else (t + 1 + t * t / 3) * decay
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         return Axiom(
             self,
             "Bochner: its spectral density is a multivariate t, which is ≥ 0",

@@ -369,7 +369,7 @@ class Gaussian(Radial, Kernel):
     def enclose(self, x: Any, z: Any) -> Interval:
         return (self._squared(x, z) / -2).exp()
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         linear = Axiom("Linear()", "inner product: phi(x) = x", reference="Bishop 2006, (6.1)")
         scaled = COMPOSITION("⟨x/σ, z/σ⟩", linear, condition=f"phi divides by σ = {show(self.sigma)} > 0")
         exponential = EXPONENTIAL("exp(⟨x/σ, z/σ⟩)", scaled)
@@ -453,7 +453,7 @@ class RationalQuadratic(Radial, Kernel):
     def enclose(self, x: Any, z: Any) -> Interval:
         return ((self._squared(x, z) / (2 * Fraction(self.alpha)) + 1).log() * -Fraction(self.alpha)).exp()
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         return Axiom(
             self,
             "Schoenberg: a mixture of Gaussians with Gamma-distributed precision",

@@ -50,7 +50,7 @@ class ConditionalKernel(Indefinite):
     def order(self) -> int:
         """m, the order of conditional positive definiteness; the tail has degree m − 1."""
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         """The theorem, and why it makes no kernel: `valid` is False, because a kernel stands alone."""
         m = self.order
         return Proof(

@@ -99,7 +99,7 @@ class Laplacian(ByWidth, Kernel):
         total = sum(abs(Fraction(a) - Fraction(b)) / s for a, b, s in zip(x, z, self._sigmas(len(x))))
         return (-exactly(total)).exp()
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         factor = Axiom("exp(−|s|/σ)", "Bochner: its spectral density is a Cauchy density, which is ≥ 0")
         return PRODUCT(self, factor, condition="one factor exp(−|xₖ − zₖ|/σₖ) per column")
 
@@ -200,6 +200,6 @@ class Periodic(Kernel):
             total = total + (pi() * ((Fraction(a) - Fraction(b)) / Fraction(self.period))).sin() ** 2
         return (total * -2 / Fraction(self.sigma) ** 2).exp()
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         condition = f"phi winds every column around a circle, period {self.period:g} > 0"
-        return COMPOSITION(self, self._of_chords.proof(None if dim is None else 2 * dim), condition=condition)
+        return COMPOSITION(self, self._of_chords.proof(), condition=condition)
