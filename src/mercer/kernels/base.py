@@ -402,7 +402,7 @@ class Similarity(Value, ABC):
                 # k is symmetric: a tile below the diagonal stands for its mirror image too.
                 adjoint = adjoint + G[block.cols, block.rows].T
             with np.errstate(over="ignore", invalid="ignore"):
-                totals[share] += self.tile_gradient(block, adjoint)
+                totals[share] += self.tile_gradient(block.remembering(), adjoint)
 
         tiling.each(pair, work)
         return _finite_gradient(totals.sum(), self)
@@ -422,7 +422,7 @@ class Similarity(Value, ABC):
 
         def work(block: Block, share: int) -> None:
             with np.errstate(over="ignore", invalid="ignore"):
-                part = self.tile_input_gradient(block, G[block.rows, block.cols])
+                part = self.tile_input_gradient(block.remembering(), G[block.rows, block.cols])
             key = (block.rows.start, share)
             totals[key] = totals[key] + part if key in totals else part
 

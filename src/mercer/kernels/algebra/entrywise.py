@@ -42,7 +42,7 @@ class _Entrywise(Unary):
         self.precisely(self._fill, block, out, self.amplification)
 
     def _fill(self, block: Block, out: Array) -> None:
-        self.inner.tile(block, out)
+        block.evaluate(self.inner, out)
         self._apply(out)
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
@@ -53,9 +53,7 @@ class _Entrywise(Unary):
 
     def _inner_adjoint(self, block: Block, G: Array) -> Array:
         block = self.precise(block, self.amplification)
-        tile = block.scratch()
-        self.inner.tile(block, tile)
-        return G * self._slope(tile)
+        return G * self._slope(block.values(self.inner))
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         return self.inner.tile_gradient(block, self._inner_adjoint(block, G))
@@ -82,14 +80,14 @@ class Exp(_Entrywise):
 
     def tile(self, block: Block, out: Array) -> None:
         """The relative error of exp(k) is the absolute one of k, which matters where k itself amplifies rounding."""
-        self.inner.tile(block, out)
+        block.evaluate(self.inner, out)
         if self.inner.amplification > 1:
             overflow = float(np.log(np.finfo(block.dtype).max))
             largest = max(1.0, min(float(np.abs(out).max()), overflow))
 
             def again(wide: Block, tile: Array) -> None:
                 if tile is not out:
-                    self.inner.tile(wide, tile)
+                    wide.evaluate(self.inner, tile)
 
             self.precisely(again, block, out, largest * self.inner.amplification)
         self._apply(out)
@@ -101,7 +99,7 @@ class Exp(_Entrywise):
         return np.exp(tile)
 
     def log_tile(self, block: Block, out: Array) -> None:
-        self.inner.tile(block, out)
+        block.evaluate(self.inner, out)
 
     def log_cosine_tile(self, block: Block, out: Array) -> None:
         """−½‖phi(x) − phi(z)‖² of what the exponential is taken of."""
@@ -317,9 +315,7 @@ class Poly(_Entrywise):
         return _horner(a[1:] * np.arange(1, len(a)), tile) if len(a) > 1 else np.zeros_like(tile)
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
-        tile = block.scratch()
-        self.inner.tile(block, tile)
-        wide = tile.astype(np.float64)
+        wide = block.values(self.inner).astype(np.float64)
         own = []
         if len(self.theta) > len(self.inner.theta):
             own = [a * np.vdot(G, wide**n) for n, a in enumerate(self.coefficients) if a > 0]

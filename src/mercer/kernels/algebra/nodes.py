@@ -165,10 +165,10 @@ class _Product(Joined):
     precedence: ClassVar[int] = TIMES
 
     def tile(self, block: Block, out: Array) -> None:
-        self.parts[0].tile(block, out)
+        block.evaluate(self.parts[0], out)
         scratch = block.scratch()
         for part in self.parts[1:]:
-            part.tile(block, scratch)
+            block.evaluate(part, scratch)
             out *= scratch
 
     def log_tile(self, block: Block, out: Array) -> None:
@@ -207,11 +207,7 @@ class _Product(Joined):
 
     def _adjoints(self, block: Block, G: Array) -> list[Array]:
         """G times the product of all other factors, for every factor."""
-        filled = []
-        for part in self.parts:
-            tile = block.scratch()
-            part.tile(block, tile)
-            filled.append(tile)
+        filled = [block.values(part) for part in self.parts]
         return [reduce(operator.mul, filled[:i] + filled[i + 1 :], G) for i in range(len(filled))]
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
@@ -321,10 +317,10 @@ class Sum(Joined, Kernel):
         super().check()
 
     def tile(self, block: Block, out: Array) -> None:
-        self.parts[0].tile(block, out)
+        block.evaluate(self.parts[0], out)
         scratch = block.scratch()
         for part in self.parts[1:]:
-            part.tile(block, scratch)
+            block.evaluate(part, scratch)
             out += scratch
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
@@ -423,7 +419,7 @@ class Scaled(Node, Kernel):
         self._set(kernel=operand(self.kernel, "Rule c·k"))
 
     def tile(self, block: Block, out: Array) -> None:
-        self.kernel.tile(block, out)
+        block.evaluate(self.kernel, out)
         out *= block.dtype.type(self.scale)
 
     def fill(self, pair: Pair, out: Array, finish: Callable[[Array], None] | None = None) -> Array:
@@ -486,9 +482,7 @@ class Scaled(Node, Kernel):
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         own = []
         if len(self.theta) > len(self.kernel.theta):
-            tile = block.scratch()
-            self.tile(block, tile)
-            own = [np.vdot(G, tile.astype(np.float64))]
+            own = [np.vdot(G, block.values(self).astype(np.float64))]
         return np.concatenate([own, self.kernel.tile_gradient(block, self.scale * G)])
 
     def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:

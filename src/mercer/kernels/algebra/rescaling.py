@@ -100,7 +100,7 @@ class Rescaled(Unary):
         return out
 
     def tile(self, block: Block, out: Array) -> None:
-        self.inner.tile(block, out)
+        block.evaluate(self.inner, out)
         self._scale(block, out)
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
@@ -112,9 +112,7 @@ class Rescaled(Unary):
     def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         """f(x) f(z) ∂k/∂x + f'(x) k f(z): the slope of f alone is taken by differences."""
         x, _ = dense_sides(block)
-        tile = block.scratch()
-        self.inner.tile(block, tile)
-        weights = (G * tile.astype(np.float64)) @ self._sides(block.pair)[1][block.cols]
+        weights = (G * block.values(self.inner).astype(np.float64)) @ self._sides(block.pair)[1][block.cols]
         own = input_slopes(lambda X: self._values(X)[:, None], x, scales(block.pair), weights[:, None])
         return own + self.inner.tile_input_gradient(block, self._scale(block, np.array(G, dtype=np.float64)))
 
@@ -192,7 +190,7 @@ class Normalized(Unary):
             return
         x, z = self._sides(block.pair)
         with np.errstate(over="ignore", invalid="ignore"):
-            self.inner.tile(block, out)
+            block.evaluate(self.inner, out)
             require_finite(out, self.inner)  # here, for what is normalised and stationary is taken to be bounded
             out *= x[block.rows, None].astype(out.dtype)
             out *= z[block.cols].astype(out.dtype)
@@ -244,13 +242,16 @@ class Normalized(Unary):
         adjoint = G * sides[0][:, None] * sides[1]
         if block.diagonal:
             np.fill_diagonal(adjoint, 0.0)  # K(x, x) = 1 whatever theta is
-        gradient = self.inner.tile_gradient(block, adjoint)
         if self.inner.tags.normalised:
-            return gradient
-        weights = adjoint * self._values(block)
+            return self.inner.tile_gradient(block, adjoint)
+        weights = adjoint * block.values(self.inner).astype(np.float64)
+        on_diagonal = [0.5 * weights.sum(axis=1 - side) * sides[side] ** 2 for side in (0, 1)]
+        if block.diagonal:  # the pairs (x, x) are there already
+            np.fill_diagonal(adjoint, -on_diagonal[0] - on_diagonal[1])
+            return self.inner.tile_gradient(block, adjoint)
+        gradient = self.inner.tile_gradient(block, adjoint)
         for side in (0, 1):
-            on_diagonal = 0.5 * weights.sum(axis=1 - side) * sides[side] ** 2
-            for part, W in _diagonal_blocks(block, side, on_diagonal, constant=self.inner.tags.stationary):
+            for part, W in _diagonal_blocks(block, side, on_diagonal[side], constant=self.inner.tags.stationary):
                 gradient = gradient - self.inner.tile_gradient(part, W)
         return gradient
 
@@ -259,18 +260,15 @@ class Normalized(Unary):
         if sides is None:
             return super().tile_input_gradient(block, G)
         adjoint = G * sides[0][:, None] * sides[1]
-        gradient = self.inner.tile_input_gradient(block, adjoint)
         if self.inner.tags.normalised or self.inner.tags.stationary:
-            return gradient
+            return self.inner.tile_input_gradient(block, adjoint)
         # ½ dk(x, x)/dx is the derivative of k(x, z) by x at z = x, for k is symmetric.
-        on_diagonal = (adjoint * self._values(block)).sum(axis=1) * sides[0] ** 2
+        on_diagonal = (adjoint * block.values(self.inner).astype(np.float64)).sum(axis=1) * sides[0] ** 2
+        if block.diagonal:
+            return self.inner.tile_input_gradient(block, adjoint - np.diag(on_diagonal))
+        gradient = self.inner.tile_input_gradient(block, adjoint)
         parts = _diagonal_blocks(block, 0, on_diagonal)
         return gradient - np.concatenate([self.inner.tile_input_gradient(part, W) for part, W in parts])
-
-    def _values(self, block: Block) -> NDArray[np.float64]:
-        tile = block.scratch()
-        self.inner.tile(block, tile)
-        return tile.astype(np.float64)
 
     def enclose(self, x: Any, z: Any) -> Interval:
         xx, zz = self.inner.enclose(x, x), self.inner.enclose(z, z)
@@ -317,4 +315,4 @@ def _diagonal_blocks(
         return
     for span in spans(len(weights), DIAGONAL_BLOCK):
         place = slice(start + span.start, start + span.stop)
-        yield pair.block(place, place), np.diag(weights[span])
+        yield pair.block(place, place).remembering(), np.diag(weights[span])

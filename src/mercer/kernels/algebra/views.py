@@ -86,7 +86,7 @@ class Viewed(Node):
         return self.inner.dtype_of(points.view(self.view))
 
     def tile(self, block: Block, out: Array) -> None:
-        self.inner.tile(block.view(self.view), out)
+        block.view(self.view).evaluate(self.inner, out)
 
     def fill(self, pair: Pair, out: Array, finish: Callable[[Array], None] | None = None) -> Array:
         return self.inner.fill(pair.view(self.view), out, finish)
