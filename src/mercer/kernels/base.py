@@ -170,6 +170,11 @@ class Similarity(Value, ABC):
         return pair.once(("diagonals", self, log), make)
 
     @property
+    def pairwise(self) -> bool:
+        """Whether a data set is the matrix of similarities itself: a bare `Precomputed()` is part of the expression."""
+        return any(child.pairwise for child in self.children.values())  # type: ignore[attr-defined]
+
+    @property
     def vanishes_at_origin_only(self) -> bool:
         """Whether k(x, x) = 0 says for certain that x = 0, as for kernels of ⟨x, z⟩."""
         return False

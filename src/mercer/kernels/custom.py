@@ -299,6 +299,10 @@ class Precomputed(Kernel):
         self._set(K=K)
 
     @property
+    def pairwise(self) -> bool:
+        return self.K is None
+
+    @property
     def precision(self) -> np.dtype[Any]:
         return np.dtype(np.float64 if self.K is None else self.K.dtype)
 

@@ -20,7 +20,6 @@ from mercer.errors import InvalidInput
 from mercer.files import Saved, described
 from mercer.kernels.algebra.values import Value
 from mercer.kernels.base import Indefinite, Kernel
-from mercer.kernels.custom import Precomputed
 from mercer.kernels.tables.typed import Typed
 from mercer.kernels.vectors.median import median_gaussian
 
@@ -122,7 +121,7 @@ class KernelEstimator(Saved, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         kernel = getattr(self, "kernel", None)
         if isinstance(kernel, Kernel):
             # Bare Precomputed() takes the matrix in place of X: cross-validation must cut its columns too.
-            tags.input_tags.pairwise = any(isinstance(leaf, Precomputed) and leaf.K is None for leaf in kernel.leaves)
+            tags.input_tags.pairwise = kernel.pairwise
         return tags
 
     def _training(self, X: Any, y: Any, sample_weight: Any = None) -> Rows:

@@ -17,7 +17,6 @@ from mercer.errors import InvalidInput
 from mercer.gram import Gram
 from mercer.gram.centers import choose_centers
 from mercer.kernels import tiling
-from mercer.kernels.custom import Precomputed
 from mercer.kernels.vectors.median import median_gaussian
 from mercer.memory import budget as memory_budget
 from mercer.models.base import (
@@ -181,7 +180,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         array([0., 2.])
         """
         points = self._queries(X)
-        pairwise = any(isinstance(leaf, Precomputed) and leaf.K is None for leaf in self.kernel_.leaves)
+        pairwise = self.kernel_.pairwise
         if pairwise and not same_points(points, self.function_.points):
             raise InvalidInput(
                 "A distance needs k(z, z) of the queries, which a matrix of queries against training points lacks",

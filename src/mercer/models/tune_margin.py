@@ -24,7 +24,6 @@ from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
 from mercer.kernels import tiling
 from mercer.kernels.base import Kernel
-from mercer.kernels.custom import Precomputed
 from mercer.kernels.vectors.radial import ByWidth
 from mercer.models.base import resolve_kernel, shortened, shown, training_points
 from mercer.models.base import weights as checked_weights
@@ -329,7 +328,7 @@ def _folds(model: Any, targets: NDArray[Any], kept: Index, cv: Any, random_state
 
 def _part(kernel: Kernel, points: Points, rows: NDArray[Any], columns: NDArray[Any]) -> Any:
     """Some rows of X; where X is the kernel matrix itself, in the columns of the rows that are trained on."""
-    if any(isinstance(leaf, Precomputed) and leaf.K is None for leaf in kernel.leaves):
+    if kernel.pairwise:
         return points.vectors()[np.ix_(rows, columns)]
     return take(points.raw, rows)
 

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from mercer import gram
 from mercer.data.points import is_frame
 from mercer.errors import InvalidInput
-from mercer.kernels.custom import Precomputed
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
 from mercer.models.base import KernelEstimator, Matrix, Rows, penalties, refitted
@@ -264,7 +263,7 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
 
     @property
     def _pairwise(self) -> bool:
-        return any(isinstance(leaf, Precomputed) and leaf.K is None for leaf in self.kernel_.leaves)
+        return self.kernel_.pairwise
 
     @property
     def _factor(self) -> CholeskyFactor:

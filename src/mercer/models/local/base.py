@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.data.points import Points, as_table
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
-from mercer.kernels.custom import Precomputed
 from mercer.kernels.vectors.median import median_gaussian
 from mercer.kernels.vectors.radial import ByWidth, Gaussian
 from mercer.memory import allocatable
@@ -187,7 +186,7 @@ class LocalEstimator(KernelEstimator):
         self.bandwidth_ = getattr(self.kernel_, "sigma", None)
 
     def _append(self, new: Rows) -> Rows:
-        if any(isinstance(leaf, Precomputed) and leaf.K is None for leaf in self.kernel_.leaves):
+        if self.kernel_.pairwise:
             raise InvalidInput(
                 "`partial_fit` needs a kernel that can be evaluated between old and new rows",
                 got="bare Precomputed()",

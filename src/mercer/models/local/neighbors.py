@@ -21,7 +21,6 @@ from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels import tiling
 from mercer.kernels.base import Weight
-from mercer.kernels.custom import Precomputed
 from mercer.memory import budget
 from mercer.models.base import (
     KernelEstimator,
@@ -133,7 +132,7 @@ class KernelNeighbors(KernelEstimator):
 
     @property
     def _pairwise(self) -> bool:
-        return any(isinstance(leaf, Precomputed) and leaf.K is None for leaf in self.kernel_.leaves)
+        return self.kernel_.pairwise
 
     def _find_common_diagonal(self) -> float | None:
         """k(x, x) of all points, where it is one number: then it is that of queries too, whose matrix lacks it."""

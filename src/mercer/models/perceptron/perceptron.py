@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra.nodes import Constant
-from mercer.kernels.custom import Precomputed
 from mercer.kernels.vectors.dot import Linear
 from mercer.memory import budget as memory_budget
 from mercer.models.base import Matrix, resolve_kernel, shortened
@@ -166,7 +165,7 @@ class KernelPerceptron(OnlineClassifier):
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> KernelPerceptron:
         """As for every online classifier; a bare Precomputed() cannot compare with points that are to come."""
-        if any(isinstance(leaf, Precomputed) and leaf.K is None for leaf in getattr(self.kernel, "leaves", ())):
+        if getattr(self.kernel, "pairwise", False):
             raise InvalidInput(
                 "partial_fit must compare new points with earlier ones",
                 got="a bare Precomputed()",

@@ -239,7 +239,7 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
     def _keep_points(self, points: Points, kept: NDArray[np.int64], used: NDArray[np.int64]) -> None:
         """The support vectors; of the rows of a matrix, their own columns alone."""
         self.support_ = kept[used]
-        if not isinstance(self.kernel_, Precomputed) or self.kernel_.K is not None:
+        if self.kernel_.children or not self.kernel_.pairwise:
             self._support = points.take(used)
             return
         values = points.encoded(self.kernel_)
@@ -259,7 +259,7 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
         return super()._queries(X)
 
     def _pairwise(self) -> bool:
-        return any(isinstance(leaf, Precomputed) and leaf.K is None for leaf in self.kernel_.leaves)
+        return self.kernel_.pairwise
 
     def _report(self, optima: Sequence[smo.Optimum], duality: Sequence[float], answer: str = "") -> None:
         """Tell how it ended; warn where the tolerance was not reached and this is not an `answer` in itself."""
