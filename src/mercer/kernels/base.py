@@ -20,7 +20,6 @@ from mercer.data.points import Array, Points, as_vectors, concatenate, real_numb
 from mercer.errors import InvalidInput, InvalidType, RuleBroken
 from mercer.kernels import tiling
 from mercer.kernels.about import About
-from mercer.kernels.algebra import rounding
 from mercer.kernels.algebra.differences import dense_sides, input_slopes, scales
 from mercer.kernels.algebra.elementwise import require_finite
 from mercer.kernels.algebra.parameters import key
@@ -117,7 +116,7 @@ class Similarity(Value, ABC):
         """
         self.log_tile(block, out)
         if not self.tags.normalised:
-            x, z = self.diagonals(block.pair, log=True)
+            x, z = diagonals(self, block.pair, log=True)
             out -= (0.5 * x[block.rows, None] + 0.5 * z[block.cols]).astype(out.dtype)
 
     def log_size(self, points: Points) -> float:
@@ -143,7 +142,7 @@ class Similarity(Value, ABC):
             return
         self.tile(block, out)
         out *= -2.0
-        x, z = self.diagonals(block.pair)
+        x, z = diagonals(self, block.pair)
         out += x[block.rows, None]
         out += z[block.cols]
 
@@ -153,21 +152,6 @@ class Similarity(Value, ABC):
             return 2.0 * self.log_size(points)
         with np.errstate(over="ignore"):
             return 2.0 * float(np.abs(self.diagonal(points)).max()) * self.amplification
-
-    def diagonals(self, pair: Pair, *, log: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """k(x, x) and k(z, z) of both sides, or their logarithms, made once."""
-
-        def side(points: Points) -> NDArray[np.float64]:
-            with np.errstate(over="ignore"):
-                diagonal = self.log_diagonal(points) if log else self.diagonal(points)
-            require_finite(diagonal, self)
-            return diagonal
-
-        def make() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            x = side(pair.x)
-            return x, x if pair.same else side(pair.z)
-
-        return pair.once(("diagonals", self, log), make)
 
     @property
     def pairwise(self) -> bool:
@@ -189,23 +173,6 @@ class Similarity(Value, ABC):
         """The dtype whose rounding the values have, whatever they are computed in."""
         coarse = any(child.precision == np.float32 for child in self.children.values())  # type: ignore[attr-defined]
         return np.dtype(np.float32 if coarse else np.float64)
-
-    def precise(self, block: Block, amplification: float) -> Block:
-        """The block, or the one in float64 where amplified roundings of its dtype take more than half of the digits."""
-        coarsest = min(block.dtype, self.precision, key=lambda dtype: dtype.itemsize)
-        if rounding.keeps_digits(amplification, coarsest, coarsest):
-            return block
-        rounding.require_digits(amplification, self.precision, self, coarsest)
-        return block.widened()
-
-    def precisely(self, fill: Callable[[Block, Array], None], block: Block, out: Array, amplification: float) -> None:
-        """fill(block, out) of the `precise` block."""
-        wide = self.precise(block, amplification)
-        tile = out if wide is block else wide.scratch()
-        fill(wide, tile)
-        if tile is not out:
-            with np.errstate(over="ignore"):
-                out[...] = tile
 
     def encode(self, X: Any) -> Any:
         """Raw objects → what `tile` reads, row by row. By default a validated float matrix."""
@@ -450,6 +417,22 @@ class Similarity(Value, ABC):
                 f"`G` must have the Gram's shape {pair.shape}", got=G.shape, advice="One entry per pair of points."
             )
         return G
+
+
+def diagonals(kernel: Similarity, pair: Pair, *, log: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """k(x, x) and k(z, z) of both sides, or their logarithms, computed once."""
+
+    def side(points: Points) -> NDArray[np.float64]:
+        with np.errstate(over="ignore"):
+            diagonal = kernel.log_diagonal(points) if log else kernel.diagonal(points)
+        require_finite(diagonal, kernel)
+        return diagonal
+
+    def make() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        x = side(pair.x)
+        return x, x if pair.same else side(pair.z)
+
+    return pair.once(("diagonals", kernel, log), make)
 
 
 def _by_its_author(proof: Callable[..., Proof]) -> Callable[..., Proof]:

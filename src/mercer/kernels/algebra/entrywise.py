@@ -18,7 +18,7 @@ from mercer.kernels.algebra.elementwise import whole_power
 from mercer.kernels.algebra.nodes import Scaled, Unary, inside, is_number
 from mercer.kernels.algebra.parameters import nonnegative, show
 from mercer.kernels.algebra.proof import EXPONENTIAL, POLYNOMIAL, PRODUCT, Proof
-from mercer.kernels.algebra.rounding import require_power
+from mercer.kernels.algebra.rounding import precise, precisely, require_power
 from mercer.kernels.base import ATOM, POWER, Tags
 from mercer.kernels.block import Block
 
@@ -39,7 +39,7 @@ class _Entrywise(Unary):
         """h'(k)."""
 
     def tile(self, block: Block, out: Array) -> None:
-        self.precisely(self._fill, block, out, self.amplification)
+        precisely(self, self._fill, block, out, self.amplification)
 
     def _fill(self, block: Block, out: Array) -> None:
         block.evaluate(self.inner, out)
@@ -52,7 +52,7 @@ class _Entrywise(Unary):
         return diagonal[0]
 
     def _inner_adjoint(self, block: Block, G: Array) -> Array:
-        block = self.precise(block, self.amplification)
+        block = precise(self, block, self.amplification)
         return G * self._slope(block.values(self.inner))
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
@@ -89,7 +89,7 @@ class Exp(_Entrywise):
                 if tile is not out:
                     wide.evaluate(self.inner, tile)
 
-            self.precisely(again, block, out, largest * self.inner.amplification)
+            precisely(self, again, block, out, largest * self.inner.amplification)
         self._apply(out)
 
     def _apply(self, tile: Array) -> None:
@@ -220,7 +220,7 @@ class Power(_Entrywise):
     def _inner_adjoint(self, block: Block, G: Array) -> Array:
         if not self.inner.exact_log:
             return super()._inner_adjoint(block, G)
-        block = self.precise(block, self._size(block))
+        block = precise(self, block, self._size(block))
         log = block.scratch()
         self.inner.log_tile(block, log)
         below = np.multiply(log, float(self.exponent - 1), dtype=np.float64, where=log > -np.inf, out=log.astype(float))
@@ -237,7 +237,7 @@ class Power(_Entrywise):
             self.inner.log_tile(block, out)
             out *= block.dtype.type(self.exponent)
 
-        self.precisely(multiple, block, out, self._size(block) if self.inner.exact_log else 1.0)
+        precisely(self, multiple, block, out, self._size(block) if self.inner.exact_log else 1.0)
 
     def log_cosine_tile(self, block: Block, out: Array) -> None:
         self.inner.log_cosine_tile(block, out)

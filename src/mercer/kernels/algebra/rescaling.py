@@ -18,6 +18,7 @@ from mercer.kernels.algebra.elementwise import require_finite
 from mercer.kernels.algebra.nodes import Unary, inside
 from mercer.kernels.algebra.parameters import show
 from mercer.kernels.algebra.proof import RESCALING, Proof
+from mercer.kernels.algebra.rounding import precisely
 from mercer.kernels.algebra.rowwise import Given, require_rowwise
 from mercer.kernels.base import ATOM, Tags
 from mercer.kernels.block import Block, Pair
@@ -203,7 +204,7 @@ class Normalized(Unary):
             return
         sides = {id(points): points for points in (block.pair.x, block.pair.z)}.values()
         size = block.pair.once(("log size", self), lambda: max(map(self.log_size, sides)))
-        self.precisely(self.inner.log_cosine_tile, block, out, size)
+        precisely(self, self.inner.log_cosine_tile, block, out, size)
         if block.diagonal:
             np.fill_diagonal(out, 0.0)
 

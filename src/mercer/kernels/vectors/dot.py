@@ -18,7 +18,7 @@ from mercer.kernels.algebra.elementwise import whole_power
 from mercer.kernels.algebra.nodes import is_number
 from mercer.kernels.algebra.parameters import nonnegative, positive, real, show
 from mercer.kernels.algebra.proof import BILINEAR, POLYNOMIAL, Axiom, Proof, Unproven
-from mercer.kernels.algebra.rounding import require_power
+from mercer.kernels.algebra.rounding import precise, precisely, require_power
 from mercer.kernels.base import Indefinite, Kernel, Similarity, Tags
 from mercer.kernels.block import Block, Pair, squared_norms
 from mercer.kernels.tiling import spans
@@ -52,7 +52,7 @@ class _Dot(Similarity):
 
     def _slopes(self, block: Block, G: Array) -> Array:
         """Gᵢⱼ h'(⟨xᵢ, zⱼ⟩)."""
-        return np.asarray(G * self._slope(self.precise(block, self.amplification).dot().astype(np.float64)))
+        return np.asarray(G * self._slope(precise(self, block, self.amplification).dot().astype(np.float64)))
 
     def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         _, z = block.vectors()
@@ -158,7 +158,7 @@ class Polynomial(_Dot, Kernel):
         return float(self.degree)
 
     def tile(self, block: Block, out: Array) -> None:
-        self.precisely(super().tile, block, out, self.amplification)
+        precisely(self, super().tile, block, out, self.amplification)
 
     def _apply(self, s: Array) -> None:
         s += s.dtype.type(self.c)
