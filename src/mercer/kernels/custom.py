@@ -149,6 +149,11 @@ class FromFunction(Kernel):
         return f"FromFunction({show(self.f)}{more})"
 
 
+def stated_errors(kernel: Similarity) -> list[float]:
+    """The relative errors that the Python functions of an expression state; empty where there are none."""
+    return [leaf.error for leaf in kernel.leaves if isinstance(leaf, FromFunction)]
+
+
 def _numeric(point: tuple[Any, ...]) -> bool:
     return all(hasattr(c, "__float__") for c in point)
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mercer.data.points import is_frame, take
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
-from mercer.kernels.custom import FromFunction
+from mercer.kernels.custom import FromFunction, stated_errors
 from mercer.kernels.spaces import ANY, Space, distinct
 from mercer.kernels.validity import candidates, spectrum
 from mercer.kernels.validity.candidates import LARGEST, Matrix
@@ -84,7 +84,7 @@ class Search:
         self.failure: Exception | None = None
         self.movable = self.vectorial = False
         self.typical = 0.0
-        self.errors = [leaf.error for leaf in kernel.leaves if isinstance(leaf, FromFunction)]
+        self.errors = stated_errors(kernel)
         # What the values may be off by, relative to the largest: `unit` near the points that are looked at.
         self.least = self.unit = max(ROUNDINGS * float(np.finfo(np.float64).eps), *self.errors, 0.0)
 
