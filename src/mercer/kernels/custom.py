@@ -50,10 +50,7 @@ class FromFunction(Kernel):
         "f(x, z), up to a relative error ε",
         "Any similarity of two objects that you can program; test it with mc.check and mc.refute.",
         "mc.FromFunction(lambda x, z: float(np.minimum(x, z).sum()))",
-        arguments={
-            "f": Argument(domain="Python function of two objects → number"),
-            "error": Argument("ε"),
-        },
+        arguments={"f": Argument(domain="Python function of two objects → number"), "error": Argument("ε")},
         in_python="build it in Python",
     )
 
@@ -168,10 +165,7 @@ class FromFeatures(Kernel):
     """
 
     about: ClassVar[About] = About(
-        "φ(x)ᵀφ(z)",
-        "Features that you compute yourself.",
-        "mc.FromFeatures(np.square)",
-        in_python="build it in Python",
+        "φ(x)ᵀφ(z)", "Features that you compute yourself.", "mc.FromFeatures(np.square)", in_python="build it in Python"
     )
 
     phi: Any
@@ -271,9 +265,7 @@ class Precomputed(Kernel):
         "K[x, z]",
         "A matrix of similarities from elsewhere; the points are its rows.",
         "Precomputed([[2.0, 1.0], [1.0, 2.0]])",
-        arguments={
-            "K": Argument(domain="symmetric matrix, or None: then the data set is the matrix"),
-        },
+        arguments={"K": Argument(domain="symmetric matrix, or None: then the data set is the matrix")},
     )
 
     K: Any = None

@@ -141,11 +141,7 @@ class Delta(OnCategories):
            [1., 0., 1.]])
     """
 
-    about: ClassVar[About] = About(
-        "1 if x = z, else 0",
-        "One category, such as a city or a colour.",
-        "Delta()",
-    )
+    about: ClassVar[About] = About("1 if x = z, else 0", "One category, such as a city or a colour.", "Delta()")
 
     tags: ClassVar[Tags] = Tags(normalised=True, nonnegative=True)
 
@@ -172,9 +168,7 @@ class Hamming(OnCategories):
     """
 
     about: ClassVar[About] = About(
-        "share of columns k with xₖ = zₖ",
-        "Several categories that count alike.",
-        "Hamming()",
+        "share of columns k with xₖ = zₖ", "Several categories that count alike.", "Hamming()"
     )
 
     tags: ClassVar[Tags] = Tags(normalised=True, nonnegative=True)

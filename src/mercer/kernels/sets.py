@@ -55,11 +55,7 @@ class Intersection(Kernel):
            [0., 0., 0.]])
     """
 
-    about: ClassVar[About] = About(
-        "|x ∩ z|",
-        "Sets of tokens, tags, items in a basket.",
-        "Intersection()",
-    )
+    about: ClassVar[About] = About("|x ∩ z|", "Sets of tokens, tags, items in a basket.", "Intersection()")
 
     space: ClassVar[str] = SETS
     tags: ClassVar[Tags] = Tags(nonnegative=True)

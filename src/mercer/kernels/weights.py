@@ -60,7 +60,7 @@ class Compact(Radial, Weight):  # type: ignore[override]
 
     def _shape(self, u: Array) -> Array:
         """φ on [0, 1]."""
-        return np.asarray(_power(self._base(u, np.sqrt), self.p))
+        return np.asarray(_power(self._base(u, np.sqrt), self.p)) if self.p else np.ones_like(u)
 
     def _shape_slope(self, u: Array) -> Array:
         """φ' = −(pq/2) u^(q/2 − 1) (1 − u^(q/2))^(p − 1) on [0, 1]."""
@@ -106,9 +106,7 @@ class Uniform(Compact):
     """
 
     about: ClassVar[About] = About(
-        "1 for r ≤ 1, else 0, r = ‖x − z‖/σ",
-        "Plain averages over a ball.",
-        "Uniform(sigma=1.0)",
+        "1 for r ≤ 1, else 0, r = ‖x − z‖/σ", "Plain averages over a ball.", "Uniform(sigma=1.0)"
     )
 
     sigma: Any = positive(1.0, vector=True)
@@ -130,9 +128,7 @@ class Triangular(Compact):
     """
 
     about: ClassVar[About] = About(
-        "max(1 − r, 0), r = ‖x − z‖/σ",
-        "Local averages without jumps; a kernel on a line.",
-        "Triangular(sigma=1.0)",
+        "max(1 − r, 0), r = ‖x − z‖/σ", "Local averages without jumps; a kernel on a line.", "Triangular(sigma=1.0)"
     )
 
     sigma: Any = positive(1.0, vector=True)
@@ -154,9 +150,7 @@ class Epanechnikov(Compact):
     """
 
     about: ClassVar[About] = About(
-        "max(1 − r², 0), r = ‖x − z‖/σ",
-        "The weight of least asymptotic error in smoothing.",
-        "Epanechnikov(sigma=1.0)",
+        "max(1 − r², 0), r = ‖x − z‖/σ", "The weight of least asymptotic error in smoothing.", "Epanechnikov(sigma=1.0)"
     )
 
     sigma: Any = positive(1.0, vector=True)
@@ -176,9 +170,7 @@ class Biweight(Compact):
     """
 
     about: ClassVar[About] = About(
-        "max(1 − r², 0)², r = ‖x − z‖/σ",
-        "Smoothers and densities with a continuous slope.",
-        "Biweight(sigma=1.0)",
+        "max(1 − r², 0)², r = ‖x − z‖/σ", "Smoothers and densities with a continuous slope.", "Biweight(sigma=1.0)"
     )
 
     sigma: Any = positive(1.0, vector=True)
@@ -194,11 +186,7 @@ class Tricube(Compact):
     array([[0.6699]])
     """
 
-    about: ClassVar[About] = About(
-        "max(1 − r³, 0)³, r = ‖x − z‖/σ",
-        "The weight of lowess.",
-        "Tricube(sigma=1.0)",
-    )
+    about: ClassVar[About] = About("max(1 − r³, 0)³, r = ‖x − z‖/σ", "The weight of lowess.", "Tricube(sigma=1.0)")
 
     sigma: Any = positive(1.0, vector=True)
     q: ClassVar[int] = 3

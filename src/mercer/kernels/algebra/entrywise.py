@@ -71,9 +71,7 @@ class Exp(_Entrywise):
     """
 
     about: ClassVar[About] = About(
-        "exp(k(x, z))",
-        "All powers at once: exp(k); exp(0.693 * Intersection()) is 2^|x ∩ z|.",
-        "exp(Linear())",
+        "exp(k(x, z))", "All powers at once: exp(k); exp(0.693 * Intersection()) is 2^|x ∩ z|.", "exp(Linear())"
     )
 
     kernel: Any
@@ -161,9 +159,7 @@ class Power(_Entrywise):
         "k(x, z)ⁿ",
         "Interactions of a kernel's features: k ** n.",
         "Linear() ** 3",
-        arguments={
-            "exponent": Argument("n", "whole number ≥ 1"),
-        },
+        arguments={"exponent": Argument("n", "whole number ≥ 1")},
     )
 
     kernel: Any
@@ -278,9 +274,7 @@ class Poly(_Entrywise):
         "Σₙ aₙ k(x, z)ⁿ",
         "Every power with a weight of its own: k.poly([a0, a1, …]).",
         "Linear().poly([1.0, 0.5, 0.25])",
-        arguments={
-            "coefficients": Argument("aₙ", "≥ 0, one per power"),
-        },
+        arguments={"coefficients": Argument("aₙ", "≥ 0, one per power")},
     )
 
     kernel: Any

@@ -235,11 +235,7 @@ class Product(_Product, Kernel):
     True
     """
 
-    about: ClassVar[About] = About(
-        "Πᵢ kᵢ(x, z)",
-        "Both similarities are needed: k1 * k2.",
-        "Linear() * Gaussian(1.0)",
-    )
+    about: ClassVar[About] = About("Πᵢ kᵢ(x, z)", "Both similarities are needed: k1 * k2.", "Linear() * Gaussian(1.0)")
 
     kernels: tuple[Any, ...]
 
@@ -274,9 +270,7 @@ class WeightProduct(_Product, Weight):
         "Πᵢ wᵢ(x, z)",
         "A weight that is local in every column: w1 * w2.",
         "Epanechnikov(2.0).on(0) * Tricube(3.0).on(1)",
-        arguments={
-            "kernels": Argument("wᵢ", "tuple of weights"),
-        },
+        arguments={"kernels": Argument("wᵢ", "tuple of weights")},
     )
 
     kernels: tuple[Any, ...]
@@ -303,11 +297,7 @@ class Sum(Joined, Kernel):
            [3., 5.]])
     """
 
-    about: ClassVar[About] = About(
-        "Σᵢ kᵢ(x, z)",
-        "Either similarity counts: k1 + k2.",
-        "Linear() + Gaussian(1.0)",
-    )
+    about: ClassVar[About] = About("Σᵢ kᵢ(x, z)", "Either similarity counts: k1 + k2.", "Linear() + Gaussian(1.0)")
 
     kernels: tuple[Any, ...]
     precedence: ClassVar[int] = PLUS
@@ -395,9 +385,7 @@ class Scaled(Node, Kernel):
         "c·k(x, z)",
         "How much a term of a sum weighs: c * k.",
         "0.5 * Gaussian(1.0)",
-        arguments={
-            "scale": Argument("c"),
-        },
+        arguments={"scale": Argument("c")},
     )
 
     scale: float = positive()
@@ -517,11 +505,7 @@ class Constant(Kernel):
     Linear() + Constant(c=1.0)
     """
 
-    about: ClassVar[About] = About(
-        "c",
-        "An intercept inside a kernel: k + c.",
-        "Constant(c=1.0)",
-    )
+    about: ClassVar[About] = About("c", "An intercept inside a kernel: k + c.", "Constant(c=1.0)")
 
     c: float = positive(1.0)
     space: ClassVar[str] = ANY

@@ -45,9 +45,7 @@ class Rescaled(Unary):
         "f(x) k(x, z) f(z)",
         "A weight of every point by a function of your own: k.rescale(f).",
         "mc.Linear().rescale(lambda X: 1.0 / (1.0 + np.abs(X).sum(axis=1)))",
-        arguments={
-            "f": Argument(domain="Python function X → one number per point"),
-        },
+        arguments={"f": Argument(domain="Python function X → one number per point")},
         in_python="where f(x) = 1/√k(x, x) write k.normalize(), else build it in Python",
     )
 

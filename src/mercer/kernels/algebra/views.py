@@ -224,9 +224,7 @@ class WeightOn(_On, Weight):
         "w(x[J], z[J])",
         "A weight on some columns: w.on(0).",
         "Epanechnikov(2.0).on(0)",
-        arguments={
-            "kernel": Argument("w", "weight"),
-        },
+        arguments={"kernel": Argument("w", "weight")},
     )
 
     kernel: Any

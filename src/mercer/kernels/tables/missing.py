@@ -75,9 +75,7 @@ class Missing(Unary):
         "k(x, z); of a missing x the mean over v: k(?, z) = E k(v, z)",
         "Missing values in place: a point of its own, or an unknown one of some examples.",
         "Missing(Gaussian(1.0), like=[0.0, 1.0])",
-        arguments={
-            "like": Argument("v", "values that are present, of the kernel's space"),
-        },
+        arguments={"like": Argument("v", "values that are present, of the kernel's space")},
     )
 
     kernel: Any

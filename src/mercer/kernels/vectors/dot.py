@@ -68,11 +68,7 @@ class Linear(_Dot, Kernel):
     array([[11.]])
     """
 
-    about: ClassVar[About] = About(
-        "xᵀz",
-        "Linear models: ridge, linear SVM, PCA in the dual.",
-        "Linear()",
-    )
+    about: ClassVar[About] = About("xᵀz", "Linear models: ridge, linear SVM, PCA in the dual.", "Linear()")
 
     tags: ClassVar[Tags] = Tags(finite_rank=True)
     vanishes_at_origin_only: ClassVar[bool] = True
@@ -122,9 +118,7 @@ class Polynomial(_Dot, Kernel):
         "(xᵀz + c)ᵖ",
         "Interactions of up to p columns, without making them.",
         "Polynomial(degree=2, c=1.0)",
-        arguments={
-            "degree": Argument("p", "whole number ≥ 1"),
-        },
+        arguments={"degree": Argument("p", "whole number ≥ 1")},
     )
 
     degree: int
@@ -225,9 +219,7 @@ class Bilinear(Kernel):
         "xᵀA z",
         "A metric known beforehand, such as an inverse covariance.",
         "Bilinear([[2.0, 1.0], [1.0, 2.0]])",
-        arguments={
-            "A": Argument(domain="symmetric positive semidefinite matrix"),
-        },
+        arguments={"A": Argument(domain="symmetric positive semidefinite matrix")},
     )
 
     A: Any
@@ -369,9 +361,7 @@ class ArcCosine(Kernel):
         "‖x‖ⁿ‖z‖ⁿ Jₙ(θ)/π, θ the angle of x and z",
         "What an infinitely wide layer of step (0) or rectified (1, 2) units sees.",
         "ArcCosine(order=1)",
-        arguments={
-            "order": Argument("n", "0, 1 or 2"),
-        },
+        arguments={"order": Argument("n", "0, 1 or 2")},
     )
 
     order: int = 1
@@ -492,10 +482,7 @@ class Tanh(_Dot, Indefinite):
         "tanh(a·xᵀz + b)",
         "Comparing with other software; it is not positive semidefinite.",
         "Tanh(scale=1.0, offset=-1.0)",
-        arguments={
-            "scale": Argument("a"),
-            "offset": Argument("b"),
-        },
+        arguments={"scale": Argument("a"), "offset": Argument("b")},
     )
 
     scale: float = positive(1.0)

@@ -40,9 +40,7 @@ class Matern(Radial, Kernel):
         "2^(1−ν)/Γ(ν) tᵛ K_ν(t), t = √(2ν)‖x − z‖/σ",
         "Rougher functions: ⌈ν⌉ − 1 derivatives; 3/2 and 5/2 are usual in regression.",
         "Matern(sigma=1.0, nu=1.5)",
-        arguments={
-            "nu": Argument(domain="> 0, at most 100"),
-        },
+        arguments={"nu": Argument(domain="> 0, at most 100")},
     )
 
     sigma: Any = positive(1.0, vector=True)

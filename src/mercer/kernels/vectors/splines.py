@@ -157,9 +157,7 @@ class Polyharmonic(_Power):
         "±rᵏ for odd k, ±rᵏ log r for even k, r = ‖x − z‖/σ",
         "Scattered data in any dimension, without a width to choose (mc.RBFInterpolator).",
         "Polyharmonic(3)",
-        arguments={
-            "degree": Argument("k", "whole number from 1 to 20"),
-        },
+        arguments={"degree": Argument("k", "whole number from 1 to 20")},
     )
 
     sigma: Any = _width(free=False)
@@ -198,9 +196,7 @@ class ThinPlate(_Power):
     """
 
     about: ClassVar[About] = About(
-        "r² log r, r = ‖x − z‖/σ",
-        "Surfaces over the plane of least bending (mc.RBFInterpolator).",
-        "ThinPlate()",
+        "r² log r, r = ‖x − z‖/σ", "Surfaces over the plane of least bending (mc.RBFInterpolator).", "ThinPlate()"
     )
 
     sigma: Any = positive(1.0, vector=True, free=False)
@@ -219,9 +215,7 @@ class Multiquadric(_RadialSpline):
     """
 
     about: ClassVar[About] = About(
-        "−√(1 + ‖x − z‖²/σ²)",
-        "Interpolation of scattered data, smooth everywhere.",
-        "Multiquadric(sigma=1.0)",
+        "−√(1 + ‖x − z‖²/σ²)", "Interpolation of scattered data, smooth everywhere.", "Multiquadric(sigma=1.0)"
     )
 
     sigma: Any = positive(1.0, vector=True)

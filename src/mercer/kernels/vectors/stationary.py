@@ -132,9 +132,7 @@ class Periodic(Kernel):
         "exp(−2 Σₖ sin²(π(xₖ − zₖ)/p)/σ²)",
         "Hours, weekdays, seasons; times Gaussian() where the pattern drifts.",
         "Periodic(sigma=1.0, period=24.0)",
-        arguments={
-            "period": Argument("p"),
-        },
+        arguments={"period": Argument("p")},
     )
 
     sigma: float = positive(1.0)
