@@ -22,7 +22,6 @@ from mercer.errors import InvalidInput
 from mercer.files import Saved, described
 from mercer.kernels.algebra.values import Value
 from mercer.kernels.base import Indefinite, Kernel
-from mercer.kernels.custom import Precomputed
 from mercer.kernels.tables.typed import Typed
 from mercer.kernels.vectors.median import median_gaussian
 from mercer.words import shortened as shortened
@@ -125,7 +124,8 @@ class KernelEstimator(Saved, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         tags.input_tags.sparse = True
         kernel = getattr(self, "kernel", None)
         if isinstance(kernel, Kernel):
-            tags.input_tags.pairwise = takes_matrix(kernel)  # cross-validation must cut its columns too
+            # Bare Precomputed() takes the matrix in place of X: cross-validation must cut its columns too.
+            tags.input_tags.pairwise = kernel.pairwise
         return tags
 
     def _training(self, X: Any, y: Any, sample_weight: Any = None) -> Rows:
@@ -218,16 +218,6 @@ def resolve_kernel(kernel: Any, X: Any, *, indefinite: bool = False) -> Kernel:
     if isinstance(kernel, str):
         advice = f"scikit-learn's names are kernels here: 'rbf' is mc.Gaussian, 'poly' mc.Polynomial. {advice}"
     raise InvalidInput("`kernel` must be a kernel, a rule X → kernel, or None", got=got, advice=advice)
-
-
-def takes_matrix(kernel: Any) -> bool:
-    """Whether a kernel takes its matrix in place of X: a bare `Precomputed()` is one of its leaves.
-
-    >>> import numpy as np, mercer as mc
-    >>> takes_matrix(mc.Precomputed() + mc.Constant()), takes_matrix(mc.Precomputed(np.eye(2)))
-    (True, False)
-    """
-    return any(isinstance(leaf, Precomputed) and leaf.K is None for leaf in getattr(kernel, "leaves", ()))
 
 
 def outside() -> int:

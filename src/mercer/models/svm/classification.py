@@ -28,7 +28,7 @@ from mercer.errors import InvalidInput
 from mercer.gram import Gram, KernelGram
 from mercer.kernels.custom import Precomputed
 from mercer.memory import budget as memory_budget
-from mercer.models.base import Matrix, Rows, keeping, outside, shortened, shown, takes_matrix, training_points, weights
+from mercer.models.base import Matrix, Rows, keeping, outside, shortened, shown, training_points, weights
 from mercer.models.callbacks import with_callbacks
 from mercer.models.convergence import NotConverged
 from mercer.models.labels import class_weights, labels
@@ -218,7 +218,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
             self.dual_coef_, self.intercept_ = coef[used], sides.intercept
             self._codes = codes[used].astype(np.min_scalar_type(k))
             self._function = None
-            if k > FEW and not takes_matrix(self.kernel_):
+            if k > FEW and not self.kernel_.pairwise:
                 self._ends = np.searchsorted(self._codes, np.arange(k + 1))
             else:
                 self._function = self._of_pairs()
@@ -418,7 +418,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
 
     def _among(self, some: Index) -> Matrix:
         """The kernel matrix of some support vectors."""
-        if takes_matrix(self.kernel_):
+        if self.kernel_.pairwise:
             return self.kernel_(self._support, dtype=np.float64)[np.ix_(some, some)]
         return self.kernel_(self._support.take(some), dtype=np.float64)
 
