@@ -210,7 +210,7 @@ def condition(k, X, dtype):
     parts = list(k.children.values())
     if isinstance(k, (mc.On, mc.After)):
         points = Points(X) if not isinstance(X, Points) else X
-        return condition(k.kernel, points.view(k._view), dtype)
+        return condition(k.kernel, points.view(k.view), dtype)
     if isinstance(k, Product):
         return sum(condition(part, X, dtype) + 1 for part in parts)
     if isinstance(k, Exp):
@@ -233,7 +233,7 @@ def condition(k, X, dtype):
 def roughest(k, X, dtype):
     """The largest condition of a leaf."""
     if isinstance(k, (mc.On, mc.After)):
-        return roughest(k.kernel, (X if isinstance(X, Points) else Points(X)).view(k._view), dtype)
+        return roughest(k.kernel, (X if isinstance(X, Points) else Points(X)).view(k.view), dtype)
     parts = k.children.values()
     return max(roughest(part, X, dtype) for part in parts) if parts else of_leaf(k, X, dtype)
 

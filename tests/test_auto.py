@@ -1,9 +1,11 @@
 """Automatic models: what they choose, that they say why, and what they do with too little time or bad input."""
 
+import ast
 import dataclasses
 import json
 import pickle
 from itertools import count
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -505,6 +507,15 @@ def test_columns_that_say_nothing_are_said():
     assert "no kernel is better than the mean" in model.choices_[2].why
     useful = rng.normal(size=(120, 1))
     assert "better than the mean" not in AutoRegressor(time=5).fit(useful, useful[:, 0]).choices_[2].why
+
+
+def test_no_part_reads_a_private_attribute_of_another():
+    for file in Path(auto_search.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+                owner = node.value.func if isinstance(node.value, ast.Call) else node.value
+                assert isinstance(owner, ast.Name), (file.name, node.lineno)
+                assert owner.id in ("self", "super"), (file.name, node.lineno)
 
 
 # -- the plan and the clock --------------------------------------------------------------------------------------------

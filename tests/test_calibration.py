@@ -131,7 +131,7 @@ def test_a_pipeline_is_judged_by_its_last_step():
 
 @pytest.mark.parametrize("coverages", ["a", None, [[0.5, 0.9]], [0.5, [0.9]], (0.5, np.nan), True])
 def test_coverages_that_are_no_numbers_are_refused(coverages):
-    with pytest.raises(mc.InvalidInput, match=r"`coverages` must be numbers in \(0, 1\), got .*Such as"):
+    with pytest.raises(mc.InvalidInput, match=r"`coverages` must be numbers in \(0, 1\), got .*such as"):
         calibration(Known(), X, Y, coverages=coverages)
 
 

@@ -12,8 +12,9 @@ import pandas as pd
 import pytest
 
 import mercer as mc
-from mercer.kernels.algebra.expression import parse, vocabulary
+from mercer.kernels.algebra.expression import parse
 from mercer.kernels.catalogue import catalogue
+from mercer.kernels.vocabulary import library
 from mercer.testing import sample
 
 ENTRIES = catalogue()
@@ -40,7 +41,7 @@ def test_every_public_kernel_appears_once():
     public = {name for name in mc.__all__ if name[0].isupper() and mc._NAMES[name].startswith("mercer.kernels.")}
     classes = {name: getattr(mc, name) for name in public}
     kernels = {n for n, c in classes.items() if inspect.isclass(c) and issubclass(c, mc.Similarity)}
-    assert set(listed) == kernels - {"Kernel", "Similarity", "Weight"} == set(vocabulary())
+    assert set(listed) == kernels - {"Kernel", "Similarity", "Weight"} == set(library())
 
 
 @names

@@ -22,6 +22,7 @@ pytest.importorskip("typer")
 
 import mercer as mc  # noqa: E402
 from mercer.cli.app import run  # noqa: E402
+from mercer.models.provenance import Provenance  # noqa: E402
 
 PYTHON = [sys.executable, "-m", "mercer.cli"]
 KERNEL = "Gaussian([1.0, 1.0]).on('area', 'age') * Delta().on('city') + Gaussian(2.0).on('area')"
@@ -476,23 +477,6 @@ def test_a_model_without_names_takes_columns_in_order(folder, capsys):
     assert "2 columns of numbers" in refused(capsys, "predict", path, folder / "new.csv")
 
 
-def test_conformal_intervals_cover():
-    """The residual of one more row is between the ends as often as promised, and not much more often."""
-    from mercer.cli.predicting import conformal
-    from mercer.errors import InvalidInput
-
-    rng = np.random.default_rng(0)
-    for n, coverage in ((39, 0.9), (99, 0.8), (199, 0.99)):
-        inside = 0
-        for _ in range(2000):
-            *off, new = rng.normal(size=n + 1)
-            low, high = conformal(np.sort(off), n, coverage)
-            inside += low <= new <= high
-        assert coverage - 0.02 < inside / 2000 < coverage + 0.03, (n, coverage)
-    with pytest.raises(InvalidInput, match="at least 199 rows held out"):
-        conformal(np.arange(100.0), 100, 0.99)
-
-
 def test_models_without_intervals_get_them_from_rows_held_out(folder, capsys):
     path = folder / "svr.mercer"
     data = folder / "houses.csv"
@@ -512,9 +496,9 @@ def test_commands_name_the_models_of_the_menu():
     from typing import get_args
 
     from mercer.cli.app import Kind
-    from mercer.cli.menu import MODELS
+    from mercer.models.menu import MENU
 
-    assert sorted(get_args(Kind)) == sorted(MODELS)
+    assert set(get_args(Kind)) == {name for models in MENU.values() for name in models}
 
 
 # -- what goes wrong ---------------------------------------------------------------------------------------------------
@@ -946,7 +930,7 @@ def test_ended_predictions_leave_nothing(model, tmp_path):
     (tmp_path / "p.csv").write_text("old")
     pl.concat([houses(40)] * 50).write_csv(tmp_path / "big.csv")
     arguments = ["predict", model, "big.csv", "-o", "p.csv", "--interval", "0.9"]
-    done = ended_at("mercer.cli.writing.Sink.write", 1, signal.SIGTERM, *arguments, cwd=tmp_path)
+    done = ended_at("mercer.cli.outputs.Sink.write", 1, signal.SIGTERM, *arguments, cwd=tmp_path)
     assert done.returncode == 143, done.stderr
     assert "Traceback" not in done.stderr
     assert sorted(p.name for p in tmp_path.iterdir()) == ["big.csv", "p.csv"]
@@ -1034,7 +1018,7 @@ def test_no_command_writes_over_its_input(tmp_path, monkeypatch, capsys, argumen
 @pytest.mark.parametrize("how", [["-m", "ridge"], ["-m", "svm", "--time", "1"]], ids=["leave-one-out", "fitted rows"])
 def test_a_report_without_rows_held_out_has_the_scores_of_the_terminal(tmp_path, monkeypatch, capsys, how):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mercer.report.writing._Page._pictures", lambda self: "")
+    monkeypatch.setattr("mercer.report.document._Page._pictures", lambda self: "")
     houses(60).write_csv("t.csv")
     assert run(["fit", "t.csv", "--target", "price", "--drop", "large", "--test-size", "0", "--report", "r.html",
                 "--json", *how]) == 0  # fmt: skip
@@ -1131,14 +1115,18 @@ def test_intervals_are_from_rows_held_out_where_the_file_lacks_the_training_rows
     assert run(["fit", "t.csv", "-t", "y", "--task", "regression", "-o", "m.mercer", "-q", *how]) == 0
     code, out, err = told(capsys, "predict", "m.mercer", "t.csv", "--interval", "0.8", "--json")
     assert code == 0, err
-    assert ("24 rows held out" in err) == (not mc.load("m.mercer")._has_intervals)
+    loaded = mc.load("m.mercer")
+    assert "24 rows held out" in err
+    assert isinstance(loaded, mc.ConformalRegressor)
+    if "--centers" in how:
+        assert len(loaded.model_.dual_coef_) == 10, "as many centres as asked for, however few the rows"
     rows = json.loads(out)["predictions"]
     assert 0.6 < np.mean([row["lower"] <= count <= row["upper"] for row, count in zip(rows, y)]) <= 1.0
 
     assert (
         run(["fit", "t.csv", "-t", "y", "--task", "regression", "-o", "m.mercer", "-q", "--test-size", "0", *how]) == 0
     )
-    if not mc.load("m.mercer")._has_intervals:
+    if not mc.load("m.mercer").has_intervals():
         assert "--test-size" in refused(capsys, "predict", "m.mercer", "t.csv", "--interval", "0.8")
 
 
@@ -1161,7 +1149,8 @@ def test_a_model_says_whether_its_file_holds_what_intervals_need(tmp_path):
         mc.SVR().fit(X, y),
         auto,
     ]:
-        assert model._has_intervals == hasattr(model, "predict_interval"), model
+        assert model.has_intervals() == hasattr(model, "predict_interval"), model
+        expected = model.has_intervals(in_file=True)
         model.save(tmp_path / "m.mercer")
         loaded = mc.load(tmp_path / "m.mercer")
         try:
@@ -1169,22 +1158,21 @@ def test_a_model_says_whether_its_file_holds_what_intervals_need(tmp_path):
             answers = True
         except (mc.InvalidInput, AttributeError):
             answers = False
-        assert loaded._has_intervals == answers, model
+        assert loaded.has_intervals() == answers == expected, model
 
 
 def test_leave_one_out_scores_are_in_the_units_of_the_target():
     """Those of a model of log y, too."""
-    from mercer.cli.fitting import _judged
-    from mercer.cli.tables import Problem
+    from mercer.models.scores import judge_by_leave_one_out
 
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 1, (150, 1))
     y = np.exp(5 * X[:, 0] + 0.3 * rng.normal(size=150))
     model = mc.AutoRegressor(time=1.0, loss="log").fit(X, y)
-    scores, answers, judged = _judged(model, Problem(X, y, "y", "regression", {}, {}), y, (X[:0], y[:0]))
-    assert judged == "leave-one-out"
-    assert next(s for s in scores if s["name"] == "R²")["value"] > 0.6
-    assert np.corrcoef(answers, model.predict(X))[0, 1] > 0.95
+    judgement = judge_by_leave_one_out(model, X, y)
+    assert judgement.by == "left out"
+    assert judgement["R²"].value > 0.6
+    assert np.corrcoef(judgement.predictions, model.predict(X))[0, 1] > 0.95
 
 
 def test_explain_says_how_many_rows_were_really_fitted(tmp_path, monkeypatch, capsys):
@@ -1193,7 +1181,7 @@ def test_explain_says_how_many_rows_were_really_fitted(tmp_path, monkeypatch, ca
     X, y = frame.drop("price"), frame["price"].to_numpy()
     model = mc.AutoRegressor(time=0.05).fit(X, y)
     model.model_ = mc.KernelRidge(model.model_.kernel_).fit(X[:30], y[:30])
-    model.table_ = {"target": "price", "task": "regression", "rows": 60, "data": "t.csv", "columns": {}}
+    model.provenance_ = Provenance(target="price", rows=60, data="t.csv")
     model.save("m.mercer")
     code, out, err = told(capsys, "explain", "m.mercer")
     assert code == 0, err

@@ -414,3 +414,48 @@ def test_quantiles_with_equal_weights_are_those_without():
         assert (quantile(values, coverage, np.full(30, 7.0)) == quantile(values, coverage)).all()
     with pytest.raises(InvalidInput, match="at most"):
         quantile(values, 0.99)
+
+
+@pytest.mark.parametrize("residuals", ["signed", "ratio"])
+def test_two_sided_intervals_cover_on_each_side(residuals):
+    """A new target is below and above the interval as rarely as promised, and not much more rarely."""
+    rng = np.random.default_rng(0)
+    model = mc.Ridge(alpha=0.0).fit([[0.0], [1.0]], [5.0, 6.0])
+    for n, coverage in ((39, 0.9), (99, 0.8), (199, 0.99)):
+        below, above, trials = 0, 0, 1000
+        for _ in range(trials):
+            X = rng.uniform(size=(n + 1, 1))
+            noise = rng.exponential(size=n + 1)  # all on one side
+            f = model.predict(X)
+            y = f + noise if residuals == "signed" else f * (1 + noise)
+            held = mc.ConformalRegressor(model, cv="prefit", residuals=residuals).fit(X[:n], y[:n])
+            (low, high) = held.predict_interval(X[n:], coverage)[0]
+            below, above = below + (y[n] < low), above + (y[n] > high)
+        assert max(below, above) / trials < (1 - coverage) / 2 + 0.02
+        assert 1 - coverage - 0.03 < (below + above) / trials < 1 - coverage + 0.03
+
+
+def test_two_sides_need_twice_the_rows():
+    X = np.arange(24.0)[:, None]
+    model = mc.Ridge().fit(X, X[:, 0])
+    one, two = (mc.ConformalRegressor(model, cv="prefit", residuals=r).fit(X, X[:, 0]) for r in ("absolute", "signed"))
+    assert one.largest_coverage_ == pytest.approx(24 / 25)
+    assert two.largest_coverage_ == pytest.approx(23 / 25)
+    for held in (one, two):
+        held.predict_interval(X, held.largest_coverage_)
+        with pytest.raises(mc.InvalidInput, match="at least"):
+            held.predict_interval(X, held.largest_coverage_ + 0.01)
+    with pytest.raises(mc.InvalidInput, match="at least 199"):
+        two.predict_interval(X, 0.99)
+
+
+@pytest.mark.parametrize("wrong", [{"residuals": "ratio", "method": "cv+"}, {"residuals": "squared"}])
+def test_residuals_must_fit_the_method(wrong):
+    with pytest.raises(mc.InvalidInput, match="`residuals`"):
+        mc.ConformalRegressor(mc.Ridge(), **wrong).fit(np.arange(9.0)[:, None], np.arange(9.0))
+
+
+def test_ratios_need_positive_targets():
+    X = np.arange(9.0)[:, None]
+    with pytest.raises(mc.InvalidInput, match="> 0"):
+        mc.ConformalRegressor(mc.Ridge(), residuals="ratio").fit(X, X[:, 0] - 4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import dataclasses
 import inspect
 import json
 import os
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 import warnings
 from hashlib import sha256
 from importlib import import_module
@@ -41,6 +43,8 @@ from mercer.files.reading import Decoder
 from mercer.files.schema import declarations
 from mercer.files.writing import Encoder
 from mercer.kernels.catalogue import catalogue
+from mercer.models.provenance import Provenance, provenance
+from mercer.models.scores import Baseline, Score
 from mercer.testing import sample
 
 N = 40
@@ -909,7 +913,7 @@ def test_reading_imports_nothing_that_a_file_names(saved):
         assert inspect.isclass(getattr(import_module(module), name.partition(".")[2])), name
     own = [packing, *(module for name, module in sys.modules.items() if name.startswith("mercer.files"))]
     source = "".join(map(inspect.getsource, own))
-    assert len(own) == 8
+    assert len(own) == 9
     for word in ("import pickle", "eval(", "exec(", "__import__", "marshal", "np.load"):
         assert word not in source, word
 
@@ -946,7 +950,7 @@ def test_a_failed_sync_or_rename_leaves_the_old_file(tmp_path, monkeypatch):
 
     for name in ("fsync", "replace"):
         with monkeypatch.context() as patched:
-            patched.setattr(container.os, name, fail)
+            patched.setattr(os, name, fail)
             with pytest.raises(InvalidInput, match="Nothing was changed"):
                 fitted("svc").save(path)
         assert path.read_bytes() == before
@@ -1006,7 +1010,7 @@ def test_a_file_that_is_closed_to_writing_stays(tmp_path, monkeypatch):
     (tmp_path / "m").write_bytes(b"mine")
     (tmp_path / "m").chmod(0o444)
     if hasattr(os, "geteuid") and os.geteuid() == 0:  # who may write everything: answer as to anybody else
-        monkeypatch.setattr(container.os, "access", lambda path, mode: bool(os.stat(path).st_mode & 0o222))
+        monkeypatch.setattr(os, "access", lambda path, mode: bool(os.stat(path).st_mode & 0o222))
     with pytest.raises(InvalidInput, match="Permission denied"):
         fitted("linear").save(tmp_path / "m")
     assert (tmp_path / "m").read_bytes() == b"mine"
@@ -1032,7 +1036,7 @@ def test_what_killed_saves_left_is_swept_away_after_an_hour(tmp_path, monkeypatc
         file.write_bytes(b"half")
         os.utime(file, (NOW - 7200,) * 2)
     os.utime(left[60], (NOW - 60,) * 2)
-    monkeypatch.setattr(container.time, "time", lambda: NOW)
+    monkeypatch.setattr(time, "time", lambda: NOW)
     fitted("linear").save(path)
     assert set(tmp_path.iterdir()) == {path, left[60], *others}
 
@@ -1043,9 +1047,9 @@ from hashlib import sha256
 from itertools import count
 from pathlib import Path
 import mercer as mc
-from mercer.files import container as files_container
+from mercer.files import container, replace
 
-watched = {getattr(files_container, name).__code__ for name in ("_write", "_replace", "_pour")}
+watched = {f.__code__ for f in (container._write, container._pour, replace.replacing.__wrapped__)}
 os.fsync = lambda handle: None  # of power cuts, and slow
 path, new = Path(sys.argv[1]), mc.load(sys.argv[2])
 old = path.read_bytes()
@@ -1597,20 +1601,38 @@ def test_files_of_older_versions_lack_later_attributes(tmp_path):
         loaded.save(path)
 
 
-def test_what_the_command_line_knows_of_a_model_is_in_its_file(tmp_path):
+def test_the_provenance_of_a_model_is_in_its_file(tmp_path):
+    X = pd.DataFrame({"age": np.arange(6.0)})
+    model = mc.KernelRidge(mc.Gaussian(1.0)).fit(X, np.arange(6.0))
+    known = Provenance.of(
+        X, np.arange(6.0), data="houses.csv", target="price", held_out=2, seed=3, judged="held out",
+        scores=(Score("R²", 0.5, 0.1, 0.9, 0.0),), places=range(6), missing=("-9",), ranges={"age": [0.0, 5.0]},
+    )  # fmt: skip
+    assert (known.rows, known.columns, known.version) == (6, {"age": "float64"}, mc.__version__)
+    assert known.baseline == Baseline.of(np.arange(6.0))
+    assert known.time.startswith("20")
+    model.provenance_ = known
+    path = tmp_path / "m.mercer"
+    model.save(path)
+    loaded = provenance(load(path))
+    same = {name: value for name, value in vars(loaded).items() if name != "baseline"}
+    assert same == {name: value for name, value in vars(known).items() if name != "baseline"}
+    assert (loaded.baseline.mean, loaded.baseline.median) == (2.5, 2.5)
+    for wrong in ({"rows": -1}, {"columns": {"age": 1}}, {"scores": (1,)}, {"places": (0.5,)}):
+        model.provenance_ = dataclasses.replace(known, **wrong)
+        with pytest.raises(InvalidInput, match=next(iter(wrong))):
+            model.save(path)
+
+
+def test_what_older_versions_knew_of_a_table_does_not_keep_a_model_from_loading(tmp_path):
     model = mc.KernelRidge(mc.Gaussian(1.0)).fit(np.arange(6.0)[:, None], np.arange(6.0))
     model.table_ = {
         "target": "price", "columns": {"age": "float64"}, "left_out": {}, "rows": 6, "misses": None,
         "scores": [{"name": "R²", "value": 0.5, "interval": None, "baseline": 0.0}],
         "seen": {"age": [0.0, 5.0]}, "baseline": {"mean": 2.5, "median": 2.5, "classes": (), "shares": ()},
     }  # fmt: skip
-    path = tmp_path / "m.mercer"
-    model.save(path)
-    assert load(path).table_ == model.table_
-    for wrong in ({"rows": -1}, {"columns": {"age": 1}}, {"other": 1}, {"scores": [{"name": 1}]}):
-        model.table_ = wrong
-        with pytest.raises(InvalidInput, match="table_"):
-            model.save(path)
+    model.save(tmp_path / "m.mercer")
+    assert provenance(load(tmp_path / "m.mercer")).rows == 6
 
 
 @pytest.mark.parametrize(

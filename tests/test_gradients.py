@@ -551,7 +551,7 @@ def test_wrong_degrees_and_orders_have_proper_errors():
 
 
 def test_abstract_classes_cannot_be_made():
-    for cls in (dot._Dot, radial.Radial, weights._Compact):
+    for cls in (dot._Dot, radial.Radial, weights.Compact):
         with pytest.raises(TypeError, match="abstract"):
             cls()
 
@@ -569,3 +569,19 @@ def test_overflowing_gradients_are_errors_not_warnings():
         with pytest.raises(mc.InvalidInput):
             kernel.input_gradient([[x]], [[1.0]])
     assert mc.Tanh(1.0).gradient([[1e200]], [[1.0]]) == mc.Tanh(1.0).input_gradient([[1e200]], [[1.0]]) == 0
+
+
+def test_nested_nodes_are_evaluated_once_for_a_derivative(monkeypatch):
+    """The values of every node are kept while its derivatives are taken: one tile of the leaf, however deep."""
+    leaves = []
+
+    def counted(self, block, out, tile=dot.Linear.tile):
+        leaves.append(block.shape)
+        tile(self, block, out)
+
+    monkeypatch.setattr(dot.Linear, "tile", counted, raising=False)
+    X, kernel = np.random.default_rng(0).normal(size=(100, 3)), mc.Linear()
+    for _ in range(4):
+        kernel = ((kernel + 1.0) ** 2).normalize()
+    kernel.gradient(X, np.ones((100, 100)))
+    assert leaves == [(100, 100)]

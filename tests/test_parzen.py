@@ -17,6 +17,7 @@ from sklearn.neighbors import KernelDensity
 
 import mercer as mc
 from mercer.errors import InvalidInput
+from mercer.kernels.weights import Compact
 from mercer.models.density.parzen import ParzenDensity
 from mercer.models.density.parzen_columns import MixedTable, level_weights, likeliest_width
 from mercer.models.density.parzen_line import Distribution
@@ -45,7 +46,7 @@ def test_equals_the_double_loop(kernel, data):
     expected = np.empty(len(Z))
     for j, z in enumerate(Z):
         values = [float(kernel(z[None], x[None])[0, 0]) for x in X]
-        expected[j] = sum(values) / len(X) / (0.7**2 * math.exp(density.log_mass(kernel, 2)))
+        expected[j] = sum(values) / len(X) / (0.7**2 * math.exp(density.of(kernel, 2).log_mass(2)))
     np.testing.assert_allclose(ParzenDensity(kernel).fit(X).pdf(Z), expected, rtol=1e-6, atol=1e-300)
 
 
@@ -57,9 +58,9 @@ def test_the_mass_of_a_kernel_is_its_integral(kernel, d):
     else:
         profile = kernel.replace(sigma=1.0)
         sphere = 2 * math.pi ** (d / 2) / math.gamma(d / 2)
-        end = 1.0 if type(kernel) in density.COMPACT else np.inf
+        end = 1.0 if isinstance(kernel, Compact) else np.inf
         integral = sphere * quad(lambda r: float(profile([[0.0]], [[r]])[0, 0]) * r ** (d - 1), 0, end)[0]
-    assert math.exp(density.log_mass(kernel, d)) == pytest.approx(integral, rel=1e-7)
+    assert math.exp(density.of(kernel, d).log_mass(d)) == pytest.approx(integral, rel=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +145,7 @@ def test_distribution_function_is_the_integral_and_quantile_its_inverse(kernel, 
     assert model.cdf(-1e9) < 1e-6
     assert model.cdf(1e9) > 1 - 1e-6
     ends = model.quantile([0.0, 1.0])
-    if type(kernel) in density.COMPACT:
+    if isinstance(kernel, Compact):
         inwards = np.array([1e-3, -1e-3])
         assert model.pdf((ends + inwards)[:, None]).min() > 0
         assert model.pdf((ends - inwards)[:, None]).max() == 0
@@ -192,7 +193,9 @@ def test_samples_in_space_have_the_kernels_covariance(kernel):
     widths = np.array([0.5, 1.0, 2.0])
     model = ParzenDensity(kernel.replace(sigma=widths)).fit(np.zeros((2, 3)))
     np.testing.assert_allclose(
-        np.cov((model.sample(40_000, random_state=1) / widths).T), density.variance(kernel, 3) * np.eye(3), atol=0.08
+        np.cov((model.sample(40_000, random_state=1) / widths).T),
+        density.of(kernel, 3).variance(3) * np.eye(3),
+        atol=0.08,
     )
 
 

@@ -44,12 +44,34 @@ class AuthorsNode(Unary):
         self.inner.tile(block, out)
         np.negative(out, out=out)
 
+    def conclusion(self, *premises):
+        return PRODUCT(self, *premises)
+
+
+class AuthorsProof(Unary):
+    kernel: object
+
+    def tile(self, block, out):
+        self.inner.tile(block, out)
+        np.negative(out, out=out)
+
+    def conclusion(self, *premises):
+        return mc.Unproven(self, "nobody asks")
+
     def proof(self, dim=None):
         return PRODUCT(self, self.inner.proof(dim))
 
 
+class AuthorsDerivation(mc.Kernel):
+    def tile(self, block, out):
+        np.negative(block.sqdist(), out=out)
+
+    def derivation(self):
+        return mc.Axiom(self, "I say so")
+
+
 def test_proofs_of_other_classes_are_claims_of_their_authors():
-    for kernel in (AuthorsOwn(), AuthorsNode(mc.Linear())):
+    for kernel in (AuthorsOwn(), AuthorsDerivation(), AuthorsNode(mc.Linear()), AuthorsProof(mc.Linear())):
         proof = (kernel + mc.Gaussian(1.0)).proof()
         assert proof.valid
         assert [step.claim for step in proof.claimed] == [repr(kernel)]
@@ -410,11 +432,17 @@ def test_a_proof_that_comes_from_another_class_of_a_user_is_a_claim():
         def proof(self, dim=None):
             return mc.Axiom(self, "trust me")
 
-    class Mine(Trust, mc.Kernel):
-        def tile(self, block, out):
-            block.dot(out)
+    class Faith:
+        def derivation(self):
+            return mc.Axiom(self, "trust me")
 
-    assert [step.rule for step in (Mine() + mc.Linear()).proof().claimed] == ["trust me"]
+    for mixin in (Trust, Faith):
+
+        class Mine(mixin, mc.Kernel):
+            def tile(self, block, out):
+                block.dot(out)
+
+        assert [step.rule for step in (Mine() + mc.Linear()).proof().claimed] == ["trust me"]
 
 
 # -- functions of users -----------------------------------------------------------------------------------------------

@@ -13,8 +13,9 @@ import pytest
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss, r2_score, roc_auc_score
 
 import mercer as mc
+from mercer.models.importance import feature_importance
+from mercer.models.scores import Baseline, judge
 from mercer.report import frames
-from mercer.report.scores import Baseline, judge, sensitivities
 from mercer.report.source import source
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
@@ -50,7 +51,7 @@ def regression():
 @pytest.fixture
 def unpictured(monkeypatch):
     """Without the pictures, which are slow to draw."""
-    monkeypatch.setattr("mercer.report.writing._Page._pictures", lambda self: "")
+    monkeypatch.setattr("mercer.report.document._Page._pictures", lambda self: "")
 
 
 @pytest.fixture(scope="module")
@@ -239,7 +240,7 @@ def test_judgement_knows_a_guess_and_its_interval():
     assert r2.value == pytest.approx(r2_score(y[100:], model.predict(X[100:])))
     assert rmse.baseline == pytest.approx(np.sqrt(np.mean((y[100:] - y[:100].mean()) ** 2)))
     assert mae.baseline == pytest.approx(np.mean(np.abs(y[100:] - np.median(y[:100]))))
-    elsewhere = judge(model, X[100:], y[100:], Baseline.of(y[:100]), answers=y[100:] + 1.0)
+    elsewhere = judge(model, X[100:], y[100:], Baseline.of(y[:100]), predictions=y[100:] + 1.0)
     assert [s.value for s in elsewhere.scores[1:]] == pytest.approx([1.0, 1.0])
 
 
@@ -277,7 +278,7 @@ def test_columns_in_words():
 
 
 def test_columns_are_what_the_kernel_takes_them_for(tmp_path, monkeypatch):
-    monkeypatch.setattr("mercer.report.writing.LARGE", 30)
+    monkeypatch.setattr("mercer.report.document.LARGE", 30)
     monkeypatch.setattr(mc.AutoRegressor, "predict_interval", None)  # too slow of many rows
     rng = np.random.default_rng(9)
     X = pl.DataFrame({"size": rng.normal(size=60), "flag": rng.integers(0, 2, 60), "id": [f"n{i}" for i in range(60)]})
@@ -301,11 +302,11 @@ def test_columns_are_relied_on_as_much_as_predictions_move():
     rng = np.random.default_rng(6)
     X = rng.normal(size=(500, 3))
     linear = mc.Ridge(alpha=1e-9).fit(X, 3 * X[:, 0] + X[:, 1])
-    found = sensitivities(linear, X)
+    found = feature_importance(linear, X)
     assert found == pytest.approx([0.9, 0.1, 0.0], abs=0.03)  # the shares of the variance
-    assert sensitivities(mc.Ridge().fit(X, np.ones(500)), X).tolist() == [0.0, 0.0, 0.0]
+    assert feature_importance(mc.Ridge().fit(X, np.ones(500)), X).tolist() == [0.0, 0.0, 0.0]
     sign = mc.LogisticRegression(alpha=0.1).fit(X, X[:, 0] > 0)
-    assert sensitivities(sign, X) == pytest.approx([1.0, 0.0, 0.0], abs=0.1)
+    assert feature_importance(sign, X) == pytest.approx([1.0, 0.0, 0.0], abs=0.1)
 
 
 @pytest.mark.usefixtures("unpictured")
@@ -351,3 +352,25 @@ def test_the_rows_that_were_really_fitted_are_counted(regression, tmp_path):
     assert "fitted to 60 of 90 rows" in text
     text = mc.report.write(model, X[:60], y[:60], tmp_path / "a.html", held_out=(X[60:], y[60:])).read_text()
     assert "fitted to 60 rows" in text
+
+
+def test_a_picture_that_cannot_be_drawn_is_reported_and_a_defect_is_not_hidden(regression, tmp_path, monkeypatch):
+    from mercer import plot
+
+    model, X, y = regression
+
+    def page(error):
+        def fail(*args, **kwargs):
+            raise error
+
+        monkeypatch.setattr(plot.Residuals, "from_predictions", fail)
+        monkeypatch.setattr("mercer.report.document.CURVES", 0)
+        return mc.report.write(model, X[:60], y[:60], tmp_path / "a.html", target="height").read_text()
+
+    text = page(mc.InvalidInput("Residuals must be finite", got="infinity", advice="Check the model."))
+    assert '<p class="soft">This picture could not be drawn. What is left of height after the prediction' in text
+    assert "Residuals must be finite, got infinity. Check the model.</p>" in text
+    assert text.count("<figure>") == 3, "the others are there"
+    for defect in (AttributeError("no such thing"), ValueError("operands could not be broadcast")):
+        with pytest.raises(type(defect)):
+            page(defect)

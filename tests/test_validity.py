@@ -15,6 +15,7 @@ from hypothesis.extra import numpy as hnp
 
 import mercer as mc
 from expressions import set_kernels, vector_kernels
+from mercer.kernels.tables.text import STRINGS
 from mercer.kernels.validity import candidates, noise, spectrum
 from mercer.kernels.validity import check as validity
 from mercer.kernels.validity import shrink as search
@@ -205,7 +206,7 @@ def test_what_is_no_kernel_is_refuted(name):
 
 
 def test_the_smallest_eigenvalue_of_the_edit_distance_kernel():
-    strings = candidates.SPACES["strings"][0]("01", 4)
+    strings = STRINGS.pool(None, "01", 4, None)
     k = F(lambda s, t: np.exp(-edit_distance(s, t)))
     assert len(strings) == 31
     assert mc.check(k, strings).eigenvalues[0] == pytest.approx(-0.0429, abs=5e-5)
@@ -284,7 +285,7 @@ state = np.random.default_rng(1)
         (lambda: mc.refute(mc.Linear(), dim=1.5), "`dim` must be a whole number"),
         (lambda: mc.refute(mc.Linear(), space="graphs"), "`space` must be one of"),
         (lambda: mc.refute(mc.Linear(), points=[]), "at least one candidate"),
-        (lambda: mc.refute(mc.Precomputed()), "`space` must be one of"),
+        (lambda: mc.refute(mc.Precomputed()), "counterexample needs the matrix"),
         (lambda: mc.refute(mc.Linear(), seconds=0.0), "`seconds` must be > 0"),
         (lambda: mc.refute(mc.Linear(), trials=0), "`trials` ≥ 1"),
         (lambda: mc.refute(mc.Intersection(), length=0), "`length` be ≥ 1"),

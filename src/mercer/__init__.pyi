@@ -13,6 +13,7 @@ from mercer.errors import RuleBroken as RuleBroken
 from mercer.features import fourier_features as fourier_features
 from mercer.features import taylor_features as taylor_features
 from mercer.files import load as load
+from mercer.kernels.about import About as About
 from mercer.kernels.algebra.entrywise import Exp as Exp
 from mercer.kernels.algebra.entrywise import Poly as Poly
 from mercer.kernels.algebra.entrywise import Power as Power
@@ -45,6 +46,7 @@ from mercer.kernels.custom import Precomputed as Precomputed
 from mercer.kernels.discrete import Delta as Delta
 from mercer.kernels.discrete import Hamming as Hamming
 from mercer.kernels.sets import Intersection as Intersection
+from mercer.kernels.spaces import Space as Space
 from mercer.kernels.tables.additive import Additive as Additive
 from mercer.kernels.tables.categories import Categorical as Categorical
 from mercer.kernels.tables.missing import Missing as Missing
@@ -69,6 +71,7 @@ from mercer.kernels.vectors.splines import Polyharmonic as Polyharmonic
 from mercer.kernels.vectors.splines import ThinPlate as ThinPlate
 from mercer.kernels.vectors.stationary import Laplacian as Laplacian
 from mercer.kernels.vectors.stationary import Periodic as Periodic
+from mercer.kernels.vocabulary import register as register
 from mercer.kernels.weights import Biweight as Biweight
 from mercer.kernels.weights import Epanechnikov as Epanechnikov
 from mercer.kernels.weights import Triangular as Triangular

@@ -30,6 +30,17 @@ other objects use Delta() or Hamming() on categories, Intersection() on sets, Fr
     """
 
 
+class MissingValues(InvalidInput):
+    """Rows with missing values, for a kernel or a model that needs every value.
+
+    >>> import mercer as mc
+    >>> mc.Gaussian(1.0)([[float("nan")]])
+    Traceback (most recent call last):
+    mercer.errors.MissingValues: X must be finite, without NaN or infinity, got 1 such entries, the \
+first (NaN) in row 0, column 0. Drop or impute missing values first.
+    """
+
+
 class RuleBroken(InvalidInput):
     """A construction rule whose condition does not hold, so that the result would not be a kernel.
 

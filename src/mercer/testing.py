@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 import mercer
 from mercer import gram
 from mercer.data.points import Points, take
-from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel, Similarity
 from mercer.kernels.validity.check import check
 from mercer.kernels.validity.refute import refute
+from mercer.kernels.vocabulary import space_named
 
 
 class LawBroken(AssertionError):
@@ -50,33 +50,10 @@ def check_laws(kernel: Similarity, X: Any = None, Z: Any = None) -> list[str]:
 
 
 def sample(kernel: Similarity, n: int, *, seed: int = 0, scale: float = 1.0) -> Any:
-    """n points from the kernel's space."""
-    rng = np.random.default_rng(seed)
-    if kernel.space == "sets":
-        return [set(rng.choice(8, size=rng.integers(0, 6), replace=False).tolist()) for _ in range(n)]
-    if kernel.space == "categories":
-        return [["red", "green", "blue"][i] for i in rng.integers(0, 3, n)]
-    if kernel.space == "strings":
-        return ["".join(rng.choice(list("abcB "), size=rng.integers(0, 8))) for _ in range(n)]
-    if kernel.space == "indices":
-        size = min((len(K) for leaf in kernel.leaves if (K := getattr(leaf, "K", None)) is not None), default=n)
-        return rng.integers(0, size, n)
-    if kernel.space not in ("vectors", "table", "any"):
-        raise InvalidInput(
-            "Sample points exist for vectors, sets, categories, strings and indices",
-            got=f"a kernel on {kernel.space!r}",
-            advice="Pass your own points: check_laws(k, X).",
-        )
-    return scale * rng.normal(size=(n, dimension(kernel)))
-
-
-def dimension(kernel: Similarity, default: int = 3) -> int:
-    """The number of columns that the parameters of an expression ask for."""
-    if columns := getattr(kernel, "columns", ()):
-        return max([default, *(int(c) + 1 for c in columns if not isinstance(c, str))])
-    sizes = [np.asarray(size).shape[0] for name in ("sigma", "A") if np.ndim(size := getattr(kernel, name, 0.0))]
-    sizes += [dimension(child, 0) for child in kernel.children.values()]  # type: ignore[arg-type]
-    return max(sizes, default=0) or default
+    """n points from the kernel's space; vectors times `scale`."""
+    space = space_named(kernel.space)
+    points = space.sample(kernel, n, np.random.default_rng(seed))
+    return scale * points if space.vectorial else points
 
 
 # -- laws: each returns whether it applies, and raises if it is broken -----------------------------------------------

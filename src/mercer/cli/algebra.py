@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 import mercer as mc
-from mercer.cli.speaking import Voice, shortened
+from mercer.cli.speaking import Voice
 from mercer.errors import InvalidInput
+from mercer.words import one_line
 
 CHECKED = 500
 """Rows of a file on which Mercer's condition is evaluated: its matrix and eigenvalues."""
@@ -22,16 +23,16 @@ def kernels(voice: Voice, name: str | None) -> None:
 
     entries = catalogue()
     if name is not None:
-        found = [entry for entry in entries if entry.name.lower() == name.lower()]
-        if not found:
+        chosen = [entry for entry in entries if entry.name.lower() == name.lower()]
+        if not chosen:
             near = get_close_matches(name.lower(), [entry.name.lower() for entry in entries], 1, 0.65)
             close = next((e.name for e in entries if near and e.name.lower() == near[0]), None)
             raise InvalidInput(
                 "A kernel must be one of those that `mercer kernels` lists",
                 got=repr(name),
-                advice=f"Did you mean {close}?" if close else "Run it without a name.",
+                advice=f"Did you mean {close}?" if close else "Run `mercer kernels` to see all of them.",
             )
-        entry = found[0]
+        entry = chosen[0]
         voice.say(f"{entry.name}: {entry.formula}", strong=True)
         voice.pairs(
             [
@@ -52,15 +53,15 @@ def kernels(voice: Voice, name: str | None) -> None:
             "indefinite": "Not positive semidefinite",
         }
         for kind, title in titles.items():
-            own = [entry for entry in entries if entry.kind == kind]
-            if own:
+            of_kind = [entry for entry in entries if entry.kind == kind]
+            if of_kind:
                 voice.say(title, strong=True)
-                voice.table(["name", "formula", "write"], [[e.name, e.formula, e.example] for e in own])
+                voice.table(["name", "formula", "write"], [[e.name, e.formula, e.example] for e in of_kind])
                 voice.say()
         voice.say(
             'One of them: mercer kernels Gaussian. Any expression: mercer check "0.5 * Gaussian(1.0) + Linear()".'
         )
-        found = entries
+        chosen = entries
     fields = ("name", "kind", "formula", "purpose", "space", "tags", "example", "textual", "proven", "proof")
     voice.document(
         {
@@ -68,7 +69,7 @@ def kernels(voice: Voice, name: str | None) -> None:
             "kernels": [
                 {f: getattr(e, f) for f in fields}
                 | {"parameters": [{"name": p.name, "domain": p.domain, "default": p.default} for p in e.parameters]}
-                for e in found
+                for e in chosen
             ],
         }
     )
@@ -94,21 +95,24 @@ def check(
             if isinstance(kernel, mc.Weight)
             else "It is positive definite beside a polynomial only: see ThinPlate in the documentation of splines."
         )
-        voice.say(f"{kernel!r} is no kernel. {reason}")
+        voice.say(f"{kernel!r} is not a kernel. {reason}")
         voice.document(content | {"proven": False, "reason": reason})
         return 1
     proof = kernel.proof()
     content |= {"proven": proof.valid, "proof": _tree(proof)}
-    said = [str(proof)]
+    lines = [str(proof)]
     if not proof.valid:
-        gaps = "; ".join(f"{step.claim}: {step.rule}" for step in proof.unproven[:3])
-        said = [f"{kernel!r} is not proven to be a kernel ({shortened(gaps)}).", _refuted(voice, kernel, dim, content)]
+        unproven = "; ".join(f"{step.claim}: {step.rule}" for step in proof.unproven[:3])
+        lines = [
+            f"{kernel!r} is not proven to be a kernel ({one_line(unproven)}).",
+            _refuted(voice, kernel, dim, content),
+        ]
     psd = True
     if data is not None:
-        found = _on_data(voice, kernel, data, drop, reading, content)
-        psd = found.psd
-        said += ["", f"{data}: {found}"]
-    for text in said:
+        condition = _on_data(voice, kernel, data, drop, reading, content)
+        psd = condition.psd
+        lines += ["", f"{data}: {condition}"]
+    for text in lines:
         voice.say(text)
     voice.document(content)
     return 0 if proof.valid and psd else 1
@@ -118,18 +122,18 @@ def _refuted(voice: Voice, kernel: Any, dim: int, content: dict[str, Any]) -> st
     """What a search for a counterexample says."""
     with voice.progress("searching for a counterexample"):
         try:
-            found = mc.refute(kernel, dim=dim) if kernel.space == "vectors" else mc.refute(kernel)
+            refutation = mc.refute(kernel, dim=dim) if kernel.space == "vectors" else mc.refute(kernel)
         except (InvalidInput, TypeError) as error:
-            return f"No search for a counterexample: {shortened(str(error))}"
-    content["refuted"] = found.refuted
-    if found.refuted:
+            return f"No search for a counterexample: {one_line(str(error))}"
+    content["refuted"] = refutation.refuted
+    if refutation.refuted:
         content["counterexample"] = {
-            "points": [np.asarray(x).tolist() if isinstance(x, np.ndarray) else x for x in found.points],
-            "vector": np.asarray(found.vector).tolist(),
-            "value": found.value,
-            "gram": np.asarray(found.gram).tolist(),
+            "points": [np.asarray(x).tolist() if isinstance(x, np.ndarray) else x for x in refutation.points],
+            "vector": np.asarray(refutation.vector).tolist(),
+            "value": refutation.value,
+            "gram": np.asarray(refutation.gram).tolist(),
         }
-    return str(found)
+    return str(refutation)
 
 
 def _on_data(
@@ -154,28 +158,32 @@ def _on_data(
         rows = np.sort(np.random.default_rng(0).permutation(n)[:CHECKED])
         voice.note(f"{CHECKED} of {n:,} rows are looked at")
         X = X[rows]
-    found = mc.check(kernel, X)
+    condition = mc.check(kernel, X)
     content["data"] = {
-        "path": data, "rows": int(X.shape[0]), "psd": found.psd, "smallest": float(found.eigenvalues[0]),
-        "largest": float(found.eigenvalues[-1]), "tolerance": found.tolerance, "rank": found.rank,
+        "path": data, "rows": int(X.shape[0]), "psd": condition.psd, "smallest": float(condition.eigenvalues[0]),
+        "largest": float(condition.eigenvalues[-1]), "tolerance": condition.tolerance, "rank": condition.rank,
     }  # fmt: skip
-    return found
+    return condition
 
 
 def _numbers(voice: Voice, X: Any, data: str) -> Any:
-    """The columns of numbers, and the rows without gaps."""
+    """The columns of numbers, and the rows without missing values."""
     others = [name for name, dtype in X.schema.items() if not dtype.is_numeric()]
     if len(others) == X.width:
         raise InvalidInput(
-            f"{data} must have columns of numbers for this kernel", got="none", advice="Use k.on('text')."
+            f"{data} must have columns of numbers for this kernel",
+            got="none",
+            advice="Write the columns that it reads: k.on('text').",
         )
     if others:
-        voice.note(f"columns that are no numbers are left out: {', '.join(map(repr, others[:5]))}")
+        voice.note(f"columns that are not numbers are left out: {', '.join(map(repr, others[:5]))}")
     whole = X.drop(others).drop_nulls()
     if whole.height < X.height:
         voice.note(f"{X.height - whole.height} rows with missing values are left out")
     if not whole.height:
-        raise InvalidInput(f"{data} must have rows without missing values", got="none", advice="--drop columns.")
+        raise InvalidInput(
+            f"{data} must have rows without missing values", got="none", advice="Leave columns out with --drop."
+        )
     return whole
 
 

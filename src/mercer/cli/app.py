@@ -37,7 +37,9 @@ Model = Annotated[str, typer.Argument(help="A model that mercer fit has saved.",
 Target = Annotated[
     str | None, typer.Option("--target", "-t", help="The column to learn, by name or number (-1: the last).")
 ]
-Kernel = Annotated[str | None, typer.Option("--kernel", "-k", help="An expression of those that mercer kernels lists.")]
+Kernel = Annotated[
+    str | None, typer.Option("--kernel", "-k", help="A kernel expression; mercer kernels lists the kernels.")
+]
 Kind = Literal["auto", "ridge", "gp", "svm", "logistic", "poisson", "nw", "neighbors", "local", "linear"]
 Task = Annotated[
     Literal["auto", "regression", "classification"],
@@ -49,7 +51,7 @@ Drop = Annotated[
 DropMissing = Annotated[
     bool, typer.Option("--drop-missing-target", metavar=FLAG, help="Leave out rows without a target.")
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Of everything that is drawn.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything that is drawn at random.")]
 Delimiter = Annotated[str | None, typer.Option("--delimiter", help="What separates the columns of a text file.")]
 Encoding = Annotated[str | None, typer.Option("--encoding", help="Of a text file, where it is not UTF-8.")]
 Format = Annotated[
@@ -80,8 +82,8 @@ def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., Non
     """A command of the app, with these examples; its parameters `reading` and `voice` stand for the shared options."""
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
-        own = inspect.signature(function, eval_str=True).parameters
-        shared = {name: SHARED[name] for name in SHARED if name in own}
+        declared = inspect.signature(function, eval_str=True).parameters
+        shared = {name: SHARED[name] for name in SHARED if name in declared}
 
         @wraps(function)
         def run_it(**given: Any) -> None:
@@ -89,7 +91,7 @@ def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., Non
             function(**given, **{name: _voice(**part) if name == "voice" else part for name, part in parts.items()})
 
         options = {option: pair for group in shared.values() for option, pair in group.items()}
-        parameters = [p for p in own.values() if p.name not in shared] + [
+        parameters = [p for p in declared.values() if p.name not in shared] + [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
             for name, (annotation, default) in options.items()
         ]
@@ -148,11 +150,12 @@ def fit(
     drop: Drop = None,
     drop_missing_target: DropMissing = False,
     centers: Annotated[
-        int | None, typer.Option("--centers", min=1, help="Rows the function is a sum over (all, or 1500 of many).")
+        int | None,
+        typer.Option("--centers", min=1, help="Rows that the function of ridge, logistic or poisson is a sum over."),
     ] = None,
     seed: Seed = 0,
 ) -> None:
-    """Fit a model to a table, say how good it is, and keep it."""
+    """Fit a model to a table, report how good it is, and keep it."""
     from mercer.cli import fitting
 
     fitting.fit(
@@ -228,9 +231,9 @@ def tune(
     seed: Seed = 0,
 ) -> None:
     """Move the parameters of a kernel to where the data wants them."""
-    from mercer.cli import fitting
+    from mercer.cli import tuning
 
-    fitting.tune(
+    tuning.tune(
         voice, data, target, kernel=kernel, model=model, by=by, task=task, out=out, drop=tuple(drop or ()),
         drop_missing_target=drop_missing_target, rows=rows, seed=seed, reading=reading,
     )  # fmt: skip
@@ -314,7 +317,7 @@ def run(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # those of a fit are heard where it is done, and told as notes
+            warnings.simplefilter("ignore")  # those of a fit are heard where it is done, and become notes
             result = app(arguments, prog_name="mercer", standalone_mode=False)
         code, text = (result if isinstance(result, int) else 0), ""
         if code == 130:  # Typer's word for an interrupt

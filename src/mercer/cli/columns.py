@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from mercer.cli.speaking import count
-from mercer.errors import InvalidInput
+from mercer.errors import InvalidInput, MissingValues
+from mercer.words import count
 
 MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "?", "#N/A", "#NA", "<NA>"]
 # Marks that say "missing" in a column of numbers, and may mean something among words.
@@ -66,7 +66,7 @@ def typed(
 
     Also how the dates are written, and why decimals are no numbers, by column.
     """
-    made, forms, mixed = [], {}, {}
+    converted, forms, mixed = [], {}, {}
     for column in frame.get_columns():
         if column.dtype != pl.String:
             continue
@@ -75,7 +75,7 @@ def typed(
         failed = words.filter(words.is_not_null() & values.is_null())
         present = values.drop_nulls().len()
         if present and failed.str.to_lowercase().is_in(NO_NUMBER).all():
-            made.append(_whole(values))
+            converted.append(_whole(values))
             if failed.len():
                 marks = ", ".join(map(repr, sorted(failed.unique().to_list())))
                 notes.append(f"{marks} in column {column.name!r} of numbers is read as missing")
@@ -90,11 +90,11 @@ def typed(
                 f"if it means that a number is missing: --na {shlex.quote(failed[0])}"
             )
         dates, form = _dated(words)
-        made.append(dates)
+        converted.append(dates)
         if form:
             forms[column.name] = form
             notes.append(f"dates of column {column.name!r} are read as {form}")
-    return frame.with_columns(made), forms, mixed
+    return frame.with_columns(converted), forms, mixed
 
 
 def _words(column: pl.Series, na: Sequence[str]) -> pl.Series:
@@ -125,9 +125,9 @@ def _dated(words: pl.Series) -> tuple[pl.Series, str]:
     if first is not None and not (len(first[1]) == 4 == len(first[3])):
         mark, year = first[2], "%Y" if len(first[3]) == 4 else "%y"
         orders = ("%d{0}%m{0}{1}", "%m{0}%d{0}{1}") if len(first[1]) < 3 else ("%Y{0}%m{0}%d",)
-        found = [form for order in orders if _all_dates(words, form := order.format(mark, year))]
-        if len(found) == 1:  # else 03/04/2027 may be in March or April
-            return words.str.to_date(found[0], strict=False), found[0]
+        fitting = [form for order in orders if _all_dates(words, form := order.format(mark, year))]
+        if len(fitting) == 1:  # else 03/04/2027 may be in March or April
+            return words.str.to_date(fitting[0], strict=False), fitting[0]
     return words, ""
 
 
@@ -184,7 +184,7 @@ def _cast(column: pl.Series, dtype: str, name: str, before: int, comma: bool, na
         raise InvalidInput(
             f"Column {column.name!r} of {name} must hold {dtype} as in the training file",
             got=str(has),
-            advice="Convert it.",
+            advice="Convert the column to that type.",
         )
     return _finite(column, name, before) if kind == "number" else column
 
@@ -198,21 +198,21 @@ def _read(column: pl.Series, dtype: str, name: str, before: int, comma: bool, na
     if kind == "number":
         wrong = "a number"
         words = words.set(words.str.to_lowercase().is_in(NO_NUMBER).fill_null(False), None)
-        made = _numbers(words, comma)
+        values = _numbers(words, comma)
     elif kind == "truth":
         wrong = "true or false"
-        made = words.str.to_lowercase().replace_strict(TRUTH, default=None, return_dtype=pl.Boolean)
+        values = words.str.to_lowercase().replace_strict(TRUTH, default=None, return_dtype=pl.Boolean)
     elif kind == "date":
         form = dtype.partition("[")[2].rstrip("]")
-        made = words.str.to_date(form or None, strict=False)
+        values = words.str.to_date(form or None, strict=False)
         wrong = f"a date as {form or 'ISO has it'}"
     else:
-        made = _times(words)
-    _refuse(column, words.is_not_null() & made.is_null(), wrong, name, before)
+        values = _times(words)
+    _refuse(column, words.is_not_null() & values.is_null(), wrong, name, before)
     if kind != "number":
-        return made
-    made = _finite(made, name, before)
-    return _whole(made) if dtype.lower().startswith(("int", "uint")) else made
+        return values
+    values = _finite(values, name, before)
+    return _whole(values) if dtype.lower().startswith(("int", "uint")) else values
 
 
 def _finite(column: pl.Series, name: str, before: int) -> pl.Series:
@@ -245,19 +245,18 @@ def _wrong(column: pl.Series, wrong: pl.Series, what: str, name: str, before: in
 
 
 @contextmanager
-def gaps_told(frame: Any, name: str, places: Any) -> Iterator[None]:
-    """Missing values that a model refuses are told by file, row and column; these rows are at `places` in the file."""
+def missing_values_located(frame: Any, name: str, places: Any) -> Iterator[None]:
+    """Report missing values that a model refuses by file, row and column; the rows are at `places` in the file."""
     try:
         yield
-    except InvalidInput as error:
-        if not isinstance(frame, pl.DataFrame) or not re.search("NaN|missing", str(error)):
-            raise
-        column = next((column for column in frame.get_columns() if column.null_count()), None)
+    except MissingValues:
+        columns = frame.get_columns() if isinstance(frame, pl.DataFrame) else []
+        column = next((column for column in columns if column.null_count()), None)
         if column is None:
             raise
         raise InvalidInput(
             f"Column {column.name!r} of {name} must have a value in every row for this model",
             got=f"none in row {places[int(column.is_null().arg_max() or 0)] + 1}",
             advice="Fill it in, or leave the row out. A fit by --model auto or ridge without --kernel, to a file that "
-            "has such gaps, takes them.",
+            "has missing values, takes them.",
         ) from None

@@ -18,7 +18,7 @@ from mercer.errors import InvalidInput
 
 DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
 LOOKED_AT = 50
-"""Lines from which the layout is told."""
+"""Lines from which the layout is detected."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,9 @@ def layout(source: Source, delimiter: str | None) -> Layout:
     elif delimiter in ("\\t", "tab"):
         delimiter = "\t"
     elif len(delimiter.encode()) != 1:
-        raise InvalidInput("A delimiter must be one character", got=repr(delimiter), advice="Such as ';' or 'tab'.")
+        raise InvalidInput(
+            "A delimiter must be one character", got=repr(delimiter), advice="Give one such as ';', or 'tab'."
+        )
     rows = _split(_lines(source), delimiter)
     first = [cell.strip() for cell in rows[0]]
     header = not all(_is_number(cell) or cell in MISSING for cell in first) or not any(first)
@@ -64,10 +66,10 @@ def _names(names: list[str], file: str) -> tuple[str, ...]:
         )
     taken, called = set(names), []
     for k, name in enumerate(names, start=1):
-        own = name or f"column_{k}"
-        while not name and own in taken:
-            own += "_"
-        called.append(own)
+        label = name or f"column_{k}"
+        while not name and label in taken:
+            label += "_"
+        called.append(label)
     return tuple(called)
 
 
@@ -139,31 +141,31 @@ def _decimal_comma(rows: list[list[str]]) -> bool:
     return sum(bool(_COMMA.fullmatch(cell)) for cell in cells) > max(points, 0.2 * len(cells))
 
 
-def scan(source: Source, found: Layout, na: Sequence[str], **how: Any) -> pl.LazyFrame:
+def scan(source: Source, layout: Layout, na: Sequence[str], **how: Any) -> pl.LazyFrame:
     """The table of a text, to be read; cells of `na` are missing, too."""
     return pl.scan_csv(
         source.path,
-        separator=found.delimiter,
-        has_header=found.header,
-        new_columns=list(found.names),
+        separator=layout.delimiter,
+        has_header=layout.header,
+        new_columns=list(layout.names),
         null_values=[*MISSING, *na],
-        decimal_comma=found.decimal_comma,
+        decimal_comma=layout.decimal_comma,
         glob=False,
         **how,
     )
 
 
-def misread(source: Source, found: Layout, error: Exception) -> InvalidInput:
+def misread(source: Source, layout: Layout, error: Exception) -> InvalidInput:
     """Why a text could not be parsed: where it is a line that has more cells than the header, that line."""
     with open(source.path, encoding="utf-8-sig", newline="") as file:
-        rows = csv.reader(file, delimiter=found.delimiter)
+        rows = csv.reader(file, delimiter=layout.delimiter)
         try:
             for row in rows:
-                if len(row) > len(found.names):
+                if len(row) > len(layout.names):
                     return InvalidInput(
-                        f"{source.name} must have {len(found.names)} columns in every line, as in its header",
+                        f"{source.name} must have {len(layout.names)} columns in every line, as in its header",
                         got=f"{len(row)} in line {rows.line_num}",
-                        advice="Put cells that hold the delimiter in quotes, or say --delimiter.",
+                        advice="Put cells that hold the delimiter in quotes, or name the delimiter with --delimiter.",
                     )
         except csv.Error:
             pass

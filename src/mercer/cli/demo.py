@@ -9,10 +9,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+import mercer as mc
 from mercer.cli import fitting, predicting
-from mercer.cli.speaking import Voice, seconds
-from mercer.cli.writing import sink
+from mercer.cli.explaining import by_importance
+from mercer.cli.outputs import sink
+from mercer.cli.speaking import Voice
 from mercer.errors import InvalidInput
+from mercer.models.provenance import provenance
+from mercer.words import seconds
 
 
 def demo(voice: Voice, folder: str) -> None:
@@ -41,11 +45,11 @@ def demo(voice: Voice, folder: str) -> None:
     )  # fmt: skip
     voice.say()
     voice.say("3. Predictions with 90 % intervals, of the patients it has not seen", strong=True)
-    kept = predicting.loaded(model)
+    kept = mc.load(model)
     rows = pl.read_csv(table)[held]
-    X = rows.select(list(predicting.facts(kept)["columns"]))
-    made = predicting.predictions(kept, X, 0.9)
-    frame = pl.DataFrame({"patient": held + 1, "progression": rows["progression"]} | made)
+    X = rows.select(list(provenance(kept).columns))
+    predicted = predicting.predictions(kept, X, 0.9)
+    frame = pl.DataFrame({"patient": held + 1, "progression": rows["progression"]} | predicted)
     with sink(predictions) as out:
         out.write(frame)
     voice.table(frame.columns, [[row[0], *map(float, row[1:])] for row in frame.head(4).rows()])
@@ -53,15 +57,15 @@ def demo(voice: Voice, folder: str) -> None:
     voice.say(f"   {inside / len(held):.0%} of the {len(held)} are inside.")
     voice.say()
     voice.say("4. What it depends on", strong=True)
-    strength = _strongest(kept, X)
-    voice.say("   " + ", ".join(f"{column} {value:.0%}" for column, value in strength[:5]))
+    importance = by_importance(kept, X[: min(300, X.height)])
+    voice.say("   " + ", ".join(f"{column} {value:.0%}" for column, value in importance[:5]))
     spent = time.monotonic() - began
     voice.say()
     voice.say(f"Done in {seconds(spent)}. Written:", strong=True)
     paths = {"table": table, "model": model, "report": report, "predictions": predictions}
     for what, path in paths.items():
         voice.say(f"  {what:<12} {path}")
-    voice.document({"command": "demo", "seconds": spent, "sensitivity": dict(strength)} | paths)
+    voice.document({"command": "demo", "seconds": spent, "sensitivity": dict(importance)} | paths)
 
 
 class _Part(Voice):
@@ -69,12 +73,6 @@ class _Part(Voice):
 
     def document(self, content: dict[str, Any]) -> None:
         pass
-
-
-def _strongest(model: Any, X: pl.DataFrame) -> list[tuple[str, float]]:
-    from mercer.cli.explaining import sensitivity
-
-    return sensitivity(model, X[: min(300, X.height)])
 
 
 def write_diabetes(path: Path) -> None:

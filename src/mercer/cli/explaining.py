@@ -7,41 +7,45 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from mercer.cli.fitting import quieted, readable, say_scores
-from mercer.cli.predicting import as_read, facts, loaded
-from mercer.cli.speaking import Voice, brief
+import mercer as mc
+from mercer.cli.predicting import as_read
+from mercer.cli.speaking import Voice, warnings_as_notes
+from mercer.cli.summary import readable, say_scores, score_facts, scores_title
 from mercer.errors import InvalidInput
+from mercer.models.base import innermost
+from mercer.models.importance import MEANING, feature_importance
+from mercer.models.provenance import Provenance, provenance
 from mercer.report.frames import fitted_rows
-from mercer.report.scores import RELIED, sensitivities
+from mercer.words import brief
 
 TRIED = 300
-"""Rows on which sensitivities are measured."""
+"""Rows on which feature importance is measured."""
 
 
 def explain(voice: Voice, path: str, *, data: str | None, top: int, reading: dict[str, Any]) -> None:
     """What a kept model is made of."""
-    model = loaded(path)
-    known = facts(model)
-    inner = getattr(model, "model_", model)
+    model = mc.load(path)
+    known = provenance(model)
+    inner = innermost(model)
     kernel = getattr(inner, "kernel_", None)
     content: dict[str, Any] = {
         "command": "explain",
         "model": type(inner).__name__,
-        "target": known["target"],
-        "task": known["task"],
-        "columns": known["columns"],
+        "target": known.target,
+        "task": known.task,
+        "columns": known.columns,
         "kernel": repr(kernel) if kernel is not None else None,
         "status": str(getattr(inner, "status_", "")),
-        "scores": known.get("scores", []),
+        "scores": score_facts(known.scores),
     }
-    target = f", of {known['target']!r}" if known["target"] else ""
+    target = f", of {known.target!r}" if known.target else ""
     voice.say(f"{path}: {type(inner).__name__}{target}", strong=True)
-    trained = known.get("rows")
     voice.pairs(
         [
-            ("fitted to", f"{known.get('data', '?')}, {fitted_rows(model, trained)}" if trained else ""),
-            ("columns", f"{len(known['columns'])}" if known["columns"] else ""),
-            ("left out", ", ".join(f"{k} ({v})" for k, v in list((known.get("left_out") or {}).items())[:8])),
+            ("fitted to", f"{known.data}, {fitted_rows(model, known.rows)}" if known.data else ""),
+            ("fitted on", f"{known.time}, mercer {known.version}" if known.time else ""),
+            ("columns", f"{len(known.columns)}" if known.columns else ""),
+            ("left out", ", ".join(f"{k} ({v})" for k, v in list(known.left_out.items())[:8])),
             ("solved", content["status"]),
             ("kernel", readable(inner)),
         ]
@@ -52,8 +56,8 @@ def explain(voice: Voice, path: str, *, data: str | None, top: int, reading: dic
         voice.say("Chosen:")
     for line in chosen:
         voice.line(f"  {brief(line)}")
-    if known.get("scores"):
-        say_scores(voice, known["scores"], known.get("judged", "rows held out"))
+    if known.scores:
+        say_scores(voice, known.scores, scores_title(known.judged, known.held_out))
     if kernel is not None and hasattr(kernel, "proof"):
         proof = kernel.proof()
         content["proven"] = proof.valid
@@ -65,8 +69,8 @@ def explain(voice: Voice, path: str, *, data: str | None, top: int, reading: dic
     X = _sample(voice, points, known, data, as_read(known, reading))
     ordered: list[tuple[str, float]] = []
     if X is not None:
-        with voice.progress("sensitivity of the columns"), quieted(voice):
-            ordered = sensitivity(model, X)
+        with voice.progress("importance of the columns"), warnings_as_notes(voice):
+            ordered = by_importance(model, X)
     if strength is not None:
         order = np.argsort(-strength)[:top]
         share = float(strength[order].sum() / strength.sum()) if strength.sum() > 0 else 0.0
@@ -89,7 +93,7 @@ def explain(voice: Voice, path: str, *, data: str | None, top: int, reading: dic
         content["influential"] = carriers
     if X is not None:
         voice.say()
-        voice.say(RELIED)
+        voice.say(MEANING)
         voice.table(["column", "relied on"], [[name, f"{value:.1%}"] for name, value in ordered[: max(top, 20)]])
         if len(ordered) > max(top, 20):
             voice.say(f"  … and {len(ordered) - max(top, 20)} more below {ordered[max(top, 20)][1]:.1%}")
@@ -98,7 +102,9 @@ def explain(voice: Voice, path: str, *, data: str | None, top: int, reading: dic
 
 
 def _choices(model: Any) -> list[str]:
-    return str(getattr(model, "choices_", "")).splitlines()
+    """The decisions of an automatic model, line by line."""
+    chosen = getattr(model, "model_", model) if isinstance(model, mc.ConformalRegressor) else model
+    return str(getattr(chosen, "choices_", "")).splitlines()
 
 
 def influential(model: Any) -> tuple[Any, Any]:
@@ -107,7 +113,7 @@ def influential(model: Any) -> tuple[Any, Any]:
         f = model.function_
         coef = np.asarray(f.coef)
         return f.points, np.abs(coef) if coef.ndim == 1 else np.linalg.norm(coef, axis=1)
-    except Exception:  # not every model has a function, and a file may hold what it needs no more
+    except (AttributeError, InvalidInput):  # not every model has a function, nor every file what it needs
         pass
     points, dual = getattr(model, "support_vectors_", None), getattr(model, "dual_coef_", None)
     if points is None or dual is None:
@@ -116,9 +122,9 @@ def influential(model: Any) -> tuple[Any, Any]:
     return (points, size) if len(size) == _length(points) else (None, None)
 
 
-def _places(model: Any, known: dict[str, Any], n: int) -> list[int]:
+def _places(model: Any, known: Provenance, n: int) -> list[int]:
     """The places in the training file of n points of the function, from 0; empty where they are not known."""
-    rows = known.get("places") or []
+    rows = list(known.places)
     support = [int(i) for i in getattr(model, "support_", ())]
     if n == len(support) and max(support, default=0) < len(rows):
         return [rows[i] for i in support]
@@ -149,19 +155,19 @@ def _row(points: Any, i: int) -> dict[str, Any]:
 
 
 def _sample(
-    voice: Voice, points: Any, known: dict[str, Any], data: str | None, reading: dict[str, Any]
+    voice: Voice, points: Any, known: Provenance, data: str | None, reading: dict[str, Any]
 ) -> pl.DataFrame | None:
     """Rows to try the columns on: from a file, else those that the model keeps."""
-    if not known["columns"]:
+    if not known.columns:
         return None
-    names = list(known["columns"])
+    names = list(known.columns)
     if data is not None:
         from mercer.cli.reading import batches
 
-        with batches(data, known["columns"], **reading) as (tables, notes):
+        with batches(data, known.columns, **reading) as (tables, notes):
             first = next(tables, None)
         if first is None:
-            raise InvalidInput(f"{data} must have rows", got="none", advice="Add some.")
+            raise InvalidInput(f"{data} must have rows", got="none", advice="Add rows to it.")
         frame = first.frame.select(names)
         for note in notes:
             voice.note(note)
@@ -186,6 +192,6 @@ def _sample(
     return frame
 
 
-def sensitivity(model: Any, X: pl.DataFrame) -> list[tuple[str, float]]:
-    """How much predictions change when a column is shuffled, the most first."""
-    return sorted(zip(X.columns, sensitivities(model, X).tolist()), key=lambda item: -item[1])
+def by_importance(model: Any, X: pl.DataFrame) -> list[tuple[str, float]]:
+    """The columns with their importance, the most important first."""
+    return sorted(zip(X.columns, feature_importance(model, X).tolist()), key=lambda item: -item[1])

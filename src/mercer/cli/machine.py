@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 import mercer as mc
-from mercer.cli.speaking import Voice, seconds
+from mercer.cli.speaking import Voice
 from mercer.memory import available, budget, show_bytes
+from mercer.words import seconds
 
 BLAS = ("openblas", "mkl", "blis")
 LIBRARIES = ("numpy", "scipy", "sklearn", "numba", "polars", "matplotlib", "rich", "typer")
@@ -34,7 +35,7 @@ def bench(voice: Voice, rows: int) -> None:
     kernel, gamma = mc.Gaussian(3.0), 1.0 / 18.0
     K = kernel(X)
     K[np.diag_indices(rows)] += 0.1
-    found: list[dict[str, Any]] = []
+    measured: list[dict[str, Any]] = []
     steps: list[tuple[str, Callable[[], Any], Callable[[], Any] | None, float | None]] = [
         ("Gram matrix", lambda: kernel(X), lambda: rbf_kernel(X, gamma=gamma), None),
         ("Cholesky factor", lambda: cholesky(K, lower=True, check_finite=False), None, rows**3 / 3),
@@ -52,20 +53,20 @@ def bench(voice: Voice, rows: int) -> None:
     with voice.progress("measuring") as tell:
         for name, run, peer, flops in steps:
             tell(f"measuring: {name}")
-            own, other = _least(run, peer)
-            row: dict[str, Any] = {"step": name, "seconds": own}
-            if other is not None:
-                row |= {"scikit-learn": other, "times faster": other / own}
+            ours_took, theirs_took = _least(run, peer)
+            row: dict[str, Any] = {"step": name, "seconds": ours_took}
+            if theirs_took is not None:
+                row |= {"scikit-learn": theirs_took, "times faster": theirs_took / ours_took}
             if flops is not None:
-                row["Gflop/s"] = flops / own / 1e9
-            found.append(row)
+                row["Gflop/s"] = flops / ours_took / 1e9
+            measured.append(row)
     voice.say(f"{rows:,} rows of 10 columns, {threads()} threads; the best of several runs", strong=True)
     voice.table(
         ["step", "mercer", "scikit-learn", "times faster", "Gflop/s"],
         [
             [r["step"], seconds(r["seconds"]), seconds(r["scikit-learn"]) if "scikit-learn" in r else "",
              f"{r['times faster']:.1f}" if "times faster" in r else "", f"{r['Gflop/s']:.1f}" if "Gflop/s" in r else ""]
-            for r in found
+            for r in measured
         ],
     )  # fmt: skip
     voice.say(f"Predictions of the two agree to {difference:.1e}.")
@@ -75,7 +76,7 @@ def bench(voice: Voice, rows: int) -> None:
             "rows": rows,
             "columns": 10,
             "threads": threads(),
-            "steps": found,
+            "steps": measured,
             "difference": difference,
         }
     )
@@ -205,8 +206,8 @@ def doctor(voice: Voice) -> int:
 
 def _matrix_speed(n: int = 600) -> float:
     A = np.random.default_rng(0).normal(size=(n, n))
-    own, _ = _least(lambda: A @ A, None)
-    return 2 * n**3 / own / 1e9
+    spent, _ = _least(lambda: A @ A, None)
+    return 2 * n**3 / spent / 1e9
 
 
 def _disk_speed(size: int = 16 << 20) -> float:

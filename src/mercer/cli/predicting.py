@@ -9,47 +9,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from mercer.cli.columns import as_fitted, gaps_told, kind_of
-from mercer.cli.fitting import HELD_OUT, as_facts, quieted, say_scores
+import mercer as mc
+from mercer.cli.columns import as_fitted, kind_of, missing_values_located
+from mercer.cli.outputs import parts, require_outputs, sink
 from mercer.cli.reading import Table, batches
-from mercer.cli.speaking import Voice, count, number, seconds
+from mercer.cli.speaking import Voice, warnings_as_notes
+from mercer.cli.summary import say_scores, score_facts
 from mercer.cli.tables import complete, named
-from mercer.cli.writing import parts, require_outputs, sink
 from mercer.errors import InvalidInput
-from mercer.report.scores import Baseline, judge
-
-
-def loaded(path: str) -> Any:
-    """The model in a file."""
-    from mercer.files import load
-
-    return load(path)
-
-
-def facts(model: Any) -> dict[str, Any]:
-    """What the command line knows of a model: target, task, and the columns with their types."""
-    known = dict(getattr(model, "table_", None) or {})
-    if not known.get("columns"):
-        inner = getattr(model, "model_", model)
-        names = getattr(model, "feature_names_in_", getattr(inner, "feature_names_in_", None))
-        fitted_on = getattr(model, "_fitted_on", getattr(inner, "_fitted_on", {})) or {}
-        types = fitted_on.get("dtypes") or []
-        if names is not None:
-            types = types if len(types) == len(names) else [types[0] if types else "float64"] * len(names)
-            known["columns"] = dict(zip(map(str, names), types))
-    known.setdefault("columns", {})
-    known.setdefault("target", None)
-    known.setdefault("task", "classification" if hasattr(model, "classes_") else "regression")
-    return known
-
-
-def baseline_of(known: dict[str, Any]) -> Baseline | None:
-    """The baseline of the targets that the model was fitted on, where its file holds them."""
-    facts = known.get("baseline")
-    if not facts:
-        return None
-    classes, shares = facts.get("classes") or (), facts.get("shares") or ()
-    return Baseline(facts.get("mean", np.nan), facts.get("median", np.nan), tuple(classes), tuple(shares))
+from mercer.models.conformal import CALIBRATED, ConformalRegressor
+from mercer.models.provenance import Provenance, provenance
+from mercer.models.quantiles import ROUNDING
+from mercer.models.scores import judge
+from mercer.words import count, number, seconds
 
 
 def predict(
@@ -66,39 +38,41 @@ def predict(
     """Predict every row of a file, a batch at a time."""
     began = time.monotonic()
     if interval is not None and not 0 < interval < 1:
-        raise InvalidInput("--interval must be a coverage in (0, 1)", got=f"{interval:g}", advice="Such as 0.9.")
+        raise InvalidInput(
+            "--interval must be a coverage in (0, 1)", got=f"{interval:g}", advice="Give a share such as 0.9."
+        )
     require_outputs({"--out": out}, inputs=(data, model_path))
-    model = loaded(model_path)
-    known = facts(model)
+    model = mc.load(model_path)
+    known = provenance(model)
     _require(model, interval, proba)
-    if interval is not None and by_held_out_rows(model, known):
-        before = ", before the last fit" if known.get("refitted") else ""
-        voice.note(f"intervals are by the residuals of {known['misses']['rows']:,} rows held out{before}")
+    if interval is not None and isinstance(model, ConformalRegressor):
+        before = ", before the last fit" if known.refitted else ""
+        voice.note(f"intervals are by the residuals of {model.n_calibration_:,} rows held out{before}")
     p = getattr(model, "n_features_in_", None)
     to_stdout = out in (None, "-")
-    rows, strange = 0, Counter[str]()
+    rows, unseen = 0, Counter[str]()
     reading = as_read(known, reading)
     with (
-        batches(data, known["columns"], n_features=p, keep=keep, **reading) as (tables, notes),
+        batches(data, known.columns, n_features=p, keep=keep, **reading) as (tables, notes),
         voice.progress("predicting") as tell,
-        quieted(voice),
+        warnings_as_notes(voice),
         sink(out, "document" if voice.as_json and to_stdout else None) as target,
     ):
         for table in tables:
             for note in notes:
                 voice.note(note)
             if keep and not isinstance(table.frame, pl.DataFrame):
-                raise InvalidInput("--keep needs a table", got="a sparse file", advice="Leave it out.")
+                raise InvalidInput("--keep needs a table", got="a sparse file", advice="Leave --keep out.")
             X = _inputs(table)
-            with gaps_told(X, table.name, range(rows, rows + table.rows)):
-                made = predictions(model, X, interval, proba)
-            strange += strangers(X, known)
-            target.write(parts(table.frame, made, keep=keep))
+            with missing_values_located(X, table.name, range(rows, rows + table.rows)):
+                predicted = predictions(model, X, interval, proba)
+            unseen += unseen_values(X, known)
+            target.write(parts(table.frame, predicted, keep=keep))
             rows += table.rows
             tell(f"{rows:,} rows predicted")
         if not rows:
-            raise InvalidInput(f"{data} must have rows", got="none", advice="Add some.")
-        tell_strangers(voice, strange, known)
+            raise InvalidInput(f"{data} must have rows", got="none", advice="Add rows to it.")
+        note_unseen_values(voice, unseen, known)
         target.facts = {"command": "predict", "rows": rows, "seconds": time.monotonic() - began, "notes": voice.notes}
     spent = time.monotonic() - began
     if not to_stdout:
@@ -109,54 +83,62 @@ def predict(
         )
 
 
-def as_read(known: dict[str, Any], reading: dict[str, Any]) -> dict[str, Any]:
-    """How to read a file for a model: what was missing to its fit is missing again."""
-    return reading | {"na": [*(reading.get("na") or ()), *known.get("na", ())]}
+def as_read(known: Provenance, reading: dict[str, Any]) -> dict[str, Any]:
+    """How to read a file for a model: texts that meant a missing value to its fit mean one again."""
+    return reading | {"na": [*(reading.get("na") or ()), *known.missing]}
 
 
-def strangers(X: Any, known: dict[str, Any]) -> Counter[str]:
-    """How many rows have what the fit has not seen, by column: other words, or numbers half a range beyond theirs."""
-    found = Counter[str]()
-    for name, values in (known.get("seen") or {}).items() if isinstance(X, pl.DataFrame) else ():
-        if kind_of(known["columns"][name]) == "number":
+def unseen_values(X: Any, known: Provenance) -> Counter[str]:
+    """The number of rows with values that fit has not seen, by column: other words, or numbers half a range beyond."""
+    rows = Counter[str]()
+    for name, values in known.ranges.items() if isinstance(X, pl.DataFrame) else ():
+        if kind_of(known.columns[name]) == "number":
             low, high = map(float, values)
             far = ((X[name].cast(pl.Float64) - (low + high) / 2).abs() > high - low).sum()
         else:
             far = (~X[name].cast(pl.String).drop_nulls().is_in(values)).sum()
-        found[name] = int(far or 0)
-    return found
+        rows[name] = int(far or 0)
+    return rows
 
 
-def tell_strangers(voice: Voice, found: Counter[str], known: dict[str, Any]) -> None:
+def note_unseen_values(voice: Voice, rows: Counter[str], known: Provenance) -> None:
     """Notes on the columns that have most of them."""
-    columns = [name for name, rows in found.most_common() if rows]
-    for name in columns[:STRANGE]:
+    columns = [name for name, times in rows.most_common() if times]
+    for name in columns[:UNSEEN]:
         what = "a value that fit has not seen"
-        if kind_of(known["columns"][name]) == "number":
-            low, high = known["seen"][name]
+        if kind_of(known.columns[name]) == "number":
+            low, high = known.ranges[name]
             what = f"a number far outside those of fit ({number(float(low))} to {number(float(high))})"
-        have = "has" if found[name] == 1 else "have"
-        voice.note(f"column {name!r}: {count(found[name], 'row')} {have} {what}; predictions there are guesses")
-    if columns[STRANGE:]:
-        voice.note(f"and so have {count(len(columns) - STRANGE, 'more column')}")
+        have = "has" if rows[name] == 1 else "have"
+        voice.note(f"column {name!r}: {count(rows[name], 'row')} {have} {what}; predictions there are guesses")
+    if columns[UNSEEN:]:
+        voice.note(f"and so have {count(len(columns) - UNSEEN, 'more column')}")
 
 
 def _require(model: Any, interval: float | None, proba: bool) -> None:
     classes = hasattr(model, "classes_")
-    conformal = bool(facts(model).get("misses"))
-    if interval is not None and (classes or not (model._has_intervals or conformal)):
+    more_rows = "hold out more rows in fit: --test-size sets their share"
+    if interval is not None and (classes or not model.has_intervals()):
         raise InvalidInput(
-            "--interval needs a model of numbers that has intervals, or the residuals of rows held out",
+            "--interval needs a model of numbers that has intervals, by itself or by the residuals of rows held out",
             got=type(model).__name__,
-            advice="--proba shows how sure a classifier is."
+            advice="Use --proba to see how sure a classifier is."
             if classes
-            else f"Fit with at least {HELD_OUT} rows held out: --test-size says their share.",
+            else f"Fit again, and {more_rows}. At least {CALIBRATED} rows are needed.",
+        )
+    if interval is not None and isinstance(model, ConformalRegressor) and interval > model.largest_coverage_ + ROUNDING:
+        raise InvalidInput(
+            f"--interval must be at most {model.largest_coverage_:.4g} for this model",
+            got=f"{interval:g}, with intervals by the residuals of {model.n_calibration_} rows held out",
+            advice=f"Ask for a smaller share, or {more_rows}.",
         )
     if proba and not (classes and hasattr(model, "predict_proba")):
         raise InvalidInput(
             "--proba needs a classifier that has probabilities",
             got=type(model).__name__,
-            advice="Fit with --model logistic or svm." if classes else "--interval tells how sure a regression is.",
+            advice="Fit again with --model logistic or svm."
+            if classes
+            else "Use --interval to see how sure a regression is.",
         )
 
 
@@ -170,62 +152,23 @@ def _inputs(table: Table) -> Any:
 
 def predictions(model: Any, X: Any, interval: float | None = None, proba: bool = False) -> dict[str, Any]:
     """The columns that are predicted: prediction, then lower and upper, or one per class."""
-    made: dict[str, Any] = {}
+    predicted: dict[str, Any] = {}
     values = np.asarray(model.predict(X))
     if values.ndim == 2:
-        made |= {f"prediction_{k + 1}": values[:, k] for k in range(values.shape[1])}
+        predicted |= {f"prediction_{k + 1}": values[:, k] for k in range(values.shape[1])}
     else:
-        made["prediction"] = values.tolist() if values.dtype.kind in "OUS" else values
+        predicted["prediction"] = values.tolist() if values.dtype.kind in "OUS" else values
     if interval is not None:
-        ends = intervals(model, X, values, interval)
-        made["lower"], made["upper"] = ends[..., 0], ends[..., 1]
+        ends = np.asarray(model.predict_interval(X, interval))
+        predicted["lower"], predicted["upper"] = ends[..., 0], ends[..., 1]
     if proba:
         P = np.asarray(model.predict_proba(X))
-        made |= {f"p_{label}": P[:, k] for k, label in enumerate(np.asarray(model.classes_).tolist())}
-    return made
+        predicted |= {f"p_{label}": P[:, k] for k, label in enumerate(np.asarray(model.classes_).tolist())}
+    return predicted
 
 
-STRANGE = 5
-"""Columns that are told to have what fit has not seen, at most."""
-JACKKNIFE = 2000
-"""Rows up to which intervals are the model's own: each costs a system of that size, and every query a pass over it."""
-
-
-def by_held_out_rows(model: Any, known: dict[str, Any]) -> bool:
-    """Whether intervals come from residuals of rows held out (split conformal) instead of the model itself."""
-    large = (known.get("rows") or 0) > JACKKNIFE
-    return bool(known.get("misses")) and (large or not model._has_intervals)
-
-
-def intervals(model: Any, X: Any, values: Any, coverage: float) -> Any:
-    """Lower and upper ends, shape (m, 2)."""
-    known = facts(model)
-    if not by_held_out_rows(model, known):
-        return np.asarray(model.predict_interval(X, coverage))
-    misses = known["misses"]
-    ends = conformal(np.asarray(misses["values"]), misses["rows"], coverage)
-    with np.errstate(over="ignore"):
-        return values[:, None] * ends if misses["kind"] == "ratio" else values[:, None] + ends
-
-
-def conformal(off: Any, n: int, coverage: float) -> Any:
-    """The ends between which the residual of one more row lies, with at least this probability.
-
-    Of n exchangeable residuals these are the k-th least and the k-th greatest, k = ⌊(n + 1)(1 − coverage)/2⌋; `off`
-    holds them in order, or evenly spaced ones of them.
-
-    >>> conformal(np.arange(-9.0, 10.0), 19, 0.9)
-    array([-9.,  9.])
-    """
-    k = int((n + 1) * (1 - coverage) / 2 + 1e-9)
-    if k < 1:
-        raise InvalidInput(
-            f"--interval {coverage:g} needs at least {int(np.ceil(2 / (1 - coverage) - 1e-9)) - 1} rows held out",
-            got=f"{n}, by whose residuals the intervals of this model are made",
-            advice="Ask for less, or fit with more rows held out: --test-size.",
-        )
-    at = (k - 1) / max(n - 1, 1)
-    return np.quantile(off, [at, 1 - at])
+UNSEEN = 5
+"""Columns with values that fit has not seen that are reported, at most."""
 
 
 def evaluate(
@@ -240,45 +183,45 @@ def evaluate(
 ) -> None:
     """Scores of a kept model on a file that has the answers."""
     began = time.monotonic()
-    model = loaded(model_path)
-    known = facts(model)
-    name = target or known["target"]
+    model = mc.load(model_path)
+    known = provenance(model)
+    name = target or known.target
     p = getattr(model, "n_features_in_", None)
     X: list[Any] = []
     y: list[Any] = []
     with (
-        batches(data, known["columns"], n_features=p, keep=True, apart=name, **as_read(known, reading)) as (
+        batches(data, known.columns, n_features=p, keep=True, apart=name, **as_read(known, reading)) as (
             tables,
             notes,
         ),
         voice.progress(f"reading {data}") as tell,
     ):
         for table in tables:
-            answers, name = _answers(table, name, known["task"], sum(map(len, y)))
+            answers, name = _answers(table, name, known.task, sum(map(len, y)))
             X.append(_inputs(table))
             y.append(answers)
             tell(f"reading {data}: {sum(map(len, y)):,} rows")
     for note in notes:
         voice.note(note)
     if not y:
-        raise InvalidInput(f"{data} must have rows", got="none", advice="Add some.")
-    frame, answers = complete(_stacked(X), pl.concat(y), name, data, voice, drop=drop_missing_target)
+        raise InvalidInput(f"{data} must have rows", got="none", advice="Add rows to it.")
+    frame, answers = complete(_stacked(X), pl.concat(y), str(name), data, voice, drop=drop_missing_target)
     truth = _as_classes(answers, model) if hasattr(model, "classes_") else answers.to_numpy()
     with (
         voice.progress(f"predicting {count(len(truth), 'row')}"),
-        quieted(voice),
-        gaps_told(frame, data, range(len(truth))),
+        warnings_as_notes(voice),
+        missing_values_located(frame, data, range(len(truth))),
     ):
-        found = judge(model, frame, truth, baseline_of(known))
-    tell_strangers(voice, strangers(frame, known), known)
-    if baseline_of(known) is None:
+        judgement = judge(model, frame, truth, known.baseline)
+    note_unseen_values(voice, unseen_values(frame, known), known)
+    if known.baseline is None:
         voice.note("the model file does not hold the baseline of its training targets, so scores stand alone")
-    scores, values = as_facts(found.scores), found.answers
+    values = judgement.predictions
     voice.say(f"{model_path} on {data}, target {name!r}", strong=True)
-    say_scores(voice, scores, count(len(truth), "row"))
+    say_scores(voice, judgement.scores, f"Scores on {count(len(truth), 'row')}:")
     content: dict[str, Any] = {
-        "command": "evaluate", "model": model_path, "data": data, "target": name, "rows": len(truth), "scores": scores,
-        "seconds": time.monotonic() - began,
+        "command": "evaluate", "model": model_path, "data": data, "target": name, "rows": len(truth),
+        "scores": score_facts(judgement.scores), "seconds": time.monotonic() - began,
     }  # fmt: skip
     if hasattr(model, "classes_"):
         content["confusion"] = _confusion(voice, truth, values)
@@ -297,7 +240,9 @@ def _answers(table: Table, name: str | None, task: str, before: int) -> tuple[pl
         return pl.Series("label", table.label), "label"
     if name is None:
         raise InvalidInput(
-            "--target must name the column that has the answers", got="none", advice="The model knows no name of it."
+            "--target must name the column that has the answers",
+            got="none",
+            advice="Name it: the model does not know it.",
         )
     name = named(name, table.frame.columns, table.name, text=table.layout is not None)
     kind = "Float64" if task == "regression" else "String"

@@ -1,4 +1,4 @@
-"""From a file to a table, with every decision told.
+"""From a file to a table, with every decision noted.
 
 Two ways lead there. `read` takes the whole file, and finds the types of its columns: for fitting. `batches` takes a
 file piece by piece, with the types of the columns known from the model: for predicting.
@@ -90,7 +90,7 @@ def read(
             raise InvalidInput(
                 f"{source.name} must have rows",
                 got="a header only" if frame.width else "no columns",
-                advice="Add some.",
+                advice="Add rows to it.",
             )
         table.frame = frame
         return table
@@ -134,7 +134,7 @@ def _pieces(
             raise InvalidInput(
                 f"{source.name} must have the {n_features} columns of numbers that the model was fitted on",
                 got=f"{len(columns)}: {shown_names(list(columns))}",
-                advice="The model knows no names of columns: give just those, in order.",
+                advice="Give just these columns in their order: the model does not know their names.",
             )
         require_columns(columns, names, source.name)
         if not keep:
@@ -197,7 +197,7 @@ def _collected(source: Source, layout: delimited.Layout | None, na: Sequence[str
             return _scanned(source).collect()
         return delimited.scan(source, layout, na, infer_schema_length=None).collect()
     except pl.exceptions.NoDataError:
-        raise InvalidInput(f"{source.name} must have rows", got="a header only", advice="Add some.") from None
+        raise InvalidInput(f"{source.name} must have rows", got="a header only", advice="Add rows to it.") from None
     except pl.exceptions.PolarsError as error:
         raise (unreadable(source, error) if layout is None else delimited.misread(source, layout, error)) from None
 
@@ -252,7 +252,7 @@ def _svmlight(file: Any, source: Source, before: int = 0) -> Any:
         raise InvalidInput(
             f"{source.name} must be a LIBSVM file of lines like '1 3:0.5 7:1'",
             got=first_line(error) if line is None else f"another one in line {before + line}",
-            advice="Features are numbers in ascending order.",
+            advice="Number the features of every line in ascending order.",
         ) from None
     if not np.isfinite(X.data).all():
         raise InvalidInput(f"{source.name} must hold finite numbers", got="others", advice="Correct the file.")

@@ -1,6 +1,6 @@
 """A file as it lies there: what it is by its first bytes, unpacked, and in UTF-8.
 
-Names are hints. A Parquet file called data.csv is read as what it is, and that is told; what cannot be a table is
+Names are hints. A Parquet file called data.csv is read as what it is, with a note; what cannot be a table is
 refused by its kind.
 """
 
@@ -25,8 +25,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Any
 
-from mercer.cli.speaking import shortened
 from mercer.errors import InvalidInput
+from mercer.words import one_line
 
 SUFFIXES = {
     "csv": "csv", "tsv": "csv", "tab": "csv", "txt": "csv", "dat": "csv", "data": "csv",
@@ -218,7 +218,7 @@ def _unpack_zstd(source: Source, target: Path) -> None:
         except pl.exceptions.PolarsError as error:
             raise InvalidInput(
                 f"{source.name} must be a whole zstd file of text to be unpacked before Python 3.14",
-                got=shortened(first_line(error), 80),
+                got=one_line(first_line(error), 80),
                 advice="Unpack it first: zstd -d.",
             ) from None
         return
@@ -235,7 +235,7 @@ def unreadable(source: Source, error: Exception) -> InvalidInput:
     """A file that is not what it seems to be."""
     return InvalidInput(
         f"{source.name} must be readable as {source.format.upper()}",
-        got=shortened(first_line(error), 200),
+        got=one_line(first_line(error), 200),
         advice="It may be cut off, have an open quote, or be something else: --format says what.",
     )
 
@@ -256,7 +256,7 @@ def _refuse_strangers(name: str, start: bytes) -> None:
 
 
 def _to_utf8(source: Source, folder: Path, encoding: str | None) -> None:
-    """Text in UTF-8: lines that are in no valid UTF-8 are taken for latin-1, and that is told."""
+    """Text in UTF-8: lines that are in no valid UTF-8 are taken for latin-1, with a note."""
     start = _start(source.path)
     if encoding is None and start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "utf-16"

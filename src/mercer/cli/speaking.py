@@ -9,14 +9,16 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 import shutil
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import zip_longest
 from textwrap import wrap
 from typing import Any
+
+from mercer.words import cut, number, one_line
 
 Tell = Callable[..., None]
 """`tell(text)` changes the line of progress; `tell(text, share)` also says which share of the work is done."""
@@ -42,7 +44,7 @@ class Voice:
         return max(40, shutil.get_terminal_size().columns) if sys.stdout.isatty() else None
 
     def note(self, text: str) -> None:
-        """A decision that was made for the user: told on stderr, and part of the JSON document."""
+        """A decision that was made for the user: a line on stderr, and part of the JSON document."""
         if text in self.notes:
             return
         self.notes.append(text)
@@ -57,7 +59,7 @@ class Voice:
     def line(self, text: str) -> None:
         """A line of which the beginning is enough: cut to the width of the terminal."""
         width = self.width
-        self.say(text if width is None or len(text) <= width else text[: width - 1] + "…")
+        self.say(text if width is None else cut(text, width))
 
     def pairs(self, rows: Iterable[tuple[str, str]], most: int = 4) -> None:
         """Names and values, aligned, in at most so many lines each; an empty name goes on with the one before."""
@@ -147,73 +149,22 @@ def show(value: Any) -> str:
         return "–"
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return number(value) if isinstance(value, float) else shortened(str(value), 200)
+    return number(value) if isinstance(value, float) else one_line(str(value), 200)
 
 
-def number(value: float, digits: int = 4) -> str:
-    """A number to so many digits, without the exponent where it can be read without.
+@contextmanager
+def warnings_as_notes(voice: Voice) -> Iterator[None]:
+    """Tell warnings of the library as notes, each one once."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        yield
+    from mercer.models.convergence import NotConverged
 
-    >>> number(1234567.0), number(0.91234), number(3.2e-9)
-    ('1,234,567', '0.9123', '3.2e-09')
-    """
-    if not math.isfinite(value):
-        return str(value)
-    size = abs(value)
-    if size == 0:
-        return "0"
-    if size >= 1e12 or 0 < size < 1e-4:
-        return f"{value:.{digits}g}"
-    after = max(0, digits - 1 - (math.floor(math.log10(size)) if size >= 1 else -1))
-    return f"{value:,.{after}f}"
-
-
-def seconds(value: float) -> str:
-    """A time in words.
-
-    >>> seconds(0.034), seconds(12.3), seconds(75)
-    ('34 ms', '12.3 s', '1 min 15 s')
-    """
-    if value < 1:
-        return f"{1000 * value:.0f} ms"
-    if value < 60:
-        return f"{value:.1f} s"
-    return f"{int(value) // 60} min {int(value) % 60} s"
-
-
-def count(n: int, what: str, several: str | None = None) -> str:
-    """A number of things.
-
-    >>> count(1, "row"), count(2000, "row"), count(3, "class", "classes")
-    ('1 row', '2,000 rows', '3 classes')
-    """
-    return f"{n:,} {what if n == 1 else several or what + 's'}"
-
-
-def shortened(text: str, length: int = 300) -> str:
-    """One line, of at most so many characters.
-
-    >>> shortened("a b" * 200, 20)
-    'a ba ba ba ba ba ba…'
-    """
-    line = " ".join(text.split())
-    return line if len(line) <= length else line[: length - 1] + "…"
-
-
-_DIGITS = re.compile(r"(?<![\w.'])\d+\.\d{4,}(?:e[-+]?\d+)?")
-_ITEM = r"(?:'[^']*'|[-+\w.]+)"
-_LONG = re.compile(rf"({_ITEM}, {_ITEM}, {_ITEM}), {_ITEM}(?:, {_ITEM}){{3,}}(?=[\])])")
-
-
-def brief(text: str) -> str:
-    """An expression with four digits of each number and three items of long lists, to read and not to copy.
-
-    >>> brief("Gaussian(sigma=0.123456789) * Delta().on('x1')")
-    "Gaussian(sigma=0.1235) * Delta().on('x1')"
-    >>> brief("Gaussian(sigma=[1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])")
-    'Gaussian(sigma=[1.5, 2.0, 3.0, …])'
-    """
-    text = _DIGITS.sub(lambda found: f"{float(found[0]):.4g}", text)
-    return _LONG.sub(r"\1, …", re.sub(r"\[\[.*?\]\]", "[[…]]", text))
+    for warning in heard:
+        if isinstance(warning.message, NotConverged):
+            voice.note(one_line(f"{warning.message.status}: --time gives it more"))
+        elif not issubclass(warning.category, (DeprecationWarning, PendingDeprecationWarning, FutureWarning)):
+            voice.note(one_line(str(warning.message)))
 
 
 def plain(value: Any) -> Any:

@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 
 from mercer.cli.columns import require_finite
 from mercer.cli.reading import Table, shown_names
-from mercer.cli.speaking import Voice, count
+from mercer.cli.speaking import Voice
 from mercer.errors import InvalidInput
+from mercer.models.provenance import Task
+from mercer.models.scores import hold_out
+from mercer.words import count
 
 Array = NDArray[Any]
 FEW_CLASSES, MOST_CLASSES = 10, 200
@@ -38,7 +41,7 @@ class Problem:
     X: Any
     y: Array
     target: str
-    task: str
+    task: Task
     columns: dict[str, str]
     left_out: dict[str, str]
     places: Array = field(default_factory=lambda: np.arange(0))
@@ -56,7 +59,7 @@ def problem(
     task: str = "auto",
     drop_missing_target: bool = False,
 ) -> Problem:
-    """The problem that a table and a target make; decisions are told."""
+    """The problem that a table and a target make; decisions are noted."""
     for note in table.notes:
         voice.note(note)
     frame, y, name = _apart(table, target)
@@ -70,7 +73,7 @@ def problem(
             got=count(len(y), "row"),
             advice="Add rows; check the delimiter if there are more.",
         )
-    task, values = _targets(y, name, task, voice)
+    kind, values = _targets(y, name, task, voice)
     left_out: dict[str, str] = {}
     if isinstance(frame, pl.DataFrame):
         frame = _columns(frame, drop, left_out, voice, table.name, name)
@@ -78,7 +81,7 @@ def problem(
             if column in table.mixed:
                 raise table.mixed[column]
         require_finite(frame, table.name)
-    return Problem(frame, values, name, task, _dtypes(frame, table.dates), left_out, places)
+    return Problem(frame, values, name, kind, _dtypes(frame, table.dates), left_out, places)
 
 
 def _dtypes(frame: Any, dates: dict[str, str]) -> dict[str, str]:
@@ -151,8 +154,8 @@ def complete(frame: Any, y: pl.Series, name: str, file: str, voice: Voice, *, dr
     return frame[np.flatnonzero(keep)], y.filter(keep)
 
 
-def _targets(y: pl.Series, name: str, task: str, voice: Voice) -> tuple[str, Array]:
-    """What is to be predicted: numbers or classes, told where it could be either."""
+def _targets(y: pl.Series, name: str, task: str, voice: Voice) -> tuple[Task, Array]:
+    """The task and the targets: numbers or classes, with a note where it could be either."""
     dtype = y.dtype
     different = y.n_unique()
     if different < 2:
@@ -175,7 +178,7 @@ def _targets(y: pl.Series, name: str, task: str, voice: Voice) -> tuple[str, Arr
             raise InvalidInput(
                 f"The target {name!r} must hold numbers, or classes that repeat",
                 got=f"{different:,} different texts in {len(y):,} rows, such as {str(y[0])[:40]!r}",
-                advice="Name another column, or correct what is no number in it.",
+                advice="Name another column, or correct the cells that are not numbers.",
             )
         return "classification", np.asarray(y.cast(pl.String).to_list()) if dtype != pl.Boolean else y.to_numpy()
     values = y.cast(pl.Float64).to_numpy()
@@ -199,15 +202,17 @@ def _targets(y: pl.Series, name: str, task: str, voice: Voice) -> tuple[str, Arr
                 got=f"{different:,}",
                 advice="Try --task regression.",
             )
-        return task, values.astype(np.int64) if whole else values.astype(str)
-    return task, values
+        return "classification", values.astype(np.int64) if whole else values.astype(str)
+    return "regression", values
 
 
 def _columns(
     frame: pl.DataFrame, drop: tuple[str, ...], left_out: dict[str, str], voice: Voice, file: str, target: str
 ) -> pl.DataFrame:
     if target in drop:
-        raise InvalidInput("--drop must name other columns than the target", got=repr(target), advice="Leave it out.")
+        raise InvalidInput(
+            "--drop must name other columns than the target", got=repr(target), advice="Take it out of --drop."
+        )
     frame = dropped(frame, drop, file)
     left_out |= dict.fromkeys(drop, "dropped")
     for column in frame.get_columns():
@@ -216,7 +221,7 @@ def _columns(
             left_out[column.name] = "no values"
         elif not column.dtype.is_nested() and present.n_unique() == 1 and not column.null_count():
             left_out[column.name] = "one and the same value in every row"
-    constant = [name for name, why in left_out.items() if why != "dropped"]
+    constant = [name for name in left_out if name not in drop]
     if constant:
         voice.note(f"{count(len(constant), 'column')} without information left out: {shown_names(constant, 5)}")
     frame = frame.drop(constant)
@@ -244,25 +249,16 @@ def dropped(frame: pl.DataFrame, drop: tuple[str, ...], file: str) -> pl.DataFra
 
 def split(problem: Problem, share: float, seed: int, voice: Voice, *, asked: bool) -> tuple[Array, Array]:
     """Rows to fit on and rows to judge on; classes keep their shares."""
-    n = len(problem)
     if not 0 <= share < 1:
-        raise InvalidInput("--test-size must be a share in [0, 1)", got=f"{share:g}", advice="Such as 0.2.")
-    everything = np.arange(n)
-    if share == 0:
-        return everything, everything[:0]
-    if n < FEWEST and not asked:
-        voice.note(f"{n} rows are too few to hold some out: none are, and the scores are of leave-one-out or none")
-        return everything, everything[:0]
-    rng = np.random.default_rng(seed)
-    if problem.task == "regression":
-        order = rng.permutation(n)
-        m = min(max(1, round(share * n)), n - 1)
-        return np.sort(order[m:]), np.sort(order[:m])
-    held: list[int] = []
-    for label in np.unique(problem.y):
-        own = rng.permutation(np.flatnonzero(problem.y == label))
-        held += own[: min(round(share * len(own)), len(own) - 1)].tolist()
-    if not held:
+        raise InvalidInput(
+            "--test-size must be a share in [0, 1)", got=f"{share:g}", advice="Give a share such as 0.2."
+        )
+    if len(problem) < FEWEST and not asked and share > 0:
+        voice.note(
+            f"{len(problem)} rows are too few to hold some out: none are, and the scores are of leave-one-out or none"
+        )
+        share = 0.0
+    train, test = hold_out(problem.y, share, classes=problem.task == "classification", random_state=seed)
+    if share > 0 and not len(test):
         voice.note("classes are too small to hold rows out: none are")
-    test = np.sort(np.asarray(held, dtype=np.int64))
-    return np.setdiff1d(everything, test), test
+    return train, test

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.errors import InvalidInput
+from mercer.errors import MissingValues
 
 Array = NDArray[Any]
 
@@ -58,7 +58,7 @@ def refuse_missing(A: Array, column: object, advice: str) -> None:
     """Raise where values of a column are missing."""
     rows = np.flatnonzero(missing_entries(A))
     if len(rows):
-        raise InvalidInput(
+        raise MissingValues(
             f"Column {column!r} must have no missing values",
             got=f"{len(rows)}, the first in row {rows[0]}",
             advice=advice,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mercer.data import frames
 from mercer.data.frames import is_frame
-from mercer.data.missing import is_missing
+from mercer.data.missing import is_missing, is_na
 from mercer.errors import InvalidInput
 
 Array = NDArray[Any]
@@ -76,10 +76,10 @@ def as_set(A: Any, position: int) -> frozenset[Any]:
 
 
 def _holds_nan(element: Any) -> bool:
-    """Whether an element is a missing value other than None, or a tuple or set that holds one."""
+    """Whether an element is a missing value that is not one object, such as None and pandas.NA are, or holds one."""
     if isinstance(element, (tuple, frozenset)):
         return any(map(_holds_nan, element))
-    return element is not None and is_missing(element)
+    return element is not None and not is_na(element) and is_missing(element)
 
 
 def category_columns(X: Any) -> list[Array]:

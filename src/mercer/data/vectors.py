@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mercer.data.frames import arrays, column_names, is_frame
 from mercer.data.missing import missing_entries
-from mercer.errors import InvalidInput, InvalidType
+from mercer.errors import InvalidInput, InvalidType, MissingValues
 
 Array = NDArray[Any]
 
@@ -68,7 +68,7 @@ def as_vectors(X: Any, *, missing: bool = False) -> Any:
         X = np.column_stack([as_numbers(A, [name], missing=missing) for A, name in zip(arrays(X), names)])
     elif isinstance(X, np.ma.MaskedArray):
         if np.ma.is_masked(X):
-            raise InvalidInput("X must have no missing values", got="a masked array", advice="Fill or drop them.")
+            raise MissingValues("X must have no missing values", got="a masked array", advice="Fill or drop them.")
         X = X.data
     try:
         A = np.asarray(X)
@@ -142,7 +142,7 @@ def _check_finite(A: Array, names: Sequence[str], missing: bool) -> None:
 
 def _not_finite(bad: Array, row: Any, column: Any, value: Any) -> InvalidInput:
     what = "NaN" if np.isnan(value) else "infinity"
-    return InvalidInput(
+    return (MissingValues if np.isnan(value) else InvalidInput)(
         "X must be finite, without NaN or infinity",
         got=f"{int(bad.sum())} such entries, the first ({what}) in row {row}, column {column}",
         advice="Drop or impute missing values first.",

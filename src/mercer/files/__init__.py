@@ -83,10 +83,12 @@ class Saved:
     _intervals_need: ClassVar[tuple[str, ...]] = ()
     """Attributes without which `predict_interval` cannot answer: files may leave them out."""
 
-    @property
-    def _has_intervals(self) -> bool:
-        """Whether `predict_interval` can answer: a loaded model may lack the training rows that it needs."""
-        missing = self.__dict__.get("_not_in_file", ())
+    def has_intervals(self, *, in_file: bool = False) -> bool:
+        """Whether `predict_interval` can answer; `in_file` asks for the model that is loaded from its file.
+
+        That one may lack the training rows that intervals need.
+        """
+        missing = (*self.__dict__.get("_not_in_file", ()), *(self._training_only() if in_file else ()))
         return hasattr(self, "predict_interval") and not any(name in missing for name in self._intervals_need)
 
     def _training_only(self) -> tuple[str, ...]:

@@ -5,19 +5,12 @@ Written whole or not at all; read only after every declared size was compared wi
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import math
 import os
 import re
-import secrets
-import stat
-import tempfile
-import time
 from collections.abc import Callable
-from contextlib import suppress
-from glob import escape, glob
 from typing import IO, Any
 
 import numpy as np
@@ -26,6 +19,7 @@ from numpy.typing import NDArray
 from mercer.errors import InvalidInput
 from mercer.files.names import CODES, DTYPES
 from mercer.files.reading import SPACIOUS, read_json
+from mercer.files.replace import replacing
 from mercer.memory import budget, show_bytes, within
 
 Array = NDArray[Any]
@@ -105,21 +99,10 @@ def _with_digest(text: bytes, old: str, new: str) -> bytes:
 def _write(path: str, chunks: list[Any], prove: Callable[[str], None]) -> None:
     """All bytes under this name, or the file that was there before and no other."""
     try:
-        try:
-            mode: int | None = os.stat(path).st_mode
-        except FileNotFoundError:
-            mode = None
-        if (mode is not None and stat.S_ISDIR(mode)) or not os.path.basename(path):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if mode is not None and not os.access(path, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        if mode is None or stat.S_ISREG(mode):
-            _replace(os.path.realpath(path), None if mode is None else stat.S_IMODE(mode), chunks, prove)
-        else:  # a pipe or a device cannot be replaced
-            with tempfile.TemporaryDirectory() as folder:
-                _replace(os.path.join(folder, "model"), None, chunks, prove)
-            with open(path, "wb") as file:
+        with replacing(path) as beside:
+            with open(beside, "wb") as file:
                 _pour(file, chunks)
+            prove(beside)
     except InvalidInput:
         raise
     except (OSError, ValueError) as error:
@@ -128,42 +111,6 @@ def _write(path: str, chunks: list[Any], prove: Callable[[str], None]) -> None:
             got=f"{path!r}: {getattr(error, 'strerror', None) or error}",
             advice="Nothing was changed. Choose another path, or make room.",
         ) from None
-
-
-def _replace(target: str, mode: int | None, chunks: list[Any], prove: Callable[[str], None]) -> None:
-    """Write a file beside the target, with the target's permissions, and give it the name when it proved complete."""
-    folder, name = os.path.split(target)
-    stem = os.path.join(folder, f".{name[:40]}.")
-    _sweep(stem)
-    beside = f"{stem}{secrets.token_hex(8)}.part"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    try:
-        with open(os.open(beside, flags, 0o666 if mode is None else 0o600), "wb") as file:
-            if mode is not None:
-                os.chmod(beside, mode)
-            _pour(file, chunks)
-            file.flush()
-            os.fsync(file.fileno())
-        prove(beside)
-        os.replace(beside, target)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(beside)
-        raise
-    with suppress(OSError):  # the name, too, should outlive a power cut; not every system can promise it
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def _sweep(stem: str) -> None:
-    """Remove what saves of this name left here that were killed, an hour ago or more."""
-    for left in glob(f"{escape(stem)}{'[0-9a-f]' * 16}.part"):
-        with suppress(OSError):
-            if time.time() - os.stat(left).st_mtime > 3600:
-                os.unlink(left)
 
 
 def _pour(file: IO[bytes], chunks: list[Any]) -> None:

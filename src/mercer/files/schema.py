@@ -243,6 +243,30 @@ Decision
 Choices
     decisions: tuple(Decision)
     leaderboard: tuple(Candidate)
+[mercer.models.scores]
+Baseline
+    mean median: real
+    classes: tuple(plain)
+    shares: tuple(real)
+Score
+    name: text
+    value low high baseline: real
+[mercer.models.provenance]
+Provenance
+    data: text
+    target: none | text
+    task: text
+    columns left_out: dict(text)
+    rows held_out: int
+    refitted: flag
+    seed: none | int
+    judged: none | text
+    scores: tuple(Score)
+    baseline: none | Baseline
+    places: tuple(int)
+    missing: tuple(text)
+    ranges: dict(list(plain))
+    version time: text
 [mercer.models.base]
 Rows(n, d, t)
     points: Points(n,d)
@@ -310,6 +334,7 @@ Design
 
 MODELS = """
 Remembered
+    provenance_?: Provenance
     table_?: {target: none | text; task: text; columns: dict(text); left_out: dict(text); rows: int; refitted: flag;
         scores: list({name: text; value: real; interval: none | list(real); baseline: none | real; guess: real});
         judged: text; misses: none | {kind: text; rows: int; values: list(real)}; data: text; places: list(int);

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import wraps
 from inspect import isabstract
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +20,14 @@ from mercer.data.points import Array, Points
 from mercer.data.vectors import as_vectors, real_numbers
 from mercer.errors import InvalidInput, InvalidType, RuleBroken
 from mercer.kernels import tiling
-from mercer.kernels.algebra import rounding
+from mercer.kernels.about import About
 from mercer.kernels.algebra.differences import dense_sides, input_slopes, scales
 from mercer.kernels.algebra.elementwise import require_finite
 from mercer.kernels.algebra.parameters import key
 from mercer.kernels.algebra.proof import Proof, Unproven
 from mercer.kernels.algebra.values import Value
 from mercer.kernels.block import Block, Pair
+from mercer.kernels.spaces import VECTORS
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 # How tightly the operator of an expression binds, for its repr.
 PLUS, TIMES, POWER, ATOM = 1, 2, 3, 4
+
+Kind: TypeAlias = Literal["kernel", "rule", "weight", "conditional", "indefinite"]
 
 
 @dataclass(frozen=True)
@@ -66,10 +69,12 @@ class Similarity(Value, ABC):
     """A symmetric function k(x, z) of two objects.
 
     A leaf defines `tile`, and may define what is cheaper to know directly: `diagonal`, `log_tile`, `tile_gradient`,
-    `tile_input_gradient`, `encode`, `proof`, `features`, `enclose`.
+    `tile_input_gradient`, `encode`, `derivation`, `features`, `enclose`.
     """
 
-    space: ClassVar[str] = "vectors"
+    about: ClassVar[About]
+    kind: ClassVar[Kind]
+    space: ClassVar[str] = VECTORS
     tags: ClassVar[Tags] = Tags()
     precedence: ClassVar[int] = ATOM
 
@@ -84,12 +89,13 @@ class Similarity(Value, ABC):
                 f"A class of kernels must derive from an abstract one: {final.__name__} is final, because a subclass "
                 "would inherit its proof and its fast paths for other values",
                 got=f"class {cls.__name__}({', '.join(base.__name__ for base in cls.__bases__)})",
-                advice="Derive from mc.Kernel and define `tile` (and `proof`, if you know one), compose existing "
-                "kernels, or use mc.FromFunction or mc.FromFeatures.",
+                advice="Derive from mc.Kernel and define `tile` (and `derivation`, if you know a proof), compose "
+                "existing kernels, or use mc.FromFunction or mc.FromFeatures.",
             )
-        author = next(base for base in cls.__mro__ if "proof" in base.__dict__)
-        if not author.__module__.startswith("mercer."):
-            cls.proof = _by_its_author(author.__dict__["proof"])  # type: ignore[method-assign]
+        for name in ("proof", "derivation", "conclusion"):
+            author = next((base for base in cls.__mro__ if name in base.__dict__), Similarity)
+            if not author.__module__.startswith("mercer."):
+                setattr(cls, name, _by_its_author(author.__dict__[name]))
         super().__init_subclass__(**kwargs)
 
     # -- what a leaf says -----------------------------------------------------------------------------------------
@@ -116,7 +122,7 @@ class Similarity(Value, ABC):
         """
         self.log_tile(block, out)
         if not self.tags.normalised:
-            x, z = self.diagonals(block.pair, log=True)
+            x, z = diagonals(self, block.pair, log=True)
             out -= (0.5 * x[block.rows, None] + 0.5 * z[block.cols]).astype(out.dtype)
 
     def log_size(self, points: Points) -> float:
@@ -142,7 +148,7 @@ class Similarity(Value, ABC):
             return
         self.tile(block, out)
         out *= -2.0
-        x, z = self.diagonals(block.pair)
+        x, z = diagonals(self, block.pair)
         out += x[block.rows, None]
         out += z[block.cols]
 
@@ -153,20 +159,15 @@ class Similarity(Value, ABC):
         with np.errstate(over="ignore"):
             return 2.0 * float(np.abs(self.diagonal(points)).max()) * self.amplification
 
-    def diagonals(self, pair: Pair, *, log: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """k(x, x) and k(z, z) of both sides, or their logarithms, made once."""
+    @property
+    def pairwise(self) -> bool:
+        """Whether a data set is the matrix of similarities itself: a bare `Precomputed()` is part of the expression."""
+        return any(child.pairwise for child in self.children.values())  # type: ignore[attr-defined]
 
-        def side(points: Points) -> NDArray[np.float64]:
-            with np.errstate(over="ignore"):
-                diagonal = self.log_diagonal(points) if log else self.diagonal(points)
-            require_finite(diagonal, self)
-            return diagonal
-
-        def make() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            x = side(pair.x)
-            return x, x if pair.same else side(pair.z)
-
-        return pair.once(("diagonals", self, log), make)
+    @property
+    def vanishes_at_origin_only(self) -> bool:
+        """Whether k(x, x) = 0 says for certain that x = 0, as for kernels of ⟨x, z⟩."""
+        return False
 
     @property
     def amplification(self) -> float:
@@ -178,23 +179,6 @@ class Similarity(Value, ABC):
         """The dtype whose rounding the values have, whatever they are computed in."""
         coarse = any(child.precision == np.float32 for child in self.children.values())  # type: ignore[attr-defined]
         return np.dtype(np.float32 if coarse else np.float64)
-
-    def precise(self, block: Block, amplification: float) -> Block:
-        """The block, or the one in float64 where amplified roundings of its dtype take more than half of the digits."""
-        coarsest = min(block.dtype, self.precision, key=lambda dtype: dtype.itemsize)
-        if rounding.keeps_digits(amplification, coarsest, coarsest):
-            return block
-        rounding.require_digits(amplification, self.precision, self, coarsest)
-        return block.widened()
-
-    def precisely(self, fill: Callable[[Block, Array], None], block: Block, out: Array, amplification: float) -> None:
-        """fill(block, out) of the `precise` block."""
-        wide = self.precise(block, amplification)
-        tile = out if wide is block else wide.scratch()
-        fill(wide, tile)
-        if tile is not out:
-            with np.errstate(over="ignore"):
-                out[...] = tile
 
     def encode(self, X: Any) -> Any:
         """Raw objects → what `tile` reads, row by row. By default a validated float matrix."""
@@ -286,6 +270,20 @@ class Similarity(Value, ABC):
             advice="Work with Gram matrices, or approximate: mc.taylor_features or mc.fourier_features.",
         )
 
+    def narrowed(self, share: float) -> Kernel | None:
+        """A Gaussian of the same distances with this share of the width; None where k is no function of distances."""
+        return None
+
+    def squared(self) -> Similarity:
+        """k(x, z)², by the name that it has where it has one.
+
+        >>> import mercer as mc
+        >>> mc.Epanechnikov(2.0).squared(), mc.Laplacian(2.0).squared()
+        (Biweight(sigma=2.0), Laplacian(sigma=1.0))
+        """
+        product: Similarity = self * self  # type: ignore[operator]
+        return product
+
     def fill(self, pair: Pair, out: Array, finish: Callable[[Array], None] | None = None) -> Array:
         """out = K over the threads, each part passed to `finish`. Override where whole rows are faster than tiles."""
         return tiling.fill(self, pair, out, finish)
@@ -304,9 +302,17 @@ class Similarity(Value, ABC):
 
     # -- what follows ---------------------------------------------------------------------------------------------
 
-    @abstractmethod
     def proof(self, dim: int | None = None) -> Proof:
-        """Why this is a kernel: a tree of rules. `dim` is the dimension of the points, where validity depends on it."""
+        """Why this is a kernel: a tree of rules that prints as a derivation.
+
+        `dim` is the dimension of the points, where validity depends on it. A leaf states its step in `derivation`; only
+        one that is a kernel in some dimensions overrides this method.
+        """
+        return self.derivation()
+
+    def derivation(self) -> Proof:
+        """Why this leaf is a kernel in every dimension: an axiom, or a rule with its premises; or why it is not."""
+        return Unproven(self, "no proof was given for this leaf")
 
     def prepare(self, X: Any) -> Points:
         """Raw objects → points, validated once and usable in every later call."""
@@ -382,7 +388,7 @@ class Similarity(Value, ABC):
                 # k is symmetric: a tile below the diagonal stands for its mirror image too.
                 adjoint = adjoint + G[block.cols, block.rows].T
             with np.errstate(over="ignore", invalid="ignore"):
-                totals[share] += self.tile_gradient(block, adjoint)
+                totals[share] += self.tile_gradient(block.remembering(), adjoint)
 
         tiling.each(pair, work)
         return _finite_gradient(totals.sum(), self)
@@ -402,7 +408,7 @@ class Similarity(Value, ABC):
 
         def work(block: Block, share: int) -> None:
             with np.errstate(over="ignore", invalid="ignore"):
-                part = self.tile_input_gradient(block, G[block.rows, block.cols])
+                part = self.tile_input_gradient(block.remembering(), G[block.rows, block.cols])
             key = (block.rows.start, share)
             totals[key] = totals[key] + part if key in totals else part
 
@@ -427,12 +433,28 @@ class Similarity(Value, ABC):
         return G
 
 
+def diagonals(kernel: Similarity, pair: Pair, *, log: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """k(x, x) and k(z, z) of both sides, or their logarithms, computed once."""
+
+    def side(points: Points) -> NDArray[np.float64]:
+        with np.errstate(over="ignore"):
+            diagonal = kernel.log_diagonal(points) if log else kernel.diagonal(points)
+        require_finite(diagonal, kernel)
+        return diagonal
+
+    def make() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        x = side(pair.x)
+        return x, x if pair.same else side(pair.z)
+
+    return pair.once(("diagonals", kernel, log), make)
+
+
 def _by_its_author(proof: Callable[..., Proof]) -> Callable[..., Proof]:
     """The proof of a class outside this library: a claim, for nobody but its author has looked at it."""
 
     @wraps(proof)
-    def claimed(self: Similarity, dim: int | None = None) -> Proof:
-        step = proof(self, dim)
+    def claimed(self: Similarity, *given: Any, **named: Any) -> Proof:
+        step = proof(self, *given, **named)
         return step if step.kind == "unproven" else replace(step, kind="claim")
 
     return claimed
@@ -457,9 +479,7 @@ class Kernel(Similarity):
     0.5 * Gaussian(sigma=1.0) + Polynomial(degree=3, c=1.0) * Linear()
     """
 
-    def proof(self, dim: int | None = None) -> Proof:
-        """Why this is a kernel: a tree of rules that prints as a derivation."""
-        return Unproven(self, "no proof was given for this leaf")
+    kind: ClassVar[Kind] = "kernel"
 
     def __add__(self, other: Any) -> Kernel:
         from mercer.kernels.algebra import operators as algebra
@@ -575,6 +595,8 @@ class Kernel(Similarity):
 class Indefinite(Similarity):
     """A similarity that is not positive semidefinite: no Hilbert space belongs to it, so its operators refuse."""
 
+    kind: ClassVar[Kind] = "indefinite"
+
     @property
     def instead(self) -> str:
         """What to do where a kernel is needed."""
@@ -598,9 +620,10 @@ class Weight(Similarity):
     does not take it.
     """
 
+    kind: ClassVar[Kind] = "weight"
     tags: ClassVar[Tags] = Tags(nonnegative=True, cpd_order=None)
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         return Unproven(self, "a smoothing weight, not a kernel")
 
     def __mul__(self, other: Any) -> Weight:

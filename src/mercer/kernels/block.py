@@ -237,6 +237,7 @@ class Block:
         self.dtype = pair.dtype
         self._views: dict[Hashable, Block] = {}
         self._tiles: dict[str, Array] = {}
+        self._values: dict[Similarity, Array] | None = None
 
     @property
     def diagonal(self) -> bool:
@@ -246,7 +247,7 @@ class Block:
     def view(self, view: View) -> Block:
         """The same tile of the data seen through `view`."""
         if view not in self._views:
-            self._views[view] = Block(self.pair.view(view), self.rows, self.cols, self.workspace)
+            self._views[view] = self._like(Block(self.pair.view(view), self.rows, self.cols, self.workspace))
         return self._views[view]
 
     def rescaled(self, scale: tuple[float, ...]) -> Block:
@@ -260,8 +261,36 @@ class Block:
         if self.dtype == np.float64:
             return self
         if "wide" not in self._views:
-            self._views["wide"] = Block(self.pair.widened(), self.rows, self.cols, self.workspace)
+            self._views["wide"] = self._like(Block(self.pair.widened(), self.rows, self.cols, self.workspace))
         return self._views["wide"]
+
+    def remembering(self) -> Block:
+        """This block, which keeps the values of the nodes of an expression: their derivatives ask for them again."""
+        self._values = {}
+        return self
+
+    def _like(self, other: Block) -> Block:
+        """Another block on the same data, which keeps values if this one does."""
+        return other if self._values is None else other.remembering()
+
+    def evaluate(self, kernel: Similarity, out: Array) -> None:
+        """out = k(x, z) for every pair: what a node asks of its parts."""
+        if self._values is None:
+            kernel.tile(self, out)
+        else:
+            np.copyto(out, self.values(kernel))
+
+    def values(self, kernel: Similarity) -> Array:
+        """k(x, z) for every pair: read it, do not write to it."""
+        known = self._values
+        if known is not None and kernel in known:
+            return known[kernel]
+        tile = self.scratch()
+        kernel.tile(self, tile)
+        if known is not None:
+            tile.flags.writeable = False
+            known[kernel] = tile
+        return tile
 
     def scratch(self) -> Array:
         """An uninitialised tile, valid until this block is done."""

@@ -14,12 +14,14 @@ from mercer.data.frames import is_frame
 from mercer.data.points import Array, Points, as_argument
 from mercer.data.vectors import as_vectors, real_numbers
 from mercer.errors import InvalidInput
+from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.parameters import positive, show
 from mercer.kernels.algebra.proof import Axiom, Proof, Unproven
 from mercer.kernels.algebra.rowwise import Given
 from mercer.kernels.algebra.views import Mapped
-from mercer.kernels.base import Kernel, Tags
+from mercer.kernels.base import Kernel, Similarity, Tags
 from mercer.kernels.block import Block, squared_norms
+from mercer.kernels.spaces import ANY, Space
 from mercer.threads import stopped
 
 if TYPE_CHECKING:
@@ -46,9 +48,17 @@ class FromFunction(Kernel):
            [0., 1., 2.]])
     """
 
+    about: ClassVar[About] = About(
+        "f(x, z), up to a relative error ε",
+        "Any similarity of two objects that you can program; test it with mc.check and mc.refute.",
+        "mc.FromFunction(lambda x, z: float(np.minimum(x, z).sum()))",
+        arguments={"f": Argument(domain="Python function of two objects → number"), "error": Argument("ε")},
+        in_python="build it in Python",
+    )
+
     f: Callable[[Any, Any], Any]
     error: float = positive(1e-12, free=False)
-    space: ClassVar[str] = "any"
+    space: ClassVar[str] = ANY
     tags: ClassVar[Tags] = Tags(cpd_order=None)
 
     def check(self) -> None:
@@ -130,12 +140,17 @@ class FromFunction(Kernel):
                     moved.append(abs(self.value(pair[0], pair[1]) - value))
         return 16.0 * max(moved, default=np.inf)
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         return Unproven(self, "a Python function; mc.check(k, X) tests it on data, mc.refute(k) searches")
 
     def __repr__(self) -> str:
         more = "" if self._wrapped("error") == 1e-12 else f", error={self._wrapped('error')!r}"
         return f"FromFunction({show(self.f)}{more})"
+
+
+def stated_errors(kernel: Similarity) -> list[float]:
+    """The relative errors that the Python functions of an expression state; empty where there are none."""
+    return [leaf.error for leaf in kernel.leaves if isinstance(leaf, FromFunction)]
 
 
 def _numeric(point: tuple[Any, ...]) -> bool:
@@ -151,8 +166,12 @@ class FromFeatures(Kernel):
     array([[30.]])
     """
 
+    about: ClassVar[About] = About(
+        "φ(x)ᵀφ(z)", "Features that you compute yourself.", "mc.FromFeatures(np.square)", in_python="build it in Python"
+    )
+
     phi: Any
-    space: ClassVar[str] = "any"
+    space: ClassVar[str] = ANY
     tags: ClassVar[Tags] = Tags(finite_rank=True)
 
     def check(self) -> None:
@@ -186,7 +205,7 @@ class FromFeatures(Kernel):
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         return np.empty(0)
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         statement = "inner product of an explicit feature map"
         return Axiom(
             self,
@@ -204,6 +223,32 @@ class FromFeatures(Kernel):
         return f"FromFeatures({show(self.phi)})"
 
 
+class Positions(Space):
+    """Whole numbers: the positions of points in the matrices of an expression."""
+
+    __slots__ = ()
+    complete = True
+
+    def sample(self, kernel: Similarity, n: int, rng: np.random.Generator) -> Any:
+        return rng.integers(0, self._size(kernel) or n, n)
+
+    def pool(self, kernel: Similarity, alphabet: str, length: int, rng: np.random.Generator) -> list[Any]:
+        size = self._size(kernel)
+        if not size:
+            raise InvalidInput(
+                "A search for a counterexample needs the matrix", got=repr(kernel), advice="Use mc.check(K)."
+            )
+        return list(range(size))
+
+    @staticmethod
+    def _size(kernel: Similarity) -> int:
+        """The number of points that all matrices have; 0 where the data set is the matrix."""
+        return min((len(K) for leaf in kernel.leaves if (K := getattr(leaf, "K", None)) is not None), default=0)
+
+
+POSITIONS = Positions("indices")
+
+
 class Precomputed(Kernel):
     """A Gram matrix computed elsewhere.
 
@@ -218,8 +263,15 @@ class Precomputed(Kernel):
            [1., 2.]]), array([[1.]]))
     """
 
+    about: ClassVar[About] = About(
+        "K[x, z]",
+        "A matrix of similarities from elsewhere; the points are its rows.",
+        "Precomputed([[2.0, 1.0], [1.0, 2.0]])",
+        arguments={"K": Argument(domain="symmetric matrix, or None: then the data set is the matrix")},
+    )
+
     K: Any = None
-    space: ClassVar[str] = "indices"
+    space: ClassVar[str] = POSITIONS
     tags: ClassVar[Tags] = Tags(cpd_order=None)
 
     def check(self) -> None:
@@ -244,6 +296,10 @@ class Precomputed(Kernel):
             K = K / 2 + K.T / 2
         K.flags.writeable = False
         self._set(K=K)
+
+    @property
+    def pairwise(self) -> bool:
+        return self.K is None
 
     @property
     def precision(self) -> np.dtype[Any]:
@@ -316,7 +372,7 @@ class Precomputed(Kernel):
         positions = [int(p[0]) if isinstance(p, (tuple, list)) else int(p) for p in (x, z)]
         return exactly(float(self.K[positions[0], positions[1]]))
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         if self.K is None:
             return Unproven(self, "a matrix that comes with the data; mc.check(K) tests it")
         statement = "every symmetric matrix without negative eigenvalues is a Gram matrix"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,18 +14,39 @@ from mercer.data.missing import refuse_missing
 from mercer.data.objects import category_columns
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
+from mercer.kernels.about import About
 from mercer.kernels.algebra.proof import SUM, Axiom, Proof
-from mercer.kernels.base import Kernel, Tags
+from mercer.kernels.base import Kernel, Similarity, Tags
 from mercer.kernels.block import Block
+from mercer.kernels.spaces import Space
 
 if TYPE_CHECKING:
     from mercer.kernels.validity.interval import Interval
 
 
-class CategoryKernel(Kernel):
+class Categories(Space):
+    """Values that are equal or not: one of three names, or pairs of them for a counterexample."""
+
+    __slots__ = ()
+
+    def sample(self, kernel: Similarity, n: int, rng: np.random.Generator) -> Any:
+        return [["red", "green", "blue"][i] for i in rng.integers(0, 3, n)]
+
+    def pool(self, kernel: Similarity, alphabet: str, length: int, rng: np.random.Generator) -> list[Any]:
+        return list(itertools.product("abc", repeat=2))
+
+    def mutated(self, x: Any, kernel: Similarity, alphabet: str, rng: np.random.Generator) -> Any:
+        at = int(rng.integers(len(x)))
+        return (*x[:at], str(rng.choice(list("abcdef"))), *x[at + 1 :])
+
+
+CATEGORIES = Categories("categories")
+
+
+class OnCategories(Kernel):
     """A kernel that only asks whether two values are equal, as Python compares them: 1 == 1.0, "1" != 1."""
 
-    space: ClassVar[str] = "categories"
+    space: ClassVar[str] = CATEGORIES
 
     @property
     def encoding(self) -> Any:
@@ -78,7 +100,7 @@ def _codes(a: Array, b: Array, *, same: bool) -> tuple[NDArray[np.int64], NDArra
     return left, right
 
 
-class Delta(CategoryKernel):
+class Delta(OnCategories):
     """1 if x = z (in every column), else 0.
 
     >>> import mercer as mc
@@ -87,6 +109,8 @@ class Delta(CategoryKernel):
            [0., 1., 0.],
            [1., 0., 1.]])
     """
+
+    about: ClassVar[About] = About("1 if x = z, else 0", "One category, such as a city or a colour.", "Delta()")
 
     tags: ClassVar[Tags] = Tags(normalised=True, nonnegative=True)
 
@@ -99,11 +123,11 @@ class Delta(CategoryKernel):
 
         return exactly(int(x == z))
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         return Axiom(self, "inner product of one-hot vectors: phi(x) = e_x")
 
 
-class Hamming(CategoryKernel):
+class Hamming(OnCategories):
     """The share of columns in which x and z are equal.
 
     >>> import mercer as mc
@@ -111,6 +135,10 @@ class Hamming(CategoryKernel):
     array([[1. , 0.5],
            [0.5, 1. ]])
     """
+
+    about: ClassVar[About] = About(
+        "share of columns k with xₖ = zₖ", "Several categories that count alike.", "Hamming()"
+    )
 
     tags: ClassVar[Tags] = Tags(normalised=True, nonnegative=True)
 
@@ -123,5 +151,5 @@ class Hamming(CategoryKernel):
         pairs = list(zip(x, z)) if isinstance(x, (tuple, list)) else [(x, z)]
         return exactly(sum(a == b for a, b in pairs)) / len(pairs)
 
-    def proof(self, dim: int | None = None) -> Proof:
-        return SUM(self, Delta().proof(dim), condition="the mean of one Delta per column")
+    def derivation(self) -> Proof:
+        return SUM(self, Delta().proof(), condition="the mean of one Delta per column")

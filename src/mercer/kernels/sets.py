@@ -5,6 +5,7 @@ A set is its indicator vector over all elements; |A ∩ B| is the inner product 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,13 +15,34 @@ from numpy.typing import NDArray
 
 from mercer.data.objects import as_set, objects_of
 from mercer.data.points import Array, Points
+from mercer.kernels.about import About
 from mercer.kernels.algebra.proof import Axiom, Proof
-from mercer.kernels.base import Kernel, Tags
+from mercer.kernels.base import Kernel, Similarity, Tags
 from mercer.kernels.block import Block, product
+from mercer.kernels.spaces import Space
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
     from mercer.kernels.validity.interval import Interval
+
+
+class Sets(Space):
+    """Finite sets of whole numbers."""
+
+    __slots__ = ()
+
+    def sample(self, kernel: Similarity, n: int, rng: np.random.Generator) -> Any:
+        return [set(rng.choice(8, size=rng.integers(0, 6), replace=False).tolist()) for _ in range(n)]
+
+    def pool(self, kernel: Similarity, alphabet: str, length: int, rng: np.random.Generator) -> list[Any]:
+        ground = range(min(length, 8))
+        return [frozenset(c) for n in range(len(ground) + 1) for c in itertools.combinations(ground, n)]
+
+    def mutated(self, x: Any, kernel: Similarity, alphabet: str, rng: np.random.Generator) -> Any:
+        return x ^ {int(rng.integers(max(x, default=0) + 2))}
+
+
+SETS = Sets("sets")
 
 
 class Intersection(Kernel):
@@ -33,7 +55,9 @@ class Intersection(Kernel):
            [0., 0., 0.]])
     """
 
-    space: ClassVar[str] = "sets"
+    about: ClassVar[About] = About("|x ∩ z|", "Sets of tokens, tags, items in a basket.", "Intersection()")
+
+    space: ClassVar[str] = SETS
     tags: ClassVar[Tags] = Tags(nonnegative=True)
 
     @property
@@ -64,7 +88,7 @@ class Intersection(Kernel):
 
         return exactly(len(as_set(x, 0) & as_set(z, 0)))
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         return Axiom(self, "inner product of indicator vectors: phi(A)ᵢ = 1[i ∈ A]", reference="Bishop 2006, (6.1)")
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:

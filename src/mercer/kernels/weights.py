@@ -7,11 +7,14 @@ they are not positive semidefinite; only the triangular one is, and only on a li
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import reduce
+from operator import mul
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from mercer.data.points import Array
+from mercer.kernels.about import About
 from mercer.kernels.algebra.parameters import positive
 from mercer.kernels.algebra.proof import Axiom, Proof, Unproven
 from mercer.kernels.base import Tags, Weight
@@ -19,28 +22,54 @@ from mercer.kernels.vectors.radial import Radial
 
 if TYPE_CHECKING:
     from mercer.kernels.validity.interval import Interval
+    from mercer.kernels.vectors.densities import Density
 
 LOCAL = Tags(stationary=True, radial=True, normalised=True, nonnegative=True, cpd_order=None)
 
 
-class _Compact(Radial, Weight):  # type: ignore[override]
-    """φ(u) on 0 ≤ u ≤ 1, zero beyond."""
+class Compact(Radial, Weight):  # type: ignore[override]
+    """(1 − r^q)^p for r ≤ 1, else 0: a piecewise polynomial of r = ‖x − z‖/σ, as a function of u = r²."""
 
     sigma: Any = positive(1.0, vector=True)
     family: ClassVar[Tags] = LOCAL
-    variance: ClassVar[float]  # of the profile as a density on a line, for σ = 1
 
+    @property
     @abstractmethod
+    def q(self) -> int:
+        """The exponent of r."""
+
+    @property
+    @abstractmethod
+    def p(self) -> int:
+        """The exponent of 1 − r^q."""
+
+    @property
+    def density(self) -> Density:
+        from mercer.kernels.vectors.densities import CompactDensity
+
+        return CompactDensity(self.q, self.p)
+
+    @property
+    def variance(self) -> float:
+        """The variance of the profile as a density on a line, for σ = 1."""
+        return self.density.variance(1)
+
+    def _base(self, u: Any, root: Any) -> Any:
+        """1 − r^q of u = r² and a way to take the root."""
+        return 1 - (u if self.q == 2 else root(u) if self.q == 1 else u * root(u))
+
     def _shape(self, u: Array) -> Array:
         """φ on [0, 1]."""
+        return np.asarray(_power(self._base(u, np.sqrt), self.p)) if self.p else np.ones_like(u)
 
-    @abstractmethod
     def _shape_slope(self, u: Array) -> Array:
-        """φ' on [0, 1]."""
-
-    @abstractmethod
-    def _exact_shape(self, u: Interval) -> Interval:
-        """φ of an interval within [0, 1]."""
+        """φ' = −(pq/2) u^(q/2 − 1) (1 − u^(q/2))^(p − 1) on [0, 1]."""
+        if self.p == 0:
+            return np.zeros_like(u)
+        slope = -0.5 * self.p * self.q * _power(self._base(u, np.sqrt), self.p - 1)
+        if self.q == 1:
+            slope /= np.sqrt(np.where(u > 0, u, 1.0))
+        return np.asarray(slope * np.sqrt(u) if self.q == 3 else slope)
 
     def _profile(self, sqdist: Array, sigma: float) -> None:
         with np.errstate(over="ignore"):
@@ -54,14 +83,21 @@ class _Compact(Radial, Weight):  # type: ignore[override]
         return np.where(u <= 1, self._shape_slope(np.minimum(u, 1.0)), 0.0)
 
     def enclose(self, x: Any, z: Any) -> Interval:
-        u = self._squared(x, z)
-        return self._exact_shape(u) if u.upper <= 1 else u * 0
+        from mercer.kernels.validity.interval import Interval
 
-    def proof(self, dim: int | None = None) -> Proof:
+        u = self._squared(x, z)
+        return _power(self._base(u, Interval.sqrt), self.p) if u.upper <= 1 else u * 0
+
+    def derivation(self) -> Proof:
         return Unproven(self, "a smoothing weight, not a kernel: its Fourier transform changes sign")
 
 
-class Uniform(_Compact):
+def _power(base: Any, n: int) -> Any:
+    """baseⁿ of an array or an interval, by multiplication."""
+    return reduce(mul, [base] * n) if n else base * 0 + 1
+
+
+class Uniform(Compact):
     """1 for ‖x − z‖ ≤ σ, else 0.
 
     >>> import mercer as mc
@@ -69,20 +105,19 @@ class Uniform(_Compact):
     array([[1., 0.]])
     """
 
+    about: ClassVar[About] = About(
+        "1 for r ≤ 1, else 0, r = ‖x − z‖/σ", "Plain averages over a ball.", "Uniform(sigma=1.0)"
+    )
+
     sigma: Any = positive(1.0, vector=True)
-    variance: ClassVar[float] = 1 / 3
+    q: ClassVar[int] = 1
+    p: ClassVar[int] = 0
 
-    def _shape(self, u: Array) -> Array:
-        return np.ones_like(u)
-
-    def _shape_slope(self, u: Array) -> Array:
-        return np.zeros_like(u)
-
-    def _exact_shape(self, u: Interval) -> Interval:
-        return u * 0 + 1
+    def squared(self) -> Uniform:
+        return self
 
 
-class Triangular(_Compact):
+class Triangular(Compact):
     """1 − ‖x − z‖/σ for ‖x − z‖ ≤ σ, else 0. A kernel on a line (d = 1), a mere weight from d = 2 on.
 
     >>> import mercer as mc
@@ -92,17 +127,13 @@ class Triangular(_Compact):
     (True, False)
     """
 
+    about: ClassVar[About] = About(
+        "max(1 − r, 0), r = ‖x − z‖/σ", "Local averages without jumps; a kernel on a line.", "Triangular(sigma=1.0)"
+    )
+
     sigma: Any = positive(1.0, vector=True)
-    variance: ClassVar[float] = 1 / 6
-
-    def _shape(self, u: Array) -> Array:
-        return np.asarray(1 - np.sqrt(u))
-
-    def _shape_slope(self, u: Array) -> Array:
-        return np.asarray(-0.5 / np.sqrt(np.where(u > 0, u, 1.0)))
-
-    def _exact_shape(self, u: Interval) -> Interval:
-        return -u.sqrt() + 1
+    q: ClassVar[int] = 1
+    p: ClassVar[int] = 1
 
     def proof(self, dim: int | None = None) -> Proof:
         if dim == 1:
@@ -110,7 +141,7 @@ class Triangular(_Compact):
         return Unproven(self, "a kernel on a line only: say proof(dim=1) there; refuted from d = 2 on")
 
 
-class Epanechnikov(_Compact):
+class Epanechnikov(Compact):
     """1 − ‖x − z‖²/σ² for ‖x − z‖ ≤ σ, else 0.
 
     >>> import mercer as mc
@@ -118,20 +149,19 @@ class Epanechnikov(_Compact):
     array([[0.75]])
     """
 
+    about: ClassVar[About] = About(
+        "max(1 − r², 0), r = ‖x − z‖/σ", "The weight of least asymptotic error in smoothing.", "Epanechnikov(sigma=1.0)"
+    )
+
     sigma: Any = positive(1.0, vector=True)
-    variance: ClassVar[float] = 1 / 5
+    q: ClassVar[int] = 2
+    p: ClassVar[int] = 1
 
-    def _shape(self, u: Array) -> Array:
-        return 1 - u
-
-    def _shape_slope(self, u: Array) -> Array:
-        return -np.ones_like(u)
-
-    def _exact_shape(self, u: Interval) -> Interval:
-        return -u + 1
+    def squared(self) -> Biweight:
+        return Biweight(self.sigma)
 
 
-class Biweight(_Compact):
+class Biweight(Compact):
     """(1 − ‖x − z‖²/σ²)² for ‖x − z‖ ≤ σ, else 0.
 
     >>> import mercer as mc
@@ -139,20 +169,16 @@ class Biweight(_Compact):
     array([[0.5625]])
     """
 
+    about: ClassVar[About] = About(
+        "max(1 − r², 0)², r = ‖x − z‖/σ", "Smoothers and densities with a continuous slope.", "Biweight(sigma=1.0)"
+    )
+
     sigma: Any = positive(1.0, vector=True)
-    variance: ClassVar[float] = 1 / 7
-
-    def _shape(self, u: Array) -> Array:
-        return np.square(1 - u)
-
-    def _shape_slope(self, u: Array) -> Array:
-        return np.asarray(-2 * (1 - u))
-
-    def _exact_shape(self, u: Interval) -> Interval:
-        return (-u + 1) ** 2
+    q: ClassVar[int] = 2
+    p: ClassVar[int] = 2
 
 
-class Tricube(_Compact):
+class Tricube(Compact):
     """(1 − ‖x − z‖³/σ³)³ for ‖x − z‖ ≤ σ, else 0: the weight of lowess.
 
     >>> import mercer as mc
@@ -160,15 +186,8 @@ class Tricube(_Compact):
     array([[0.6699]])
     """
 
+    about: ClassVar[About] = About("max(1 − r³, 0)³, r = ‖x − z‖/σ", "The weight of lowess.", "Tricube(sigma=1.0)")
+
     sigma: Any = positive(1.0, vector=True)
-    variance: ClassVar[float] = 35 / 243
-
-    def _shape(self, u: Array) -> Array:
-        cube = 1 - u * np.sqrt(u)
-        return cube * cube * cube
-
-    def _shape_slope(self, u: Array) -> Array:
-        return np.asarray(-4.5 * np.sqrt(u) * np.square(1 - u * np.sqrt(u)))
-
-    def _exact_shape(self, u: Interval) -> Interval:
-        return (-(u * u.sqrt()) + 1) ** 3
+    q: ClassVar[int] = 3
+    p: ClassVar[int] = 3

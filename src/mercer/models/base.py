@@ -22,9 +22,10 @@ from mercer.errors import InvalidInput
 from mercer.files import Saved, described
 from mercer.kernels.algebra.values import Value
 from mercer.kernels.base import Indefinite, Kernel
-from mercer.kernels.custom import Precomputed
 from mercer.kernels.tables.typed import Typed
 from mercer.kernels.vectors.median import median_gaussian
+from mercer.words import shortened as shortened
+from mercer.words import shown as shown
 
 Matrix = NDArray[np.float64]
 LEAST_WEIGHT, MOST_WEIGHT = float(np.finfo(np.float64).tiny), 1e150
@@ -123,7 +124,8 @@ class KernelEstimator(Saved, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         tags.input_tags.sparse = True
         kernel = getattr(self, "kernel", None)
         if isinstance(kernel, Kernel):
-            tags.input_tags.pairwise = takes_matrix(kernel)  # cross-validation must cut its columns too
+            # Bare Precomputed() takes the matrix in place of X: cross-validation must cut its columns too.
+            tags.input_tags.pairwise = kernel.pairwise
         return tags
 
     def _training(self, X: Any, y: Any, sample_weight: Any = None) -> Rows:
@@ -218,16 +220,6 @@ def resolve_kernel(kernel: Any, X: Any, *, indefinite: bool = False) -> Kernel:
     raise InvalidInput("`kernel` must be a kernel, a rule X → kernel, or None", got=got, advice=advice)
 
 
-def takes_matrix(kernel: Any) -> bool:
-    """Whether a kernel takes its matrix in place of X: a bare `Precomputed()` is one of its leaves.
-
-    >>> import numpy as np, mercer as mc
-    >>> takes_matrix(mc.Precomputed() + mc.Constant()), takes_matrix(mc.Precomputed(np.eye(2)))
-    (True, False)
-    """
-    return any(isinstance(leaf, Precomputed) and leaf.K is None for leaf in getattr(kernel, "leaves", ()))
-
-
 def outside() -> int:
     """The `stacklevel` of whoever called the library, for a warning of the function that asks."""
     level, frame = 1, sys._getframe(1)
@@ -236,15 +228,11 @@ def outside() -> int:
     return level
 
 
-def shortened(value: Any) -> str:
-    """repr, but never a page of it."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:60]}… ({type(value).__name__})"
-
-
-def shown(value: Any) -> str:
-    """A value in words: 7, not np.int64(7)."""
-    return shortened(value.item() if isinstance(value, np.generic) else value)
+def innermost(model: Any) -> Any:
+    """The model that computes: what an automatic model chose, what a conformal one is wrapped around, or itself."""
+    while hasattr(model, "model_"):
+        model = model.model_
+    return model
 
 
 def targets(y: Any, n: int) -> tuple[Matrix, bool]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,17 @@ Matrix = NDArray[np.float64]
 # Observed coverage is called off where it differs from the promise by more than this many standard errors: so are four
 # coverages that are right, in one report of 25.
 ERRORS = 2.5
-# With standard errors above this a report can tell little.
+# With standard errors above this a report can show little.
 COARSE = 0.1
+
+
+class IntervalQuality(StrEnum):
+    """How well intervals keep their promise."""
+
+    WELL_CALIBRATED = "well calibrated"
+    TOO_NARROW = "too narrow"
+    TOO_WIDE = "too wide"
+    WRONG_SHAPE = "of the wrong shape"
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,7 +40,7 @@ class Calibration:
 
     Attributes
     ----------
-    n : the number of targets that were looked at.
+    n : the number of targets.
     coverages : the promised shares.
     observed : the shares of targets inside their intervals.
     errors : standard errors of the observed shares if the promise holds, √(p(1 − p)/n).
@@ -52,20 +62,32 @@ class Calibration:
     spread: float | None = None
 
     @property
-    def verdict(self) -> str:
-        """In words: well calibrated, too narrow, too wide, or of the wrong shape."""
-        gaps = np.subtract(self.observed, self.coverages)
-        # One target less or more is never evidence.
-        off = np.abs(gaps) > np.maximum(ERRORS * np.asarray(self.errors), 1.0 / self.n)
+    def kind(self) -> IntervalQuality:
+        """Well calibrated, too narrow, too wide, or of the wrong shape."""
+        excess, off = self._deviations()
         if not off.any():
-            return "well calibrated" + (f", as far as {self.n} targets can tell" if max(self.errors) > COARSE else "")
-        worst = int(np.argmax(np.abs(gaps) / np.asarray(self.errors) * off))
+            return IntervalQuality.WELL_CALIBRATED
+        if (excess[off] < 0).all():
+            return IntervalQuality.TOO_NARROW
+        return IntervalQuality.TOO_WIDE if (excess[off] > 0).all() else IntervalQuality.WRONG_SHAPE
+
+    @property
+    def verdict(self) -> str:
+        """`kind` in words, with the coverage that is farthest from its promise."""
+        kind, (excess, off) = self.kind, self._deviations()
+        if kind is IntervalQuality.WELL_CALIBRATED:
+            return kind + (f", as far as {self.n} targets can tell" if max(self.errors) > COARSE else "")
+        worst = int(np.argmax(np.abs(excess) / np.asarray(self.errors) * off))
         example = f"the {self.coverages[worst]:.0%} intervals hold {self.observed[worst]:.1%}"
-        if (gaps[off] < 0).all():
-            return f"too narrow: {example}"
-        if (gaps[off] > 0).all():
-            return f"too wide: {example}"
-        return f"of the wrong shape: too wide at some coverages and too narrow at others ({example})"
+        if kind is IntervalQuality.WRONG_SHAPE:
+            example = f"too wide at some coverages and too narrow at others ({example})"
+        return f"{kind}: {example}"
+
+    def _deviations(self) -> tuple[Matrix, NDArray[np.bool_]]:
+        """By how much the observed shares exceed the promised ones, and which deviate by more than chance explains."""
+        excess = np.subtract(self.observed, self.coverages)
+        # One target less or more is never evidence.
+        return excess, np.abs(excess) > np.maximum(ERRORS * np.asarray(self.errors), 1.0 / self.n)
 
     def __str__(self) -> str:
         lines = ["coverage  observed         mean width"]
@@ -108,14 +130,16 @@ def calibration(
        90.0%   90.5% ±  2.1%       0.337
     RMSE 0.1017, NLPD -0.8663, standardised residuals: mean -0.07, variance 0.98
     200 targets: well calibrated
-    >>> mc.calibration(model.set_params(alpha=1e-4).fit(X[:200], y[:200]), X[200:], y[200:]).verdict.partition(":")[0]
+    >>> mc.calibration(model.set_params(alpha=1e-4).fit(X[:200], y[:200]), X[200:], y[200:]).kind.value
     'too narrow'
     """
     if isinstance(model, Pipeline):
         X, model = model[:-1].transform(X), model[-1]
     if not hasattr(model, "predict_interval"):
         raise InvalidInput(
-            "`model` must have predict_interval", got=type(model).__name__, advice="Such as mc.KernelRidge(), fitted."
+            "`model` must have predict_interval",
+            got=type(model).__name__,
+            advice="Pass a fitted model such as mc.KernelRidge().",
         )
     promised = _promised(coverages)
     Y, _ = targets(y, length(X))
@@ -134,12 +158,12 @@ def calibration(
         widths.append(float((ends[..., 1] - ends[..., 0]).mean()))
     errors = tuple(float(np.sqrt(c * (1 - c) / Y.size)) for c in promised)
     r = Y - mean
-    found = Calibration(Y.size, promised, tuple(observed), errors, tuple(widths), float(np.sqrt((r**2).mean())))
+    judged = Calibration(Y.size, promised, tuple(observed), errors, tuple(widths), float(np.sqrt((r**2).mean())))
     if std is None:
-        return found
+        return judged
     z = r / std
     nlpd = float((0.5 * z**2 + np.log(std)).mean() + 0.5 * np.log(2 * np.pi))
-    return Calibration(**{**vars(found), "nlpd": nlpd, "bias": float(z.mean()), "spread": float(z.var())})
+    return Calibration(**{**vars(judged), "nlpd": nlpd, "bias": float(z.mean()), "spread": float(z.var())})
 
 
 def _promised(coverages: Any) -> tuple[float, ...]:
@@ -149,7 +173,9 @@ def _promised(coverages: Any) -> tuple[float, ...]:
     except (TypeError, ValueError):
         p = np.empty(0)
     if p.ndim > 1 or not p.size or not ((p > 0) & (p < 1)).all():
-        raise InvalidInput("`coverages` must be numbers in (0, 1)", got=repr(coverages), advice="Such as (0.5, 0.9).")
+        raise InvalidInput(
+            "`coverages` must be numbers in (0, 1)", got=repr(coverages), advice="Pass shares such as (0.5, 0.9)."
+        )
     return tuple(p.tolist())
 
 

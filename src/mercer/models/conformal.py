@@ -9,18 +9,18 @@ Candès, Ramdas and Tibshirani, Predictive inference with the jackknife+, Annals
 from __future__ import annotations
 
 import inspect
-import math
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import threads
-from mercer.data.points import Points, take
+from mercer.data.points import Points, length, take
 from mercer.errors import InvalidInput
 from mercer.files import Saved
 from mercer.kernels.base import Kernel, Similarity
@@ -31,7 +31,8 @@ from mercer.models.least_squares.kernel_ridge import KernelRidge
 from mercer.models.least_squares.ridge import Ridge
 from mercer.models.least_squares.smoother import GaussianSmoother
 from mercer.models.local.nadaraya_watson import NadarayaWatsonRegressor
-from mercer.models.quantiles import conformal, plus_ends, share
+from mercer.models.provenance import fitted_rows
+from mercer.models.quantiles import ROUNDING, around, conformal, plus_ends, rows_needed, share
 from mercer.tuning.search import generator
 
 Index = NDArray[np.int64]
@@ -39,6 +40,11 @@ Index = NDArray[np.int64]
 ENTRIES = 2**23
 """Ends of intervals held at a time."""
 METHODS = ("split", "cv+", "jackknife+")
+RESIDUALS = ("absolute", "signed", "ratio")
+SMALL = 2000
+"""Fitted rows up to which intervals are the model's own: each costs a system of that size, and every query a pass."""
+CALIBRATED = 20
+"""Rows held out from which they are measured, at least."""
 
 
 class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -67,13 +73,17 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
     normalised : whether residuals are divided by the model's own standard deviation, so that intervals are wide where
         it says so: `predict_distribution`, or predict(X, return_std=True), > 0 on held-out rows.
     random_state : for the folds; the same number gives the same ones.
+    residuals : what is measured on rows held out. "absolute": |y − f(x)|, so that intervals are f(x) ± a quantile. For
+        method="split" also "signed": y − f(x), with a quantile for each side, for errors that are larger on one side;
+        "ratio": y/f(x) > 0, with a quantile for each side, for errors that grow with the target, as of models of log y.
+        Two sides need twice as many rows held out.
 
     Attributes
     ----------
     model_ : what predicts: fitted on all rows, for "split" on those that were not held out.
     models_ : those that were fitted without a fold, one for each; empty in closed form.
-    residuals_ : |y − f(x)| of held-out rows, over the standard deviation where normalised; shape (n,) or (n, t).
-    n_calibration_ : n, the number of these rows. `coverage` can be n/(n + 1) at most.
+    residuals_ : of held-out rows, over the standard deviation where normalised; shape (n,) or (n, t).
+    n_calibration_ : n, the number of these rows, which limits `largest_coverage_`.
     fits_ : how many times the model was fitted.
 
     >>> import numpy as np, mercer as mc
@@ -88,13 +98,21 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
     """
 
     def __init__(
-        self, model: Any, *, method: str = "split", cv: Any = 5, normalised: bool = False, random_state: Any = 0
+        self,
+        model: Any,
+        *,
+        method: str = "split",
+        cv: Any = 5,
+        normalised: bool = False,
+        random_state: Any = 0,
+        residuals: str = "absolute",
     ) -> None:
         self.model = model
         self.method = method
         self.cv = cv
         self.normalised = normalised
         self.random_state = random_state
+        self.residuals = residuals
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -146,6 +164,18 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
                 "`method` must be 'split', 'cv+' or 'jackknife+'",
                 got=shortened(self.method),
                 advice="'jackknife+' for few rows, 'split' for many.",
+            )
+        if self.residuals not in RESIDUALS or (self.residuals != "absolute" and self.method != "split"):
+            raise InvalidInput(
+                "`residuals` must be 'absolute', or for method='split' also 'signed' or 'ratio'",
+                got=f"{shortened(self.residuals)} with method={self.method!r}",
+                advice="Set method='split', or leave `residuals` out.",
+            )
+        if self.normalised and self.residuals == "ratio":
+            raise InvalidInput(
+                "normalised=True needs residuals that are differences",
+                got="residuals='ratio'",
+                advice="Set normalised=False, or take residuals='signed'.",
             )
         if isinstance(self.model, type) or not all(
             hasattr(self.model, name) for name in ("fit", "predict", "get_params")
@@ -243,7 +273,7 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         return fold
 
     def _held_out(self, model: Any, X: Any, Y: Matrix) -> Matrix:
-        """|y − f(x)| of rows that the model has not seen, over its standard deviation where normalised."""
+        """The residuals of rows that the model has not seen, over its standard deviation where normalised."""
         mean, std = self._predicted(model, X, Y.shape[1])
         if not (np.isfinite(std) & (std > 0)).all():
             raise InvalidInput(
@@ -251,7 +281,16 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
                 got=f"{std.min():.3g} at the least",
                 advice="Give it noise (`alpha`) or more neighbours, or set normalised=False.",
             )
-        return np.abs(Y - mean) / std
+        if self.residuals == "ratio":
+            if not ((mean > 0) & (Y > 0)).all():
+                raise InvalidInput(
+                    "residuals='ratio' needs targets and predictions > 0",
+                    got=f"{min(mean.min(), Y.min()):.4g} at the least",
+                    advice="Take residuals='signed'.",
+                )
+            return np.asarray(Y / mean)
+        off = (Y - mean) / std
+        return off if self.residuals == "signed" else np.abs(off)
 
     def _predicted(self, model: Any, X: Any, t: int) -> tuple[Matrix, Matrix]:
         """Predictions and standard deviations (ones, unless normalised), both (m, t)."""
@@ -285,7 +324,7 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         Parameters
         ----------
         X : m queries.
-        coverage : in (0, 1); n/(n + 1) at most, for n held-out rows.
+        coverage : in (0, 1), at most `largest_coverage_`.
 
         Returns
         -------
@@ -294,8 +333,8 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         check_is_fitted(self)
         residuals = self._residuals
         n, t = residuals.shape
-        needed = math.ceil(share(coverage) / (1.0 - coverage) - 1e-9)
-        if n < needed:
+        if share(coverage) > self.largest_coverage_ + ROUNDING:
+            needed = rows_needed(coverage, self._sides)
             raise InvalidInput(
                 f"A finite interval of coverage {coverage:g} needs at least {needed} held-out rows",
                 got=f"{n} of them",
@@ -303,6 +342,11 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
             )
         if self.method == "split":
             mean, std = self._predicted(self.model_, self._seen_by(self._train, X), t)
+            if self.residuals != "absolute":
+                below, above = around(residuals, coverage)
+                ends = np.stack([below * std, above * std], axis=-1)
+                with np.errstate(over="ignore"):
+                    return self._shaped(mean[..., None] * ends if self.residuals == "ratio" else mean[..., None] + ends)
             reach = conformal(residuals, coverage) * std
             return self._shaped(np.stack([mean - reach, mean + reach], axis=-1))
         if not self.models_:
@@ -314,6 +358,17 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
             others, spreads = means[span][:, self._fold], stds[span][:, self._fold] * residuals
             ends[span] = plus_ends(others, spreads, coverage)
         return self._shaped(ends)
+
+    @property
+    def largest_coverage_(self) -> float:
+        """The coverage that the held-out rows allow at most: n/(n + 1), or (n − 1)/(n + 1) with two quantiles."""
+        check_is_fitted(self)
+        return (self.n_calibration_ + 1 - self._sides) / (self.n_calibration_ + 1)
+
+    @property
+    def _sides(self) -> int:
+        """How many ends of an interval have a quantile of their own."""
+        return 1 if self.residuals == "absolute" else 2
 
     def _in_closed_form(self, X: Any, coverage: float) -> Matrix:
         """Jackknife+ by what the one fitted model knows about the others."""
@@ -339,6 +394,43 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
             at = np.flatnonzero(alone[:, i])
             others[at, i] = np.reshape(refitted.predict(take(X, at)), (len(at), -1))
         return np.asarray(others)
+
+
+def with_intervals(model: Any, X: Any, y: Any) -> Any:
+    """A fitted regressor that has prediction intervals, also when it is loaded from its file.
+
+    It is the model itself where it is small and its own `predict_interval` answers there; else a `ConformalRegressor`
+    around it, by the residuals of rows that it has not seen. A classifier, or a model without enough such rows, stays
+    as it is.
+
+    Parameters
+    ----------
+    model : a fitted model.
+    X, y : rows that it has not seen, and their targets.
+
+    >>> import numpy as np, mercer as mc
+    >>> X = np.random.default_rng(0).uniform(size=(60, 1))
+    >>> ridge, machine = mc.KernelRidge().fit(X[:30], X[:30, 0]), mc.SVR().fit(X[:30], X[:30, 0])
+    >>> [type(with_intervals(model, X[30:], X[30:, 0])).__name__ for model in (ridge, machine)]
+    ['KernelRidge', 'ConformalRegressor']
+    """
+    if is_classifier(model) or length(X) < CALIBRATED:
+        return model
+    if (fitted_rows(model) or 0) <= SMALL and model.has_intervals(in_file=True):
+        return model
+    on_log_scale = getattr(model, "loss_", None) == "log" and (np.asarray(y) > 0).all() and (model.predict(X) > 0).all()
+    residuals = "ratio" if on_log_scale else "signed"
+    return ConformalRegressor(model, cv="prefit", residuals=residuals).fit(X, y)
+
+
+def moved(conformal: ConformalRegressor, model: Any) -> ConformalRegressor:
+    """Intervals of the same residuals around another model: the same one, fitted again to more rows of the same kind.
+
+    No guarantee is left, since the new model has not been measured; more rows should not make it worse.
+    """
+    again = copy(conformal)
+    again.model = again.model_ = model
+    return again
 
 
 def _require_two(n: int) -> None:

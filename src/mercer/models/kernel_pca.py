@@ -25,7 +25,6 @@ from mercer.models.base import (
     outside,
     resolve_kernel,
     shown,
-    takes_matrix,
     training_points,
     weights,
 )
@@ -180,7 +179,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         array([0., 2.])
         """
         points = self._queries(X)
-        pairwise = takes_matrix(self.kernel_)
+        pairwise = self.kernel_.pairwise
         if pairwise and not same_points(points, self.function_.points):
             raise InvalidInput(
                 "A distance needs k(z, z) of the queries, which a matrix of queries against training points lacks",

@@ -48,6 +48,15 @@ def rank(coverage: Any, n: int) -> int:
     return k
 
 
+def rows_needed(coverage: Any, sides: int = 1) -> int:
+    """How many values a finite interval needs, with quantiles on one side or on both.
+
+    >>> rows_needed(0.9), rows_needed(0.9, sides=2)
+    (9, 19)
+    """
+    return math.ceil(sides / (1.0 - share(coverage)) - ROUNDING) - 1
+
+
 def conformal(values: Any, coverage: Any, weights: Matrix | None = None, axis: int = 0) -> Matrix:
     """The smallest of n values that a new one exceeds with a probability of at most 1 − coverage.
 
@@ -72,6 +81,17 @@ def conformal(values: Any, coverage: Any, weights: Matrix | None = None, axis: i
     first = (reached < share(coverage) * (n + 1) - ROUNDING).sum(axis=0)
     position = np.take_along_axis(order, np.minimum(first, n - 1)[None], axis=0)
     return np.asarray(np.take_along_axis(values, position, axis=0)[0])
+
+
+def around(values: Any, coverage: Any, weights: Matrix | None = None) -> tuple[Matrix, Matrix]:
+    """The conformal quantiles of n values, shape (n, ...), on both sides: a new one is between them as often as asked.
+
+    >>> around(np.arange(1.0, 20.0), 0.8)                              # of 19 the 2nd and the 18th
+    (array(2.), array(18.))
+    """
+    one_side = 0.5 + 0.5 * share(coverage)
+    below = conformal(-np.asarray(values), one_side, weights)
+    return np.negative(below, out=below), conformal(values, one_side, weights)
 
 
 def plus_ends(others: Matrix, spreads: Matrix, coverage: Any, weights: Matrix | None = None) -> Matrix:

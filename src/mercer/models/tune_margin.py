@@ -26,7 +26,7 @@ from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel
 from mercer.kernels.vectors.radial import ByWidth
-from mercer.models.base import resolve_kernel, shortened, shown, takes_matrix, training_points
+from mercer.models.base import resolve_kernel, shortened, shown, training_points
 from mercer.models.base import weights as checked_weights
 from mercer.tuning.search import brief, held_names, ranges, scale_factors, slots
 
@@ -329,7 +329,7 @@ def _folds(model: Any, targets: NDArray[Any], kept: Index, cv: Any, random_state
 
 def _part(kernel: Kernel, points: Points, rows: NDArray[Any], columns: NDArray[Any]) -> Any:
     """Some rows of X; where X is the kernel matrix itself, in the columns of the rows that are trained on."""
-    if takes_matrix(kernel):
+    if kernel.pairwise:
         return points.vectors()[np.ix_(rows, columns)]
     return take(points.raw, rows)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
+from mercer.words import cut
 
 SIZE = (6.0, 4.0)
 """Inches, at 100 dots each: 600 pixels are enough to read everything."""
@@ -234,16 +234,6 @@ def shortened(text: str, most: int) -> str:
     return plain(cut(text, most))
 
 
-def cut(text: str, most: int) -> str:
-    """The beginning of a text that is too long, and a sign that there is more."""
-    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
-
-
-def rounded(text: str) -> str:
-    """Numbers of many digits to four of them."""
-    return re.sub(r"\d+\.\d{4,}(e[+-]\d+)?", lambda found: f"{float(found[0]):.4g}", text)
-
-
 def plain(text: str) -> str:
     """A text as it is, not as TeX."""
     return text.replace("$", r"\$")
@@ -259,20 +249,10 @@ def numbers(values: Any, name: str) -> NDArray[np.float64]:
         ) from None
 
 
-def chosen(estimator: Any) -> str:
-    """Advice where it is not an estimator but the model that it chose which has what is needed."""
-    return "Try model.model_, the model that it chose." if hasattr(estimator, "model_") else ""
-
-
 def dots(n: int) -> dict[str, Any]:
     """How n points are drawn so that one can be seen and many do not hide what is below them."""
     share = min(1.0, (200 / max(n, 1)) ** 0.3)
     return {"ms": max(4.0 * share, 1.6), "mew": 0, "alpha": max(0.8 * share, 0.25), "rasterized": n > PIXELS}
-
-
-def amount(value: float) -> str:
-    """A number in three digits, without an exponent where it can be."""
-    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e7 else f"{value:#.3g}".rstrip(".")
 
 
 def _settings(palette: Palette) -> Any:

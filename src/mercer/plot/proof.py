@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra.proof import MARKS, Proof
 from mercer.kernels.base import Similarity
-from mercer.plot.looks import Display, canvas, plain, rounded
+from mercer.plot.looks import Display, canvas, plain
+from mercer.words import rounded
 
 WIDTH, STEP = 6.0, 0.24
 """Inches, of the picture and of the indentation of premises."""

@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.errors import InvalidInput
 from mercer.models.local.local_regression import LocalRegression
 from mercer.plot.columns import along
-from mercer.plot.looks import Display, Palette, amount, canvas, chosen, dots, legend, numbers, shortened
+from mercer.plot.looks import Display, Palette, canvas, dots, legend, numbers, shortened
+from mercer.words import number
 
 Matrix = NDArray[np.float64]
 
@@ -246,8 +247,7 @@ class Residuals(Display):
             raise InvalidInput(
                 "left_out=True needs a model with loo_predictions_",
                 got=type(estimator).__name__,
-                advice=chosen(estimator)
-                or "Pass rows it has not seen, or scikit-learn's cross_val_predict to from_predictions.",
+                advice="Pass rows it has not seen, or scikit-learn's cross_val_predict to from_predictions.",
             )
         return cls.from_predictions(y, predicted, kind=kind, target=target, left_out=left_out, ax=ax, **style)
 
@@ -323,7 +323,7 @@ class Residuals(Display):
             at = np.linspace(r.min(), r.max(), 200)
             normal = np.exp(-0.5 * ((at - mean) / spread) ** 2) / (spread * np.sqrt(2 * np.pi))
             normal *= len(r) * (edges[1] - edges[0])
-            ax.plot(at, normal, color=palette.red, label=f"normal, mean {amount(mean)}, std {amount(spread)}")
+            ax.plot(at, normal, color=palette.red, label=f"normal, mean {number(mean, 3)}, std {number(spread, 3)}")
         ax.axvline(0.0, color=palette.grey, lw=1)
         ax.set(xlabel=f"residual{self._how}", ylabel="rows")
 

@@ -3,6 +3,6 @@
 One HTML file without anything beside it: pictures are drawn into it, light and dark, and it prints.
 """
 
-from mercer.report.writing import write
+from mercer.report.document import write
 
 __all__ = ["write"]

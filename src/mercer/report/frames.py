@@ -17,7 +17,9 @@ from mercer.kernels.algebra.views import On
 from mercer.kernels.base import Similarity
 from mercer.kernels.tables.categories import Categorical
 from mercer.kernels.tables.typed import Typed
-from mercer.plot.looks import cut
+from mercer.models.provenance import fitted_rows as rows_of
+from mercer.words import cut
+from mercer.words import number as number_in_words
 
 BARS, LONG = 14, 16
 """Bars that show a distribution, and letters from which a value of its own is a text."""
@@ -40,15 +42,6 @@ def column(X: Any, j: int) -> NDArray[Any]:
     return np.asarray(X)[:, j] if len(np.shape(X)) == 2 else object_array(list(X))
 
 
-def shuffled(X: Any, j: int, order: NDArray[np.int64]) -> Any:
-    """The table with one column in another order."""
-    if is_frame(X):
-        return frames.shuffled(X, j, order)
-    changed = np.array(X)
-    changed[:, j] = changed[order, j]
-    return changed
-
-
 def fitted_rows(model: Any, given: int) -> str:
     """How many rows a model was really fitted to, of those it was given: a search that time stopped takes fewer.
 
@@ -57,7 +50,8 @@ def fitted_rows(model: Any, given: int) -> str:
     >>> fitted_rows(mc.KernelRidge().fit(X, X[:, 0]), 8), fitted_rows(mc.KernelRidge().fit(X[:5], X[:5, 0]), 8)
     ('8 rows', '5 of 8 rows')
     """
-    taken = (getattr(getattr(model, "model_", model), "_fitted_on", None) or {}).get("rows", given)
+    taken = rows_of(model)
+    taken = given if taken is None else taken
     return f"{given:,} row{'s' * (given != 1)}" if taken >= given else f"{taken:,} of {given:,} rows"
 
 
@@ -76,7 +70,7 @@ class Column:
 
 def number(value: float | np.floating[Any]) -> str:
     """Four digits, without an exponent where it can be."""
-    return f"{value:,.0f}" if 1e4 <= abs(float(value)) < 1e7 else f"{value:.4g}"
+    return number_in_words(float(value), padded=False)
 
 
 def taken(kernel: Any, names: list[str]) -> dict[str, str] | None:

@@ -78,7 +78,7 @@ class Markup(str):
     __slots__ = ()
 
 
-def told(value: Any) -> str:
+def markup(value: Any) -> str:
     """A value as markup."""
     return value if isinstance(value, Markup) else escape(str(value))
 
@@ -119,9 +119,9 @@ def table(
 ) -> str:
     """Rows of cells; the columns at these positions are aligned as numbers, or wide enough for words."""
     marks = [' class="n"' if j in numbers else ' class="words"' if j in words else "" for j in range(len(header))]
-    head = "".join(f'<th scope="col"{mark}>{told(cell)}</th>' for cell, mark in zip(header, marks))
+    head = "".join(f'<th scope="col"{mark}>{markup(cell)}</th>' for cell, mark in zip(header, marks))
     body = "".join(
-        "<tr>" + "".join(f"<td{mark}>{told(cell)}</td>" for cell, mark in zip(row, marks)) + "</tr>" for row in rows
+        "<tr>" + "".join(f"<td{mark}>{markup(cell)}</td>" for cell, mark in zip(row, marks)) + "</tr>" for row in rows
     )
     kind = ' class="small"' if small else ""
     return f'<div class="wide"><table{kind}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'

@@ -14,6 +14,7 @@ from mercer.kernels.algebra.expression import parse
 from mercer.kernels.base import Similarity
 from mercer.models.auto.model import AutoModel
 from mercer.models.auto.response import LogScale
+from mercer.models.provenance import fitted_rows
 
 LONGEST = 100_000
 """Letters of a kernel that is written out."""
@@ -46,7 +47,7 @@ def _written(model: Any, target: str) -> str:
     imports, scale, more, inner = ["import mercer as mc"], "y", "", model
     if isinstance(model, AutoModel):
         inner = model.model_
-        if inner._fitted_on["rows"] != model._fitted_on["rows"]:
+        if fitted_rows(model) != model._fitted_on["rows"]:
             raise _unwritten("it was fitted to some of the rows")
         if getattr(model, "class_weight", None) is not None:
             raise _unwritten("its rows were weighed")

@@ -49,7 +49,7 @@ class SquaredDistance(Node):
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return np.zeros(points.n)
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def conclusion(self, *premises: Proof) -> Proof:
         return Unproven(self, "a squared distance, not a kernel")
 
 
@@ -244,7 +244,7 @@ class _Nearest:
         self.limits = self.values.max(axis=1, keepdims=True)
 
 
-def _smallest(values: Array, n: int) -> NDArray[np.int64]:
+def smallest_columns(values: Array, n: int) -> NDArray[np.int64]:
     """Columns of the n smallest entries of every row, in order; of equal ones the first."""
     chosen = _among_smallest(values, n)
     order = np.argsort(np.take_along_axis(values, chosen, 1), axis=1, kind="stable")

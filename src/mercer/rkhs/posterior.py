@@ -24,7 +24,6 @@ from mercer import threads
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel
-from mercer.kernels.custom import Precomputed
 from mercer.memory import budget, within
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.space import hilbert, same_points
@@ -122,7 +121,7 @@ class Posterior:
 
     def _queries(self, Z: Any) -> Points:
         points = self.kernel.prepare(Z)
-        pairwise = any(isinstance(leaf, Precomputed) and leaf.K is None for leaf in self.kernel.leaves)
+        pairwise = self.kernel.pairwise
         if pairwise and not same_points(points, self.mean.points):
             raise InvalidInput(
                 "The variance needs k(z, z) of the queries, which a matrix of queries against training points lacks",

@@ -19,13 +19,8 @@ from numpy.typing import NDArray
 from mercer import threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.kernels.algebra.nodes import Product, Scaled, Sum, WeightProduct
-from mercer.kernels.algebra.views import On, WeightOn
 from mercer.kernels.base import Similarity
 from mercer.kernels.block import Pair
-from mercer.kernels.vectors.radial import ByWidth, Gaussian
-from mercer.kernels.vectors.stationary import Laplacian
-from mercer.kernels.weights import Biweight, Epanechnikov, Uniform
 from mercer.memory import allocatable
 from mercer.smoothing.sums import Sums, exponents, sums
 from mercer.smoothing.sums.tiled import Stretched, unit_of
@@ -234,41 +229,12 @@ def _nearest_totals(similarity: Similarity, x: Points, V: Float, z: Points | Non
     return sums(narrow, x, V, z.take(rows), tolerance=TOLERANCE[0]).totals[:, 0]
 
 
-def narrowed(similarity: Any) -> Similarity | None:
+def narrowed(similarity: Similarity) -> Similarity | None:
     """A Gaussian of the same distances, so narrow that the nearest points decide; None where there is no distance."""
-    if isinstance(similarity, ByWidth):
-        return Gaussian(NARROW * np.asarray(similarity.sigma))
-    if isinstance(similarity, (On, WeightOn)):
-        inner = narrowed(similarity.kernel)
-        return None if inner is None else inner.on(*similarity.columns)  # type: ignore[attr-defined]
-    if isinstance(similarity, Scaled):
-        return narrowed(similarity.kernel)
-    if isinstance(similarity, (Product, WeightProduct, Sum)):
-        parts: list[Any] = [narrowed(part) for part in similarity.kernels]
-        return None if None in parts else Product(tuple(parts))
-    return None
+    return similarity.narrowed(NARROW)
 
 
 # --- squares ----------------------------------------------------------------------------------------------------------
-
-
-def squared(similarity: Any) -> Similarity:
-    """w², by name where it has one.
-
-    >>> import mercer as mc
-    >>> squared(mc.Epanechnikov(2.0)), squared(mc.Laplacian(2.0))
-    (Biweight(sigma=2.0), Laplacian(sigma=1.0))
-    """
-    if type(similarity) is Gaussian:
-        return Gaussian(np.asarray(similarity.sigma) / math.sqrt(2.0))
-    if type(similarity) is Laplacian:
-        return Laplacian(np.asarray(similarity.sigma) / 2.0)
-    if type(similarity) is Uniform:
-        return similarity
-    if type(similarity) is Epanechnikov:
-        return Biweight(similarity.sigma)
-    product: Similarity = similarity * similarity
-    return product
 
 
 def spread(
@@ -288,7 +254,7 @@ def spread(
     v are the weights of the fit, and `squares` those of w² in this sum: the same where they mean repetition.
     """
     squares = v if squares is None else squares
-    power = squared(similarity)
+    power = similarity.squared()
     share, lost = np.empty(len(made.alone)), np.zeros(len(made.alone), dtype=bool)
     for group in _held(x, z, degree, 1):
         at, factors = _part(z, scale, group)

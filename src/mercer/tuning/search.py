@@ -24,7 +24,7 @@ from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra.entrywise import Exp
 from mercer.kernels.algebra.nodes import Constant, Product, Scaled, Sum
-from mercer.kernels.algebra.views import _Viewed
+from mercer.kernels.algebra.views import Viewed
 from mercer.kernels.base import Kernel, Similarity
 from mercer.kernels.vectors.dot import Polynomial
 from mercer.kernels.vectors.radial import ByWidth
@@ -126,7 +126,7 @@ def slots(kernel: Similarity, points: Points, prefix: str = "", exponent: bool =
         for i in np.flatnonzero(mask):
             name = prefix + (field if scalar else f"{field}[{i}]")
             found.append(Slot(name, kernel, field, None if scalar else int(i), points, exponent))
-    seen = points.view(kernel._view) if isinstance(kernel, _Viewed) else points
+    seen = points.view(kernel.view) if isinstance(kernel, Viewed) else points
     for name, child in kernel.children.items():
         if isinstance(child, Similarity):
             found += slots(child, seen, f"{prefix}{name}__", exponent or isinstance(kernel, Exp))
@@ -150,7 +150,7 @@ def scale_factors(kernel: Similarity) -> NDArray[np.bool_] | None:
             return None
         return np.concatenate([p if i == first and p is not None else np.zeros(s, bool)
                                for i, (p, s) in enumerate(zip(parts, sizes))])  # fmt: skip
-    if isinstance(kernel, _Viewed):
+    if isinstance(kernel, Viewed):
         return scale_factors(kernel.inner)
     return None
 

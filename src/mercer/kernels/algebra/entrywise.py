@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from mercer import _loops
 from mercer.data.points import Array, Points
 from mercer.errors import RuleBroken
+from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.elementwise import whole_power
-from mercer.kernels.algebra.nodes import Scaled, Unary, inside, is_number, premises
+from mercer.kernels.algebra.nodes import Scaled, Unary, inside, is_number
 from mercer.kernels.algebra.parameters import nonnegative, show
 from mercer.kernels.algebra.proof import EXPONENTIAL, POLYNOMIAL, PRODUCT, Proof
-from mercer.kernels.algebra.rounding import require_power
+from mercer.kernels.algebra.rounding import precise, precisely, require_power
 from mercer.kernels.base import ATOM, POWER, Tags
 from mercer.kernels.block import Block
 
@@ -38,10 +39,10 @@ class _Entrywise(Unary):
         """h'(k)."""
 
     def tile(self, block: Block, out: Array) -> None:
-        self.precisely(self._fill, block, out, self.amplification)
+        precisely(self, self._fill, block, out, self.amplification)
 
     def _fill(self, block: Block, out: Array) -> None:
-        self.inner.tile(block, out)
+        block.evaluate(self.inner, out)
         self._apply(out)
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
@@ -51,10 +52,8 @@ class _Entrywise(Unary):
         return diagonal[0]
 
     def _inner_adjoint(self, block: Block, G: Array) -> Array:
-        block = self.precise(block, self.amplification)
-        tile = block.scratch()
-        self.inner.tile(block, tile)
-        return G * self._slope(tile)
+        block = precise(self, block, self.amplification)
+        return G * self._slope(block.values(self.inner))
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         return self.inner.tile_gradient(block, self._inner_adjoint(block, G))
@@ -71,20 +70,24 @@ class Exp(_Entrywise):
     exp(Linear())
     """
 
+    about: ClassVar[About] = About(
+        "exp(k(x, z))", "All powers at once: exp(k); exp(0.693 * Intersection()) is 2^|x ∩ z|.", "exp(Linear())"
+    )
+
     kernel: Any
 
     def tile(self, block: Block, out: Array) -> None:
         """The relative error of exp(k) is the absolute one of k, which matters where k itself amplifies rounding."""
-        self.inner.tile(block, out)
+        block.evaluate(self.inner, out)
         if self.inner.amplification > 1:
             overflow = float(np.log(np.finfo(block.dtype).max))
             largest = max(1.0, min(float(np.abs(out).max()), overflow))
 
             def again(wide: Block, tile: Array) -> None:
                 if tile is not out:
-                    self.inner.tile(wide, tile)
+                    wide.evaluate(self.inner, tile)
 
-            self.precisely(again, block, out, largest * self.inner.amplification)
+            precisely(self, again, block, out, largest * self.inner.amplification)
         self._apply(out)
 
     def _apply(self, tile: Array) -> None:
@@ -94,7 +97,7 @@ class Exp(_Entrywise):
         return np.exp(tile)
 
     def log_tile(self, block: Block, out: Array) -> None:
-        self.inner.tile(block, out)
+        block.evaluate(self.inner, out)
 
     def log_cosine_tile(self, block: Block, out: Array) -> None:
         """−½‖phi(x) − phi(z)‖² of what the exponential is taken of."""
@@ -126,9 +129,9 @@ class Exp(_Entrywise):
         universal = isinstance(core, Linear) or inner.universal
         return replace(inner, normalised=False, nonnegative=True, finite_rank=False, universal=universal)
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def conclusion(self, *premises: Proof) -> Proof:
         largest = float(np.log(np.finfo(np.float64).max))
-        return EXPONENTIAL(self, *premises(self, dim), amplification=largest)
+        return EXPONENTIAL(self, *premises, amplification=largest)
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import SubsetMap
@@ -152,6 +155,13 @@ class Power(_Entrywise):
     Linear() ** 3
     """
 
+    about: ClassVar[About] = About(
+        "k(x, z)ⁿ",
+        "Interactions of a kernel's features: k ** n.",
+        "Linear() ** 3",
+        arguments={"exponent": Argument("n", "whole number ≥ 1")},
+    )
+
     kernel: Any
     exponent: int = 1
     precedence: ClassVar[int] = POWER
@@ -174,6 +184,10 @@ class Power(_Entrywise):
     def amplification(self) -> float:
         """A logarithm that is known is multiplied by n, and has its own digits still."""
         return self.inner.amplification * (1 if self.inner.exact_log else self.exponent)
+
+    @property
+    def vanishes_at_origin_only(self) -> bool:
+        return all(part.vanishes_at_origin_only for part in self.parts)
 
     def tile(self, block: Block, out: Array) -> None:
         if not self.inner.exact_log:
@@ -202,7 +216,7 @@ class Power(_Entrywise):
     def _inner_adjoint(self, block: Block, G: Array) -> Array:
         if not self.inner.exact_log:
             return super()._inner_adjoint(block, G)
-        block = self.precise(block, self._size(block))
+        block = precise(self, block, self._size(block))
         log = block.scratch()
         self.inner.log_tile(block, log)
         below = np.multiply(log, float(self.exponent - 1), dtype=np.float64, where=log > -np.inf, out=log.astype(float))
@@ -219,7 +233,7 @@ class Power(_Entrywise):
             self.inner.log_tile(block, out)
             out *= block.dtype.type(self.exponent)
 
-        self.precisely(multiple, block, out, self._size(block) if self.inner.exact_log else 1.0)
+        precisely(self, multiple, block, out, self._size(block) if self.inner.exact_log else 1.0)
 
     def log_cosine_tile(self, block: Block, out: Array) -> None:
         self.inner.log_cosine_tile(block, out)
@@ -235,9 +249,9 @@ class Power(_Entrywise):
     def enclose(self, x: Any, z: Any) -> Interval:
         return self.inner.enclose(x, z) ** self.exponent
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def conclusion(self, *premises: Proof) -> Proof:
         factors = f"n = {self.exponent} equal factors"
-        return PRODUCT(self, *premises(self, dim), condition=factors, amplification=self.exponent)
+        return PRODUCT(self, *premises, condition=factors, amplification=self.exponent)
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import PowerMap
@@ -255,6 +269,13 @@ class Poly(_Entrywise):
     >>> mc.Poly(mc.Linear(), [1.0, 2.0]).diag([[3.0]])
     array([19.])
     """
+
+    about: ClassVar[About] = About(
+        "Σₙ aₙ k(x, z)ⁿ",
+        "Every power with a weight of its own: k.poly([a0, a1, …]).",
+        "Linear().poly([1.0, 0.5, 0.25])",
+        arguments={"coefficients": Argument("aₙ", "≥ 0, one per power")},
+    )
 
     kernel: Any
     coefficients: Any = nonnegative(vector=True)
@@ -288,9 +309,7 @@ class Poly(_Entrywise):
         return _horner(a[1:] * np.arange(1, len(a)), tile) if len(a) > 1 else np.zeros_like(tile)
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
-        tile = block.scratch()
-        self.inner.tile(block, tile)
-        wide = tile.astype(np.float64)
+        wide = block.values(self.inner).astype(np.float64)
         own = []
         if len(self.theta) > len(self.inner.theta):
             own = [a * np.vdot(G, wide**n) for n, a in enumerate(self.coefficients) if a > 0]
@@ -304,10 +323,10 @@ class Poly(_Entrywise):
     def tags(self) -> Tags:  # type: ignore[override]
         return replace(self.inner.tags, normalised=False, universal=False)
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def conclusion(self, *premises: Proof) -> Proof:
         condition = f"coefficients {show(self.coefficients)} ≥ 0"
         degree = len(self.coefficients) - 1
-        return POLYNOMIAL(self, *premises(self, dim), condition=condition, amplification=max(degree, 1))
+        return POLYNOMIAL(self, *premises, condition=condition, amplification=max(degree, 1))
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import ConstantMap, PowerMap, ScaledMap, StackedMap

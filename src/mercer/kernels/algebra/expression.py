@@ -14,8 +14,6 @@ import operator
 import re
 import warnings
 from collections.abc import Callable, Iterable
-from functools import cache
-from importlib import import_module
 from typing import Any, NoReturn
 
 import numpy as np
@@ -25,6 +23,7 @@ from mercer.errors import InvalidInput, InvalidType
 from mercer.kernels.algebra.operators import exp
 from mercer.kernels.algebra.parameters import Fixed, show
 from mercer.kernels.base import Similarity, Weight
+from mercer.kernels.vocabulary import vocabulary
 
 # Room for what `repr` prints, whose largest matrix has 10 000 entries of up to 26 characters.
 LONGEST = 300_000
@@ -42,14 +41,8 @@ EXAMPLE = 'For example "0.5 * Gaussian(1.0) + Linear()".'
 METHODS = ("exp", "normalize", "on", "poly")
 
 IN_PYTHON = "it in Python, and pass the kernel itself instead of its text."
-CALLABLES = {
-    "FromFunction": f"It holds a Python function: build {IN_PYTHON}",
-    "FromFeatures": f"It holds a Python function: build {IN_PYTHON}",
-    "After": "It holds a Python function: apply phi to the data first, or build " + IN_PYTHON,
-    "after": "It takes a Python function: apply phi to the data first, or build " + IN_PYTHON,
-    "Rescaled": "It holds a Python function: where f(x) = 1/√k(x, x) write k.normalize(), else build " + IN_PYTHON,
-    "rescale": "It takes a Python function: where f(x) = 1/√k(x, x) write k.normalize(), else build " + IN_PYTHON,
-}
+FUNCTIONS = {"after": "After", "rescale": "Rescaled"}
+"""Methods that take a Python function, and the class of the kernels that they make."""
 
 # What other libraries call these kernels, in lower case.
 ELSEWHERE = {
@@ -133,25 +126,6 @@ Gaussian?
     if not isinstance(text, str):
         raise InvalidType("A kernel expression must be text", got=type(text).__name__, advice=EXAMPLE)
     return _Reader(text).kernel()
-
-
-@cache
-def vocabulary() -> dict[str, type[Similarity]]:
-    """The public kernels and weights by name.
-
-    >>> vocabulary()["Linear"]()
-    Linear()
-    """
-    homes = vars(import_module("mercer"))["_HOME"]
-    names = (
-        (home, name) for home, names in homes.items() if home.startswith("mercer.kernels.") for name in names.split()
-    )
-    public = {name: getattr(import_module(home), name) for home, name in names}
-    return {
-        name: value
-        for name, value in sorted(public.items())
-        if inspect.isclass(value) and issubclass(value, Similarity) and not inspect.isabstract(value)
-    }
 
 
 class _Reader:
@@ -352,10 +326,9 @@ class _Reader:
 
     def known(self, node: ast.expr, word: str) -> Any:
         """The kernel class or function that a word names."""
-        if word in CALLABLES:
-            self.fail(node, "A kernel expression must not need Python functions", word, CALLABLES[word])
         targets = {"exp": exp, "Fixed": Fixed, **vocabulary()}
-        if word in targets:
+        if word in FUNCTIONS or word in targets:
+            self.refuse_functions(node, word)
             return targets[word]
         self.fail(node, "Every word must name a kernel, a weight, exp or Fixed", repr(word), _nearest(word, targets))
 
@@ -369,14 +342,21 @@ class _Reader:
             advice = f"Write {word}(...)" + (f".{node.attr}(...)." if node.attr in METHODS else ".")
         else:
             owner = self.value(node.value, depth)
-            if node.attr in CALLABLES and isinstance(owner, Similarity):
-                self.fail(node, "A kernel expression must not need Python functions", node.attr, CALLABLES[node.attr])
+            if node.attr in FUNCTIONS and isinstance(owner, Similarity):
+                self.refuse_functions(node, node.attr)
             names = list(("on",) if isinstance(owner, Weight) else METHODS) if isinstance(owner, Similarity) else []
             what = f"Methods of {_described(owner)} are {', '.join(names) or 'none'}"
             advice = _nearest(node.attr, names) if names else EXAMPLE
         if node.attr in names:
             return getattr(owner, node.attr)
         self.fail(node, what, repr(node.attr), advice)
+
+    def refuse_functions(self, node: ast.expr, word: str) -> None:
+        """Refuse a class that holds a Python function, or a method that takes one."""
+        about = getattr(vocabulary().get(FUNCTIONS.get(word, word)), "about", None)
+        if about is not None and about.in_python:
+            advice = f"It needs a Python function: {about.in_python}, and pass the kernel itself instead of its text."
+            self.fail(node, "A kernel expression must not need Python functions", word, advice)
 
     def array(self, node: ast.Call, depth: int) -> NDArray[Any]:
         """array([[…]]), as NumPy prints it."""

@@ -1,12 +1,13 @@
 """What the nodes of an expression share, and the linear part of the algebra: sums, products, positive multiples.
 
 Each node checks its rule's condition when it is built, combines filled tiles when it is evaluated, and states its
-rule in `proof`.
+rule in `conclusion`.
 """
 
 from __future__ import annotations
 
 import operator
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
@@ -17,11 +18,13 @@ from numpy.typing import NDArray
 
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput, RuleBroken
+from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.elementwise import require_finite
 from mercer.kernels.algebra.parameters import positive, show
 from mercer.kernels.algebra.proof import MULTIPLE, PRODUCT, SUM, Axiom, Proof
-from mercer.kernels.base import PLUS, POWER, TIMES, Indefinite, Kernel, Similarity, Tags, Weight
+from mercer.kernels.base import PLUS, POWER, TIMES, Indefinite, Kernel, Kind, Similarity, Tags, Weight
 from mercer.kernels.block import Block, Pair
+from mercer.kernels.spaces import ANY, TABLE, VECTORS
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
@@ -74,10 +77,6 @@ def operands(kernels: Any, rule: str) -> tuple[Kernel, ...]:
     return tuple(operand(k, rule) for k in kernels)
 
 
-def premises(node: Node, dim: int | None) -> tuple[Proof, ...]:
-    return tuple(part.proof(dim) for part in node.parts)
-
-
 def all_of(tags: list[Tags]) -> Tags:
     """What holds for a combination because it holds for every part."""
     orders = [t.cpd_order for t in tags]
@@ -98,9 +97,26 @@ def sum_of(arrays: Any) -> NDArray[np.float64]:
 class Node(Similarity):
     """What all nodes do with their children: pass on, and combine."""
 
+    kind: ClassVar[Kind] = "rule"
+
     @property
     def parts(self) -> tuple[Similarity, ...]:
         return tuple(self.children.values())  # type: ignore[arg-type]
+
+    def proof(self, dim: int | None = None) -> Proof:
+        dim = self.dimension_of_parts(dim)
+        return self.conclusion(*(part.proof(dim) for part in self.parts))
+
+    @abstractmethod
+    def conclusion(self, *premises: Proof) -> Proof:
+        """The step of a proof that follows from those of the parts: the rule of this node, or why there is none."""
+
+    def derivation(self) -> Proof:
+        return self.proof()
+
+    def dimension_of_parts(self, dim: int | None) -> int | None:
+        """The dimension of the points that the parts see, None where it is not known."""
+        return dim
 
     def touch(self, points: Points) -> None:
         for part in self.parts:
@@ -112,12 +128,12 @@ class Node(Similarity):
 
     def _spaces(self) -> set[str]:
         """The kinds of objects that the parts act on; columns of vectors are vectors too."""
-        spaces = {part.space for part in self.parts} - {"any"}
-        return spaces - {"table"} if spaces == {"table", "vectors"} else spaces
+        spaces = {part.space for part in self.parts} - {ANY}
+        return spaces - {TABLE} if spaces == {TABLE, VECTORS} else spaces
 
     @property
     def space(self) -> str:  # type: ignore[override]
-        return next(iter(self._spaces()), "any")
+        return next(iter(self._spaces()), ANY)
 
     def check(self) -> None:
         if len(self._spaces()) > 1:
@@ -128,17 +144,31 @@ class Node(Similarity):
             )
 
 
-class _Product(Node):
+class Joined(Node):
+    """A sum or a product: several parts, all near where the points are."""
+
+    kernels: tuple[Any, ...]
+
+    @property
+    def vanishes_at_origin_only(self) -> bool:
+        return all(part.vanishes_at_origin_only for part in self.parts)
+
+    def narrowed(self, share: float) -> Kernel | None:
+        parts = [part.narrowed(share) for part in self.parts]
+        return None if None in parts else Product(tuple(parts))
+
+
+class _Product(Joined):
     """Tiles multiplied."""
 
     kernels: tuple[Any, ...]
     precedence: ClassVar[int] = TIMES
 
     def tile(self, block: Block, out: Array) -> None:
-        self.parts[0].tile(block, out)
+        block.evaluate(self.parts[0], out)
         scratch = block.scratch()
         for part in self.parts[1:]:
-            part.tile(block, scratch)
+            block.evaluate(part, scratch)
             out *= scratch
 
     def log_tile(self, block: Block, out: Array) -> None:
@@ -177,11 +207,7 @@ class _Product(Node):
 
     def _adjoints(self, block: Block, G: Array) -> list[Array]:
         """G times the product of all other factors, for every factor."""
-        filled = []
-        for part in self.parts:
-            tile = block.scratch()
-            part.tile(block, tile)
-            filled.append(tile)
+        filled = [block.values(part) for part in self.parts]
         return [reduce(operator.mul, filled[:i] + filled[i + 1 :], G) for i in range(len(filled))]
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
@@ -209,6 +235,8 @@ class Product(_Product, Kernel):
     True
     """
 
+    about: ClassVar[About] = About("Πᵢ kᵢ(x, z)", "Both similarities are needed: k1 * k2.", "Linear() * Gaussian(1.0)")
+
     kernels: tuple[Any, ...]
 
     def check(self) -> None:
@@ -220,8 +248,8 @@ class Product(_Product, Kernel):
         parts = [part.tags for part in self.parts]
         return replace(all_of(parts), universal=all(tags.universal for tags in parts))
 
-    def proof(self, dim: int | None = None) -> Proof:
-        return PRODUCT(self, *premises(self, dim))
+    def conclusion(self, *premises: Proof) -> Proof:
+        return PRODUCT(self, *premises)
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import TensorMap
@@ -238,6 +266,13 @@ class WeightProduct(_Product, Weight):
     array([[0.75]])
     """
 
+    about: ClassVar[About] = About(
+        "Πᵢ wᵢ(x, z)",
+        "A weight that is local in every column: w1 * w2.",
+        "Epanechnikov(2.0).on(0) * Tricube(3.0).on(1)",
+        arguments={"kernels": Argument("wᵢ", "tuple of weights")},
+    )
+
     kernels: tuple[Any, ...]
 
     def check(self) -> None:
@@ -249,8 +284,11 @@ class WeightProduct(_Product, Weight):
             raise InvalidInput("A product weight must be made of weights", got=repr(self.kernels), advice="w1 * w2.")
         super().check()
 
+    def conclusion(self, *premises: Proof) -> Proof:
+        return Weight.derivation(self)
 
-class Sum(Node, Kernel):
+
+class Sum(Joined, Kernel):
     """k₁(x, z) + k₂(x, z) + …
 
     >>> import mercer as mc
@@ -258,6 +296,8 @@ class Sum(Node, Kernel):
     array([[2., 3.],
            [3., 5.]])
     """
+
+    about: ClassVar[About] = About("Σᵢ kᵢ(x, z)", "Either similarity counts: k1 + k2.", "Linear() + Gaussian(1.0)")
 
     kernels: tuple[Any, ...]
     precedence: ClassVar[int] = PLUS
@@ -267,10 +307,10 @@ class Sum(Node, Kernel):
         super().check()
 
     def tile(self, block: Block, out: Array) -> None:
-        self.parts[0].tile(block, out)
+        block.evaluate(self.parts[0], out)
         scratch = block.scratch()
         for part in self.parts[1:]:
-            part.tile(block, scratch)
+            block.evaluate(part, scratch)
             out += scratch
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
@@ -301,8 +341,8 @@ class Sum(Node, Kernel):
         parts = [part.tags for part in self.parts]
         return replace(all_of(parts), normalised=False, universal=any(tags.universal for tags in parts))
 
-    def proof(self, dim: int | None = None) -> Proof:
-        return SUM(self, *premises(self, dim))
+    def conclusion(self, *premises: Proof) -> Proof:
+        return SUM(self, *premises)
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import StackedMap
@@ -341,6 +381,13 @@ class Scaled(Node, Kernel):
     array([0.5])
     """
 
+    about: ClassVar[About] = About(
+        "c·k(x, z)",
+        "How much a term of a sum weighs: c * k.",
+        "0.5 * Gaussian(1.0)",
+        arguments={"scale": Argument("c")},
+    )
+
     scale: float = positive()
     kernel: Any = None
     precedence: ClassVar[int] = TIMES
@@ -360,7 +407,7 @@ class Scaled(Node, Kernel):
         self._set(kernel=operand(self.kernel, "Rule c·k"))
 
     def tile(self, block: Block, out: Array) -> None:
-        self.kernel.tile(block, out)
+        block.evaluate(self.kernel, out)
         out *= block.dtype.type(self.scale)
 
     def fill(self, pair: Pair, out: Array, finish: Callable[[Array], None] | None = None) -> Array:
@@ -406,6 +453,14 @@ class Scaled(Node, Kernel):
     def distance_size(self, points: Points) -> float:
         return self.scale * float(self.kernel.distance_size(points))
 
+    @property
+    def vanishes_at_origin_only(self) -> bool:
+        return all(part.vanishes_at_origin_only for part in self.parts)
+
+    def narrowed(self, share: float) -> Kernel | None:
+        narrow: Kernel | None = self.kernel.narrowed(share)
+        return narrow
+
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return self.scale * self.kernel.diagonal(points)
 
@@ -415,9 +470,7 @@ class Scaled(Node, Kernel):
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         own = []
         if len(self.theta) > len(self.kernel.theta):
-            tile = block.scratch()
-            self.tile(block, tile)
-            own = [np.vdot(G, tile.astype(np.float64))]
+            own = [np.vdot(G, block.values(self).astype(np.float64))]
         return np.concatenate([own, self.kernel.tile_gradient(block, self.scale * G)])
 
     def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
@@ -430,8 +483,8 @@ class Scaled(Node, Kernel):
     def tags(self) -> Tags:  # type: ignore[override]
         return replace(self.kernel.tags, normalised=False)
 
-    def proof(self, dim: int | None = None) -> Proof:
-        return MULTIPLE(self, self.kernel.proof(dim), condition=f"c = {self.scale:g} > 0")
+    def conclusion(self, *premises: Proof) -> Proof:
+        return MULTIPLE(self, *premises, condition=f"c = {self.scale:g} > 0")
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import ScaledMap
@@ -452,8 +505,10 @@ class Constant(Kernel):
     Linear() + Constant(c=1.0)
     """
 
+    about: ClassVar[About] = About("c", "An intercept inside a kernel: k + c.", "Constant(c=1.0)")
+
     c: float = positive(1.0)
-    space: ClassVar[str] = "any"
+    space: ClassVar[str] = ANY
     tags: ClassVar[Tags] = Tags(stationary=True, radial=True, nonnegative=True, finite_rank=True)
 
     def encode(self, X: Any) -> Any:
@@ -490,7 +545,7 @@ class Constant(Kernel):
 
         return exactly(self.c)
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         return Axiom(self, "constant: phi(x) = √c", condition=f"c = {self.c:g} > 0", reference="Bishop 2006, (6.1)")
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:

@@ -89,7 +89,7 @@ class Proof:
 
 
 def Axiom(claim: object, statement: str, *, condition: str = "", reference: str = "", rounding: float = 0.0) -> Proof:
-    """A leaf that is known to be a kernel, for the `proof` of your own leaf.
+    """A leaf that is known to be a kernel, for the `derivation` of your own leaf.
 
     >>> import mercer as mc
     >>> print(mc.Axiom("Cauchy(1.0)", "Schoenberg: a mixture of Gaussians"))

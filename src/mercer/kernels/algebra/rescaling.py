@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,16 +13,17 @@ from mercer import _loops
 from mercer.data.points import Array, Points, as_argument, length
 from mercer.data.vectors import real_numbers
 from mercer.errors import InvalidInput, RuleBroken
+from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.differences import dense_sides, input_slopes, scales
 from mercer.kernels.algebra.elementwise import require_finite
-from mercer.kernels.algebra.entrywise import Power
-from mercer.kernels.algebra.nodes import Product, Scaled, Sum, Unary, inside, premises
+from mercer.kernels.algebra.nodes import Unary, inside
 from mercer.kernels.algebra.parameters import show
 from mercer.kernels.algebra.proof import RESCALING, Proof
+from mercer.kernels.algebra.rounding import precisely
 from mercer.kernels.algebra.rowwise import Given, require_rowwise
 from mercer.kernels.base import ATOM, Tags
 from mercer.kernels.block import Block, Pair
-from mercer.kernels.vectors.dot import ArcCosine, Linear, Polynomial, lengths
+from mercer.kernels.vectors.dot import lengths
 from mercer.threads import spans
 
 if TYPE_CHECKING:
@@ -40,6 +41,14 @@ class Rescaled(Unary):
     >>> mc.Rescaled(mc.Linear(), lambda X: X[:, 0])([[2.0]])
     array([[16.]])
     """
+
+    about: ClassVar[About] = About(
+        "f(x) k(x, z) f(z)",
+        "A weight of every point by a function of your own: k.rescale(f).",
+        "mc.Linear().rescale(lambda X: 1.0 / (1.0 + np.abs(X).sum(axis=1)))",
+        arguments={"f": Argument(domain="Python function X → one number per point")},
+        in_python="where f(x) = 1/√k(x, x) write k.normalize(), else build it in Python",
+    )
 
     kernel: Any
     f: Callable[[Any], Any]
@@ -91,7 +100,7 @@ class Rescaled(Unary):
         return out
 
     def tile(self, block: Block, out: Array) -> None:
-        self.inner.tile(block, out)
+        block.evaluate(self.inner, out)
         self._scale(block, out)
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
@@ -103,9 +112,7 @@ class Rescaled(Unary):
     def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         """f(x) f(z) ∂k/∂x + f'(x) k f(z): the slope of f alone is taken by differences."""
         x, _ = dense_sides(block)
-        tile = block.scratch()
-        self.inner.tile(block, tile)
-        weights = (G * tile.astype(np.float64)) @ self._sides(block.pair)[1][block.cols]
+        weights = (G * block.values(self.inner).astype(np.float64)) @ self._sides(block.pair)[1][block.cols]
         own = input_slopes(lambda X: self._values(X)[:, None], x, scales(block.pair), weights[:, None])
         return own + self.inner.tile_input_gradient(block, self._scale(block, np.array(G, dtype=np.float64)))
 
@@ -113,8 +120,8 @@ class Rescaled(Unary):
     def tags(self) -> Tags:  # type: ignore[override]
         return Tags(finite_rank=self.inner.tags.finite_rank)
 
-    def proof(self, dim: int | None = None) -> Proof:
-        return RESCALING(self, *premises(self, dim), condition=f"f = {show(self.f)}, a function of one point")
+    def conclusion(self, *premises: Proof) -> Proof:
+        return RESCALING(self, *premises, condition=f"f = {show(self.f)}, a function of one point")
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import RescaledMap
@@ -135,6 +142,12 @@ class Normalized(Unary):
            [0.5, 1. ]])
     """
 
+    about: ClassVar[About] = About(
+        "k(x, z)/√(k(x, x) k(z, z))",
+        "Cosines: sizes, lengths and norms do not count: k.normalize().",
+        "Polynomial(2, c=1.0).normalize()",
+    )
+
     kernel: Any
 
     def _factors(self, points: Points, dtype: np.dtype[Any]) -> NDArray[np.float64]:
@@ -152,7 +165,7 @@ class Normalized(Unary):
             )
         zero = diagonal == 0
         lost = ~zero & (diagonal < float(np.finfo(dtype).tiny))
-        if zero.any() and zero_at_origin_only(self.inner):
+        if zero.any() and self.inner.vanishes_at_origin_only:
             lost |= zero & (lengths(points.vectors()) > 0)
         if lost.any():
             raise InvalidInput(
@@ -177,7 +190,7 @@ class Normalized(Unary):
             return
         x, z = self._sides(block.pair)
         with np.errstate(over="ignore", invalid="ignore"):
-            self.inner.tile(block, out)
+            block.evaluate(self.inner, out)
             require_finite(out, self.inner)  # here, for what is normalised and stationary is taken to be bounded
             out *= x[block.rows, None].astype(out.dtype)
             out *= z[block.cols].astype(out.dtype)
@@ -190,7 +203,7 @@ class Normalized(Unary):
             return
         sides = {id(points): points for points in (block.pair.x, block.pair.z)}.values()
         size = block.pair.once(("log size", self), lambda: max(map(self.log_size, sides)))
-        self.precisely(self.inner.log_cosine_tile, block, out, size)
+        precisely(self, self.inner.log_cosine_tile, block, out, size)
         if block.diagonal:
             np.fill_diagonal(out, 0.0)
 
@@ -229,13 +242,16 @@ class Normalized(Unary):
         adjoint = G * sides[0][:, None] * sides[1]
         if block.diagonal:
             np.fill_diagonal(adjoint, 0.0)  # K(x, x) = 1 whatever theta is
-        gradient = self.inner.tile_gradient(block, adjoint)
         if self.inner.tags.normalised:
-            return gradient
-        weights = adjoint * self._values(block)
+            return self.inner.tile_gradient(block, adjoint)
+        weights = adjoint * block.values(self.inner).astype(np.float64)
+        on_diagonal = [0.5 * weights.sum(axis=1 - side) * sides[side] ** 2 for side in (0, 1)]
+        if block.diagonal:  # the pairs (x, x) are there already
+            np.fill_diagonal(adjoint, -on_diagonal[0] - on_diagonal[1])
+            return self.inner.tile_gradient(block, adjoint)
+        gradient = self.inner.tile_gradient(block, adjoint)
         for side in (0, 1):
-            on_diagonal = 0.5 * weights.sum(axis=1 - side) * sides[side] ** 2
-            for part, W in _diagonal_blocks(block, side, on_diagonal, constant=self.inner.tags.stationary):
+            for part, W in _diagonal_blocks(block, side, on_diagonal[side], constant=self.inner.tags.stationary):
                 gradient = gradient - self.inner.tile_gradient(part, W)
         return gradient
 
@@ -244,18 +260,15 @@ class Normalized(Unary):
         if sides is None:
             return super().tile_input_gradient(block, G)
         adjoint = G * sides[0][:, None] * sides[1]
-        gradient = self.inner.tile_input_gradient(block, adjoint)
         if self.inner.tags.normalised or self.inner.tags.stationary:
-            return gradient
+            return self.inner.tile_input_gradient(block, adjoint)
         # ½ dk(x, x)/dx is the derivative of k(x, z) by x at z = x, for k is symmetric.
-        on_diagonal = (adjoint * self._values(block)).sum(axis=1) * sides[0] ** 2
+        on_diagonal = (adjoint * block.values(self.inner).astype(np.float64)).sum(axis=1) * sides[0] ** 2
+        if block.diagonal:
+            return self.inner.tile_input_gradient(block, adjoint - np.diag(on_diagonal))
+        gradient = self.inner.tile_input_gradient(block, adjoint)
         parts = _diagonal_blocks(block, 0, on_diagonal)
         return gradient - np.concatenate([self.inner.tile_input_gradient(part, W) for part, W in parts])
-
-    def _values(self, block: Block) -> NDArray[np.float64]:
-        tile = block.scratch()
-        self.inner.tile(block, tile)
-        return tile.astype(np.float64)
 
     def enclose(self, x: Any, z: Any) -> Interval:
         xx, zz = self.inner.enclose(x, x), self.inner.enclose(z, z)
@@ -267,9 +280,9 @@ class Normalized(Unary):
     def tags(self) -> Tags:  # type: ignore[override]
         return replace(self.inner.tags, normalised=True)
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def conclusion(self, *premises: Proof) -> Proof:
         condition = "f(x) = 1/√k(x,x), and 0 where k(x,x) = 0"
-        return RESCALING(self, *premises(self, dim), condition=condition)
+        return RESCALING(self, *premises, condition=condition)
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import RescaledMap
@@ -283,13 +296,6 @@ class Normalized(Unary):
 
     def __repr__(self) -> str:
         return f"{inside(self.inner, ATOM)}.normalize()"
-
-
-def zero_at_origin_only(kernel: Any) -> bool:
-    """Whether k(x, x) = 0 says that x = 0, for certain: sums, products and multiples of kernels of ⟨x, z⟩."""
-    if isinstance(kernel, (Sum, Product, Scaled, Power)):
-        return all(zero_at_origin_only(part) for part in kernel.parts)
-    return isinstance(kernel, (Linear, Polynomial, ArcCosine))
 
 
 def _diagonal_blocks(
@@ -309,4 +315,4 @@ def _diagonal_blocks(
         return
     for span in spans(len(weights), DIAGONAL_BLOCK):
         place = slice(start + span.start, start + span.stop)
-        yield pair.block(place, place), np.diag(weights[span])
+        yield pair.block(place, place).remembering(), np.diag(weights[span])

@@ -6,11 +6,17 @@ ones keep less than half of their digits they are refused, and where float32 wou
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mercer.errors import InvalidInput, RuleBroken
+
+if TYPE_CHECKING:
+    from mercer.data.points import Array
+    from mercer.kernels.base import Similarity
+    from mercer.kernels.block import Block
 
 
 def keeps_digits(amplification: float, dtype: Any, result: Any) -> bool:
@@ -42,3 +48,24 @@ def require_power(kernel: Any, rule: str, name: str, n: int) -> None:
         advice=f"Choose at most {1 / np.sqrt(float(np.finfo(precision).eps)):.3g} in all, or a kernel whose logarithm "
         "is known, such as mc.Gaussian.",
     )
+
+
+def precise(kernel: Similarity, block: Block, amplification: float) -> Block:
+    """The block, or the one in float64 where amplified roundings of its dtype take more than half of the digits."""
+    coarsest = min(block.dtype, kernel.precision, key=lambda dtype: dtype.itemsize)
+    if keeps_digits(amplification, coarsest, coarsest):
+        return block
+    require_digits(amplification, kernel.precision, kernel, coarsest)
+    return block.widened()
+
+
+def precisely(
+    kernel: Similarity, fill: Callable[[Block, Array], None], block: Block, out: Array, amplification: float
+) -> None:
+    """fill(block, out) of the `precise` block."""
+    wide = precise(kernel, block, amplification)
+    tile = out if wide is block else wide.scratch()
+    fill(wide, tile)
+    if tile is not out:
+        with np.errstate(over="ignore"):
+            out[...] = tile

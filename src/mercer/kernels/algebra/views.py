@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from mercer.data.points import Array, Points, length, select_columns
 from mercer.errors import InvalidInput
+from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.nodes import Node, inside, operand
 from mercer.kernels.algebra.parameters import show
 from mercer.kernels.algebra.proof import COMPOSITION, Proof
 from mercer.kernels.algebra.rowwise import Given, require_rowwise
 from mercer.kernels.base import ATOM, Kernel, Similarity, Tags, Weight
 from mercer.kernels.block import Block, Pair
+from mercer.kernels.spaces import ANY, TABLE
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
@@ -59,14 +61,14 @@ class Mapped:
         return image
 
 
-class _Viewed(Node):
+class Viewed(Node):
     """A similarity of the data seen through a view."""
 
     kernel: Any
 
     @property
     @abstractmethod
-    def _view(self) -> Any:
+    def view(self) -> Any:
         """The view that the data is seen through."""
 
     @property
@@ -74,56 +76,60 @@ class _Viewed(Node):
         kernel: Similarity = self.kernel
         return kernel
 
+    def dimension_of_parts(self, dim: int | None) -> int | None:
+        return None
+
     def touch(self, points: Points) -> None:
-        self.inner.touch(points.view(self._view))
+        self.inner.touch(points.view(self.view))
 
     def dtype_of(self, points: Points) -> np.dtype[Any]:
-        return self.inner.dtype_of(points.view(self._view))
+        return self.inner.dtype_of(points.view(self.view))
 
     def tile(self, block: Block, out: Array) -> None:
-        self.inner.tile(block.view(self._view), out)
+        block.view(self.view).evaluate(self.inner, out)
 
     def fill(self, pair: Pair, out: Array, finish: Callable[[Array], None] | None = None) -> Array:
-        return self.inner.fill(pair.view(self._view), out, finish)
+        return self.inner.fill(pair.view(self.view), out, finish)
 
     def multiply(self, pair: Pair, V: Array) -> NDArray[np.float64]:
-        return self.inner.multiply(pair.view(self._view), V)
+        return self.inner.multiply(pair.view(self.view), V)
 
     def log_tile(self, block: Block, out: Array) -> None:
-        self.inner.log_tile(block.view(self._view), out)
+        self.inner.log_tile(block.view(self.view), out)
 
     @property
     def exact_log(self) -> bool:
         return self.inner.exact_log
 
     def log_cosine_tile(self, block: Block, out: Array) -> None:
-        self.inner.log_cosine_tile(block.view(self._view), out)
+        self.inner.log_cosine_tile(block.view(self.view), out)
 
     def log_size(self, points: Points) -> float:
-        return self.inner.log_size(points.view(self._view))
+        return self.inner.log_size(points.view(self.view))
 
     def log_cosine_size(self, points: Points) -> float:
-        return self.inner.log_cosine_size(points.view(self._view))
+        return self.inner.log_cosine_size(points.view(self.view))
 
     def distance_tile(self, block: Block, out: Array) -> None:
-        self.inner.distance_tile(block.view(self._view), out)
+        self.inner.distance_tile(block.view(self.view), out)
 
     def distance_size(self, points: Points) -> float:
-        return self.inner.distance_size(points.view(self._view))
+        return self.inner.distance_size(points.view(self.view))
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
-        return self.inner.diagonal(points.view(self._view))
+        return self.inner.diagonal(points.view(self.view))
 
     def log_diagonal(self, points: Points) -> NDArray[np.float64]:
-        return self.inner.log_diagonal(points.view(self._view))
+        return self.inner.log_diagonal(points.view(self.view))
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
-        return self.inner.tile_gradient(block.view(self._view), G)
+        return self.inner.tile_gradient(block.view(self.view), G)
 
 
-class _On(_Viewed):
+class _On(Viewed):
     kernel: Any
     columns: Any
+    space: ClassVar[str] = TABLE
 
     def check(self) -> None:
         flat: list[int | str] = []
@@ -140,19 +146,22 @@ class _On(_Viewed):
         self._set(columns=tuple(flat))
 
     @property
-    def _view(self) -> Columns:
+    def view(self) -> Columns:
         return Columns(self.columns)
 
-    @property
-    def space(self) -> str:  # type: ignore[override]
-        return "table"
+    def dimension_of_parts(self, dim: int | None) -> int | None:
+        return len(self.columns)
+
+    def narrowed(self, share: float) -> Kernel | None:
+        narrow = self.inner.narrowed(share)
+        return None if narrow is None else narrow.on(*self.columns)
 
     def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         if any(isinstance(c, str) for c in self.columns):
             raise InvalidInput(
                 "Derivatives by the points need columns by position", got=f"{self!r}", advice="Pass a matrix: k.on(0)."
             )
-        inner = self.inner.tile_input_gradient(block.view(self._view), G)
+        inner = self.inner.tile_input_gradient(block.view(self.view), G)
         gradient = np.zeros((block.shape[0], block.vectors()[0].shape[1]))
         for k, column in enumerate(self.columns):
             gradient[:, column] += inner[:, k]
@@ -174,6 +183,12 @@ class On(_On, Kernel):
            [ 8., 16.]])
     """
 
+    about: ClassVar[About] = About(
+        "k(x[J], z[J])",
+        "A kernel for some columns of a table, by name or position: k.on('age').",
+        "Gaussian(10.0).on('age')",
+    )
+
     kernel: Any
     columns: Any
 
@@ -185,9 +200,9 @@ class On(_On, Kernel):
     def tags(self) -> Tags:  # type: ignore[override]
         return replace(self.inner.tags, radial=False, universal=False)
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def conclusion(self, *premises: Proof) -> Proof:
         condition = f"phi selects columns {', '.join(map(repr, self.columns))}"
-        return COMPOSITION(self, self.inner.proof(len(self.columns)), condition=condition)
+        return COMPOSITION(self, *premises, condition=condition)
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import ColumnsMap
@@ -205,6 +220,13 @@ class WeightOn(_On, Weight):
     array([[1.]])
     """
 
+    about: ClassVar[About] = About(
+        "w(x[J], z[J])",
+        "A weight on some columns: w.on(0).",
+        "Epanechnikov(2.0).on(0)",
+        arguments={"kernel": Argument("w", "weight")},
+    )
+
     kernel: Any
     columns: Any
 
@@ -213,8 +235,11 @@ class WeightOn(_On, Weight):
             raise InvalidInput("WeightOn takes a smoothing weight", got=repr(self.kernel), advice="Use k.on(columns).")
         super().check()
 
+    def conclusion(self, *premises: Proof) -> Proof:
+        return Weight.derivation(self)
 
-class After(_Viewed, Kernel):
+
+class After(Viewed, Kernel):
     """k(phi(x), phi(z)) for a map phi of data sets.
 
     >>> import mercer as mc
@@ -222,8 +247,16 @@ class After(_Viewed, Kernel):
     array([[81.]])
     """
 
+    about: ClassVar[About] = About(
+        "k(φ(x), φ(z))",
+        "A kernel of transformed points: k.after(phi).",
+        "mc.Gaussian(1.0).after(np.tanh)",
+        in_python="apply phi to the data first, or build it in Python",
+    )
+
     kernel: Any
     phi: Any
+    space: ClassVar[str] = ANY
 
     def check(self) -> None:
         self._set(kernel=operand(self.kernel, "Rule k(phi(x), phi(z))"))
@@ -233,12 +266,8 @@ class After(_Viewed, Kernel):
             )
 
     @property
-    def _view(self) -> Mapped:
+    def view(self) -> Mapped:
         return Mapped(Given(self.phi))
-
-    @property
-    def space(self) -> str:  # type: ignore[override]
-        return "any"
 
     @property
     def tags(self) -> Tags:  # type: ignore[override]
@@ -250,10 +279,8 @@ class After(_Viewed, Kernel):
             cpd_order=inner.cpd_order,
         )
 
-    def proof(self, dim: int | None = None) -> Proof:
-        return COMPOSITION(
-            self, self.inner.proof(None), condition=f"phi = {show(self.phi)}, which maps every point by itself"
-        )
+    def conclusion(self, *premises: Proof) -> Proof:
+        return COMPOSITION(self, *premises, condition=f"phi = {show(self.phi)}, which maps every point by itself")
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import ComposedMap

@@ -13,6 +13,7 @@ from mercer.data.missing import is_missing
 from mercer.data.points import Array, Points
 from mercer.data.vectors import as_vectors
 from mercer.errors import InvalidInput
+from mercer.kernels.about import About
 from mercer.kernels.algebra.parameters import positive, show
 from mercer.kernels.algebra.proof import SUM, Axiom, Proof
 from mercer.kernels.base import Kernel, Tags
@@ -39,6 +40,12 @@ class Additive(Kernel):
            [0.5, 1. , 0. ],
            [0.5, 0. , 1. ]])
     """
+
+    about: ClassVar[About] = About(
+        "(1/d) Σₖ 1/(1 + (xₖ − zₖ)²/σ²)",
+        "Columns of numbers in tables: each counts for its share, outliers and missing values too.",
+        "Additive(sigma=1.0)",
+    )
 
     sigma: Any = positive(1.0, vector=True)
     tags: ClassVar[Tags] = Tags(stationary=True, normalised=True, nonnegative=True)
@@ -135,7 +142,7 @@ class Additive(Kernel):
                 total = total + exactly(1 / (1 + u))
         return total / len(x)
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         column = Axiom(
             "1/(1 + (xₖ − zₖ)²/σₖ²)",
             "Schoenberg: a mixture of Gaussians with exponentially distributed precision",

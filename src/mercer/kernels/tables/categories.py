@@ -12,17 +12,18 @@ from mercer.data.missing import is_missing, marked, missing_entries
 from mercer.data.objects import category_columns
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
+from mercer.kernels.about import About
 from mercer.kernels.algebra.parameters import positive, show
 from mercer.kernels.algebra.proof import PRODUCT, SUM, Axiom, Proof
 from mercer.kernels.base import Tags
 from mercer.kernels.block import Block
-from mercer.kernels.discrete import CategoryKernel, Delta
+from mercer.kernels.discrete import Delta, OnCategories
 
 if TYPE_CHECKING:
     from mercer.kernels.validity.interval import Interval
 
 
-class Categorical(CategoryKernel):
+class Categorical(OnCategories):
     """exp(−Σₖ 1[xₖ ≠ zₖ]/σₖ²): the Gaussian of one-hot encoded columns, with one σ or one per column.
 
     Values are compared as Python does. A category that was never seen is like itself only, and so is a missing value
@@ -34,6 +35,12 @@ class Categorical(CategoryKernel):
            [0.368, 1.   , 0.368],
            [0.135, 0.368, 1.   ]])
     """
+
+    about: ClassVar[About] = About(
+        "exp(−Σₖ 1[xₖ ≠ zₖ]/σ²)",
+        "Columns of categories in tables: one σ per column, and a missing value is a category.",
+        "Categorical(sigma=1.0)",
+    )
 
     sigma: Any = positive(1.0, vector=True)
     tags: ClassVar[Tags] = Tags(normalised=True, nonnegative=True)
@@ -98,7 +105,7 @@ class Categorical(CategoryKernel):
         unequal = [a != b if not (is_missing(a) or is_missing(b)) else is_missing(a) != is_missing(b) for a, b in pairs]
         return (-exactly(sum(Fraction(u) / Fraction(float(s)) ** 2 for u, s in zip(unequal, sigmas)))).exp()
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         constant = Axiom("q", "constant: phi(x) = √q", condition="q = exp(−1/σₖ²) > 0")
         column = SUM("q + (1 − q)·1[xₖ = zₖ]", constant, Delta().proof(), condition="0 < q < 1")
         return PRODUCT(self, column, condition="one factor per column; what is missing is a category")

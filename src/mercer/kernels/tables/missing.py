@@ -22,7 +22,8 @@ from mercer.data.missing import is_missing
 from mercer.data.objects import rows_of
 from mercer.data.points import Array, Points, take
 from mercer.errors import InvalidInput
-from mercer.kernels.algebra.nodes import Unary, premises
+from mercer.kernels.about import About, Argument
+from mercer.kernels.algebra.nodes import Unary
 from mercer.kernels.algebra.parameters import show
 from mercer.kernels.algebra.proof import COMPOSITION, RESCALING, SUM, Axiom, Proof
 from mercer.kernels.base import Tags
@@ -71,6 +72,13 @@ class Missing(Unary):
            [0.607, 1.   , 0.803],
            [0.803, 0.803, 1.   ]])
     """
+
+    about: ClassVar[About] = About(
+        "k(x, z); of a missing x the mean over v: k(?, z) = E k(v, z)",
+        "Missing values in place: a point of its own, or an unknown one of some examples.",
+        "Missing(Gaussian(1.0), like=[0.0, 1.0])",
+        arguments={"like": Argument("v", "values that are present, of the kernel's space")},
+    )
 
     kernel: Any
     like: Any = ()
@@ -216,8 +224,8 @@ class Missing(Unary):
             total = total + self.inner.enclose(v if missing[0] else x, v if missing[1] else z)
         return total / len(self.like)
 
-    def proof(self, dim: int | None = None) -> Proof:
-        (inner,) = premises(self, dim)
+    def conclusion(self, *premises: Proof) -> Proof:
+        (inner,) = premises
         if not self.like:
             absent = Axiom("1[x is missing]·1[z is missing]", "inner product: phi(x) = 1[x is missing]")
             return SUM(self, RESCALING("k on what is present", inner, condition="f(x) = 1[x is present]"), absent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,11 +13,13 @@ from numpy.typing import NDArray
 from mercer.data.missing import is_missing
 from mercer.data.objects import objects_of
 from mercer.data.points import Array, Points
-from mercer.errors import InvalidInput
+from mercer.errors import InvalidInput, MissingValues
+from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.proof import Axiom, Proof
-from mercer.kernels.base import Kernel, Tags
+from mercer.kernels.base import Kernel, Similarity, Tags
 from mercer.kernels.block import Block, product
 from mercer.kernels.sets import aligned
+from mercer.kernels.spaces import POOL, Space
 from mercer.memory import budget, within
 
 if TYPE_CHECKING:
@@ -25,6 +28,26 @@ if TYPE_CHECKING:
 
 RUN = 150
 """Bytes of a run in a dictionary of counts, beside its characters."""
+
+
+class Strings(Space):
+    """Texts."""
+
+    __slots__ = ()
+
+    def sample(self, kernel: Similarity, n: int, rng: np.random.Generator) -> Any:
+        return ["".join(rng.choice(list("abcB "), size=rng.integers(0, 8))) for _ in range(n)]
+
+    def pool(self, kernel: Similarity, alphabet: str, length: int, rng: np.random.Generator) -> list[Any]:
+        everything = ("".join(c) for n in range(length + 1) for c in itertools.product(alphabet, repeat=n))
+        return list(itertools.islice(everything, 4 * POOL))
+
+    def mutated(self, x: Any, kernel: Similarity, alphabet: str, rng: np.random.Generator) -> Any:
+        at, letter = int(rng.integers(len(x) + 1)), str(rng.choice(list(alphabet)))
+        return x[:at] + ("" if rng.random() < 0.3 else letter) + x[at + int(rng.integers(2)) :]
+
+
+STRINGS = Strings("strings")
 
 
 class NGrams(Kernel):
@@ -44,9 +67,19 @@ class NGrams(Kernel):
            [0., 0., 5.]])
     """
 
+    about: ClassVar[About] = About(
+        "Σ_g #g(x)·#g(z), g of n characters, cases alike if fold",
+        "Short texts; NGrams(3).normalize() does not count their length.",
+        "NGrams(3)",
+        arguments={
+            "n": Argument(domain="whole number ≥ 1, or (shortest, longest)"),
+            "fold": Argument(domain="True or False"),
+        },
+    )
+
     n: Any = 3
     fold: bool = True
-    space: ClassVar[str] = "strings"
+    space: ClassVar[str] = STRINGS
     tags: ClassVar[Tags] = Tags(nonnegative=True)
 
     def check(self) -> None:
@@ -115,7 +148,7 @@ class NGrams(Kernel):
         a, b = self._counts(_text(x, 0)), self._counts(_text(z, 0))
         return exactly(sum(count * b[g] for g, count in a.items()))
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         return Axiom(
             self,
             "inner product of counts: phi(s)_g = how often g stands in s",
@@ -135,7 +168,7 @@ def _squares(n: int) -> int:
 def _text(s: Any, position: int) -> str:
     if not isinstance(s, str):
         missing = is_missing(s)
-        raise InvalidInput(
+        raise (MissingValues if missing else InvalidInput)(
             "Every point must be a text",
             got=f"{'a missing value' if missing else type(s).__name__} at position {position}",
             advice="Use mc.Missing(k) where values are missing." if missing else "Convert it by str(s).",

@@ -15,10 +15,12 @@ from mercer.data.frames import Table
 from mercer.data.missing import refuse_missing
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
+from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.nodes import operand
 from mercer.kernels.algebra.proof import COMPOSITION, Proof
-from mercer.kernels.algebra.views import _Viewed
+from mercer.kernels.algebra.views import Viewed
 from mercer.kernels.base import Kernel, Tags
+from mercer.kernels.spaces import TABLE
 
 KINDS = {
     "numbers": "number",
@@ -61,7 +63,7 @@ def _require_columns(names: list[str], there: list[str]) -> None:
         )
 
 
-class Typed(_Viewed, Kernel):
+class Typed(Viewed, Kernel):
     """A kernel on the columns of a table, each read as values of a given kind.
 
     Dates are read as days since 1970 (UTC), ordered categories as their position among the levels, numbers as floats,
@@ -87,6 +89,22 @@ class Typed(_Viewed, Kernel):
 'Age': rename it.
     """
 
+    about: ClassVar[About] = About(
+        "k(φ(x), φ(z)), φ reads columns J by kind, C complete",
+        "Tables whose columns are found by name and read as what they are (mc.table_kernel).",
+        "Typed(Gaussian(10.0).on('age'), numbers=['age'])",
+        arguments={
+            "numbers": Argument("J", "names of columns"),
+            "dates": Argument("J", "names of columns"),
+            "codes": Argument("J", "names of columns"),
+            "categories": Argument("J", "names of columns"),
+            "tokens": Argument("J", "names of columns"),
+            "texts": Argument("J", "names of columns"),
+            "ordered": Argument("J", "pairs (name, levels from the lowest)"),
+            "complete": Argument("C", "names of columns"),
+        },
+    )
+
     kernel: Any
     numbers: Any = ()
     dates: Any = ()
@@ -96,6 +114,7 @@ class Typed(_Viewed, Kernel):
     texts: Any = ()
     ordered: Any = ()
     complete: Any = ()
+    space: ClassVar[str] = TABLE
 
     def check(self) -> None:
         self._set(kernel=operand(self.kernel, "Rule k(phi(x), phi(z))"))
@@ -130,7 +149,7 @@ class Typed(_Viewed, Kernel):
         return (*plain, *((name, "ordered", levels) for name, levels in self.ordered))
 
     @property
-    def _view(self) -> Reading:
+    def view(self) -> Reading:
         return Reading(self.kinds, self.complete)
 
     @property
@@ -139,15 +158,11 @@ class Typed(_Viewed, Kernel):
         return tuple(name for name, _, _ in self.kinds)
 
     @property
-    def space(self) -> str:  # type: ignore[override]
-        return "table"
-
-    @property
     def tags(self) -> Tags:  # type: ignore[override]
         return replace(self.inner.tags, radial=False, universal=False, finite_rank=False)
 
-    def proof(self, dim: int | None = None) -> Proof:
-        return COMPOSITION(self.inner, self.inner.proof(None), condition="phi reads each column as what it is")
+    def conclusion(self, *premises: Proof) -> Proof:
+        return COMPOSITION(self.inner, *premises, condition="phi reads each column as what it is")
 
     def __repr__(self) -> str:
         lists = [f"{field}={_listed(value)}" for field, value in self._fields().items() if field != "kernel" and value]

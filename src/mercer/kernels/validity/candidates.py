@@ -8,8 +8,7 @@ simplices, polygons and grids in high ones. The right scale is not known, so all
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,42 +80,3 @@ def _shapes(d: int, rng: np.random.Generator) -> Iterator[Matrix]:
         cloud = rng.standard_normal((n, d))
         yield cloud
         yield np.vstack([cloud, cloud + 0.01 * rng.standard_normal((n, d))])
-
-
-def _sets(alphabet: str, length: int) -> list[Any]:
-    ground = range(min(length, 8))
-    return [frozenset(c) for n in range(len(ground) + 1) for c in itertools.combinations(ground, n)]
-
-
-def _mutated_set(x: frozenset[int], alphabet: str, rng: np.random.Generator) -> frozenset[int]:
-    return x ^ {int(rng.integers(max(x, default=0) + 2))}
-
-
-def _strings(alphabet: str, length: int) -> list[Any]:
-    everything = ("".join(c) for n in range(length + 1) for c in itertools.product(alphabet, repeat=n))
-    return list(itertools.islice(everything, 4 * LARGEST))
-
-
-def _mutated_string(x: str, alphabet: str, rng: np.random.Generator) -> str:
-    at, letter = int(rng.integers(len(x) + 1)), str(rng.choice(list(alphabet)))
-    return x[:at] + ("" if rng.random() < 0.3 else letter) + x[at + int(rng.integers(2)) :]
-
-
-def _records(alphabet: str, length: int) -> list[Any]:
-    return list(itertools.product("abc", repeat=2))
-
-
-def _mutated_record(x: tuple[str, ...], alphabet: str, rng: np.random.Generator) -> tuple[str, ...]:
-    at = int(rng.integers(len(x)))
-    return (*x[:at], str(rng.choice(list("abcdef"))), *x[at + 1 :])
-
-
-Make = Callable[[str, int], list[Any]]
-Mutate = Callable[[Any, str, np.random.Generator], Any]
-
-# For every space of objects: a first pool, and a small change of one object.
-SPACES: dict[str, tuple[Make, Mutate]] = {
-    "sets": (_sets, _mutated_set),
-    "strings": (_strings, _mutated_string),
-    "categories": (_records, _mutated_record),
-}

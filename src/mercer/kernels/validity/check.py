@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
-from mercer.kernels.custom import FromFunction
+from mercer.kernels.custom import stated_errors
 from mercer.kernels.validity.interval import Interval, exactly
 from mercer.kernels.validity.noise import measured_noise, precision
 
@@ -202,7 +202,7 @@ def _examined(K: Matrix, error: float, asymmetry: float) -> Check:
 def _measured(kernel: Similarity, points: Points, K: Matrix, a: Matrix) -> float:
     """The error of the entries relative to the largest, as far as the kernel lets one see it."""
     X, vectorial = points.raw, isinstance(points.raw, np.ndarray) and points.raw.ndim == 2
-    if any(isinstance(leaf, FromFunction) for leaf in kernel.leaves):
+    if stated_errors(kernel):
         error = ROUNDINGS * precision(K)
         if vectorial:
             error = max(error, measured_noise(lambda x, z: float(kernel(x[None], z[None])[0, 0]), X.astype(np.float64)))
@@ -249,8 +249,7 @@ def _evaluate(kernel: Similarity, X: Any, roundings: int | None) -> tuple[Points
     if roundings is None:
         growth = 1 + np.log(max(1.0, float(np.abs(K).max())))
         roundings = math.ceil(len(kernel.leaves) * (ROUNDINGS + 2 * _columns(points)) * growth)
-    stated = [leaf.error for leaf in kernel.leaves if isinstance(leaf, FromFunction)]
-    error = max(roundings * _unit(K), *stated, 0.0)
+    error = max(roundings * _unit(K), *stated_errors(kernel), 0.0)
     return points, *_symmetric(K, error), error
 
 

@@ -215,15 +215,6 @@ def dot(x: Iterable[Interval | Number], z: Iterable[Interval | Number]) -> Inter
     return total + exact
 
 
-def sqdist(x: Iterable[Number], z: Iterable[Number]) -> Interval:
-    """‖x − z‖² of two vectors of rationals.
-
-    >>> sqdist((1, 2), (4, 6))
-    Interval(25.0, 25.0)
-    """
-    return exactly(sum(((rational(a) - rational(b)) ** 2 for a, b in zip(x, z, strict=True)), Fraction(0)))
-
-
 @cache
 def pi() -> Interval:
     """The circle's number.

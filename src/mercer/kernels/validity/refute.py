@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 from mercer.data.frames import is_frame
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
+from mercer.kernels.spaces import ANY, Space, show
 from mercer.kernels.validity import shrink as searching
-from mercer.kernels.validity.candidates import SPACES, Matrix
-from mercer.kernels.validity.shrink import Evidence, Found, Search, rows, show
+from mercer.kernels.validity.candidates import Matrix
+from mercer.kernels.validity.shrink import Evidence, Found, Search, rows
+from mercer.kernels.vocabulary import space_named
 from mercer.threads import single_threaded_blas
 
 # Larger Gram matrices are not printed, nor are more points than this.
@@ -52,6 +54,7 @@ class Refutation:
         computed instead of one for every pair.
     error : the assumed error of a Python function's values, relative to the largest of them: its stated `error`, or
         the rounding that was estimated from how the values scatter near the points, if that is larger.
+    space : the kind of objects that the points are.
     """
 
     refuted: bool
@@ -66,6 +69,7 @@ class Refutation:
     kernel: str
     evidence: Evidence
     error: float
+    space: Space = ANY
 
     def __str__(self) -> str:
         effort = f"{self.trials} trial{'s' * (self.trials != 1)} in {self.seconds:.2f} s"
@@ -73,7 +77,7 @@ class Refutation:
             effort += f" ({self.skipped} evaluations gave no number)"
         if not self.refuted:
             return f"{self.kernel}: not refuted after {effort}. That proves nothing."
-        lines = [f"  x{i + 1} = {show(x)}" for i, x in enumerate(rows(self.points)[:PRINTED])]
+        lines = [f"  x{i + 1} = {self.space.show(x)}" for i, x in enumerate(rows(self.points)[:PRINTED])]
         if len(self.vector):
             width = max(map(len, lines)) + 3
             lines = [f"{line:<{width}}a{i + 1} = {show(a)}" for i, (line, a) in enumerate(zip(lines, self.vector))]
@@ -135,7 +139,8 @@ def refute(
     dim : dimension of the points; by default up to three that the kernel accepts.
     points : candidates to choose from, instead of points made up by the search: vectors, objects or a data frame. A
         kernel on named columns needs a data frame.
-    space : "vectors", "sets", "strings" or "categories"; by default what the kernel says.
+    space : "vectors", "sets", "strings", "categories" or another space of a known kernel; by default what the kernel
+        says.
     alphabet : the letters of made-up strings.
     length : the first made-up strings have up to this many letters, the first sets up to this many elements.
     seconds, trials : when to give up: after this time, or this many configurations of points. The clock is read before
@@ -170,8 +175,8 @@ def refute(
             advice="By default strings are made of '01' and up to 4 letters long.",
         )
     rng = np.random.default_rng(random_state)
-    search = Search(kernel, seconds, trials, rng)
-    space = space or {"any": "vectors", "table": "vectors"}.get(kernel.space, kernel.space)
+    objects = space_named(space or kernel.space) if points is None or space else _space(kernel)
+    search = Search(kernel, seconds, trials, rng, objects)
     named = _named(kernel)
     if points is None and named:
         raise InvalidInput(
@@ -179,29 +184,22 @@ def refute(
             got=f"{kernel!r}, which reads {', '.join(map(repr, named))}, and no points",
             advice="Pass a data frame with these columns, refute(k, points=frame), or test each part without `.on`.",
         )
-    if points is None and space == "indices":
-        matrices = [K for leaf in kernel.leaves if (K := getattr(leaf, "K", None)) is not None]
-        points = range(len(matrices[0])) if matrices else None
     if points is not None:
-        pool = points if named and is_frame(points) and len(points) else _pool(points, space)
+        pool = points if named and is_frame(points) and len(points) else _pool(points, objects)
 
         def look() -> Found | None:
             return search.among(pool)
-    elif space == "vectors":
+    elif objects.vectorial:
 
         def look() -> Found | None:
             return search.vectors(dim)
-    elif space in SPACES:
-        make, mutate = SPACES[space]
+    else:
+        pool = objects.pool(kernel, alphabet, length, rng)
 
         def look() -> Found | None:
-            return search.among(make(alphabet, length), lambda x: mutate(x, alphabet, rng))
-    else:
-        raise InvalidInput(
-            f"`space` must be one of {', '.join(map(repr, ['vectors', *SPACES]))}",
-            got=repr(space),
-            advice="For other objects pass some to choose from: refute(k, points=[...]).",
-        )
+            mutate = None if objects.complete else lambda x: objects.mutated(x, kernel, alphabet, rng)
+            return search.among(pool, mutate)
+
     with warnings.catch_warnings(), np.errstate(all="ignore"), single_threaded_blas():
         warnings.simplefilter("ignore")
         return _report(search, search.run(look))
@@ -222,6 +220,7 @@ def _report(search: Search, found: Found | None) -> Refutation:
         kernel=repr(search.kernel),
         evidence=best.evidence,
         error=best.error if search.errors else 0.0,
+        space=search.space,
     )
 
 
@@ -231,14 +230,19 @@ def _named(kernel: Any) -> list[str]:
     return list(dict.fromkeys([*own, *(c for child in kernel.children.values() for c in _named(child))]))
 
 
-def _pool(points: Any, space: str) -> Any:
+def _space(kernel: Similarity) -> Space:
+    """The kind of objects that are given; a name of which nothing is known will do."""
+    return kernel.space if isinstance(kernel.space, Space) else Space(kernel.space)
+
+
+def _pool(points: Any, space: Space) -> Any:
     """Candidates as rows of a float matrix, or a list of objects."""
     if hasattr(points, "toarray"):
         points = points.toarray()
     objects = list(np.asarray(points) if is_frame(points) else points)
     if not objects:
         raise InvalidInput("`points` must hold at least one candidate", got="none", advice="Pass a list of objects.")
-    if space == "vectors" and all(isinstance(x, (list, tuple, np.ndarray)) for x in objects):
+    if space.vectorial and all(isinstance(x, (list, tuple, np.ndarray)) for x in objects):
         try:
             return np.array(objects, dtype=np.float64)
         except (TypeError, ValueError):

@@ -24,7 +24,8 @@ from mercer.data.frames import column_names, is_frame
 from mercer.data.points import take
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
-from mercer.kernels.custom import FromFunction
+from mercer.kernels.custom import FromFunction, stated_errors
+from mercer.kernels.spaces import ANY, Space, distinct
 from mercer.kernels.validity import candidates, spectrum
 from mercer.kernels.validity.candidates import LARGEST, Matrix
 from mercer.kernels.validity.interval import Interval, exactly
@@ -73,8 +74,10 @@ class Found:
 class Search:
     """One search: the kernel, the budget, and what was spent of it."""
 
-    def __init__(self, kernel: Similarity, seconds: float, trials: int | None, rng: np.random.Generator) -> None:
-        self.kernel, self.rng, self.limit = kernel, rng, trials
+    def __init__(
+        self, kernel: Similarity, seconds: float, trials: int | None, rng: np.random.Generator, space: Space = ANY
+    ) -> None:
+        self.kernel, self.space, self.rng, self.limit = kernel, space, rng, trials
         self.began = clock()
         self.deadline = self.began + seconds
         self.trials = self.skipped = self.evaluations = 0
@@ -82,7 +85,7 @@ class Search:
         self.failure: Exception | None = None
         self.movable = self.vectorial = False
         self.typical = 0.0
-        self.errors = [leaf.error for leaf in kernel.leaves if isinstance(leaf, FromFunction)]
+        self.errors = stated_errors(kernel)
         # What the values may be off by, relative to the largest: `unit` near the points that are looked at.
         self.least = self.unit = max(ROUNDINGS * float(np.finfo(np.float64).eps), *self.errors, 0.0)
 
@@ -227,7 +230,7 @@ class Search:
                 keep = _usable(K)
                 part = np.abs(np.linalg.eigh(K[np.ix_(keep, keep)])[1][:, 0])
                 best = [X[i] for i in keep[np.argsort(-part)][: LARGEST // 4]]
-                X = list(dict.fromkeys([*best, *(mutate(x) for x in best for _ in range(6))]))[:LARGEST]
+                X = distinct([*best, *(mutate(x) for x in best for _ in range(6))])[:LARGEST]
         return None
 
     # -- evaluation -----------------------------------------------------------------------------------------------
@@ -290,7 +293,7 @@ class Search:
             i, j = differ[0]
             raise InvalidInput(
                 "A kernel must give the same value for the same points",
-                got=f"{K[i, j]:.10g} and then {again[i, j]:.10g} for x = {show(rows(X)[i])}, z = {show(rows(X)[j])}",
+                got=f"{K[i, j]:.10g} and then {again[i, j]:.10g} for x = {self.shown(X, i)}, z = {self.shown(X, j)}",
                 advice="Take randomness and state out of the function.",
             )
         if self.errors:
@@ -300,6 +303,9 @@ class Search:
             # A function that subtracts numbers of this order errs by as much, however small their difference is.
             self.typical = float(np.abs(K[known]).max())
         return bool(known.any())
+
+    def shown(self, X: Any, i: int) -> str:
+        return self.space.show(rows(X)[i])
 
     def useless(self) -> InvalidInput:
         return InvalidInput(
@@ -539,12 +545,3 @@ def below(q: Fraction) -> float:
     except OverflowError:
         return math.nextafter(math.inf, 0.0) if q > 0 else -math.inf
     return number if Fraction(number) <= q else math.nextafter(number, -math.inf)
-
-
-def show(x: Any) -> str:
-    """A point or a number, short."""
-    if is_vector(x):
-        return f"({', '.join(map(show, x))})"
-    if isinstance(x, (np.generic, float)):
-        return str(x).removesuffix(".0")
-    return repr(set(x)) if isinstance(x, frozenset) and x else repr(x)

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from mercer.data.points import Array, Points
 from mercer.data.vectors import real_numbers
 from mercer.errors import InvalidInput, RuleBroken
+from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.elementwise import whole_power
 from mercer.kernels.algebra.nodes import is_number
 from mercer.kernels.algebra.parameters import nonnegative, positive, real, show
 from mercer.kernels.algebra.proof import BILINEAR, POLYNOMIAL, Axiom, Proof, Unproven
-from mercer.kernels.algebra.rounding import require_power
+from mercer.kernels.algebra.rounding import precise, precisely, require_power
 from mercer.kernels.base import Indefinite, Kernel, Similarity, Tags
 from mercer.kernels.block import Block, Pair, squared_norms
 from mercer.threads import spans
@@ -52,7 +53,7 @@ class _Dot(Similarity):
 
     def _slopes(self, block: Block, G: Array) -> Array:
         """Gᵢⱼ h'(⟨xᵢ, zⱼ⟩)."""
-        return np.asarray(G * self._slope(self.precise(block, self.amplification).dot().astype(np.float64)))
+        return np.asarray(G * self._slope(precise(self, block, self.amplification).dot().astype(np.float64)))
 
     def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         _, z = block.vectors()
@@ -68,7 +69,10 @@ class Linear(_Dot, Kernel):
     array([[11.]])
     """
 
+    about: ClassVar[About] = About("xᵀz", "Linear models: ridge, linear SVM, PCA in the dual.", "Linear()")
+
     tags: ClassVar[Tags] = Tags(finite_rank=True)
+    vanishes_at_origin_only: ClassVar[bool] = True
 
     def _apply(self, s: Array) -> None:
         """h is the identity."""
@@ -90,7 +94,7 @@ class Linear(_Dot, Kernel):
 
         return dot(x, z)
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         return Axiom(self, "inner product: phi(x) = x", reference="Bishop 2006, (6.1)")
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
@@ -111,9 +115,17 @@ class Polynomial(_Dot, Kernel):
     15943435565
     """
 
+    about: ClassVar[About] = About(
+        "(xᵀz + c)ᵖ",
+        "Interactions of up to p columns, without making them.",
+        "Polynomial(degree=2, c=1.0)",
+        arguments={"degree": Argument("p", "whole number ≥ 1")},
+    )
+
     degree: int
     c: float = nonnegative(0.0)
     tags: ClassVar[Tags] = Tags(finite_rank=True)
+    vanishes_at_origin_only: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         value = getattr(self.c, "value", self.c)
@@ -141,7 +153,7 @@ class Polynomial(_Dot, Kernel):
         return float(self.degree)
 
     def tile(self, block: Block, out: Array) -> None:
-        self.precisely(super().tile, block, out, self.amplification)
+        precisely(self, super().tile, block, out, self.amplification)
 
     def _apply(self, s: Array) -> None:
         s += s.dtype.type(self.c)
@@ -163,9 +175,9 @@ class Polynomial(_Dot, Kernel):
 
         return (dot(x, z) + self.c) ** self.degree
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         condition = f"(⟨x,z⟩ + c)ᵖ, p = {self.degree} is a whole number ≥ 1, c = {self.c:g} ≥ 0"
-        return POLYNOMIAL(self, Linear().proof(dim), condition=condition)
+        return POLYNOMIAL(self, Linear().proof(), condition=condition)
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import MonomialMap
@@ -203,6 +215,13 @@ class Bilinear(Kernel):
     >>> mc.Bilinear([[2.0, 0.0], [0.0, 1.0]])([[1.0, 2.0]], [[3.0, 4.0]]).round(12)
     array([[14.]])
     """
+
+    about: ClassVar[About] = About(
+        "xᵀA z",
+        "A metric known beforehand, such as an inverse covariance.",
+        "Bilinear([[2.0, 1.0], [1.0, 2.0]])",
+        arguments={"A": Argument(domain="symmetric positive semidefinite matrix")},
+    )
 
     A: Any
     tags: ClassVar[Tags] = Tags(finite_rank=True)
@@ -270,9 +289,9 @@ class Bilinear(Kernel):
         images = ([sum((Fraction(p) * f for p, f in zip(v, c)), Fraction(0)) for c in columns] for v in (x, z))
         return exactly(sum((a * b for a, b in zip(*images)), Fraction(0)))
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         condition = f"A is symmetric, smallest eigenvalue {self._smallest:.3g} ≥ 0 to rounding"  # type: ignore[attr-defined]
-        return BILINEAR(self, Linear().proof(dim), condition=condition)
+        return BILINEAR(self, Linear().proof(), condition=condition)
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import LinearMap
@@ -339,8 +358,16 @@ class ArcCosine(Kernel):
     Cho and Saul, Kernel methods for deep learning, NeurIPS 2009.
     """
 
+    about: ClassVar[About] = About(
+        "‖x‖ⁿ‖z‖ⁿ Jₙ(θ)/π, θ the angle of x and z",
+        "What an infinitely wide layer of step (0) or rectified (1, 2) units sees.",
+        "ArcCosine(order=1)",
+        arguments={"order": Argument("n", "0, 1 or 2")},
+    )
+
     order: int = 1
     tags: ClassVar[Tags] = Tags(nonnegative=True)
+    vanishes_at_origin_only: ClassVar[bool] = True
 
     def check(self) -> None:
         if not is_number(self.order) or self.order not in (0, 1, 2):
@@ -435,7 +462,7 @@ class ArcCosine(Kernel):
             return (sin + rest * cos) * norm / pi()
         return (sin * cos * 3 + rest * (cos * cos * 2 + 1)) * norm * norm / pi()
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         statement = "an expectation of φ(wᵀx)φ(wᵀz) over Gaussian w"
         return Axiom(self, statement, condition=f"order {self.order}", reference="Cho & Saul 2009")
 
@@ -451,6 +478,13 @@ class Tanh(_Dot, Indefinite):
     >>> mc.refute(mc.Tanh(1.0, -1.0), dim=2).refuted
     True
     """
+
+    about: ClassVar[About] = About(
+        "tanh(a·xᵀz + b)",
+        "Comparing with other software; it is not positive semidefinite.",
+        "Tanh(scale=1.0, offset=-1.0)",
+        arguments={"scale": Argument("a"), "offset": Argument("b")},
+    )
 
     scale: float = positive(1.0)
     offset: float = real(-1.0)
@@ -478,5 +512,5 @@ class Tanh(_Dot, Indefinite):
 
         return (dot(x, z) * self.scale + self.offset).tanh()
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         return Unproven(self, "not a kernel: the Taylor coefficients of tanh are not all ≥ 0")

@@ -11,6 +11,7 @@ from mercer import _loops
 from mercer.data.points import Array
 from mercer.errors import InvalidInput
 from mercer.features.base import Spectrum
+from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.parameters import positive
 from mercer.kernels.algebra.proof import Axiom, Proof
 from mercer.kernels.base import Kernel
@@ -18,6 +19,7 @@ from mercer.kernels.vectors.radial import Radial
 
 if TYPE_CHECKING:
     from mercer.kernels.validity.interval import Interval
+    from mercer.kernels.vectors.densities import Density
 
 
 class Matern(Radial, Kernel):
@@ -33,6 +35,13 @@ class Matern(Radial, Kernel):
     ----------
     Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, section 4.2.
     """
+
+    about: ClassVar[About] = About(
+        "2^(1−ν)/Γ(ν) tᵛ K_ν(t), t = √(2ν)‖x − z‖/σ",
+        "Rougher functions: ⌈ν⌉ − 1 derivatives; 3/2 and 5/2 are usual in regression.",
+        "Matern(sigma=1.0, nu=1.5)",
+        arguments={"nu": Argument(domain="> 0, at most 100")},
+    )
 
     sigma: Any = positive(1.0, vector=True)
     nu: float = positive(1.5, free=False)
@@ -68,6 +77,12 @@ class Matern(Radial, Kernel):
             return np.asarray(-5 / 6 * (1 + t) * np.exp(-t))
         return _bessel_slope(t, self.nu)
 
+    @property
+    def density(self) -> Density:
+        from mercer.kernels.vectors.densities import MaternDensity
+
+        return MaternDensity(float(self.nu))
+
     def enclose(self, x: Any, z: Any) -> Interval:
         if not self._half_integer:
             return super().enclose(x, z)
@@ -77,7 +92,7 @@ class Matern(Radial, Kernel):
             return decay
         return (t + 1) * decay if self.nu == 1.5 else (t + 1 + t * t / 3) * decay
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         return Axiom(
             self,
             "Bochner: its spectral density is a multivariate t, which is ≥ 0",

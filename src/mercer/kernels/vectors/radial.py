@@ -19,6 +19,7 @@ from mercer import _loops, threads
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.features.base import Spectrum
+from mercer.kernels.about import About
 from mercer.kernels.algebra.parameters import Fixed, checked, positive, show
 from mercer.kernels.algebra.proof import COMPOSITION, EXPONENTIAL, RESCALING, Axiom, Proof
 from mercer.kernels.base import Kernel, Similarity, Tags
@@ -26,6 +27,7 @@ from mercer.kernels.block import Block, Pair
 
 if TYPE_CHECKING:
     from mercer.kernels.validity.interval import Interval
+    from mercer.kernels.vectors.densities import Density
 
 STATIONARY = Tags(stationary=True, radial=True, normalised=True, nonnegative=True, universal=True)
 # From this many columns on a BLAS product per tile beats the fused loop.
@@ -70,6 +72,14 @@ class ByWidth(Similarity):
         if np.ndim(self.sigma) == 0:
             return block, float(self.sigma)
         return block.rescaled(tuple(self.sigma.tolist())), 1.0
+
+    def narrowed(self, share: float) -> Gaussian:
+        return Gaussian(share * np.asarray(self.sigma))
+
+    @property
+    def density(self) -> Density | None:
+        """The profile as a probability density in units of σ, or None where its integral is infinite or not known."""
+        return None
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return np.ones(points.n)
@@ -217,6 +227,12 @@ class Gaussian(Radial, Kernel):
            [0.6065, 1.    ]])
     """
 
+    about: ClassVar[About] = About(
+        "exp(−‖x − z‖²/2σ²)",
+        "The first choice for smooth functions; one σ per column finds the columns that matter.",
+        "Gaussian(sigma=1.0)",
+    )
+
     sigma: Any = positive(1.0, vector=True)
     spectrum: ClassVar[Spectrum] = Spectrum.NORMAL
 
@@ -335,10 +351,19 @@ class Gaussian(Radial, Kernel):
     def log_diagonal(self, points: Points) -> NDArray[np.float64]:
         return np.zeros(points.n)
 
+    def squared(self) -> Gaussian:
+        return Gaussian(np.asarray(self.sigma) / np.sqrt(2.0))
+
+    @property
+    def density(self) -> Density:
+        from mercer.kernels.vectors.densities import NormalDensity
+
+        return NormalDensity()
+
     def enclose(self, x: Any, z: Any) -> Interval:
         return (self._squared(x, z) / -2).exp()
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         linear = Axiom("Linear()", "inner product: phi(x) = x", reference="Bishop 2006, (6.1)")
         scaled = COMPOSITION("⟨x/σ, z/σ⟩", linear, condition=f"phi divides by σ = {show(self.sigma)} > 0")
         exponential = EXPONENTIAL("exp(⟨x/σ, z/σ⟩)", scaled)
@@ -352,6 +377,12 @@ class RationalQuadratic(Radial, Kernel):
     >>> mc.RationalQuadratic(1.0, alpha=1.0)([[0.0]], [[1.0]]).round(4)
     array([[0.6667]])
     """
+
+    about: ClassVar[About] = About(
+        "(1 + ‖x − z‖²/2ασ²)^(−α)",
+        "Smooth functions that vary on several scales at once.",
+        "RationalQuadratic(sigma=1.0, alpha=1.0)",
+    )
 
     sigma: Any = positive(1.0, vector=True)
     alpha: float = positive(1.0)
@@ -407,10 +438,16 @@ class RationalQuadratic(Radial, Kernel):
         log = np.log1p(v)
         return np.array([np.vdot(G, np.exp(-self.alpha * log) * self.alpha * (v / (1 + v) - log))])
 
+    @property
+    def density(self) -> Density:
+        from mercer.kernels.vectors.densities import StudentDensity
+
+        return StudentDensity(float(self.alpha))
+
     def enclose(self, x: Any, z: Any) -> Interval:
         return ((self._squared(x, z) / (2 * Fraction(self.alpha)) + 1).log() * -Fraction(self.alpha)).exp()
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         return Axiom(
             self,
             "Schoenberg: a mixture of Gaussians with Gamma-distributed precision",

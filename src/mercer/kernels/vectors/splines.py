@@ -23,10 +23,11 @@ from numpy.typing import NDArray
 
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
+from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.elementwise import whole_power
 from mercer.kernels.algebra.parameters import positive
 from mercer.kernels.algebra.proof import Proof
-from mercer.kernels.base import Indefinite, Tags
+from mercer.kernels.base import Indefinite, Kind, Tags
 from mercer.kernels.vectors.radial import Radial
 
 if TYPE_CHECKING:
@@ -42,12 +43,14 @@ class ConditionalKernel(Indefinite):
     It needs a polynomial tail of degree order − 1 beside it.
     """
 
+    kind: ClassVar[Kind] = "conditional"
+
     @property
     @abstractmethod
     def order(self) -> int:
         """m, the order of conditional positive definiteness; the tail has degree m − 1."""
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         """The theorem, and why it makes no kernel: `valid` is False, because a kernel stands alone."""
         m = self.order
         return Proof(
@@ -150,6 +153,13 @@ class Polyharmonic(_Power):
     Wendland, Scattered Data Approximation, 2005, theorems 8.16 and 8.17.
     """
 
+    about: ClassVar[About] = About(
+        "±rᵏ for odd k, ±rᵏ log r for even k, r = ‖x − z‖/σ",
+        "Scattered data in any dimension, without a width to choose (mc.RBFInterpolator).",
+        "Polyharmonic(3)",
+        arguments={"degree": Argument("k", "whole number from 1 to 20")},
+    )
+
     sigma: Any = _width(free=False)
     degree: int = 3
 
@@ -185,6 +195,10 @@ class ThinPlate(_Power):
 Σ cᵢ p(xᵢ) = 0 for every polynomial p of degree < 2; Micchelli 1986: (−1)^2 dᵐφ(√t)/dtᵐ is completely monotone]
     """
 
+    about: ClassVar[About] = About(
+        "r² log r, r = ‖x − z‖/σ", "Surfaces over the plane of least bending (mc.RBFInterpolator).", "ThinPlate()"
+    )
+
     sigma: Any = positive(1.0, vector=True, free=False)
 
     @property
@@ -199,6 +213,10 @@ class Multiquadric(_RadialSpline):
     >>> mc.Multiquadric(1.0)([[0.0]], [[0.0], [1.0]]).round(4)
     array([[-1.    , -1.4142]])
     """
+
+    about: ClassVar[About] = About(
+        "−√(1 + ‖x − z‖²/σ²)", "Interpolation of scattered data, smooth everywhere.", "Multiquadric(sigma=1.0)"
+    )
 
     sigma: Any = positive(1.0, vector=True)
 

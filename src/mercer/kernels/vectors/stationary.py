@@ -14,6 +14,7 @@ from mercer import _loops
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.features.base import Spectrum
+from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.parameters import positive
 from mercer.kernels.algebra.proof import COMPOSITION, PRODUCT, Axiom, Proof
 from mercer.kernels.base import Kernel, Tags
@@ -22,6 +23,7 @@ from mercer.kernels.vectors.radial import FARTHEST, ByWidth, Gaussian, uncentred
 
 if TYPE_CHECKING:
     from mercer.kernels.validity.interval import Interval
+    from mercer.kernels.vectors.densities import Density
 
 
 class Laplacian(ByWidth, Kernel):
@@ -31,6 +33,12 @@ class Laplacian(ByWidth, Kernel):
     >>> mc.Laplacian(2.0)([[0.0, 0.0]], [[1.0, 1.0]]).round(4)
     array([[0.3679]])
     """
+
+    about: ClassVar[About] = About(
+        "exp(−Σₖ |xₖ − zₖ|/σ)",
+        "Functions with kinks; distances that outlying columns do not rule.",
+        "Laplacian(sigma=1.0)",
+    )
 
     sigma: Any = positive(1.0, vector=True)
     tags: ClassVar[Tags] = Tags(stationary=True, normalised=True, nonnegative=True, universal=True)
@@ -76,13 +84,22 @@ class Laplacian(ByWidth, Kernel):
         signs = [np.einsum("ij,ij->i", M, np.sign(x[:, k, None] - z[:, k])) for k in range(x.shape[1])]
         return -np.stack(signs, axis=1) / self.sigma
 
+    def squared(self) -> Laplacian:
+        return Laplacian(np.asarray(self.sigma) / 2.0)
+
+    @property
+    def density(self) -> Density:
+        from mercer.kernels.vectors.densities import LaplaceDensity
+
+        return LaplaceDensity()
+
     def enclose(self, x: Any, z: Any) -> Interval:
         from mercer.kernels.validity.interval import exactly
 
         total = sum(abs(Fraction(a) - Fraction(b)) / s for a, b, s in zip(x, z, self._sigmas(len(x))))
         return (-exactly(total)).exp()
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         factor = Axiom("exp(−|s|/σ)", "Bochner: its spectral density is a Cauchy density, which is ≥ 0")
         return PRODUCT(self, factor, condition="one factor exp(−|xₖ − zₖ|/σₖ) per column")
 
@@ -110,6 +127,13 @@ class Periodic(Kernel):
     >>> mc.Periodic(1.0, period=2.0)([[0.0], [2.0], [1.0]])[0].round(4)
     array([1.    , 1.    , 0.1353])
     """
+
+    about: ClassVar[About] = About(
+        "exp(−2 Σₖ sin²(π(xₖ − zₖ)/p)/σ²)",
+        "Hours, weekdays, seasons; times Gaussian() where the pattern drifts.",
+        "Periodic(sigma=1.0, period=24.0)",
+        arguments={"period": Argument("p")},
+    )
 
     sigma: float = positive(1.0)
     period: float = positive(1.0)
@@ -174,6 +198,6 @@ class Periodic(Kernel):
             total = total + (pi() * ((Fraction(a) - Fraction(b)) / Fraction(self.period))).sin() ** 2
         return (total * -2 / Fraction(self.sigma) ** 2).exp()
 
-    def proof(self, dim: int | None = None) -> Proof:
+    def derivation(self) -> Proof:
         condition = f"phi winds every column around a circle, period {self.period:g} > 0"
-        return COMPOSITION(self, self._of_chords.proof(None if dim is None else 2 * dim), condition=condition)
+        return COMPOSITION(self, self._of_chords.proof(), condition=condition)

@@ -18,8 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from mercer.models.quantiles import conformal, share
-
 Matrix = NDArray[np.float64]
 # Means and probabilities below this are taken as this: logarithms and shapes of distributions are finite.
 LEAST = 1e-12
@@ -114,13 +112,3 @@ def log_normal(y: Matrix, mean: Matrix, weights: Matrix | None = None) -> Matrix
     flip = low > 0  # the other tail keeps its digits
     probability = np.where(flip, special.ndtr(-low) - special.ndtr(-high), special.ndtr(high) - special.ndtr(low))
     return np.asarray(np.log(np.maximum(probability, 1e-300)))
-
-
-def around(residuals: Matrix, coverage: Any, weights: Matrix | None = None) -> tuple[float, float]:
-    """The conformal quantiles of residuals on both sides: a new one is between them with this probability.
-
-    >>> around(np.arange(1.0, 20.0), 0.8)                              # of 19 the 2nd and the 18th
-    (2.0, 18.0)
-    """
-    one_side = 0.5 + 0.5 * share(coverage)
-    return -float(conformal(-residuals, one_side, weights)), float(conformal(residuals, one_side, weights))

@@ -42,9 +42,11 @@ class AutoModel(KernelEstimator):
         f: Expansion = self.model_.function_
         return f
 
-    def _in_units(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Predictions of `model_` in the units of the target."""
-        return values
+    @property
+    def loo_predictions_(self) -> NDArray[Any]:
+        """The leave-one-out prediction of each row that `model_` was fitted to, where it has them."""
+        check_is_fitted(self)
+        return np.asarray(self.model_.loo_predictions_)
 
     def _one_of(self, losses: tuple[str, ...]) -> None:
         if not isinstance(self.loss, str) or self.loss not in losses:

@@ -108,9 +108,12 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     def predict(self, X: Any) -> NDArray[Any]:
         """The expected target of each of m points."""
         self._asked(X)
-        return self._in_units(np.asarray(self.model_.predict(X)))
+        return self.response_.mean(np.asarray(self.model_.predict(X)))
 
-    def _in_units(self, values: NDArray[Any]) -> NDArray[Any]:
+    @property
+    def loo_predictions_(self) -> NDArray[Any]:
+        """The leave-one-out prediction of each row that `model_` was fitted to, where it has them."""
+        values = super().loo_predictions_
         return self.response_.mean(values)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[np.float64]:
@@ -126,9 +129,9 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
         self._asked(X)
         return np.maximum(self.response_.intervals(self.model_, X, coverage), self._least)
 
-    @property
-    def _has_intervals(self) -> bool:
-        return not self.response_.needs_rows or self.model_._has_intervals
+    def has_intervals(self, *, in_file: bool = False) -> bool:
+        """Whether `predict_interval` can answer; `in_file` asks for the model that is loaded from its file."""
+        return not self.response_.needs_rows or self.model_.has_intervals(in_file=in_file)
 
     def _keep(self, X: Any, search: Search, fit: Fit) -> None:
         super()._keep(X, search, fit)

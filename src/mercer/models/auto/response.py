@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mercer.models.auto.intervals import Counts, around
+from mercer.models.auto.intervals import Counts
 from mercer.models.base import Matrix
-from mercer.models.quantiles import conformal
+from mercer.models.quantiles import around, conformal
 
 
 @dataclass(frozen=True, eq=False)

@@ -132,7 +132,7 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         root = made.t.root
         # the standard deviation of K, and its width along each target by itself
         self._spread = made.t.shown if root is None else np.sqrt(np.diag(made.t.shown))
-        self._kernel_std = self._spread * np.sqrt(density.variance(self.target_kernel_, 1))
+        self._kernel_std = self._spread * np.sqrt(density.of(self.target_kernel_, 1).variance(1))
         return self
 
     # -- the mean and the bands -------------------------------------------------------------------------------------
@@ -251,7 +251,8 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
             u = rng.random((len(ends), n_samples))
             chosen = np.stack([np.searchsorted(e, v * e[-1], side="right") for e, v in zip(ends, u)])
             draws[span] = self._residuals[np.minimum(chosen, len(self._w) - 1)] + shift[span, None]
-        noise = [density.draw(self.target_kernel_, z.n * n_samples, 1, rng) for _ in range(shift.shape[1])]
+        profile = density.of(self.target_kernel_, 1)
+        noise = [profile.draw(z.n * n_samples, 1, rng) for _ in range(shift.shape[1])]
         draws += self._choice.t.spread(np.hstack(noise)).reshape(draws.shape)
         return draws[..., 0] if self._rows.single else draws
 
@@ -358,7 +359,7 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
 
     def _log_marginal(self, z: Points) -> Float:
         """log p(x), for kernels that are densities."""
-        if self._objects or type(self.kernel_) not in density.FAMILIES:
+        if self._objects or type(self.kernel_) not in density.families():
             raise InvalidInput(
                 "log p(x) needs a kernel whose integral is known", got=shortened(self.kernel_), advice="Pass y."
             )
@@ -368,7 +369,7 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         volume = float(np.log(sigma).sum()) if self._choice.x is None else self._choice.x.log_volume
         with np.errstate(divide="ignore"):
             total = found.log_scale + np.log(found.totals[:, 0, 0])
-        return np.asarray(total - np.log(self._w.sum()) - density.log_mass(self.kernel_, d) - volume)
+        return np.asarray(total - np.log(self._w.sum()) - density.of(self.kernel_, d).log_mass(d) - volume)
 
     @property
     def _joint(self) -> bool:

@@ -95,19 +95,20 @@ class Mixture:
 
     def __init__(self, similarity: Any, r: Float, h: float) -> None:
         self.similarity, self.r, self.h = similarity, r, h
-        self.log_mass = density.log_mass(similarity, 1) + float(np.log(h))
+        self.profile = density.on_a_line(similarity)
+        self.log_mass = self.profile.log_mass(1) + float(np.log(h))
 
     def log_kernel(self, t: Float) -> Float:
         """log K(t − rₙ), shape (len(t), n)."""
         reach = FARTHEST * self.h
         t = np.clip(t, self.r.min() - reach, self.r.max() + reach)
-        return density.log_profile(self.similarity, (t[:, None] - self.r) / self.h) - self.log_mass
+        return self.profile.log_profile((t[:, None] - self.r) / self.h) - self.log_mass
 
     def cdf(self, W: Float, t: Float) -> Float:
         """F at t[j] under the weights W[j], shape (m,)."""
         with np.errstate(over="ignore"):
             u = (t[:, None] - self.r) / self.h
-        return np.clip(np.einsum("ij,ij->i", W, density.cdf(self.similarity, u)), 0.0, 1.0)
+        return np.clip(np.einsum("ij,ij->i", W, self.profile.cdf(u)), 0.0, 1.0)
 
     def quantiles(self, W: Float, p: Float) -> Float:
         """The t with F(t) = p under every row of W, shape (m, len(p))."""
@@ -119,7 +120,7 @@ class Mixture:
         found = np.empty((len(W), len(p)))
         for j, share in enumerate(p):
             first = r[np.minimum((ends < share).sum(axis=1), len(r) - 1)]
-            u = float(density.quantile(self.similarity, np.array(share)))
+            u = float(self.profile.quantile(np.array(share)))
             # F of the mixture lies between the kernels' own: so does the quantile.
             of = direct if share < TAIL else law
             found[:, j] = _invert(of, float(share), first, r[0] + self.h * u, r[-1] + self.h * u, self.h)
@@ -139,8 +140,8 @@ class Mixture:
         def law(rows: NDArray[np.int64], t: Float) -> tuple[Float, Float]:
             u = (t[:, None] - r) / self.h
             weights = W[rows]
-            F = np.einsum("ij,ij->i", weights, density.cdf(self.similarity, u))
-            f = np.einsum("ij,ij->i", weights, np.exp(density.log_profile(self.similarity, u) - self.log_mass))
+            F = np.einsum("ij,ij->i", weights, self.profile.cdf(u))
+            f = np.einsum("ij,ij->i", weights, np.exp(self.profile.log_profile(u) - self.log_mass))
             return F, f
 
         return law

@@ -12,7 +12,6 @@ from scipy.linalg import cho_solve
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.kernels.vectors.radial import ByWidth, Gaussian
-from mercer.kernels.vectors.stationary import Laplacian
 from mercer.models.base import shortened
 from mercer.models.density.parzen_widths import RULES, Widths, counted, covariance_root, family, resolve
 from mercer.smoothing import density
@@ -21,8 +20,6 @@ from mercer.tuning.parzen_likelihood import Likeliest, loo
 
 Float = NDArray[np.float64]
 
-COMPARABLE = (Gaussian, Laplacian, *density.COMPACT)
-"""Families whose widths compare with those of a Gaussian."""
 MANY = 10_000
 """Rows on which the likeliest widths are looked for where nobody asked for them by name."""
 
@@ -67,7 +64,7 @@ def choose(
     own = isinstance(kernel, Similarity) and bandwidth is None
     k: Any = kernel if own else family(kernel)
     target: Any = family(target_kernel)
-    density.log_profile(target, np.zeros(1))  # is it known on a line?
+    density.on_a_line(target)  # is it known there?
     own_target = isinstance(target_kernel, Similarity) and target_bandwidth is None
     d = 0 if X is None else X.shape[1]
     if own and isinstance(k, ByWidth) and X is not None and np.size(k.sigma) not in (1, d):
@@ -77,7 +74,7 @@ def choose(
             advice="Check sigma.",
         )
     rule_x: Any = None if own else "loo" if bandwidth is None else bandwidth
-    usual = "loo" if X is not None and type(k) in COMPARABLE else "scott"
+    usual = "loo" if X is not None and density.comparable(k, d) else "scott"
     rule_t: Any = None if own_target else usual if target_bandwidth is None else target_bandwidth
     thinned = "loo" not in [v for v in (bandwidth, target_bandwidth) if isinstance(v, str)]
     x = t = None
@@ -148,7 +145,7 @@ def _target(
     if rule != "loo":
         joint = Y if X is None else np.hstack([X, Y])
         return Widths(factor * _by_rule(rule, joint, w)[-Y.shape[1] :]), ()
-    if X is None or type(k) not in COMPARABLE:
+    if X is None or not density.comparable(k, X.shape[1]):
         raise InvalidInput(
             "target_bandwidth='loo' needs a kernel of x whose width compares with a Gaussian's",
             got=shortened(k),
@@ -182,9 +179,9 @@ def _likeliest(joint: Float, w: Float | None, targets: int, held: Float, thinned
 
 def _gaussian_width(target: Any) -> float:
     """The width of a Gaussian that smooths as much on a line, in units of this kernel's."""
-    if type(target) in COMPARABLE:
+    if density.comparable(target, 1):
         return 1.0 / density.equivalent(target, 1)
-    variance = density.variance(target, 1)
+    variance = density.of(target, 1).variance(1)
     return float(np.sqrt(variance)) if np.isfinite(variance) else 1.0
 
 

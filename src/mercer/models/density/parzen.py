@@ -172,7 +172,7 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
         chosen = rng.choice(len(self._w), size=n_samples, p=self._w / self._w.sum())
         numbers = self._numbers[chosen]
         if numbers.shape[1]:
-            u = density.draw(self.kernel_, n_samples, numbers.shape[1], rng)
+            u = density.of(self.kernel_, numbers.shape[1]).draw(n_samples, numbers.shape[1], rng)
             if self.factors_ is not None:
                 u *= self.factors_[chosen, None]
             numbers = numbers + self._widths.spread(u)
@@ -228,7 +228,7 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
         n = (512 if d == 1 else 128) if n is None else n
         require_grid(n, margin)
         std = self.bandwidth_ if self._widths.root is None else np.sqrt(np.diag(self.bandwidth_))
-        spread = density.variance(self.kernel_, d)
+        spread = density.of(self.kernel_, d).variance(d)
         reach = margin * std * np.sqrt(spread if np.isfinite(spread) else 1.0)
         if self.factors_ is not None:
             reach = reach * self.factors_.max()
@@ -287,7 +287,7 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
         self._constant = 0.0
         if d:
             self.kernel_ = similarity.replace(sigma=self._widths.sigma)
-            self._constant = density.log_mass(self.kernel_, d) + self._widths.log_volume
+            self._constant = density.of(self.kernel_, d).log_mass(d) + self._widths.log_volume
         chosen = "kernel" if own else rule if isinstance(rule, str) else "given"
         self.status_ = " ".join([f"Widths: {chosen}.", *self._widths.notes])
 

@@ -38,7 +38,7 @@ class Distribution:
     """
 
     def __init__(self, similarity: Any, x: Float, w: Float, h: Float) -> None:
-        self.similarity = similarity
+        self.profile = density.on_a_line(similarity)
         order = np.argsort(x, kind="stable")
         self.x, self.w, self.h = x[order], w[order], h[order]
         self.single = bool((h == h[0]).all())
@@ -57,7 +57,7 @@ class Distribution:
     def quantile(self, p: Float, pdf: Callable[[Float], Float]) -> Float:
         """The inverse of F at p, shape (m,), by Newton's steps that stay within a bracket."""
         with np.errstate(invalid="ignore"):
-            u = density.quantile(self.similarity, p)
+            u = self.profile.quantile(p)
         found = np.where(p <= 0, (self.x - self.h).min(), (self.x + self.h).max()) if np.isfinite(u).all() else u.copy()
         inside = (p > 0) & (p < 1)
         p, u = p[inside], u[inside]
@@ -104,9 +104,9 @@ class Distribution:
     def _direct(self, q: Float, slopes: bool = False) -> tuple[Float, Float]:
         """F point by point, and its density if it is asked for, for queries in order."""
         values, slope = np.empty(len(q)), np.zeros(len(q))
-        log_mass = density.log_mass(self.similarity, 1)
+        log_mass = self.profile.log_mass(1)
         n = len(self.x)
-        reach = density.reach(self.similarity) * float(self.h.max())
+        reach = self.profile.reach * float(self.h.max())
         rows = max(1, min(256, ENTRIES // n))
         for start in range(0, len(q), rows):
             part = q[start : start + rows]
@@ -115,9 +115,9 @@ class Distribution:
             near = slice(first, last)
             with np.errstate(over="ignore"):
                 u = (part[:, None] - self.x[near]) / self.h[near]
-            values[start : start + rows] = self.before[first] + density.cdf(self.similarity, u) @ self.w[near]
+            values[start : start + rows] = self.before[first] + self.profile.cdf(u) @ self.w[near]
             if slopes:
-                k = np.exp(density.log_profile(self.similarity, u) - log_mass)
+                k = np.exp(self.profile.log_profile(u) - log_mass)
                 slope[start : start + rows] = k @ (self.w[near] / self.h[near])
         return values, slope
 

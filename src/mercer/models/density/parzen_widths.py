@@ -52,10 +52,10 @@ def require_tolerance(tolerance: Any) -> None:
 def family(kernel: Any) -> ByWidth:
     """The kernel that a parameter stands for; an instance has a width of its own."""
     made = Gaussian(1.0) if kernel is None else kernel
-    if isinstance(made, type) and issubclass(made, Similarity) and made in density.FAMILIES:
+    if isinstance(made, type) and made in density.families():
         made = made()
-    if type(made) not in density.FAMILIES:
-        names = ", ".join(f.__name__ for f in density.FAMILIES)
+    if type(made) not in density.families():
+        names = ", ".join(f.__name__ for f in density.families())
         raise InvalidInput(
             "`kernel` of a density must be a family whose integral is known, as a class or an instance, or None",
             got=shortened(kernel),

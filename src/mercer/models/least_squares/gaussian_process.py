@@ -14,7 +14,7 @@ from mercer.data.frames import is_frame
 from mercer.errors import InvalidInput
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
-from mercer.models.base import KernelEstimator, Matrix, Rows, penalties, refitted, takes_matrix
+from mercer.models.base import KernelEstimator, Matrix, Rows, penalties, refitted
 from mercer.models.least_squares.smoother import GaussianSmoother
 from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.expansion import Expansion
@@ -257,7 +257,7 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
 
     @property
     def _pairwise(self) -> bool:
-        return takes_matrix(self.kernel_)
+        return self.kernel_.pairwise
 
     @property
     def _factor(self) -> CholeskyFactor:

@@ -284,9 +284,10 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
                 self._cache["freedom"] = W @ leverages(held, W)
         return float(self._cache["freedom"])
 
-    @property
-    def _has_intervals(self) -> bool:
-        """They need the curvature: the file's own, or one made again from the rows."""
+    def has_intervals(self, *, in_file: bool = False) -> bool:
+        """Whether `predict_interval` can answer, by the file's own curvature, or by one made again from the rows."""
+        if in_file:
+            return self._on_rows() or "_curvature" in self._file_state()[1]
         return "_curvature" in self.__dict__ or "_packed" not in self.__dict__.get("_not_in_file", ())
 
     def _training_only(self) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ from mercer.models.base import (
     shown,
 )
 from mercer.models.callbacks import CallbackSupportMixin
+from mercer.models.convergence import NotConverged
 from mercer.models.least_squares.design import Design
 from mercer.models.progress import Listeners
 from mercer.problems.losses import Loss
@@ -153,7 +154,7 @@ class Predictor(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  #
             advice = "Raise `max_iter`, scale the columns, or take solver='newton'."
             if found.overshot:
                 advice = "Take a shorter `step`, or None for one that is safe."
-            warnings.warn(f"{self.status_}. {advice}", ConvergenceWarning, stacklevel=outside())
+            warnings.warn(NotConverged(self.status_, advice), stacklevel=outside())
 
     def _penalty(self) -> float:
         return float(penalties(self.alpha, 1)[0])

@@ -19,7 +19,7 @@ from mercer.kernels.base import Similarity
 from mercer.kernels.vectors.median import median_gaussian
 from mercer.kernels.vectors.radial import ByWidth, Gaussian
 from mercer.memory import allocatable
-from mercer.models.base import KernelEstimator, Rows, _columns, takes_matrix, training_points
+from mercer.models.base import KernelEstimator, Rows, _columns, training_points
 from mercer.models.least_squares.gaussian_process import appended
 from mercer.models.least_squares.smoother import LinearSmoother
 from mercer.models.local.bandwidth import (
@@ -187,7 +187,7 @@ class LocalEstimator(KernelEstimator):
         self.bandwidth_ = getattr(self.kernel_, "sigma", None)
 
     def _append(self, new: Rows) -> Rows:
-        if takes_matrix(self.kernel_):
+        if self.kernel_.pairwise:
             raise InvalidInput(
                 "`partial_fit` needs a kernel that can be evaluated between old and new rows",
                 got="bare Precomputed()",
@@ -351,7 +351,7 @@ class LocalSmoother(LinearSmoother, LocalEstimator):
         """Leave-one-out residuals, each divided by what its own fit adds to it: of the size of the noise. (n, t)"""
         if "residuals" not in self._cache:
             rows, made = self._rows, self._left_out()
-            if len(rows) <= EXACT or not local.squared(self.kernel_).children:
+            if len(rows) <= EXACT or not self.kernel_.squared().children:
                 extra = self._spread(made, None, exclude=True)
             else:
                 # all pairs would be dear: with so many rows Σ l² is small, and Σ l² ≤ max l ≈ l at the query itself

@@ -28,7 +28,6 @@ from mercer.models.base import (
     _columns,
     resolve_kernel,
     shortened,
-    takes_matrix,
     targets,
     training_points,
     weights,
@@ -36,7 +35,7 @@ from mercer.models.base import (
 from mercer.models.labels import labels
 from mercer.models.least_squares.smoother import explained
 from mercer.models.quantiles import plus_ends, rank
-from mercer.rkhs.geometry import _smallest, nearest
+from mercer.rkhs.geometry import nearest, smallest_columns
 
 Index = NDArray[np.int64]
 
@@ -133,7 +132,7 @@ class KernelNeighbors(KernelEstimator):
 
     @property
     def _pairwise(self) -> bool:
-        return takes_matrix(self.kernel_)
+        return self.kernel_.pairwise
 
     def _find_common_diagonal(self) -> float | None:
         """k(x, x) of all points, where it is one number: then it is that of queries too, whose matrix lacks it."""
@@ -194,7 +193,7 @@ class KernelNeighbors(KernelEstimator):
 
         def search(rows: slice, share: int) -> None:
             squared = diagonal - 2.0 * self.kernel_(queries.take(rows), self._points, dtype=np.float64)
-            where[rows] = _smallest(squared, count)
+            where[rows] = smallest_columns(squared, count)
             found[rows] = np.take_along_axis(squared, where[rows], 1)
 
         threads.stripes(queries.n, search)

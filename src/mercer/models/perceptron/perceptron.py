@@ -14,7 +14,7 @@ from mercer.gram import Gram
 from mercer.kernels.algebra.nodes import Constant
 from mercer.kernels.vectors.dot import Linear
 from mercer.memory import budget as memory_budget
-from mercer.models.base import Matrix, resolve_kernel, shortened, takes_matrix
+from mercer.models.base import Matrix, resolve_kernel, shortened
 from mercer.models.perceptron.base import OnlineClassifier, one_of, whole
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.space import streamed
@@ -168,7 +168,7 @@ class KernelPerceptron(OnlineClassifier):
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> KernelPerceptron:
         """As for every online classifier; a bare Precomputed() cannot compare with points that are to come."""
-        if takes_matrix(self.kernel):
+        if getattr(self.kernel, "pairwise", False):
             raise InvalidInput(
                 "partial_fit must compare new points with earlier ones",
                 got="a bare Precomputed()",

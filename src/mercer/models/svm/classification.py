@@ -28,8 +28,9 @@ from mercer.errors import InvalidInput
 from mercer.gram import Gram, KernelGram
 from mercer.kernels.custom import Precomputed
 from mercer.memory import budget as memory_budget
-from mercer.models.base import Matrix, Rows, keeping, outside, shortened, shown, takes_matrix, training_points, weights
+from mercer.models.base import Matrix, Rows, keeping, outside, shortened, shown, training_points, weights
 from mercer.models.callbacks import with_callbacks
+from mercer.models.convergence import NotConverged
 from mercer.models.labels import class_weights, labels
 from mercer.models.progress import watched
 from mercer.models.svm.margins import MarginReport, Sides, functions
@@ -217,7 +218,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
             self.dual_coef_, self.intercept_ = coef[used], sides.intercept
             self._codes = codes[used].astype(np.min_scalar_type(k))
             self._function = None
-            if k > FEW and not takes_matrix(self.kernel_):
+            if k > FEW and not self.kernel_.pairwise:
                 self._ends = np.searchsorted(self._codes, np.arange(k + 1))
             else:
                 self._function = self._of_pairs()
@@ -337,13 +338,11 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         """Once for all of them, and not where the whole has been warned of."""
         late = [o for o in optima if not o.converged]
         if late and self.gap_ <= self.tol:
-            warnings.warn(
+            status = (
                 f"Probabilities are less sure: {len(late)} of {len(optima)} problems of the calibration's folds ended "
-                f"before gap ≤ tol = {self.tol:g}, the first because it was {late[0].status}. Raise `max_iter` or "
-                "`max_time`.",
-                ConvergenceWarning,
-                stacklevel=outside(),
+                f"before gap ≤ tol = {self.tol:g}, the first because it was {late[0].status}"
             )
+            warnings.warn(NotConverged(status, "Raise `max_iter` or `max_time`."), stacklevel=outside())
 
     @property
     def calibrated_(self) -> bool:
@@ -433,7 +432,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
 
     def _among(self, some: Index) -> Matrix:
         """The kernel matrix of some support vectors."""
-        if takes_matrix(self.kernel_):
+        if self.kernel_.pairwise:
             return self.kernel_(self._support, dtype=np.float64)[np.ix_(some, some)]
         return self.kernel_(self._support.take(some), dtype=np.float64)
 

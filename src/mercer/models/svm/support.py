@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import threads
@@ -24,8 +23,9 @@ from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.gram import Gram
 from mercer.kernels.custom import Precomputed
-from mercer.models.base import KernelEstimator, Matrix, Rows, outside, shortened, shown, takes_matrix
+from mercer.models.base import KernelEstimator, Matrix, Rows, outside, shortened, shown
 from mercer.models.callbacks import CallbackSupportMixin
+from mercer.models.convergence import NotConverged
 from mercer.models.svm.solving import Solver
 from mercer.models.svm.split import Index
 from mercer.rkhs.expansion import Expansion
@@ -134,9 +134,9 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
         """
         used = np.flatnonzero(coef.any(axis=1))
         used = used if len(used) else np.array([0])
-        used = used[np.argsort(rows.kept[used])] if takes_matrix(self.kernel_) else used
+        used = used[np.argsort(rows.kept[used])] if self.kernel_.pairwise else used
         self.support_ = rows.kept[used]
-        if isinstance(self.kernel_, Precomputed) and takes_matrix(self.kernel_):
+        if self.kernel_.pairwise and not self.kernel_.children:
             values = rows.points.encoded(self.kernel_)
             self._support = Points(values[np.ix_(used, self.support_)], self.support_, values.shape[1])
         else:
@@ -152,7 +152,7 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
     def _queries(self, X: Any) -> Points:
         """As for every model; a bare Precomputed() may have the columns of the support vectors alone."""
         check_is_fitted(self)
-        if takes_matrix(self.kernel_) and getattr(X, "shape", (0, 0))[-1] == len(self.support_):
+        if self.kernel_.pairwise and getattr(X, "shape", (0, 0))[-1] == len(self.support_):
             return self.kernel_.prepare(X)
         return super()._queries(X)
 
@@ -181,11 +181,7 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
             reached = f"gap {self.gap_:.3g} > tol = {self.tol:g}"
             if np.isinf(self.gap_):
                 reached = "the model is that of the rows it had looked at, and its gap is not known"
-            warnings.warn(
-                f"{first.status}{several}: {reached}. {advice}",
-                ConvergenceWarning,
-                stacklevel=outside(),
-            )
+            warnings.warn(NotConverged(f"{first.status}{several}: {reached}", advice), stacklevel=outside())
 
 
 def positive(value: Any, name: str, *, infinite: bool = False) -> float:

@@ -65,15 +65,14 @@ def tiled(
     *,
     exclude: bool,
     scale: Float | None,
-    at: NDArray[np.int64] | None = None,
 ) -> tuple[Float, Float]:
-    """log_scale (m,) and totals (m, M, c); `at` are the rows' own positions in x where z is a part of x."""
+    """log_scale (m,) and totals (m, M, c)."""
     # The one pair is shared between the leaves: the fused loops would know nothing of a stretched block.
     pair = Pair(x if z is None else z, None if z is None else x, np.float64, shared=True)
     m, n = pair.shape
     log_scale = np.full(m, -np.inf)
     totals = np.zeros((m, len(powers), V.shape[1]))
-    own = np.arange(m) if at is None else at
+    own = np.arange(m)
     # Points without any value count nowhere, not even for the unit of a row.
     empty: NDArray[np.bool_] = np.abs(V).max(axis=1) == 0
     void = empty if empty.any() else None

@@ -1,15 +1,13 @@
-"""Files that appear whole or not at all, and tables that are written piece by piece."""
+"""Output files: which paths can be written, and tables that are written piece by piece."""
 
 from __future__ import annotations
 
 import json
 import os
-import secrets
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,6 +15,7 @@ import polars as pl
 
 from mercer.cli.speaking import plain
 from mercer.errors import InvalidInput
+from mercer.files.replace import replacing
 
 KINDS = {"csv": "csv", "tsv": "tsv", "parquet": "parquet", "pq": "parquet", "jsonl": "jsonl", "ndjson": "jsonl",
          "arrow": "arrow", "ipc": "arrow", "feather": "arrow"}  # fmt: skip
@@ -100,7 +99,7 @@ def kind_of(path: str) -> str:
         raise InvalidInput(
             "--out must end in .csv, .tsv, .parquet, .arrow or .jsonl",
             got=repr(os.path.basename(path)),
-            advice="Rename it.",
+            advice="Give the file one of these endings.",
         )
     return KINDS[suffix]
 
@@ -118,38 +117,24 @@ def sink(path: str | None, kind: str | None = None) -> Iterator[Sink]:
         return
     require_writable(path)
     kind = kind or kind_of(path)
-    target = Path(os.path.realpath(Path(path).expanduser()))
+    target = Path(path).expanduser()
     try:
-        if target.exists() and not target.is_file():  # a pipe or a device cannot be replaced
+        if target.exists() and not target.is_file():  # a pipe or a device gets the pieces as they come
             with open(target, "wb") as stream:
                 yield Sink(kind if kind in ("csv", "tsv", "jsonl") else "csv", stream, None)
             return
-        beside = target.parent / f".{target.name[:100]}.{secrets.token_hex(6)}.part"
-        folder = Path(tempfile.mkdtemp(prefix="mercer-")) if kind in ("parquet", "arrow") else None
-        try:
-            if folder is None:
-                with open(beside, "xb") as stream:
+        with replacing(str(target)) as beside:
+            if kind not in ("parquet", "arrow"):
+                with open(beside, "wb") as stream:
                     yield Sink(kind, stream, None)
-                    stream.flush()
-                    os.fsync(stream.fileno())
             else:
-                pieces = Sink(kind, None, folder)
-                yield pieces
-                lazy = pl.scan_parquet(sorted(folder.glob("*.parquet")), glob=False)
-                if kind == "parquet":
-                    lazy.sink_parquet(beside)
-                else:
-                    lazy.sink_ipc(beside)
-            if target.exists():
-                os.chmod(beside, target.stat().st_mode & 0o777)
-            os.replace(beside, target)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(beside)
-            raise
-        finally:
-            if folder is not None:
-                shutil.rmtree(folder, ignore_errors=True)
+                with tempfile.TemporaryDirectory(prefix="mercer-", ignore_cleanup_errors=True) as folder:
+                    yield Sink(kind, None, Path(folder))
+                    pieces = pl.scan_parquet(sorted(Path(folder).glob("*.parquet")), glob=False)
+                    if kind == "parquet":
+                        pieces.sink_parquet(beside)
+                    else:
+                        pieces.sink_ipc(beside)
     except BrokenPipeError:
         raise
     except (OSError, pl.exceptions.PolarsError) as error:
@@ -174,9 +159,9 @@ def _document() -> Iterator[Sink]:
         sys.stdout.write("\n  ]\n}\n")
 
 
-def parts(frame: pl.DataFrame, made: dict[str, Any], *, keep: bool) -> pl.DataFrame:
-    """The columns to write: those that were made, after those of the input if asked for."""
-    new = pl.DataFrame(made)
+def parts(frame: pl.DataFrame, predicted: dict[str, Any], *, keep: bool) -> pl.DataFrame:
+    """The columns to write: those that were predicted, after those of the input if asked for."""
+    new = pl.DataFrame(predicted)
     if not keep:
         return new
     clash = {name: f"{name}_input" for name in frame.columns if name in new.columns}

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import platform
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import scipy
@@ -24,14 +21,18 @@ import mercer
 from mercer.data.frames import is_frame, row_labels
 from mercer.data.points import length, take
 from mercer.errors import InvalidInput
+from mercer.files.replace import replacing
 from mercer.kernels.algebra.proof import MARKS, Proof
-from mercer.models.base import shortened
-from mercer.plot.looks import amount, cut, pyplot, rounded
+from mercer.models.base import innermost
+from mercer.models.importance import MEANING as IMPORTANCE
+from mercer.models.importance import feature_importance
+from mercer.models.scores import COVERAGE, MEASURES, Baseline, Judged, Judgement, Score, judge
+from mercer.plot.looks import pyplot
 from mercer.plot.looks import shortened as plot_text
 from mercer.report import frames
 from mercer.report.page import bar, code, figures, heading, page, paragraph, section, spark, table, tiles
-from mercer.report.scores import COVERAGE, RELIED, Baseline, Judgement, Score, judge, sensitivities
 from mercer.report.source import source
+from mercer.words import cut, number, rounded, shortened
 
 SHOWN_COLUMNS, WORST_COLUMNS, SHOWN_ROWS, CONSIDERED = 60, 6, 10, 12
 """Columns described, columns and rows of the worst, and candidates of a choice."""
@@ -41,19 +42,6 @@ CURVES, POINTS, SIMILAR, PROMISED = 2, 1000, 300, 300
 """Curves along columns, and rows shown with them, in the heat map, and of which intervals are asked."""
 LARGE = 2000
 """Fitted rows from which intervals of the model itself cost too much; errors are counted instead."""
-MEANING = {
-    "R²": "how much of the variation of the target it explains; 1 is all of it, 0 is no better than the mean",
-    "RMSE": "the root of the mean squared error, in units of the target, to which large errors add most",
-    "MAE": "the mean of the absolute error, in units of the target",
-    "Poisson deviance": "how far counts are from those that it expects; 0 is perfect",
-    "accuracy": "the share of rows whose class it says",
-    "balanced accuracy": "the same with every class counting alike, however rare it is",
-    "log loss": "how surprising the truth was to it, −log of the probability that it gave; 0 is perfect, and to be "
-    "sure and wrong costs most",
-    "area under ROC": "of two rows of different classes, how often it gives the higher probability to the right one",
-}
-Judged = Literal["held out", "left out", "fitted"]
-"""Which predictions are judged: of rows held out, of each fitted row left out, or of the fitted rows."""
 SIZE = (6.0, 4.6)
 """Of every picture, in inches."""
 COVERAGES = (0.5, 0.7, 0.8, 0.9, 0.95)
@@ -120,19 +108,28 @@ def write(
         raise InvalidInput(
             "`rows` must hold a position for each judged row",
             got=f"{len(rows)} for {len(z)}",
-            advice="Or leave it out.",
+            advice="Give one for each, or leave `rows` out.",
         )
-    answers = None if left_out is None else np.asarray(left_out)
-    if answers is not None and (held_out is not None or answers.shape != y.shape):
+    predictions = None if left_out is None else np.asarray(left_out)
+    if predictions is not None and (held_out is not None or predictions.shape != y.shape):
         raise InvalidInput(
             "`left_out` must hold one prediction for each row of X, and needs a report without `held_out`",
-            got="both" if held_out is not None else f"shape {answers.shape} for {len(y)} rows",
+            got="both" if held_out is not None else f"shape {predictions.shape} for {len(y)} rows",
             advice="Pass the leave-one-out predictions of the fitted rows, or rows that were held out.",
         )
     known = Baseline.of(y, classes=is_classifier(model))
-    by: Judged = "held out" if held_out is not None else "fitted" if answers is None else "left out"
-    page_of = _Page(model, X, y, Z, z, judge(model, Z, z, known, answers=answers), by, str(target))
-    _replace(place, page_of.whole(title, command, _numbered(Z, rows)))
+    by: Judged = "held out" if held_out is not None else "fitted" if predictions is None else "left out"
+    judgement = judge(model, Z, z, known, predictions=predictions, by=by)
+    text = _Page(model, X, y, Z, z, judgement, str(target)).whole(title, command, _numbered(Z, rows))
+    try:
+        with replacing(str(place)) as beside:
+            Path(beside).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(
+            "`path` must be a file that can be written",
+            got=f"{place} ({error.strerror})",
+            advice="Choose another folder, or make room.",
+        ) from None
     return place
 
 
@@ -156,11 +153,10 @@ class _Page:
     Z: Any
     z: NDArray[Any]
     judged: Judgement
-    by: Judged
     target: str
 
     def __post_init__(self) -> None:
-        self.inner = getattr(self.model, "model_", self.model)
+        self.inner = innermost(self.model)
         self.classes = is_classifier(self.model)
         self.names = frames.names(self.X)
         self.known = frames.taken(getattr(self.inner, "kernel_", None), self.names)
@@ -178,7 +174,7 @@ class _Page:
             "held out": f"judged on {m:,} rows it has not seen",
             "left out": "judged by leave-one-out predictions of them",
             "fitted": f"judged on the {m:,} rows it was given",
-        }[self.by]
+        }[self.judged.by]
         fitted = frames.fitted_rows(self.model, n)
         but = f", {len(self.unseen):,} of them left out" if self.unseen else ""
         subtitle = f"{kind} on {d:,} column{'s' * (d > 1)}{but}, fitted to {fitted} and {seen}."
@@ -195,15 +191,14 @@ class _Page:
         return page(title or f"Predicting {self.target}", subtitle, [part for part in parts if part])
 
     def _scores(self) -> str:
-        by = {s.name: s for s in self.judged.scores if np.isfinite(s.value)}
-        shown = [(s.name, amount(s.value), _beside(s)) for s in by.values()]
+        shown = [(s.name, number(s.value, 3), _beside(s)) for s in self.judged.scores]
         if self.classes:
-            right = by["accuracy"]
-            told = f"Accuracy {right.value:.1%}. The most frequent class alone would give {right.baseline:.1%}."
+            right = self.judged["accuracy"]
+            lead = f"Accuracy {right.value:.1%}. The most frequent class alone would give {right.baseline:.1%}."
         else:
-            error = by["RMSE"]
-            off, mean = amount(error.value), amount(error.baseline)
-            told = f"Typical error {off} (RMSE). Always predicting the mean would give {mean}."
+            error = self.judged["RMSE"]
+            off, mean = number(error.value, 3), number(error.baseline, 3)
+            lead = f"Typical error {off} (RMSE). Always predicting the mean would give {mean}."
         small = (
             "The 90 % intervals say how much the scores would vary between test sets of this size. The baseline looks "
             "at no column: it always predicts "
@@ -213,16 +208,17 @@ class _Page:
             if self.classes
             else "the mean of the training targets (for the MAE, their median)."
         )
-        words = ". ".join(f"{name[0].upper()}{name[1:]}: {MEANING[name]}" for name in by) + "."
+        names = [score.name for score in self.judged.scores]
+        words = ". ".join(f"{name[0].upper()}{name[1:]}: {MEASURES[name].meaning}" for name in names) + "."
         warning = {
             "held out": "",
             "left out": "These are leave-one-out scores: each row is predicted by the model that is fitted without it. "
             "Where they also chose the parameters of the model, they are a little too good.",
             "fitted": "These rows were also fitted: on new ones the model will be worse.",
-        }[self.by]
+        }[self.judged.by]
         return section(
             "How good it is",
-            paragraph(told, "lead"),
+            paragraph(lead, "lead"),
             paragraph(warning, "warn"),
             tiles(shown),
             paragraph(words, "soft"),
@@ -230,8 +226,13 @@ class _Page:
         )
 
     def _pictures(self) -> str:
-        drawn = [(svg, caption) for draw, caption in self._subjects() if (svg := _drawn(draw))]
-        return section("What it looks like", figures(drawn)) if drawn else ""
+        drawn, refused = [], []
+        for draw, caption in self._subjects():
+            try:
+                drawn.append((_drawn(draw), caption))
+            except (InvalidInput, np.linalg.LinAlgError) as error:  # others are defects, and must be seen
+                refused.append(paragraph(f"This picture could not be drawn. {caption} {error}", "soft"))
+        return section("What it looks like", figures(drawn), *refused) if drawn or refused else ""
 
     def _subjects(self) -> Iterator[tuple[Callable[[], Any], str]]:
         """What fits the task: a drawing, and what it shows."""
@@ -261,16 +262,16 @@ class _Page:
                 )
         else:
             yield (
-                lambda: plot.Residuals.from_predictions(self.z, self.judged.answers, name=self.target),
+                lambda: plot.Residuals.from_predictions(self.z, self.judged.predictions, name=self.target),
                 f"What is left of {self.target} after the prediction: there should be no shape.",
             )
             promises = hasattr(self.model, "predict_interval")
             if len(self.y) > LARGE:
                 tail = (1 - COVERAGE) / 2
-                low, high = map(amount, np.quantile(self.z - self.judged.answers, [tail, 1 - tail]))
+                low, high = (number(end, 3) for end in np.quantile(self.z - self.judged.predictions, [tail, 1 - tail]))
                 yield (
                     lambda: plot.Residuals.from_predictions(
-                        self.z, self.judged.answers, kind="histogram", name=self.target
+                        self.z, self.judged.predictions, kind="histogram", name=self.target
                     ),
                     f"How far off it is: {100 * COVERAGE:.0f} % of the errors are from {low} to {high}.",
                 )
@@ -328,21 +329,21 @@ class _Page:
         return bands
 
     def _by_class(self) -> str:
-        """Of each class, how many rows are found and what they are taken for."""
+        """Recall and precision of each class, and what it is taken for."""
         if not self.classes:
             return ""
         rows = []
         labels, counts = np.unique(self.z, return_counts=True)
         for i in np.argsort(-counts, kind="stable")[:SHOWN_COLUMNS]:
-            own, said = self.z == labels[i], self.judged.answers == labels[i]
-            wrong, times = np.unique(self.judged.answers[own & ~said], return_counts=True)
+            members, predicted = self.z == labels[i], self.judged.predictions == labels[i]
+            wrong, times = np.unique(self.judged.predictions[members & ~predicted], return_counts=True)
             taken = ", ".join(f"{_cell(wrong[k])} ({times[k]})" for k in np.argsort(-times, kind="stable")[:3])
-            found = (own & said).sum()
-            right = f"{found / said.sum():.1%}" if said.any() else "never said"
+            right = (members & predicted).sum()
+            precision = f"{right / predicted.sum():.1%}" if predicted.any() else "never predicted"
             rows.append(
-                [_cell(labels[i]), f"{counts[i]:,}", f"{found / counts[i]:.1%}", right, taken or "nothing else"]
+                [_cell(labels[i]), f"{counts[i]:,}", f"{right / counts[i]:.1%}", precision, taken or "nothing else"]
             )
-        header = ["class", "rows", "of these found", "right when said", "taken for"]
+        header = ["class", "rows", "recall", "precision", "taken for"]
         return section("Class by class", table(header, rows, numbers=(1, 2, 3)))
 
     def _columns(self) -> str:
@@ -355,30 +356,26 @@ class _Page:
                 row.append(bar(f"{self.reliance[j]:.1%}", self.reliance[j]))
             row += [c.kind, f"{c.missing:,}" if c.missing else "", f"{c.distinct:,}"]
             rows.append([*row, spark(c.heights, f"distribution of {c.name}"), c.summary])
-        header = ["column", "kind", "missing", "distinct", "", "values"]
-        told = "Least, middle and greatest value of numbers; the commonest of others."
+        header, numbers = ["column", "kind", "missing", "distinct", "", "values"], [2, 3]
+        notes = "Least, middle and greatest value of numbers; the commonest of others."
         if self.reliance is not None:
-            header.insert(1, "relied on")
-            told += f" {RELIED}"
+            header, numbers = [header[0], "relied on", *header[1:]], [1, 3, 4]
+            notes += f" {IMPORTANCE}"
         if self.unseen:
-            told += f" Left out, the kernel does not look at it: {cut(', '.join(self.unseen), EXPRESSION)}."
-        numbers = [j for j, name in enumerate(header) if name in ("relied on", "missing", "distinct")]
+            notes += f" Left out, the kernel does not look at it: {cut(', '.join(self.unseen), EXPRESSION)}."
         if len(described) > SHOWN_COLUMNS:
-            told += f" {len(described) - SHOWN_COLUMNS:,} more columns are not shown."
+            notes += f" {len(described) - SHOWN_COLUMNS:,} more columns are not shown."
         one = frames.described((self.y.astype(str) if self.classes else self.y)[:, None])[0]
         about = f"{self.target}: {one.kind}, {one.distinct:,} distinct values, {one.summary}."
         return section(
-            "The data", paragraph(about), table(header, rows, numbers, [len(header) - 1]), paragraph(told, "soft")
+            "The data", paragraph(about), table(header, rows, numbers, [len(header) - 1]), paragraph(notes, "soft")
         )
 
     def _relied(self) -> NDArray[np.float64] | None:
-        """How much predictions rely on each column; None where that cannot be asked."""
+        """How much predictions rely on each column; None where a column cannot be shuffled by itself."""
         if not 1 < len(self.names) <= TRIED_COLUMNS or isinstance(self.Z, list) or hasattr(self.Z, "tocsr"):
             return None
-        try:
-            return sensitivities(self.model, take(self.Z, _some(len(self.z), TRIED_ROWS)))
-        except (InvalidInput, ValueError, TypeError):
-            return None
+        return feature_importance(self.model, take(self.Z, _some(len(self.z), TRIED_ROWS)))
 
     def _worst(self, called: str, names: list[str]) -> str:
         first = np.argsort(-self.judged.losses, kind="stable")[:SHOWN_ROWS]
@@ -387,7 +384,7 @@ class _Page:
         sure = self.classes and self.judged.probabilities is not None
         rows = []
         for i in first:
-            truth, answer, loss = self.z[i], self.judged.answers[i], self.judged.losses[i]
+            truth, answer, loss = self.z[i], self.judged.predictions[i], self.judged.losses[i]
             row = [names[i], _cell(truth), _cell(answer)]
             if sure:
                 row.append(f"{100 * np.exp(-loss):.2g} %")
@@ -401,9 +398,9 @@ class _Page:
         before = len(header) - len(shown)
         numbers += [before + k for k, column in enumerate(columns) if column.dtype.kind in "iuf"]
         rest = len(self.names) - len(shown)
-        told = f"The {len(shown)} columns that the model relies on most; {rest:,} more are not shown." if rest else ""
+        note = f"The {len(shown)} columns that the model relies on most; {rest:,} more are not shown." if rest else ""
         long = [before + k for k, column in enumerate(columns) if max(len(_cell(column[i])) for i in first) > WORDS]
-        return section("Worst predicted rows", table(header, rows, numbers, long), paragraph(told, "soft"))
+        return section("Worst predicted rows", table(header, rows, numbers, long), paragraph(note, "soft"))
 
     def _kernel(self) -> str:
         kernel = getattr(self.inner, "kernel_", None)
@@ -451,8 +448,8 @@ class _Page:
 
 
 def _beside(score: Score) -> str:
-    spread = f"90 %: {amount(score.low)} … {amount(score.high)}; " if np.isfinite(score.low) else ""
-    return f"{spread}baseline: {amount(score.baseline)}"
+    spread = f"90 %: {number(score.low, 3)} … {number(score.high, 3)}; " if np.isfinite(score.low) else ""
+    return f"{spread}baseline: {number(score.baseline, 3)}"
 
 
 def _some(n: int, most: int) -> NDArray[np.int64]:
@@ -461,14 +458,11 @@ def _some(n: int, most: int) -> NDArray[np.int64]:
 
 
 def _drawn(draw: Callable[[], Any]) -> str:
-    """A picture as SVG, or nothing where this model has none of the kind."""
+    """A picture as SVG."""
     from mercer import plot
 
     with plot.style("light"):
-        try:
-            display = draw()
-        except (InvalidInput, AttributeError, ValueError, np.linalg.LinAlgError):
-            return ""
+        display = draw()
         try:
             display.figure_.set_size_inches(SIZE)
             return plot.svg(display, clear=True)
@@ -493,25 +487,3 @@ def _cell(value: Any) -> str:
     if isinstance(value, (float, np.floating)):
         return frames.number(value)
     return cut(str(value.item() if isinstance(value, np.generic) else value), 90)
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    path = path.resolve()
-    beside = path.parent / f".{path.name}.{os.getpid()}.tmp"
-    try:
-        with beside.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        if path.exists():
-            shutil.copymode(path, beside)
-        os.replace(beside, path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            beside.unlink()
-        raise InvalidInput(
-            "`path` must be a file that can be written",
-            got=f"{path} ({error.strerror})",
-            advice="Choose another folder, or make room.",
-        ) from None

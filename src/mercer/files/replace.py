@@ -1,0 +1,85 @@
+"""Files that appear whole or not at all: written beside their place, and moved there when they are complete."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from glob import escape, glob
+
+ABANDONED = 3600
+"""Seconds after which a part file was left by a process that was killed."""
+
+
+@contextmanager
+def replacing(path: str) -> Iterator[str]:
+    """The path of a new, empty file, whose content gets the name `path` when the block ends without an error.
+
+    Until then a file of that name stays as it was, and after an error, too. A new version has the permissions of the
+    old one, and links lead to the same place. A pipe or a device cannot be replaced: it is sent the content.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "a.txt")
+    ...     with replacing(path) as beside, open(beside, "w") as file:
+    ...         _ = file.write("whole")
+    ...     os.path.getsize(path), os.listdir(folder)
+    (5, ['a.txt'])
+    """
+    try:
+        mode: int | None = os.stat(path).st_mode
+    except FileNotFoundError:
+        mode = None
+    if (mode is not None and stat.S_ISDIR(mode)) or not os.path.basename(path):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if mode is not None and not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+    if mode is not None and not stat.S_ISREG(mode):
+        with tempfile.TemporaryDirectory() as folder:
+            content = os.path.join(folder, "content")
+            open(content, "xb").close()
+            yield content
+            with open(content, "rb") as source, open(path, "wb") as device:
+                while block := source.read(1 << 20):
+                    device.write(block)
+        return
+    target = os.path.realpath(path)
+    folder, name = os.path.split(target)
+    stem = os.path.join(folder, f".{name[:40]}.")
+    _sweep(stem)
+    beside = f"{stem}{secrets.token_hex(8)}.part"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    try:
+        os.close(os.open(beside, flags, 0o666 if mode is None else 0o600))
+        if mode is not None:
+            os.chmod(beside, stat.S_IMODE(mode))
+        yield beside
+        _to_disk(beside)
+        os.replace(beside, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(beside)
+        raise
+    with suppress(OSError):  # the name, too, should outlive a power cut; not every system can promise it
+        _to_disk(folder)
+
+
+def _to_disk(path: str) -> None:
+    """Have the system write what it holds in memory of a file or a folder."""
+    handle = os.open(path, os.O_RDONLY if os.path.isdir(path) else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _sweep(stem: str) -> None:
+    """Remove part files of this name that killed processes left here."""
+    for left in glob(f"{escape(stem)}{'[0-9a-f]' * 16}.part"):
+        with suppress(OSError):
+            if time.time() - os.stat(left).st_mtime > ABANDONED:
+                os.unlink(left)

@@ -1,0 +1,98 @@
+"""Spaces of objects: what a kernel compares, and how to draw some of it.
+
+A space is a name that knows its objects. Its leaves state it as their class attribute `space`; the laws draw sample
+points from it, and the search for counterexamples a pool of objects and small changes of them. A new kind of objects
+is one subclass of `Space` beside its leaves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from mercer.kernels.base import Similarity
+
+POOL = 64
+"""Objects that the search for a counterexample starts from, unless a space names better ones."""
+
+
+class Space(str):
+    """The name of a kind of objects, which can draw some of them at random.
+
+    A subclass defines `sample`, and `pool` and `mutated` where it knows objects in which violations hide.
+
+    >>> import mercer as mc
+    >>> class Words(mc.Space):
+    ...     def sample(self, kernel, n, rng):
+    ...         return ["".join(rng.choice(list("ab"), size=3)) for _ in range(n)]
+    >>> Words("words").sample(None, 2, np.random.default_rng(0))
+    ['bbb', 'aaa']
+    """
+
+    __slots__ = ()
+    vectorial = False
+    """Whether its objects are rows of numbers, which the search may move a little in every direction."""
+    complete = False
+    """Whether `pool` holds all the objects that there are."""
+
+    def sample(self, kernel: Similarity, n: int, rng: np.random.Generator) -> Any:
+        """n objects that the kernel takes, drawn at random."""
+        raise NotImplementedError(f"sample() of the space {str(self)!r}")
+
+    def pool(self, kernel: Similarity, alphabet: str, length: int, rng: np.random.Generator) -> list[Any]:
+        """The objects that a search for a counterexample looks at first: small ones, of up to `length` parts."""
+        return distinct(self.sample(kernel, POOL, rng))
+
+    def mutated(self, x: Any, kernel: Similarity, alphabet: str, rng: np.random.Generator) -> Any:
+        """A small change of an object; by default another one."""
+        return self.sample(kernel, 1, rng)[0]
+
+    def show(self, x: Any) -> str:
+        """An object as a counterexample prints it."""
+        return show(x)
+
+
+def show(x: Any) -> str:
+    """A vector, a number or another object, short.
+
+    >>> show(np.array([1.0, 0.5])), show(frozenset({2}))
+    ('(1, 0.5)', '{2}')
+    """
+    if isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype.kind == "f":
+        return f"({', '.join(map(show, x))})"
+    if isinstance(x, (np.generic, float)):
+        return str(x).removesuffix(".0")
+    return repr(set(x)) if isinstance(x, frozenset) and x else repr(x)
+
+
+def distinct(objects: Any) -> list[Any]:
+    """The objects without repetitions, in order; all of them where they have no hash."""
+    try:
+        return list(dict.fromkeys(objects))
+    except TypeError:
+        return list(objects)
+
+
+class Vectors(Space):
+    """Rows of numbers, as many as the parameters of the kernel ask for."""
+
+    __slots__ = ()
+    vectorial = True
+
+    def sample(self, kernel: Similarity, n: int, rng: np.random.Generator) -> Any:
+        return rng.normal(size=(n, dimension(kernel)))
+
+
+VECTORS, TABLE, ANY = Vectors("vectors"), Vectors("table"), Vectors("any")
+"""Rows of numbers; columns by name or position; any objects. The last two are tried on rows of numbers."""
+
+
+def dimension(kernel: Similarity, default: int = 3) -> int:
+    """The number of columns that the parameters of an expression ask for."""
+    if columns := getattr(kernel, "columns", ()):
+        return max([default, *(int(c) + 1 for c in columns if not isinstance(c, str))])
+    sizes = [np.asarray(size).shape[0] for name in ("sigma", "A") if np.ndim(size := getattr(kernel, name, 0.0))]
+    sizes += [dimension(child, 0) for child in kernel.children.values()]  # type: ignore[arg-type]
+    return max(sizes, default=0) or default

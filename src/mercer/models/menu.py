@@ -1,0 +1,449 @@
+"""Models by short names, each with sensible defaults, and how each chooses the parameters that were not given.
+
+Penalties, widths and powers are chosen by leave-one-out in closed form where the model has it, else by folds. A choice
+that has candidates reports the score so far after each, and ends with the best one when the time is up. `mercer fit
+--model NAME` fits these models, and so does `fit` in Python:
+
+    fitted = menu.fit("ridge", X, y)
+    fitted.model.predict(Z)
+    print("\\n".join(fitted.choices))
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import mercer as mc
+from mercer.data.frames import arrays, is_frame
+from mercer.data.missing import missing_entries
+from mercer.data.points import take
+from mercer.errors import InvalidInput
+from mercer.kernels.tables.rule import TableKernel
+from mercer.memory import budget, show_bytes
+from mercer.models.provenance import Task
+
+EXACT, CENTRES, SAMPLE = 5000, 1500, 2000
+"""Rows up to which functions are sums over all of them, the centres beyond, and rows on which a grid is searched."""
+TUNED_GP = 800
+"""Rows up to which a Gaussian process tunes its widths, too."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A model from the menu.
+
+    Attributes
+    ----------
+    model : the fitted estimator.
+    choices : what was chosen and why, in words.
+    left_out : columns of a table that the kernel made for it does not look at, and why.
+    in_time : whether all that was planned was done before the time was up.
+    """
+
+    model: Any
+    choices: tuple[str, ...] = ()
+    left_out: dict[str, str] = field(default_factory=dict)
+    in_time: bool = True
+
+
+@dataclass
+class _Request:
+    """What is to be fitted, and what was chosen so far.
+
+    Attributes
+    ----------
+    task : "regression" or "classification".
+    kernel : a kernel, or None to leave it to the model.
+    given : whether the caller gave the kernel.
+    time : seconds, at most, for the choice.
+    centers : how many, or None for the default of this size.
+    tell : called with the score so far.
+    """
+
+    task: Task
+    kernel: Any
+    given: bool
+    time: float
+    centers: int | None
+    seed: int
+    tell: Callable[..., None]
+    choices: list[str] = field(default_factory=list)
+    in_time: bool = True
+
+
+class Offer(NamedTuple):
+    """A model of the menu: what it is, how it is fitted, and whether its function may be a sum over chosen centres."""
+
+    what: str
+    fit: Callable[[_Request, Any, Any], Any]
+    centred: bool = False
+
+
+def fit(
+    name: str,
+    X: Any,
+    y: Any,
+    *,
+    task: Task = "regression",
+    kernel: Any = None,
+    time: float = 60.0,
+    centers: int | None = None,
+    random_state: int = 0,
+    progress: Callable[..., None] | None = None,
+) -> Fitted:
+    """Fit a model by its name, with everything that is not given chosen by the data.
+
+    Parameters
+    ----------
+    name : one of `MENU[task]`, such as "auto", "ridge", "gp", "svm".
+    X, y : rows (an array, a sparse matrix, a pandas or Polars frame) and their targets or labels.
+    task : "regression" or "classification".
+    kernel : the kernel; None makes one from the types of a frame's columns, and leaves it to the model for an array.
+    time : seconds for the search; the best model so far is taken when they are over.
+    centers : rows that the function is a sum over, of models that allow it ("ridge", "logistic", "poisson"); by default
+        all of them, or 1,500 of more than 5,000.
+    random_state : of samples, folds and searches.
+    progress : called with a line of text, and for "auto" with the share of the time that is over.
+
+    >>> import numpy as np
+    >>> from mercer.models import menu
+    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(80, 1))
+    >>> fitted = menu.fit("ridge", X, np.sin(X[:, 0]))
+    >>> type(fitted.model).__name__, fitted.model.score(X, np.sin(X[:, 0])) > 0.9
+    ('KernelRidge', True)
+    >>> sorted(menu.MENU["classification"])
+    ['auto', 'linear', 'logistic', 'neighbors', 'nw', 'ridge', 'svm']
+    """
+    offer = offered(name, task)
+    if centers is not None and not offer.centred:
+        names = [other for other, entry in MENU[task].items() if entry.centred]
+        raise InvalidInput(
+            f"`centers` is for the models {', '.join(map(repr, names))}",
+            got=f"centers={centers} with {name!r}",
+            advice="Leave it out, or take one of these models.",
+        )
+    chosen, left_out = (kernel, {}) if kernel is not None else default_kernel(name, X)
+    request = _Request(
+        task, chosen, kernel is not None, time, centers, random_state, progress or (lambda text, share=None: None)
+    )
+    model = offer.fit(request, X, y)
+    return Fitted(model, tuple(request.choices), left_out, request.in_time)
+
+
+def offered(name: str, task: Task) -> Offer:
+    """The model of this name, or an error that names those of the task."""
+    if name in MENU[task]:
+        return MENU[task][name]
+    elsewhere = next((other for other in MENU if name in MENU[other]), None)
+    raise InvalidInput(
+        f"The model for {task} must be one of {', '.join(MENU[task])}",
+        got=f"{name!r}" + (f", which is for {elsewhere}" if elsewhere else ""),
+        advice="Choose one of these, or another task.",
+    )
+
+
+def default_kernel(name: str, X: Any) -> tuple[Any, dict[str, str]]:
+    """A kernel from the types of a table's columns, or None where the model makes its own; and the columns left out."""
+    if not is_frame(X) or name in ("linear", "local") or (name in ("nw", "neighbors") and _complete_numbers(X)):
+        return None, {}
+    plan = TableKernel().explain(X)
+    return (None if name == "auto" else plan.kernel), dict(plan.left_out)  # auto makes the same plan, and tries several
+
+
+def _complete_numbers(X: Any) -> bool:
+    return all(A.dtype.kind in "iuf" and not missing_entries(A).any() for A in arrays(X))
+
+
+def refit(model: Any, X: Any, y: Any) -> Any:
+    """The same model with the choices that it made, fitted to other rows, such as all of them after it was judged."""
+    from sklearn.base import clone
+
+    again = clone(model)
+    if hasattr(model, "model_"):
+        return again.set_params(kernel=model.model_.kernel_, loss=model.loss_).fit(X, y)
+    known = again.get_params(deep=False)
+    if "alpha" in known and hasattr(model, "alpha_"):
+        again.set_params(alpha=model.alpha_)
+    if known.get("tune") is not None:
+        again.set_params(tune=None, kernel=model.kernel_)
+    return again.fit(X, y)
+
+
+def _auto(request: _Request, X: Any, y: Any) -> Any:
+    cls: Any = mc.AutoRegressor if request.task == "regression" else mc.AutoClassifier
+    model = cls(
+        kernel=request.kernel if request.given else None, time=request.time, random_state=request.seed,
+        progress=lambda trial: request.tell(str(trial), trial.share),
+    ).fit(X, y)  # fmt: skip
+    model.set_params(progress=None)
+    request.choices += [f"{d.question.lower()}: {d.taken} ({d.why})" for d in model.choices_]
+    request.in_time = model.stopped_by_ != "time"
+    return model
+
+
+# -- by least squares --------------------------------------------------------------------------------------------------
+
+
+def _centers(request: _Request, n: int) -> int | None:
+    if request.centers is not None:
+        return min(request.centers, n)
+    if n <= EXACT:
+        return None
+    request.choices.append(f"{CENTRES:,} of {n:,} rows are the centres of the function")
+    return CENTRES
+
+
+def _ridge(request: _Request, X: Any, y: Any) -> Any:
+    request.tell("kernel ridge: penalties by leave-one-out")
+    model = mc.KernelRidge(
+        request.kernel, alpha="loo", fit_intercept=True, random_state=request.seed, **_solver(_centers(request, len(y)))
+    ).fit(X, y)
+    request.choices.append(f"alpha = {model.alpha_:.3g}, of least leave-one-out error")
+    return model
+
+
+def _solver(centers: int | None) -> dict[str, Any]:
+    return {} if centers is None else {"solver": "nystrom", "n_centers": centers}
+
+
+def _least_squares(request: _Request, X: Any, y: Any) -> Any:
+    def make(alpha: float, centers: int | None) -> Any:
+        return mc.LeastSquaresClassifier(request.kernel, alpha=alpha, random_state=request.seed, **_solver(centers))
+
+    return _penalised(request, X, y, make, "leave-one-out accuracy", (1.0, 0.3, 0.1, 0.03, 0.01, 3.0))
+
+
+def _gp(request: _Request, X: Any, y: Any) -> Any:
+    n = len(y)
+    needed = 3 * 8 * n * n
+    if needed > budget():
+        raise InvalidInput(
+            f"A Gaussian process on {n:,} rows must fit the memory budget of {show_bytes(budget())}",
+            got=show_bytes(needed),
+            advice="Take the model 'ridge', which needs no such matrix, or fewer rows.",
+        )
+    kernel = request.kernel if request.kernel is not None else mc.median_gaussian(X)
+    hold: list[str] = []
+    if request.given or n > TUNED_GP:
+        hold = [f"kernel__{name}" for name in kernel.parameter_names]
+        request.choices.append("the kernel stays as it is; the noise is chosen by evidence")
+    else:
+        request.choices.append("widths and noise by evidence")
+    if not kernel.parameter_names:
+        hold = []
+    request.tell("Gaussian process: by evidence")
+    scale = 1.0 * kernel
+    hold = [name.replace("kernel__", "kernel__kernel__", 1) if isinstance(scale, mc.Scaled) else name for name in hold]
+    return mc.GaussianProcessRegressor(
+        scale, normalize_y=True, alpha=0.1, tune="evidence", n_restarts=0, hold=hold
+    ).fit(X, y)
+
+
+# -- by candidates -----------------------------------------------------------------------------------------------------
+
+
+def _best(request: _Request, candidates: Iterable[tuple[str, Callable[[], tuple[Any, float]]]], score: str) -> Any:
+    """The candidate of greatest score; stops when the time is up, or when scores fell twice."""
+    end = time.monotonic() + request.time
+    best: tuple[float, str, Any] | None = None
+    fallen, tried, late = 0, 0, False
+    for name, make in candidates:
+        model, value = make()
+        tried += 1
+        fallen = fallen + 1 if best is not None and value < best[0] else 0
+        if best is None or value > best[0]:
+            best = (value, name, model)
+        request.tell(f"{name}: {score} {value:.4g}; best so far {best[0]:.4g} ({best[1]})")
+        late = time.monotonic() > end
+        if fallen == 2 or late:
+            break
+    assert best is not None
+    request.choices.append(f"{best[1]}, of the best {score} ({best[0]:.4g}) of {tried} tried")
+    if late:
+        request.choices.append("the time was up before all candidates were tried")
+        request.in_time = False
+    return best[2]
+
+
+def _svc(request: _Request, X: Any, y: Any) -> Any:
+    C = _margin(request, X, y, mc.SVC(request.kernel), {})["C"]
+    request.tell(f"support vector machine with C = {C:g} on all rows")
+    enough = int(np.unique(y, return_counts=True)[1].min()) > 1
+    model = _watched(request, mc.SVC(request.kernel, C=C, calibrated=enough), X, y)
+    if enough and not _has_probabilities(model, X):
+        request.choices.append("no probabilities: the time was up before they were fitted")
+        request.in_time = False
+        model.set_params(calibrated=False)
+    return model
+
+
+def _has_probabilities(model: Any, X: Any) -> bool:
+    """Whether a calibrated machine got to its calibration: one that was stopped knows the side, not how surely."""
+    try:
+        model.predict_proba(take(X, np.arange(1)))
+    except InvalidInput:
+        return False
+    return True
+
+
+def _svr(request: _Request, X: Any, y: Any) -> Any:
+    spread = float(np.std(y)) or 1.0
+    # C and ε are in units of the target: ½‖f‖² + C Σ |y − f|_ε.
+    Cs, widths = [spread * c for c in (0.3, 1.0, 3.0, 10.0, 100.0)], [0.05 * spread, 0.2 * spread]
+    chosen = _margin(request, X, y, mc.SVR(request.kernel), {"epsilon": widths}, Cs)
+    request.tell("support vector regression on all rows")
+    return _watched(request, mc.SVR(request.kernel, C=chosen["C"], epsilon=chosen["epsilon"]), X, y)
+
+
+def _watched(request: _Request, model: Any, X: Any, y: Any) -> Any:
+    """The last fit: it may take twice the time of the search, and reports how far it is from the optimum."""
+    model.set_params(
+        max_time=2 * max(30.0, request.time),
+        progress=lambda now: request.tell(f"support vectors of {len(y):,} rows: gap {now.gap:.2g}, to {model.tol:g}"),
+    )
+    return model.fit(X, y).set_params(progress=None)
+
+
+def _margin(
+    request: _Request, X: Any, y: Any, model: Any, others: dict[str, list[float]], Cs: Any = None
+) -> dict[str, float]:
+    n = len(y)
+    some = np.arange(n)
+    if n > SAMPLE:
+        some = np.sort(np.random.default_rng(request.seed).permutation(n)[:SAMPLE])
+    grid = {"C": Cs or [0.1, 1.0, 10.0, 100.0]} | others
+    request.tell(
+        f"support vectors: {' × '.join(str(len(v)) for v in grid.values())} candidates by 3 folds of {len(some):,} rows"
+    )
+    tuned = mc.tune(model, take(X, some), y[some], cv=3, grid=grid)
+    chosen = {name: float(getattr(tuned, name)) for name in grid}
+    of = f" of {SAMPLE:,} rows" if n > SAMPLE else ""
+    request.choices.append(
+        ", ".join(f"{name} = {value:.3g}" for name, value in chosen.items()) + f", best by 3 folds{of}"
+    )
+    return chosen
+
+
+def _penalised(request: _Request, X: Any, y: Any, make: Callable[..., Any], score: str, alphas: Iterable[float]) -> Any:
+    """The penalty of best score, chosen on a sample of many rows; then the fit of all rows."""
+    n, some = len(y), np.arange(len(y))
+    if n > SAMPLE:
+        some = np.sort(np.random.default_rng(request.seed).permutation(n)[:SAMPLE])
+        request.choices.append(f"the penalty is chosen on {SAMPLE:,} of {n:,} rows")
+    X_, y_ = take(X, some), y[some]
+
+    def candidate(alpha: float) -> tuple[str, Callable[[], tuple[Any, float]]]:
+        def fitted() -> tuple[Any, float]:
+            model = make(alpha, None).fit(X_, y_)
+            value = -float(model.loo_log_loss_) if hasattr(model, "loo_log_loss_") else float(model.loo_score_)
+            return (model, alpha), value
+
+        return f"alpha = {alpha:g}", fitted
+
+    model, alpha = _best(request, map(candidate, alphas), score)
+    if n <= SAMPLE and request.centers is None:
+        return model
+    request.tell(f"fitting all {n:,} rows with alpha = {alpha:g}")
+    return make(alpha, _centers(request, n)).fit(X, y)
+
+
+def _logistic(request: _Request, X: Any, y: Any) -> Any:
+    def make(alpha: float, centers: int | None) -> Any:
+        limit = max(5.0, request.time)
+        return mc.KernelLogisticRegression(
+            request.kernel, alpha=alpha, n_centers=centers, random_state=request.seed, max_time=limit
+        )
+
+    return _penalised(request, X, y, make, "leave-one-out log likelihood", (1.0, 0.3, 0.1, 0.03, 0.01, 3.0))
+
+
+def _poisson(request: _Request, X: Any, y: Any) -> Any:
+    if (y < 0).any():
+        raise InvalidInput(
+            "Targets must be counts ≥ 0 for the model 'poisson'", got=f"{y.min():g}", advice="Take the model 'ridge'."
+        )
+
+    def make(alpha: float, centers: int | None) -> Any:
+        limit = max(5.0, request.time)
+        return mc.KernelGLM(
+            request.kernel, family="poisson", alpha=alpha, n_centers=centers, random_state=request.seed, max_time=limit
+        )
+
+    return _penalised(request, X, y, make, "leave-one-out share of the deviance", (3.0, 1.0, 0.3, 0.1, 10.0, 30.0))
+
+
+def _smoother(request: _Request, X: Any, y: Any) -> Any:
+    cls: Any = mc.NadarayaWatsonRegressor if request.task == "regression" else mc.NadarayaWatsonClassifier
+    if request.given or request.kernel is None:
+        request.tell("Nadaraya-Watson: widths by leave-one-out")
+        return cls(request.kernel if request.given else None).fit(X, y)
+
+    def candidate(power: int) -> tuple[str, Callable[[], tuple[Any, float]]]:
+        def make() -> tuple[Any, float]:
+            model = cls(request.kernel**power if power > 1 else request.kernel).fit(X, y)
+            return model, float(model.loo_score_)
+
+        return f"power {power} of the kernel", make
+
+    return _best(request, map(candidate, (4, 8, 16, 32, 64, 128)), "leave-one-out score")
+
+
+def _neighbors(request: _Request, X: Any, y: Any) -> Any:
+    cls: Any = mc.KernelNeighborsRegressor if request.task == "regression" else mc.KernelNeighborsClassifier
+    request.tell("nearest rows: how many by leave-one-out")
+    model = cls(request.kernel, n_neighbors="loo").fit(X, y)
+    request.choices.append(f"{getattr(model, 'n_neighbors_', '?')} neighbours, best by leave-one-out")
+    return model
+
+
+# -- on the columns themselves -----------------------------------------------------------------------------------------
+
+
+def _local(request: _Request, X: Any, y: Any) -> Any:
+    request.tell("local lines: width by leave-one-out")
+    return mc.LocalRegression(request.kernel if request.given else None).fit(X, y)
+
+
+def _linear(request: _Request, X: Any, y: Any) -> Any:
+    return mc.Ridge(alpha="loo").fit(X, y)
+
+
+def _linear_classes(request: _Request, X: Any, y: Any) -> Any:
+    def candidate(alpha: float) -> tuple[str, Callable[[], tuple[Any, float]]]:
+        def make() -> tuple[Any, float]:
+            model = mc.LogisticRegression(alpha=alpha).fit(X, y)
+            return model, -float(model.loo_log_loss_)
+
+        return f"alpha = {alpha:g}", make
+
+    return _best(request, map(candidate, (1.0, 0.1, 0.01, 10.0, 100.0)), "leave-one-out log likelihood")
+
+
+MENU: dict[Task, dict[str, Offer]] = {
+    "regression": {
+        "auto": Offer("the best of several, tuned (AutoRegressor)", _auto),
+        "ridge": Offer("kernel ridge regression, penalty by leave-one-out", _ridge, centred=True),
+        "gp": Offer("Gaussian process, noise and widths by evidence", _gp),
+        "svm": Offer("support vector regression, C and ε by folds", _svr),
+        "poisson": Offer("counts: kernel Poisson regression, penalty by leave-one-out", _poisson, centred=True),
+        "nw": Offer("Nadaraya-Watson smoother, width by leave-one-out", _smoother),
+        "neighbors": Offer("mean of the nearest rows, how many by leave-one-out", _neighbors),
+        "local": Offer("local lines, width by leave-one-out (numbers only)", _local),
+        "linear": Offer("ridge regression on the columns (numbers only)", _linear),
+    },
+    "classification": {
+        "auto": Offer("the best of several, tuned (AutoClassifier)", _auto),
+        "ridge": Offer("least squares on the classes, penalty by leave-one-out", _least_squares, centred=True),
+        "svm": Offer("support vector machine, C by folds, calibrated", _svc),
+        "logistic": Offer("kernel logistic regression, penalty by leave-one-out", _logistic, centred=True),
+        "nw": Offer("votes weighted by similarity, width by leave-one-out", _smoother),
+        "neighbors": Offer("votes of the nearest rows, how many by leave-one-out", _neighbors),
+        "linear": Offer("logistic regression on the columns (numbers only)", _linear_classes),
+    },
+}
+"""The models by task and name."""

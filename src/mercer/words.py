@@ -1,0 +1,108 @@
+"""Values and texts for people: shortened, with few digits, in the singular or the plural."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+
+_DIGITS = re.compile(r"(?<![\w.'])\d+\.\d{4,}(?:e[-+]?\d+)?")
+_ITEM = r"(?:'[^']*'|[-+\w.]+)"
+_LONG = re.compile(rf"({_ITEM}, {_ITEM}, {_ITEM}), {_ITEM}(?:, {_ITEM}){{3,}}(?=[\])])")
+
+
+def cut(text: str, most: int) -> str:
+    """The beginning of a text that is too long, and a sign that there is more.
+
+    >>> cut("a long name", 7), cut("short", 7)
+    ('a long…', 'short')
+    """
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def one_line(text: str, most: int = 300) -> str:
+    """A text on one line, of at most the given number of characters.
+
+    >>> one_line("first\\n  second", 20)
+    'first second'
+    """
+    return cut(" ".join(text.split()), most)
+
+
+def shortened(value: Any) -> str:
+    """The repr of a value, but never a page of it.
+
+    >>> shortened([1, 2]), shortened("x" * 100)[-8:]
+    ('[1, 2]', 'x… (str)')
+    """
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:60]}… ({type(value).__name__})"
+
+
+def shown(value: Any) -> str:
+    """The shortened repr of a value, as Python has it: 7, not np.int64(7)."""
+    return shortened(value.item() if isinstance(value, np.generic) else value)
+
+
+def number(value: float, digits: int = 4, *, padded: bool = True) -> str:
+    """A number to the given number of digits, without an exponent where it can be read without.
+
+    Zeros at the end say how precise a measured number is; `padded=False` leaves them out.
+
+    >>> number(1234567.0), number(0.91234), number(0.5), number(3.2e-9)
+    ('1,234,567', '0.9123', '0.5000', '3.200e-09')
+    >>> number(53.712, 3), number(3.0, padded=False), number(float("nan"))
+    ('53.7', '3', 'nan')
+    """
+    value = float(value)
+    size = abs(value)
+    if not math.isfinite(value) or size == 0:
+        return f"{value:.0f}"
+    if not 1e-4 <= size < 1e9:
+        return f"{value:#.{digits}g}" if padded else f"{value:.{digits}g}"
+    text = f"{value:,.{max(0, digits - 1 - math.floor(math.log10(size)))}f}"
+    return text if padded or "." not in text else text.rstrip("0").rstrip(".")
+
+
+def rounded(text: str) -> str:
+    """A text in which every number of many digits has four of them.
+
+    >>> rounded("Gaussian(sigma=0.123456789)")
+    'Gaussian(sigma=0.1235)'
+    """
+    return _DIGITS.sub(lambda digits: f"{float(digits[0]):.4g}", text)
+
+
+def brief(text: str) -> str:
+    """An expression with four digits of each number and three items of long lists, to read and not to copy.
+
+    >>> brief("Gaussian(sigma=0.123456789) * Delta().on('x1')")
+    "Gaussian(sigma=0.1235) * Delta().on('x1')"
+    >>> brief("Gaussian(sigma=[1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])")
+    'Gaussian(sigma=[1.5, 2.0, 3.0, …])'
+    """
+    return _LONG.sub(r"\1, …", re.sub(r"\[\[.*?\]\]", "[[…]]", rounded(text)))
+
+
+def seconds(value: float) -> str:
+    """A time in words.
+
+    >>> seconds(0.034), seconds(12.3), seconds(75)
+    ('34 ms', '12.3 s', '1 min 15 s')
+    """
+    if value < 1:
+        return f"{1000 * value:.0f} ms"
+    if value < 60:
+        return f"{value:.1f} s"
+    return f"{int(value) // 60} min {int(value) % 60} s"
+
+
+def count(n: int, what: str, several: str | None = None) -> str:
+    """A number of things.
+
+    >>> count(1, "row"), count(2000, "row"), count(3, "class", "classes")
+    ('1 row', '2,000 rows', '3 classes')
+    """
+    return f"{n:,} {what if n == 1 else several or what + 's'}"
