@@ -27,7 +27,6 @@ from mercer.cli.writing import require_outputs
 from mercer.errors import InvalidInput
 from mercer.memory import show_bytes
 from mercer.models.auto.model import AutoModel
-from mercer.models.tune_margin import MarginGrid
 from mercer.report.scores import Baseline, Score, judge
 
 
@@ -460,12 +459,11 @@ def tune(
     }  # fmt: skip
     if out is not None:
         _save(tuned, out)
-    value, before = getattr(found, "value", None), getattr(found, "start_value", None)
-    said = shortened(brief(str(found).partition("\n")[0]), 400)
-    if value is not None and before is not None:  # the kernel is said above
+    value, before = found.value, plain_number(found.start_value)
+    if "alpha" in found.parameters:  # the kernel is said above
         measure = {"loo": "leave-one-out error", "evidence": "log evidence"}[by]
-        said = f"alpha = {tuned.alpha_:.3g}; {measure} {number(value)}, at the start {number(before)}"
-    elif isinstance(found, MarginGrid):
+        said = f"alpha = {tuned.alpha_:.3g}; {measure} {number(value)}, at the start {number(found.start_value)}"
+    else:
         chosen = ", ".join(f"{name} = {at:.3g}" for name, at in _machine(tuned).items())
         measure = "R²" if asked.task == "regression" else "accuracy"
         said = f"{chosen}; mean {measure} over 3 folds {number(found.value)}, baseline {number(found.baseline)}"

@@ -14,11 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.data.points import length, take
 from mercer.errors import InvalidInput
-from mercer.models.tune_margin import MarginGrid
 from mercer.plot.looks import Display, Palette, canvas, legend, numbers, shortened
 from mercer.tuning.grid import Grid
 from mercer.tuning.loo import AlphaPath
-from mercer.tuning.search import brief
+from mercer.tuning.trials import brief
 
 Matrix = NDArray[np.float64]
 
@@ -291,19 +290,12 @@ class TuningPath(Display):
         """The path of a fitted model: of alpha="loo", of mc.tune with a grid, or of a tuned support vector machine."""
         check_is_fitted(estimator)
         for model in (estimator, getattr(estimator, "regression_", None)):
-            found = getattr(model, "path_", None)
-            if isinstance(found, AlphaPath):
-                return cls._of_path(found).plot(ax, **style)
-            found = getattr(model, "tuning_", None)
-            found = getattr(found, "grid", None) or found
-            if isinstance(found, Grid):
-                what = {"loo": "leave-one-out squared error", "evidence": "log evidence"}
-                criterion = what.get(str(found.by), f"mean R² of {found.by} folds")
-                return cls._of_grid(found, found.values, "alpha", found.alphas, criterion).plot(ax, **style)
-            if isinstance(found, MarginGrid):
-                score = "accuracy" if is_classifier(estimator) else "R²"
-                criterion = f"mean {score} of {found.scores.shape[2]} folds"
-                return cls._of_grid(found, found.scores.mean(axis=2), "C", found.Cs, criterion).plot(ax, **style)
+            path = getattr(model, "path_", None)
+            if isinstance(path, AlphaPath):
+                return cls._of_path(path).plot(ax, **style)
+            grid = getattr(getattr(model, "tuning_", None), "grid", None)
+            if isinstance(grid, Grid):
+                return cls._of_grid(grid).plot(ax, **style)
         raise InvalidInput(
             "The model must have been chosen along a path",
             got=type(estimator).__name__,
@@ -319,8 +311,9 @@ class TuningPath(Display):
         return cls("alpha", path.alphas, path.errors.T.copy(), labels, best, "leave-one-out squared error", True)
 
     @classmethod
-    def _of_grid(cls, grid: Any, values: Matrix, name: str, x: Matrix, criterion: str) -> Self:
-        smallest = "error" in criterion
+    def _of_grid(cls, grid: Grid) -> Self:
+        name, x, values, criterion = grid.penalty, grid.penalties, grid.values, grid.measure.name
+        smallest = not grid.measure.greater
         i, j = grid.best
         labels = [brief(kernel) for kernel in grid.kernels]
         best = [(int(i), float(x[j]), float(values[i, j]))]

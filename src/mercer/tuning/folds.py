@@ -42,7 +42,7 @@ def make_folds(
     ----------
     n : the number of rows.
     cv : the number of folds, from 2 to the number of rows of weight > 0; a splitter as in scikit-learn; or pairs of
-        training and test rows, as positions or masks.
+        training and test rows, as positions or masks. None is 5.
     y : (n, …) targets or labels, which splitters may read.
     stratify : whether each of a number of folds has its share of each value of y.
     weights : (n,) or None. Rows of weight 0 are in no fold.
@@ -54,12 +54,13 @@ def make_folds(
     >>> make_folds(4, [([0, 1], [2, 3])], weights=[1, 0, 1, 1])
     [Fold(train=array([0]), test=array([2, 3]))]
     """
+    cv = 5 if cv is None else cv
     kept = np.arange(n) if weights is None else np.flatnonzero(weights)
     required = f"`cv` must be a number of folds from 2 to {len(kept)}, a splitter, or pairs of training and test rows"
     targets = None if y is None else np.asarray(y)[kept]
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, (bool, np.bool_)):
         if not 2 <= cv <= len(kept):
-            raise InvalidInput(required, got=f"{cv}", advice="Try cv=5.")
+            raise InvalidInput(required, got=f"{cv} for n_samples = {len(kept)}", advice="Try cv=5.")
         draw = _shuffler(random_state) if shuffle else None
         numbers = _shared(targets, int(cv), draw) if stratify else _parts(len(kept), int(cv), draw)
         return [Fold(kept[numbers != i], kept[numbers == i]) for i in range(int(cv))]

@@ -18,10 +18,12 @@ class Measure:
 
     Attributes
     ----------
+    by : its short name, such as "loo".
     name : in words, such as "mean leave-one-out squared error".
     greater : whether a greater number is better.
     """
 
+    by: str
     name: str
     greater: bool
 
@@ -40,9 +42,9 @@ class Measure:
         return int(loss.argmin())
 
 
-LOO_ERROR = Measure("mean leave-one-out squared error", greater=False)
-LOG_EVIDENCE = Measure("log evidence", greater=True)
-LOO_LIKELIHOOD = Measure("mean leave-one-out log likelihood", greater=True)
+LOO_ERROR = Measure("loo", "mean leave-one-out squared error", greater=False)
+LOG_EVIDENCE = Measure("evidence", "log evidence", greater=True)
+LOO_LIKELIHOOD = Measure("likelihood", "mean leave-one-out log likelihood", greater=True)
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,82 @@ class Trials:
 
     def __str__(self) -> str:
         return "\n".join([f"{self.measure.name}:", *(f"  {trial}" for trial in self.ranked())])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tuned:
+    """The answer of a search: the chosen parameters, every trial, and what was noticed.
+
+    Attributes
+    ----------
+    parameters : the chosen ones by the model's names, such as {"kernel": Gaussian(sigma=1.0), "alpha": 0.1}.
+    trials : every candidate that was compared on all rows, and which of them was chosen.
+    evaluations : of the criterion on all rows.
+    seconds : spent, for information.
+    notes : what was noticed about the choice, in words: parameters that do not matter, or that stopped at a bound.
+    at_bounds : names of the parameters that stopped at a bound.
+    start_value : the score of the parameters that were given; NaN where it would cost as much as a step.
+    baseline : the score of always predicting the same; NaN for the evidence, and where it was not asked for.
+    grid : the whole table of scores, where a grid was compared.
+    """
+
+    parameters: dict[str, Any]
+    trials: Trials
+    evaluations: int
+    seconds: float
+    notes: tuple[str, ...] = ()
+    at_bounds: tuple[str, ...] = ()
+    start_value: float = NAN
+    baseline: float = NAN
+    grid: Any = None
+
+    @property
+    def kernel(self) -> Any:
+        """The chosen kernel."""
+        return self.parameters["kernel"]
+
+    @property
+    def alpha(self) -> float:
+        """The chosen penalty, of a model that has one."""
+        return self._number("alpha")
+
+    @property
+    def C(self) -> float:
+        """The chosen C, of a support vector machine."""
+        return self._number("C")
+
+    def _number(self, name: str) -> float:
+        if name not in self.parameters:
+            raise AttributeError(f"{name!r} was not tuned: there are {', '.join(self.parameters)}")
+        return float(self.parameters[name])
+
+    @property
+    def by(self) -> str:
+        """The short name of the measure: "loo", "evidence", or such as "5-fold R²"."""
+        return self.trials.measure.by
+
+    @property
+    def value(self) -> float:
+        """The score of the chosen one."""
+        return self.trials.best.score
+
+    @property
+    def beats_baseline(self) -> bool:
+        """Whether the chosen one is better than always predicting the same; True where that is not known."""
+        return bool(np.isnan(self.baseline)) or self.trials.measure.better(self.value, self.baseline)
+
+    def __str__(self) -> str:
+        best = self.trials.best
+        spread = f" ± {best.standard_error:.2g}" if np.isfinite(best.standard_error) else ""
+        before = f" (before: {self.start_value:.6g})" if np.isfinite(self.start_value) else ""
+        effort = f"{len(self.trials)} candidates" if self.grid is not None else f"{self.evaluations} evaluations"
+        return "\n".join([
+            described(self.parameters),
+            f"{self.trials.measure.name} {self.value:.6g}{spread}{before}; {effort} in {self.seconds:.2g} s",
+            *self.notes,
+        ])  # fmt: skip
+
+    __repr__ = __str__
 
 
 def described(parameters: Mapping[str, Any]) -> str:

@@ -32,7 +32,7 @@ from mercer.models.base import KernelEstimator, Matrix, Rows, _columns, outside,
 from mercer.models.least_squares.ridge import Design
 from mercer.models.least_squares.smoother import GaussianSmoother
 from mercer.solvers.primal import FeatureFactor, FeatureSpectrum
-from mercer.tuning.search import generator
+from mercer.tuning.folds import generator
 
 EPS = float(np.finfo(np.float64).eps)
 

@@ -33,7 +33,7 @@ from mercer.models.local.bandwidth import (
 from mercer.models.quantiles import share
 from mercer.smoothing import local_polynomial as local
 from mercer.smoothing.sums.tiled import unit_of
-from mercer.tuning.search import generator
+from mercer.tuning.folds import generator
 from mercer.tuning.smoothing import SquaredError, loo_bandwidth
 
 Matrix = NDArray[np.float64]

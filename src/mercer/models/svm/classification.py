@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -71,6 +70,7 @@ from mercer.rkhs.tail import Tail
 from mercer.solvers import smo
 from mercer.solvers.base import End
 from mercer.solvers.smo import CALLER, LATE
+from mercer.tuning.folds import fold_numbers, make_folds
 
 FOLDS = 5
 """Of the calibration."""
@@ -291,10 +291,8 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
             self._uncalibrated(CALLER if not self._go_on else LATE)
             return
         count = self._folds(data)
-        splitter = StratifiedKFold(count, shuffle=True, random_state=self.random_state)
-        folds = np.empty(len(data.codes), dtype=np.int64)
-        for number, (_, test) in enumerate(splitter.split(np.zeros((len(folds), 1)), data.codes)):
-            folds[test] = number
+        n = len(data.codes)
+        folds = fold_numbers(make_folds(n, count, y=data.codes, stratify=True, random_state=self.random_state), n)
         parts = [part.without(folds == number) for part in data.parts for number in range(count)]
         solved = self._solve(rooms(data.gram, parts), parts)
         if any(one.optimum.end is End.CALLER for one in solved):

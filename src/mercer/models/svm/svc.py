@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -76,6 +76,8 @@ class SVC(SupportVectorClassifier):
     ----------
     Cortes and Vapnik, Support-vector networks, 1995. Fan, Chen and Lin, Working set selection, 2005.
     """
+
+    tunable: ClassVar[tuple[str, ...]] = ("C",)
 
     def __init__(
         self,
