@@ -9,6 +9,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.utils.multiclass import type_of_target
 
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
@@ -55,6 +57,11 @@ class FoldTunable(Protocol):
 
     def path(self, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> Any:
         """Models for ascending C."""
+
+
+def stratified(model: Any, y: Any) -> bool:
+    """Whether the folds of a model should have their share of each value of y: as in scikit-learn, of classifiers."""
+    return is_classifier(model) and type_of_target(y) in ("binary", "multiclass")
 
 
 @dataclass(frozen=True, eq=False)

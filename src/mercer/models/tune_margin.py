@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import d2_pinball_score
-from sklearn.utils.multiclass import type_of_target
 
 from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
@@ -27,7 +26,7 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.custom import Precomputed
 from mercer.models.base import Matrix, resolve_kernel, shortened, training_points
 from mercer.models.base import weights as checked_weights
-from mercer.models.tunable import Recipe, recipes, widths
+from mercer.models.tunable import Recipe, recipes, stratified, widths
 from mercer.tuning.folds import Fold, make_folds
 from mercer.tuning.grid import Grid, GridCriterion, Mask, run_grid
 from mercer.tuning.ranges import held_names, scale_factors
@@ -157,9 +156,8 @@ def tune_margin(
     w = checked_weights(sample_weight, points.n)
     kept = np.arange(points.n) if w is None else np.flatnonzero(w)
     whole = points if len(kept) == points.n else points.take(kept)
-    # As scikit-learn decides what to stratify.
-    classes = is_classifier(model) and type_of_target(targets[kept]) in ("binary", "multiclass")
-    folds = make_folds(points.n, cv, y=targets, stratify=classes, weights=w, random_state=random_state)
+    shared = stratified(model, targets[kept])
+    folds = make_folds(points.n, cv, y=targets, stratify=shared, weights=w, random_state=random_state)
     compare = partial(MachineFolds, model, points, targets, w, folds)
     if grid is None:
         spread = 1.0 if is_classifier(model) else _spread(targets, w)

@@ -9,12 +9,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import check_cv, learning_curve, validation_curve
+from sklearn.model_selection import learning_curve, validation_curve
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.data.points import length, take
 from mercer.errors import InvalidInput
+from mercer.models.tunable import stratified
 from mercer.plot.looks import Display, Palette, canvas, legend, numbers, shortened
+from mercer.tuning.folds import make_folds
 from mercer.tuning.grid import Grid
 from mercer.tuning.loo import AlphaPath
 from mercer.tuning.trials import brief
@@ -99,8 +101,8 @@ class LearningCurve(Display):
         share = given.dtype.kind == "f" and (given <= 1).all()
         most = n
         if not closed:
-            splits = check_cv(repetitions, y, classifier=is_classifier(estimator)).split(X, y)
-            most = min(len(rows) for rows, _ in splits)
+            folds = make_folds(n, int(repetitions), y=y, stratify=stratified(estimator, y), shuffle=False)
+            most = min(len(rows) for rows, _ in folds)
         counts = np.unique(np.maximum(np.round(given * most) if share else given, 2 if sizes is not None else 5))
         counts = counts.astype(np.int64)
         if not len(counts) or counts[0] < 2 or counts[-1] > most:
@@ -117,7 +119,7 @@ class LearningCurve(Display):
                     train[s, r], test[s, r] = _left_out(estimator, take(X, rows), take(y, rows))
         else:
             _, train, test = learning_curve(
-                estimator, X, y, train_sizes=counts, cv=repetitions, scoring=scoring, shuffle=True,
+                estimator, X, y, train_sizes=counts, cv=folds, scoring=scoring, shuffle=True,
                 random_state=random_state,
             )  # fmt: skip
         found = cls(counts, train, test, "leave-one-out" if closed else "folds", _error(estimator, scoring))
