@@ -39,7 +39,11 @@ from mercer.kernels.vectors.stationary import Laplacian
 from mercer.models.auto.plan import CENTRES, FINALISTS, FIRST, FREED, LAST, OWN, ROWS, TIED, Clock, Plan, Stop
 from mercer.models.base import KernelEstimator, Matrix, _columns, keeping, resolve_kernel, shown
 from mercer.rkhs.expansion import Expansion
-from mercer.tuning.search import Criterion, Evaluation, brief, minimise, ranges, together
+from mercer.tuning.criteria import LeastSquaresCriterion
+from mercer.tuning.quasi_newton import Evaluation, minimise
+from mercer.tuning.ranges import ranges
+from mercer.tuning.search import together
+from mercer.tuning.trials import brief
 
 # One width per column from this many rows per column, up to this many columns.
 ROWS_PER_COLUMN, COLUMNS = 4.0, 50
@@ -342,7 +346,7 @@ def descend(entry: Entry, problem: Problem, clock: Clock, limit: int) -> Entry:
     anchor = np.append(entry.start.theta, x0[-1])
     everywhere = np.full(len(x0), np.inf)
     floor = max(float((problem.y**2).mean()) * 1e-30, 1e-300)
-    criterion = Criterion(
+    criterion = LeastSquaresCriterion(
         kernel, problem.points, problem.y, problem.roots, np.ones((n, 1)), "loo", -everywhere, everywhere, floor, False
     )
 
