@@ -350,7 +350,7 @@ def test_too_few_rows_name_the_smallest_number():
         ({"cv": "prefit", "method": "cv+"}, "`cv` must be a number of folds"),
         ({"cv": "loo"}, "`cv` must be a number of folds"),
         ({"cv": True}, "`cv` must be a number of folds"),
-        ({"cv": 1}, "`cv` must be at least 2"),
+        ({"cv": 1}, "`cv` must be a number of folds from 2"),
         ({"cv": 21, "method": "cv+"}, "got 21 for n_samples = 20"),
         ({"cv": ShuffleSplit(3, random_state=0), "method": "cv+"}, "every row in one test fold"),
         ({"cv": [(np.arange(15), np.arange(10, 20))]}, "none in common"),

@@ -17,7 +17,8 @@ from mercer.models.local.nadaraya_watson import NadarayaWatsonRegressor
 from mercer.smoothing import local_polynomial
 from mercer.smoothing.local_polynomial import ldl_solve
 from mercer.smoothing.neighbours import neighbour_distances
-from mercer.tuning.smoothing import SquaredError, loo_error
+from mercer.tuning.local_losses import SquaredError
+from mercer.tuning.smoothing import loo_loss
 
 rng = np.random.default_rng(0)
 
@@ -109,9 +110,9 @@ def test_the_gradient_of_the_fast_sums(weight, h, d, degree):
     X = rng.uniform(0, 1, size=(400, d))
     y = np.sin(5 * X[:, :1]) + 0.1 * rng.normal(size=(400, 1))
     k, loss = weight(np.full(d, h)), SquaredError.of(y, np.ones(400))
-    value, slopes = loo_error(k, Points(X), loss, degree=degree)
+    value, slopes = loo_loss(k, Points(X), loss, degree=degree)
     step = 1e-3 * np.eye(d)
-    moved = [loo_error(k.with_theta(k.theta + s * e), Points(X), loss, degree=degree, gradient=False)[0]
+    moved = [loo_loss(k.with_theta(k.theta + s * e), Points(X), loss, degree=degree, gradient=False)[0]
              for e in step for s in (1, -1)]  # fmt: skip
     differences = (np.array(moved[::2]) - moved[1::2]) / 2e-3
     np.testing.assert_allclose(slopes, differences, rtol=0.02, atol=1e-3 * value)
@@ -278,7 +279,7 @@ def test_the_criterion_and_its_gradient(k, degree):
     X, y = data(50, t=2)
     v = rng.uniform(0.5, 2.0, 50)
     loss = SquaredError.of(y, v)
-    value, slopes = loo_error(k, Points(X), loss, degree=degree)
+    value, slopes = loo_loss(k, Points(X), loss, degree=degree)
     rest = [np.delete(np.arange(50), i) for i in range(50)]
     F = np.array([lwlr(k, X[r], y[r], X[i], degree, v[r])[0] for i, r in enumerate(rest)])
     unit = np.average((y - np.average(y, axis=0, weights=v)) ** 2, axis=0, weights=v)
@@ -287,7 +288,7 @@ def test_the_criterion_and_its_gradient(k, degree):
     for i in range(len(k.theta)):
         e = step * (np.arange(len(k.theta)) == i)
         up, down = (
-            loo_error(k.with_theta(k.theta + s * e), Points(X), loss, degree=degree, gradient=False)[0] for s in (1, -1)
+            loo_loss(k.with_theta(k.theta + s * e), Points(X), loss, degree=degree, gradient=False)[0] for s in (1, -1)
         )
         assert slopes[i] == pytest.approx((up - down) / (2 * step), rel=1e-3, abs=1e-6)
 

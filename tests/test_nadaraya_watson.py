@@ -15,7 +15,9 @@ import mercer as mc
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.models.local.nadaraya_watson import NadarayaWatsonClassifier, NadarayaWatsonRegressor
-from mercer.tuning.smoothing import LogLoss, Search, SquaredError, loo_bandwidth, loo_error
+from mercer.tuning.local_losses import LogLoss, SquaredError
+from mercer.tuning.search import GradientSearch
+from mercer.tuning.smoothing import LIMIT, PRECISION, BandwidthCriterion, loo_bandwidth, loo_loss
 
 rng = np.random.default_rng(0)
 
@@ -318,7 +320,7 @@ def test_the_criterion_and_its_gradient(k, kind):
     if kind == "likelihood":
         y = (rng.integers(0, 3, len(X))[:, None] == np.arange(3)).astype(float)
     loss = SquaredError.of(y, v) if kind == "error" else LogLoss(y, v)
-    value, slopes = loo_error(k, Points(X), loss)
+    value, slopes = loo_loss(k, Points(X), loss)
     F = naive(k, X, y, X, v, exclude=True)
     if kind == "error":
         unit = np.average((y - np.average(y, axis=0, weights=v)) ** 2, axis=0, weights=v)
@@ -331,7 +333,7 @@ def test_the_criterion_and_its_gradient(k, kind):
     step = 1e-5
     for i in range(len(k.theta)):
         e = step * (np.arange(len(k.theta)) == i)
-        up, down = (loo_error(k.with_theta(k.theta + s * e), Points(X), loss, gradient=False)[0] for s in (1, -1))
+        up, down = (loo_loss(k.with_theta(k.theta + s * e), Points(X), loss, gradient=False)[0] for s in (1, -1))
         assert slopes[i] == pytest.approx((up - down) / (2 * step), rel=1e-4, abs=1e-7)
 
 
@@ -339,8 +341,8 @@ def test_both_ways_to_the_gradient_agree():
     X, y = data(50, 5)
     loss = SquaredError.of(y[:, None], np.ones(50))
     few = Points(X[:, :3])
-    by_moments = loo_error(mc.Gaussian([0.5, 0.6, 0.7]), few, loss)[1]
-    by_tiles = loo_error(mc.Gaussian([0.5, 0.6, 0.7, 1e9]), Points(X[:, :4]), loss)[1]
+    by_moments = loo_loss(mc.Gaussian([0.5, 0.6, 0.7]), few, loss)[1]
+    by_tiles = loo_loss(mc.Gaussian([0.5, 0.6, 0.7, 1e9]), Points(X[:, :4]), loss)[1]
     np.testing.assert_allclose(by_moments, by_tiles[:3], rtol=1e-6)
 
 
@@ -362,7 +364,7 @@ def test_a_column_that_says_nothing_does_not_count():
         model.fit(X, y if isinstance(loss, SquaredError) else y > 0)
         assert model.bandwidth_[1] > 4 * model.bandwidth_[0]
         widths = np.geomspace(0.01, 3, 9)
-        grid = [loo_error(mc.Gaussian([a, b]), Points(X), loss, gradient=False)[0] for a in widths for b in widths]
+        grid = [loo_loss(mc.Gaussian([a, b]), Points(X), loss, gradient=False)[0] for a in widths for b in widths]
         assert model.loo_loss_ <= min(grid) * (1 + 1e-9)
 
 
@@ -373,20 +375,19 @@ def test_the_search_does_not_end_in_a_bad_minimum(seed):
     X = own.uniform(size=(n, d))
     y = np.sin(10 * X[:, :1]) * (1 if seed % 2 else X[:, 1:2]) + 0.3 * own.normal(size=(n, 1))
     loss, start = SquaredError.of(y, np.ones(n)), mc.Gaussian(np.full(d, 0.2))
-    search = Search.of(start, Points(X), loss, 0, False)
-    starts = own.uniform(-4, 1, size=(8, d))
-    elsewhere = min(search.descend(search.clip(p), Points(X))[0] for p in starts)
-    assert np.log(loo_bandwidth(start, Points(X), loss)[1]) < elsewhere + 1e-3
+    search = GradientSearch(BandwidthCriterion.of(start, Points(X), loss, 0, False))
+    elsewhere = search.descend(own.uniform(-4, 1, size=(8, d)), precision=PRECISION, limit=LIMIT).at.value
+    assert np.log(loo_bandwidth(start, Points(X), loss).value) < elsewhere + 1e-3
 
 
 def test_many_rows_end_where_a_search_over_all_would():
     X = rng.uniform(0, 1, size=(2500, 1))
     y = np.sin(12 * X[:, 0]) + 0.3 * rng.normal(size=2500)
     loss = SquaredError.of(y[:, None], np.ones(2500))
-    found, value = loo_bandwidth(mc.Gaussian([0.3]), Points(X), loss)
-    values = {h: loo_error(mc.Gaussian([h]), Points(X), loss, gradient=False)[0] for h in np.geomspace(0.01, 0.06, 12)}
-    assert value <= min(values.values()) * (1 + 1e-6)
-    assert abs(np.log(found.sigma[0] / min(values, key=values.get))) < 0.2
+    found = loo_bandwidth(mc.Gaussian([0.3]), Points(X), loss)
+    values = {h: loo_loss(mc.Gaussian([h]), Points(X), loss, gradient=False)[0] for h in np.geomspace(0.01, 0.06, 12)}
+    assert found.value <= min(values.values()) * (1 + 1e-6)
+    assert abs(np.log(found.kernel.sigma[0] / min(values, key=values.get))) < 0.2
 
 
 def test_bandwidths_by_rule_and_by_hand():

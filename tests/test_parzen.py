@@ -21,7 +21,7 @@ from mercer.kernels.weights import Compact
 from mercer.models.density.parzen import ParzenDensity
 from mercer.models.density.parzen_columns import MixedTable, level_weights, likeliest_width
 from mercer.models.density.parzen_line import Distribution
-from mercer.models.density.parzen_widths import CategoryLoss
+from mercer.models.density.parzen_widths import CategoryCriterion
 from mercer.smoothing import density
 from mercer.tuning.bandwidth import isj, scott, scott_covariance, silverman
 from mercer.tuning.parzen_likelihood import loo
@@ -261,13 +261,14 @@ def test_leave_one_out_is_the_brute_force_one_and_its_gradient_vanishes(d):
     X, w = rng.normal(size=(50, d)), rng.integers(1, 3, 50).astype(float)
     X[3] = X[9]
     found = loo(X, w)
-    assert found.value == pytest.approx(brute_likelihood(X, found.widths, w) / w.sum(), rel=1e-8)
+    widths = found.parameters["widths"]
+    assert found.value == pytest.approx(brute_likelihood(X, widths, w) / w.sum(), rel=1e-8)
     for k in range(d):
         for factor in (0.97, 1.03):
-            moved = found.widths.copy()
+            moved = widths.copy()
             moved[k] *= factor
-            assert brute_likelihood(X, moved, w) < brute_likelihood(X, found.widths, w)
-    np.testing.assert_allclose(ParzenDensity(bandwidth="loo").fit(X, sample_weight=w).bandwidth_, found.widths)
+            assert brute_likelihood(X, moved, w) < brute_likelihood(X, widths, w)
+    np.testing.assert_allclose(ParzenDensity(bandwidth="loo").fit(X, sample_weight=w).bandwidth_, widths)
 
 
 @pytest.mark.parametrize("d", [1, 3, 5])
@@ -284,8 +285,8 @@ def test_leave_one_out_gradient_is_the_difference_quotient(d):
 
 def test_duplicates_do_not_drive_the_width_to_zero():
     x = np.random.default_rng(9).normal(size=(80, 1))
-    twice = loo(np.repeat(x, 2, axis=0))
-    np.testing.assert_allclose(twice.widths, loo(x).widths, rtol=0.05)
+    once, twice = (loo(rows).parameters["widths"] for rows in (x, np.repeat(x, 2, axis=0)))
+    np.testing.assert_allclose(twice, once, rtol=0.05)
     X = np.column_stack([np.random.default_rng(0).normal(size=200), np.tile([0.0, 1.0], 100)])
     found = ParzenDensity(bandwidth="loo").fit(X)
     assert found.bandwidth_[1] == 0.5
@@ -495,9 +496,10 @@ def test_leave_one_out_with_categories_is_a_maximum_of_the_brute_force_one(names
 def test_gradient_of_the_likelihood_with_categories_is_the_difference_quotient():
     frame = mixed(40, seed=3)
     table = MixedTable.of(frame, ["colour"], ["grade"])
-    loss = CategoryLoss.of(*table.split(frame), table, np.random.default_rng(0).uniform(0.5, 2, 40))
+    w = np.random.default_rng(0).uniform(0.5, 2, 40)
+    loss = CategoryCriterion.of(*table.split(frame), table, w, np.array([0.5]))
     at = np.array([-0.7, -1.0, 0.3])
-    assert scipy.optimize.check_grad(lambda v: loss(v)[0], lambda v: loss(v)[1], at) < 1e-6
+    assert scipy.optimize.check_grad(lambda v: loss(v).value, lambda v: loss(v).gradient, at) < 1e-6
 
 
 # --- conventions ------------------------------------------------------------------------------------------------------

@@ -23,9 +23,9 @@ def test_scores_and_choice_are_those_of_a_grid_search(data):
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
     peer = GridSearchCV(svm.SVC(tol=1e-6), {"C": CS, "gamma": [0.5 / s**2 for s in SIGMAS]}, cv=folds).fit(A, t)
     found = {}
-    for i, kernel in enumerate(tuned.tuning_.kernels):
-        for c, C in enumerate(tuned.tuning_.Cs):
-            found[C, round(0.5 / kernel.sigma**2, 9)] = tuned.tuning_.scores[i, c].mean()
+    for i, kernel in enumerate(tuned.tuning_.grid.kernels):
+        for c, C in enumerate(tuned.tuning_.grid.penalties):
+            found[C, round(0.5 / kernel.sigma**2, 9)] = tuned.tuning_.grid.scores[i, c].mean()
     for params, score in zip(peer.cv_results_["params"], peer.cv_results_["mean_test_score"]):
         assert found[params["C"], round(params["gamma"], 9)] == pytest.approx(score, abs=0.014)  # ties of votes
     assert tuned.tuning_.value == pytest.approx(peer.best_score_, abs=0.014)
@@ -39,14 +39,14 @@ def test_regression_weights_splitters_and_defaults():
     y = np.sin(2 * X[:, 0])
     tuned = mc.tune(mc.SVR(mc.Gaussian(1.0)), X, y, grid={"C": [0.1, 10.0]}, cv=KFold(3, shuffle=True, random_state=0))
     assert tuned.C == 10.0
-    assert tuned.tuning_.scores.shape == (1, 2, 3)
+    assert tuned.tuning_.grid.scores.shape == (1, 2, 3)
     weights = np.where(np.arange(len(X)) % 2, 0.0, 1.0)
     half = mc.tune(mc.SVC(mc.Gaussian(2.0)), X, Y, grid={"C": [1.0]}, cv=2, sample_weight=weights)
     assert (half.support_ % 2 == 0).all()
     default = mc.tune(mc.SVC(), X, Y)
-    assert default.tuning_.scores.shape == (5, 5, 5)
+    assert default.tuning_.grid.scores.shape == (5, 5, 5)
     other = mc.tune(mc.SVC(mc.Linear()), X, Y)
-    assert other.tuning_.scores.shape == (1, 5, 5)
+    assert other.tuning_.grid.scores.shape == (1, 5, 5)
 
 
 def test_what_a_grid_may_not_say():
@@ -60,7 +60,7 @@ def test_a_kernel_matrix_is_cut_both_ways():
     given = {"grid": {"C": CS}, "cv": 5}
     matrix = mc.tune(mc.SVC(mc.Precomputed()), mc.Gaussian(1.0)(A), t, **given)
     direct = mc.tune(mc.SVC(mc.Gaussian(1.0)), A, t, **given)
-    np.testing.assert_array_equal(matrix.tuning_.scores, direct.tuning_.scores)
+    np.testing.assert_array_equal(matrix.tuning_.grid.scores, direct.tuning_.grid.scores)
     assert matrix.C == direct.C
 
 
@@ -71,12 +71,12 @@ def test_the_tube_is_tuned_too(model, name):
     grid = {"C": [1.0, 10.0], name: values, "kernel__sigma": SIGMAS}
     tuned = mc.tune(model, X, y, grid=grid, cv=3)
     peer = GridSearchCV(model, grid, cv=KFold(3, shuffle=True, random_state=0)).fit(X, y)
-    assert tuned.tuning_.scores.shape == (6, 2, 3)
-    assert [other[name] for other in tuned.tuning_.others] == [v for v in values for _ in SIGMAS]
-    assert tuned.get_params()[name] == tuned.tuning_.other[name] == peer.best_params_[name]
+    assert tuned.tuning_.grid.scores.shape == (6, 2, 3)
+    assert [other[name] for other in tuned.tuning_.grid.others] == [v for v in values for _ in SIGMAS]
+    assert tuned.get_params()[name] == tuned.tuning_.parameters[name] == peer.best_params_[name]
     assert peer.best_params_["C"] == tuned.C
     assert tuned.tuning_.value == pytest.approx(peer.best_score_, abs=1e-3)
-    assert f"{name}={tuned.tuning_.other[name]:.4g}" in str(tuned.tuning_)
+    assert f"{name}={tuned.tuning_.parameters[name]:.4g}" in str(tuned.tuning_)
 
 
 def test_what_cannot_be_tuned_here_is_said():
@@ -87,8 +87,8 @@ def test_what_cannot_be_tuned_here_is_said():
     assert GridSearchCV(steps, {"svc__C": [1.0], "svc__kernel__sigma": SIGMAS}, cv=3).fit(X, Y).best_score_ > 0.7
     for more, words in (
         ({"by": "loo"}, "compared by folds.*got 'loo'"),
-        ({"cv": 1}, "compared by folds.*got 1"),
-        ({"cv": 1000}, "compared by folds.*1000"),
+        ({"cv": 1}, "number of folds from 2.*got 1"),
+        ({"cv": 1000}, "number of folds from 2.*1000"),
         ({"grid": {"kernel": mc.Linear()}}, r"list of at least one value for 'kernel', got Linear\(\)"),
         ({"grid": [1.0]}, "dictionary"),
         ({"grid": {"C": "large"}}, "must be > 0, got 'large'"),
@@ -110,7 +110,9 @@ def test_folds_are_fitted_and_scored_by_weight():
     for j, (train, test) in enumerate(folds):
         for c, C in enumerate([1.0, 30.0]):
             model = mc.SVC(mc.Gaussian(2.0), C=C).fit(X[train], Y[train], w[train])
-            assert tuned.tuning_.scores[0, c, j] == pytest.approx(model.score(X[test], Y[test], w[test]), abs=1e-12)
+            assert tuned.tuning_.grid.scores[0, c, j] == pytest.approx(
+                model.score(X[test], Y[test], w[test]), abs=1e-12
+            )
 
 
 def test_rows_of_weight_zero_are_in_no_fold():
@@ -118,7 +120,7 @@ def test_rows_of_weight_zero_are_in_no_fold():
     given = {"grid": {"C": [1.0, 30.0]}, "cv": 3, "random_state": 4}
     weighted = mc.tune(mc.SVC(), X, Y, sample_weight=w, **given)
     without = mc.tune(mc.SVC(), X[w > 0], Y[w > 0], **given)
-    np.testing.assert_array_equal(weighted.tuning_.scores, without.tuning_.scores)
+    np.testing.assert_array_equal(weighted.tuning_.grid.scores, without.tuning_.grid.scores)
     assert weighted.kernel_ == without.kernel_
 
 
@@ -134,7 +136,7 @@ def test_rules_see_the_rows_of_training_only():
     assert {100, 150} == set(seen)
     for j, (train, test) in enumerate(folds.split(X, Y)):
         model = mc.SVC(mc.median_gaussian(X[train])).fit(X[train], Y[train])
-        assert tuned.tuning_.scores[0, 0, j] == model.score(X[test], Y[test])
+        assert tuned.tuning_.grid.scores[0, 0, j] == model.score(X[test], Y[test])
     assert tuned.kernel_ == mc.median_gaussian(X)
 
 
@@ -147,8 +149,8 @@ def test_widths_in_units_of_the_data_are_those_of_the_rows_of_training():
     for j, (train, test) in enumerate(folds):
         for i, factor in enumerate([0.25, 0.5, 1.0, 2.0, 4.0]):
             width = factor * mc.median_gaussian(A[train]).sigma
-            model = mc.SVR(mc.Gaussian(width), C=0.1).fit(A[train], y[train])
-            assert tuned.tuning_.scores[i, 0, j] == pytest.approx(model.score(A[test], y[test]), abs=1e-3)
+            model = mc.SVR(mc.Gaussian(width), C=0.1 * y.std(), epsilon=0.1 * y.std()).fit(A[train], y[train])
+            assert tuned.tuning_.grid.scores[i, 0, j] == pytest.approx(model.score(A[test], y[test]), abs=1e-3)
 
 
 def test_sorted_rows_are_shuffled_unless_a_splitter_keeps_their_order():
@@ -157,10 +159,10 @@ def test_sorted_rows_are_shuffled_unless_a_splitter_keeps_their_order():
     given = {"grid": {"C": [10.0]}}
     model = mc.SVR(mc.Gaussian(1.0), epsilon=0.01)
     assert mc.tune(model, A, y, cv=3, **given).tuning_.value > 0.99
-    one, two = (mc.tune(model, A, y, cv=3, random_state=seed, **given).tuning_.scores for seed in (0, 1))
+    one, two = (mc.tune(model, A, y, cv=3, random_state=seed, **given).tuning_.grid.scores for seed in (0, 1))
     assert (one != two).any()
     in_order = mc.tune(model, A, y, cv=TimeSeriesSplit(3), **given).tuning_
-    assert in_order.scores.shape == (1, 1, 3)
+    assert in_order.grid.scores.shape == (1, 1, 3)
     assert in_order.value < 0.9
     for cv in ([], [(np.arange(90), [])], [(np.arange(200), np.arange(5))]):
         with pytest.raises(mc.InvalidInput, match="fold"):
@@ -173,7 +175,7 @@ def test_sorted_rows_are_shuffled_unless_a_splitter_keeps_their_order():
 def test_the_parameters_of_a_kernel_that_was_given_are_searched():
     A = 100.0 * X
     tuned = mc.tune(mc.SVC(mc.Gaussian(1.0)), A, Y, cv=3)
-    assert tuned.tuning_.kernels[0] == mc.Gaussian(1.0)
+    assert tuned.tuning_.grid.kernels[0] == mc.Gaussian(1.0)
     assert 20.0 < tuned.kernel_.sigma < 5000.0
     assert tuned.tuning_.value > 0.8
     held = mc.tune(mc.SVC(mc.Gaussian(1.0), C=3.0), A, Y, cv=3, hold=["kernel__sigma", "C"])
@@ -192,12 +194,12 @@ def test_parameters_that_are_no_widths_are_searched_one_after_the_other():
     tuned = mc.tune(mc.SVC(mc.Periodic(1.0, period=1.5), C=10.0), A, y, cv=3, hold=["C"])
     assert tuned.kernel_.period == pytest.approx(3.0, rel=1e-9)
     assert tuned.tuning_.value > 0.9
-    names = {k.theta.round(6).tobytes() for k in tuned.tuning_.kernels}
+    names = {k.theta.round(6).tobytes() for k in tuned.tuning_.grid.kernels}
     assert len(names) > 8  # several values of either parameter
     summed = mc.tune(
         mc.SVC(2.0 * mc.Gaussian([1.0, 1.0, 1.0, 1.0, 1.0]) + mc.Polynomial(2, c=1.0)), X[:80], Y[:80], cv=2, hold=["C"]
     )
-    widths = {k.parts[0].kernel.sigma[0] for k in summed.tuning_.kernels}
+    widths = {k.parts[0].kernel.sigma[0] for k in summed.tuning_.grid.kernels}
     assert len(widths) == 6
 
 
@@ -227,3 +229,17 @@ def test_the_baseline_follows_weights_and_the_kind_of_model():
     assert found.baseline == pytest.approx(1 - np.mean(np.array(errors) / spreads), rel=1e-9)
     quantile = mc.tune(mc.KernelQuantileRegressor(mc.Linear(), quantile=0.9), X, y, grid={"C": [1.0]}, cv=3).tuning_
     assert -0.5 < quantile.baseline <= 0.0
+
+
+@pytest.mark.parametrize("unit", [1e-4, 1.0, 1e5])
+def test_a_regression_is_tuned_in_the_units_of_its_targets(unit):
+    y = np.sin(2 * X[:, 0]) + 0.1 * X[:, 1]
+    machine = mc.SVR(mc.Gaussian(1.0), epsilon=0.1 * unit * y.std(), tol=1e-3 * unit)
+    tuned = mc.tune(machine, X, unit * y, cv=3)
+    same = mc.tune(mc.SVR(mc.Gaussian(1.0), epsilon=0.1 * y.std()), X, y, cv=3)
+    assert tuned.C / unit == pytest.approx(same.C, rel=1e-9)
+    assert tuned.epsilon / unit == pytest.approx(same.epsilon, rel=1e-9)
+    assert tuned.tuning_.value == pytest.approx(same.tuning_.value, abs=1e-3)
+    assert tuned.tuning_.value > 0.5
+    held = mc.tune(mc.SVR(mc.Gaussian(1.0), epsilon=0.3), X, y, cv=3, hold=["epsilon", "kernel__sigma"])
+    assert held.epsilon == 0.3

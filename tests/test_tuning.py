@@ -15,8 +15,10 @@ from mercer.models.least_squares.kernel_ridge import KernelRidge
 from mercer.models.tune import tune
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.eigen import Spectrum
-from mercer.tuning import grid, search
+from mercer.tuning import by_gradient, grid, quasi_newton, ranges
+from mercer.tuning.criteria import LeastSquaresCriterion
 from mercer.tuning.evidence import log_evidence, profiled_evidence
+from mercer.tuning.folds import Fold
 from mercer.tuning.loo import alpha_path, choose_alpha, loo_error, path_errors
 
 ALPHA = 0.3
@@ -258,7 +260,7 @@ def test_the_race_is_not_decided_by_its_first_fold(monkeypatch):
     monkeypatch.setattr(grid, "EARLY", 1000)
     everywhere = grid.evaluate_grid(kernels, alphas, points, Y, by=5)
     assert found.best == everywhere.best
-    fold = grid.Fold(kernels[1](X), Y, None, None, np.arange(60))
+    fold = grid.FoldSystem(kernels[1](X), Y, None, None, Fold(np.arange(60, 300), np.arange(60)))
     assert np.argmin([fold.losses(a).mean() for a in alphas]) != found.best[1]
     assert (everywhere.folds == 5).all()
 
@@ -292,7 +294,7 @@ def test_evidence_reaches_the_optimum_of_scikit_learn(n):
         warnings.simplefilter("ignore", ConvergenceWarning)
         peer = Peer(ConstantKernel(1.0) * RBF(np.ones(3)) + WhiteKernel(0.1)).fit(X, Y[:, 0])
     kernel = 1.0 * mc.Gaussian(np.ones(3))
-    found = search.tune_problem(kernel, kernel.prepare(X), Y, 0.1, by="evidence")
+    found = by_gradient.tune_problem(kernel, kernel.prepare(X), Y, 0.1, by="evidence")
     assert found.value > peer.log_marginal_likelihood_value_ - 0.02
     assert found.value == pytest.approx(log_evidence(found.kernel, kernel.prepare(X), Y, found.alpha)[0], rel=1e-9)
     assert found.start_value == pytest.approx(log_evidence(kernel, kernel.prepare(X), Y, 0.1)[0], rel=1e-9)
@@ -302,7 +304,7 @@ def test_leave_one_out_is_at_a_minimum():
     X, Y, roots, tail = data(80, 2, 1)
     kernel = mc.Gaussian([1.0, 1.0])
     points = kernel.prepare(X)
-    found = search.tune_problem(kernel, points, Y, 1.0, roots, tail)
+    found = by_gradient.tune_problem(kernel, points, Y, 1.0, roots, tail)
     x = np.append(found.kernel.theta, np.log(found.alpha))
     for step in 0.3 * np.r_[np.eye(3), -np.eye(3)]:
         z = x + step
@@ -315,11 +317,11 @@ def test_restarts_beat_a_bad_start():
     X, Y, _, _ = data(120, 2, 1)
     kernel = 1.0 * mc.Gaussian(1e-3)
     points = kernel.prepare(X)
-    stuck = search.minimise(
-        search.Criterion(kernel, points, Y, None, None, "evidence", np.full(3, -20.0), np.full(3, 20.0), 0.0),
+    stuck = quasi_newton.minimise(
+        LeastSquaresCriterion(kernel, points, Y, None, None, "evidence", np.full(3, -20.0), np.full(3, 20.0), 0.0),
         np.append(kernel.theta, np.log(1e-3)), np.full(3, -20.0), np.full(3, 20.0),
     )  # fmt: skip
-    found = search.tune_problem(kernel, points, Y, 1e-3, by="evidence")
+    found = by_gradient.tune_problem(kernel, points, Y, 1e-3, by="evidence")
     assert found.value > 20 - stuck.at.value
 
 
@@ -403,11 +405,11 @@ def test_a_search_over_samples_ends_where_a_full_one_does():
     X, Y, _, _ = data(1100, 3, 1)
     kernel = 1.0 * mc.Gaussian(1.0)
     points = kernel.prepare(X)
-    found = search.tune_problem(kernel, points, Y, 1.0, by="evidence")
+    found = by_gradient.tune_problem(kernel, points, Y, 1.0, by="evidence")
     low, high = np.full(3, -15.0), np.full(3, 15.0)
-    whole = search.Criterion(kernel, points, Y, None, None, "evidence", low, high, 0.0)
+    whole = LeastSquaresCriterion(kernel, points, Y, None, None, "evidence", low, high, 0.0)
     x = np.append(found.kernel.theta, np.log(found.alpha))
-    polished = search.minimise(whole, x, low, high, precision=1e-5)
+    polished = quasi_newton.minimise(whole, x, low, high, precision=1e-5)
     assert found.value > -polished.at.value - 0.02
     assert found.evaluations <= 10
 
@@ -456,7 +458,7 @@ def test_ranges_follow_the_units_of_the_data():
     X, Y, _, _ = data(60, 2, 1)
     kernel = 1.0 * mc.Gaussian([1.0, 1.0]) + mc.Polynomial(2, c=1.0)
     for unit in (1e-6, 1e4):
-        here, there = (search.ranges(kernel, kernel.prepare(u * X), Y) for u in (1.0, unit))
+        here, there = (ranges.ranges(kernel, kernel.prepare(u * X), Y) for u in (1.0, unit))
         for i in (1, 2):
             assert there[i].start - here[i].start == pytest.approx(np.log(unit))
         assert there[3].start - here[3].start == pytest.approx(2 * np.log(unit))
@@ -465,17 +467,17 @@ def test_ranges_follow_the_units_of_the_data():
 def test_names_of_slots_are_those_of_theta():
     X = data()[0]
     for kernel in [*KERNELS, mc.Gaussian([1.0, 2.0]).on(0, 2) + mc.Periodic(1.0, 2.0).on(1)]:
-        assert [slot.name for slot in search.slots(kernel, kernel.prepare(X))] == kernel.parameter_names
+        assert [slot.name for slot in ranges.slots(kernel, kernel.prepare(X))] == kernel.parameter_names
 
 
 def test_factors_of_the_whole_kernel():
     X = data()[0]
     for kernel in [2.0 * mc.Gaussian(1.0), 2.0 * mc.Linear() + 3.0 * mc.Gaussian(1.0), 2.0 * mc.Linear() + 1.0,
                    mc.Gaussian(1.0) * (2.0 * mc.Linear()), (2.0 * mc.Gaussian(1.0)).on(0)]:  # fmt: skip
-        factors = search.scale_factors(kernel)
+        factors = ranges.scale_factors(kernel)
         np.testing.assert_allclose(kernel.with_theta(kernel.theta + factors * np.log(5.0))(X), 5.0 * kernel(X))
     for kernel in [mc.Gaussian(1.0), mc.Linear() + 2.0 * mc.Gaussian(1.0), mc.Scaled(mc.Fixed(2.0), mc.Linear())]:
-        assert search.scale_factors(kernel) is None
+        assert ranges.scale_factors(kernel) is None
 
 
 def test_sparse_rows_tune_as_dense_ones():
@@ -572,9 +574,11 @@ def test_a_network_with_a_polynomial_is_tuned_over_samples_too():
 
 
 def test_samples_are_large_enough_for_the_polynomial(monkeypatch):
-    monkeypatch.setattr(search, "SAMPLE", 8)
-    sizes, sample = [], search.Criterion.sample
-    monkeypatch.setattr(search.Criterion, "sample", lambda self, index: sizes.append(len(index)) or sample(self, index))
+    monkeypatch.setattr(by_gradient, "SAMPLE", 8)
+    sizes, sample = [], LeastSquaresCriterion.sample
+    monkeypatch.setattr(
+        LeastSquaresCriterion, "sample", lambda self, index: sizes.append(len(index)) or sample(self, index)
+    )
     X, Y, _, _ = data(60, 3, 1)
     tune(mc.RBFNetwork(mc.Gaussian(1.0), centers="all", degree=2), X, Y[:, 0], n_restarts=0)
     assert sizes
@@ -674,13 +678,13 @@ def test_a_grid_wants_names_and_values_that_can_be_used():
     X, Y, _, _ = data(30)
     with pytest.raises(mc.InvalidInput, match="`grid` must be a dictionary"):
         tune(KernelRidge(mc.Gaussian(1.0)), X, Y, grid=[0.1, 1.0])
-    with pytest.raises(mc.InvalidInput, match="`grid` must name parameters"):
+    with pytest.raises(mc.InvalidInput, match="`grid` must name alpha, `kernel`, or parameters"):
         tune(KernelRidge(mc.Gaussian(1.0)), X, Y, grid={3: [1.0]})
     for bad in (-1.0, np.nan, "a"):
         with pytest.raises(mc.InvalidInput, match="`alpha` must be"):
             tune(KernelRidge(mc.Gaussian(1.0)), X, Y, grid={"alpha": [1.0, bad]})
     generated = tune(KernelRidge(mc.Gaussian(1.0)), X, Y, grid={"alpha": (10.0**-k for k in range(3))})
-    assert generated.tuning_.grid.alphas.tolist() == [1.0, 0.1, 0.01]
+    assert generated.tuning_.grid.penalties.tolist() == [1.0, 0.1, 0.01]
 
 
 def test_folds_may_be_counted_by_numpy():
@@ -690,7 +694,7 @@ def test_folds_may_be_counted_by_numpy():
     assert ours.tuning_.value == theirs.tuning_.value
     assert ours.tuning_.by == theirs.tuning_.by == "5-fold R²"
     for by in (5.0, True, np.array([5, 5]), None.__class__):
-        with pytest.raises(mc.InvalidInput, match="`by` must be"):
+        with pytest.raises(mc.InvalidInput, match="must be a number of folds"):
             tune(KernelRidge(mc.Gaussian(1.0)), X, Y, by=by, grid=grids)
         with pytest.raises(mc.InvalidInput, match="`by` must be"):
             tune(KernelRidge(mc.Gaussian(1.0)), X, Y, by=by)
@@ -707,7 +711,7 @@ def test_alpha_zero_in_a_long_grid_is_as_in_a_short_one():
     assert many.values[0, 0] == pytest.approx(brute_loo(kernel(X), Y, 0.0, roots, tail), rel=1e-8)
     singular = grid.evaluate_grid([mc.Linear()], alphas, points, Y)
     assert np.isnan(singular.values[0, 0])
-    assert singular.alpha > 0
+    assert singular.parameters["alpha"] > 0
 
 
 @pytest.mark.parametrize("n", [1, 3])
@@ -748,11 +752,9 @@ def test_random_states():
 
 def test_a_factor_inside_of_an_exponential_is_no_variance():
     """exp(c k) with targets of variance 1e6: c stays about what it was, where a factor of the kernel follows them."""
-    from mercer.tuning.search import ranges
-
     X, y = np.random.default_rng(0).normal(size=(30, 2)), 1e3 * np.random.default_rng(1).normal(size=(30, 1))
     k = 2.0 * mc.exp(3.0 * mc.Linear())
-    outer, inner = ranges(k, k.prepare(X), y)
+    outer, inner = ranges.ranges(k, k.prepare(X), y)
     assert np.isclose(inner.start, np.log(3.0))
     assert np.isclose(inner.high - inner.low, np.log(1e4))
     assert outer.start != np.log(2.0)
@@ -792,3 +794,47 @@ def test_a_search_that_finds_nothing_says_so(weighted):
     assert good.beats_baseline
     assert "always predicting" not in str(good)
     assert np.isnan(tune(KernelRidge(mc.Gaussian(1.0)), X, y, by="evidence").tuning_.baseline)
+
+
+# -- one record, and folds that know nothing of each other -------------------------------------------------------------
+
+
+def test_rules_are_resolved_on_the_training_rows_of_each_fold():
+    from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
+
+    X = np.linspace(0, 1, 60)[:, None]
+    X[50:] += 100.0  # far rows, which widen the median of all
+    y = np.sin(6 * X[:, 0])
+    folds = [(np.arange(50), np.arange(50, 60)), (np.arange(25), np.arange(25, 50))]
+    for cv in (folds, KFold(3), TimeSeriesSplit(3), list(GroupKFold(3).split(X, y, np.arange(60) // 10))):
+        tuned = tune(KernelRidge(), X, y, cv=cv, grid={"alpha": [0.01, 1.0]})
+        pairs = cv if isinstance(cv, list) else list(cv.split(X))
+        for f, (train, test) in enumerate(pairs):
+            for j, alpha in enumerate([0.01, 1.0]):
+                model = KernelRidge(mc.median_gaussian, alpha=alpha).fit(X[train], y[train])
+                score = model.score(X[test], y[test])
+                assert tuned.tuning_.grid.scores[0, j, f] == pytest.approx(score, rel=1e-6)
+        assert tuned.kernel == mc.median_gaussian(X)
+
+
+def test_every_search_leaves_its_trials():
+    X, Y, _, _ = data(60)
+    y = Y[:, 0]
+    folds = tune(KernelRidge(mc.Gaussian(1.0)), X, y, by=3, grid={"alpha": [0.1, 1.0], "kernel__sigma": [0.5, 2.0]})
+    gradient = tune(KernelRidge(mc.Gaussian(1.0)), X, y)
+    machine = tune(mc.SVR(mc.Gaussian(1.0)), X, y, cv=3, grid={"C": [0.1, 1.0]})
+    for model in (folds, gradient, machine):
+        tuned = model.tuning_
+        trials = tuned.trials
+        assert trials.best.score == tuned.value
+        assert trials.ranked()[0].score == pytest.approx(tuned.value, rel=1e-3)
+        assert all(np.isfinite(trial.score) for trial in trials if trial.folds)
+        assert "alpha" in trials.best.parameters or "C" in trials.best.parameters
+    assert len(folds.tuning_.trials) == 4
+    assert {trial.folds for trial in folds.tuning_.trials} == {3}
+    scores = folds.tuning_.grid.scores[folds.tuning_.grid.best]
+    assert folds.tuning_.trials.best.standard_error == pytest.approx(scores.std(ddof=1) / np.sqrt(3))
+    assert gradient.tuning_.trials.best.parameters["sigma"] == pytest.approx(gradient.kernel.sigma)
+    assert len(gradient.tuning_.trials) == gradient.tuning_.evaluations + 1
+    with pytest.raises(AttributeError, match="not tuned"):
+        _ = machine.tuning_.alpha

@@ -19,8 +19,7 @@ from mercer.cli.tables import Problem, problem
 from mercer.errors import InvalidInput
 from mercer.models import menu
 from mercer.models.provenance import Provenance
-from mercer.models.tune_margin import MarginGrid
-from mercer.words import brief, count, number, one_line, seconds
+from mercer.words import count, number, seconds
 
 
 def tune(
@@ -86,12 +85,11 @@ def tune(
     )  # fmt: skip
     if out is not None:
         save(tuned, out)
-    value, before = getattr(search, "value", None), getattr(search, "start_value", None)
-    result = one_line(brief(str(search).partition("\n")[0]), 400)
-    if value is not None and before is not None:  # the kernel is shown above
+    value, before = search.value, finite(search.start_value)
+    if "alpha" in search.parameters:  # the kernel is shown above
         measure = {"loo": "leave-one-out error", "evidence": "log evidence"}[by]
-        result = f"alpha = {tuned.alpha_:.3g}; {measure} {number(value)}, at the start {number(before)}"
-    elif isinstance(search, MarginGrid):
+        result = f"alpha = {tuned.alpha_:.3g}; {measure} {number(value)}, at the start {number(search.start_value)}"
+    else:
         chosen = ", ".join(f"{name} = {at:.3g}" for name, at in _machine(tuned).items())
         measure = "R²" if asked.task == "regression" else "accuracy"
         result = f"{chosen}; mean {measure} over 3 folds {number(search.value)}, baseline {number(search.baseline)}"

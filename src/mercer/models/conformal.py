@@ -15,7 +15,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier
-from sklearn.model_selection import check_cv
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -33,7 +32,7 @@ from mercer.models.least_squares.smoother import GaussianSmoother
 from mercer.models.local.nadaraya_watson import NadarayaWatsonRegressor
 from mercer.models.provenance import fitted_rows
 from mercer.models.quantiles import ROUNDING, around, conformal, plus_ends, rows_needed, share
-from mercer.tuning.search import generator
+from mercer.tuning.folds import fold_numbers, generator, make_folds
 
 Index = NDArray[np.int64]
 
@@ -234,10 +233,8 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
     def _split(self, points: Points, Y: Matrix) -> tuple[Index, Index]:
         """Rows to fit on, and rows that are held out."""
         _require_two(points.n)
-        if isinstance(self.cv, (int, np.integer)):
-            fold = self._folds(points, Y)
-            return np.flatnonzero(fold != 0), np.flatnonzero(fold == 0)
-        train, held_out = next(iter(check_cv(self.cv).split(np.zeros((points.n, 1)), Y)))
+        cv = min(self.cv, points.n) if isinstance(self.cv, (int, np.integer)) else self.cv
+        train, held_out = make_folds(points.n, cv, y=Y, random_state=generator(self.random_state))[0]
         both = np.intersect1d(train, held_out)
         if len(both) or not len(train) or not len(held_out):
             raise InvalidInput(
@@ -249,28 +246,7 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
 
     def _folds(self, points: Points, Y: Matrix) -> Index:
         """The number of each row's fold."""
-        n, fold = points.n, np.full(points.n, -1)
-        if isinstance(self.cv, (int, np.integer)):
-            if self.cv < 2 or (self.cv > n and self.method != "split"):
-                raise InvalidInput(
-                    "`cv` must be at least 2 and at most the number of rows",
-                    got=f"{self.cv} for n_samples = {n}",
-                    advice="method='jackknife+' holds out every row by itself.",
-                )
-            for number, rows in enumerate(np.array_split(generator(self.random_state).permutation(n), int(self.cv))):
-                fold[rows] = number
-            return fold
-        times = np.zeros(n, dtype=int)
-        for number, (_, test) in enumerate(check_cv(self.cv).split(np.zeros((n, 1)), Y)):
-            fold[test] = number
-            times[test] += 1
-        if (times != 1).any():
-            raise InvalidInput(
-                "`cv` must put every row in one test fold",
-                got=f"{(times == 0).sum()} rows in none and {(times > 1).sum()} in several",
-                advice="Use KFold.",
-            )
-        return fold
+        return fold_numbers(make_folds(points.n, self.cv, y=Y, random_state=generator(self.random_state)), points.n)
 
     def _held_out(self, model: Any, X: Any, Y: Matrix) -> Matrix:
         """The residuals of rows that the model has not seen, over its standard deviation where normalised."""

@@ -5,24 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import KFold
 
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel
-from mercer.models.base import Matrix, Rows, penalties, resolve_kernel, shortened, training_points
-from mercer.models.least_squares.gaussian_process import normalised
-from mercer.models.least_squares.rbf_basis import basis_function
-from mercer.models.least_squares.rbf_network import RBFNetwork
-from mercer.models.tune_margin import listed, tune_margin
+from mercer.models.base import Matrix, Rows, penalties, training_points
+from mercer.models.tunable import FoldTunable, RidgeProblem, RidgeTunable, listed, recipes
+from mercer.models.tune_margin import tune_margin
 from mercer.rkhs.space import same_points
-from mercer.rkhs.tail import Monomials
+from mercer.tuning.by_gradient import tune_problem
+from mercer.tuning.folds import Fold, make_folds
 from mercer.tuning.grid import evaluate_grid
-from mercer.tuning.search import Tuned, held_names, tune_problem
+from mercer.tuning.ranges import held_names
+from mercer.tuning.trials import LOG_EVIDENCE, LOO_ERROR, Tuned
 
 
 def tune(
@@ -45,16 +43,16 @@ def tune(
 
     Parameters
     ----------
-    model : a `KernelRidge`, a `GaussianProcessRegressor`, an `RBFNetwork` with the penalty wᵀKw, or another model with
-        parameters `kernel` and `alpha` that is kernel ridge regression; or a support vector machine with a C, whose C,
-        kernel and `epsilon` or `nu` are compared on a grid by folds. Its `max_time` is for each fit. (Machines without
-        a C, and Pipelines, are for scikit-learn's GridSearchCV.) A rule X → kernel is resolved on all rows; of a
-        machine, whose folds are fits of their own, on the training rows of each.
+    model : a `KernelRidge`, a `GaussianProcessRegressor`, an `RBFNetwork` with the penalty wᵀKw, or another model that
+        is kernel ridge regression and says so by a method `ridge_problem`; or a support vector machine with a C, whose
+        C, kernel and `epsilon` or `nu` are compared on a grid by folds. Its `max_time` is for each fit. (Machines
+        without a C, and Pipelines, are for scikit-learn's GridSearchCV.) A rule X → kernel is resolved on the training
+        rows of each fold, and without folds on all rows.
     X, y : the data, as for `fit`.
     by : "loo", the leave-one-out squared error; "evidence", the log marginal likelihood; or, with `grid`, the number of
         folds, shuffled by `random_state`, compared by mean R² as scikit-learn's GridSearchCV does. By default "loo".
-    cv : the same as a number for `by`; of support vector machines, which have folds only (stratified for classes),
-        also what scikit-learn takes: a splitter, or pairs of training and test rows.
+    cv : the same as a number for `by` (support vector machines have folds only, stratified for classes); or what
+        scikit-learn takes: a splitter, or pairs of training and test rows.
     grid : values by parameter name, such as {"kernel__sigma": [0.5, 1.0], "alpha": [0.1, 1.0]}.
     hold : names of parameters to leave alone, such as "alpha" or "kernel__sigma". Those in `mc.Fixed` are held anyway.
     n_restarts : random starts beside the model's own kernel and the one that the data suggests.
@@ -63,8 +61,8 @@ def tune(
 
     Returns
     -------
-    model : fitted; its attribute `tuning_` says what was found, with notes about parameters that do not matter, and by
-        `baseline` and `beats_baseline` whether that is better than always predicting the same.
+    model : fitted; its attribute `tuning_` holds the chosen `parameters`, all `trials`, notes about parameters that do
+        not matter, and by `baseline` and `beats_baseline` whether the choice is better than always predicting the same.
 
     >>> import numpy as np, mercer as mc
     >>> rng = np.random.default_rng(0)
@@ -76,56 +74,43 @@ def tune(
     >>> tune(mc.KernelRidge(mc.Gaussian(1.0)), X, y, by=5, grid={"alpha": [0.01, 0.1, 1.0]}).alpha
     0.1
     """
-    known = model.get_params(deep=False) if hasattr(model, "get_params") and not isinstance(model, type) else {}
     by = by if cv is None else cv
-    if {"kernel", "C"} <= set(known):
+    if isinstance(model, FoldTunable) and not isinstance(model, type):
         return tune_margin(
             model, X, y, cv=5 if by is None else by, grid=grid, hold=hold, sample_weight=sample_weight,
             random_state=random_state,
         )  # fmt: skip
-    if not {"kernel", "alpha"} <= set(known):
+    if isinstance(model, type) or not isinstance(model, RidgeTunable):
         raise InvalidInput(
-            "`model` must be an estimator with the parameters `kernel` and `alpha`, or `kernel` and `C`",
+            "`model` must be kernel ridge regression, which has closed forms, or a support vector machine with a C",
             got=model.__name__ if isinstance(model, type) else type(model).__name__,
             advice="Such as mc.KernelRidge() or mc.SVC(). NuSVC, OneClassSVM and Pipelines are tuned by scikit-learn's "
-            "GridSearchCV, with names such as svc__kernel__sigma; KernelRidge(tune='loo') in a Pipeline tunes itself.",
+            "GridSearchCV, with names such as svc__kernel__sigma; KernelRidge(tune='loo') in a Pipeline tunes itself, "
+            "and some models have alpha='loo'.",
         )
-    if not hasattr(type(model), "_leave_one_out"):
-        raise InvalidInput(
-            "`model` must be linear in its targets, so that leaving rows out has a closed form",
-            got=type(model).__name__,
-            advice="scikit-learn's GridSearchCV takes names such as kernel__sigma; some models have alpha='loo'.",
-        )
+    known = model.get_params(deep=False)
     by = "loo" if by is None else by
-    if grid is not None and not isinstance(grid, Mapping):
-        raise InvalidInput(
-            "`grid` must be a dictionary of values by parameter name",
-            got=shortened(grid),
-            advice="Such as {'kernel__sigma': [0.5, 1.0], 'alpha': [0.1, 1.0]}.",
-        )
     rows = Rows.of(training_points(X), y, sample_weight)
-    if isinstance(model, RBFNetwork):
-        kernel, tail = _of_network(model, rows)
-    else:
-        kernel = resolve_kernel(known["kernel"], rows.points)
-        tail = np.ones((len(rows), 1)) if known.get("fit_intercept") else None
+    problem = model.ridge_problem(rows)
+    kernel = problem.kernel
     kernel.touch(rows.points)
-    Y = normalised(rows)[0] if known.get("normalize_y") else rows.y
-    tuned_too = not held_names([*kernel.parameter_names, "alpha"], hold)[-1] if grid is None else "alpha" in grid
-    alpha = _start(known["alpha"], Y.shape[1], tuned_too)
     if grid is None:
         if not isinstance(by, str):
             raise InvalidInput(
-                'Without `grid`, `by` must be "loo" or "evidence"', got=repr(by), advice="Folds have no gradient here."
+                'Without `grid`, `by` must be "loo" or "evidence"',
+                got=repr(by),
+                advice="Pass a grid: folds have no gradient here.",
             )
+        held = held_names([*kernel.parameter_names, "alpha"], hold)[-1]
+        alpha = _start(known["alpha"], problem.y.shape[1], not held)
         tuned = tune_problem(
-            kernel, rows.points, Y, alpha, rows.roots, tail, by,
+            kernel, rows.points, problem.y, alpha, rows.roots, problem.tail, by,
             hold=hold, n_restarts=n_restarts, random_state=random_state,
         )  # fmt: skip
     else:
-        tuned = _on_grid(kernel, alpha, rows, Y, tail, by, grid, random_state)
-    tuned = _against_the_mean(tuned, Y, rows.roots)
-    changes = {"kernel": tuned.kernel, "alpha": tuned.alpha} | ({"tune": None} if "tune" in known else {})
+        tuned = _on_grid(model, problem, rows, by, grid, random_state)
+    tuned = _against_the_mean(tuned, problem.y, rows.roots)
+    changes = tuned.parameters | ({"tune": None} if "tune" in known else {})
     fitted = (
         clone(model)
         .set_params(**changes)
@@ -133,34 +118,6 @@ def tune(
     )
     fitted.tuning_ = _with_centres(tuned, fitted)
     return fitted
-
-
-def _of_network(model: RBFNetwork, rows: Rows) -> tuple[Kernel, Matrix | None]:
-    """The kernel of a network and its polynomial at the points: with them it is kernel ridge, if anything is."""
-    kernel = basis_function(model.kernel, rows.points)
-    checked = clone(model)
-    checked.kernel_ = kernel
-    checked._check()
-    why = (
-        f"neighbors={model.neighbors!r}" if model.neighbors is not None
-        else "normalized=True" if model.normalized
-        else repr(kernel) if not isinstance(kernel, Kernel)
-        else f"penalty={model.penalty!r}" if checked._penalty != "rkhs"
-        else None
-    )  # fmt: skip
-    if why is not None or not isinstance(kernel, Kernel):
-        alone = "Tune it with neighbors=None" if model.neighbors is not None else "alpha='loo' chooses its penalty"
-        raise InvalidInput(
-            "An RBFNetwork is tuned by the criterion of kernel ridge, which needs a positive definite kernel and the"
-            " penalty wᵀKw on one network",
-            got=why,
-            advice=f"{alone}; compare kernels by loo_score_.",
-        )
-    if checked._degree < 0:
-        return kernel, None
-    basis = Monomials.around(rows.points, int(checked._degree))
-    basis.require_unisolvent(rows.points)
-    return kernel, basis(rows.points)
 
 
 def _start(alpha: Any, t: int, tuned: bool) -> float:
@@ -183,9 +140,9 @@ def _with_centres(tuned: Tuned, fitted: Any) -> Tuned:
     if f is None or same_points(f.points, fitted._rows.points):
         return tuned
     rows = fitted._rows
-    what = {"loo": "error", "evidence": "evidence"}.get(tuned.by, "R²")
+    what = {LOO_ERROR: "error", LOG_EVIDENCE: "evidence"}.get(tuned.trials.measure, "R²")
     note = f"That is the {what} of kernel ridge on all {len(rows)} points"
-    if tuned.by == "loo":
+    if tuned.trials.measure == LOO_ERROR:
         w = np.ones(len(rows)) if rows.roots is None else rows.roots**2
         own = float(np.average((fitted._leave_one_out() ** 2).mean(axis=1), weights=w))
         if np.isclose(own, tuned.value, rtol=1e-6, atol=0.0):  # the same points in another order
@@ -200,10 +157,10 @@ def _with_centres(tuned: Tuned, fitted: Any) -> Tuned:
 
 def _against_the_mean(tuned: Tuned, Y: Matrix, roots: Matrix | None) -> Tuned:
     """What was found beside the criterion of always predicting the mean of the other rows, where it has one."""
-    if tuned.by == "evidence":
+    if tuned.trials.measure == LOG_EVIDENCE:
         return tuned
     baseline = 0.0  # R² of the mean
-    if tuned.by == "loo":
+    if tuned.trials.measure == LOO_ERROR:
         w = (np.ones(len(Y)) if roots is None else roots**2)[:, None]
         others = w.sum() - w
         if not (others > 0).all():
@@ -219,43 +176,28 @@ def _against_the_mean(tuned: Tuned, Y: Matrix, roots: Matrix | None) -> Tuned:
 
 
 def _on_grid(
-    kernel: Kernel,
-    alpha: float,
-    rows: Rows,
-    Y: Matrix,
-    tail: Matrix | None,
-    by: str | int,
-    grid: Mapping[str, Any],
-    random_state: int,
+    model: Any, problem: RidgeProblem, rows: Rows, by: Any, grid: Mapping[str, Any], random_state: int
 ) -> Tuned:
+    """The best of a grid: rules X → kernel are resolved on the training rows of each fold."""
     began = time.perf_counter()
-    for name in grid:
-        if not isinstance(name, str) or (name not in ("kernel", "alpha") and not name.startswith("kernel__")):
-            raise InvalidInput(
-                "`grid` must name parameters of the kernel, or alpha",
-                got=repr(name),
-                advice="Such as 'kernel__sigma' and 'alpha'.",
-            )
-    values = {name: listed(name, grid[name]) for name in sorted(grid)}
-    given = values.pop("alpha", [alpha])
+    candidates = recipes(model.kernel, grid, ("alpha",))
+    given = listed("alpha", grid["alpha"]) if "alpha" in grid else [_start(model.alpha, problem.y.shape[1], False)]
     alphas = penalties(given, len(given))
-    kernels = []
-    for chosen in product(*values.values()):
-        changes = dict(zip(values, chosen))
-        base = resolve_kernel(changes.pop("kernel"), rows.points) if "kernel" in changes else kernel
-        kernels.append(base.replace(**{n.removeprefix("kernel__"): v for n, v in changes.items()}) if changes else base)
-    points, roots = rows.points, rows.roots
-    if isinstance(by, (int, np.integer)) and not isinstance(by, bool) and 2 <= by <= len(rows):
-        # Folds in an order by chance, one after the other: rows are often sorted.
-        splitter = KFold(int(by), shuffle=True, random_state=random_state)
-        order = np.concatenate([test for _, test in splitter.split(np.zeros((len(rows), 1)))])
-        points, Y = points.take(order), Y[order]
-        roots, tail = (None if a is None else a[order] for a in (roots, tail))
-    found = evaluate_grid(kernels, alphas, points, Y, roots, tail, by)
-    out = [what for what, edge in (("kernel", len(kernels)), ("alpha", len(alphas)))
-           if edge > 2 and found.best[what == "alpha"] in (0, edge - 1)]  # fmt: skip
-    notes = tuple(f"The best {what} is at the edge of the grid: widen it." for what in out)
+    kernels = [recipe(rows.points) if isinstance(recipe.kernel, Kernel) else recipe for recipe in candidates]
+    if not isinstance(by, str):
+        n = len(rows) + (0 if rows.left_out is None else rows.left_out.n)
+        weights = np.isin(np.arange(n), rows.kept)
+        y = np.zeros((n, rows.y.shape[1]))
+        y[rows.kept] = rows.y
+        folds = make_folds(n, by, y=rows.shaped(y), weights=weights, random_state=random_state)
+        by = [Fold(*(np.searchsorted(rows.kept, part) for part in fold)) for fold in folds]
+    table = evaluate_grid(kernels, alphas, rows.points, problem.y, rows.roots, problem.tail, by)
+    notes = tuple(f"The best {axis} is at the edge of the grid: widen it." for axis in table.at_edge)
     return Tuned(
-        found.kernel, found.alpha, found.value, float("nan"), str(by) if isinstance(by, str) else f"{by}-fold R²",
-        found.values.size, time.perf_counter() - began, notes, grid=found,
-    )  # fmt: skip
+        table.parameters,
+        table.trials,
+        evaluations=table.values.size,
+        seconds=time.perf_counter() - began,
+        notes=notes,
+        grid=table,
+    )

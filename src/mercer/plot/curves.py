@@ -9,16 +9,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import check_cv, learning_curve, validation_curve
+from sklearn.model_selection import learning_curve, validation_curve
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.data.points import length, take
 from mercer.errors import InvalidInput
-from mercer.models.tune_margin import MarginGrid
+from mercer.models.tunable import stratified
 from mercer.plot.looks import Display, Palette, canvas, legend, numbers, shortened
+from mercer.tuning.folds import make_folds
 from mercer.tuning.grid import Grid
 from mercer.tuning.loo import AlphaPath
-from mercer.tuning.search import brief
+from mercer.tuning.trials import brief
 
 Matrix = NDArray[np.float64]
 
@@ -100,8 +101,8 @@ class LearningCurve(Display):
         share = given.dtype.kind == "f" and (given <= 1).all()
         most = n
         if not closed:
-            splits = check_cv(repetitions, y, classifier=is_classifier(estimator)).split(X, y)
-            most = min(len(rows) for rows, _ in splits)
+            folds = make_folds(n, int(repetitions), y=y, stratify=stratified(estimator, y), shuffle=False)
+            most = min(len(rows) for rows, _ in folds)
         counts = np.unique(np.maximum(np.round(given * most) if share else given, 2 if sizes is not None else 5))
         counts = counts.astype(np.int64)
         if not len(counts) or counts[0] < 2 or counts[-1] > most:
@@ -118,7 +119,7 @@ class LearningCurve(Display):
                     train[s, r], test[s, r] = _left_out(estimator, take(X, rows), take(y, rows))
         else:
             _, train, test = learning_curve(
-                estimator, X, y, train_sizes=counts, cv=repetitions, scoring=scoring, shuffle=True,
+                estimator, X, y, train_sizes=counts, cv=folds, scoring=scoring, shuffle=True,
                 random_state=random_state,
             )  # fmt: skip
         found = cls(counts, train, test, "leave-one-out" if closed else "folds", _error(estimator, scoring))
@@ -291,19 +292,12 @@ class TuningPath(Display):
         """The path of a fitted model: of alpha="loo", of mc.tune with a grid, or of a tuned support vector machine."""
         check_is_fitted(estimator)
         for model in (estimator, getattr(estimator, "regression_", None)):
-            found = getattr(model, "path_", None)
-            if isinstance(found, AlphaPath):
-                return cls._of_path(found).plot(ax, **style)
-            found = getattr(model, "tuning_", None)
-            found = getattr(found, "grid", None) or found
-            if isinstance(found, Grid):
-                what = {"loo": "leave-one-out squared error", "evidence": "log evidence"}
-                criterion = what.get(str(found.by), f"mean R² of {found.by} folds")
-                return cls._of_grid(found, found.values, "alpha", found.alphas, criterion).plot(ax, **style)
-            if isinstance(found, MarginGrid):
-                score = "accuracy" if is_classifier(estimator) else "R²"
-                criterion = f"mean {score} of {found.scores.shape[2]} folds"
-                return cls._of_grid(found, found.scores.mean(axis=2), "C", found.Cs, criterion).plot(ax, **style)
+            path = getattr(model, "path_", None)
+            if isinstance(path, AlphaPath):
+                return cls._of_path(path).plot(ax, **style)
+            grid = getattr(getattr(model, "tuning_", None), "grid", None)
+            if isinstance(grid, Grid):
+                return cls._of_grid(grid).plot(ax, **style)
         raise InvalidInput(
             "The model must have been chosen along a path",
             got=type(estimator).__name__,
@@ -319,8 +313,9 @@ class TuningPath(Display):
         return cls("alpha", path.alphas, path.errors.T.copy(), labels, best, "leave-one-out squared error", True)
 
     @classmethod
-    def _of_grid(cls, grid: Any, values: Matrix, name: str, x: Matrix, criterion: str) -> Self:
-        smallest = "error" in criterion
+    def _of_grid(cls, grid: Grid) -> Self:
+        name, x, values, criterion = grid.penalty, grid.penalties, grid.values, grid.measure.name
+        smallest = not grid.measure.greater
         i, j = grid.best
         labels = [brief(kernel) for kernel in grid.kernels]
         best = [(int(i), float(x[j]), float(values[i, j]))]

@@ -38,7 +38,7 @@ def scott(X: Any, weights: Any = None) -> Float:
     >>> scott(np.array([0.0, 1.0, 2.0, 3.0])).round(3)
     array([0.978])
     """
-    X, w = _table(X, weights)
+    X, w = table(X, weights)
     return _deviations(X, w) * _size(X, w) ** (-1.0 / (X.shape[1] + 4))
 
 
@@ -52,7 +52,7 @@ def silverman(X: Any, weights: Any = None) -> Float:
     >>> silverman(np.array([0.0, 1.0, 2.0, 3.0, 100.0])).round(3)
     array([0.974])
     """
-    X, w = _table(X, weights)
+    X, w = table(X, weights)
     d = X.shape[1]
     std = _deviations(X, w)
     spread = np.array([(_quantile(x, w, 0.75) - _quantile(x, w, 0.25)) / 1.34 for x in X.T])
@@ -69,7 +69,7 @@ def scott_covariance(X: Any, weights: Any = None) -> Float:
     array([[0.231, 0.116],
            [0.116, 0.231]])
     """
-    X, w = _table(X, weights)
+    X, w = table(X, weights)
     _deviations(X, w)
     d = X.shape[1]
     C = _covariance(X, np.ones(len(X)) if w is None else w)
@@ -117,7 +117,7 @@ def plug_in(X: Any, weights: Any = None) -> PlugIn:
     >>> plug_in(np.array([0.0, 0.0, 0.0, 1.0])).reasons
     {0: '2 different values are too few for a plug-in rule'}
     """
-    X, w = _table(X, weights)
+    X, w = table(X, weights)
     d, n = X.shape[1], _size(X, w)
     _deviations(X, w)
     widths, reasons = np.empty(d), {}
@@ -211,7 +211,7 @@ def _stages(t: float, n: int, i: Float, squares: Float) -> float:
 # --- what the rules share ---------------------------------------------------------------------------------------------
 
 
-def _table(X: Any, weights: Any) -> tuple[Float, Float | None]:
+def table(X: Any, weights: Any) -> tuple[Float, Float | None]:
     """X as (n, d) float64 and positive weights, rows of weight 0 left out."""
     X = np.asarray(X, dtype=np.float64)
     X = X[:, None] if X.ndim == 1 else X

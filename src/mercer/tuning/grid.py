@@ -1,16 +1,19 @@
-"""A grid of kernels and penalties in closed form: one Gram matrix for all folds and all alphas.
+"""Grids: every kernel with every penalty, compared by a criterion, over folds or in closed form.
 
-Cross-validation is a race. Every candidate runs on the first fold; one that is worse there than the best by many
-standard errors of the paired difference cannot catch up, and the other folds are spared it. The errors themselves are
-exact, and those of the candidates that stay in the race are over all folds.
+A criterion runs in rounds. Cross-validation of least squares is a race with a round for each fold: every candidate runs
+on the first; one that is worse there than the best by many standard errors of the paired difference cannot catch up,
+and the other folds are spared it. The scores themselves are exact, and those of the candidates that stay in the race
+are over all folds.
 """
 
 from __future__ import annotations
 
 import contextlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.linalg as sla
@@ -24,8 +27,10 @@ from mercer.kernels.base import Kernel
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.eigen import Spectrum
 from mercer.tuning.evidence import log_evidence
+from mercer.tuning.folds import Fold, make_folds
 from mercer.tuning.loo import Matrix, fits, loo_error, path_errors, require_others
 from mercer.tuning.search import together
+from mercer.tuning.trials import LOG_EVIDENCE, LOO_ERROR, NAN, Measure, Trial, Trials
 
 # A candidate leaves the race when it is worse than the best by this many standard errors of the difference.
 BEHIND = 5.0
@@ -38,178 +43,329 @@ BATCH = 4
 # From this many alphas on one eigendecomposition is cheaper than a factor for each.
 EIGEN = 8
 
+Mask = NDArray[np.bool_]
+Candidate: TypeAlias = Kernel | Callable[[Points], Kernel]
+"""A kernel, or a rule that makes one of the points that it is fitted to."""
+
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The criterion at every kernel and alpha.
+    """The scores of every kernel and penalty.
 
     Attributes
     ----------
-    kernels, alphas : k of them, and a.
-    by : "loo", "evidence", or the number of folds.
-    values : shape (k, a): mean leave-one-out squared errors, log evidences, or mean R² over folds; NaN where the system
-        could not be solved.
-    folds : shape (k, a): over how many folds the mean is (all of them for those that could have won); 0 without folds.
-    best : position (kernel, alpha) of the chosen one.
+    measure : what the scores are.
+    kernels : k of them, as they are of all rows.
+    penalty, penalties : the name of the other axis, "alpha" or "C", and its values, shape (a,).
+    scores : shape (k, a, folds), one fold where there are none. NaN where the candidate was spared that fold, infinite
+        where the system could not be solved.
+    best : position (kernel, penalty) of the chosen one: the first of the best, among those that ran on every fold.
+    others : further parameters of each kernel, such as {"epsilon": 0.1}.
     """
 
+    measure: Measure
     kernels: tuple[Kernel, ...]
-    alphas: Matrix
-    by: str | int
-    values: Matrix
-    folds: NDArray[np.int64]
+    penalty: str
+    penalties: Matrix
+    scores: Matrix
     best: tuple[int, int]
+    others: tuple[dict[str, Any], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        measure: Measure,
+        kernels: Sequence[Kernel],
+        penalty: str,
+        penalties: Matrix,
+        scores: Matrix,
+        others: Sequence[dict[str, Any]] = (),
+    ) -> Grid:
+        """The grid with the first of the best chosen."""
+        spared = np.isnan(scores).any(axis=2)
+        position = measure.best(np.where(spared, np.nan, _means(scores)).ravel())
+        i, j = np.unravel_index(position, spared.shape)
+        return cls(measure, tuple(kernels), penalty, penalties, scores, (int(i), int(j)), tuple(others))
 
     @property
-    def kernel(self) -> Kernel:
-        return self.kernels[self.best[0]]
-
-    @property
-    def alpha(self) -> float:
-        return float(self.alphas[self.best[1]])
+    def values(self) -> Matrix:
+        """Means over the folds that a candidate ran on, shape (k, a); NaN where it could not be solved on one."""
+        means = _means(self.scores)
+        return np.where(np.isfinite(means), means, np.nan)
 
     @property
     def value(self) -> float:
+        """The mean of the chosen one."""
         return float(self.values[self.best])
+
+    @property
+    def folds(self) -> NDArray[np.int64]:
+        """The number of folds that each candidate ran on, shape (k, a)."""
+        return (~np.isnan(self.scores)).sum(axis=2)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The chosen ones."""
+        return self._parameters(*self.best)
+
+    def _parameters(self, i: int, j: int) -> dict[str, Any]:
+        others = self.others[i] if self.others else {}
+        return {"kernel": self.kernels[i], self.penalty: float(self.penalties[j]), **others}
+
+    @property
+    def trials(self) -> Trials:
+        """The same as trials, kernel by kernel."""
+        values, folds = self.values, self.folds
+        several = self.scores.shape[2] > 1
+        trials = []
+        for i, j in np.ndindex(values.shape):
+            ran, count = self.scores[i, j, ~np.isnan(self.scores[i, j])], int(folds[i, j])
+            error = float(ran.std() / np.sqrt(count - 1)) if count > 1 and np.isfinite(ran).all() else NAN
+            trials.append(Trial(self._parameters(i, j), float(values[i, j]), error, folds=count if several else 0))
+        return Trials(self.measure, tuple(trials), self.best[0] * values.shape[1] + self.best[1])
+
+    @property
+    def at_edge(self) -> tuple[str, ...]:
+        """Of "kernel" and the penalty those axes, longer than two, at whose end the chosen one is."""
+        axes = (("kernel", len(self.kernels), self.best[0]), (self.penalty, len(self.penalties), self.best[1]))
+        return tuple(name for name, size, position in axes if size > 2 and position in (0, size - 1))
+
+
+def _means(scores: Matrix) -> Matrix:
+    """Over the folds that a candidate ran on; NaN where there are none."""
+    ran = ~np.isnan(scores)
+    totals = np.where(ran, scores, 0.0).sum(axis=2)
+    return np.where(ran.any(axis=2), totals / np.maximum(ran.sum(axis=2), 1), np.nan)
+
+
+class GridCriterion(ABC):
+    """What a grid is compared by.
+
+    Attributes
+    ----------
+    measure : what its scores are.
+    rounds : folds by number, those of each round together; between rounds candidates may be left behind.
+    """
+
+    measure: Measure
+    rounds: Sequence[Sequence[int]]
+
+    @abstractmethod
+    def evaluate(self, racing: Mask, folds: Sequence[int], scores: Matrix) -> None:
+        """Fill scores[i, j, folds] of the candidates that are racing."""
+
+    def still(self, racing: Mask, scores: Matrix) -> Mask:
+        """Of those that are racing, those that can still be the best."""
+        return racing
+
+
+def run_grid(criterion: GridCriterion, racing: Mask) -> Matrix:
+    """The scores of the candidates that are `racing`, shape (k, a, folds), round by round; NaN elsewhere."""
+    scores = np.full((*racing.shape, sum(len(folds) for folds in criterion.rounds)), np.nan)
+    for folds in criterion.rounds:
+        criterion.evaluate(racing, folds, scores)
+        racing = criterion.still(racing, scores)
+        if not racing.any():
+            break
+    return scores
+
+
+# -- least squares -----------------------------------------------------------------------------------------------------
 
 
 def evaluate_grid(
-    kernels: Sequence[Kernel],
+    kernels: Sequence[Candidate],
     alphas: Matrix,
     points: Points,
     y: Matrix,
     roots: Matrix | None = None,
     tail: Matrix | None = None,
-    by: str | int = "loo",
+    by: str | int | list[Fold] = "loo",
 ) -> Grid:
-    """Every kernel with every alpha: leave-one-out errors, evidences, or R² of K contiguous folds.
+    """Every kernel with every alpha: leave-one-out errors, evidences, or R² over folds.
 
     Parameters
     ----------
-    kernels, alphas : the candidates; of equal ones the first kernel, then the first alpha, is chosen.
+    kernels, alphas : the candidates; of equal ones the first kernel, then the first alpha, is chosen. A rule makes its
+        kernel of the training rows of each fold, so that no fold knows the rows that it is scored on.
     points, y : n points, and targets of shape (n, t) that share kernel and alpha.
     roots, tail : √w and P as in `LeastSquares`, or None.
-    by : "loo", "evidence", or the number of folds ≥ 2. R² is averaged over targets and folds, as in scikit-learn.
+    by : "loo", "evidence", or folds (a number are contiguous ones). R² is averaged over targets and folds, as in
+        scikit-learn.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.random.default_rng(0).uniform(0, 6, size=(1000, 1))
     >>> kernels = [mc.Gaussian(s) for s in (0.01, 1.0, 100.0)]
-    >>> found = evaluate_grid(kernels, np.array([1e-4, 1.0]), mc.Gaussian().prepare(X), np.sin(X), by=5)
-    >>> found.kernel, found.alpha, found.folds.tolist()
-    (Gaussian(sigma=1.0), 0.0001, [[5, 1], [5, 1], [1, 1]])
+    >>> grid = evaluate_grid(kernels, np.array([1e-4, 1.0]), mc.Gaussian().prepare(X), np.sin(X), by=5)
+    >>> grid.parameters, grid.folds.tolist()
+    ({'kernel': Gaussian(sigma=1.0), 'alpha': 0.0001}, [[5, 1], [5, 1], [1, 1]])
     """
     n, alphas = len(y), np.asarray(alphas, dtype=np.float64)
     fits(n)
-    if isinstance(by, (int, np.integer)) and not isinstance(by, bool):
-        by = int(by)
-        if not 2 <= by <= n:
-            raise InvalidInput(f"The number of folds must be 2 … {n}", got=by, advice="Take 5, or by='loo'.")
-        everyone = np.ones((len(kernels), len(alphas)), dtype=bool)
-        rest = points, y, roots, tail, by
-        if n < SINGLE:
-            return _race(tuple(kernels), alphas, *rest, everyone, np.float64)
-        # Single precision tells who can win; double precision decides among those.
-        rough = _race(tuple(kernels), alphas, *rest, everyone, np.float32)
-        near = (rough.folds == by) & (rough.values >= rough.value - CLOSE * (1.0 - rough.value))
-        exact = _race(tuple(kernels), alphas, *rest, near | np.isnan(rough.values), np.float64)
-        off = np.abs(exact.values - rough.values)[near & (exact.folds == by)]
-        if not (off < 0.25 * CLOSE * (1.0 - exact.value)).all():
-            return _race(tuple(kernels), alphas, *rest, everyone, np.float64)
-        known = exact.folds == by
-        values, folds = np.where(known, exact.values, rough.values), np.where(known, by, np.minimum(rough.folds, by))
-        return Grid(tuple(kernels), alphas, by, values, folds, exact.best)
-    if not isinstance(by, str) or by not in ("loo", "evidence"):
-        raise InvalidInput('`by` must be "loo", "evidence" or a number of folds', got=repr(by), advice="Such as 5.")
-    if by == "loo":
-        require_others(n, tail)
-    values = np.full((len(kernels), len(alphas)), np.nan)
-    # The path is one of log alpha: 0, which asks for a positive definite K, is not on it.
-    path = (alphas > 0) & (by == "loo") & (len(alphas) >= EIGEN)
-    if path.any():
-        for i, kernel in enumerate(kernels):
-            spectrum = Spectrum(LeastSquares(gram.of(kernel, points), y, np.ones(y.shape[1]), roots, tail))
-            values[i, path] = path_errors(spectrum, y, np.log(alphas[path])).mean(axis=1)
-    criterion: Callable[..., tuple[float, Matrix]] = loo_error if by == "loo" else log_evidence
+    everyone = np.ones((len(kernels), len(alphas)), dtype=bool)
+    made = [_kernel(candidate, points) for candidate in kernels]
+    if isinstance(by, str):
+        if by not in ("loo", "evidence"):
+            raise InvalidInput(
+                '`by` must be "loo", "evidence" or a number of folds', got=repr(by), advice="Take 5 folds, or 'loo'."
+            )
+        closed = ClosedForm(made, alphas, points, y, roots, tail, by)
+        return _solvable(Grid.of(closed.measure, made, "alpha", alphas, run_grid(closed, everyone)))
+    folds = by if isinstance(by, list) else make_folds(n, by, shuffle=False)
+    order = np.concatenate([fold.test for fold in folds])
+    if len(order) == n and all(len(fold.train) + len(fold.test) == n for fold in folds):
+        # Each row is held out once. In this order folds are contiguous, and quickly taken out of a matrix.
+        points, y = points.take(order), y[order]
+        roots, tail = (None if a is None else a[order] for a in (roots, tail))
+        folds = make_contiguous([len(fold.test) for fold in folds])
 
-    def job(i: int, j: int) -> None:
-        with contextlib.suppress(np.linalg.LinAlgError):
-            values[i, j] = criterion(kernels[i], points, y, float(alphas[j]), roots, tail, gradient=False)[0]
+    def race(racing: Mask, dtype: type) -> Grid:
+        criterion = FoldErrors(kernels, alphas, points, y, roots, tail, folds, dtype)
+        scores = run_grid(criterion, racing)
+        return _solvable(Grid.of(criterion.measure, made, "alpha", alphas, scores))
 
-    threads.run([partial(job, i, j) for i in range(len(kernels)) for j in map(int, np.flatnonzero(~path))])
-    return _chosen(tuple(kernels), alphas, by, values, np.zeros(values.shape, dtype=np.int64))
+    if n < SINGLE:
+        return race(everyone, np.float64)
+    # Single precision tells who can win; double precision decides among those.
+    rough = race(everyone, np.float32)
+    near = (rough.folds == len(folds)) & (rough.values >= rough.value - CLOSE * (1.0 - rough.value))
+    exact = race(near | np.isnan(rough.values), np.float64)
+    known = exact.folds == len(folds)
+    off = np.abs(exact.values - rough.values)[near & known]
+    if not (off < 0.25 * CLOSE * (1.0 - exact.value)).all():
+        return race(everyone, np.float64)
+    scores = np.where(known[..., None], exact.scores, rough.scores)
+    return Grid(exact.measure, tuple(made), "alpha", alphas, scores, exact.best)
 
 
-def _chosen(
-    kernels: tuple[Kernel, ...], alphas: Matrix, by: str | int, values: Matrix, folds: NDArray[np.int64]
-) -> Grid:
-    """The first of the best among those that were evaluated on all folds."""
-    score = -values if by == "loo" else values
-    score = np.where(np.isfinite(score) & (folds == folds.max()), score, -np.inf)
-    if not np.isfinite(score).any():
+def _kernel(candidate: Candidate, points: Points) -> Kernel:
+    return candidate if isinstance(candidate, Kernel) else candidate(points)
+
+
+def _solvable(grid: Grid) -> Grid:
+    if not np.isfinite(grid.value):
         raise InvalidInput(
             "K + alpha I must be positive definite for some candidate",
             got="none that is, to rounding",
             advice="Put larger alphas into the grid.",
         )
-    i, j = np.unravel_index(int(score.argmax()), score.shape)
-    return Grid(kernels, alphas, by, values, folds, (int(i), int(j)))
+    return grid
 
 
-def _race(
-    kernels: tuple[Kernel, ...],
-    alphas: Matrix,
-    points: Points,
-    y: Matrix,
-    roots: Matrix | None,
-    tail: Matrix | None,
-    n_folds: int,
-    racing: NDArray[np.bool_],
-    dtype: type,
-) -> Grid:
-    """The candidates that are `racing`, fold by fold; the others are not looked at."""
-    shape, racing = racing.shape, racing.copy()
-    folds, losses = np.zeros(shape, dtype=np.int64), np.zeros((*shape, len(y)))
-    totals = np.zeros(shape)
-    seen = 0
-    for test in np.array_split(np.arange(len(y)), n_folds):
-        for batch in threads.spans(len(kernels), BATCH):
-            part = range(*batch.indices(len(kernels)))
-            entries = [(i, j) for i in part for j in range(len(alphas)) if racing[i, j]]
-            made = {
-                i: Fold(kernels[i](points, dtype=dtype), y, roots, tail, test) for i in sorted({i for i, _ in entries})
-            }
-            found = together([partial(made[i].losses, float(alphas[j])) for i, j in entries])
-            for (i, j), loss in zip(entries, found):
-                losses[i, j, test] = np.inf if loss is None else loss
-                totals[i, j] += losses[i, j, test].mean()
-                folds[i, j] += 1
-        seen += len(test)
-        racing &= np.isfinite(totals)
-        if not racing.any():
-            break
-        best = np.unravel_index(int(np.where(racing, totals, np.inf).argmin()), shape)
-        if seen >= EARLY:
-            behind = losses[racing][:, :seen] - losses[best][:seen]
-            racing[racing] = behind.mean(axis=1) <= BEHIND * behind.std(axis=1) / np.sqrt(seen)
-    values = np.where(np.isfinite(totals) & (folds > 0), 1.0 - totals / np.maximum(folds, 1), np.nan)
-    return _chosen(kernels, alphas, n_folds, values, folds)
+def make_contiguous(sizes: Sequence[int]) -> list[Fold]:
+    """Folds of these sizes, one after the other."""
+    numbers = np.repeat(np.arange(len(sizes)), sizes)
+    return [Fold(np.flatnonzero(numbers != i), np.flatnonzero(numbers == i)) for i in range(len(sizes))]
 
 
-class Fold:
-    """One fold: what the rest of the data predicts about it, from the Gram matrix of all."""
+class ClosedForm(GridCriterion):
+    """Leave-one-out errors or evidences of kernel ridge: no folds."""
+
+    rounds = ((0,),)
 
     def __init__(
-        self, K: Matrix, y: Matrix, roots: Matrix | None, tail: Matrix | None, test: NDArray[np.int64]
+        self,
+        kernels: Sequence[Kernel],
+        alphas: Matrix,
+        points: Points,
+        y: Matrix,
+        roots: Matrix | None,
+        tail: Matrix | None,
+        by: str,
     ) -> None:
-        self.K, self.y, self.tail, self.test = K, y, tail, test
+        if by == "loo":
+            require_others(len(y), tail)
+        self.kernels, self.alphas, self.points, self.y, self.roots, self.tail = kernels, alphas, points, y, roots, tail
+        self.measure = LOO_ERROR if by == "loo" else LOG_EVIDENCE
+
+    def evaluate(self, racing: Mask, folds: Sequence[int], scores: Matrix) -> None:
+        """Alphas on a path are had at once, the others one by one."""
+        alphas, y = self.alphas, self.y
+        by_path = self.measure is LOO_ERROR and len(alphas) >= EIGEN
+        # The path is one of log alpha: 0, which asks for a positive definite K, is not on it.
+        path = (alphas > 0) & by_path
+        if path.any():
+            for i, kernel in enumerate(self.kernels):
+                problem = LeastSquares(gram.of(kernel, self.points), y, np.ones(y.shape[1]), self.roots, self.tail)
+                scores[i, path, 0] = path_errors(Spectrum(problem), y, np.log(alphas[path])).mean(axis=1)
+        value: Callable[..., tuple[float, Matrix]] = loo_error if self.measure is LOO_ERROR else log_evidence
+        worst = -np.inf if self.measure.greater else np.inf
+
+        def job(i: int, j: int) -> None:
+            scores[i, j, 0] = worst
+            with contextlib.suppress(np.linalg.LinAlgError):
+                arguments = self.kernels[i], self.points, y, float(alphas[j]), self.roots, self.tail
+                scores[i, j, 0] = value(*arguments, gradient=False)[0]
+
+        threads.run([partial(job, int(i), int(j)) for i, j in np.argwhere(racing & ~path)])
+
+
+class FoldErrors(GridCriterion):
+    """R² of kernel ridge over folds, in one precision: a race with a round for each fold."""
+
+    def __init__(
+        self,
+        kernels: Sequence[Candidate],
+        alphas: Matrix,
+        points: Points,
+        y: Matrix,
+        roots: Matrix | None,
+        tail: Matrix | None,
+        folds: Sequence[Fold],
+        dtype: type,
+    ) -> None:
+        self.kernels, self.alphas, self.points, self.y, self.roots, self.tail = kernels, alphas, points, y, roots, tail
+        self.folds, self.dtype = folds, dtype
+        self.rounds = tuple((i,) for i in range(len(folds)))
+        self.measure = Measure(f"{len(folds)}-fold R²", f"mean R² of {len(folds)} folds", greater=True)
+        self.ends = np.cumsum([0, *(len(fold.test) for fold in folds)])
+        self.losses = np.zeros((len(kernels), len(alphas), self.ends[-1]))
+        self.seen = 0
+
+    def evaluate(self, racing: Mask, folds: Sequence[int], scores: Matrix) -> None:
+        """The losses of the rows of each fold, and their mean."""
+        for number in folds:
+            fold, rows = self.folds[number], slice(self.ends[number], self.ends[number + 1])
+            for batch in threads.spans(len(self.kernels), BATCH):
+                part = range(*batch.indices(len(self.kernels)))
+                entries = [(i, j) for i in part for j in range(len(self.alphas)) if racing[i, j]]
+                systems = {i: self._system(i, fold) for i in sorted({i for i, _ in entries})}
+                losses = together([partial(systems[i].losses, float(self.alphas[j])) for i, j in entries])
+                for (i, j), loss in zip(entries, losses):
+                    self.losses[i, j, rows] = np.inf if loss is None else loss
+                    scores[i, j, number] = 1.0 - self.losses[i, j, rows].mean()
+            self.seen = int(self.ends[number + 1])
+
+    def _system(self, i: int, fold: Fold) -> FoldSystem:
+        candidate = self.kernels[i]
+        kernel = candidate if isinstance(candidate, Kernel) else candidate(self.points.take(fold.train))
+        return FoldSystem(kernel(self.points, dtype=self.dtype), self.y, self.roots, self.tail, fold)
+
+    def still(self, racing: Mask, scores: Matrix) -> Mask:
+        """Those that can be solved, and are not far behind the best."""
+        means = _means(scores)
+        racing = racing & np.isfinite(means)
+        if self.seen < EARLY or not racing.any():
+            return racing
+        best = np.unravel_index(int(np.where(racing, means, -np.inf).argmax()), racing.shape)
+        behind = self.losses[racing][:, : self.seen] - self.losses[best][: self.seen]
+        racing[racing] = behind.mean(axis=1) <= BEHIND * behind.std(axis=1) / np.sqrt(self.seen)
+        return racing
+
+
+class FoldSystem:
+    """One fold: what its training rows predict about the others, from the Gram matrix of all."""
+
+    def __init__(self, K: Matrix, y: Matrix, roots: Matrix | None, tail: Matrix | None, fold: Fold) -> None:
+        self.K, self.y, self.tail = K, y, tail
+        self.train, self.test = fold
         self.roots = np.ones(len(y)) if roots is None else roots
-        self.train = np.delete(np.arange(len(y)), test)
 
     def losses(self, alpha: float) -> Matrix | None:
         """For each point of the fold its share of 1 − R², averaged over targets; None where there is no solution."""
         train, test = self.train, self.test
         s = self.roots[train][:, None].astype(self.K.dtype)
-        A = without(self.K, int(test[0]), int(test[-1]) + 1)
+        A, cross = parted(self.K, train, test)
         if (self.roots != 1).any():
             A *= s
             A *= s.T
@@ -224,7 +380,7 @@ class Fold:
             V = sla.cho_solve((factor, False), P, check_finite=False)
             b = np.linalg.lstsq(P.T @ V, P.T @ u, rcond=None)[0]
             u, f = u - V @ b, self.tail[test] @ b
-        f = f + self.K[test[0] : test[-1] + 1, train] @ (s * u)
+        f = f + cross @ (s * u)
         w = self.roots[test][:, None] ** 2
         w = w / w.mean()
         y = self.y[test]
@@ -236,11 +392,17 @@ class Fold:
         return np.asarray((squares / np.where(flat, 1.0, spread)).mean(axis=1))
 
 
-def without(K: Matrix, start: int, stop: int) -> Matrix:
-    """A copy of K without the rows and columns start … stop − 1: four blocks, several times faster than by index."""
-    n, cut = len(K), stop - start
+def parted(K: Matrix, train: NDArray[np.int64], test: NDArray[np.int64]) -> tuple[Matrix, Matrix]:
+    """Copies of K of the training rows, and of the test rows by the training rows.
+
+    Of a contiguous fold the first is four blocks, several times faster than by index.
+    """
+    n, start, stop = len(K), int(test[0]), int(test[-1]) + 1
+    cut = stop - start
+    if cut != len(test) or len(train) + cut != n:
+        return K[np.ix_(train, train)], K[np.ix_(test, train)]
     A = np.empty((n - cut, n - cut), K.dtype)
     for rows, into in ((slice(0, start), slice(0, start)), (slice(stop, n), slice(start, n - cut))):
         A[into, :start] = K[rows, :start]
         A[into, start:] = K[rows, stop:]
-    return A
+    return A, K[start:stop, train]

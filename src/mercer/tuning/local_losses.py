@@ -1,4 +1,4 @@
-"""What leave-one-out predictions cost."""
+"""The losses of leave-one-out predictions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Index = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Loss(ABC):
+class LocalLoss(ABC):
     """The mean loss of predictions F (n, t) over rows with targets y (n, t) and weights v (n,)."""
 
     y: Float
@@ -30,7 +30,7 @@ class Loss(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class SquaredError(Loss):
+class SquaredError(LocalLoss):
     """Σ vᵢ ‖(yᵢ − fᵢ)/s‖²/(t Σ v), s being one unit per target, so that all have a say."""
 
     unit: Float
@@ -47,7 +47,7 @@ class SquaredError(Loss):
 
 
 @dataclass(frozen=True, eq=False)
-class LogLoss(Loss):
+class LogLoss(LocalLoss):
     """−Σ vᵢ log((1 − δ) p₋ᵢ(yᵢ) + δ π(yᵢ))/Σ v, π being the shares of the classes.
 
     δ = 1/n keeps the loss finite where no other row votes for the right class.

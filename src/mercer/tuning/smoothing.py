@@ -12,13 +12,13 @@ Similarities without such a profile take the adjoint way instead, tile by tile, 
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from mercer import threads
 from mercer.data.points import Array, Points
@@ -31,11 +31,12 @@ from mercer.kernels.vectors.radial import ByWidth, Gaussian, Radial, uncentred
 from mercer.smoothing import local_polynomial as local
 from mercer.smoothing.sums import Sums, exponents, sums
 from mercer.smoothing.sums.tiled import unit_of
-from mercer.tuning.local_losses import LogLoss, Loss, SquaredError
+from mercer.tuning.local_losses import LocalLoss
+from mercer.tuning.quasi_newton import Evaluation
+from mercer.tuning.search import Criterion, GradientSearch, curvature
+from mercer.tuning.trials import Measure, Trial, Trials, Tuned
 
 Float = NDArray[np.float64]
-
-__all__ = ["LogLoss", "Loss", "Search", "SquaredError", "loo_bandwidth", "loo_error"]
 
 MOMENTS = 3
 """Up to this many columns the gradient comes from moments; beyond, they are too many."""
@@ -46,17 +47,22 @@ FACTORS = np.geomspace(1 / 16, 16, 13)
 WIDEST, NARROWEST = 10.0, 1e-4
 """Bounds of a bandwidth, in units of the column's range: beyond the first all points count alike."""
 FLAT = 8
-"""Up to so many columns the search also starts from each of them not counting, and from each of them alone."""
+"""Up to this many columns the search also starts from each of them not counting, and from each of them alone."""
 ALONE = (0.2, 0.08, 0.03)
 """Bandwidths, in units of the column's range, with which each column is tried alone."""
 STARTS = 3
 """Places from which the gradient is followed."""
-STEPS, ENOUGH = 5, 1e-5
-"""Steps over all rows at the most, and the relative improvement that is not worth another."""
+PRECISION = 5e-6
+"""The relative improvement that is not worth another step."""
+LIMIT, LIMIT_ALL = 45, 8
+"""Evaluations of a descent at the most: on some rows, and on all of many, where each is a pass over all pairs."""
+STEP, LEAST = 0.05, 0.01
+"""Differences of gradients that give the curvature, and its least eigenvalue."""
+LOO_LOSS = Measure("loo", "mean leave-one-out loss", greater=False)
 
 
-def loo_error(
-    similarity: Similarity, x: Points, loss: Loss, *, degree: int = 0, gradient: bool = True
+def loo_loss(
+    similarity: Similarity, x: Points, loss: LocalLoss, *, degree: int = 0, gradient: bool = True
 ) -> tuple[float, Float]:
     """The leave-one-out loss of local fits of y to x, and its gradient by `similarity.theta` (logarithms).
 
@@ -69,9 +75,10 @@ def loo_error(
     gradient : whether to compute it; else it is empty.
 
     >>> import numpy as np, mercer as mc
+    >>> from mercer.tuning.local_losses import SquaredError
     >>> X = np.linspace(0, 6, 30)[:, None]
     >>> loss = SquaredError.of(np.sin(X), np.ones(30))
-    >>> value, slopes = loo_error(mc.Gaussian(0.2), Points(X), loss)
+    >>> value, slopes = loo_loss(mc.Gaussian(0.2), Points(X), loss)
     >>> round(value, 4), slopes.shape
     (0.0042, (1,))
     """
@@ -168,24 +175,34 @@ def _by_tiles(
 
 
 @dataclass(frozen=True, eq=False)
-class Search:
-    """What is searched: coordinates p, whose similarity is `at(p)`, within bounds."""
+class BandwidthCriterion(Criterion):
+    """The logarithm of the leave-one-out loss, of which relative changes count, by coordinates p of a similarity.
+
+    Attributes
+    ----------
+    similarity : whose free parameters are searched; `at(p)` is the one with coordinates p.
+    points, loss, degree : as in `loo_loss`.
+    common : whether there is one coordinate, a factor of all parameters.
+    start, low, high : coordinates to begin with, and their bounds.
+    """
 
     similarity: Any
-    start: Float
-    bounds: Float
-    common: bool
-    loss: Loss
+    points: Points
+    loss: LocalLoss
     degree: int
+    common: bool
+    start: Float
+    low: Float
+    high: Float
 
     @classmethod
-    def of(cls, similarity: Any, x: Points, loss: Loss, degree: int, common: bool) -> Search:
+    def of(cls, similarity: Any, x: Points, loss: LocalLoss, degree: int, common: bool) -> BandwidthCriterion:
         theta, bounds = similarity.theta, similarity.bounds
         if not len(theta):
             raise InvalidInput(
                 "bandwidth='loo' needs a similarity with free parameters",
                 got=repr(similarity),
-                advice="Such as mc.Gaussian(); or give the kernel alone, without a bandwidth.",
+                advice="Pass one such as mc.Gaussian(), or give the kernel alone, without a bandwidth.",
             )
         if isinstance(similarity, ByWidth):
             X = x.vectors()
@@ -198,97 +215,65 @@ class Search:
         if common:
             # one factor of the given bandwidths
             apart = bounds - theta[:, None]
-            factors = np.array([[apart[:, 0].min(), apart[:, 1].max()]])
-            return cls(similarity, np.zeros(1), factors, True, loss, degree)
-        return cls(similarity, np.clip(theta, bounds[:, 0], bounds[:, 1]), bounds, False, loss, degree)
+            low, high = np.array([apart[:, 0].min()]), np.array([apart[:, 1].max()])
+            return cls(similarity, x, loss, degree, True, np.zeros(1), low, high)
+        low, high = bounds.T
+        return cls(similarity, x, loss, degree, False, np.clip(theta, low, high), low, high)
+
+    def sample(self, rows: NDArray[np.int64]) -> BandwidthCriterion:
+        """The same of some of the rows."""
+        return replace(self, points=self.points.take(rows), loss=self.loss.take(rows))
+
+    @property
+    def measure(self) -> Measure:
+        return LOO_LOSS
+
+    @property
+    def names(self) -> list[str]:
+        return ["factor"] if self.common else list(self.similarity.parameter_names)
 
     def at(self, p: Float) -> Any:
+        """The similarity with these coordinates."""
         return self.similarity.with_theta(self.similarity.theta + p if self.common else p)
 
     @property
     def floor(self) -> float:
-        """What is left of a loss by rounding."""
+        """The part of a loss that is rounding."""
         return 1e-24 * float(np.mean(self.loss.y**2)) + 1e-300
 
-    def value(self, p: Float, x: Points) -> float:
-        """The logarithm of the loss: relative changes count."""
-        return math.log(loo_error(self.at(p), x, self.loss, degree=self.degree, gradient=False)[0] + self.floor)
+    def alone(self, x: Float) -> float:
+        loss = loo_loss(self.at(x), self.points, self.loss, degree=self.degree, gradient=False)[0]
+        return math.log(loss + self.floor)
 
-    def slopes(self, p: Float, x: Points) -> tuple[float, Float]:
-        value, gradient = loo_error(self.at(p), x, self.loss, degree=self.degree)
+    def __call__(self, x: Float) -> Evaluation:
+        value, gradient = loo_loss(self.at(x), self.points, self.loss, degree=self.degree)
         gradient = np.array([gradient.sum()]) if self.common else gradient
-        return math.log(value + self.floor), gradient / (value + self.floor)
+        return Evaluation(x, math.log(value + self.floor), gradient / (value + self.floor))
 
-    def clip(self, p: Float) -> Float:
-        return np.clip(p, self.bounds[:, 0], self.bounds[:, 1])
+    def score(self, value: float) -> float:
+        return math.exp(value)
 
-    def scan(self, x: Points) -> list[Float]:
+    def starts(self, search: GradientSearch) -> list[Float]:
         """The best of: local minima over multiples of the start, one column that does not count, one alone."""
-        grid = [self.clip(self.start + s) for s in np.log(FACTORS)]
-        values = np.array([self.value(p, x) for p in grid])
+        grid = [np.clip(self.start + s, self.low, self.high) for s in np.log(FACTORS)]
+        values = np.array([search.alone(p) for p in grid])
         padded = np.concatenate([[np.inf], values, [np.inf]])
         minima = np.flatnonzero((values <= padded[:-2]) & (values <= padded[2:]))
         best = grid[int(minima[np.argmin(values[minima])])]
         starts = [(float(values[i]), grid[i]) for i in minima]
         if 1 < len(self.start) <= FLAT and isinstance(self.similarity, ByWidth):
-            wide = self.bounds[:, 1] - math.log(5.0)
+            wide = self.high - math.log(5.0)
             for k in range(len(self.start)):
                 only = np.arange(len(best)) == k
-                alone = [np.where(only, self.bounds[:, 1] + math.log(s / WIDEST), wide) for s in ALONE]
-                starts += [(self.value(p, x), p) for p in (np.where(only, wide, best), *alone)]
+                alone = [np.where(only, self.high + math.log(s / WIDEST), wide) for s in ALONE]
+                starts += [(search.alone(p), p) for p in (np.where(only, wide, best), *alone)]
         starts.sort(key=lambda start: start[0])
         return [p for _, p in starts[:STARTS]]
 
-    def descend(self, p: Float, x: Points) -> tuple[float, Float]:
-        found = minimize(
-            self.slopes, p, (x,), jac=True, method="L-BFGS-B", bounds=self.bounds,
-            options={"maxiter": 30, "maxfun": 45, "ftol": 1e-6, "gtol": 1e-3},
-        )  # fmt: skip
-        return float(found.fun), found.x
-
-    def curvature(self, p: Float, x: Points) -> Float:
-        """The second derivatives by differences of the gradient, made positive."""
-        step = 0.05
-        rows = []
-        for k in range(len(p)):
-            e = step * (np.arange(len(p)) == k)
-            rows.append((self.slopes(p + e, x)[1] - self.slopes(p - e, x)[1]) / (2 * step))
-        return positive_definite(np.array(rows))
-
-    def polish(self, p: Float, x: Points, H: Float) -> tuple[float, Float]:
-        """A few quasi-Newton steps: each is a pass over all pairs."""
-        value, g = self.slopes(p, x)
-        for _ in range(STEPS):
-            step = np.clip(-np.linalg.solve(H, g), -math.log(2.0), math.log(2.0))
-            step = self.clip(p + step) - p
-            if -g @ step < ENOUGH:
-                break
-            new_value, new_g = self.slopes(p + step, x)
-            change = new_g - g
-            if new_value > value:
-                # too far: a parabola through both ends says how far
-                step *= float(np.clip(-g @ step / (2 * (new_value - value - g @ step)), 0.1, 0.5))
-                new_value, new_g = self.slopes(p + step, x)
-                change = new_g - g
-                if new_value > value:
-                    break
-            if change @ step > 1e-12:
-                Hs = H @ step
-                H = H + np.outer(change, change) / (change @ step) - np.outer(Hs, Hs) / (step @ Hs)
-            p, value, g = p + step, new_value, new_g
-        return value, p
-
-
-def positive_definite(H: Float) -> Float:
-    """H with its eigenvalues replaced by their absolute values, and by 0.01 where they are smaller."""
-    values, vectors = np.linalg.eigh((H + H.T) / 2)
-    made: Float = (vectors * np.maximum(np.abs(values), 0.01)) @ vectors.T
-    return made
-
 
 def loo_bandwidth(
-    similarity: Similarity, x: Points, loss: Loss, *, degree: int = 0, common: bool = False
-) -> tuple[Similarity, float]:
+    similarity: Similarity, x: Points, loss: LocalLoss, *, degree: int = 0, common: bool = False
+) -> Tuned:
     """The similarity with the bandwidths of least leave-one-out loss, and that loss.
 
     Logarithms are searched, so bandwidths are positive by construction: multiples of the start first, then along the
@@ -298,34 +283,41 @@ def loo_bandwidth(
     Parameters
     ----------
     similarity : any with free parameters; its own are the start.
-    x, loss, degree : as in `loo_error`.
+    x, loss, degree : as in `loo_loss`.
     common : whether all parameters are multiplied by one factor.
 
     >>> import numpy as np, mercer as mc
+    >>> from mercer.tuning.local_losses import SquaredError
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(0, 6, size=(200, 1))
     >>> loss = SquaredError.of(np.sin(X) + 0.3 * rng.normal(size=X.shape), np.ones(200))
-    >>> found, value = loo_bandwidth(mc.Gaussian(1.0), Points(X), loss)
-    >>> bool(0.1 < found.sigma < 0.5), bool(0.08 < value < 0.12)
+    >>> tuned = loo_bandwidth(mc.Gaussian(1.0), Points(X), loss)
+    >>> bool(0.1 < tuned.kernel.sigma < 0.5), bool(0.08 < tuned.value < 0.12)
     (True, True)
     """
+    began = time.perf_counter()
     if x.n < 2:
-        return similarity, 0.0
-    search = Search.of(similarity, x, loss, degree, common)
+        return Tuned({"kernel": similarity}, Trials.of(LOO_LOSS, [Trial({}, 0.0)]), 0, 0.0)
+    whole = BandwidthCriterion.of(similarity, x, loss, degree, common)
+    search = GradientSearch(whole)
     if x.n <= SAMPLE:
-        value, p = min((search.descend(p, x) for p in search.scan(x)), key=lambda found: found[0])
-        return search.at(p), math.exp(value)
-    rows = np.sort(np.random.default_rng(0).choice(x.n, SAMPLE, replace=False))
-    few = replace(search, loss=loss.take(rows))
-    part = x.take(rows)
-    value, p = min((few.descend(p, part) for p in few.scan(part)), key=lambda found: found[0])
-    H = few.curvature(p, part)
-    if isinstance(similarity, ByWidth):
-        # widths at the upper bound do not count: they stay there
-        shrink = math.log(SAMPLE / x.n) / (4 * (degree // 2) + 4 + len(p))
-        p = np.where(p < search.bounds[:, 1] - 0.5, search.clip(p + shrink), p)
-    value, p = search.polish(p, x, H)
-    return search.at(p), math.exp(value)
+        at = search.descend(whole.starts(search), precision=PRECISION, limit=LIMIT).at
+    else:
+        few = whole.sample(np.sort(np.random.default_rng(0).choice(x.n, SAMPLE, replace=False)))
+        some = GradientSearch(few)
+        at = some.descend(few.starts(some), precision=PRECISION, limit=LIMIT).at
+        H, p = curvature(few, at, STEP, LEAST), at.x
+        if isinstance(similarity, ByWidth):
+            # widths at the upper bound do not count: they stay there
+            shrink = math.log(SAMPLE / x.n) / (4 * (degree // 2) + 4 + len(p))
+            p = np.where(p < whole.high - 0.5, np.clip(p + shrink, whole.low, whole.high), p)
+        at = search.descend([p], precision=PRECISION, limit=LIMIT_ALL, curvature=H).at
+    return Tuned(
+        {"kernel": whole.at(at.x)},
+        search.trials(at.x, at.value),
+        evaluations=search.evaluations,
+        seconds=time.perf_counter() - began,
+    )
 
 
 class _Slope(Radial, Weight):  # type: ignore[override]

@@ -24,7 +24,9 @@ from mercer.models.auto.candidates import widened
 from mercer.models.auto.plan import FINALISTS, FIRST, FREED, LAST, OWN, TIED, Clock, Plan
 from mercer.models.auto.record import Candidate, Record
 from mercer.models.base import Matrix
-from mercer.tuning.search import Criterion, Evaluation, minimise, together
+from mercer.tuning.criteria import LeastSquaresCriterion
+from mercer.tuning.quasi_newton import Evaluation, minimise
+from mercer.tuning.search import together
 
 # One width per column from this many rows per column, up to this many columns.
 ROWS_PER_COLUMN, COLUMNS = 4.0, 50
@@ -157,7 +159,7 @@ def descend(entry: Entry, problem: Problem, clock: Clock, limit: int) -> Entry:
     anchor = np.append(entry.start.theta, x0[-1])
     everywhere = np.full(len(x0), np.inf)
     floor = max(float((problem.y**2).mean()) * 1e-30, 1e-300)
-    criterion = Criterion(
+    criterion = LeastSquaresCriterion(
         kernel, problem.points, problem.y, problem.roots, np.ones((n, 1)), "loo", -everywhere, everywhere, floor, False
     )
 

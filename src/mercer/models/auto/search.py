@@ -20,7 +20,8 @@ from mercer.models.auto.race import Entry, Problem, race
 from mercer.models.auto.record import Record
 from mercer.models.auto.task import Fit, Index, LossChoice, Task
 from mercer.models.base import Matrix, resolve_kernel
-from mercer.tuning.search import brief, ranges
+from mercer.tuning.ranges import ranges
+from mercer.tuning.trials import brief
 
 # The number of rows from which the types of the columns are inferred.
 SEEN = 20_000

@@ -26,7 +26,7 @@ from mercer.smoothing import density
 from mercer.smoothing.density import log_sum_exp
 from mercer.smoothing.sums import sums
 from mercer.smoothing.sums.tiled import unit_of
-from mercer.tuning.search import generator
+from mercer.tuning.folds import generator
 
 Float = NDArray[np.float64]
 

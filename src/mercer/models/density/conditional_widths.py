@@ -16,7 +16,8 @@ from mercer.models.base import shortened
 from mercer.models.density.parzen_widths import RULES, Widths, counted, covariance_root, family, resolve
 from mercer.smoothing import density
 from mercer.tuning import bandwidth as rules
-from mercer.tuning.parzen_likelihood import Likeliest, loo
+from mercer.tuning.parzen_likelihood import loo
+from mercer.tuning.trials import Tuned
 
 Float = NDArray[np.float64]
 
@@ -125,8 +126,9 @@ def _named(
             held[d:] = std * _gaussian_width(target)
         elif rule_t != "loo":
             held[d:] = _by_rule(rule_t, joint, w)[d:]
-        found = _likeliest(joint, w, Y.shape[1], held, thinned)
-        return Widths(factor_x * found.widths[:d]), Widths(factor_t * found.widths[d:]), found.notes
+        tuned = _likeliest(joint, w, Y.shape[1], held, thinned)
+        likeliest = tuned.parameters["widths"]
+        return Widths(factor_x * likeliest[:d]), Widths(factor_t * likeliest[d:]), tuned.notes
     widths = _by_rule(rule_x, joint, w)
     x = Widths(factor_x * widths[:d])
     if rule_t is None:
@@ -160,21 +162,21 @@ def _target(
     else:
         X = x.whitened(X)
     held = np.concatenate([widths / density.equivalent(k, d), np.full(Y.shape[1], np.nan)])
-    found = _likeliest(np.hstack([X, Y]), w, Y.shape[1], held, thinned)
-    return Widths(factor * found.widths[d:]), found.notes
+    tuned = _likeliest(np.hstack([X, Y]), w, Y.shape[1], held, thinned)
+    return Widths(factor * tuned.parameters["widths"][d:]), tuned.notes
 
 
-def _likeliest(joint: Float, w: Float | None, targets: int, held: Float, thinned: bool) -> Likeliest:
+def _likeliest(joint: Float, w: Float | None, targets: int, held: Float, thinned: bool) -> Tuned:
     """The likeliest widths, on some of very many rows unless they were asked for by name."""
     n, d = joint.shape
     if n <= MANY or not thinned:
         return loo(joint, w, targets=targets, held=held)
     rows = np.random.default_rng(0).choice(n, MANY, replace=False)
-    found = loo(joint[rows], None if w is None else w[rows], targets=targets, held=held)
+    tuned = loo(joint[rows], None if w is None else w[rows], targets=targets, held=held)
     # the best width shrinks with n
-    widths = np.where(np.isfinite(held), held, found.widths * (MANY / n) ** (1.0 / (d + 4)))
+    widths = np.where(np.isfinite(held), held, tuned.parameters["widths"] * (MANY / n) ** (1.0 / (d + 4)))
     note = f"Found on {MANY} of {n} rows and scaled to all; 'loo' by name looks at all of them."
-    return replace(found, widths=widths, notes=(*found.notes, note))
+    return replace(tuned, parameters={"widths": widths}, notes=(*tuned.notes, note))
 
 
 def _gaussian_width(target: Any) -> float:

@@ -28,7 +28,7 @@ from mercer.models.density.parzen_widths import (
 from mercer.smoothing import density
 from mercer.smoothing.sums import sums
 from mercer.tuning.bandwidth import silverman
-from mercer.tuning.search import generator
+from mercer.tuning.folds import generator
 
 Float = NDArray[np.float64]
 

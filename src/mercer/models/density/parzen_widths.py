@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
-from scipy.optimize import minimize
 
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
@@ -17,7 +16,10 @@ from mercer.models.base import shortened
 from mercer.models.density.parzen_columns import MixedTable, level_weights, widest
 from mercer.smoothing import density
 from mercer.tuning import bandwidth as rules
-from mercer.tuning.parzen_likelihood import loo
+from mercer.tuning.parzen_likelihood import LIMIT, PRECISION, loo
+from mercer.tuning.quasi_newton import Evaluation
+from mercer.tuning.search import Criterion, GradientSearch
+from mercer.tuning.trials import LOO_LIKELIHOOD, Measure
 
 Float = NDArray[np.float64]
 
@@ -113,8 +115,8 @@ def resolve(similarity: ByWidth, bandwidth: Any, X: Float, w: Float | None, name
         factor = density.equivalent(similarity, d)
         notes: tuple[str, ...] = ()
         if bandwidth == "loo":
-            found = loo(X, w)
-            widths, notes = found.widths, found.notes
+            tuned = loo(X, w)
+            widths, notes = tuned.parameters["widths"], tuned.notes
         elif bandwidth == "isj":
             plug = rules.plug_in(X, w)
             widths = plug.widths
@@ -168,15 +170,15 @@ def loo_with_categories(
 ) -> tuple[Float, list[float]]:
     """Widths of numbers and categories together that maximise the leave-one-out likelihood, by its gradient."""
     d = X.shape[1]
-    loss = CategoryLoss.of(X, codes, table, w)
-    at = np.concatenate([np.log(start), np.full(len(table.levels), -2.0)])
-    bounds = [(a - 7, a + 5) for a in np.log(start)] + [(-12.0, 12.0)] * len(table.levels)
-    found = minimize(loss, at, jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-12, "gtol": 1e-6})
-    return np.exp(found.x[:d]), loss.lambdas(found.x[d:]).tolist()
+    criterion = CategoryCriterion.of(X, codes, table, w, start)
+    begin = np.concatenate([np.log(start), np.full(len(table.levels), -2.0)])
+    at = GradientSearch(criterion).descend([begin], precision=PRECISION, limit=LIMIT).at
+    widths = criterion.natural(at.x)
+    return widths[:d], widths[d:].tolist()
 
 
 @dataclass(frozen=True, eq=False)
-class CategoryLoss:
+class CategoryCriterion(Criterion):
     """−Σ wᵢ log f₋ᵢ(xᵢ, cᵢ)/Σw and its gradient, by log h of the numbers and by θ of the categories, λ = top/(1 + e⁻ᶿ).
 
     Rows that are equal are left out together, as in `loo`. Sums over the points of every combination of levels serve
@@ -189,9 +191,14 @@ class CategoryLoss:
     member: NDArray[np.int64]
     table: MixedTable
     tops: Float
+    low: Float
+    high: Float
 
     @classmethod
-    def of(cls, X: Float, codes: NDArray[np.int64], table: MixedTable, w: Float | None) -> CategoryLoss:
+    def of(
+        cls, X: Float, codes: NDArray[np.int64], table: MixedTable, w: Float | None, start: Float
+    ) -> CategoryCriterion:
+        """Of these rows, with bounds around widths to start with."""
         different, inverse = np.unique(np.hstack([X, codes]), axis=0, return_inverse=True)
         counts = np.bincount(inverse.ravel(), w, len(different)).astype(np.float64)
         d = X.shape[1]
@@ -203,15 +210,31 @@ class CategoryLoss:
                 advice="Use 'isj' or 'scott', or give `bandwidth` and `category_bandwidth` as numbers.",
             )
         tops = np.array([widest(len(levels), o) for levels, o in zip(table.levels, table.ordered)])
-        return cls(different[:, :d], counts, combinations, member.ravel(), table, tops)
+        low, high = (
+            np.concatenate([np.log(start) + reach, np.full(len(tops), side)]) for reach, side in ((-7, -12), (5, 12))
+        )
+        return cls(different[:, :d], counts, combinations, member.ravel(), table, tops, low, high)
 
-    def lambdas(self, theta: Float) -> Float:
-        return self.tops / (1.0 + np.exp(-theta))
+    @property
+    def measure(self) -> Measure:
+        return LOO_LIKELIHOOD
 
-    def __call__(self, at: Float) -> tuple[float, Float]:
+    @property
+    def names(self) -> list[str]:
+        d, levels = self.X.shape[1], len(self.tops)
+        return [*(f"width[{k}]" for k in range(d)), *(f"category_width[{k}]" for k in range(levels))]
+
+    def natural(self, x: Float) -> Float:
+        d = self.X.shape[1]
+        return np.concatenate([np.exp(x[:d]), self.tops / (1.0 + np.exp(-x[d:]))])
+
+    def score(self, value: float) -> float:
+        return -value
+
+    def __call__(self, x: Float) -> Evaluation:
         n, d = self.X.shape
         counts, c = self.counts, self.combinations
-        h, lam = np.exp(at[:d]), self.lambdas(at[d:])
+        h, lam = np.split(self.natural(x), [d])
         V = np.zeros((n, len(c)))
         V[np.arange(n), self.member] = counts
         log_scale, T, M = density.left_out_sums(self.X, h, V)
@@ -226,7 +249,7 @@ class CategoryLoss:
             dB = np.prod([*factors[:k], step, *factors[k + 1 :]], axis=0)[self.member]
             chain = a * (1.0 - a / self.tops[k]) if self.tops[k] > 0 else 0.0
             slopes.append(chain * (counts @ (np.einsum("ig,ig->i", dB, T) / f)))
-        return -float(counts @ value) / counts.sum(), -np.array(slopes) / counts.sum()
+        return Evaluation(x, -float(counts @ value) / counts.sum(), -np.array(slopes) / counts.sum())
 
 
 def _slope(levels: int, width: float, ordered: bool) -> Float:

@@ -14,8 +14,9 @@ from mercer.data.frames import is_frame
 from mercer.errors import InvalidInput
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
-from mercer.models.base import KernelEstimator, Matrix, Rows, penalties, refitted
+from mercer.models.base import KernelEstimator, Matrix, Rows, penalties, refitted, resolve_kernel
 from mercer.models.least_squares.smoother import GaussianSmoother
+from mercer.models.tunable import RidgeProblem
 from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.posterior import Posterior
@@ -24,7 +25,8 @@ from mercer.rkhs.tail import Tail
 from mercer.solvers.cholesky import CholeskyFactor
 from mercer.solvers.psd import require_psd
 from mercer.tuning import evidence
-from mercer.tuning.search import generator, tune_problem
+from mercer.tuning.by_gradient import tune_problem
+from mercer.tuning.folds import generator
 
 EPS = float(np.finfo(np.float64).eps)
 # Without noise, targets that the mean misses by more than this share of their size were not interpolated.
@@ -268,6 +270,11 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
     def _problem(self) -> LeastSquares:
         rows = self._rows
         return LeastSquares(gram.of(self.kernel_, rows.points), rows.y, np.array([self.alpha_]), rows.roots)
+
+    def ridge_problem(self, rows: Rows) -> RidgeProblem:
+        """The problem on these rows whose criteria `mc.tune` searches."""
+        y = normalised(rows)[0] if self.normalize_y else rows.y
+        return RidgeProblem(resolve_kernel(self.kernel, rows.points), y, None)
 
     def _tune(self, by: str) -> None:
         rows, y = self._rows, self._normalised()[0]

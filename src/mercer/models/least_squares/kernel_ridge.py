@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import gram
@@ -18,9 +17,10 @@ from mercer.gram.centers import choose_centers
 from mercer.gram.lowrank import Nystrom
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
-from mercer.models.base import Matrix, outside, penalties
+from mercer.models.base import Matrix, Rows, outside, penalties, resolve_kernel
 from mercer.models.least_squares.smoother import PenalisedSmoother
 from mercer.models.solver_parameters import asked_for, check_solver_parameters
+from mercer.models.tunable import RidgeProblem
 from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
@@ -30,8 +30,9 @@ from mercer.solvers.cholesky import CholeskyFactor
 from mercer.solvers.factor import Factor
 from mercer.solvers.primal import FeatureSpectrum
 from mercer.solvers.psd import require_psd
+from mercer.tuning.by_gradient import tune_problem
+from mercer.tuning.folds import fold_numbers, make_folds
 from mercer.tuning.loo import alpha_path
-from mercer.tuning.search import tune_problem
 
 # Bytes per squared number of points of an eigendecomposition: the Gram matrix, its eigenvectors, and LAPACK's two.
 DECOMPOSED = 8 * (1 + 1 + 2)
@@ -232,6 +233,11 @@ class KernelRidge(PenalisedSmoother):
         tail = np.ones((len(rows), 1)) if self._intercept else None
         return LeastSquares(gram.of(self.kernel_, rows.points, budget=self.budget), rows.y, alpha, rows.roots, tail)
 
+    def ridge_problem(self, rows: Rows) -> RidgeProblem:
+        """The problem on these rows whose criteria `mc.tune` searches."""
+        tail = np.ones((len(rows), 1)) if self.fit_intercept else None
+        return RidgeProblem(resolve_kernel(self.kernel, rows.points), rows.y, tail)
+
     def _tune(self, alpha: Matrix) -> Matrix:
         problem = self._problem(alpha)
         self.tuning_ = tune_problem(
@@ -291,17 +297,7 @@ class KernelRidge(PenalisedSmoother):
                 raise InvalidInput(
                     f"`cv` must have one fold label for each of the {total} rows",
                     got=f"{len(cv)} labels",
-                    advice="Or a number of folds, or a splitter such as KFold.",
+                    advice="Pass one label per row, a number of folds, or a splitter such as KFold.",
                 )
             return np.unique(np.asarray(cv)[rows.kept], return_inverse=True)[1]
-        labels, times = np.full(total, -1), np.zeros(total, dtype=int)
-        for label, (_, test) in enumerate(check_cv(cv).split(np.zeros((total, 1)))):
-            labels[test] = label
-            times[test] += 1
-        if (times != 1).any():
-            raise InvalidInput(
-                "`cv` must put every row in one test fold",
-                got=f"{(times == 0).sum()} rows in none and {(times > 1).sum()} in several",
-                advice="Use KFold.",
-            )
-        return labels[rows.kept]
+        return fold_numbers(make_folds(total, cv, shuffle=False), total)[rows.kept]

@@ -7,11 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from mercer import gram, threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.kernels.base import Weight
+from mercer.kernels.base import Kernel, Weight
 from mercer.kernels.vectors.splines import ConditionalKernel
 from mercer.memory import budget, within
 from mercer.models.base import Matrix, Rows, _columns, penalties, training_points
@@ -26,6 +27,7 @@ from mercer.models.least_squares.rbf_basis import (
     nearest_pair,
 )
 from mercer.models.least_squares.smoother import PenalisedSmoother
+from mercer.models.tunable import RidgeProblem
 from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Monomials, Tail
@@ -391,6 +393,35 @@ class RBFNetwork(PenalisedSmoother):
         self.rank_ = self.condition_ = None
         self.status_ = f"local fits on the {k} nearest of {len(X)} points"
         return self
+
+    # -- tuning -------------------------------------------------------------------------------------------------------
+
+    def ridge_problem(self, rows: Rows) -> RidgeProblem:
+        """The problem on these rows whose criteria `mc.tune` searches, if the network is kernel ridge regression."""
+        kernel = basis_function(self.kernel, rows.points)
+        checked = clone(self)
+        checked.kernel_ = kernel
+        checked._check()
+        why = (
+            f"neighbors={self.neighbors!r}" if self.neighbors is not None
+            else "normalized=True" if self.normalized
+            else repr(kernel) if not isinstance(kernel, Kernel)
+            else f"penalty={self.penalty!r}" if checked._penalty != "rkhs"
+            else None
+        )  # fmt: skip
+        if why is not None or not isinstance(kernel, Kernel):
+            alone = "Tune it with neighbors=None" if self.neighbors is not None else "alpha='loo' chooses its penalty"
+            raise InvalidInput(
+                "An RBFNetwork is tuned by the criterion of kernel ridge, which needs a positive definite kernel and "
+                "the penalty wᵀKw on one network",
+                got=why,
+                advice=f"{alone}; compare kernels by loo_score_.",
+            )
+        if checked._degree < 0:
+            return RidgeProblem(kernel, rows.y, None)
+        basis = Monomials.around(rows.points, int(checked._degree))
+        basis.require_unisolvent(rows.points)
+        return RidgeProblem(kernel, rows.y, basis(rows.points))
 
     def _leave_one_out(self) -> Matrix:
         if self.neighbors is None:

@@ -33,8 +33,9 @@ from mercer.models.local.bandwidth import (
 from mercer.models.quantiles import share
 from mercer.smoothing import local_polynomial as local
 from mercer.smoothing.sums.tiled import unit_of
-from mercer.tuning.search import generator
-from mercer.tuning.smoothing import SquaredError, loo_bandwidth
+from mercer.tuning.folds import generator
+from mercer.tuning.local_losses import SquaredError
+from mercer.tuning.smoothing import loo_bandwidth
 
 Matrix = NDArray[np.float64]
 
@@ -170,12 +171,13 @@ class LocalEstimator(KernelEstimator):
             sparse = isinstance(start, ByWidth) and sp.issparse(rows.points.vectors())
             if isinstance(start, ByWidth) and not sparse and given == "loo" and "sigma" not in start.fixed:
                 start = with_bandwidth(start, by_rule("spread", start, rows.points), rows.points)
-            self.kernel_, value = loo_bandwidth(
+            tuned = loo_bandwidth(
                 start, rows.points, loss(rows.y, self._v), degree=self._degree, common=given == "loo-common"
             )
+            self.kernel_ = tuned.kernel
             self.status_ = "bandwidth not chosen: there is one row"
             if len(rows) > 1:
-                self.loo_loss_ = value
+                self.loo_loss_ = tuned.value
                 self.status_ = "bandwidth by least leave-one-out loss" + (", one factor" if given != "loo" else "")
         elif isinstance(given, str):
             self.kernel_ = with_bandwidth(self.kernel_, by_rule(given, self.kernel_, rows.points), rows.points)

@@ -14,7 +14,7 @@ from mercer.models.base import Rows, shortened, weights
 from mercer.models.labels import labels
 from mercer.models.local.base import LocalEstimator, LocalSmoother
 from mercer.smoothing import local_polynomial as local
-from mercer.tuning.smoothing import LogLoss
+from mercer.tuning.local_losses import LogLoss
 
 Matrix = NDArray[np.float64]
 

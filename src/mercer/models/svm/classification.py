@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -43,6 +42,7 @@ from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
 from mercer.solvers import smo
 from mercer.solvers.base import End
+from mercer.tuning.folds import fold_numbers, make_folds
 
 FOLDS = 5
 """Of the calibration."""
@@ -257,13 +257,12 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         if not solver.go_on or any(o.end is End.TIME for o in optima):
             self._uncalibrated(smo.LATE if solver.go_on else smo.CALLER)
             return
-        codes, counts = class_numbers(rows), rows.weights
-        count, fold_of, place = _folds(codes), np.empty(len(codes), np.int64), np.empty(len(codes), np.int64)
-        splitter = StratifiedKFold(count, shuffle=True, random_state=self.random_state)
-        folds = [test for _, test in splitter.split(np.zeros((len(codes), 1)), codes)]
-        for number, fold in enumerate(folds):
-            fold_of[fold], place[fold] = number, np.arange(len(fold))
-        rest = [without(part, fold_of == number) for number in range(count) for part in parts]
+        codes, counts, n = class_numbers(rows), rows.weights, len(rows)
+        folds = make_folds(n, _folds(codes), y=codes, stratify=True, random_state=self.random_state)
+        fold_of, place = fold_numbers(folds, n), np.empty(n, np.int64)
+        for fold in folds:
+            place[fold.test] = np.arange(len(fold.test))
+        rest = [without(part, fold_of == number) for number in range(len(folds)) for part in parts]
         problems, optima = self._solve(solver, K, rest, w)
         if solver.interrupt is not None:
             raise solver.interrupt
@@ -275,7 +274,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         for number, fold in enumerate(folds):
             of_fold = slice(number * len(parts), (number + 1) * len(parts))
             sides, _, _ = functions(rest[of_fold], problems[of_fold], optima[of_fold])
-            values = self._values_of(sides, K, codes, fold)
+            values = self._values_of(sides, K, codes, fold.test)
             for p, part in enumerate(parts):
                 here = fold_of[rows_of(part)] == number
                 held_out[p][here] = values[place[rows_of(part)[here]], p]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -69,6 +69,8 @@ class SVC(SupportVectorClassifier):
     ----------
     Cortes and Vapnik, Support-vector networks, 1995. Fan, Chen and Lin, Working set selection, 2005.
     """
+
+    tunable: ClassVar[tuple[str, ...]] = ("C",)
 
     def __init__(
         self,

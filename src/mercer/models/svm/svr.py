@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,6 +175,8 @@ class SVR(SupportVectorRegressor):
     (True, True)
     """
 
+    tunable: ClassVar[tuple[str, ...]] = ("C", "epsilon")
+
     def __init__(
         self,
         kernel: Any = None,
@@ -229,6 +231,8 @@ class NuSVR(SupportVectorRegressor):
     >>> bool(outside.mean() <= 0.3 <= len(model.support_) / 40)
     True
     """
+
+    tunable: ClassVar[tuple[str, ...]] = ("C", "nu")
 
     def __init__(
         self,
@@ -293,6 +297,8 @@ class KernelQuantileRegressor(SupportVectorRegressor):
     >>> bool((below <= [0.1, 0.9]).all() and (above <= [0.9, 0.1]).all())
     True
     """
+
+    tunable: ClassVar[tuple[str, ...]] = ("C",)
 
     def __init__(
         self,

@@ -1,0 +1,156 @@
+"""What a model says to `mc.tune`: by which criterion it is tuned, and which kernels a grid of its parameters holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.utils.multiclass import type_of_target
+
+from mercer.data.points import Points
+from mercer.errors import InvalidInput
+from mercer.kernels.base import Kernel
+from mercer.kernels.vectors.radial import ByWidth
+from mercer.models.base import Matrix, Rows, resolve_kernel, shortened
+from mercer.tuning.ranges import ranges, slots
+
+
+class RidgeProblem(NamedTuple):
+    """The kernel ridge regression that a model is: its criteria are closed forms.
+
+    Attributes
+    ----------
+    kernel : of the given rows.
+    y : the targets as the model sees them, shape (n, t).
+    tail : the functions without a penalty at the points, shape (n, m), or None.
+    """
+
+    kernel: Kernel
+    y: Matrix
+    tail: Matrix | None
+
+
+@runtime_checkable
+class RidgeTunable(Protocol):
+    """A model with the parameters `kernel` and `alpha` that is kernel ridge regression."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """As in scikit-learn."""
+
+    def ridge_problem(self, rows: Rows) -> RidgeProblem:
+        """The problem on these rows; raise where the model is another one."""
+
+
+@runtime_checkable
+class FoldTunable(Protocol):
+    """A model with the parameters `kernel` and `C`, compared on folds.
+
+    `tunable` names the parameters that a grid may name beside the kernel, C first; `path` fits a model for each C.
+    """
+
+    tunable: tuple[str, ...]
+
+    def path(self, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> Any:
+        """Models for ascending C."""
+
+
+def stratified(model: Any, y: Any) -> bool:
+    """Whether the folds of a model should have their share of each value of y: as in scikit-learn, of classifiers."""
+    return is_classifier(model) and type_of_target(y) in ("binary", "multiclass")
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """A kernel that is made of the rows that it is fitted to.
+
+    Attributes
+    ----------
+    kernel : a kernel, a rule X → kernel, or None for the median width.
+    changes : parameters to replace, by name.
+    shifts : what is added to `theta`, the logarithms of the kernel's free parameters, or None.
+    suggested : whether widths are those that the data suggests, before they are shifted.
+    others : further parameters of the model.
+    indefinite : whether the model takes functions that are not positive semidefinite.
+    """
+
+    kernel: Any
+    changes: dict[str, Any] = field(default_factory=dict)
+    shifts: Matrix | None = None
+    suggested: bool = False
+    others: dict[str, Any] = field(default_factory=dict)
+    indefinite: bool = False
+
+    def __call__(self, points: Points) -> Kernel:
+        kernel = resolve_kernel(self.kernel, points, indefinite=self.indefinite)
+        kernel = kernel.replace(**self.changes) if self.changes else kernel
+        if self.shifts is None:
+            return kernel
+        theta = kernel.theta
+        if self.suggested:
+            known = ranges(kernel, points, np.ones((points.n, 1)))
+            theta = np.array([r.start if one else t for r, one, t in zip(known, widths(kernel, points), theta)])
+        low, high = kernel.bounds.T
+        return kernel.with_theta(np.clip(theta + self.shifts, low, high))
+
+
+def widths(kernel: Kernel, points: Points) -> NDArray[np.bool_]:
+    """Which free parameters are widths."""
+    return np.array([isinstance(s.owner, ByWidth) and s.field == "sigma" for s in slots(kernel, points)], dtype=bool)
+
+
+def recipes(kernel: Any, grid: Mapping[str, Any], own: Sequence[str], *, indefinite: bool = False) -> list[Recipe]:
+    """Every combination of the values that a grid has for the kernel and for the model's further parameters.
+
+    Parameters
+    ----------
+    kernel : the model's own, where the grid has none.
+    grid : values by name.
+    own : names of the model's parameters; the first is the penalty, which has an axis of its own.
+    indefinite : as in `Recipe`.
+    """
+    if not isinstance(grid, Mapping):
+        raise InvalidInput(
+            "`grid` must be a dictionary of values by parameter name",
+            got=shortened(grid),
+            advice=f"Such as {{{own[0]!r}: [1.0, 10.0], 'kernel__sigma': [0.5, 1.0]}}.",
+        )
+    inside = [name for name in grid if name not in own]
+    wrong = [name for name in inside if not isinstance(name, str) or name.partition("__")[0] != "kernel"]
+    if wrong:
+        raise InvalidInput(
+            f"`grid` must name {', '.join(own)}, `kernel`, or parameters of the kernel",
+            got=repr(wrong[0]),
+            advice=f"Such as {own[0]!r} and 'kernel__sigma'.",
+        )
+    names = [*(name for name in own[1:] if name in grid), *sorted(inside)]
+    found = []
+    for chosen in product(*([plain(v) for v in listed(name, grid[name])] for name in names)):
+        changes = dict(zip(names, chosen))
+        others = {name: changes.pop(name) for name in own if name in changes}
+        base = changes.pop("kernel") if "kernel" in changes else kernel
+        inner = {name.removeprefix("kernel__"): value for name, value in changes.items()}
+        found.append(Recipe(base, inner, others=others, indefinite=indefinite))
+    return found
+
+
+def listed(name: str, values: Any) -> list[Any]:
+    """The values of one parameter of a grid."""
+    some = list(values) if np.iterable(values) and not isinstance(values, (str, bytes, Mapping)) else []
+    if not some:
+        example = "[mc.Linear(), mc.Gaussian(1.0)]" if name == "kernel" else "[0.1, 1.0]"
+        raise InvalidInput(
+            f"`grid` must hold a list of at least one value for {name!r}",
+            got=shortened(values),
+            advice=f"Such as {{{name!r}: {example}}}.",
+        )
+    return some
+
+
+def plain(value: Any) -> Any:
+    """1.0 for np.float64(1.0), as models show their parameters."""
+    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value

@@ -1,0 +1,181 @@
+"""The free parameters of a kernel, and what the data says about them: bounds, and where to start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mercer.data.points import Points
+from mercer.errors import InvalidInput
+from mercer.kernels.algebra.entrywise import Exp
+from mercer.kernels.algebra.nodes import Constant, Product, Scaled, Sum
+from mercer.kernels.algebra.views import Viewed
+from mercer.kernels.base import Similarity
+from mercer.kernels.vectors.dot import Polynomial
+from mercer.kernels.vectors.radial import ByWidth
+from mercer.kernels.vectors.stationary import Laplacian, Periodic
+from mercer.tuning.loo import Matrix
+
+# Widths beyond this multiple of the data's diameter (below this part of its spacing) make no difference any more.
+# One column among several can fade away much farther.
+WIDEST, WIDEST_COLUMN, NARROWEST = 50.0, 1e4, 0.1
+
+
+class Slot(NamedTuple):
+    """One free parameter: its name, the node it belongs to, its field and column there, and the points it sees.
+
+    `exponent` says whether that node is inside of an exponential, where a factor is no variance.
+    """
+
+    name: str
+    owner: Similarity
+    field: str
+    column: int | None
+    points: Points
+    exponent: bool
+
+
+def slots(kernel: Similarity, points: Points, prefix: str = "", exponent: bool = False) -> list[Slot]:
+    """The free parameters in the order of `theta`."""
+    found = []
+    for field, _, mask in kernel._free():
+        scalar = np.ndim(getattr(kernel, field)) == 0
+        for i in np.flatnonzero(mask):
+            name = prefix + (field if scalar else f"{field}[{i}]")
+            found.append(Slot(name, kernel, field, None if scalar else int(i), points, exponent))
+    seen = points.view(kernel.view) if isinstance(kernel, Viewed) else points
+    for name, child in kernel.children.items():
+        if isinstance(child, Similarity):
+            found += slots(child, seen, f"{prefix}{name}__", exponent or isinstance(kernel, Exp))
+    return found
+
+
+def scale_factors(kernel: Similarity) -> NDArray[np.bool_] | None:
+    """The entries of `theta` whose common factor is a factor of the whole kernel, or None where there are none."""
+    mask = np.zeros(len(kernel.theta), dtype=bool)
+    if isinstance(kernel, (Scaled, Constant)):
+        own = len(kernel.theta) - sum(len(c.theta) for c in kernel.children.values())
+        mask[:own] = True
+        return mask if own else None
+    if isinstance(kernel, (Sum, Product)):
+        parts = [scale_factors(part) for part in kernel.parts]
+        sizes = [len(part.theta) for part in kernel.parts]
+        if isinstance(kernel, Sum):
+            return None if any(p is None for p in parts) else np.concatenate([p for p in parts if p is not None])
+        first = next((i for i, p in enumerate(parts) if p is not None), None)
+        if first is None:
+            return None
+        return np.concatenate([p if i == first and p is not None else np.zeros(s, bool)
+                               for i, (p, s) in enumerate(zip(parts, sizes))])  # fmt: skip
+    if isinstance(kernel, Viewed):
+        return scale_factors(kernel.inner)
+    return None
+
+
+class Lengths(NamedTuple):
+    """Distances in a data set: between neighbours, the median, and the largest. Zero where all points coincide."""
+
+    spacing: float
+    median: float
+    largest: float
+
+
+def lengths(points: Points, column: int | None = None, taxi: bool = False, sample: int = 400) -> Lengths:
+    """Distances between some of the points, in all columns together or in one; `taxi` for ‖x − z‖₁."""
+    n = points.n
+    X = points.vectors()[np.linspace(0, n - 1, min(n, sample)).astype(int)]
+    if column is not None:
+        X = X[:, [column]]
+    if sp.issparse(X):
+        norms = np.asarray(X.multiply(X).sum(axis=1)).ravel()
+        D = np.sqrt(np.maximum(norms[:, None] + norms - 2 * (X @ X.T).toarray(), 0.0))  # near enough for a bound
+    else:
+        from scipy.spatial.distance import cdist
+
+        X = np.asarray(X, dtype=np.float64)
+        D = cdist(X, X, "cityblock" if taxi else "euclidean")
+    apart = D[np.triu_indices(len(D), 1)]
+    apart = apart[apart > 0]
+    if not apart.size:
+        return Lengths(0.0, 0.0, 0.0)
+    if not np.isfinite(apart).all():
+        raise InvalidInput(
+            "Distances between points must fit float64",
+            got=f"numbers up to {float(abs(X).max()):.3g}, whose squares overflow",
+            advice="Rescale the columns (for example to unit variance).",
+        )
+    np.fill_diagonal(D, np.inf)
+    D[D == 0] = np.inf
+    nearest = D.min(axis=1)
+    nearest = nearest[np.isfinite(nearest)]
+    return Lengths(float(np.quantile(nearest, 0.05)) * len(D) / n, float(np.median(apart)), float(apart.max()))
+
+
+class Range(NamedTuple):
+    """Logarithms: the bounds of a parameter and where to start."""
+
+    low: float
+    high: float
+    start: float
+
+
+def ranges(kernel: Similarity, points: Points, y: Matrix) -> list[Range]:
+    """Bounds and a start for every free parameter, from the data: lengths for widths, variances for scales."""
+    variance = float(y.var(axis=0).mean()) or float((y**2).mean()) or 1.0
+    known: dict[Any, Lengths] = {}
+    found = []
+    for slot, theta, bounds in zip(slots(kernel, points), kernel.theta, kernel.bounds):
+        owner = slot.owner
+        low, high, start = float(bounds[0]), float(bounds[1]), float(theta)
+        if isinstance(owner, ByWidth) and slot.field == "sigma":
+            key = (id(slot.points), slot.column, isinstance(owner, Laplacian))
+            if key not in known:
+                known[key] = lengths(slot.points, slot.column, isinstance(owner, Laplacian))
+            size = known[key]
+            if size.largest > 0:
+                # With one width per column, d columns add up to one distance.
+                many = 1.0 if slot.column is None else np.sqrt(len(owner.sigma))
+                widest = WIDEST if slot.column is None else WIDEST_COLUMN
+                low, high = np.log(NARROWEST * size.spacing), np.log(widest * size.largest)
+                start = np.log(size.median * many)
+        elif isinstance(owner, Periodic) and slot.field == "period":
+            size = lengths(slot.points)
+            if size.largest > 0:
+                low, high = np.log(2 * size.spacing), np.log(2 * size.largest)
+        elif isinstance(owner, (Scaled, Constant)) and slot.exponent:
+            low, high = start - np.log(100.0), start + np.log(100.0)
+        elif isinstance(owner, (Scaled, Constant)) and slot.field in ("scale", "c"):
+            inner = 1.0 if isinstance(owner, Constant) else mean_diagonal(owner.kernel, slot.points)
+            start = np.log(variance / inner)
+            low, high = start - np.log(1e8), start + np.log(1e6)
+        elif isinstance(owner, Polynomial) and slot.field == "c":
+            inner = mean_diagonal(Polynomial(1, c=0.0), slot.points)
+            start = np.log(inner)
+            low, high = start - np.log(1e6), start + np.log(1e6)
+        low, high = min(low, float(theta)), max(high, float(theta))
+        found.append(Range(float(low), float(high), float(np.clip(start, low, high))))
+    return found
+
+
+def mean_diagonal(kernel: Similarity, points: Points) -> float:
+    """The mean of k(x, x), 1 where it is no size."""
+    size = float(np.mean(kernel.diag(points)))
+    return size if size > 0 and np.isfinite(size) else 1.0
+
+
+def held_names(names: list[str], hold: Iterable[str]) -> NDArray[np.bool_]:
+    """Which parameters are held, by name."""
+    held = np.zeros(len(names), dtype=bool)
+    for given in hold if np.iterable(hold) and not isinstance(hold, str) else [hold]:
+        wanted = [given, given.removeprefix("kernel__")] if isinstance(given, str) else []
+        matches = [any(name == w or name.startswith(w + "[") for w in wanted) for name in names]
+        if not any(matches):
+            raise InvalidInput(
+                "`hold` must name free parameters", got=repr(given), advice=f"They are {', '.join(names)}."
+            )
+        held |= matches
+    return held
