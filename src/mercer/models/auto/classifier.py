@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin
 from mercer.errors import InvalidInput
 from mercer.models.auto.classification import LOSSES, Classification, ClassificationLoss, class_values
 from mercer.models.auto.model import AutoModel
-from mercer.models.auto.plan import Trial
+from mercer.models.auto.plan import SearchProgress
 from mercer.models.auto.search import Search
 from mercer.models.auto.task import Fit
 from mercer.models.base import Matrix, shown, training_points
@@ -40,8 +40,9 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
     loss : "auto" for the better of "squared" and "logistic"; or one of them, or "hinge", a support vector machine.
     class_weight : None, "balanced" or numbers > 0 by label.
     random_state : the seed of samples and folds: the same number gives the same model if `stopped_by_` is None.
-    progress : called with a `Trial` (name, score, best, seconds, share of the time) after each kernel and loss that was
-        tried; its `str` is one line of text. If it returns False, the search ends and the best so far is fitted.
+    progress : called with a `SearchProgress` (name, score, best, seconds, share of the time) after each kernel and loss
+        that was tried; its `str` is one line of text. If it returns False, the search ends and the best so far is
+        fitted.
 
     Attributes
     ----------
@@ -74,7 +75,7 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
         loss: str = "auto",
         class_weight: Any = None,
         random_state: int = 0,
-        progress: Callable[[Trial], Any] | None = None,
+        progress: Callable[[SearchProgress], Any] | None = None,
     ) -> None:
         self.kernel = kernel
         self.time = time

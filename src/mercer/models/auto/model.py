@@ -68,7 +68,7 @@ class AutoModel(KernelEstimator):
         if isinstance(seconds, bool) or not isinstance(seconds, (int, float, np.number)) or not seconds > 0:
             raise InvalidInput("`time` must be a number of seconds > 0", got=shown(seconds), advice="Use time=60.")
         if self.progress is not None and not callable(self.progress):
-            raise InvalidInput("`progress` must be a function of a Trial, or None", got=shown(self.progress),
+            raise InvalidInput("`progress` must be None or a function of one argument", got=shown(self.progress),
                                advice="Use progress=print to see every trial.")  # fmt: skip
         memory.budget(self.budget)
         return Clock(float(seconds), self.progress)

@@ -50,7 +50,7 @@ Stop = Literal["time", "progress", "interrupt"]
 
 
 @dataclass(frozen=True)
-class Trial:
+class SearchProgress:
     """The report of one candidate, with which `progress` is called.
 
     Attributes
@@ -58,10 +58,10 @@ class Trial:
     name : the candidate: a kernel, a loss, or the last fit.
     score : its `measure`, greater is better; NaN where it has none.
     best, best_score : the best so far by the same measure.
-    seconds, share : spent so far, and as a share of the time that was given, at most 1.
+    seconds, share : the time spent so far, and as a share of the given time, at most 1.
 
-    >>> from mercer.models.auto.plan import Trial
-    >>> print(Trial("Matern 3/2", 0.871, "leave-one-out R²", "Gaussian", 0.883, 1.5, 0.1))
+    >>> from mercer.models.auto.plan import SearchProgress
+    >>> print(SearchProgress("Matern 3/2", 0.871, "leave-one-out R²", "Gaussian", 0.883, 1.5, 0.1))
     Matern 3/2: leave-one-out R² 0.871; best 0.883 (Gaussian)
     """
 
@@ -87,13 +87,13 @@ class Trial:
 class Clock:
     """Stops a search when its seconds are over, and reports how they are spent.
 
-    `progress` is called with a `Trial` by one thread at a time; False ends the search. `stop` is the reason why a part
-    of the plan was left out, or None.
+    `progress` is called with a `SearchProgress` by one thread at a time; False ends the search. `stop` is the reason
+    why a part of the plan was left out, or None.
     """
 
     now: Callable[[], float] = staticmethod(time.perf_counter)
 
-    def __init__(self, seconds: float, progress: Callable[[Trial], Any] | None = None) -> None:
+    def __init__(self, seconds: float, progress: Callable[[SearchProgress], Any] | None = None) -> None:
         self.began, self.seconds, self.progress = self.now(), seconds, progress
         self.lock, self.refused = threading.Lock(), False
         self.stop: Stop | None = None
@@ -107,8 +107,8 @@ class Clock:
             self.best[measure] = max(self.best.get(measure, (-np.inf, "")), (score, name))
             spent = self.spent
             best_score, best = self.best[measure]
-            trial = Trial(name, score, measure, best, best_score, spent, min(spent / self.seconds, 1.0))
-            if not self.refused and self.progress(trial) is False:
+            so_far = SearchProgress(name, score, measure, best, best_score, spent, min(spent / self.seconds, 1.0))
+            if not self.refused and self.progress(so_far) is False:
                 self.refused = True
 
     @property

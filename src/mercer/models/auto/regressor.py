@@ -13,7 +13,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from mercer.errors import InvalidInput
 from mercer.models.auto.model import AutoModel
-from mercer.models.auto.plan import Trial
+from mercer.models.auto.plan import SearchProgress
 from mercer.models.auto.regression import LOSSES, Regression, RegressionLoss
 from mercer.models.auto.search import Search
 from mercer.models.auto.task import Fit
@@ -38,8 +38,9 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     budget : memory for a fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
     loss : "auto", "squared", "log", "poisson" or "robust".
     random_state : the seed of samples and folds: the same number gives the same model if `stopped_by_` is None.
-    progress : called with a `Trial` (name, score, best, seconds, share of the time) after each kernel and loss that was
-        tried; its `str` is one line of text. If it returns False, the search ends and the best so far is fitted.
+    progress : called with a `SearchProgress` (name, score, best, seconds, share of the time) after each kernel and loss
+        that was tried; its `str` is one line of text. If it returns False, the search ends and the best so far is
+        fitted.
 
     Attributes
     ----------
@@ -76,7 +77,7 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
         budget: Any = None,
         loss: str = "auto",
         random_state: int = 0,
-        progress: Callable[[Trial], Any] | None = None,
+        progress: Callable[[SearchProgress], Any] | None = None,
     ) -> None:
         self.kernel = kernel
         self.time = time
