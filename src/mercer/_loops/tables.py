@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .addresses import Array, address, aligned, like, readable, rows, target
+from .addresses import Array, address, aligned, fits, like, readable, rows, target
 from .exponential import exp
-from .tiles import _fits, _panels
+from .large import panels
 from .vectors import (
     BYTES,
     absolute,
@@ -37,12 +37,12 @@ def mismatch_tile(A: Array, B: Array, weights: Array, out: Array, *, log: bool =
 
     Codes are whole numbers below 2^24 in any dtype: they are compared as numbers of out's dtype.
     """
-    _fits(A, B, out)
+    fits(A, B, out)
     if weights.shape != A.shape[1:]:
         raise ValueError(f"one weight per column is required: A {A.shape}, weights {weights.shape}")
-    A, panels, w = readable(A, out.dtype), _panels(B, out.dtype), aligned(weights.shape, out.dtype)
+    A, B_panels, w = readable(A, out.dtype), panels(B, out.dtype), aligned(weights.shape, out.dtype)
     w[:] = -weights
-    _mismatches(like(out), int(log), *rows(A), address(panels), address(w), *target(out), *out.shape, A.shape[1])
+    _mismatches(like(out), int(log), *rows(A), address(B_panels), address(w), *target(out), *out.shape, A.shape[1])
 
 
 @loop
@@ -76,10 +76,10 @@ def additive_tile(X: Array, Z: Array, out: Array) -> None:
 
     The product of two of these denominators must not overflow: differences are below 1e9 in float32, 1e70 in float64.
     """
-    _fits(X, Z, out)
-    X, panels = readable(X, out.dtype), _panels(Z, out.dtype)
+    fits(X, Z, out)
+    X, Z_panels = readable(X, out.dtype), panels(Z, out.dtype)
     share = out.dtype.type(1.0 / X.shape[1])
-    _additive(share, *rows(X), address(panels), *target(out), *out.shape, X.shape[1])
+    _additive(share, *rows(X), address(Z_panels), *target(out), *out.shape, X.shape[1])
 
 
 @loop
@@ -112,7 +112,7 @@ def _additive(share, x, x_stride, z, out, stride, rows, columns, d):
 
 def additive_slopes(X: Array, Z: Array, G: Array) -> Array:
     """2 sum_ij G_ij u^2/(1 + u^2)^2 with u = X_ik - Z_jk, for every column k: float64, shape (d,)."""
-    _fits(X, Z, G)
+    fits(X, Z, G)
     X, Z, G = (readable(side, np.float64) for side in (X, Z, G))
     slopes = np.zeros(X.shape[1])
     columns = np.ascontiguousarray(Z.T)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from mercer import _loops
 from mercer._loops.addresses import TERMS
+from mercer._loops.tiles import SMALL
 from mercer.data.points import Array, making
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra.elementwise import require_finite
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from mercer.kernels.base import Similarity
 
 TILE_ROWS, TILE_COLS = 256, 1024
-# Below this many entries the whole job is one tile in the calling thread: nothing to set up.
-INLINE = 128 * 128
 # Columns of a product in float32 that are added up together: partial sums of more would leave the cache.
 TOGETHER = 128
 
@@ -202,7 +201,7 @@ def each(pair: Pair, work: Callable[[Block, int], None], *, triangle: bool = Tru
     The tiles of one share run in a fixed order in one thread, so that sums per share are reproducible.
     """
     n, m = pair.shape
-    if n * m <= INLINE:
+    if n * m < SMALL:  # one tile, and nothing to set up
         _work_through(pair, [(slice(0, n), slice(0, m))], work, 0)
         return
     tile_list = blocks(pair, triangle=triangle)
