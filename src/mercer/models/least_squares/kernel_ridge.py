@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import gram
@@ -283,6 +282,8 @@ class KernelRidge(PenalisedSmoother, KernelEstimator):
 
     def _folds(self, cv: Any) -> NDArray[np.int64]:
         """A fold label for each fitted row."""
+        from sklearn.model_selection import check_cv  # here: a fit does not wait for it
+
         rows = self._rows
         total = len(rows) + (0 if rows.left_out is None else rows.left_out.n)
         if isinstance(cv, (list, tuple, np.ndarray)) and np.ndim(cv) == 1:
