@@ -11,6 +11,7 @@ from hypothesis import given, settings
 
 import mercer as mc
 from expressions import set_kernels, vector_kernels
+from mercer._loops import tiles
 from mercer.testing import LawBroken, check_laws, sample
 
 K5 = np.array([[2.0, 1.0, 0.5], [1.0, 2.0, 0.25], [0.5, 0.25, 1.0]])
@@ -108,8 +109,12 @@ def test_every_class_has_a_case(cls):
             check_laws(kernel)
 
 
+@pytest.mark.parametrize("loops", [False, True], ids=["numpy", "loops"])
 @pytest.mark.parametrize("kernel", CASES, ids=repr)
-def test_laws_on_cases(kernel):
+def test_laws_on_cases(kernel, loops, monkeypatch):
+    """Small tiles are NumPy's: the compiled loops of large ones obey the same laws."""
+    if loops:
+        monkeypatch.setattr(tiles, "SMALL", 0)
     assert "symmetry" in check_laws(kernel)
 
 

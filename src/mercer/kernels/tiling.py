@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from mercer import _loops
 from mercer._loops.addresses import TERMS
-from mercer._loops.tiles import SMALL
 from mercer.data.points import Array, making
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra.elementwise import require_finite
@@ -201,7 +200,7 @@ def each(pair: Pair, work: Callable[[Block, int], None], *, triangle: bool = Tru
     The tiles of one share run in a fixed order in one thread, so that sums per share are reproducible.
     """
     n, m = pair.shape
-    if n * m < SMALL:  # one tile, and nothing to set up
+    if n * m < _loops.tiles.SMALL:  # one tile, and nothing to set up
         _work_through(pair, [(slice(0, n), slice(0, m))], work, 0)
         return
     tile_list = blocks(pair, triangle=triangle)

@@ -16,7 +16,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer import _loops
-from mercer._loops.tiles import SMALL
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.features.base import Spectrum
@@ -304,7 +303,7 @@ class Gaussian(Radial, Kernel):
             own, sigma = pair, float(np.max(self.sigma))
             if np.ndim(self.sigma):
                 own, sigma = pair.rescaled(tuple(self.sigma.tolist())), 1.0
-            if pair.shape[0] * pair.shape[1] < SMALL or sp.issparse(pair.vectors()[0]):
+            if pair.shape[0] * pair.shape[1] < _loops.tiles.SMALL or sp.issparse(pair.vectors()[0]):
                 return None
             with np.errstate(over="ignore"):
                 c = own.centred()
