@@ -13,7 +13,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from mercer._loops import tiles
+from mercer._loops import tables, tiles
 
 DTYPES = [np.float32, np.float64]
 SHAPES = [(1, 1), (3, 7), (33, 65), (257, 129)]
@@ -264,6 +264,28 @@ def test_matches(shape: tuple[int, int], dtype: type) -> None:
     tiles.match_tile(A, B, out)
     np.testing.assert_array_equal(out, [[sum(p == q for p, q in zip(a, b)) for b in B] for a in A])
     assert untouched(out, matrix)
+
+
+@on_dtypes
+@on_shapes
+def test_pairs_of_rows_of_a_table(shape: tuple[int, int], dtype: type) -> None:
+    r = rng()
+    codes, weights = r.integers(0, 3, size=(sum(shape), 3)), r.random(3)
+    A, B = read_only(codes[: shape[0]]), read_only(codes[shape[0] :])
+    log = pairs(A, B, lambda a, b: -math.fsum(weights[a != b]))
+    out, matrix = inside(shape, dtype)
+    tables.mismatch_tile(A, B, read_only(weights), out, log=True)
+    np.testing.assert_allclose(out, log, rtol=TOLERANCE[dtype])
+    tables.mismatch_tile(A, B, weights, out)
+    np.testing.assert_allclose(out, np.exp(log), rtol=TOLERANCE[dtype])
+    X, Z = points(shape, 3, dtype)
+    tables.additive_tile(read_only(X), read_only(Z), out)
+    np.testing.assert_allclose(out, pairs(X, Z, lambda x, z: np.mean(1 / (1 + (x - z) ** 2))), rtol=TOLERANCE[dtype])
+    assert untouched(out, matrix)
+    G = read_only(r.normal(size=shape).astype(dtype))
+    squares = np.square(X[:, None].astype(np.float64) - Z)
+    expected = 2 * np.einsum("ij,ijk->k", G.astype(np.float64), squares / (1 + squares) ** 2)
+    np.testing.assert_allclose(tables.additive_slopes(X, Z, G), expected, atol=1e-14 * np.abs(G).sum())
 
 
 def test_no_columns() -> None:

@@ -35,6 +35,7 @@ from .vectors import (
     store_as,
     store_some,
     stream_line,
+    total,
     transpose,
     where_less,
 )
@@ -216,6 +217,105 @@ def _matches(code, like, a, a_stride, b, out, stride, rows, columns, d):
             store_as(like, out + i1 * stride, j, m1, 0, columns - j)
             store_as(like, out + i2 * stride, j, m2, 0, columns - j)
             store_as(like, out + i3 * stride, j, m3, 0, columns - j)
+
+
+# --- pairs of rows of a table ----------------------------------------------------------------------------------------
+
+
+def mismatch_tile(A: Array, B: Array, weights: Array, out: Array, log: bool) -> None:
+    A, B_panels, w = readable(A, out.dtype), panels(B, out.dtype), aligned(weights.shape, out.dtype)
+    w[:] = -weights
+    _mismatches(like(out), int(log), *rows(A), address(B_panels), address(w), *target(out), *out.shape, A.shape[1])
+
+
+@loop
+def _mismatches(like, log, a, a_stride, b, w, out, stride, rows, columns, d):
+    lanes = count(like)
+    nothing, one = fill(like, 0), fill(like, 1)
+    for i in range(0, rows, 4):
+        # rows beyond the end repeat the last one
+        i1, i2, i3 = min(i + 1, rows - 1), min(i + 2, rows - 1), min(i + 3, rows - 1)
+        a0, a1, a2, a3 = a + i * a_stride, a + i1 * a_stride, a + i2 * a_stride, a + i3 * a_stride
+        for j in range(0, columns, lanes):
+            panel = b + j // lanes * d * BYTES
+            m0 = m1 = m2 = m3 = nothing
+            for k in range(d):
+                bk, wk = load(like, panel, k * lanes), splat(get(like, w, k))
+                # whole numbers are equal where they differ by less than one
+                m0 += where_less(absolute(bk - get(like, a0, k)), one, nothing, wk)
+                m1 += where_less(absolute(bk - get(like, a1, k)), one, nothing, wk)
+                m2 += where_less(absolute(bk - get(like, a2, k)), one, nothing, wk)
+                m3 += where_less(absolute(bk - get(like, a3, k)), one, nothing, wk)
+            if not log:
+                m0, m1, m2, m3 = exp(m0), exp(m1), exp(m2), exp(m3)
+            store_some(out + i * stride, j, m0, 0, columns - j)
+            store_some(out + i1 * stride, j, m1, 0, columns - j)
+            store_some(out + i2 * stride, j, m2, 0, columns - j)
+            store_some(out + i3 * stride, j, m3, 0, columns - j)
+
+
+def additive_tile(X: Array, Z: Array, out: Array) -> None:
+    X, Z_panels = readable(X, out.dtype), panels(Z, out.dtype)
+    share = out.dtype.type(1.0 / X.shape[1])
+    _additive(share, *rows(X), address(Z_panels), *target(out), *out.shape, X.shape[1])
+
+
+@loop
+def _additive(share, x, x_stride, z, out, stride, rows, columns, d):
+    lanes = count(share)
+    one = fill(share, 1)
+    for i in range(0, rows, 2):
+        i1 = min(i + 1, rows - 1)
+        x0, x1 = x + i * x_stride, x + i1 * x_stride
+        for j in range(0, columns, lanes):
+            panel = z + j // lanes * d * BYTES
+            s0 = s1 = fill(share, 0)
+            # a division costs as much as ten other steps: 1/p + 1/q = (p + q)/pq takes two columns at once
+            for k in range(0, d - 1, 2):
+                zk, zl = load(share, panel, k * lanes), load(share, panel, (k + 1) * lanes)
+                u0, v0 = zk - get(share, x0, k), zl - get(share, x0, k + 1)
+                u1, v1 = zk - get(share, x1, k), zl - get(share, x1, k + 1)
+                p0, q0 = fma(u0, u0, one), fma(v0, v0, one)
+                p1, q1 = fma(u1, u1, one), fma(v1, v1, one)
+                s0 += (p0 + q0) / (p0 * q0)
+                s1 += (p1 + q1) / (p1 * q1)
+            if d % 2:
+                zk = load(share, panel, (d - 1) * lanes)
+                u0, u1 = zk - get(share, x0, d - 1), zk - get(share, x1, d - 1)
+                s0 += one / fma(u0, u0, one)
+                s1 += one / fma(u1, u1, one)
+            store_some(out + i * stride, j, s0 * share, 0, columns - j)
+            store_some(out + i1 * stride, j, s1 * share, 0, columns - j)
+
+
+def additive_slopes(X: Array, Z: Array, G: Array) -> Array:
+    X, Z, G = (readable(side, np.float64) for side in (X, Z, G))
+    slopes = np.zeros(X.shape[1])
+    columns = np.ascontiguousarray(Z.T)
+    _slopes(*rows(X), *rows(columns), *rows(G), address(slopes), *G.shape, X.shape[1])
+    return slopes
+
+
+@loop
+def _slopes(x, x_stride, z, z_stride, g, g_stride, slopes, rows, columns, d):
+    lanes = count(0.0)
+    one = fill(0.0, 1)
+    whole = columns - columns % lanes
+    rest = columns - whole
+    for k in range(d):
+        column = z + k * z_stride
+        sum_ = fill(0.0, 0)
+        for i in range(rows):
+            own, row = get(0.0, x + i * x_stride, k), g + i * g_stride
+            for j in range(0, whole, lanes):
+                u = load(0.0, column, j) - own
+                v = one / fma(u, u, one)
+                sum_ = fma(load(0.0, row, j), v - v * v, sum_)
+            if rest:
+                u = load_some(0.0, column, whole, 0, rest) - own
+                v = one / fma(u, u, one)
+                sum_ = fma(load_some(0.0, row, whole, 0, rest), v - v * v, sum_)
+        put(slopes, k, 2.0 * total(sum_))
 
 
 # --- the other half of a symmetric matrix ----------------------------------------------------------------------------

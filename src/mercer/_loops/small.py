@@ -80,5 +80,31 @@ def match_tile(A: Array, B: Array, out: Array) -> None:
         out += a[:, None] == b
 
 
+def mismatch_tile(A: Array, B: Array, weights: Array, out: Array, log: bool) -> None:
+    out[...] = 0
+    for a, b, w in zip(A.T, B.T, weights.astype(out.dtype)):
+        out -= w * (a[:, None] != b)
+    if not log:
+        exp_(out, 1.0)
+
+
+def additive_tile(X: Array, Z: Array, out: Array) -> None:
+    out[...] = 0
+    for x, z in zip(X.T.astype(out.dtype), Z.T.astype(out.dtype)):
+        u = x[:, None] - z
+        u *= u
+        u += 1
+        out += np.divide(1, u, out=u)
+    out *= out.dtype.type(1.0 / X.shape[1])
+
+
+def additive_slopes(X: Array, Z: Array, G: Array) -> Array:
+    slopes = np.empty(X.shape[1])
+    for k, (x, z) in enumerate(zip(X.T.astype(np.float64), Z.T.astype(np.float64))):
+        v = 1 / (1 + (x[:, None] - z) ** 2)
+        slopes[k] = 2 * np.vdot(G, v - v * v)
+    return slopes
+
+
 def mirror(src: Array, dst: Array) -> None:
     dst[...] = src.T

@@ -28,14 +28,19 @@ are filled by the loops but for their rims.
 """
 
 
-def _by_size(tile: Array) -> Any:
-    """The module whose functions fill this tile."""
-    target(tile)
+def by_size(tile: Array) -> Any:
+    """The module whose functions work on a tile of this size."""
     if tile.size < SMALL:
         return small
     from . import large
 
     return large
+
+
+def filling(tile: Array) -> Any:
+    """The same for a tile that will be written to, checked."""
+    target(tile)
+    return by_size(tile)
 
 
 def __getattr__(name: str) -> Any:
@@ -52,12 +57,12 @@ def __getattr__(name: str) -> Any:
 
 def exp_(a: Array) -> None:
     """a = exp(a) in place; 0 below the smallest normal number, inf above the largest, NaN for NaN."""
-    _by_size(a).exp_(a, 1.0)
+    filling(a).exp_(a, 1.0)
 
 
 def gaussian_from_sqdist_(a: Array, s: float) -> None:
     """a = exp(-s a) in place."""
-    _by_size(a).exp_(a, -s)
+    filling(a).exp_(a, -s)
 
 
 def matern_(a: Array, twice_nu: int, s: float) -> None:
@@ -69,7 +74,7 @@ def matern_(a: Array, twice_nu: int, s: float) -> None:
     if coefficients is None:
         raise ValueError(f"twice_nu must be 1, 3 or 5, got {twice_nu}")
     # sqrt before the scale: a s^2 may underflow where a and s do not
-    _by_size(a).matern_(a, np.sqrt(twice_nu) * s, *coefficients)
+    filling(a).matern_(a, np.sqrt(twice_nu) * s, *coefficients)
 
 
 def sqdist_(g: Array, nx: Array, nz: Array, X: Array, Z: Array, tol: float) -> None:
@@ -84,7 +89,7 @@ def sqdist_(g: Array, nx: Array, nz: Array, X: Array, Z: Array, tol: float) -> N
     fits(X, Z, g)
     if nx.shape != g.shape[:1] or nz.shape != g.shape[1:]:
         raise ValueError(f"one norm per row is required: g {g.shape}, nx {nx.shape}, nz {nz.shape}")
-    _by_size(g).sqdist_(g, nx, nz, X, Z, tol)
+    filling(g).sqdist_(g, nx, nz, X, Z, tol)
 
 
 # --- pairs of rows ---------------------------------------------------------------------------------------------------
@@ -93,19 +98,19 @@ def sqdist_(g: Array, nx: Array, nz: Array, X: Array, Z: Array, tol: float) -> N
 def l1_tile(X: Array, Z: Array, out: Array) -> None:
     """out_ij = sum_k |X_ik - Z_jk| for the rows of X (r, d) and Z (c, d), in out's dtype."""
     fits(X, Z, out)
-    _by_size(out).l1_tile(X, Z, out)
+    filling(out).l1_tile(X, Z, out)
 
 
 def sqdist_tile(X: Array, Z: Array, out: Array) -> None:
     """out_ij = sum_k (X_ik - Z_jk)^2 for the rows of X (r, d) and Z (c, d), in out's dtype. No cancellation."""
     fits(X, Z, out)
-    _by_size(out).sqdist_tile(X, Z, out)
+    filling(out).sqdist_tile(X, Z, out)
 
 
 def match_tile(A: Array, B: Array, out: Array) -> None:
     """out_ij = the number of k with A_ik = B_jk, for integer codes A (r, d) and B (c, d)."""
     fits(A, B, out)
-    _by_size(out).match_tile(A, B, out)
+    filling(out).match_tile(A, B, out)
 
 
 # --- the other half of a symmetric matrix ----------------------------------------------------------------------------
@@ -115,4 +120,4 @@ def mirror(src: Array, dst: Array) -> None:
     """dst = src^T, for src (r, c) and dst (c, r) that do not overlap; both may be views of one matrix."""
     if src.shape != dst.shape[::-1] or src.dtype != dst.dtype:
         raise ValueError(f"dst must be the transpose of src, got {dst.shape} {dst.dtype} and {src.shape} {src.dtype}")
-    _by_size(dst).mirror(src, dst)
+    filling(dst).mirror(src, dst)
