@@ -213,13 +213,14 @@ def _work_through(
 ) -> None:
     space = workspace()
     mark = space.used
-    for rows, cols in tile_list:
-        if _over():
-            return
-        try:
-            work(pair.block(rows, cols, space), share)
-        finally:
-            space.release(mark)
+    with _loops.tiles.part_of(pair.shape[0] * pair.shape[1]):
+        for rows, cols in tile_list:
+            if _over():
+                return
+            try:
+                work(pair.block(rows, cols, space), share)
+            finally:
+                space.release(mark)
 
 
 def fill(kernel: Similarity, pair: Pair, out: Array, finish: Callable[[Array], None] | None = None) -> Array:
@@ -330,15 +331,21 @@ class Totals(dict[int, NDArray[np.float64]]):
         return total
 
 
-def stripes(n: int, work: Callable[[slice, int], None], *, rows: int = 128) -> None:
-    """Call `work(span, share)` on stripes of whole rows, over the threads, each share in a fixed order."""
+def stripes(n: int, work: Callable[[slice, int], None], *, rows: int = 128, columns: int | None = None) -> None:
+    """Call `work(span, share)` on stripes of whole rows, over the threads, each share in a fixed order.
+
+    columns : the number of columns of the matrix that the stripes are tiles of; a small one needs no threads.
+    """
     parts = spans(n, rows)
-    shares = min(n_threads(), len(parts))
+    entries = 0 if columns is None else n * columns
+    small = columns is not None and entries < _loops.tiles.SMALL
+    shares = 1 if small else min(n_threads(), len(parts))
 
     def job(share: int) -> None:
-        for span in parts[share::shares]:
-            if _over():
-                return
-            work(span, share)
+        with _loops.tiles.part_of(entries):
+            for span in parts[share::shares]:
+                if _over():
+                    return
+                work(span, share)
 
     run([partial(job, share) for share in range(shares)])

@@ -252,7 +252,7 @@ def log_sums_of_spread(similarity: Similarity, x: Points, log_v: Float, z: Point
             finally:
                 space.release(mark)
 
-    tiling.stripes(m, work, rows=ROWS)
+    tiling.stripes(m, work, rows=ROWS, columns=n)
     return totals
 
 

@@ -386,5 +386,5 @@ def _relative(similarity: Similarity, x: Points, z: Points, scale: Float | None,
 
     similarity.touch(x)
     similarity.touch(z)
-    tiling.stripes(m, work, rows=64)
+    tiling.stripes(m, work, rows=64, columns=n)
     return out

@@ -99,7 +99,7 @@ def tiled(
     # Made before the threads: what a pair keeps about its points is then there for all of them.
     similarity.touch(pair.x)
     similarity.touch(pair.z)
-    tiling.stripes(m, work, rows=ROWS)
+    tiling.stripes(m, work, rows=ROWS, columns=n)
     return log_scale, totals
 
 
