@@ -294,8 +294,7 @@ class Gaussian(Radial, Kernel):
     def _packed(self, pair: Pair, reach: float | None = None) -> tuple[Any, Any] | None:
         """Both sides laid out for the fused loop, or None where it would be slower or lose digits.
 
-        `reach` is how far from the centre a point may be, in widths, by one who can do with fewer digits, and who runs
-        compiled loops also on small data.
+        `reach` is how far from the centre a point may be, in widths, by one who can do with fewer digits.
         """
 
         self.require_fit(pair.dtype)
@@ -304,8 +303,7 @@ class Gaussian(Radial, Kernel):
             own, sigma = pair, float(np.max(self.sigma))
             if np.ndim(self.sigma):
                 own, sigma = pair.rescaled(tuple(self.sigma.tolist())), 1.0
-            small = reach is None and pair.shape[0] * pair.shape[1] < _loops.tiles.SMALL
-            if small or sp.issparse(pair.vectors()[0]):
+            if pair.shape[0] * pair.shape[1] < _loops.tiles.SMALL or sp.issparse(pair.vectors()[0]):
                 return None
             with np.errstate(over="ignore"):
                 c = own.centred()
