@@ -10,6 +10,7 @@ from hypothesis import given, settings
 
 import mercer as mc
 from expressions import set_kernels, vector_kernels
+from mercer._loops import tiles
 from mercer.kernels.algebra.expression import parse
 from mercer.kernels.vocabulary import library
 from mercer.testing import LawBroken, check_laws, sample
@@ -98,8 +99,12 @@ def test_every_class_obeys_the_laws(cls):
         assert "symmetry" in check_laws(parse(cls.about.example))
 
 
+@pytest.mark.parametrize("loops", [False, True], ids=["numpy", "loops"])
 @pytest.mark.parametrize("kernel", CASES, ids=repr)
-def test_laws_on_cases(kernel):
+def test_laws_on_cases(kernel, loops, monkeypatch):
+    """Small tiles are NumPy's: the compiled loops of large ones obey the same laws."""
+    if loops:
+        monkeypatch.setattr(tiles, "SMALL", 0)
     assert "symmetry" in check_laws(kernel)
 
 

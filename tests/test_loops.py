@@ -1,4 +1,4 @@
-"""The compiled loops against definitions: mpmath for exp, double loops for tiles."""
+"""Tiles by NumPy and by the compiled loops against definitions: mpmath for exp, double loops for tiles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from mercer._loops import tiles
+from mercer._loops import tables, tiles
 
 DTYPES = [np.float32, np.float64]
 SHAPES = [(1, 1), (3, 7), (33, 65), (257, 129)]
@@ -21,6 +21,12 @@ TOLERANCE = {np.float32: 2e-6, np.float64: 5e-15}
 
 on_dtypes = pytest.mark.parametrize("dtype", DTYPES)
 on_shapes = pytest.mark.parametrize("shape", SHAPES, ids=str)
+
+
+@pytest.fixture(autouse=True, params=["numpy", "loops"])
+def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every claim holds for small tiles and for large ones, whatever their size is."""
+    monkeypatch.setattr(tiles, "SMALL", {"numpy": 2**62, "loops": 0}[request.param])
 
 
 def rng() -> np.random.Generator:
@@ -260,6 +266,28 @@ def test_matches(shape: tuple[int, int], dtype: type) -> None:
     assert untouched(out, matrix)
 
 
+@on_dtypes
+@on_shapes
+def test_pairs_of_rows_of_a_table(shape: tuple[int, int], dtype: type) -> None:
+    r = rng()
+    codes, weights = r.integers(0, 3, size=(sum(shape), 3)), r.random(3)
+    A, B = read_only(codes[: shape[0]]), read_only(codes[shape[0] :])
+    log = pairs(A, B, lambda a, b: -math.fsum(weights[a != b]))
+    out, matrix = inside(shape, dtype)
+    tables.mismatch_tile(A, B, read_only(weights), out, log=True)
+    np.testing.assert_allclose(out, log, rtol=TOLERANCE[dtype])
+    tables.mismatch_tile(A, B, weights, out)
+    np.testing.assert_allclose(out, np.exp(log), rtol=TOLERANCE[dtype])
+    X, Z = points(shape, 3, dtype)
+    tables.additive_tile(read_only(X), read_only(Z), out)
+    np.testing.assert_allclose(out, pairs(X, Z, lambda x, z: np.mean(1 / (1 + (x - z) ** 2))), rtol=TOLERANCE[dtype])
+    assert untouched(out, matrix)
+    G = read_only(r.normal(size=shape).astype(dtype))
+    squares = np.square(X[:, None].astype(np.float64) - Z)
+    expected = 2 * np.einsum("ij,ijk->k", G.astype(np.float64), squares / (1 + squares) ** 2)
+    np.testing.assert_allclose(tables.additive_slopes(X, Z, G), expected, atol=1e-14 * np.abs(G).sum())
+
+
 def test_no_columns() -> None:
     out = np.full((3, 2), 7.0)
     tiles.l1_tile(np.empty((3, 0)), np.empty((2, 0)), out)
@@ -394,15 +422,15 @@ def test_one_sigma_per_column_and_far_points(dtype: type) -> None:
 def test_importing_the_package_does_not_import_numba() -> None:
     code = (
         "import mercer._loops, sys; assert 'numba' not in sys.modules\n"
-        "mercer._loops.tiles.exp_; assert 'numba' in sys.modules"
+        "mercer._loops.tiles.pack_gaussian; assert 'numba' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_importing_the_loops_compiles_nothing() -> None:
     code = (
-        "from mercer._loops import tiles, gaussian\n"
-        "jitted = [f for m in (tiles, gaussian) for f in vars(m).values() if hasattr(f, 'signatures')]\n"
+        "from mercer._loops import large, gaussian\n"
+        "jitted = [f for m in (large, gaussian) for f in vars(m).values() if hasattr(f, 'signatures')]\n"
         "assert len(jitted) >= 7 and not any(f.signatures for f in jitted)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -410,9 +438,9 @@ def test_importing_the_loops_compiles_nothing() -> None:
 
 def test_the_disk_cache_follows_the_vectors() -> None:
     """Numba looks for changes only in the file of a compiled function; the vectors are in another."""
-    from mercer._loops import exponential, gaussian, smo, vectors
+    from mercer._loops import exponential, gaussian, large, smo, vectors
 
     sources = b"".join(Path(str(module.__file__)).read_bytes() for module in (vectors, exponential))
     digest = hashlib.sha256(sources).hexdigest()[:16]
-    for module in (tiles, gaussian, smo):
+    for module in (large, gaussian, smo):
         assert digest == module.VECTORS, f'write VECTORS = "{digest}" in {module.__file__}'

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -209,13 +207,6 @@ def test_unseen_and_missing_categories_are_like_themselves_only():
     K = mc.Categorical(1.0)(["new", None, "a"], ["a", "b", None, "new"])
     q = np.exp(-1.0)
     assert np.allclose(K, [[q, q, q, 1], [q, q, 1, q], [1, q, q, q]])
-
-
-def test_the_disk_cache_follows_the_vectors():
-    from mercer._loops import exponential, tables, vectors
-
-    sources = b"".join(Path(str(module.__file__)).read_bytes() for module in (vectors, exponential))
-    assert hashlib.sha256(sources).hexdigest()[:16] == tables.VECTORS
 
 
 # -- NGrams ----------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer._loops import tiles
 from mercer.data.points import making
 
 _lock = threading.Lock()
@@ -183,15 +184,21 @@ class Totals(dict[int, NDArray[np.float64]]):
         return total
 
 
-def stripes(n: int, work: Callable[[slice, int], None], *, rows: int = 128) -> None:
-    """Call `work(span, share)` on stripes of whole rows, over the threads, each share in a fixed order."""
+def stripes(n: int, work: Callable[[slice, int], None], *, rows: int = 128, columns: int | None = None) -> None:
+    """Call `work(span, share)` on stripes of whole rows, over the threads, each share in a fixed order.
+
+    columns : the number of columns of the matrix that the stripes are tiles of; a small one needs no threads.
+    """
     parts = spans(n, rows)
-    shares = min(n_threads(), len(parts))
+    entries = 0 if columns is None else n * columns
+    small = columns is not None and entries < tiles.SMALL
+    shares = 1 if small else min(n_threads(), len(parts))
 
     def job(share: int) -> None:
-        for span in parts[share::shares]:
-            if over():
-                return
-            work(span, share)
+        with tiles.part_of(entries):
+            for span in parts[share::shares]:
+                if over():
+                    return
+                work(span, share)
 
     run([partial(job, share) for share in range(shares)])

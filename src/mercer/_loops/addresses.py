@@ -49,6 +49,12 @@ def target(a: Array) -> tuple[int, int]:
     return rows(a)
 
 
+def fits(X: Array, Z: Array, out: Array) -> None:
+    """Check that `out` has an entry for every pair of rows of X and Z."""
+    if out.shape != (X.shape[0], Z.shape[0]) or X.shape[1] != Z.shape[1]:
+        raise ValueError(f"shapes do not fit: X {X.shape}, Z {Z.shape}, out {out.shape}")
+
+
 def readable(a: Array, dtype: Any) -> Array:
     """a itself, or a copy if the dtype differs or the rows are not contiguous and aligned."""
     a = np.asarray(a, dtype=dtype)

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from mercer.kernels.base import Similarity
 
 TILE_ROWS, TILE_COLS = 256, 1024
-# Below this many entries the whole job is one tile in the calling thread: nothing to set up.
-INLINE = 128 * 128
 # Columns of a product in float32 that are added up together: partial sums of more would leave the cache.
 TOGETHER = 128
 
@@ -58,7 +56,7 @@ def each(pair: Pair, work: Callable[[Block, int], None], *, triangle: bool = Tru
     The tiles of one share run in a fixed order in one thread, so that sums per share are reproducible.
     """
     n, m = pair.shape
-    if n * m <= INLINE:
+    if n * m < _loops.tiles.SMALL:  # one tile, and nothing to set up
         _work_through(pair, [(slice(0, n), slice(0, m))], work, 0)
         return
     tile_list = blocks(pair, triangle=triangle)
@@ -71,13 +69,14 @@ def _work_through(
 ) -> None:
     space = workspace()
     mark = space.used
-    for rows, cols in tile_list:
-        if over():
-            return
-        try:
-            work(pair.block(rows, cols, space), share)
-        finally:
-            space.release(mark)
+    with _loops.tiles.part_of(pair.shape[0] * pair.shape[1]):
+        for rows, cols in tile_list:
+            if over():
+                return
+            try:
+                work(pair.block(rows, cols, space), share)
+            finally:
+                space.release(mark)
 
 
 def fill(kernel: Similarity, pair: Pair, out: Array, finish: Callable[[Array], None] | None = None) -> Array:

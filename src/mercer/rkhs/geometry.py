@@ -191,7 +191,7 @@ def nearest(kernel: Kernel, X: Any, Z: Any, n: int = 1) -> tuple[Array, NDArray[
         found, indices[rows] = best.sorted()
         distances[rows] = np.sqrt(-2.0 * np.expm1(-found) if by_log else found)
 
-    threads.stripes(z.n, search, rows=max(1, min(tiling.TILE_ROWS, ENTRIES // first)))
+    threads.stripes(z.n, search, rows=max(1, min(tiling.TILE_ROWS, ENTRIES // first)), columns=x.n)
     return distances.astype(_dtype(kernel, x, z), copy=False), indices
 
 

@@ -132,7 +132,7 @@ def log_sums_of_spread(similarity: Similarity, x: Points, log_v: Float, z: Point
             finally:
                 space.release(mark)
 
-    threads.stripes(m, work, rows=ROWS)
+    threads.stripes(m, work, rows=ROWS, columns=n)
     return totals
 
 

@@ -352,5 +352,5 @@ def _relative(similarity: Similarity, x: Points, z: Points, scale: Float | None,
 
     similarity.touch(x)
     similarity.touch(z)
-    threads.stripes(m, work, rows=64)
+    threads.stripes(m, work, rows=64, columns=n)
     return out

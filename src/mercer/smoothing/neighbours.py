@@ -99,7 +99,7 @@ def _by_all(A: Float, B: Float, reduce: Any) -> Float:
         np.sqrt(np.maximum(D, 0.0, out=D), out=D)
         found[rows] = reduce(D, rows)
 
-    threads.stripes(len(B), work, rows=32)
+    threads.stripes(len(B), work, rows=32, columns=len(A))
     return found
 
 

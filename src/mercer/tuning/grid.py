@@ -16,15 +16,14 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from mercer import gram, threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
-from mercer.gram import lapack
 from mercer.kernels.base import Kernel
 from mercer.problems.least_squares import LeastSquares
+from mercer.solvers.cholesky import CholeskyFactor
 from mercer.solvers.eigen import Spectrum
 from mercer.tuning.evidence import log_evidence
 from mercer.tuning.folds import Fold, make_folds
@@ -369,18 +368,14 @@ class FoldSystem:
         if (self.roots != 1).any():
             A *= s
             A *= s.T
-        A.flat[:: len(A) + 1] += alpha
-        factor = np.require(A.T, requirements=["F", "W"])
-        if lapack.cholesky(factor, lower=False):
+        try:
+            factor = CholeskyFactor(A, alpha, self.roots[train], None if self.tail is None else self.tail[train])
+        except np.linalg.LinAlgError:
             return None
-        u = sla.cho_solve((factor, False), (s * self.y[train]).astype(A.dtype), check_finite=False)
-        f = 0.0
-        if self.tail is not None:
-            P = (s * self.tail[train]).astype(A.dtype)
-            V = sla.cho_solve((factor, False), P, check_finite=False)
-            b = np.linalg.lstsq(P.T @ V, P.T @ u, rcond=None)[0]
-            u, f = u - V @ b, self.tail[test] @ b
-        f = f + cross @ (s * u)
+        c, b = factor.solve(self.y[train])
+        f = cross @ c.astype(cross.dtype)
+        if b is not None and self.tail is not None:
+            f = f + self.tail[test] @ b
         w = self.roots[test][:, None] ** 2
         w = w / w.mean()
         y = self.y[test]

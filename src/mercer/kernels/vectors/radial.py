@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 STATIONARY = Tags(stationary=True, radial=True, normalised=True, nonnegative=True, universal=True)
 # From this many columns on a BLAS product per tile beats the fused loop.
 FUSED_COLUMNS = 60
-# Below this many pairs, packing the points costs more than it saves.
-FUSED_PAIRS = 1024
 # Up to this distance from the centre, in units of σ and by bytes of the dtype, centring leaves 5 or 12 digits.
 FUSED_REACH = {4: 10.0, 8: 500.0}
 # Where differences are below this share of the centred coordinates, sums of products would cancel their digits.
@@ -315,7 +313,7 @@ class Gaussian(Radial, Kernel):
             own, sigma = pair, float(np.max(self.sigma))
             if np.ndim(self.sigma):
                 own, sigma = pair.rescaled(tuple(self.sigma.tolist())), 1.0
-            if pair.shape[0] * pair.shape[1] < FUSED_PAIRS or sp.issparse(pair.vectors()[0]):
+            if pair.shape[0] * pair.shape[1] < _loops.tiles.SMALL or sp.issparse(pair.vectors()[0]):
                 return None
             with np.errstate(over="ignore"):
                 c = own.centred()

@@ -290,6 +290,7 @@ class KernelRidge(PenalisedSmoother):
 
     def _folds(self, cv: Any) -> NDArray[np.int64]:
         """A fold label for each fitted row."""
+
         rows = self._rows
         total = len(rows) + (0 if rows.left_out is None else rows.left_out.n)
         if isinstance(cv, (list, tuple, np.ndarray)) and np.ndim(cv) == 1:

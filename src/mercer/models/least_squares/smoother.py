@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 from sklearn.base import RegressorMixin
-from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import threads
@@ -125,6 +124,8 @@ def explained(y: Matrix, predictions: Matrix, weights: Matrix | None) -> float:
             got=f"{len(y)} row of weight > 0",
             advice="Fit on more rows.",
         )
+    from sklearn.metrics import r2_score  # here: a fit does not wait for it
+
     unit = np.abs(y).max(axis=0)
     unit[unit == 0] = 1.0
     return float(r2_score(y / unit, predictions / unit, sample_weight=weights))

@@ -98,7 +98,7 @@ def tiled(
     # Made before the threads: what a pair keeps about its points is then there for all of them.
     similarity.touch(pair.x)
     similarity.touch(pair.z)
-    threads.stripes(m, work, rows=ROWS)
+    threads.stripes(m, work, rows=ROWS, columns=n)
     return log_scale, totals
 
 
