@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
+
 import numpy as np
 import pytest
-from sklearn.base import RegressorMixin, clone
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.model_selection import GridSearchCV
 
 import mercer as mc
@@ -72,3 +75,18 @@ def test_get_params_lists_every_leaf():
     params = Ridge(mc.Gaussian(1.0) * mc.Linear()).get_params()
     assert params["kernel__0__sigma"] == 1.0
     assert params["kernel__1"] == mc.Linear()
+
+
+ESTIMATORS = [
+    cls
+    for name in mc.__all__
+    if inspect.isclass(cls := getattr(mc, name)) and issubclass(cls, BaseEstimator) and not name.startswith("Auto")
+]
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda c: c.__name__)
+def test_parameters_are_declared_once(cls):
+    """A model lists its parameters in its class; the constructor, its signature and `get_params` follow."""
+    declared = [field.name for field in dataclasses.fields(cls) if field.init]
+    assert list(inspect.signature(cls).parameters) == declared
+    assert sorted(cls._get_param_names()) == sorted(declared)

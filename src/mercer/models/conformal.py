@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 from copy import copy
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -46,6 +47,7 @@ CALIBRATED = 20
 """Rows held out from which they are measured, at least."""
 
 
+@dataclass(eq=False, repr=False)
 class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Prediction intervals with a finite-sample guarantee around any regressor, of this library or of scikit-learn.
 
@@ -96,22 +98,13 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
     (1, 0.9)
     """
 
-    def __init__(
-        self,
-        model: Any,
-        *,
-        method: str = "split",
-        cv: Any = 5,
-        normalised: bool = False,
-        random_state: Any = 0,
-        residuals: str = "absolute",
-    ) -> None:
-        self.model = model
-        self.method = method
-        self.cv = cv
-        self.normalised = normalised
-        self.random_state = random_state
-        self.residuals = residuals
+    model: Any
+    _: KW_ONLY
+    method: str = "split"
+    cv: Any = 5
+    normalised: bool = False
+    random_state: Any = 0
+    residuals: str = "absolute"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

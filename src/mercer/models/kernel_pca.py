@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -49,6 +50,7 @@ ROWS, PENALTIES = 1000, tuple(10.0**e for e in range(-8, 2))
 TIE = 1e-6
 
 
+@dataclass(eq=False, repr=False)
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):  # type: ignore[misc]
     """Principal components in feature space: orthonormal functions f₁, f₂, … whose values vary most over the points.
 
@@ -97,28 +99,16 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     array([1., 3.])
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        n_components: int | None = None,
-        inverse: str = "distance",
-        solver: str = "auto",
-        n_centers: int | None = None,
-        centers: Any = "uniform",
-        tol: float = 1e-8,
-        budget: Any = None,
-        random_state: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.inverse = inverse
-        self.solver = solver
-        self.n_centers = n_centers
-        self.centers = centers
-        self.tol = tol
-        self.budget = budget
-        self.random_state = random_state
+    kernel: Any = None
+    _: KW_ONLY
+    n_components: int | None = None
+    inverse: str = "distance"
+    solver: str = "auto"
+    n_centers: int | None = None
+    centers: Any = "uniform"
+    tol: float = 1e-8
+    budget: Any = None
+    random_state: int = 0
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the components of n points X; y is not used.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -36,6 +37,7 @@ CANCELLED = 1e-6
 """A variance below this share of the largest square is taken from normalised weights, too: E t² − (E t)² cancels."""
 
 
+@dataclass(eq=False, repr=False)
 class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """p(t | x) = Σₙ Wₙ(x) K(t − tₙ), Wₙ(x) = k(x, xₙ)/Σₘ k(x, xₘ): lecture 004's conditional density.
 
@@ -83,22 +85,13 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
     Lecture 004, (26)–(31); Hall, Racine & Li, JASA 99, 2004.
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        bandwidth: Any = None,
-        target_kernel: Any = None,
-        target_bandwidth: Any = None,
-        covariance: Any = None,
-        tolerance: float = 1e-8,
-    ) -> None:
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.target_kernel = target_kernel
-        self.target_bandwidth = target_bandwidth
-        self.covariance = covariance
-        self.tolerance = tolerance
+    kernel: Any = None
+    _: KW_ONLY
+    bandwidth: Any = None
+    target_kernel: Any = None
+    target_bandwidth: Any = None
+    covariance: Any = None
+    tolerance: float = 1e-8
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

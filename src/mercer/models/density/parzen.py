@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -40,6 +41,7 @@ class OnGrid(NamedTuple):
     density: Float
 
 
+@dataclass(eq=False, repr=False)
 class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """The density p(x) = Σᵢ wᵢ K_h(x − xᵢ) / Σᵢ wᵢ, a normalised kernel around every point.
 
@@ -86,24 +88,14 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
     Silverman, Density Estimation, 1986; Botev, Grotowski & Kroese, Annals of Statistics 38, 2010.
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        bandwidth: Any = None,
-        adaptive: bool | float = False,
-        categorical: Any = None,
-        ordered: Any = None,
-        category_bandwidth: Any = None,
-        tolerance: float = 1e-8,
-    ) -> None:
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.adaptive = adaptive
-        self.categorical = categorical
-        self.ordered = ordered
-        self.category_bandwidth = category_bandwidth
-        self.tolerance = tolerance
+    kernel: Any = None
+    _: KW_ONLY
+    bandwidth: Any = None
+    adaptive: bool | float = False
+    categorical: Any = None
+    ordered: Any = None
+    category_bandwidth: Any = None
+    tolerance: float = 1e-8
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

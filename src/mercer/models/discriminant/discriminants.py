@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -98,6 +99,7 @@ class _Columns(Discriminant):
         return np.asarray(A @ D - origin @ D if sp.issparse(A) else (A - origin) @ D)
 
 
+@dataclass(eq=False, repr=False)
 class LinearDiscriminant(_Columns, GaussianDiscriminant):
     """Linear discriminant analysis: each class a Gaussian, all with one covariance Σ, so that log-odds are linear in x.
 
@@ -140,10 +142,10 @@ class LinearDiscriminant(_Columns, GaussianDiscriminant):
     Hastie, Tibshirani and Friedman, The Elements of Statistical Learning, 2009, section 4.3.
     """
 
-    def __init__(self, *, shrinkage: Any = 0.0, alpha: float = 0.0, priors: Any = None) -> None:
-        self.shrinkage = shrinkage
-        self.alpha = alpha
-        self.priors = priors
+    _: KW_ONLY
+    shrinkage: Any = 0.0
+    alpha: float = 0.0
+    priors: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to n rows X and their labels y, of any type. A sample weight counts its row as often."""
@@ -155,6 +157,7 @@ class LinearDiscriminant(_Columns, GaussianDiscriminant):
         return self
 
 
+@dataclass(eq=False, repr=False)
 class FisherDiscriminant(_Columns):
     """Fisher's discriminant: the directions along which class means vary most, for how much the classes spread.
 
@@ -192,10 +195,10 @@ class FisherDiscriminant(_Columns):
     Fisher, The use of multiple measurements in taxonomic problems, 1936.
     """
 
-    def __init__(self, n_components: int | None = None, *, shrinkage: Any = 0.0, alpha: float = 0.0) -> None:
-        self.n_components = n_components
-        self.shrinkage = shrinkage
-        self.alpha = alpha
+    n_components: int | None = None
+    _: KW_ONLY
+    shrinkage: Any = 0.0
+    alpha: float = 0.0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to n rows X and their labels y, of any type. A sample weight counts its row as often."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -119,6 +119,7 @@ class _HilbertDiscriminant(GaussianDiscriminant):
         return self.function_(points).astype(np.float64, copy=False)
 
 
+@dataclass(eq=False, repr=False)
 class KernelFisherDiscriminant(_HilbertDiscriminant):
     """Fisher's discriminant in the Hilbert space of a kernel: functions that separate classes for how much they spread.
 
@@ -172,34 +173,19 @@ class KernelFisherDiscriminant(_HilbertDiscriminant):
 
     _added: ClassVar[dict[str, Any]] = {"_rarer": 0.0}
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        n_components: int | None = None,
-        alpha: Any = 1e-3,
-        class_weight: Any = None,
-        calibrated: bool = False,
-        solver: str = "auto",
-        tune: str | None = None,
-        n_centers: int | None = None,
-        centers: Any = "uniform",
-        tol: float | None = None,
-        budget: Any = None,
-        random_state: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.alpha = alpha
-        self.class_weight = class_weight
-        self.calibrated = calibrated
-        self.solver = solver
-        self.tune = tune
-        self.n_centers = n_centers
-        self.centers = centers
-        self.tol = tol
-        self.budget = budget
-        self.random_state = random_state
+    kernel: Any = None
+    _: KW_ONLY
+    n_components: int | None = None
+    alpha: Any = 1e-3
+    class_weight: Any = None
+    calibrated: bool = False
+    solver: str = "auto"
+    tune: str | None = None
+    n_centers: int | None = None
+    centers: Any = "uniform"
+    tol: float | None = None
+    budget: Any = None
+    random_state: int = 0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to n points X and their labels y, of any type.
@@ -224,6 +210,7 @@ class KernelFisherDiscriminant(_HilbertDiscriminant):
         return np.asarray(log_softmax(self._scores(X) + self._rarer, axis=1))
 
 
+@dataclass(eq=False, repr=False)
 class KernelDiscriminant(_HilbertDiscriminant):
     """Linear discriminant analysis in the Hilbert space of a kernel: each class a Gaussian, all with one covariance.
 
@@ -258,30 +245,17 @@ class KernelDiscriminant(_HilbertDiscriminant):
     (0.993, array([[1., 0., 0.]]))
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        alpha: Any = 0.1,
-        priors: Any = None,
-        solver: str = "auto",
-        tune: str | None = None,
-        n_centers: int | None = None,
-        centers: Any = "uniform",
-        tol: float | None = None,
-        budget: Any = None,
-        random_state: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.priors = priors
-        self.solver = solver
-        self.tune = tune
-        self.n_centers = n_centers
-        self.centers = centers
-        self.tol = tol
-        self.budget = budget
-        self.random_state = random_state
+    kernel: Any = None
+    _: KW_ONLY
+    alpha: Any = 0.1
+    priors: Any = None
+    solver: str = "auto"
+    tune: str | None = None
+    n_centers: int | None = None
+    centers: Any = "uniform"
+    tol: float | None = None
+    budget: Any = None
+    random_state: int = 0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to n points X and their labels y, of any type.

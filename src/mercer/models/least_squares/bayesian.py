@@ -11,7 +11,7 @@ directions in which the prior is flat (precision zero) are a tail that is not pe
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -174,6 +174,7 @@ class Conditioning:
         return self.factor(alpha, beta).degrees_of_freedom
 
 
+@dataclass(eq=False, repr=False)
 class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
     """The Gaussian posterior of w in t = wᵀφ(x) + noise of precision β, given w ~ N(m₀, S₀).
 
@@ -223,30 +224,17 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
     Bishop, Pattern Recognition and Machine Learning, 2006, sections 3.3 and 3.5.
     """
 
-    def __init__(
-        self,
-        features: Any = None,
-        *,
-        prior_precision: Any = 1.0,
-        noise_precision: float = 1.0,
-        prior_mean: Any = None,
-        prior_covariance: Any = None,
-        fit_intercept: bool = False,
-        tune: str | None = None,
-        tol: float = 1e-8,
-        max_iter: int = 1000,
-        budget: Any = None,
-    ) -> None:
-        self.features = features
-        self.prior_precision = prior_precision
-        self.noise_precision = noise_precision
-        self.prior_mean = prior_mean
-        self.prior_covariance = prior_covariance
-        self.fit_intercept = fit_intercept
-        self.tune = tune
-        self.tol = tol
-        self.max_iter = max_iter
-        self.budget = budget
+    features: Any = None
+    _: KW_ONLY
+    prior_precision: Any = 1.0
+    noise_precision: float = 1.0
+    prior_mean: Any = None
+    prior_covariance: Any = None
+    fit_intercept: bool = False
+    tune: str | None = None
+    tol: float = 1e-8
+    max_iter: int = 1000
+    budget: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """The posterior given n points X and targets y, shape (n,) or (n, t), that share the prior and the noise.

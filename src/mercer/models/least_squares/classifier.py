@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -36,6 +37,7 @@ def kernel_ridge(model: Any, alpha: Any, *, fit_intercept: bool) -> KernelRidge:
     return KernelRidge(alpha=alpha, fit_intercept=fit_intercept, **{name: getattr(model, name) for name in shared})
 
 
+@dataclass(eq=False, repr=False)
 class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Classification by least squares: one function per class fits 1 on its rows and 0 on all others; the largest wins.
 
@@ -79,34 +81,19 @@ class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[
     Bishop, Pattern Recognition and Machine Learning, 2006, section 4.1.3.
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        features: Any = None,
-        alpha: Any = 1.0,
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        solver: str = "auto",
-        tune: str | None = None,
-        n_centers: int | None = None,
-        centers: Any = "uniform",
-        tol: float | None = None,
-        budget: Any = None,
-        random_state: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.features = features
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.solver = solver
-        self.tune = tune
-        self.n_centers = n_centers
-        self.centers = centers
-        self.tol = tol
-        self.budget = budget
-        self.random_state = random_state
+    kernel: Any = None
+    _: KW_ONLY
+    features: Any = None
+    alpha: Any = 1.0
+    fit_intercept: bool = True
+    class_weight: Any = None
+    solver: str = "auto"
+    tune: str | None = None
+    n_centers: int | None = None
+    centers: Any = "uniform"
+    tol: float | None = None
+    budget: Any = None
+    random_state: int = 0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to n points X and their labels y, of any type.

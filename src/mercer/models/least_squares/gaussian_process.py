@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -33,6 +34,7 @@ EPS = float(np.finfo(np.float64).eps)
 MISSED = 1e-4
 
 
+@dataclass(eq=False, repr=False)
 class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
     """The Gaussian posterior of f, a process with covariance k, given y = f(X) + noise of variance alpha.
 
@@ -78,26 +80,15 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
     Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, algorithm 2.1.
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        alpha: float = 1.0,
-        tune: str | None = None,
-        normalize_y: bool = False,
-        n_restarts: int = 2,
-        hold: Iterable[str] = (),
-        budget: Any = None,
-        random_state: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.tune = tune
-        self.normalize_y = normalize_y
-        self.n_restarts = n_restarts
-        self.hold = hold
-        self.budget = budget
-        self.random_state = random_state
+    kernel: Any = None
+    _: KW_ONLY
+    alpha: float = 1.0
+    tune: str | None = None
+    normalize_y: bool = False
+    n_restarts: int = 2
+    hold: Iterable[str] = ()
+    budget: Any = None
+    random_state: int = 0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Condition on n points X and targets y, shape (n,) or (n, t).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -38,6 +39,7 @@ from mercer.tuning.loo import alpha_path
 DECOMPOSED = 8 * (1 + 1 + 2)
 
 
+@dataclass(eq=False, repr=False)
 class KernelRidge(PenalisedSmoother):
     """Ridge regression in the Hilbert space of a kernel: f = Σ cᵢ k(xᵢ, ·) + b with c = (K + alpha I)⁻¹(y − b).
 
@@ -77,30 +79,17 @@ class KernelRidge(PenalisedSmoother):
     (1.0, 10.5)
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        alpha: Any = 1.0,
-        fit_intercept: bool = False,
-        solver: str = "auto",
-        tune: str | None = None,
-        n_centers: int | None = None,
-        centers: Any = "uniform",
-        tol: float | None = None,
-        budget: Any = None,
-        random_state: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.tune = tune
-        self.n_centers = n_centers
-        self.centers = centers
-        self.tol = tol
-        self.budget = budget
-        self.random_state = random_state
+    kernel: Any = None
+    _: KW_ONLY
+    alpha: Any = 1.0
+    fit_intercept: bool = False
+    solver: str = "auto"
+    tune: str | None = None
+    n_centers: int | None = None
+    centers: Any = "uniform"
+    tol: float | None = None
+    budget: Any = None
+    random_state: int = 0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to n points X and targets y, shape (n,) or (n, t).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -42,6 +43,7 @@ from mercer.tuning.loo import choose_alpha
 ILL_CONDITIONED = 1e12
 
 
+@dataclass(eq=False, repr=False)
 class RBFNetwork(PenalisedSmoother):
     """f(x) = Σⱼ wⱼ φ(‖x − μⱼ‖) + polynomial: radial basis functions around centres μ, by penalised least squares.
 
@@ -86,33 +88,21 @@ class RBFNetwork(PenalisedSmoother):
     'interpolation of 3 points; condition number 1; the nearest two, rows 0 and 1, are 1 apart'
     """
 
-    kernel_: Any
-    coef_: Any
-    rank_: Any
-    condition_: Any
+    kernel_: Any = field(init=False)
+    coef_: Any = field(init=False)
+    rank_: Any = field(init=False)
+    condition_: Any = field(init=False)
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        n_centers: int | None = None,
-        centers: Any = "kmeans",
-        alpha: Any = 1e-2,
-        penalty: str = "auto",
-        normalized: bool = False,
-        degree: int | None = None,
-        neighbors: int | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.n_centers = n_centers
-        self.centers = centers
-        self.alpha = alpha
-        self.penalty = penalty
-        self.normalized = normalized
-        self.degree = degree
-        self.neighbors = neighbors
-        self.random_state = random_state
+    kernel: Any = None
+    _: KW_ONLY
+    n_centers: int | None = None
+    centers: Any = "kmeans"
+    alpha: Any = 1e-2
+    penalty: str = "auto"
+    normalized: bool = False
+    degree: int | None = None
+    neighbors: int | None = None
+    random_state: int = 0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to n points X and targets y, shape (n,) or (n, t).

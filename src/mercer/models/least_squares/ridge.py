@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -36,6 +37,7 @@ RELIABLE = 1e9
 HOPELESS = 1e12
 
 
+@dataclass(eq=False, repr=False)
 class Ridge(PenalisedSmoother):
     """Ridge regression on features: f(x) = wᵀφ(x) + b that minimises ½ Σ vᵢ (yᵢ − f(xᵢ))² + ½ alpha ‖w‖².
 
@@ -80,25 +82,17 @@ class Ridge(PenalisedSmoother):
     Bishop, Pattern Recognition and Machine Learning, 2006, section 6.1.
     """
 
-    _cache: dict[Any, Any]
+    _cache: dict[Any, Any] = field(init=False)
     _keeps_rows = False  # in files, although predictions do without
-    _weights: Matrix | None
-    _dual: Matrix | None
+    _weights: Matrix | None = field(init=False)
+    _dual: Matrix | None = field(init=False)
 
-    def __init__(
-        self,
-        features: Any = None,
-        *,
-        alpha: Any = 1.0,
-        fit_intercept: bool = True,
-        form: str = "auto",
-        budget: Any = None,
-    ) -> None:
-        self.features = features
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.form = form
-        self.budget = budget
+    features: Any = None
+    _: KW_ONLY
+    alpha: Any = 1.0
+    fit_intercept: bool = True
+    form: str = "auto"
+    budget: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to n points X and targets y, shape (n,) or (n, t).

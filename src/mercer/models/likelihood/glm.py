@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -475,6 +476,7 @@ class GeneralisedLinearModel(RegressorMixin, Predictor):  # type: ignore[misc]  
         return 1.0 - self.deviance_ / self.null_deviance_ if self.null_deviance_ > 0.0 else float(self.deviance_ <= 0.0)
 
 
+@dataclass(eq=False, repr=False)
 class GLM(GeneralisedLinearModel, FeaturePredictor):
     """A generalised linear model on features: E[y | x] = g⁻¹(wᵀφ(x) + b) with a response from a family.
 
@@ -527,34 +529,19 @@ class GLM(GeneralisedLinearModel, FeaturePredictor):
     McCullagh and Nelder, Generalized Linear Models, 1989.
     """
 
-    def __init__(
-        self,
-        features: Any = None,
-        *,
-        family: Any = "gaussian",
-        link: Any = None,
-        alpha: float = 0.0,
-        fit_intercept: bool = True,
-        solver: str = "auto",
-        step: float | None = None,
-        start: Any = None,
-        tol: float = 1e-6,
-        max_iter: int | None = None,
-        max_time: float | None = None,
-        progress: Any = None,
-    ) -> None:
-        self.features = features
-        self.family = family
-        self.link = link
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.step = step
-        self.start = start
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.progress = progress
+    features: Any = None
+    _: KW_ONLY
+    family: Any = "gaussian"
+    link: Any = None
+    alpha: float = 0.0
+    fit_intercept: bool = True
+    solver: str = "auto"
+    step: float | None = None
+    start: Any = None
+    tol: float = 1e-6
+    max_iter: int | None = None
+    max_time: float | None = None
+    progress: Any = None
 
     @property
     def coef_(self) -> Matrix:
@@ -693,6 +680,7 @@ class GLM(GeneralisedLinearModel, FeaturePredictor):
         return h
 
 
+@dataclass(eq=False, repr=False)
 class KernelGLM(GeneralisedLinearModel, KernelPredictor):
     """A generalised linear model in the Hilbert space of a kernel: E[y | x] = g⁻¹(f(x)) with f = Σ cᵢ k(xᵢ, ·) + b.
 
@@ -733,40 +721,22 @@ class KernelGLM(GeneralisedLinearModel, KernelPredictor):
     O'Sullivan, Yandell and Raynor, Automatic smoothing of regression functions in generalized linear models, 1986.
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        family: Any = "gaussian",
-        link: Any = None,
-        alpha: float = 1.0,
-        fit_intercept: bool = True,
-        solver: str = "auto",
-        step: float | None = None,
-        tol: float = 1e-6,
-        max_iter: int | None = None,
-        max_time: float | None = None,
-        progress: Any = None,
-        n_centers: int | None = None,
-        centers: Any = "uniform",
-        budget: Any = None,
-        random_state: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.family = family
-        self.link = link
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.step = step
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.progress = progress
-        self.n_centers = n_centers
-        self.centers = centers
-        self.budget = budget
-        self.random_state = random_state
+    kernel: Any = None
+    _: KW_ONLY
+    family: Any = "gaussian"
+    link: Any = None
+    alpha: float = 1.0
+    fit_intercept: bool = True
+    solver: str = "auto"
+    step: float | None = None
+    tol: float = 1e-6
+    max_iter: int | None = None
+    max_time: float | None = None
+    progress: Any = None
+    n_centers: int | None = None
+    centers: Any = "uniform"
+    budget: Any = None
+    random_state: int = 0
 
     def summary(self, coverage: float = 0.95) -> Summary:
         """The fit in words and numbers: `print(model.summary())`."""

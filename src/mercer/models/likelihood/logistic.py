@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -124,6 +125,7 @@ def _chosen(eta: Matrix) -> NDArray[np.int64]:
     return (eta[:, 0] > 0).astype(np.int64) if eta.shape[1] == 1 else eta.argmax(axis=1)
 
 
+@dataclass(eq=False, repr=False)
 class LogisticRegression(LogisticClassifier, FeaturePredictor):
     """Logistic regression on features: log-odds wᵀφ(x) + b; w minimises −log-likelihood + ½ alpha ‖w‖².
 
@@ -169,32 +171,18 @@ class LogisticRegression(LogisticClassifier, FeaturePredictor):
     Bishop, Pattern Recognition and Machine Learning, 2006, section 4.3.
     """
 
-    def __init__(
-        self,
-        features: Any = None,
-        *,
-        alpha: float = 1e-2,
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        solver: str = "auto",
-        step: float | None = None,
-        start: Any = None,
-        tol: float = 1e-6,
-        max_iter: int | None = None,
-        max_time: float | None = None,
-        progress: Any = None,
-    ) -> None:
-        self.features = features
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.solver = solver
-        self.step = step
-        self.start = start
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.progress = progress
+    features: Any = None
+    _: KW_ONLY
+    alpha: float = 1e-2
+    fit_intercept: bool = True
+    class_weight: Any = None
+    solver: str = "auto"
+    step: float | None = None
+    start: Any = None
+    tol: float = 1e-6
+    max_iter: int | None = None
+    max_time: float | None = None
+    progress: Any = None
 
     @property
     def coef_(self) -> Matrix:
@@ -209,6 +197,7 @@ class LogisticRegression(LogisticClassifier, FeaturePredictor):
         return self._constants
 
 
+@dataclass(eq=False, repr=False)
 class KernelLogisticRegression(LogisticClassifier, KernelPredictor):
     """Logistic regression in the Hilbert space of a kernel: log-odds f = Σ cᵢ k(xᵢ, ·) + b.
 
@@ -246,35 +235,18 @@ class KernelLogisticRegression(LogisticClassifier, KernelPredictor):
     Jaakkola and Haussler, Probabilistic kernel regression models, AISTATS 1999.
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        alpha: float = 1e-2,
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        solver: str = "auto",
-        step: float | None = None,
-        tol: float = 1e-6,
-        max_iter: int | None = None,
-        max_time: float | None = None,
-        progress: Any = None,
-        n_centers: int | None = None,
-        centers: Any = "uniform",
-        budget: Any = None,
-        random_state: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.solver = solver
-        self.step = step
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.progress = progress
-        self.n_centers = n_centers
-        self.centers = centers
-        self.budget = budget
-        self.random_state = random_state
+    kernel: Any = None
+    _: KW_ONLY
+    alpha: float = 1e-2
+    fit_intercept: bool = True
+    class_weight: Any = None
+    solver: str = "auto"
+    step: float | None = None
+    tol: float = 1e-6
+    max_iter: int | None = None
+    max_time: float | None = None
+    progress: Any = None
+    n_centers: int | None = None
+    centers: Any = "uniform"
+    budget: Any = None
+    random_state: int = 0

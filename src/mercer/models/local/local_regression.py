@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -27,6 +28,7 @@ MISTRUST = 1e-12
 """The robustness weight of a row that is far off: it still decides where nobody else is near."""
 
 
+@dataclass(eq=False, repr=False)
 class LocalRegression(LocalSmoother):
     """A polynomial around every query: f(z) = b₀ of min Σ w(z, xᵢ) (yᵢ − Σ_α b_α (xᵢ − z)^α)², |α| ≤ degree.
 
@@ -72,20 +74,12 @@ class LocalRegression(LocalSmoother):
     Cleveland, Robust locally weighted regression, 1979. Fan and Gijbels, Local polynomial modelling, 1996.
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        degree: int = 1,
-        bandwidth: Any = None,
-        neighbors: float | None = None,
-        robust: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.degree = degree
-        self.bandwidth = bandwidth
-        self.neighbors = neighbors
-        self.robust = robust
+    kernel: Any = None
+    _: KW_ONLY
+    degree: int = 1
+    bandwidth: Any = None
+    neighbors: float | None = None
+    robust: int = 0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Keep n points X and targets y, shape (n,) or (n, t), and choose bandwidth and robustness weights.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from mercer.tuning.local_losses import LogLoss
 Matrix = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False)
 class NadarayaWatsonRegressor(LocalSmoother):
     """The mean of the targets, weighted by similarity: f(z) = Σ w(z, xᵢ) yᵢ/Σ w(z, xᵢ).
 
@@ -59,9 +61,9 @@ class NadarayaWatsonRegressor(LocalSmoother):
     Nadaraya, On estimating regression, 1964. Watson, Smooth regression analysis, 1964.
     """
 
-    def __init__(self, kernel: Any = None, *, bandwidth: Any = None) -> None:
-        self.kernel = kernel
-        self.bandwidth = bandwidth
+    kernel: Any = None
+    _: KW_ONLY
+    bandwidth: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Keep n points X and targets y, shape (n,) or (n, t), and choose the bandwidth.
@@ -75,6 +77,7 @@ class NadarayaWatsonRegressor(LocalSmoother):
         return self
 
 
+@dataclass(eq=False, repr=False)
 class NadarayaWatsonClassifier(ClassifierMixin, LocalEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """The majority of the labels, weighted by similarity: p(c | z) = Σ_{yᵢ = c} w(z, xᵢ)/Σ w(z, xᵢ).
 
@@ -104,11 +107,11 @@ class NadarayaWatsonClassifier(ClassifierMixin, LocalEstimator):  # type: ignore
     (array([[0.5, 0.5]]), 1.0)
     """
 
-    classes_: NDArray[Any]
+    classes_: NDArray[Any] = field(init=False)
 
-    def __init__(self, kernel: Any = None, *, bandwidth: Any = None) -> None:
-        self.kernel = kernel
-        self.bandwidth = bandwidth
+    kernel: Any = None
+    _: KW_ONLY
+    bandwidth: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Keep n points X and their labels y, of any kind, and choose the bandwidth.

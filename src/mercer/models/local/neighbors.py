@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -346,6 +347,7 @@ def _running(values: Matrix, w: Matrix | None, numbers: Index) -> Matrix:
     return np.asarray(np.take_along_axis(sums, whole[:, :, None], 1) + left[:, :, None] * last)
 
 
+@dataclass(eq=False, repr=False)
 class KernelNeighborsClassifier(ClassifierMixin, KernelNeighbors):  # type: ignore[misc]  # scikit-learn has no types
     """The majority among the k nearest neighbours in feature space, ‖phi(x) − phi(z)‖² = k(x, x) − 2k(x, z) + k(z, z).
 
@@ -379,10 +381,10 @@ class KernelNeighborsClassifier(ClassifierMixin, KernelNeighbors):  # type: igno
     (array([[3, 2]]), array([[1., 2.]]))
     """
 
-    def __init__(self, kernel: Any = None, *, n_neighbors: Any = 5, weights: str = "uniform") -> None:
-        self.kernel = kernel
-        self.n_neighbors = n_neighbors
-        self.weights = weights
+    kernel: Any = None
+    _: KW_ONLY
+    n_neighbors: Any = 5
+    weights: str = "uniform"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Remember n points X and their labels y, of any kind.
@@ -428,6 +430,7 @@ class KernelNeighborsClassifier(ClassifierMixin, KernelNeighbors):  # type: igno
         return np.asarray((wrong if self._weights is None else wrong * self._weights[rows, None]).sum(axis=0))
 
 
+@dataclass(eq=False, repr=False)
 class KernelNeighborsRegressor(RegressorMixin, KernelNeighbors):  # type: ignore[misc]  # scikit-learn has no types
     """The mean target of the k nearest neighbours in feature space, ‖phi(x) − phi(z)‖² = k(x, x) − 2k(x, z) + k(z, z).
 
@@ -455,10 +458,10 @@ class KernelNeighborsRegressor(RegressorMixin, KernelNeighbors):  # type: ignore
     (array([1.]), 1.0)
     """
 
-    def __init__(self, kernel: Any = None, *, n_neighbors: Any = 5, weights: str = "uniform") -> None:
-        self.kernel = kernel
-        self.n_neighbors = n_neighbors
-        self.weights = weights
+    kernel: Any = None
+    _: KW_ONLY
+    n_neighbors: Any = 5
+    weights: str = "uniform"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ KEPT = 8192
 """Up to this number of points several passes keep the whole kernel matrix."""
 
 
+@dataclass(eq=False, repr=False)
 class KernelPerceptron(OnlineClassifier):
     """The kernel perceptron: f = Σ_{s ∈ S} yₛ k(xₛ, ·), where S are the examples that f was wrong about.
 
@@ -81,26 +83,15 @@ class KernelPerceptron(OnlineClassifier):
     Bounded kernel-based online learning, 2009. Dekel, Shalev-Shwartz and Singer, The Forgetron, 2008.
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        max_iter: int = 1,
-        variant: str = "plain",
-        max_support: int | None = None,
-        on_full: str = "projectron",
-        eta: float = 0.1,
-        shuffle: bool = False,
-        random_state: Any = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.max_iter = max_iter
-        self.variant = variant
-        self.max_support = max_support
-        self.on_full = on_full
-        self.eta = eta
-        self.shuffle = shuffle
-        self.random_state = random_state
+    kernel: Any = None
+    _: KW_ONLY
+    max_iter: int = 1
+    variant: str = "plain"
+    max_support: int | None = None
+    on_full: str = "projectron"
+    eta: float = 0.1
+    shuffle: bool = False
+    random_state: Any = 0
 
     @property
     def dual_coef_(self) -> Matrix:
@@ -184,6 +175,7 @@ class KernelPerceptron(OnlineClassifier):
         return self._learner.support(), learnt.codes, learnt.rows
 
 
+@dataclass(eq=False, repr=False)
 class Perceptron(OnlineClassifier):
     """The perceptron on the columns of X: f(x) = wᵀx + b, and w grows by y·x wherever sgn f(x) is not y.
 
@@ -223,20 +215,12 @@ class Perceptron(OnlineClassifier):
     Rosenblatt, The perceptron, 1958. Novikoff, On convergence proofs for perceptrons, 1962.
     """
 
-    def __init__(
-        self,
-        *,
-        fit_intercept: bool = True,
-        max_iter: int = 1,
-        variant: str = "plain",
-        shuffle: bool = False,
-        random_state: Any = 0,
-    ) -> None:
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.variant = variant
-        self.shuffle = shuffle
-        self.random_state = random_state
+    _: KW_ONLY
+    fit_intercept: bool = True
+    max_iter: int = 1
+    variant: str = "plain"
+    shuffle: bool = False
+    random_state: Any = 0
 
     @property
     def coef_(self) -> Matrix:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
@@ -23,6 +23,7 @@ from mercer.solvers import smo
 from mercer.solvers.base import End
 
 
+@dataclass(eq=False, repr=False)
 class NuSVC(SupportVectorClassifier):
     """Support vector classification by the share of support vectors instead of C.
 
@@ -56,28 +57,16 @@ class NuSVC(SupportVectorClassifier):
 
     class_weight = None
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        nu: float = 0.5,
-        multiclass: str = "ovo",
-        calibrated: bool = False,
-        tol: float = 1e-3,
-        max_iter: int | None = None,
-        max_time: float | None = None,
-        progress: Callable[[smo.Progress], bool] | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.nu = nu
-        self.multiclass = multiclass
-        self.calibrated = calibrated
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.progress = progress
-        self.random_state = random_state
+    kernel: Any = None
+    _: KW_ONLY
+    nu: float = 0.5
+    multiclass: str = "ovo"
+    calibrated: bool = False
+    tol: float = 1e-3
+    max_iter: int | None = None
+    max_time: float | None = None
+    progress: Callable[[smo.Progress], bool] | None = None
+    random_state: int = 0
 
     def _check(self) -> None:
         if positive(self.nu, "nu") > 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from mercer.models.svm.support import SupportVectorMachine, share
 from mercer.solvers import smo
 
 
+@dataclass(eq=False, repr=False)
 class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]  # scikit-learn has no types
     """Novelty detection: the half-space of feature space farthest from the origin that leaves a share nu outside.
 
@@ -54,22 +56,13 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]  # 
     array([ 1, -1])
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        nu: float = 0.5,
-        tol: float = 1e-3,
-        max_iter: int | None = None,
-        max_time: float | None = None,
-        progress: Callable[[smo.Progress], bool] | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.nu = nu
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.progress = progress
+    kernel: Any = None
+    _: KW_ONLY
+    nu: float = 0.5
+    tol: float = 1e-3
+    max_iter: int | None = None
+    max_time: float | None = None
+    progress: Callable[[smo.Progress], bool] | None = None
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
 
 
+@dataclass(eq=False, repr=False)
 class SVC(SupportVectorClassifier):
     """The widest margin between classes, with a price C on what lies within it.
 
@@ -72,30 +74,17 @@ class SVC(SupportVectorClassifier):
 
     tunable: ClassVar[tuple[str, ...]] = ("C",)
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        C: float = 1.0,
-        multiclass: str = "ovo",
-        class_weight: Any = None,
-        calibrated: bool = False,
-        tol: float = 1e-3,
-        max_iter: int | None = None,
-        max_time: float | None = None,
-        progress: Callable[[smo.Progress], bool] | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.C = C
-        self.multiclass = multiclass
-        self.class_weight = class_weight
-        self.calibrated = calibrated
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.progress = progress
-        self.random_state = random_state
+    kernel: Any = None
+    _: KW_ONLY
+    C: float = 1.0
+    multiclass: str = "ovo"
+    class_weight: Any = None
+    calibrated: bool = False
+    tol: float = 1e-3
+    max_iter: int | None = None
+    max_time: float | None = None
+    progress: Callable[[smo.Progress], bool] | None = None
+    random_state: int = 0
 
     def path(self, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> list[Self]:
         """A fitted model for each of the Cs, in their order.

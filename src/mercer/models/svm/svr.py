@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -142,6 +143,7 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
         return optima
 
 
+@dataclass(eq=False, repr=False)
 class SVR(SupportVectorRegressor):
     """Support vector regression: errors up to epsilon are free, larger ones cost what they exceed it by.
 
@@ -177,24 +179,14 @@ class SVR(SupportVectorRegressor):
 
     tunable: ClassVar[tuple[str, ...]] = ("C", "epsilon")
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        C: float = 1.0,
-        epsilon: float = 0.1,
-        tol: float = 1e-3,
-        max_iter: int | None = None,
-        max_time: float | None = None,
-        progress: Callable[[smo.Progress], bool] | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.C = C
-        self.epsilon = epsilon
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.progress = progress
+    kernel: Any = None
+    _: KW_ONLY
+    C: float = 1.0
+    epsilon: float = 0.1
+    tol: float = 1e-3
+    max_iter: int | None = None
+    max_time: float | None = None
+    progress: Callable[[smo.Progress], bool] | None = None
 
     def _check(self) -> None:
         number(self.epsilon, "epsilon", "≥ 0", lambda e: 0 <= e < np.inf, "In the units of y, such as 0.1.")
@@ -203,6 +195,7 @@ class SVR(SupportVectorRegressor):
         return [tube(K, y, C, float(self.epsilon)) for y in rows.y.T]
 
 
+@dataclass(eq=False, repr=False)
 class NuSVR(SupportVectorRegressor):
     """Support vector regression whose tube finds its own width: at most a share nu of the points is outside it.
 
@@ -234,24 +227,14 @@ class NuSVR(SupportVectorRegressor):
 
     tunable: ClassVar[tuple[str, ...]] = ("C", "nu")
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        nu: float = 0.5,
-        C: float = 1.0,
-        tol: float = 1e-3,
-        max_iter: int | None = None,
-        max_time: float | None = None,
-        progress: Callable[[smo.Progress], bool] | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.nu = nu
-        self.C = C
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.progress = progress
+    kernel: Any = None
+    _: KW_ONLY
+    nu: float = 0.5
+    C: float = 1.0
+    tol: float = 1e-3
+    max_iter: int | None = None
+    max_time: float | None = None
+    progress: Callable[[smo.Progress], bool] | None = None
 
     def _check(self) -> None:
         share(self.nu)
@@ -266,6 +249,7 @@ class NuSVR(SupportVectorRegressor):
         self.epsilon_: Any = float(epsilon[0]) if rows.single else epsilon
 
 
+@dataclass(eq=False, repr=False)
 class KernelQuantileRegressor(SupportVectorRegressor):
     """Quantile regression: the function below which a share τ of the targets lies, at every x.
 
@@ -300,24 +284,14 @@ class KernelQuantileRegressor(SupportVectorRegressor):
 
     tunable: ClassVar[tuple[str, ...]] = ("C",)
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        quantile: Any = 0.5,
-        C: float = 1.0,
-        tol: float = 1e-3,
-        max_iter: int | None = None,
-        max_time: float | None = None,
-        progress: Callable[[smo.Progress], bool] | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.quantile = quantile
-        self.C = C
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.progress = progress
+    kernel: Any = None
+    _: KW_ONLY
+    quantile: Any = 0.5
+    C: float = 1.0
+    tol: float = 1e-3
+    max_iter: int | None = None
+    max_time: float | None = None
+    progress: Callable[[smo.Progress], bool] | None = None
 
     def _check(self) -> None:
         required = "`quantile` must be a number between 0 and 1, or several different ones"
