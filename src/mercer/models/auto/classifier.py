@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from mercer.models.base import Matrix, shown, training_points
 from mercer.models.labels import Labelled
 
 
+@dataclass(eq=False, repr=False)
 class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # scikit-learn has no types
     """A classifier that chooses its kernel and loss itself, and explains why. Its probabilities are calibrated.
 
@@ -66,24 +68,14 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
 
     _added: ClassVar[dict[str, Any]] = {"stopped_by_": None}
 
-    def __init__(
-        self,
-        *,
-        kernel: Any = None,
-        time: float = 60.0,
-        budget: Any = None,
-        loss: str = "auto",
-        class_weight: Any = None,
-        random_state: int = 0,
-        progress: Callable[[SearchProgress], Any] | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.time = time
-        self.budget = budget
-        self.loss = loss
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.progress = progress
+    _: KW_ONLY
+    kernel: Any = None
+    time: float = 60.0
+    budget: Any = None
+    loss: str = "auto"
+    class_weight: Any = None
+    random_state: int = 0
+    progress: Callable[[SearchProgress], Any] | None = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose and fit a model of n points X and their labels y, which may be of any type.

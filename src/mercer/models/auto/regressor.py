@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from mercer.models.auto.task import Fit
 from mercer.models.base import Rows, outside, training_points
 
 
+@dataclass(eq=False, repr=False)
 class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-learn has no types
     """A regression that chooses its kernel, loss and solver itself, and explains why.
 
@@ -69,22 +71,13 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
 
     _added: ClassVar[dict[str, Any]] = {"stopped_by_": None, "loo_optimism_": 1.0, "_least": -np.inf}
 
-    def __init__(
-        self,
-        *,
-        kernel: Any = None,
-        time: float = 60.0,
-        budget: Any = None,
-        loss: str = "auto",
-        random_state: int = 0,
-        progress: Callable[[SearchProgress], Any] | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.time = time
-        self.budget = budget
-        self.loss = loss
-        self.random_state = random_state
-        self.progress = progress
+    _: KW_ONLY
+    kernel: Any = None
+    time: float = 60.0
+    budget: Any = None
+    loss: str = "auto"
+    random_state: int = 0
+    progress: Callable[[SearchProgress], Any] | None = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose and fit a model of n points X and targets y, shape (n,).
