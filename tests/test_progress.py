@@ -209,8 +209,7 @@ def test_lines_say_objective_gap_support_and_time_left(monkeypatch):
     out = io.StringIO()
     model = mc.SVC(K, C=100.0).set_callbacks(SolverProgress(every=0.0, stream=out)).fit(X, y > 0)
     lines = out.getvalue().splitlines()
-    assert len(lines) > 5
-    assert len(set(lines)) == len(lines)
+    assert len(set(lines)) > 20  # in a few digits, two reports of a slow iteration may look alike
     assert any("s left" in line for line in lines[:-1])
     assert lines[-1].startswith(f"SVC: 100 %, objective {model.objective_[0]:.6g}, gap {model.gap_:.1e} (to 0.001), ")
     assert f"{len(model.support_)} support vectors" in lines[-1]
