@@ -17,7 +17,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.parameters import positive, show
 from mercer.kernels.algebra.proof import Axiom, Proof, Unproven
-from mercer.kernels.algebra.rowwise import Given
+from mercer.kernels.algebra.rowwise import UserFunction
 from mercer.kernels.algebra.views import Mapped
 from mercer.kernels.base import Kernel, Similarity, Tags
 from mercer.kernels.block import Block, squared_norms
@@ -182,7 +182,7 @@ class FromFeatures(Kernel):
 
     @property
     def _view(self) -> Mapped:
-        return Mapped(Given(self.phi))
+        return Mapped(UserFunction(self.phi))
 
     def touch(self, points: Points) -> None:
         points.view(self._view).vectors()

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def inside(kernel: Similarity, level: int) -> str:
-    """The repr of a sub-expression, in brackets where its operator binds less than `level`."""
+    """The repr of a sub-expression, in brackets if its operator binds less tightly than `level`."""
     return repr(kernel) if kernel.precedence >= level else f"({kernel!r})"
 
 
@@ -73,12 +73,12 @@ def operand(value: Any, rule: str) -> Kernel:
 
 def operands(kernels: Any, rule: str) -> tuple[Kernel, ...]:
     if not isinstance(kernels, (tuple, list)) or not kernels:
-        raise RuleBroken(f"{rule}: operands must be a tuple of kernels", got=repr(kernels), advice="Sum((k1, k2)).")
+        raise RuleBroken(f"{rule}: operands must be a tuple of kernels", got=repr(kernels), advice="Pass (k1, k2).")
     return tuple(operand(k, rule) for k in kernels)
 
 
 def all_of(tags: list[Tags]) -> Tags:
-    """What holds for a combination because it holds for every part."""
+    """The tags of a combination: those that all its parts have."""
     orders = [t.cpd_order for t in tags]
     return Tags(
         stationary=all(t.stationary for t in tags),
@@ -95,7 +95,7 @@ def sum_of(arrays: Any) -> NDArray[np.float64]:
 
 
 class Node(Similarity):
-    """What all nodes do with their children: pass on, and combine."""
+    """A node of an expression: it evaluates its parts and combines their values."""
 
     kind: ClassVar[Kind] = "rule"
 
@@ -109,13 +109,13 @@ class Node(Similarity):
 
     @abstractmethod
     def conclusion(self, *premises: Proof) -> Proof:
-        """The step of a proof that follows from those of the parts: the rule of this node, or why there is none."""
+        """The last step of the proof, given the proofs of the parts: the rule of this node, or why there is none."""
 
     def derivation(self) -> Proof:
         return self.proof()
 
     def dimension_of_parts(self, dim: int | None) -> int | None:
-        """The dimension of the points that the parts see, None where it is not known."""
+        """The dimension of the points that the parts see, None if it is not known."""
         return dim
 
     def touch(self, points: Points) -> None:
@@ -123,8 +123,8 @@ class Node(Similarity):
             part.touch(points)
 
     def dtype_of(self, points: Points) -> np.dtype[Any]:
-        telling = [part for part in self.parts if not isinstance(part, Constant)] or self.parts
-        return np.result_type(*(part.dtype_of(points) for part in telling))
+        varying = [part for part in self.parts if not isinstance(part, Constant)] or self.parts
+        return np.result_type(*(part.dtype_of(points) for part in varying))
 
     def _spaces(self) -> set[str]:
         """The kinds of objects that the parts act on; columns of vectors are vectors too."""
@@ -140,12 +140,12 @@ class Node(Similarity):
             raise InvalidInput(
                 "The parts of an expression must act on the same kind of objects",
                 got=" and ".join(f"{part!r} on {part.space}" for part in self.parts),
-                advice="Give each its column of a table: k1.on('x') * k2.on('tokens').",
+                advice="Give each part its column of a table: k1.on('x') * k2.on('tokens').",
             )
 
 
 class Joined(Node):
-    """A sum or a product: several parts, all near where the points are."""
+    """A sum or a product of several parts."""
 
     kernels: tuple[Any, ...]
 
@@ -281,7 +281,9 @@ class WeightProduct(_Product, Weight):
             or not all(isinstance(w, Weight) for w in self.kernels)
             or not self.kernels
         ):
-            raise InvalidInput("A product weight must be made of weights", got=repr(self.kernels), advice="w1 * w2.")
+            raise InvalidInput(
+                "A product weight must be made of weights", got=repr(self.kernels), advice="Write w1 * w2."
+            )
         super().check()
 
     def conclusion(self, *premises: Proof) -> Proof:
@@ -383,7 +385,7 @@ class Scaled(Node, Kernel):
 
     about: ClassVar[About] = About(
         "c·k(x, z)",
-        "How much a term of a sum weighs: c * k.",
+        "The weight of a term in a sum: c * k.",
         "0.5 * Gaussian(1.0)",
         arguments={"scale": Argument("c")},
     )
@@ -468,10 +470,10 @@ class Scaled(Node, Kernel):
         return np.log(self.scale) + self.kernel.log_diagonal(points)
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
-        own = []
+        by_scale = []
         if len(self.theta) > len(self.kernel.theta):
-            own = [np.vdot(G, block.values(self).astype(np.float64))]
-        return np.concatenate([own, self.kernel.tile_gradient(block, self.scale * G)])
+            by_scale = [np.vdot(G, block.values(self).astype(np.float64))]
+        return np.concatenate([by_scale, self.kernel.tile_gradient(block, self.scale * G)])
 
     def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         return self.scale * self.kernel.tile_input_gradient(block, G)
