@@ -25,7 +25,7 @@ SCALES = (
 
 
 def structured(dims: list[int], rng: np.random.Generator) -> tuple[Iterator[Matrix], Iterator[Matrix]]:
-    """Shapes of growing size in these dimensions: the small ones at scales near 1, and then all others."""
+    """Shapes of growing size in these dimensions: small ones at scales near 1, and then all others."""
     shapes = sorted((shape for d in dims for shape in _shapes(d, rng)), key=len)
     small = [shape for shape in shapes if len(shape) <= LARGEST / 2]
     large = shapes[len(small) :]

@@ -198,7 +198,7 @@ class Transformed:
         X, F = points.vectors(), self.matrix
         if X.shape[1] != F.shape[0]:
             raise InvalidInput(
-                f"Points must have {F.shape[0]} columns, as A has", got=X.shape[1], advice="Check the columns of X."
+                f"Points must have {F.shape[0]} columns, like A", got=X.shape[1], advice="Check the columns of X."
             )
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(X.astype(np.float64) @ F)
@@ -235,14 +235,16 @@ class Bilinear(Kernel):
         if A.ndim != 2 or A.shape[0] != A.shape[1] or A.size == 0 or not np.isfinite(A).all():
             raise RuleBroken(rule, got=f"an array of shape {A.shape}", advice="Pass a finite square matrix.")
         if not np.allclose(A, A.T, rtol=1e-12, atol=1e-12 * np.abs(A).max()):
-            raise RuleBroken(rule, got="an asymmetric matrix", advice="(A + A.T)/2 gives the same quadratic form.")
+            raise RuleBroken(rule, got="an asymmetric matrix", advice="Pass (A + A.T)/2, of the same quadratic form.")
         values, vectors = np.linalg.eigh(A / 2 + A.T / 2)
         if not np.isfinite(values).all():
-            raise RuleBroken(rule, got=f"entries up to {np.abs(A).max():.3g}", advice="Scale it: eigenvalues overflow.")
+            raise RuleBroken(rule, got=f"entries up to {np.abs(A).max():.3g}", advice="Scale A: eigenvalues overflow.")
         tolerance = len(A) * np.finfo(np.float64).eps * max(abs(values[0]), abs(values[-1]))
         if values[0] < -tolerance:
             raise RuleBroken(
-                rule, got=f"smallest eigenvalue {values[0]:.6g}", advice="mc.repair(A).K is the nearest valid matrix."
+                rule,
+                got=f"smallest eigenvalue {values[0]:.6g}",
+                advice="Pass mc.repair(A).K, the nearest valid matrix.",
             )
         A.flags.writeable = False
         factor = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
@@ -250,7 +252,7 @@ class Bilinear(Kernel):
 
     @property
     def _view(self) -> Transformed:
-        """The data times √A: made once, for its bytes are its hash."""
+        """The data times √A: made once, because hashing its bytes takes time."""
         view: Transformed = self._root  # type: ignore[attr-defined]
         return view
 
@@ -284,7 +286,7 @@ class Bilinear(Kernel):
     def enclose(self, x: Any, z: Any) -> Interval:
         from mercer.kernels.validity.interval import exactly
 
-        # Through √A as it is evaluated, so that what is enclosed is positive semidefinite to the last digit.
+        # Through √A, as in `tile`, so that the enclosed matrix is exactly positive semidefinite.
         columns = [[Fraction(f) for f in column] for column in self._view.matrix.T.tolist()]
         images = ([sum((Fraction(p) * f for p, f in zip(v, c)), Fraction(0)) for c in columns] for v in (x, z))
         return exactly(sum((a * b for a, b in zip(*images)), Fraction(0)))
@@ -297,7 +299,9 @@ class Bilinear(Kernel):
         from mercer.features import LinearMap
 
         if d != len(self.A):
-            raise InvalidInput(f"A has {len(self.A)} columns, so d must be {len(self.A)}", got=d, advice="Match them.")
+            raise InvalidInput(
+                f"A has {len(self.A)} columns, so d must be {len(self.A)}", got=d, advice=f"Pass {len(self.A)}."
+            )
         return LinearMap(self._view.matrix)
 
     def __repr__(self) -> str:
@@ -305,7 +309,7 @@ class Bilinear(Kernel):
 
 
 def polar(X: Any) -> tuple[NDArray[np.float64], Any]:
-    """‖x‖ and x/‖x‖ for every row in float64, without squares that over- or underflow; the origin stays."""
+    """‖x‖ and x/‖x‖ for every row in float64, without squares that over- or underflow; the origin stays 0."""
     X = X.astype(np.float64)
     if sp.issparse(X):
         largest = abs(X).max(axis=1).toarray().ravel()
@@ -319,7 +323,7 @@ def polar(X: Any) -> tuple[NDArray[np.float64], Any]:
 
 
 def _divided(X: Any, divisors: Array) -> Any:
-    """Every row by its own divisor."""
+    """Every row divided by its number."""
     if not sp.issparse(X):
         return X / divisors[:, None]
     return sp.csr_array((X.data / np.repeat(divisors, np.diff(X.indptr)), X.indices, X.indptr), shape=X.shape)
@@ -332,7 +336,7 @@ def lengths(X: Any) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Directions:
-    """Every point divided by its length; the origin stays."""
+    """Every point divided by its length; the origin stays 0."""
 
     transient: ClassVar[bool] = False
     state: ClassVar[None] = None
@@ -360,7 +364,7 @@ class ArcCosine(Kernel):
 
     about: ClassVar[About] = About(
         "‖x‖ⁿ‖z‖ⁿ Jₙ(θ)/π, θ the angle of x and z",
-        "What an infinitely wide layer of step (0) or rectified (1, 2) units sees.",
+        "An infinitely wide layer of step (0) or rectified (1, 2) units.",
         "ArcCosine(order=1)",
         arguments={"order": Argument("n", "0, 1 or 2")},
     )
@@ -371,7 +375,7 @@ class ArcCosine(Kernel):
 
     def check(self) -> None:
         if not is_number(self.order) or self.order not in (0, 1, 2):
-            raise InvalidInput("`order` of ArcCosine must be 0, 1 or 2", got=show(self.order), advice="Choose one.")
+            raise InvalidInput("`order` of ArcCosine must be 0, 1 or 2", got=show(self.order), advice="Pass order=1.")
         self._set(order=int(self.order))
 
     def tile(self, block: Block, out: Array) -> None:
@@ -468,11 +472,10 @@ class ArcCosine(Kernel):
 
 
 class Tanh(_Dot, Indefinite):
-    """tanh(scale·⟨x, z⟩ + offset): often called the sigmoid kernel, though it is not one.
+    """tanh(scale·⟨x, z⟩ + offset): often called the sigmoid kernel, though it is not a kernel.
 
     Its Taylor coefficients are not all ≥ 0, so it is not positive semidefinite; `mc.refute` finds points that show it.
-    The rules of the algebra do not take it, and neither do models that need a Hilbert space; `SVC` and `SVR` do, with a
-    warning.
+    The algebra refuses it, and so do models that need a Hilbert space; `SVC` and `SVR` accept it with a warning.
 
     >>> import mercer as mc
     >>> mc.refute(mc.Tanh(1.0, -1.0), dim=2).refuted
