@@ -63,10 +63,14 @@ def budget(wanted: Any = None) -> int:
     if isinstance(wanted, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", wanted.lower())
         if match is None or match[2] not in _UNITS:
-            raise InvalidInput(f"{source} must be bytes or a text", got=repr(wanted), advice="Pass '2 GB'.")
+            raise InvalidInput(
+                f"{source} must be bytes or a text", got=repr(wanted), advice="Pass a size such as '2 GB'."
+            )
         wanted = float(match[1]) * _UNITS[match[2]]
     if isinstance(wanted, bool) or not isinstance(wanted, (int, float, np.number)) or not 0 < wanted < 2**63:
-        raise InvalidInput(f"{source} must be a positive number of bytes", got=repr(wanted), advice="Pass '2 GB'.")
+        raise InvalidInput(
+            f"{source} must be a positive number of bytes", got=repr(wanted), advice="Pass a size such as '2 GB'."
+        )
     return int(wanted)
 
 

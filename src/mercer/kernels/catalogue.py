@@ -80,8 +80,8 @@ def catalogue() -> list[Entry]:
     Linear     xᵀz                                        Linear()
     Polynomial (xᵀz + c)ᵖ                                 Polynomial(degree=2, c=1.0)
     Bilinear   xᵀA z                                      Bilinear([[2.0, 1.0], [1.0, 2.0]])
-    ArcCosine  ‖x‖ⁿ‖z‖ⁿ Jₙ(θ)/π, θ the angle of x and z   ArcCosine(order=1)
     Tanh       tanh(a·xᵀz + b)                            Tanh(scale=1.0, offset=-1.0)
+    ArcCosine  ‖x‖ⁿ‖z‖ⁿ Jₙ(θ)/π, θ the angle of x and z   ArcCosine(order=1)
     """
     return [_entry(cls) for cls in vocabulary().values()]
 

@@ -23,7 +23,7 @@ from mercer.kernels.algebra.rounding import precisely
 from mercer.kernels.algebra.rowwise import UserFunction, require_rowwise
 from mercer.kernels.base import ATOM, DIAGONAL_BLOCK, Tags
 from mercer.kernels.block import Block, Pair
-from mercer.kernels.vectors.dot import lengths
+from mercer.kernels.vectors.arccosine import lengths
 from mercer.threads import spans
 
 if TYPE_CHECKING:

@@ -149,7 +149,7 @@ def check(kernel: Similarity | ArrayLike, X: Any = None, *, roundings: int | Non
         raise InvalidInput(
             "With data, the first argument must be a kernel",
             got=type(kernel).__name__,
-            advice="Pass check(K) for a matrix, or wrap a function as mc.FromFunction(f).",
+            advice="Write check(K) for a matrix, or wrap a function as mc.FromFunction(f).",
         )
     else:
         K = _matrix(kernel)
