@@ -581,9 +581,9 @@ def test_unpacking_stars_are_named(text):
 def test_limits_are_those_of_the_module():
     assert parse(f"Linear() ** {expression.HIGHEST_POWER}").exponent == expression.HIGHEST_POWER
     assert parse(f"Linear().on({expression.LARGEST_WHOLE - 1})").columns == (expression.LARGEST_WHOLE - 1,)
-    name = "a" * (expression.LONGEST - len("Linear().on('')"))
+    name = "a" * (expression.MOST_CHARACTERS - len("Linear().on('')"))
     assert parse(f"Linear().on('{name}')").columns == (name,)
-    with pytest.raises(mc.InvalidInput, match=f"at most {expression.LONGEST} characters"):
+    with pytest.raises(mc.InvalidInput, match=f"at most {expression.MOST_CHARACTERS} characters"):
         parse(f"Linear().on('{name}a')")
     with pytest.raises(mc.InvalidInput, match=f"at most {expression.MOST_VALUES} values"):
         parse(f"Gaussian([{'1,' * expression.MOST_VALUES}])")

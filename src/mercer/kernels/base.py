@@ -21,7 +21,7 @@ from mercer.data.vectors import as_vectors, real_numbers
 from mercer.errors import InvalidInput, InvalidType, RuleBroken
 from mercer.kernels import tiling
 from mercer.kernels.about import About
-from mercer.kernels.algebra.differences import dense_sides, input_slopes, scales
+from mercer.kernels.algebra.differences import STEP, dense_sides, input_slopes, scales
 from mercer.kernels.algebra.elementwise import require_finite
 from mercer.kernels.algebra.parameters import key
 from mercer.kernels.algebra.proof import Proof, Unproven
@@ -224,16 +224,15 @@ class Similarity(Value, ABC):
         # New points, so that everything the moved kernels store on them is released with them.
         x = block.pair.x.take(block.rows)
         z = None if block.diagonal else block.pair.z.take(block.cols)
-        step = 2.0**-10
         for p in range(len(theta)):
             total, tile = np.zeros(block.shape), np.empty(block.shape)
             for steps, weight in ((-2, 1.0), (-1, -8.0), (1, 8.0), (2, -1.0)):
                 moved = theta.copy()
-                moved[p] += steps * step
+                moved[p] += steps * STEP
                 pair = Pair(x, z, np.float64)
                 self.with_theta(moved).tile(pair.block(slice(0, pair.shape[0]), slice(0, pair.shape[1])), tile)
                 total += weight * tile
-            gradient[p] = np.vdot(G, total) / (12 * step)
+            gradient[p] = np.vdot(G, total) / (12 * STEP)
         return gradient
 
     def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:

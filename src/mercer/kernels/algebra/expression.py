@@ -27,7 +27,7 @@ from mercer.kernels.vocabulary import vocabulary
 from mercer.words import cut
 
 # Room for what `repr` prints, whose largest matrix has 10 000 entries of up to 26 characters.
-LONGEST = 300_000
+MOST_CHARACTERS = 300_000
 MOST_VALUES = 50_000
 # Every constructor looks at all kernels below it, so that the time grows with the square of their number.
 MOST_KERNELS = 3000
@@ -152,9 +152,9 @@ class _Reader:
     def tree(self) -> ast.expr:
         if not self.text:
             raise InvalidInput("A kernel expression must not be empty", got="nothing", advice=EXAMPLE)
-        if len(self.text) > LONGEST:
+        if len(self.text) > MOST_CHARACTERS:
             raise InvalidInput(
-                f"A kernel expression must have at most {LONGEST} characters",
+                f"A kernel expression must have at most {MOST_CHARACTERS} characters",
                 got=len(self.text),
                 advice=f"Build {IN_PYTHON}",
             )

@@ -27,7 +27,7 @@ from mercer.kernels.algebra.parameters import Same
 # Rows that are mapped again together, from the last to the first, after the last one alone.
 ROWS_AGAIN = 4
 # The allowed difference between two images of a row, in roundings of the largest number of the image.
-ROUNDINGS = 64
+IMAGE_ROUNDINGS = 64
 
 
 class UserFunction(Same):
@@ -109,7 +109,7 @@ def _equal(a: Any, b: Any, image: Any) -> bool:
         finite = np.where(np.isfinite(whole), np.abs(whole.astype(np.float64)), 0.0)
         # A column of mere rounding errors (a component beyond the rank) has the errors of the others.
         eps = float(np.finfo(dtype).eps)
-        allowed = np.sqrt(eps) * finite.max(axis=0) + ROUNDINGS * eps * finite.max()
+        allowed = np.sqrt(eps) * finite.max(axis=0) + IMAGE_ROUNDINGS * eps * finite.max()
         apart = np.abs(left.astype(np.float64) - right.astype(np.float64))
         return bool(((apart <= allowed) | (left == right) | (missing_entries(left) & missing_entries(right))).all())
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 Matrix = NDArray[np.float64]
 
+# The most points of one shape, and the highest dimension that is tried.
 LARGEST = 64
 # Binary logarithms of the scales: near 1 in half steps, then further out.
 SCALES = (

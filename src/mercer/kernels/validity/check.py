@@ -25,14 +25,12 @@ from mercer.kernels.base import Similarity
 from mercer.kernels.custom import stated_errors
 from mercer.kernels.validity.confirmation import interval_bound
 from mercer.kernels.validity.interval import Interval
-from mercer.kernels.validity.noise import measured_noise, precision
+from mercer.kernels.validity.noise import ROUNDINGS, measured_noise, precision
 
 Matrix = NDArray[np.float64]
 
-# The roundings that a value of a leaf is trusted to be off by at most, beside the two per column of its products.
-ROUNDINGS = 64
-# If that is not enough, values are compared with the bounds of the leaf. They may be off by twice the 2⁻⁴⁰ that
-# `Similarity.enclose` grants, in roundings; a larger difference is not rounding, but an error.
+# If `ROUNDINGS` and two more per column are not enough, values are compared with the bounds of the leaf. They may be
+# off by twice the 2⁻⁴⁰ that `Similarity.enclose` grants, in roundings; a larger difference is an error of the leaf.
 GRANTED = 2**14
 # If a proof and a matrix contradict each other, they are compared exactly on at most this many points.
 COMPARED = 64

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 Matrix = NDArray[np.float64]
 Value = Callable[[Any, Any], float]
 
+# The rounding errors that every value of a kernel is trusted to have at most, beside those of its products.
+ROUNDINGS = 64
 # An error of a value may be 4 standard deviations, and their estimate off by a factor of 4 (Moré and Wild, section 3).
 SPREAD = 16
 # Binary logarithms of the steps, as shares of the spread of the points. Noise shows up to the last but one.
@@ -30,7 +32,7 @@ LENGTH, PAIRS, SCALES = 7, 8, (0.125, 1.0, 8.0, 64.0)
 # Rounding hides where a function is nearly constant: scales grow until values differ by this share, up to the last.
 VARIED, LAST = 2.0**-4, 2.0**60
 # An error of more than half of the digits of a float32 is not rounding: the function itself oscillates there.
-HALF = math.sqrt(float(np.finfo(np.float32).eps))
+HALF_OF_FLOAT32 = math.sqrt(float(np.finfo(np.float32).eps))
 
 
 def measured_noise(value: Value, X: Matrix) -> float:
@@ -59,7 +61,7 @@ def measured_noise(value: Value, X: Matrix) -> float:
             continue
         # Three quarters, not the maximum: a few lines cross a kink or a jump of the function itself.
         noise, varied = (float(np.quantile(part, 0.75)) for part in zip(*seen))
-        worst = max(worst, noise) if noise <= HALF else worst
+        worst = max(worst, noise) if noise <= HALF_OF_FLOAT32 else worst
         if scale == scales[-1] < LAST and varied < VARIED:
             scales.append(8 * scale)
     return SPREAD * worst

@@ -37,10 +37,8 @@ from mercer.kernels.validity.confirmation import (
     sum_bound,
 )
 from mercer.kernels.validity.interval import Interval, exactly
-from mercer.kernels.validity.noise import measured_noise, precision
+from mercer.kernels.validity.noise import ROUNDINGS, measured_noise, precision
 
-# A violation must exceed this many roundings of every kernel value to count.
-ROUNDINGS = 64
 # Up to this many points both k(x, z) and k(z, x) are evaluated.
 BOTH_WAYS = 8
 # The most random points at which a negative mean value is looked for.
