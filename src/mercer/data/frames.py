@@ -102,7 +102,7 @@ def require_distinct_names(X: Any) -> None:
 def columns(frame: Any) -> list[Any]:
     """The columns in their order, as the library holds them."""
     if _is_pandas(frame):
-        return [column for _, column in frame.items()]  # also where names repeat
+        return [column for _, column in frame.items()]  # also if names repeat
     return [frame[name] for name in frame.columns]
 
 

@@ -1,4 +1,4 @@
-"""What a column of a table is: by its data type first, and by its values where the type leaves it open."""
+"""The role of a table's column: by its data type first, and by its values if the type leaves it open."""
 
 from __future__ import annotations
 

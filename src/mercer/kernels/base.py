@@ -259,7 +259,7 @@ class Similarity(Value, ABC):
         return around(float(self(pair[0], pair[1])[0, 0]))
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
-        """The explicit feature map phi with k(x, z) = phi(x)ᵀphi(z), where it is finite.
+        """The explicit feature map phi with k(x, z) = phi(x)ᵀphi(z), if it is finite.
 
         Parameters
         ----------

@@ -163,7 +163,7 @@ class Product(_Product, Kernel):
 
 
 class WeightProduct(_Product, Weight):
-    """A product weight: local where every factor is.
+    """A product weight, local in every column on which a factor is.
 
     >>> import mercer as mc
     >>> w = mc.Epanechnikov(1.0).on(0) * mc.Uniform(2.0).on(1)

@@ -130,7 +130,7 @@ class Rescaled(Unary):
 
 
 class Normalized(Unary):
-    """k(x, z)/√(k(x, x) k(z, z)), and 0 where k(x, x) = 0. In the log domain where log k is known exactly.
+    """k(x, z)/√(k(x, x) k(z, z)), and 0 where k(x, x) = 0. Computed from logarithms if log k is known exactly.
 
     >>> import numpy as np, mercer as mc
     >>> k = mc.exp(np.log(2) * mc.Intersection()).normalize()
