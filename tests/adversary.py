@@ -20,7 +20,7 @@ import mercer as mc
 from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra.entrywise import Exp, Poly, Power
-from mercer.kernels.algebra.nodes import Product
+from mercer.kernels.algebra.linear import Product
 from mercer.kernels.algebra.rescaling import Normalized
 from mercer.kernels.block import CANCELLATION
 from mercer.kernels.vectors.radial import FUSED_REACH

@@ -16,7 +16,7 @@ from adversary import Contradiction, examine
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra import rounding
 from mercer.kernels.algebra.entrywise import Exp, Power
-from mercer.kernels.algebra.nodes import Product
+from mercer.kernels.algebra.linear import Product
 from mercer.kernels.algebra.rescaling import Normalized
 from mercer.kernels.base import diagonals
 

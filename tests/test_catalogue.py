@@ -105,7 +105,7 @@ def test_parameters_are_those_of_the_constructor(entry):
             with pytest.raises(TypeError if default is inspect.Parameter.empty else mc.InvalidInput):
                 cls(**others)
         elif (entry.name, parameter.name) == ("Typed", "numbers"):
-            with pytest.raises(mc.InvalidInput, match="'age', of none"):  # the column of its example is of no kind then
+            with pytest.raises(mc.InvalidInput, match="'age', of no kind"):  # the column of its example
                 cls(**others)
         else:
             assert getattr(cls(**others), parameter.name) == parameter.default

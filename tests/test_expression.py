@@ -193,8 +193,8 @@ def pointed_at(error):
         ("After(Linear(), square)", "After", "apply phi to the data first"),
         ("Linear().rescale(f)", "Linear().rescale", r"write k.normalize\(\)"),
         ("Rescaled(Linear(), f)", "Rescaled", r"write k.normalize\(\)"),
-        (repr(mc.Linear().rescale(lambda X: X[:, 0])), "<lambda>", "stands for what could not be printed"),
-        (repr(mc.Bilinear(np.eye(101))), "<101×101 array>", "stands for what could not be printed"),
+        (repr(mc.Linear().rescale(lambda X: X[:, 0])), "<lambda>", "stands for something that has no text"),
+        (repr(mc.Bilinear(np.eye(101))), "<101×101 array>", "stands for something that has no text"),
         ("Polynomial()", "Polynomial()", r"must be called as Polynomial\(degree, c=0.0\), got .*missing"),
         ("Linear(1.0)", "Linear(1.0)", r"must be called as Linear\(\)"),
         ("Linear().on(columns=3)", "Linear().on(columns=3)", r"must be called as on\(\*columns\)"),
@@ -206,7 +206,7 @@ def pointed_at(error):
         ("-Linear()", "-Linear()", "No rule makes −k"),
         ("-Uniform()", "-Uniform()", "A rule must make"),
         ("2 ** Linear()", "2 ** Linear()", r"exp\(c \* k\)"),
-        ("1 / Linear()", "1 / Linear()", "numbers scale them"),
+        ("1 / Linear()", "1 / Linear()", "Add or multiply kernels instead"),
         ("'a' + 'b'", "'a' + 'b'", "must join kernels and numbers"),
         ("3", "3", r"A constant kernel is Constant\(3\)"),
         ("Fixed(1.0)", "Fixed(1.0)", "must describe a kernel"),
@@ -573,17 +573,17 @@ def test_odd_literals_warn_nobody():
 
 
 @pytest.mark.parametrize("text", ["Gaussian(**{'sigma': 1.0})", "Gaussian(*[1.0])", "Linear().on({**{}})"])
-def test_splats_are_named(text):
-    with pytest.raises(mc.InvalidInput, match="got a splat"):
+def test_unpacking_stars_are_named(text):
+    with pytest.raises(mc.InvalidInput, match="got an unpacking star"):
         parse(text)
 
 
 def test_limits_are_those_of_the_module():
     assert parse(f"Linear() ** {expression.HIGHEST_POWER}").exponent == expression.HIGHEST_POWER
     assert parse(f"Linear().on({expression.LARGEST_WHOLE - 1})").columns == (expression.LARGEST_WHOLE - 1,)
-    name = "a" * (expression.LONGEST - len("Linear().on('')"))
+    name = "a" * (expression.MOST_CHARACTERS - len("Linear().on('')"))
     assert parse(f"Linear().on('{name}')").columns == (name,)
-    with pytest.raises(mc.InvalidInput, match=f"at most {expression.LONGEST} characters"):
+    with pytest.raises(mc.InvalidInput, match=f"at most {expression.MOST_CHARACTERS} characters"):
         parse(f"Linear().on('{name}a')")
     with pytest.raises(mc.InvalidInput, match=f"at most {expression.MOST_VALUES} values"):
         parse(f"Gaussian([{'1,' * expression.MOST_VALUES}])")

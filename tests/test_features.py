@@ -439,7 +439,7 @@ def test_taylor_names_and_values():
 
 def test_taylor_refuses():
     phi = taylor_features(mc.Gaussian(0.5), 2, error=1e-3, radius=1.0)
-    with pytest.raises(InvalidInput, match=r"‖x/σ‖ ≤ radius/min\(σ\) = 2, got ‖x/σ‖ = 2\.5 in row 1\. The error bound"):
+    with pytest.raises(InvalidInput, match=r"‖x/σ‖ ≤ radius/min\(σ\) = 2, got ‖x/σ‖ = 2\.5 in row 1\. Centre the data"):
         phi([[0.0, 1.0], [1.25, 0.0], [0.1, 0.1]])
     phi([[0.6, 0.8], [1.0, 0.0]])
     phi(np.array([[0.6, 0.8]], dtype=np.float32))
@@ -556,7 +556,9 @@ def test_fourier_frequencies():
 
 
 def test_fourier_refuses():
-    with pytest.raises(InvalidInput, match=r"Gaussian, Matern or Laplacian, got Linear\(\)\. Finite maps are exact"):
+    with pytest.raises(
+        InvalidInput, match=r"Gaussian, Matern or Laplacian, got Linear\(\)\. Use k.features\(d\), which is exact"
+    ):
         fourier_features(mc.Linear(), 2, 10)
     with pytest.raises(InvalidInput, match=r"must be even: half cosines, half sines, got 11\. Pass 12"):
         fourier_features(mc.Gaussian(1.0), 2, 11)

@@ -457,7 +457,7 @@ def test_tables_that_are_no_use(frame, match):
 
 def test_typed_is_checked():
     k = mc.Gaussian(1.0).on("a")
-    with pytest.raises(mc.InvalidInput, match="'a', of none"):
+    with pytest.raises(mc.InvalidInput, match="'a', of no kind"):
         mc.Typed(k, numbers=["b"])
     with pytest.raises(mc.InvalidInput, match="named once"):
         mc.Typed(k, numbers=["a"], texts=["a"])

@@ -16,7 +16,7 @@ from hypothesis.extra import numpy as hnp
 import mercer as mc
 from expressions import set_kernels, vector_kernels
 from mercer.kernels.tables.text import STRINGS
-from mercer.kernels.validity import candidates, noise, spectrum
+from mercer.kernels.validity import candidates, confirmation, noise, spectrum
 from mercer.kernels.validity import check as validity
 from mercer.kernels.validity import shrink as search
 from mercer.kernels.validity.interval import Interval, dot, exactly
@@ -279,7 +279,7 @@ state = np.random.default_rng(1)
         (lambda: mc.refute(F(lambda x, z: 1 / 0), dim=2), "ZeroDivisionError"),
         (lambda: mc.refute(F(lambda x, z: float("nan")), dim=2), "finite number for some points"),
         (lambda: mc.refute(F(lambda x, z: state.normal()), dim=2), "same value for the same points"),
-        (lambda: mc.refute(F(lambda s, t: float(len(s & t)))), "or say what its points are"),
+        (lambda: mc.refute(F(lambda s, t: float(len(s & t)))), "or describe its points by dim="),
         (lambda: mc.refute(mc.Gaussian([1.0, 2.0]), dim=3), "finite number for some points"),
         (lambda: mc.refute(mc.Linear(), dim=0), "`dim` must be a whole number ≥ 1, got 0"),
         (lambda: mc.refute(mc.Linear(), dim=1.5), "`dim` must be a whole number"),
@@ -420,9 +420,9 @@ def test_shrink_keeps_a_violation_and_drops_the_rest():
 
 def test_bounds_are_rounded_to_the_safe_side():
     third = Fraction(1, 3)
-    assert search.below(third) <= third < np.nextafter(search.below(third), 1)
-    assert search.below(-third) <= -third
-    assert search.below(Fraction(10) ** 400) == np.finfo(np.float64).max
+    assert confirmation.below(third) <= third < np.nextafter(confirmation.below(third), 1)
+    assert confirmation.below(-third) <= -third
+    assert confirmation.below(Fraction(10) ** 400) == np.finfo(np.float64).max
 
 
 # -- repair ---------------------------------------------------------------------------------------------------------
@@ -562,11 +562,11 @@ def test_catalogue_kernels_as_functions_are_not_refuted(kernel, dtype):
 
 def test_the_verdict_says_what_it_rests_on():
     function = mc.refute(F(lambda x, z: -squared(x, z)), dim=2)
-    assert function.evidence is search.Evidence.VALUES
+    assert function.evidence is confirmation.Evidence.VALUES
     assert 0 < function.error < 1e-9
     assert "provided that the function's values are off by at most 1e-12" in str(function)
     exact = mc.refute(mc.Epanechnikov(1.0), dim=1)
-    assert exact.evidence is search.Evidence.INTERVALS
+    assert exact.evidence is confirmation.Evidence.INTERVALS
     assert exact.error == 0
     rough = mc.refute(F(lambda x, z: np.float32(-squared(x, z))), dim=2)
     assert rough.refuted
@@ -614,7 +614,7 @@ def test_violations_that_need_many_points_are_found(name):
     assert total == pytest.approx(r.value, rel=1e-3)
     assert total < 0
     if not len(r.gram):
-        assert r.evidence is search.Evidence.RADIAL
+        assert r.evidence is confirmation.Evidence.RADIAL
         assert "depends on ‖x − z‖ alone" in str(r)
 
 

@@ -18,11 +18,11 @@ from mercer.kernels.algebra.entrywise import Exp as Exp
 from mercer.kernels.algebra.entrywise import Poly as Poly
 from mercer.kernels.algebra.entrywise import Power as Power
 from mercer.kernels.algebra.expression import parse as parse
+from mercer.kernels.algebra.linear import Product as Product
+from mercer.kernels.algebra.linear import Scaled as Scaled
+from mercer.kernels.algebra.linear import Sum as Sum
+from mercer.kernels.algebra.linear import WeightProduct as WeightProduct
 from mercer.kernels.algebra.nodes import Constant as Constant
-from mercer.kernels.algebra.nodes import Product as Product
-from mercer.kernels.algebra.nodes import Scaled as Scaled
-from mercer.kernels.algebra.nodes import Sum as Sum
-from mercer.kernels.algebra.nodes import WeightProduct as WeightProduct
 from mercer.kernels.algebra.operators import exp as exp
 from mercer.kernels.algebra.parameters import Fixed as Fixed
 from mercer.kernels.algebra.parameters import nonnegative as nonnegative
@@ -57,7 +57,7 @@ from mercer.kernels.tables.typed import Typed as Typed
 from mercer.kernels.validity.check import check as check
 from mercer.kernels.validity.check import repair as repair
 from mercer.kernels.validity.refute import refute as refute
-from mercer.kernels.vectors.dot import ArcCosine as ArcCosine
+from mercer.kernels.vectors.arccosine import ArcCosine as ArcCosine
 from mercer.kernels.vectors.dot import Bilinear as Bilinear
 from mercer.kernels.vectors.dot import Linear as Linear
 from mercer.kernels.vectors.dot import Polynomial as Polynomial

@@ -1,4 +1,4 @@
-"""Errors a person can act on: what was got, what is required, what to do."""
+"""Errors that a person can act on: what is required, what was got, what to do."""
 
 from __future__ import annotations
 

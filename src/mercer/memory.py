@@ -16,10 +16,9 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "
 
 
 def available() -> int:
-    """Bytes that can be allocated now: the system's estimate, or less where a container limits the process."""
-    limits = [_meminfo(), _container()]
-    found = [limit for limit in limits if limit is not None]
-    return max(0, min(found)) if found else _half_of_physical()
+    """Bytes that can be allocated now: the system's estimate, or less if a container limits the process."""
+    limits = [limit for limit in (_meminfo(), _container()) if limit is not None]
+    return max(0, min(limits)) if limits else _half_of_physical()
 
 
 def _meminfo() -> int | None:
@@ -52,7 +51,7 @@ def _half_of_physical() -> int:
 
 
 def budget(wanted: Any = None) -> int:
-    """A budget in bytes: a number, a text such as "2 GB", MERCER_MEMORY, or half of what is available.
+    """A budget in bytes: a number, a text such as "2 GB", MERCER_MEMORY, or half of the available memory.
 
     >>> budget("1.5 GB")
     1500000000
@@ -64,10 +63,14 @@ def budget(wanted: Any = None) -> int:
     if isinstance(wanted, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", wanted.lower())
         if match is None or match[2] not in _UNITS:
-            raise InvalidInput(f"{source} must be bytes or a text", got=repr(wanted), advice="Such as '2 GB'.")
+            raise InvalidInput(
+                f"{source} must be bytes or a text", got=repr(wanted), advice="Pass a size such as '2 GB'."
+            )
         wanted = float(match[1]) * _UNITS[match[2]]
     if isinstance(wanted, bool) or not isinstance(wanted, (int, float, np.number)) or not 0 < wanted < 2**63:
-        raise InvalidInput(f"{source} must be a positive number of bytes", got=repr(wanted), advice="E.g. '2 GB'.")
+        raise InvalidInput(
+            f"{source} must be a positive number of bytes", got=repr(wanted), advice="Pass a size such as '2 GB'."
+        )
     return int(wanted)
 
 
@@ -88,11 +91,11 @@ def show_bytes(size: int) -> str:
 
 
 class BeyondMemory(InvalidInput):
-    """What does not fit the memory budget: right in itself, and too large here and now."""
+    """Valid input whose result would not fit the memory budget."""
 
 
 def within(nbytes: int, limit: int, what: str, advice: str) -> None:
-    """Refuse, with figures, what does not fit."""
+    """Raise, with figures, if the bytes exceed the limit."""
     if nbytes > limit:
         raise BeyondMemory(
             f"{what} must fit the memory budget of {show_bytes(limit)}", got=show_bytes(nbytes), advice=advice
@@ -100,7 +103,7 @@ def within(nbytes: int, limit: int, what: str, advice: str) -> None:
 
 
 def allocatable(nbytes: int, what: str, advice: str) -> None:
-    """Refuse one array that would take nearly all there is: the system would kill the process instead."""
-    if nbytes > 2**26:  # smaller ones are not worth the look at the system's tables
+    """Raise if one array would take nearly all memory: the system would kill the process instead."""
+    if nbytes > 2**26:  # asking the system takes longer than allocating a smaller array
         limit = budget() if os.environ.get("MERCER_MEMORY") else int(0.9 * available())
         within(nbytes, limit, what, advice)

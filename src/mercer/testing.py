@@ -1,7 +1,7 @@
 """The laws that every kernel obeys, ready to run on yours.
 
-`check_laws(k)` evaluates a kernel on sample points of its space and raises `LawBroken` with the law's name and the
-figures if one does not hold. The library's own kernels pass the same laws; a new leaf class needs no registration.
+`check_laws(k)` evaluates a kernel on sample points of its space and raises `LawBroken`, with the name of the law and
+the figures, if one does not hold. The library's own kernels pass the same laws; a new class needs no registration.
 """
 
 from __future__ import annotations
@@ -111,9 +111,9 @@ def positive_semidefinite(kernel: Similarity, X: Any, Z: Any) -> bool:
         raise LawBroken(f"positive semidefinite: {kernel!r} claims to be, but on data:\n{result}")
     if all(type(leaf).__module__.startswith("mercer.") for leaf in kernel.leaves):
         return True
-    found = refute(kernel, dim=_columns(X), seconds=1.0)  # a leaf of your own: its proof is only a claim so far
-    if found.refuted:
-        raise LawBroken(f"positive semidefinite: {found}")
+    refutation = refute(kernel, dim=_columns(X), seconds=1.0)  # the proof of a user's leaf is only a claim so far
+    if refutation.refuted:
+        raise LawBroken(f"positive semidefinite: {refutation}")
     return True
 
 
@@ -133,7 +133,7 @@ def values(kernel: Similarity, X: Any, Z: Any) -> bool:
 
 
 def expression(kernel: Similarity, X: Any, Z: Any) -> bool:
-    """repr rebuilds, and pickle keeps, whatever holds no Python function or foreign class."""
+    """repr and pickle rebuild every expression without Python functions and foreign classes."""
     if any(callable(v) or "<" in repr(v) for leaf in _nodes(kernel) for v in leaf.get_params(deep=False).values()):
         return False
     if not all(type(node).__module__.startswith("mercer.") for node in _nodes(kernel)):
@@ -182,9 +182,9 @@ def parameter_gradient(kernel: Similarity, X: Any, Z: Any) -> bool:
         slope = _slope(along, 5e-5)
         smooth = np.abs(slope - _slope(along, 2e-5)) <= 1e-3 * np.abs(slope) + 1e-6
         weights = np.where(smooth, G, 0.0)  # a profile with a kink has no derivative there
-        found = kernel.gradient(X, weights, Z)[p]
+        gradient = kernel.gradient(X, weights, Z)[p]
         allowed = 1e-5 * np.abs(weights * slope).sum() + 1e-9 * np.abs(G * kernel(X, Z)).sum() + 1e-12
-        _require(f"gradient by {name}", kernel, abs(found - (weights * slope).sum()), allowed)
+        _require(f"gradient by {name}", kernel, abs(gradient - (weights * slope).sum()), allowed)
     return True
 
 
@@ -198,7 +198,7 @@ def point_gradient(kernel: Similarity, X: Any, Z: Any) -> bool:
         return False
     # A slope that jumps (compact weights, |x − z|) has no derivative to compare with where points coincide.
     G = np.random.default_rng(5).normal(size=(len(X), len(Z)))
-    found = kernel.input_gradient(X, G, Z)
+    gradient = kernel.input_gradient(X, G, Z)
     for k in range(X.shape[1]):
         move = np.zeros(X.shape[1])
         move[k] = 1.0
@@ -208,7 +208,7 @@ def point_gradient(kernel: Similarity, X: Any, Z: Any) -> bool:
 
         slope = _slope(along, 1e-4)
         size = np.abs(slope).max() + np.abs(G).max() * np.abs(kernel(X, Z)).max()
-        _require("point gradient", kernel, np.abs(found[:, k] - slope), 1e-6 * size)
+        _require("point gradient", kernel, np.abs(gradient[:, k] - slope), 1e-6 * size)
     return True
 
 

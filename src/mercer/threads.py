@@ -1,4 +1,4 @@
-"""Work over threads: the worker pool, its time limit and interrupts, and sums that do not depend on who was faster.
+"""Work over threads: the worker pool, its time limit and interrupts, and sums that do not depend on thread timing.
 
 Every worker thread takes its own share of the work; BLAS is held to one thread meanwhile, because two thread pools on
 the same cores cost more than either gains.
@@ -38,7 +38,7 @@ def n_threads() -> int:
 
 
 def _forget_threads() -> None:
-    """A forked child has none of its parent's threads."""
+    """Forget the pool after a fork: the child has none of its parent's threads."""
     global _pool, _lock, _blas_users, _blas_limit
     _pool, _lock, _blas_users, _blas_limit = None, threading.Lock(), 0, None
 
@@ -71,7 +71,7 @@ def single_threaded_blas() -> Iterator[None]:
 
 
 def run(jobs: list[Callable[[], None]]) -> None:
-    """Run the jobs on the worker threads and raise the first error. Called from a worker, run them right there."""
+    """Run the jobs on the worker threads and raise the first error. In a worker, run them in that thread."""
     global _pool, _pool_size
     workers = n_threads()
     if workers == 1 or len(jobs) == 1 or making() or getattr(_local, "busy", False):
@@ -117,9 +117,10 @@ def stopped() -> bool:
 
 @contextlib.contextmanager
 def to_the_end() -> Iterator[Callable[[], bool]]:
-    """Within, every tile is computed even if this worker should give up; the function yielded says whether it should.
+    """Inside this context every tile is computed, even if this worker should give up.
 
-    Check for an interrupt by that function only, so that no caller sees a partial result.
+    It yields a function that returns whether the worker should. Check for an interrupt only with that function, so that
+    no caller sees a partial result.
     """
     stop: threading.Event | None = getattr(_local, "stop", None)
     _local.stop = None
@@ -130,12 +131,12 @@ def to_the_end() -> Iterator[Callable[[], bool]]:
 
 
 class OutOfTime(Exception):
-    """The time that `within` allows is over: what was being computed is not complete."""
+    """The time that `within` allows is over: the computation is not complete."""
 
 
 @contextlib.contextmanager
 def within(late: Callable[[], bool]) -> Iterator[None]:
-    """Within, loops over tiles ask between two of them whether it is too late, and raise `OutOfTime` if so.
+    """Inside this context, loops over tiles call `late` between two tiles, and raise `OutOfTime` if it is too late.
 
     >>> import mercer as mc
     >>> from mercer import threads
@@ -153,7 +154,7 @@ def within(late: Callable[[], bool]) -> Iterator[None]:
 
 
 def over() -> bool:
-    """Whether to give up before the next tile; raises `OutOfTime` where it is too late for it."""
+    """Whether to give up before the next tile; raises `OutOfTime` if the time is over."""
     if stopped():
         return True
     late: Callable[[], bool] | None = getattr(_local, "late", None)

@@ -42,14 +42,14 @@ def shortened(value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """The shortened repr of a value, as Python has it: 7, not np.int64(7)."""
+    """The shortened repr of a value, a NumPy scalar as Python prints it: 7, not np.int64(7)."""
     return shortened(value.item() if isinstance(value, np.generic) else value)
 
 
 def number(value: float, digits: int = 4, *, padded: bool = True) -> str:
-    """A number to the given number of digits, without an exponent where it can be read without.
+    """A number with the given number of digits, without an exponent if it is neither huge nor tiny.
 
-    Zeros at the end say how precise a measured number is; `padded=False` leaves them out.
+    Zeros at the end show how precise a measured number is; `padded=False` leaves them out.
 
     >>> number(1234567.0), number(0.91234), number(0.5), number(3.2e-9)
     ('1,234,567', '0.9123', '0.5000', '3.200e-09')
@@ -67,7 +67,7 @@ def number(value: float, digits: int = 4, *, padded: bool = True) -> str:
 
 
 def rounded(text: str) -> str:
-    """A text in which every number of many digits has four of them.
+    """A text in which every long number is rounded to four digits.
 
     >>> rounded("Gaussian(sigma=0.123456789)")
     'Gaussian(sigma=0.1235)'
@@ -76,7 +76,7 @@ def rounded(text: str) -> str:
 
 
 def brief(text: str) -> str:
-    """An expression with four digits of each number and three items of long lists, to read and not to copy.
+    """An expression to read, not to copy: four digits of each number, three items of each long list.
 
     >>> brief("Gaussian(sigma=0.123456789) * Delta().on('x1')")
     "Gaussian(sigma=0.1235) * Delta().on('x1')"

@@ -24,7 +24,7 @@ NO_TOKENS = frozenset({()})
 
 
 def tabled(X: Any) -> dict[str, Any]:
-    """The columns of a frame by name; those of rows without names are called x0, x1, …"""
+    """The columns of a frame by name; columns without names are called x0, x1, …"""
     if frames.is_frame(X):
         frames.require_distinct_names(X)
         return dict(zip(frames.column_names(X), frames.columns(X)))
@@ -39,13 +39,13 @@ def tabled(X: Any) -> dict[str, Any]:
 
 
 def as_array(column: Any, name: str) -> Array:
-    """A column of any library as a 1-D array: of numbers, dates or booleans where it is so typed, else of objects."""
+    """A column of any library as a 1-D array: of numbers, dates or booleans if it has such a type, else of objects."""
     dtype = getattr(column, "dtype", None)
     try:
         A = np.asarray(frames.without_zone(column))
-    except Exception as error:  # of the library that the column is from: it has no such array
+    except Exception as error:  # the library of the column cannot make an array of it
         raise _must(
-            name, "values that NumPy can hold", f"dtype {dtype}: {error}", "Cast it, such as to Float64."
+            name, "values that NumPy can hold", f"dtype {dtype}: {error}", "Cast it, for example to Float64."
         ) from None
     if A.dtype.kind == "c" or getattr(dtype, "fields", None):
         raise _must(name, "single real values", f"dtype {dtype}", "Split it into one column for each part.")
@@ -61,7 +61,7 @@ def read(column: Any, kind: str, name: str, levels: tuple[Any, ...] = ()) -> Arr
 
 
 def read_array(A: Array, missing: Mask, kind: str, name: str, levels: tuple[Any, ...] = ()) -> Array:
-    """The same of an array, of which it is known where values are missing."""
+    """The same for an array whose missing values are known."""
     if missing.all():  # a column without values may have any type
         return np.full(len(A), None if kind in ("category", "tokens", "text") else np.nan)
     return _ranks(A, missing, levels) if kind == "ordered" else READERS[kind](A, missing, name)
@@ -120,10 +120,10 @@ def _dates(A: Array, missing: Mask, name: str) -> Array:
             try:
                 out[i] = _instant(value)
             except (ValueError, TypeError):
-                raise _must(name, "dates", f"{_shown(value)} in row {i}", "Convert it by pandas.to_datetime.") from None
+                raise _must(name, "dates", f"{_shown(value)} in row {i}", "Use pandas.to_datetime.") from None
         A = out
     if A.dtype.kind != "M":
-        raise _must(name, "dates", f"dtype {A.dtype}", "Convert it by pandas.to_datetime.")
+        raise _must(name, "dates", f"dtype {A.dtype}", "Use pandas.to_datetime.")
     return np.where(np.isnat(A), np.nan, A.astype("M8[us]").astype(np.int64) / DAY)
 
 
@@ -164,7 +164,7 @@ def _categories(A: Array, missing: Mask, name: str) -> Array:
 
 def _codes(A: Array, missing: Mask, name: str) -> Array:
     numbers = _numbers(A, missing, name)
-    return numbers if A.dtype.kind in "fm" else marked(A, missing)  # whole ones may be too large for a float
+    return numbers if A.dtype.kind in "fm" else marked(A, missing)  # whole numbers may be too large for a float
 
 
 def _tokens(A: Array, missing: Mask, name: str) -> Array:
@@ -182,7 +182,7 @@ def _tokens(A: Array, missing: Mask, name: str) -> Array:
 
 
 def _texts(A: Array, missing: Mask, name: str) -> Array:
-    """Texts between blanks, so that even an empty one has a run of two characters, which it shares with itself."""
+    """Texts between blanks, so that even an empty text has a run of two characters in common with itself."""
     for i, value in _present(A, missing):
         if not isinstance(value, str):
             raise _must(name, "texts", f"{_shown(value)} in row {i}", "Convert it: str(value).")
@@ -194,7 +194,7 @@ def _objects(A: Array) -> Array:
 
 
 def _shown(value: Any) -> str:
-    """A value, in no more than a line."""
+    """A value, on one line at most."""
     text = repr(value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value)
     return text if len(text) <= 60 else f"{text[:59]}…"
 

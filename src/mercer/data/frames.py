@@ -1,7 +1,7 @@
 """Data frames: the one module that knows how their libraries differ.
 
 A frame of pandas or Polars is recognised by its attributes, so that neither library is imported. `Table` is a third
-kind: the little that kernels need of a frame, for columns that were read and for model files without their library.
+kind, with only the methods that kernels need: for columns that were read, and for model files without their library.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 
 class Table:
-    """Columns by name, all of one length: as much of a data frame as kernels need.
+    """Columns by name, all of one length: the part of a data frame that kernels need.
 
     >>> table = Table({"size": np.array([1.0, 2.0]), "name": np.array(["a", "b"], dtype=object)})
     >>> table.shape, table[np.array([1])]["size"]
@@ -64,32 +64,32 @@ class Table:
 
 def is_frame(X: Any) -> bool:
     """Whether X is a frame of pandas or Polars, or a `Table`."""
-    return hasattr(X, "to_numpy") and hasattr(X, "shape") and hasattr(X, "columns")  # a LazyFrame lacks the first
+    return hasattr(X, "to_numpy") and hasattr(X, "shape") and hasattr(X, "columns")  # a LazyFrame has no `to_numpy`
 
 
 def _is_pandas(value: Any) -> bool:
-    """Whether a frame or a column is one of pandas, or of a library that answers as pandas does."""
+    """Whether a frame or a column is of pandas, or of a library with the same attributes."""
     return hasattr(value, "iloc")
 
 
 def library(frame: Any) -> str:
-    """The name of the library that a frame is of: "pandas" or "polars", or "table" for our own."""
+    """The name of a frame's library: "pandas" or "polars", or "table" for our own."""
     return "table" if isinstance(frame, Table) else str(_class(frame).__module__).partition(".")[0]
 
 
 def require_memory(X: Any) -> None:
-    """Raise where X is a query that was not run yet."""
+    """Raise if X is a query that was not run yet."""
     if hasattr(X, "collect_schema") and hasattr(X, "collect"):
         raise InvalidInput("A table must be in memory", got="a LazyFrame", advice="Collect it: frame.collect().")
 
 
 def column_names(X: Any) -> list[str]:
-    """The names of a frame's columns as text; none of anything else."""
+    """The names of a frame's columns as text; an empty list for anything else."""
     return [str(name) for name in X.columns] if is_frame(X) else []
 
 
 def require_distinct_names(X: Any) -> None:
-    """Raise where two columns of a frame have one name: a kernel could not tell one from the other."""
+    """Raise if two columns of a frame have the same name: a kernel could not distinguish them."""
     name, times = next(iter(Counter(column_names(X)).most_common(1)), ("", 0))
     if times > 1:
         raise InvalidInput(
@@ -102,7 +102,7 @@ def require_distinct_names(X: Any) -> None:
 def columns(frame: Any) -> list[Any]:
     """The columns in their order, as the library holds them."""
     if _is_pandas(frame):
-        return [column for _, column in frame.items()]  # also where names repeat
+        return [column for _, column in frame.items()]  # also if names repeat
     return [frame[name] for name in frame.columns]
 
 
@@ -127,7 +127,7 @@ def rows(X: Any, index: Any) -> Any:
 
 
 def row_labels(X: Any) -> list[Any] | None:
-    """The labels of the rows (the index of a pandas frame); None where rows have only positions."""
+    """The labels of the rows (the index of a pandas frame); None if rows have only positions."""
     return list(X.index) if is_frame(X) and _is_pandas(X) else None
 
 
@@ -173,7 +173,7 @@ def shuffled(frame: Any, position: int, order: Any) -> Any:
 
 
 def _class(frame: Any) -> Any:
-    """The class of frames of a library, also where the frame is of a class derived from it."""
+    """The class of frames of a library, even if the frame is of a subclass."""
     return next((base for base in type(frame).__mro__ if base.__name__ == "DataFrame"), type(frame))
 
 
@@ -186,8 +186,8 @@ class Levels:
 
     Attributes
     ----------
-    names : the categories in the order of the type; None where it does not list them, as a Categorical of Polars.
-    ordered : whether that order has a meaning; None where the type does not say so, as an Enum of Polars.
+    names : the categories in the order of the type; None if it does not list them, as a Categorical of Polars.
+    ordered : whether that order has a meaning; None if the type does not say so, as an Enum of Polars.
     """
 
     names: tuple[Any, ...] | None
@@ -195,7 +195,7 @@ class Levels:
 
 
 def declared_levels(column: Any) -> Levels | None:
-    """The categories of a column; None where its type declares none."""
+    """The categories of a column; None if its type declares none."""
     dtype = getattr(column, "dtype", None)
     declared = getattr(dtype, "categories", None)
     if declared is None:
@@ -206,7 +206,7 @@ def declared_levels(column: Any) -> Levels | None:
 
 
 def without_zone(column: Any) -> Any:
-    """Times with a time zone as those in UTC, without one; anything else as it is."""
+    """Times with a time zone converted to UTC, without a zone; anything else unchanged."""
     if getattr(getattr(column, "dtype", None), "tz", None) is None:
         return column  # Polars converts by itself
     return column.dt.tz_convert("UTC").dt.tz_localize(None)
@@ -224,5 +224,5 @@ def listed(column: Any) -> list[Any]:
 
 
 def unframed(values: Any) -> Any:
-    """A column or a frame as an array; anything else as it is."""
+    """A column or a frame as an array; anything else unchanged."""
     return values.to_numpy() if hasattr(values, "to_numpy") else values

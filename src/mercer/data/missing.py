@@ -1,4 +1,4 @@
-"""Missing values: None, NaN, NaT and NA. The one place that says which values are missing.
+"""Missing values: None, NaN, NaT and NA. The one place that decides which values are missing.
 
 Arrays mark them in one way each: numbers by NaN, dates by NaT, objects by None (`marked`).
 """
@@ -55,7 +55,7 @@ def marked(A: Array, missing: NDArray[np.bool_]) -> Array:
 
 
 def refuse_missing(A: Array, column: object, advice: str) -> None:
-    """Raise where values of a column are missing."""
+    """Raise if values of a column are missing."""
     rows = np.flatnonzero(missing_entries(A))
     if len(rows):
         raise MissingValues(

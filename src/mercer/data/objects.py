@@ -33,7 +33,7 @@ def object_matrix(records: list[Any]) -> Array:
 
 
 def object_array(values: list[Any]) -> Array:
-    """A 1-D array of these objects, also where they are lists or arrays."""
+    """A 1-D array of these objects, even if they are lists or arrays."""
     return np.fromiter(values, dtype=object, count=len(values))  # `np.array` would look into them
 
 
@@ -58,7 +58,7 @@ def as_set(A: Any, position: int) -> frozenset[Any]:
         raise InvalidInput(
             "Every point must be a set (or a list or tuple of hashable elements)",
             got=f"{type(A).__name__} at position {position}",
-            advice="Wrap it: set(tokens). For vectors use a kernel on vectors.",
+            advice="Wrap it as set(tokens), or use a kernel on vectors.",
         )
     try:
         elements = frozenset(A)
@@ -68,7 +68,7 @@ def as_set(A: Any, position: int) -> frozenset[Any]:
         ) from None
     if any(map(_holds_nan, elements)):
         raise InvalidInput(
-            "Elements of a set must equal themselves, or no one could say which sets have them in common",
+            "Elements of a set must equal themselves, or common elements could not be counted",
             got=f"NaN at position {position}",
             advice="Leave missing elements out, or write them as None.",
         )
@@ -76,7 +76,7 @@ def as_set(A: Any, position: int) -> frozenset[Any]:
 
 
 def _holds_nan(element: Any) -> bool:
-    """Whether an element is a missing value that is not one object, such as None and pandas.NA are, or holds one."""
+    """Whether an element is NaN or NaT, or holds one. (None and pandas.NA are single objects, equal to themselves.)"""
     if isinstance(element, (tuple, frozenset)):
         return any(map(_holds_nan, element))
     return element is not None and not is_na(element) and is_missing(element)
@@ -89,7 +89,7 @@ def category_columns(X: Any) -> list[Array]:
 
 
 def in_microseconds(A: Array) -> Array:
-    """Dates in microseconds, which NumPy can turn into objects; anything else as it is."""
+    """Dates in microseconds, which NumPy can turn into objects; anything else unchanged."""
     return A.astype("M8[us]") if A.dtype.kind == "M" else A
 
 

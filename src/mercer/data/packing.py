@@ -17,7 +17,7 @@ from mercer.errors import InvalidInput
 Array = NDArray[Any]
 Part = dict[str, Any]
 
-# Types of pandas columns that hold Python values, and are made again from them.
+# Types of pandas columns that hold Python values, from which they can be rebuilt.
 _PANDAS = re.compile(r"object|str|string|boolean|U?Int(8|16|32|64)|Float(32|64)")
 _POLARS = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float32", "Float64")
 _OTHER = ("Boolean", "String", "Categorical", "Date", "Time", "Null")
@@ -33,8 +33,8 @@ def frame_parts(X: Any, where: str) -> tuple[str, list[Part]]:
     if kind == "polars":
         return kind, [_polars_part(column) for column in frames.columns(X)]
     raise InvalidInput(
-        "A model file holds pandas and Polars frames", got=f"`{where}`, a {type(X).__module__}.{type(X).__name__}",
-        advice="Fit on one of these, or on an array.",
+        "A frame in a model file must be of pandas or Polars",
+        got=f"`{where}`, a {type(X).__module__}.{type(X).__name__}", advice="Fit on one of these, or on an array.",
     )  # fmt: skip
 
 
@@ -129,7 +129,7 @@ def _polars_column(pl: Any, part: Part) -> Any:
 
 
 def _polars_dtype(pl: Any, text: Any) -> Any:
-    """A type of Polars by its text, from those that are known here."""
+    """A type of Polars by its text, if it is one of the types known here."""
     if text in _POLARS or text in _OTHER:
         return getattr(pl, text)
     if match := re.fullmatch(r"List\((.{1,60})\)", text):

@@ -25,15 +25,15 @@ T = TypeVar("T")
 
 
 class Encoder(Protocol):
-    """A kernel, as far as a data set needs to know it: how it reads raw objects."""
+    """The part of a kernel that a data set needs: how it reads raw objects."""
 
     @property
     def encoding(self) -> Hashable:
-        """The key of the encoding: encoders with the same key share what they make."""
+        """The key of the encoding: encoders with the same key share their results."""
         ...
 
     def encode(self, X: Any) -> Any:
-        """The raw objects as the kernel computes with them."""
+        """The raw objects in the form with which the kernel computes."""
         ...
 
 
@@ -47,7 +47,7 @@ class View(Protocol):
 
     @property
     def state(self) -> Hashable:
-        """What changes when the same view shows something else: None where it cannot."""
+        """A value that changes when the view would show something else; None if it cannot."""
         ...
 
     def __hash__(self) -> int: ...
@@ -56,22 +56,22 @@ class View(Protocol):
         ...
 
 
-# What is computed from a data set takes at most this many times its own size, or that of its largest encoding; of a
-# small one, this many bytes are kept.
+# The values computed from a data set and kept may take this many times its size, or the size of its largest encoding;
+# for a small one, this many bytes.
 COPIES, SMALL = 8, 2**20
 
 _making = threading.local()
 
 
 def making() -> bool:
-    """Whether this thread is inside a `once`: what it computes then must not wait for other threads."""
+    """Whether this thread is inside a `once`, where it must not wait for other threads."""
     return bool(getattr(_making, "depth", 0))
 
 
 class Once:
     """Values that are made at the first call and kept, by key; different keys never wait for each other.
 
-    Together they take no more than `room` bytes: beyond it, those that were not asked for the longest are given up.
+    Together they take no more than `room` bytes: beyond that, the values used longest ago are dropped.
     """
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class Once:
         self._locks: dict[Hashable, threading.RLock] = {}
         self._lock = threading.Lock()
 
-    least: ClassVar[float] = math.inf  # bytes that there is room for in any case
+    least: ClassVar[float] = math.inf  # bytes that may be kept in any case
 
     @property
     def room(self) -> float:
@@ -100,17 +100,17 @@ class Once:
                     return value
             _making.depth = getattr(_making, "depth", 0) + 1
             try:
-                made = make()
+                value = make()
             finally:
                 _making.depth -= 1
             with self._lock:
-                self._cache[key] = made
+                self._cache[key] = value
                 self._locks.pop(key, None)
                 self._make_room()
-            return made
+            return value
 
     def current(self, key: Hashable, state: Hashable, make: Callable[[], T]) -> T:
-        """The value made for `key` in this state; those of other states are forgotten."""
+        """The value made for `key` in this state; the values of other states are dropped."""
         value = self.once(("current", key, state), make)
         with self._lock:
             for other in [k for k in self._cache if isinstance(k, tuple) and k[:2] == ("current", key)]:
@@ -119,7 +119,7 @@ class Once:
         return value
 
     def _make_room(self) -> None:
-        """Give up the values used longest ago until the rest fits; the newest stays in any case."""
+        """Drop the values used longest ago until the rest fits; the newest stays in any case."""
         if self.least == math.inf:
             return
         sizes = {key: nbytes(value) for key, value in self._cache.items()}
@@ -134,7 +134,7 @@ class Once:
 
 
 class Points(Once):
-    """One data set: the raw objects, and every encoding and view of them that was asked for, computed once.
+    """One data set: the raw objects, and every encoding and view of them that was needed, computed once.
 
     Points taken from others remember their positions there (`index`) and how many there were (`among`).
     """
@@ -163,18 +163,18 @@ class Points(Once):
         return max(COPIES * max(map(nbytes, (self.raw, *self._cache.values()))), self.least)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: the objects, not what was computed from them."""
+        """The objects are pickled, not the values computed from them."""
         return {"raw": self.raw, "index": self.index, "among": self.among}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
 
     def encoded(self, kernel: Encoder) -> Any:
-        """What `kernel.encode` makes of the raw objects; leaves with the same encoding share it."""
+        """The raw objects encoded by `kernel.encode`; leaves with the same encoding share them."""
         return self.once(("encoded", kernel.encoding), lambda: kernel.encode(self.raw))
 
     def view(self, view: View) -> Points:
-        """These points seen through `view`; views by free parameters are not kept, for a search tries many."""
+        """These points seen through `view`; views by free parameters are not kept, because a search tries many."""
         if view.transient:
             return Points(view.apply(self), self.index, self.among)
         return self.current(view, view.state, lambda: Points(view.apply(self), self.index, self.among))
@@ -210,10 +210,10 @@ class Points(Once):
 
 
 def owned(X: Any) -> Any:
-    """The data set as its keeper's own: what is written into X later does not reach it.
+    """A copy of the data set, which later changes of X do not reach.
 
-    Arrays, sparse matrices and frames are copied, lists with their rows. A read-only array is taken as it is: who needs
-    the memory of one copy sets X.flags.writeable = False, and must not write into the array that it is a view of.
+    Arrays, sparse matrices and frames are copied, lists together with their rows. A read-only array is not copied: to
+    save memory, set X.flags.writeable = False, and do not write into an array of which X is a view.
 
     >>> X = np.zeros((2, 1))
     >>> kept = owned(X)
@@ -236,7 +236,7 @@ def owned(X: Any) -> Any:
 
 
 def nbytes(value: Any) -> int:
-    """The bytes of the arrays that a value is made of; Python's own objects count nothing."""
+    """The bytes of the arrays in a value; Python objects are not counted."""
     if isinstance(value, Points):
         return nbytes(value.raw)
     if isinstance(value, (tuple, list)):
@@ -290,7 +290,7 @@ def concatenate(X: Any, Z: Any) -> Any:
 
 
 def as_argument(X: Any) -> Any:
-    """A raw data set as a user's function expects it: rows of numbers as an array, anything else as it is."""
+    """A raw data set as a user's function expects it: rows of numbers as an array, anything else unchanged."""
     if isinstance(X, (list, tuple)) and X and isinstance(X[0], (list, tuple)):
         try:
             A = np.asarray(X)

@@ -1,4 +1,4 @@
-"""What a column of a table is: by its data type first, and by its values where the type leaves it open."""
+"""The role of a table's column: by its data type first, and by its values if the type leaves it open."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ TIME = re.compile(r"(?i)year|month|week|day|hour|date|time|age")
 
 @dataclass(frozen=True)
 class Role:
-    """What one column is.
+    """The role of one column.
 
     Attributes
     ----------
     name, dtype : of the column.
     role : in words: "number", "category", …, or "left out".
     why : how this was decided.
-    kind : how the column is read, or "" where it is left out.
-    spread : of its numbers: a robust standard deviation.
-    levels : of an ordered category, from the lowest to the highest.
-    periods : of a date, in days.
+    kind : how the column is read, or "" if it is left out.
+    spread : a robust standard deviation of its numbers.
+    levels : the levels of an ordered category, from the lowest to the highest.
+    periods : the periods of a date, in days.
     missing : the number of missing values.
-    kernel : the leaves that compare its values, by name; "" until there is a kernel, and of a column that is left out.
+    kernel : the names of the leaves that compare its values; "" if the column is left out, or no kernel was made yet.
     """
 
     name: str
@@ -55,8 +55,8 @@ class Role:
     kernel: str = ""
 
 
-def role_of(name: str, column: Any, given: str | None = None) -> Role:
-    """The role of a column: the given one, or the one that its type and values suggest."""
+def role_of(name: str, column: Any, assigned: str | None = None) -> Role:
+    """The role of a column: the assigned one, or the one that its type and values suggest."""
     A = as_array(column, name)
     missing = missing_entries(A)
     dtype = _dtype(column)
@@ -68,13 +68,15 @@ def role_of(name: str, column: Any, given: str | None = None) -> Role:
         words = "category" if kind == "code" else kind or "left out"
         return Role(name, dtype, words, why, kind, missing=int(missing.sum()), **more)
 
-    if given == "ignore":
-        return role("", "said to be ignored")
+    if assigned == "ignore":
+        return role("", "declared to be ignored")
     if not len(present):
         return role("", "no value is present")
-    said = given is not None
     declared = declared_levels(column)
-    kind, why = (_given_kind(given, present), f"said to be a {given}") if given else _kind(name, declared, present)
+    if assigned is None:
+        kind, why = _kind(name, declared, present)
+    else:
+        kind, why = _kind_of_role(assigned, present), f"declared as {assigned}"
     if not kind:
         return role(kind, why)
     levels = _levels(declared, present) if kind == "ordered" else ()
@@ -86,9 +88,11 @@ def role_of(name: str, column: Any, given: str | None = None) -> Role:
     if kind in ("tokens", "text"):
         return role(kind, why)
     if kind in ("category", "code"):
-        return role(kind, why if said or kind == "code" else f"{different} different value{'s' * (different > 1)}")
+        if assigned is None and kind == "category":
+            why = f"{different} different value{'s' * (different > 1)}"
+        return role(kind, why)
     if different == 1:
-        return role("code" if kind == "number" else kind, f"{why}, one value where it is present", levels=levels)
+        return role("code" if kind == "number" else kind, f"{why}, all present values are equal", levels=levels)
     spread = _spread(values)
     if not 1e-90 < spread < 1e90:
         raise InvalidInput(
@@ -111,8 +115,8 @@ def _dtype(column: Any) -> str:
     return name if len(name) <= 24 else f"{name[:23]}…"
 
 
-def _given_kind(role: str, present: Array) -> str:
-    """How a column of a given role is read."""
+def _kind_of_role(role: str, present: Array) -> str:
+    """How a column of this role is read."""
     return _category(present) if role == "category" else role
 
 
@@ -122,7 +126,7 @@ def _category(present: Array) -> str:
 
 
 def _kind(name: str, declared: Levels | None, present: Array) -> tuple[str, str]:
-    """How to read a column of which nothing was said, and why."""
+    """How to read a column without an assigned role, and why."""
     if declared is not None:
         return ("ordered", "ordered categories") if declared.ordered else (_category(present), "categories")
     if present.dtype.kind == "b":
@@ -143,10 +147,10 @@ def _kind_of_numbers(name: str, present: Array) -> tuple[str, str]:
         if IDENTIFIER.search(name):
             return "", "an identifier: its name says so, and no two rows share a number"
         reach = float(values[-1]) - float(values[0]) + 1
-        # Numbers that were measured, not given out, would repeat this often (were they spread evenly: else more often).
+        # Measured numbers would repeat this often if they were spread evenly, and more often if not.
         repeats = len(values) ** 2 / (2 * reach)
         if repeats >= 10 and 0 <= values[0] <= 1 + 0.05 * reach and not TIME.search(name):
-            return "", "an identifier: whole numbers from the start on, no two rows share one"
+            return "", "an identifier: whole numbers in every row, all different"
     return "number", "numbers"
 
 
@@ -169,7 +173,7 @@ def _kind_of_objects(name: str, present: Array) -> tuple[str, str]:
         raise InvalidInput(
             f"Column {name!r} must hold numbers, dates, categories, texts or lists of tokens",
             got=f"values of type {odd[0].__name__}",
-            advice=f"Convert it, or leave it out by roles={{{name!r}: 'ignore'}}.",
+            advice=f"Convert it, or leave it out with roles={{{name!r}: 'ignore'}}.",
         )
     if not all_are(str):
         return "category", "categories"
@@ -177,7 +181,7 @@ def _kind_of_objects(name: str, present: Array) -> tuple[str, str]:
 
 
 def _kind_of_words(name: str, n: int, different: list[str]) -> tuple[str, str]:
-    """What the texts of n rows are, by no more than 1 000 of the different ones."""
+    """How to read the texts of n rows, judged by at most 1 000 different ones."""
     some = different[:: -(-len(different) // 1000)]
     if all(map(ISO_DATE.fullmatch, some)) and all(map(ISO_DATE.fullmatch, different)):
         return "date", "ISO dates"
@@ -186,7 +190,7 @@ def _kind_of_words(name: str, n: int, different: list[str]) -> tuple[str, str]:
         raise InvalidInput(
             f"Column {name!r} must hold numbers, or words",
             got=f"numbers as texts, such as {decimals[0]!r}",
-            advice=f"Convert it by pandas.to_numeric; if these are names, pass roles={{{name!r}: 'category'}}.",
+            advice=f"Convert it with pandas.to_numeric, or pass roles={{{name!r}: 'category'}} if these are names.",
         )
     spaced = sum(" " in w.strip() for w in some) / len(some)
     if len(different) == n and n > 2 and spaced < 0.5:
@@ -207,8 +211,8 @@ def _levels(declared: Levels | None, present: Array) -> tuple[Any, ...]:
 
 
 def _spread(values: Array) -> float:
-    """The range of the middle half as a standard deviation; of more where half of the values are the same."""
-    for tail, widths in ((0.25, 1.349), (0.1, 2.563), (0.05, 3.290), (0.01, 4.653)):  # what it is of a Gaussian
+    """The range of the middle half as a standard deviation; of a larger part if half of the values are equal."""
+    for tail, widths in ((0.25, 1.349), (0.1, 2.563), (0.05, 3.290), (0.01, 4.653)):  # a Gaussian's
         low, high = np.quantile(values, [tail, 1 - tail])
         if high > low:
             return float(high - low) / widths

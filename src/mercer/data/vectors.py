@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 
 def real_numbers(values: Any) -> Array:
-    """The values as an array; a TypeError where one is complex, of which NumPy would silently keep the real part."""
+    """The values as an array; a TypeError if one is complex, because NumPy would silently keep its real part."""
     A = np.asarray(values)
     if A.dtype.kind == "c" or (
         A.dtype.kind == "O" and any(isinstance(v, (complex, np.complexfloating)) for v in A.flat)
@@ -32,7 +32,7 @@ def not_two_dimensional(shape: tuple[int, ...]) -> InvalidInput:
         advice = (
             "Reshape your data: np.reshape(X, (-1, 1)) makes n points with one column, "
             "np.reshape(X, (1, -1)) one point with n columns; "
-            "for categories there is Delta(), for sets Intersection()."
+            "use Delta() for categories and Intersection() for sets."
         )
     return InvalidInput("A data set of vectors must be 2-D, one row per point", got=f"shape {shape}", advice=advice)
 
@@ -40,8 +40,8 @@ def not_two_dimensional(shape: tuple[int, ...]) -> InvalidInput:
 def as_vectors(X: Any, *, missing: bool = False) -> Any:
     """X as a C-contiguous float32/float64 matrix or CSR array: checked, never silently altered.
 
-    Integers and booleans become float64, float16 becomes float32, wider floats float64. Missing values are refused, or,
-    with `missing`, become NaN.
+    Integers and booleans become float64, float16 becomes float32, wider floats become float64. Missing values are
+    refused or, with `missing`, become NaN.
 
     >>> as_vectors([[1, 2], [3, None]], missing=True)
     array([[ 1.,  2.],
@@ -92,7 +92,7 @@ def _check_columns(d: int) -> None:
 
 
 def as_numbers(A: Array, names: Sequence[str] = (), *, missing: bool = False) -> Array:
-    """An array of any type as float32 or float64, with NaN for missing objects where `missing` allows them."""
+    """An array of any type as float32 or float64, with NaN for missing objects if `missing` allows them."""
     if not A.dtype.isnative:
         A = A.astype(A.dtype.newbyteorder("="))
     if A.dtype in (np.float32, np.float64):

@@ -21,10 +21,10 @@ Array = NDArray[Any]
 
 
 class Spectrum(Enum):
-    """The spectral density of a stationary kernel: that of the frequencies ω in k(x − z) = E cos ωᵀ(x − z).
+    """The spectral density of a stationary kernel: the density of the frequencies ω in k(x − z) = E cos ωᵀ(x − z).
 
-    A kernel class that has an attribute `spectrum` states it; its width is `sigma`, and a Student's has 2·`nu` degrees
-    of freedom. Normal frequencies are those of the Gaussian kernel and of no other.
+    A kernel class states it as its attribute `spectrum`; its width is `sigma`, and a Student's has 2·`nu` degrees of
+    freedom. Only the Gaussian kernel has normal frequencies.
     """
 
     NORMAL = "normal"
@@ -66,7 +66,7 @@ class FeatureMap(ABC):
 
     @property
     def names(self) -> Names:
-        """The names of the features: a sequence that makes each name when it is asked for.
+        """The names of the features: a sequence that makes each name when it is needed.
 
         >>> from mercer.features import MonomialMap
         >>> MonomialMap(784, degree=4, c=1.0).names[-1]
@@ -83,14 +83,14 @@ class FeatureMap(ABC):
         """
         if input_features is None:
             return np.array(list(self.names), dtype=object)
-        given = [str(name) for name in input_features]
-        if self.inputs is not None and len(given) != self.inputs:
+        columns = [str(name) for name in input_features]
+        if self.inputs is not None and len(columns) != self.inputs:
             raise InvalidInput(
                 f"`input_features` must name the {self.inputs} columns",
-                got=f"{len(given)} names",
+                got=f"{len(columns)} names",
                 advice="Pass one name per column.",
             )
-        names = Names(lambda j: str(self._term(j, lambda i: atom(given[i]))), range(self.dimension))
+        names = Names(lambda j: str(self._term(j, lambda i: atom(columns[i]))), range(self.dimension))
         return np.array(list(names), dtype=object)
 
     def transform(self, X: Any) -> Array:
@@ -142,11 +142,11 @@ def dtype_of(X: Any) -> np.dtype[Any]:
 
 
 def vectors(X: Any, d: int | None) -> Any:
-    """X as a matrix of finite numbers with d columns: an array, or a CSR array where X is sparse."""
+    """X as a matrix of finite numbers with d columns: an array, or a CSR array if X is sparse."""
     A = as_vectors(X)
     if d is not None and A.shape[1] != d:
         raise InvalidInput(
-            f"X must have {d} columns, as the map was made for",
+            f"X must have {d} columns, like the data that the map was made for",
             got=f"{A.shape[1]} columns",
             advice=f"Make the map for this data: k.features({A.shape[1]}).",
         )

@@ -1,4 +1,4 @@
-"""Maps of composite kernels: what the closure rules of lectures 000 and 001 do to feature maps.
+"""Maps of composite kernels: the closure rules of lectures 000 and 001 for feature maps.
 
 c·k scales the map, k₁ + k₂ stacks two maps, k₁·k₂ takes all products of a feature of each, kⁿ all n-fold products,
 f(x) k(x, z) f(z) multiplies the map by f.

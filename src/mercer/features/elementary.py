@@ -1,4 +1,4 @@
-"""The maps that other maps are made of: the points themselves, a constant, a matrix, any function."""
+"""The maps from which others are made: the points themselves, a constant, a matrix, any function."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class FunctionMap(FeatureMap):
     """
 
     phi: Callable[[Any], Any]
-    dimension: Any = None  # a whole number once the map is made
+    dimension: Any = None  # a whole number after construction
     d: int | None = None
 
     def __post_init__(self) -> None:
@@ -185,7 +185,7 @@ def image_of(phi: Any, X: Any) -> Any:
 
 
 def feature_of(phi: Any, j: int, x: Variables) -> Term:
-    """The name of the j-th feature of any map: its own if it is one of ours, else "phi0(x)" after the function."""
+    """The name of the j-th feature of any map: as a `FeatureMap` names it, else "phi0(x)" after the function."""
     if isinstance(phi, FeatureMap):
         return phi._term(j, x)
     label = getattr(phi, "__name__", "phi")

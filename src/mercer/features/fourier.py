@@ -32,8 +32,8 @@ class FourierMap(FeatureMap):
     kernel : the kernel that is approximated.
     frequencies : array of shape (m, d).
     orthogonal : whether the frequencies are orthogonal in blocks of d.
-    expected_error : 1/√(2m), the root mean square error of phi(x)ᵀphi(z) for points far apart and independent
-        frequencies; it is (1 − k(x, z)²) times that for a Gaussian, and smaller still with orthogonal ones.
+    expected_error : 1/√(2m), the root mean square error of phi(x)ᵀphi(z) for distant points and independent
+        frequencies; for a Gaussian (1 − k(x, z)²) times that, and smaller still with orthogonal frequencies.
 
     >>> import mercer as mc
     >>> phi = fourier_features(mc.Gaussian(1.0), 3, 4)
@@ -78,7 +78,7 @@ def fourier_features(
 
     The spectral density of ω is normal for a Gaussian kernel, a multivariate t with 2ν degrees of freedom for a Matern,
     and an independent Cauchy for every coordinate for a Laplacian. The last is not isotropic, so that orthogonal
-    directions would change it: there the frequencies stay independent, and the map's `orthogonal` says so.
+    directions would change it: its frequencies stay independent, and the attribute `orthogonal` of the map is False.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def fourier_features(
         raise InvalidInput(
             "Fourier features need a kernel whose spectral density is known: Gaussian, Matern or Laplacian",
             got=repr(kernel),
-            advice="Finite maps are exact: k.features(d). For c·k and sums, scale and stack the maps of the leaves.",
+            advice="Use k.features(d), which is exact, if the map is finite; scale and stack maps for c·k and sums.",
         )
     sigma = scales(kernel, d)
     n_features = whole(n_features, "n_features", "fourier_features", lowest=2)

@@ -130,16 +130,16 @@ def factors(d: int, k: int, j: int, index: str = "monomials") -> tuple[int, ...]
     """
     if index == "tuples":
         return tuple(j // d ** (k - 1 - s) % d for s in range(k))
-    found: list[int] = []
+    variables: list[int] = []
     first = 0
     for remaining in range(k, 0, -1):
         # size(d − first) − size(d − i) sequences begin with a variable in [first, i)
         total = size(d - first, remaining)
         i = bisect_right(range(first, d), j, key=lambda v: total - size(d - v, remaining)) - 1 + first
         j -= total - size(d - i, remaining)
-        found.append(i)
+        variables.append(i)
         first = i
-    return tuple(found)
+    return tuple(variables)
 
 
 def monomial(d: int, k: int, j: int, index: str, x: Variables) -> Term:
@@ -176,9 +176,11 @@ def fill_graded(x: Array, degrees: range, weights: list[float], index: str, out:
         below = np.ones((len(part), 1), out.dtype)
         for k in range(top + 1):
             inside = k in starts
-            own = target[:, starts[k] : starts[k] + sizes[k]] if inside else np.empty((len(part), sizes[k]), out.dtype)
-            _grow(part, k, below, own, index)
-            below = own
+            level = (
+                target[:, starts[k] : starts[k] + sizes[k]] if inside else np.empty((len(part), sizes[k]), out.dtype)
+            )
+            _grow(part, k, below, level, index)
+            below = level
         target *= factor
 
 

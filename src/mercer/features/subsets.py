@@ -101,7 +101,7 @@ class SubsetMap(_GroundSet):
         super().__post_init__()
         if not 0 < self.weight < math.inf:
             raise InvalidInput(
-                "`weight` of SubsetMap must be > 0", got=self.weight, advice="Choose weight > 0; that of 2^|A∩B| is 1."
+                "`weight` of SubsetMap must be > 0", got=self.weight, advice="Choose, for example, 1 for 2^|A∩B|."
             )
 
     @property
@@ -129,7 +129,7 @@ class SubsetMap(_GroundSet):
 
 
 def _elements(universe: Any) -> tuple[Any, ...]:
-    """The ground set in a fixed order: as given, or sorted where it has none."""
+    """The ground set in a fixed order: the given one, or sorted if it has none."""
     if isinstance(universe, (int, np.integer)):
         return tuple(range(whole(universe, "universe", "a map of sets")))
     if not isinstance(universe, Iterable):

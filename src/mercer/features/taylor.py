@@ -66,7 +66,7 @@ class TaylorMap(FeatureMap):
             raise InvalidInput(
                 f"Points of a Taylor map of radius {self.radius:.6g} must have ‖x/σ‖ ≤ radius/min(σ) = {reach:.6g}",
                 got=f"‖x/σ‖ = {math.sqrt(sqnorms[i]):.6g} in row {i}",
-                advice="The error bound fails outside: centre the data, or make the map with a larger `radius`.",
+                advice="Centre the data, or make the map with a larger `radius`: the error bound fails outside.",
             )
         weights = [1 / math.sqrt(math.factorial(k)) for k in self._degrees]  # √(1/k! · k!/α!) = 1/√α!
         fill_graded(u.astype(out.dtype), self._degrees, weights, "monomials", out)
@@ -116,7 +116,8 @@ def taylor_features(kernel: Any, d: int, *, error: float, radius: float) -> Tayl
         raise InvalidInput(
             "Taylor features need a Gaussian kernel",
             got=repr(kernel),
-            advice="Finite maps are exact: k.features(d). For Matern and Laplacian kernels use mc.fourier_features.",
+            advice="Use k.features(d), which is exact, if the map is finite, or mc.fourier_features for a Matern or "
+            "Laplacian kernel.",
         )
     sigma = scales(kernel, d)
     for name, value in (("error", error), ("radius", radius)):

@@ -76,7 +76,7 @@ def product(terms: Sequence[Term]) -> Term:
 
 @lru_cache(maxsize=64)
 def rational(value: float) -> Fraction:
-    """The fraction that a float was meant to be, simple or decimal: 0.333… → 1/3, 1e300 → 10³⁰⁰."""
+    """The simple or decimal fraction that a float stands for: 0.333… → 1/3, 1e300 → 10³⁰⁰."""
     decimal = Fraction(repr(float(value)))
     simple = decimal.limit_denominator(10**6)
     return simple if abs(simple - decimal) <= decimal * Fraction(1, 10**14) else decimal
@@ -102,7 +102,7 @@ def _decimal(value: Fraction) -> str:
 
 
 class Names(Sequence[str]):
-    """The names of all features, each made when it is asked for.
+    """The names of all features, each made when it is needed.
 
     Indexing and iteration work for any number of features; `len` and `list` refuse above a million of them.
 
@@ -114,7 +114,7 @@ class Names(Sequence[str]):
         self._name, self._index = name, index
 
     def __len__(self) -> int:
-        # `list` asks for the length before it iterates, so this is where a hopeless list is refused.
+        # `list` calls `len` before it iterates, so a hopeless list is refused here.
         if self._size > LONGEST_LIST:
             raise InvalidInput(
                 f"A list of names must have at most {LONGEST_LIST:,} entries",

@@ -1,4 +1,4 @@
-"""A kernel in words: the formula, the use and an example, which every public class states about itself.
+"""A kernel in words: its formula, its use and an example, which every public class states.
 
 The catalogue, the vocabulary of kernel expressions, `mercer kernels` and the law suite read these records; nothing is
 written down a second time.
@@ -14,7 +14,7 @@ from typing import NamedTuple
 class Argument(NamedTuple):
     """An argument in words: its symbol in the formula (by default its name), and the values that it takes.
 
-    Without a `domain` the rule of the parameter says it (`positive` is "> 0").
+    Without a `domain` the rule of the parameter gives it (`positive` is "> 0").
     """
 
     symbol: str = ""
@@ -35,13 +35,13 @@ SHARED = {
 
 @dataclass(frozen=True)
 class About:
-    """What a class of kernels says about itself, as a class attribute `about`.
+    """The description of a class of kernels, as its class attribute `about`.
 
     Attributes
     ----------
     formula, purpose : k(x, z), and what it is good for; one line each.
-    example : an expression with this kernel, as `mc.parse` reads it; Python, where text cannot say it.
-    arguments : (symbol, domain) of arguments by name, where they are not those of `SHARED` or of the rule.
+    example : an expression with this kernel, as `mc.parse` reads it, or Python if it has no text.
+    arguments : (symbol, domain) of arguments by name, if they differ from `SHARED` and from the rule.
     in_python : what to do instead of writing it as text, for a class that holds a Python function.
 
     >>> About("min(x, z)", "Random walks that start at 0.", "Brownian()").argument("sigma")
@@ -55,6 +55,6 @@ class About:
     in_python: str = ""
 
     def argument(self, name: str) -> Argument:
-        """The symbol and the domain of an argument; the domain is "" where the rule of the parameter says it."""
+        """The symbol and the domain of an argument; the domain is "" if the rule of the parameter gives it."""
         stated, shared = Argument(*self.arguments.get(name, ())), SHARED.get(name, Argument(name))
         return Argument(stated.symbol or shared.symbol, stated.domain or shared.domain)

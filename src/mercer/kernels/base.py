@@ -21,7 +21,7 @@ from mercer.data.vectors import as_vectors, real_numbers
 from mercer.errors import InvalidInput, InvalidType, RuleBroken
 from mercer.kernels import tiling
 from mercer.kernels.about import About
-from mercer.kernels.algebra.differences import dense_sides, input_slopes, scales
+from mercer.kernels.algebra.differences import STEP, dense_sides, input_slopes, scales
 from mercer.kernels.algebra.elementwise import require_finite
 from mercer.kernels.algebra.parameters import key
 from mercer.kernels.algebra.proof import Proof, Unproven
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 # How tightly the operator of an expression binds, for its repr.
 PLUS, TIMES, POWER, ATOM = 1, 2, 3, 4
 
+# Pairs (x, x) are evaluated in square blocks of this many points, of which only the diagonal is used.
+DIAGONAL_BLOCK = 32
+
 Kind: TypeAlias = Literal["kernel", "rule", "weight", "conditional", "indefinite"]
 
 
@@ -48,7 +51,7 @@ class Tags:
     nonnegative: k ≥ 0.
     finite_rank: has a finite feature map on every finite-dimensional space, so that models are parametric.
     universal: its functions approximate every continuous function on a compact set (lecture 002).
-    cpd_order: conditionally positive definite of this order; 0 is positive semidefinite, None is not known.
+    cpd_order: conditionally positive definite of this order; 0 means positive semidefinite, None that it is not known.
     """
 
     stationary: bool = False
@@ -68,8 +71,8 @@ class Tags:
 class Similarity(Value, ABC):
     """A symmetric function k(x, z) of two objects.
 
-    A leaf defines `tile`, and may define what is cheaper to know directly: `diagonal`, `log_tile`, `tile_gradient`,
-    `tile_input_gradient`, `encode`, `derivation`, `features`, `enclose`.
+    A leaf defines `tile`. It may override `diagonal`, `log_tile`, `tile_gradient`, `tile_input_gradient`, `encode`,
+    `derivation`, `features` and `enclose` where it knows a faster or more exact way.
     """
 
     about: ClassVar[About]
@@ -95,10 +98,10 @@ class Similarity(Value, ABC):
         for name in ("proof", "derivation", "conclusion"):
             author = next((base for base in cls.__mro__ if name in base.__dict__), Similarity)
             if not author.__module__.startswith("mercer."):
-                setattr(cls, name, _by_its_author(author.__dict__[name]))
+                setattr(cls, name, _as_claim(author.__dict__[name]))
         super().__init_subclass__(**kwargs)
 
-    # -- what a leaf says -----------------------------------------------------------------------------------------
+    # -- what a leaf defines --------------------------------------------------------------------------------------
 
     @abstractmethod
     def tile(self, block: Block, out: Array) -> None:
@@ -116,7 +119,7 @@ class Similarity(Value, ABC):
         return False
 
     def log_cosine_tile(self, block: Block, out: Array) -> None:
-        """Fill `out` with log k(x, z) − ½ log k(x, x) − ½ log k(z, z), where `exact_log`.
+        """Fill `out` with log k(x, z) − ½ log k(x, x) − ½ log k(z, z). Used only if `exact_log`.
 
         Far from the origin these logarithms are large and nearly cancel. Override where the difference is known.
         """
@@ -126,20 +129,20 @@ class Similarity(Value, ABC):
             out -= (0.5 * x[block.rows, None] + 0.5 * z[block.cols]).astype(out.dtype)
 
     def log_size(self, points: Points) -> float:
-        """The largest size of the terms that log k(x, x) is a sum of: as many roundings may be lost when they cancel.
+        """The size of the largest term in log k(x, x): if terms cancel, the result is off by this many roundings.
 
-        Only asked where `exact_log`.
+        Used only if `exact_log`.
         """
         return float(np.abs(self.log_diagonal(points)).max())
 
     def log_cosine_size(self, points: Points) -> float:
-        """The same for `log_cosine_tile`: 0 where nothing cancels."""
+        """The same for `log_cosine_tile`: 0 if nothing cancels."""
         return 0.0 if self.tags.normalised else self.log_size(points)
 
     def distance_tile(self, block: Block, out: Array) -> None:
         """Fill `out` with ‖phi(x) − phi(z)‖² = k(x, x) − 2k(x, z) + k(z, z), the squared distance in feature space.
 
-        Override it and `distance_size` where the difference is known without what cancels.
+        Override it and `distance_size` where the distance can be computed without cancellation.
         """
         if self.exact_log and self.tags.normalised:  # 2 − 2k, whose digits near k = 1 are those of log k near 0
             self.log_tile(block, out)
@@ -153,7 +156,7 @@ class Similarity(Value, ABC):
         out += z[block.cols]
 
     def distance_size(self, points: Points) -> float:
-        """The size of the terms that cancel in `distance_tile`, at the most: 0 where nothing does."""
+        """An upper bound of the terms that cancel in `distance_tile`: 0 if nothing cancels."""
         if self.exact_log and self.tags.normalised:
             return 2.0 * self.log_size(points)
         with np.errstate(over="ignore"):
@@ -161,22 +164,22 @@ class Similarity(Value, ABC):
 
     @property
     def pairwise(self) -> bool:
-        """Whether a data set is the matrix of similarities itself: a bare `Precomputed()` is part of the expression."""
+        """Whether the data set is itself the matrix of similarities, as for a bare `Precomputed()`."""
         return any(child.pairwise for child in self.children.values())  # type: ignore[attr-defined]
 
     @property
     def vanishes_at_origin_only(self) -> bool:
-        """Whether k(x, x) = 0 says for certain that x = 0, as for kernels of ⟨x, z⟩."""
+        """Whether k(x, x) = 0 implies x = 0, as for kernels of ⟨x, z⟩."""
         return False
 
     @property
     def amplification(self) -> float:
-        """How many times larger than the rounding of leaves that of k(x, z)/√(k(x, x) k(z, z)) is, to first order."""
+        """The rounding error of k(x, z)/√(k(x, x) k(z, z)) as a multiple of the leaves' error, to first order."""
         return max((child.amplification for child in self.children.values()), default=1.0)  # type: ignore[attr-defined]
 
     @property
     def precision(self) -> np.dtype[Any]:
-        """The dtype whose rounding the values have, whatever they are computed in."""
+        """The dtype that limits the accuracy of the values, whatever they are computed in."""
         coarse = any(child.precision == np.float32 for child in self.children.values())  # type: ignore[attr-defined]
         return np.dtype(np.float32 if coarse else np.float64)
 
@@ -193,13 +196,13 @@ class Similarity(Value, ABC):
         return type(self), tuple(key(v) for name, v in self._fields().items() if name not in parameters)
 
     def align(self, x: Any, z: Any) -> tuple[Any, Any]:
-        """Make two encoded data sets comparable (the same object where both are the same data)."""
+        """Make two encoded data sets comparable (the same object twice if both are the same data)."""
         return x, z
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         """k(x, x) for every point, without the matrix."""
         out = np.empty(points.n)
-        for span in threads.spans(points.n, 32):
+        for span in threads.spans(points.n, DIAGONAL_BLOCK):
             sub = Pair(points.take(span), None, self.dtype_of(points))
             whole = slice(0, sub.shape[0])
             tile = np.empty(sub.shape, sub.dtype)
@@ -218,19 +221,18 @@ class Similarity(Value, ABC):
         gradient = np.empty(len(theta))
         if not len(theta):
             return gradient
-        # Points of their own: what the moved kernels keep about them is forgotten with them.
+        # New points, so that everything the moved kernels store on them is released with them.
         x = block.pair.x.take(block.rows)
         z = None if block.diagonal else block.pair.z.take(block.cols)
-        step = 2.0**-10
         for p in range(len(theta)):
             total, tile = np.zeros(block.shape), np.empty(block.shape)
             for steps, weight in ((-2, 1.0), (-1, -8.0), (1, 8.0), (2, -1.0)):
                 moved = theta.copy()
-                moved[p] += steps * step
+                moved[p] += steps * STEP
                 pair = Pair(x, z, np.float64)
                 self.with_theta(moved).tile(pair.block(slice(0, pair.shape[0]), slice(0, pair.shape[1])), tile)
                 total += weight * tile
-            gradient[p] = np.vdot(G, total) / (12 * step)
+            gradient[p] = np.vdot(G, total) / (12 * STEP)
         return gradient
 
     def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
@@ -247,7 +249,7 @@ class Similarity(Value, ABC):
         return input_slopes(values, x, scales(block.pair), G)
 
     def enclose(self, x: Any, z: Any) -> Interval:
-        """An interval that surely holds k(x, z), x and z being exact (vectors of rationals).
+        """An interval that is certain to hold k(x, z), for exact x and z (vectors of rationals).
 
         By default the computed value, widened by 2⁻⁴⁰ of its size.
         """
@@ -257,7 +259,7 @@ class Similarity(Value, ABC):
         return around(float(self(pair[0], pair[1])[0, 0]))
 
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
-        """The explicit feature map phi with k(x, z) = phi(x)ᵀphi(z), where it is finite.
+        """The explicit feature map phi with k(x, z) = phi(x)ᵀphi(z), if it is finite.
 
         Parameters
         ----------
@@ -267,15 +269,15 @@ class Similarity(Value, ABC):
         raise InvalidInput(
             "An explicit feature map must be finite",
             got=f"{self!r}, whose map is infinite-dimensional or not known",
-            advice="Work with Gram matrices, or approximate: mc.taylor_features or mc.fourier_features.",
+            advice="Work with Gram matrices, or approximate the map by mc.taylor_features or mc.fourier_features.",
         )
 
     def narrowed(self, share: float) -> Kernel | None:
-        """A Gaussian of the same distances with this share of the width; None where k is no function of distances."""
+        """A Gaussian of the same distances with this share of the width; None if k is not a function of distances."""
         return None
 
     def squared(self) -> Similarity:
-        """k(x, z)², by the name that it has where it has one.
+        """k(x, z)², as a named kernel if there is one.
 
         >>> import mercer as mc
         >>> mc.Epanechnikov(2.0).squared(), mc.Laplacian(2.0).squared()
@@ -293,20 +295,20 @@ class Similarity(Value, ABC):
         return tiling.multiply(self, pair, V)
 
     def fused(self, pair: Pair, reach: float | None = None) -> tuple[Any, Any] | None:
-        """Both sides laid out for a loop that computes values in registers, or None where there is none.
+        """Both sides laid out for a loop that computes values in registers, or None if there is no such loop.
 
-        There is none where it would be slower or lose digits. `reach` is how far from the centre a point may be, in
-        widths, for a caller who can do with fewer digits.
+        There is none if it would be slower or lose digits. A caller that needs fewer digits passes `reach`, the largest
+        distance of a point from the centre that it accepts, in widths.
         """
         return None
 
-    # -- what follows ---------------------------------------------------------------------------------------------
+    # -- what follows from it -------------------------------------------------------------------------------------
 
     def proof(self, dim: int | None = None) -> Proof:
         """Why this is a kernel: a tree of rules that prints as a derivation.
 
-        `dim` is the dimension of the points, where validity depends on it. A leaf states its step in `derivation`; only
-        one that is a kernel in some dimensions overrides this method.
+        `dim` is the dimension of the points, if validity depends on it. A leaf states its step in `derivation`; only a
+        leaf that is a kernel in some dimensions and not in others overrides this method.
         """
         return self.derivation()
 
@@ -321,7 +323,7 @@ class Similarity(Value, ABC):
         return points
 
     def touch(self, points: Points) -> None:
-        """Encode the points for every leaf now, so that bad input is found before any work starts."""
+        """Encode the points for every leaf now, so that bad input is reported before any work starts."""
         points.encoded(self)
 
     def dtype_of(self, points: Points) -> np.dtype[Any]:
@@ -394,7 +396,7 @@ class Similarity(Value, ABC):
         return _finite_gradient(totals.sum(), self)
 
     def input_gradient(self, X: Any, G: Any, Z: Any = None) -> NDArray[np.float64]:
-        """Σⱼ Gᵢⱼ ∂k(xᵢ, zⱼ)/∂xᵢ: the derivative by the points, shape (n, d); the second argument is held still.
+        """Σⱼ Gᵢⱼ ∂k(xᵢ, zⱼ)/∂xᵢ: the derivative by the points, shape (n, d); the second argument is held fixed.
 
         With G = 1 cᵀ this is the gradient of f = Σ cⱼ k(·, zⱼ) at every point of X.
 
@@ -428,7 +430,7 @@ class Similarity(Value, ABC):
             ) from None
         if G.shape != pair.shape:
             raise InvalidInput(
-                f"`G` must have the Gram's shape {pair.shape}", got=G.shape, advice="One entry per pair of points."
+                f"`G` must have the Gram's shape {pair.shape}", got=G.shape, advice="Pass one entry per pair of points."
             )
         return G
 
@@ -449,12 +451,12 @@ def diagonals(kernel: Similarity, pair: Pair, *, log: bool = False) -> tuple[NDA
     return pair.once(("diagonals", kernel, log), make)
 
 
-def _by_its_author(proof: Callable[..., Proof]) -> Callable[..., Proof]:
-    """The proof of a class outside this library: a claim, for nobody but its author has looked at it."""
+def _as_claim(proof: Callable[..., Proof]) -> Callable[..., Proof]:
+    """The proof of a class outside this library, marked as a claim: only its author has checked it."""
 
     @wraps(proof)
-    def claimed(self: Similarity, *given: Any, **named: Any) -> Proof:
-        step = proof(self, *given, **named)
+    def claimed(self: Similarity, *args: Any, **kwargs: Any) -> Proof:
+        step = proof(self, *args, **kwargs)
         return step if step.kind == "unproven" else replace(step, kind="claim")
 
     return claimed
@@ -515,7 +517,9 @@ class Kernel(Similarity):
     def __sub__(self, other: Any) -> Kernel:
         from mercer.kernels.algebra import operators as algebra
 
-        raise algebra.no_rule("k₁ − k₂", f"{self!r} and {other!r}", "a difference of kernels is in general not one")
+        raise algebra.no_rule(
+            "k₁ − k₂", f"{self!r} and {other!r}", "a difference of kernels is in general not a kernel"
+        )
 
     __rsub__ = __sub__
 
@@ -593,13 +597,13 @@ class Kernel(Similarity):
 
 
 class Indefinite(Similarity):
-    """A similarity that is not positive semidefinite: no Hilbert space belongs to it, so its operators refuse."""
+    """A similarity that is not positive semidefinite: no Hilbert space belongs to it, so the algebra refuses it."""
 
     kind: ClassVar[Kind] = "indefinite"
 
     @property
     def instead(self) -> str:
-        """What to do where a kernel is needed."""
+        """What to use where a kernel is needed."""
         return "Take a kernel such as mc.Gaussian or mc.Polynomial."
 
     def _refuse(self, *others: Any) -> NoReturn:
@@ -617,7 +621,7 @@ class Weight(Similarity):
     """A smoothing weight: non-negative and local, but not positive semidefinite (in every dimension).
 
     It serves Nadaraya-Watson, local regression and densities; no Hilbert space belongs to it, so the kernel algebra
-    does not take it.
+    refuses it.
     """
 
     kind: ClassVar[Kind] = "weight"

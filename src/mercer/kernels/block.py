@@ -1,4 +1,4 @@
-"""Pairs of data sets and the tiles of their Gram matrix: what leaves share is computed here, once.
+"""Pairs of data sets and the tiles of their Gram matrix: leaves share products and distances, computed here once.
 
 A `Pair` holds both data sets in the Gram's dtype: centred with a common centre for distances, so that offsets do not
 cancel digits. A `Block` is one tile of it: it owns the products and squared distances that several leaves use.
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # Squared distances below this share of ‖x‖² + ‖z‖² are recomputed from the differences: the relative error of the
-# rest is then at most a hundred roundings.
+# others is then at most a hundred roundings.
 CANCELLATION = 1e-2
 # Up to this many columns the differences themselves are as cheap as a matrix product.
 DIRECT_COLUMNS = 4
-# Up to so many numbers a second side is kept in the layout that distances need.
+# A second side of up to this many numbers is kept in the layout that distances need.
 KEPT = 4_000_000
 
 
 class Centred(NamedTuple):
     """Both sides minus a common centre, with squared row norms in float64.
 
-    Centring rounds what is far from the centre (two distant clusters), so where distances cancel they are taken of
-    `x_rows` and `z_rows`: the data as it came, or centred and rescaled in float64.
+    Centring rounds points far from the centre (two distant clusters), so distances that cancel are computed again from
+    `x_rows` and `z_rows`: the original data, or the data centred and rescaled in float64.
     """
 
     x: Any
@@ -108,7 +108,7 @@ class Pair(Once):
                 raise InvalidInput(
                     "Both data sets must have the same columns in the same order",
                     got=f"{names[0]} and {names[1]}",
-                    advice="Select the columns of one like those of the other.",
+                    advice="Select the same columns of both, in the same order.",
                 )
             if x.shape[1] != z.shape[1]:
                 raise InvalidInput(
@@ -135,7 +135,7 @@ class Pair(Once):
             z, rows = self._centred_side(self.z)
             return z, rows, squared_norms(z)
 
-        # The second side is often a model's: unless it is large it is laid out once, whatever it is met with.
+        # The second side is often a model's data: unless it is large, its layout is kept for every first side.
         small = not self.same and self.z.n * self.vectors()[1].shape[1] <= KEPT
         key = "centred", self.dtype.str, self.scale, sp.issparse(self.vectors()[1])
         z, z_rows, z_norms = self.z.once(key, second) if small else second()
@@ -152,7 +152,7 @@ class Pair(Once):
         return Centred(x, z, x_norms, z_norms, x_rows, z_rows, x is self.vectors()[0])
 
     def _centred_side(self, side: Points) -> tuple[Any, Any]:
-        """The centred points in the Gram's dtype, and the rows that differences are taken of."""
+        """The centred points in the Gram's dtype, and the rows for differences."""
         X = side.vectors()
         if sp.issparse(self.vectors()[0]):
             X = sp.csr_array(X).astype(self.dtype)
@@ -164,12 +164,12 @@ class Pair(Once):
                 return self.vectors()[0 if side is self.x else 1], rows
             return _minus(X, centre, self.dtype), rows
         rows = self._rescale(_minus(X, centre, np.dtype(np.float64)))
-        with np.errstate(over="ignore"):  # found by the norms
+        with np.errstate(over="ignore"):  # the check of the norms reports it
             return rows.astype(self.dtype, copy=False), rows
 
     @property
     def _near_origin(self) -> bool:
-        """Whether centring would gain no digit worth a second product: the data is spread wider than it is off."""
+        """Whether centring gains too few digits to be worth a second product: the spread exceeds the offset."""
         Z = self.z.vectors()
         with np.errstate(over="ignore"):
             spread = float(np.sqrt(squared_norms(Z).mean()))
@@ -207,7 +207,7 @@ def squared_norms(X: Any) -> NDArray[np.float64]:
 
 
 class Workspace:
-    """Scratch buffers of one worker thread: taken during a tile, given back at its end."""
+    """Scratch buffers of one worker thread: taken during a tile, returned at its end."""
 
     def __init__(self) -> None:
         self._buffers: list[Array] = []
@@ -224,12 +224,12 @@ class Workspace:
         return buffer[:size].view(dtype).reshape(shape)
 
     def release(self, mark: int = 0) -> None:
-        """Give back every buffer taken since `used` was `mark`."""
+        """Return every buffer taken since `used` was `mark`."""
         self.used = mark
 
 
 class Block:
-    """One tile of a pair: row and column slices, and what the leaves of an expression share about them."""
+    """One tile of a pair: row and column slices, and the products and distances that leaves share."""
 
     def __init__(self, pair: Pair, rows: slice, cols: slice, workspace: Workspace) -> None:
         self.pair, self.rows, self.cols, self.workspace = pair, rows, cols, workspace
@@ -265,7 +265,7 @@ class Block:
         return self._views["wide"]
 
     def remembering(self) -> Block:
-        """This block, which keeps the values of the nodes of an expression: their derivatives ask for them again."""
+        """This block, made to keep the values of all nodes of an expression, because derivatives need them again."""
         self._values = {}
         return self
 
@@ -274,7 +274,7 @@ class Block:
         return other if self._values is None else other.remembering()
 
     def evaluate(self, kernel: Similarity, out: Array) -> None:
-        """out = k(x, z) for every pair: what a node asks of its parts."""
+        """out = k(x, z) for every pair: how a node evaluates its parts."""
         if self._values is None:
             kernel.tile(self, out)
         else:
@@ -364,7 +364,7 @@ class Block:
             np.fill_diagonal(out, 0.0)
 
     def _differences(self, fill: Callable[[Array, Array, Array], None], out: Array) -> None:
-        """Fill `out` from the differences of rows, taken in the rows' own precision."""
+        """Fill `out` from the differences of rows, computed in the precision of the rows."""
         c = self.pair.centred()
         rows = c.x_rows[self.rows], c.z_rows[self.cols]
         wide = np.result_type(*rows)
@@ -377,18 +377,18 @@ class Block:
 
 
 def product(x: Any, z: Any, out: Array, *, symmetric: bool = False) -> None:
-    """out = x zᵀ for dense or sparse rows, in the same bits whether or not both are one array, unless `symmetric`."""
+    """out = x zᵀ for dense or sparse rows, with the same bits whether or not x is z, unless `symmetric`."""
     if sp.issparse(x):
         x, z = _occupied(x, z)
         out[...] = (x @ z.T).toarray()
         return
-    if not symmetric and np.may_share_memory(x, z):  # NumPy would take BLAS's x xᵀ, whose sums have another order
+    if not symmetric and np.may_share_memory(x, z):  # NumPy would use BLAS's x xᵀ, whose sums have another order
         z = z.copy()
     np.matmul(x, z.T, out=out)
 
 
 def _occupied(x: Any, z: Any) -> tuple[Any, Any]:
-    """Sparse rows without the columns that are empty in both, where these are most: a product costs all of them."""
+    """Sparse rows without the columns that are empty in both, if these are most: every column costs time."""
     if x.shape[1] <= x.nnz + z.nnz:
         return x, z
     columns = np.unique(np.concatenate([x.indices, z.indices]))
@@ -408,7 +408,7 @@ def _recompute_cancelled(
     out: Array,
     norms: Callable[[Any], NDArray[np.float64]],
 ) -> None:
-    """Distances of sparse rows that have cancelled, as the norms of the differences themselves."""
+    """Recompute cancelled distances of sparse rows as the norms of the differences themselves."""
     cancelled = np.argwhere(out < CANCELLATION * (x_norms[:, None] + z_norms))
     for start in range(0, len(cancelled), 4096):
         i, j = cancelled[start : start + 4096].T
@@ -421,12 +421,12 @@ def _sparse_l1(x: Any, z: Any, out: Array) -> None:
     x, z = _occupied(x, z)
     columns = z.tocsc()
     for i in range(x.shape[0]):
-        own = slice(x.indptr[i], x.indptr[i + 1])
-        starts, ends = columns.indptr[x.indices[own]], columns.indptr[x.indices[own] + 1]
+        row = slice(x.indptr[i], x.indptr[i + 1])
+        starts, ends = columns.indptr[x.indices[row]], columns.indptr[x.indices[row] + 1]
         sizes = ends - starts
         # The positions of all entries of these columns, one run after the other.
         at = np.arange(sizes.sum()) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
-        a, b = np.repeat(x.data[own].astype(np.float64), sizes), columns.data[at].astype(np.float64)
+        a, b = np.repeat(x.data[row].astype(np.float64), sizes), columns.data[at].astype(np.float64)
         common = np.bincount(columns.indices[at], np.abs(a) + np.abs(b) - np.abs(a - b), minlength=len(z_size))
         out[i] = x_size[i] + z_size - common
     _recompute_cancelled(x, z, x_size, z_size, out, lambda apart: np.asarray(abs(apart).sum(axis=1)).ravel())

@@ -1,6 +1,6 @@
 """All public kernels and weights as a list of plain values: formula, use, parameters, and an example of each.
 
-Everything is asked from the classes: their fields, tags, space and proof, and the record `about`.
+Everything is read from the classes: their fields, tags, space and proof, and the record `about`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class Parameter:
 
     Attributes
     ----------
-    name, symbol : as it is written in Python, and in the formula.
-    domain : what its values must be.
+    name, symbol : in Python, and in the formula.
+    domain : the values that it may have.
     required : whether it has no default.
-    default : its default, None where it is required.
+    default : its default, None if it is required.
     free : whether tuning moves it, unless it is `Fixed`.
     """
 
@@ -47,12 +47,12 @@ class Entry:
         "conditional" (positive definite only beside a polynomial tail) or "indefinite" (not positive semidefinite).
     formula, purpose : one line each.
     space : the objects it takes: "vectors", "categories", "sets", "strings", "table", "indices", or "any".
-    tags : what holds for the example without evaluating it; empty for rules, where it depends on the parts.
+    tags : properties of the example, known without evaluating it; empty for rules, where they depend on the parts.
     parameters : in the order of the constructor.
-    example : an expression; text for `mc.parse` where `textual`, else Python.
-    textual : whether text can say it; what holds a Python function cannot be text.
+    example : an expression; text for `mc.parse` if `textual`, else Python.
+    textual : whether it can be written as text, which holds no Python function.
     proven : whether the example is proven to be a kernel, on points of any dimension.
-    proof : by what rule or theorem it is; or why it is not.
+    proof : the rule or theorem that makes it a kernel, or why it is not proven.
     """
 
     name: str
@@ -80,8 +80,8 @@ def catalogue() -> list[Entry]:
     Linear     xᵀz                                        Linear()
     Polynomial (xᵀz + c)ᵖ                                 Polynomial(degree=2, c=1.0)
     Bilinear   xᵀA z                                      Bilinear([[2.0, 1.0], [1.0, 2.0]])
-    ArcCosine  ‖x‖ⁿ‖z‖ⁿ Jₙ(θ)/π, θ the angle of x and z   ArcCosine(order=1)
     Tanh       tanh(a·xᵀz + b)                            Tanh(scale=1.0, offset=-1.0)
+    ArcCosine  ‖x‖ⁿ‖z‖ⁿ Jₙ(θ)/π, θ the angle of x and z   ArcCosine(order=1)
     """
     return [_entry(cls) for cls in vocabulary().values()]
 
@@ -107,7 +107,7 @@ def _entry(cls: type[Similarity]) -> Entry:
 
 
 def _with_function(cls: Any) -> Similarity:
-    """A kernel that holds a function, for what does not depend on which."""
+    """A kernel that holds some function, for properties that do not depend on it."""
     required = [field.name for field in dataclasses.fields(cls) if field.default is dataclasses.MISSING]
     kernel: Similarity = cls(**{name: Linear() if name == "kernel" else abs for name in required})
     return kernel
@@ -128,7 +128,7 @@ def _parameters(cls: Any) -> tuple[Parameter, ...]:
 def _parameter(cls: type[Similarity], field: dataclasses.Field[Any]) -> Parameter:
     rule: Rule | None = field.metadata.get("rule")
     symbol, domain = cls.about.argument(field.name)
-    # The kernel of c·k comes second, so that its field has to have a default.
+    # The kernel of c·k comes second, so its field must have a default.
     default: Any = field.default
     required = default is dataclasses.MISSING or field.name == "kernel"
     return Parameter(

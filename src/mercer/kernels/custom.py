@@ -17,7 +17,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.parameters import positive, show
 from mercer.kernels.algebra.proof import Axiom, Proof, Unproven
-from mercer.kernels.algebra.rowwise import Given
+from mercer.kernels.algebra.rowwise import UserFunction
 from mercer.kernels.algebra.views import Mapped
 from mercer.kernels.base import Kernel, Similarity, Tags
 from mercer.kernels.block import Block, squared_norms
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 class FromFunction(Kernel):
     """Any Python function f(x, z) of two objects, claimed to be symmetric and positive semidefinite.
 
-    Nobody has proven that it is: `mc.check` tests it on data, `mc.refute` searches for a counterexample.
+    There is no proof of it: `mc.check` tests it on data, `mc.refute` searches for a counterexample.
 
     Parameters
     ----------
-    f : function of two objects (rows, where the data set is a matrix) that returns a number.
-    error : the relative evaluation error of f that a refutation has to exceed, beside what rounding the points does
-        to its values. State a larger one for a function that works in float32 or by quadrature.
+    f : function of two objects (rows, if the data set is a matrix) that returns a number.
+    error : the relative evaluation error of f that a refutation has to exceed, beside the effect of rounding the
+        points. Pass a larger one for a function that works in float32 or by quadrature.
 
     >>> import mercer as mc
     >>> k = mc.FromFunction(lambda s, t: float(len(set(s) & set(t))))
@@ -63,7 +63,11 @@ class FromFunction(Kernel):
 
     def check(self) -> None:
         if not callable(self.f):
-            raise InvalidInput("f must be a function of two objects", got=repr(self.f), advice="lambda x, z: ...")
+            raise InvalidInput(
+                "f must be a function of two objects",
+                got=repr(self.f),
+                advice="Pass a function such as lambda x, z: min(x, z).",
+            )
 
     @property
     def encoding(self) -> Any:
@@ -95,7 +99,7 @@ class FromFunction(Kernel):
         """f(x, z), checked to be a finite number."""
         value = self.f(x, z)
         try:
-            if np.iscomplexobj(value):  # of which float() keeps the real part
+            if np.iscomplexobj(value):  # float() would keep the real part only
                 raise TypeError
             number = float(value)
         except (TypeError, ValueError):
@@ -127,7 +131,7 @@ class FromFunction(Kernel):
         return around(value, self.error) + Interval(-1, 1) * self._sensitivity(value, rows, all(vectors))
 
     def _sensitivity(self, value: float, rows: list[Any], vectors: bool) -> float:
-        """What rounding the points once may do to the value: x − z of large x and z errs by as much."""
+        """By how much rounding the points once may change the value: much for x − z of large x and z."""
         if not vectors:
             return 0.0
         moved: list[float] = []
@@ -136,12 +140,12 @@ class FromFunction(Kernel):
             for towards in (np.inf, -np.inf, signs, -signs):
                 pair = list(rows)
                 pair[side] = np.nextafter(rows[side], towards)
-                with contextlib.suppress(InvalidInput):  # one step beyond where f is defined
+                with contextlib.suppress(InvalidInput):  # a step beyond the points where f is defined
                     moved.append(abs(self.value(pair[0], pair[1]) - value))
         return 16.0 * max(moved, default=np.inf)
 
     def derivation(self) -> Proof:
-        return Unproven(self, "a Python function; mc.check(k, X) tests it on data, mc.refute(k) searches")
+        return Unproven(self, "a Python function; mc.check(k, X) tests it on data, mc.refute(k) tries to refute it")
 
     def __repr__(self) -> str:
         more = "" if self._wrapped("error") == 1e-12 else f", error={self._wrapped('error')!r}"
@@ -149,7 +153,7 @@ class FromFunction(Kernel):
 
 
 def stated_errors(kernel: Similarity) -> list[float]:
-    """The relative errors that the Python functions of an expression state; empty where there are none."""
+    """The relative errors stated for the Python functions of an expression; empty if it has none."""
     return [leaf.error for leaf in kernel.leaves if isinstance(leaf, FromFunction)]
 
 
@@ -177,12 +181,14 @@ class FromFeatures(Kernel):
     def check(self) -> None:
         if not callable(self.phi) and not hasattr(self.phi, "transform"):
             raise InvalidInput(
-                "phi must be a function X → Φ or have a `transform` method", got=repr(self.phi), advice="Pass one."
+                "phi must be a function X → Φ or have a `transform` method",
+                got=repr(self.phi),
+                advice="Pass a function of data sets, or a fitted transformer.",
             )
 
     @property
     def _view(self) -> Mapped:
-        return Mapped(Given(self.phi))
+        return Mapped(UserFunction(self.phi))
 
     def touch(self, points: Points) -> None:
         points.view(self._view).vectors()
@@ -242,7 +248,7 @@ class Positions(Space):
 
     @staticmethod
     def _size(kernel: Similarity) -> int:
-        """The number of points that all matrices have; 0 where the data set is the matrix."""
+        """The number of points that all matrices have; 0 if the data set is the matrix."""
         return min((len(K) for leaf in kernel.leaves if (K := getattr(leaf, "K", None)) is not None), default=0)
 
 
@@ -253,7 +259,7 @@ class Precomputed(Kernel):
     """A Gram matrix computed elsewhere.
 
     `Precomputed(K)` is a kernel on whole numbers, the positions in K: it splits, composes and restricts like any
-    other. Bare `Precomputed()` takes scikit-learn's pairwise convention: the data set is the matrix itself, one row
+    other. A bare `Precomputed()` follows scikit-learn's pairwise convention: the data set is the matrix itself, one row
     per point and one column per training point.
 
     >>> import mercer as mc
@@ -279,8 +285,8 @@ class Precomputed(Kernel):
             return
         narrow = getattr(self.K, "dtype", None) == np.float32
         try:
-            given = self.K.toarray() if sp.issparse(self.K) else self.K
-            K: NDArray[Any] = np.array(real_numbers(given), dtype=np.float32 if narrow else np.float64)
+            entries = self.K.toarray() if sp.issparse(self.K) else self.K
+            K: NDArray[Any] = np.array(real_numbers(entries), dtype=np.float32 if narrow else np.float64)
         except (TypeError, ValueError) as error:
             raise InvalidInput(
                 "K must be a matrix of real numbers",
@@ -288,11 +294,11 @@ class Precomputed(Kernel):
                 advice="Compute k(x, z) as a float for every pair.",
             ) from None
         if K.ndim != 2 or K.shape[0] != K.shape[1] or K.size == 0:
-            raise InvalidInput("K must be a square matrix", got=f"shape {K.shape}", advice="One row per point.")
+            raise InvalidInput("K must be a square matrix", got=f"shape {K.shape}", advice="Pass one row per point.")
         if not np.isfinite(K).all():
             raise InvalidInput("K must be finite", got="NaN or infinity", advice="Check how it was computed.")
         _require_symmetric(K)
-        if not np.array_equal(K, K.T):  # to rounding, and now exactly: each half would have eigenvalues of its own
+        if not np.array_equal(K, K.T):  # made exact, because its two halves would have different eigenvalues
             K = K / 2 + K.T / 2
         K.flags.writeable = False
         self._set(K=K)
@@ -322,7 +328,7 @@ class Precomputed(Kernel):
             raise InvalidInput(
                 f"Points of Precomputed(K) must be positions 0 … {len(self.K) - 1} in K",
                 got=f"{positions.dtype} array of shape {positions.shape}",
-                advice="Pass np.arange(n) for the whole matrix; bare Precomputed() takes the matrix itself.",
+                advice="Pass np.arange(n) for the whole matrix, or use a bare Precomputed() on the matrix itself.",
             )
         return positions.astype(np.int64)
 
@@ -383,15 +389,17 @@ class Precomputed(Kernel):
         condition = f"smallest eigenvalue {lowest:.3g} ≥ −{rounded:.1g} for a unit diagonal"
         if not lowest >= -rounded:
             size = float(np.abs(self.K).max())
-            values = np.linalg.eigvalsh(self.K.astype(np.float64) / size)  # entries near 1e308 have infinite ones
+            values = np.linalg.eigvalsh(
+                self.K.astype(np.float64) / size
+            )  # scaled, because those of entries near 1e308 overflow
             smallest, within = float(values[0]) * size, len(values) * eps * float(np.abs(values).max()) * size
             if smallest < -within:
-                return Unproven(self, f"not a kernel: K has the eigenvalue {smallest:.6g} < 0; mc.repair(K) mends it")
+                return Unproven(self, f"not a kernel: K has the eigenvalue {smallest:.6g} < 0; mc.repair(K) repairs it")
             condition = f"smallest eigenvalue {smallest:.3g} ≥ −{within:.1g}"
         return Axiom(
             self,
             statement,
-            condition=f"{condition}: K is one to the rounding of its entries",
+            condition=f"{condition}: K is a Gram matrix up to the rounding of its entries",
             rounding=max(-lowest, eps) / float(np.sqrt(eps)),
         )
 
@@ -400,10 +408,10 @@ class Precomputed(Kernel):
 
 
 def _relative_eigenvalues(K: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The eigenvalues of K with its points scaled to K(i, i) = 1; −∞ where that would take an infinite factor.
+    """The eigenvalues of K with its points scaled to K(i, i) = 1; −∞ if that would take an infinite factor.
 
-    What rules do with a kernel (products, `rescale`, `normalize`) may scale points by any factor: an eigenvalue that is
-    rounding beside the largest entry of K need not be beside those of a small point.
+    The rules of the algebra (products, `rescale`, `normalize`) may scale points by any factor: an eigenvalue that is
+    rounding beside the largest entry of K need not be rounding beside the entries of a small point.
     """
     used = np.diagonal(K) > 0
     if K[~used].any():
@@ -416,4 +424,4 @@ def _relative_eigenvalues(K: NDArray[np.float64]) -> NDArray[np.float64]:
 def _require_symmetric(K: Array) -> None:
     allowed = 1e3 * float(np.finfo(K.dtype).eps) * np.abs(K).max()
     if np.abs(K - K.T).max() > allowed:
-        raise InvalidInput("K must be symmetric", got="an asymmetric matrix", advice="(K + K.T)/2 is symmetric.")
+        raise InvalidInput("K must be symmetric", got="an asymmetric matrix", advice="Pass (K + K.T)/2.")

@@ -44,7 +44,7 @@ CATEGORIES = Categories("categories")
 
 
 class OnCategories(Kernel):
-    """A kernel that only asks whether two values are equal, as Python compares them: 1 == 1.0, "1" != 1."""
+    """A kernel that depends only on which values are equal, as Python compares them: 1 == 1.0, "1" != 1."""
 
     space: ClassVar[str] = CATEGORIES
 
@@ -55,7 +55,7 @@ class OnCategories(Kernel):
     def encode(self, X: Any) -> Any:
         columns = category_columns(X)
         for name, column in zip(column_names(X) or range(len(columns)), columns):
-            refuse_missing(column, name, "Fill them with a category of their own.")
+            refuse_missing(column, name, "Fill them with a new category.")
         return columns
 
     def align(self, x: Any, z: Any) -> tuple[Any, Any]:
@@ -88,7 +88,7 @@ class OnCategories(Kernel):
 
 
 def _codes(a: Array, b: Array, *, same: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Whole numbers that are equal exactly where the values are."""
+    """Whole numbers that are equal exactly if the values are."""
     known: dict[Any, int] = {}
     try:
         left, right = (
@@ -137,7 +137,7 @@ class Hamming(OnCategories):
     """
 
     about: ClassVar[About] = About(
-        "share of columns k with xₖ = zₖ", "Several categories that count alike.", "Hamming()"
+        "share of columns k with xₖ = zₖ", "Several categories of equal weight.", "Hamming()"
     )
 
     tags: ClassVar[Tags] = Tags(normalised=True, nonnegative=True)

@@ -99,7 +99,7 @@ class Intersection(Kernel):
 
 
 def aligned(x: Any, z: Any, matrix: Callable[[Any, dict[Any, int]], sp.csr_array]) -> tuple[Any, Any]:
-    """Both sides as sparse matrices over one vocabulary, which `matrix` goes on writing."""
+    """Both sides as sparse matrices over one vocabulary, to which `matrix` adds its words."""
     vocabulary: dict[Any, int] = {}
     left = matrix(x, vocabulary)
     right = left if x is z else matrix(z, vocabulary)

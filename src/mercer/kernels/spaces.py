@@ -1,7 +1,7 @@
-"""Spaces of objects: what a kernel compares, and how to draw some of it.
+"""Spaces of objects: the kinds of objects that kernels compare, and how to draw some of them.
 
-A space is a name that knows its objects. Its leaves state it as their class attribute `space`; the laws draw sample
-points from it, and the search for counterexamples a pool of objects and small changes of them. A new kind of objects
+A space is a name that knows its objects. Leaves state it as their class attribute `space`; the laws draw sample points
+from it, and the search for counterexamples draws a pool of objects and changes them a little. A new kind of objects
 is one subclass of `Space` beside its leaves.
 """
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from mercer.kernels.base import Similarity
 
 POOL = 64
-"""Objects that the search for a counterexample starts from, unless a space names better ones."""
+"""The number of objects with which a search for a counterexample starts, unless a space names better ones."""
 
 
 class Space(str):
     """The name of a kind of objects, which can draw some of them at random.
 
-    A subclass defines `sample`, and `pool` and `mutated` where it knows objects in which violations hide.
+    A subclass defines `sample`, and `pool` and `mutated` if it knows objects in which violations hide.
 
     >>> import mercer as mc
     >>> class Words(mc.Space):
@@ -33,7 +33,7 @@ class Space(str):
 
     __slots__ = ()
     vectorial = False
-    """Whether its objects are rows of numbers, which the search may move a little in every direction."""
+    """Whether the objects are rows of numbers, which the search may move a little in every direction."""
     complete = False
     """Whether `pool` holds all the objects that there are."""
 
@@ -42,11 +42,11 @@ class Space(str):
         raise NotImplementedError(f"sample() of the space {str(self)!r}")
 
     def pool(self, kernel: Similarity, alphabet: str, length: int, rng: np.random.Generator) -> list[Any]:
-        """The objects that a search for a counterexample looks at first: small ones, of up to `length` parts."""
+        """The objects with which a search for a counterexample starts: small ones, of up to `length` parts."""
         return distinct(self.sample(kernel, POOL, rng))
 
     def mutated(self, x: Any, kernel: Similarity, alphabet: str, rng: np.random.Generator) -> Any:
-        """A small change of an object; by default another one."""
+        """A slightly changed object; by default another one."""
         return self.sample(kernel, 1, rng)[0]
 
     def show(self, x: Any) -> str:
@@ -68,7 +68,7 @@ def show(x: Any) -> str:
 
 
 def distinct(objects: Any) -> list[Any]:
-    """The objects without repetitions, in order; all of them where they have no hash."""
+    """The objects without repetitions, in order; all of them if they have no hash."""
     try:
         return list(dict.fromkeys(objects))
     except TypeError:
@@ -76,7 +76,7 @@ def distinct(objects: Any) -> list[Any]:
 
 
 class Vectors(Space):
-    """Rows of numbers, as many as the parameters of the kernel ask for."""
+    """Rows of numbers, with as many columns as the parameters of the kernel require."""
 
     __slots__ = ()
     vectorial = True
@@ -90,7 +90,7 @@ VECTORS, TABLE, ANY = Vectors("vectors"), Vectors("table"), Vectors("any")
 
 
 def dimension(kernel: Similarity, default: int = 3) -> int:
-    """The number of columns that the parameters of an expression ask for."""
+    """The number of columns that the parameters of an expression require."""
     if columns := getattr(kernel, "columns", ()):
         return max([default, *(int(c) + 1 for c in columns if not isinstance(c, str))])
     sizes = [np.asarray(size).shape[0] for name in ("sigma", "A") if np.ndim(size := getattr(kernel, name, 0.0))]

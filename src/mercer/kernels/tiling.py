@@ -99,7 +99,7 @@ def fill(kernel: Similarity, pair: Pair, out: Array, finish: Callable[[Array], N
 
 
 def evaluate(kernel: Similarity, block: Block, tile: Array, bounded: bool) -> None:
-    """Fill a tile and make sure that nothing overflowed."""
+    """Fill a tile, and raise if a value overflowed."""
     with np.errstate(over="ignore", invalid="ignore"):
         returned: object = kernel.tile(block, tile)
     if returned is not None:
@@ -144,9 +144,9 @@ def multiply(kernel: Similarity, pair: Pair, V: Array) -> NDArray[np.float64]:
 
 
 def product(A: Array, V: Array) -> NDArray[np.float64]:
-    """A V for V of shape (m, t): of float32, `TERMS` terms are added up at a time, and their sums in float64.
+    """A V for V of shape (m, t): in float32, `TOGETHER` terms are added at a time, and their sums in float64.
 
-    What BLAS loses in long float32 sums depends on the width of its vectors; this bounds it on every processor.
+    The error of BLAS in long float32 sums depends on the width of its vectors; this bounds it on every processor.
 
     >>> ones = np.full((1, 10**6), 0.1, np.float32)
     >>> bool(abs(product(ones, ones.T) - 10**6 * np.float64(np.float32(0.1)) ** 2) < 1e-2)

@@ -46,8 +46,8 @@ def vocabulary() -> dict[str, type[Similarity]]:
 def register(cls: Class) -> Class:
     """Make your own class of kernels known by its name: to `mc.parse`, and to the catalogue.
 
-    The class must say what it is in a class attribute `about`. Registering a class of the same name again replaces
-    it; the names of the library stay the library's.
+    The class must describe itself in a class attribute `about`. Registering another class of the same name replaces
+    it; the names of the library cannot be replaced.
 
     >>> import numpy as np, mercer as mc
     >>> @mc.register
@@ -69,7 +69,7 @@ def register(cls: Class) -> Class:
         )
     if not isinstance(getattr(cls, "about", None), About):
         raise InvalidInput(
-            f"{cls.__name__} must say what it is before it is registered",
+            f"{cls.__name__} must describe itself before it is registered",
             got="no class attribute `about`",
             advice=f'Add about = mc.About("the formula", "its use.", "{cls.__name__}()").',
         )
@@ -96,7 +96,7 @@ def space_named(name: str) -> Space:
         raise InvalidInput(
             f"`space` must be one of {', '.join(map(repr, known))}",
             got=repr(name),
-            advice="For other objects pass some to choose from, refute(k, points=[...]) or check_laws(k, X), or "
+            advice="For other objects pass candidates, as in refute(k, points=[...]) or check_laws(k, X), or "
             "register a kernel with a space of yours (docs/your-own-kernel.md).",
         )
     return known[name]

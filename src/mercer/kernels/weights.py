@@ -1,4 +1,4 @@
-"""Compact smoothing weights: what Nadaraya-Watson, local regression and densities use, and what is no kernel.
+"""Compact smoothing weights, for Nadaraya-Watson, local regression and densities; they are not kernels.
 
 Each is a profile of u = ‖x − z‖²/σ² that vanishes for u > 1, with peak 1. Their Fourier transforms change sign, so
 they are not positive semidefinite; only the triangular one is, and only on a line (Pólya).
@@ -55,7 +55,7 @@ class Compact(Radial, Weight):  # type: ignore[override]
         return self.density.variance(1)
 
     def _base(self, u: Any, root: Any) -> Any:
-        """1 − r^q of u = r² and a way to take the root."""
+        """1 − r^q from u = r², with a function for the square root."""
         return 1 - (u if self.q == 2 else root(u) if self.q == 1 else u * root(u))
 
     def _shape(self, u: Array) -> Array:
@@ -118,7 +118,7 @@ class Uniform(Compact):
 
 
 class Triangular(Compact):
-    """1 − ‖x − z‖/σ for ‖x − z‖ ≤ σ, else 0. A kernel on a line (d = 1), a mere weight from d = 2 on.
+    """1 − ‖x − z‖/σ for ‖x − z‖ ≤ σ, else 0. A kernel on a line (d = 1), only a weight from d = 2 on.
 
     >>> import mercer as mc
     >>> mc.Triangular(2.0)([[0.0]], [[1.0]])
@@ -138,7 +138,7 @@ class Triangular(Compact):
     def proof(self, dim: int | None = None) -> Proof:
         if dim == 1:
             return Axiom(self, "Pólya: convex, decreasing, even on a line", condition="d = 1", reference="Pólya 1949")
-        return Unproven(self, "a kernel on a line only: say proof(dim=1) there; refuted from d = 2 on")
+        return Unproven(self, "a kernel on a line only: see proof(dim=1); refuted from d = 2 on")
 
 
 class Epanechnikov(Compact):

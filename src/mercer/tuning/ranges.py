@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra.entrywise import Exp
-from mercer.kernels.algebra.nodes import Constant, Product, Scaled, Sum
+from mercer.kernels.algebra.linear import Product, Scaled, Sum
+from mercer.kernels.algebra.nodes import Constant
 from mercer.kernels.algebra.views import Viewed
 from mercer.kernels.base import Similarity
 from mercer.kernels.vectors.dot import Polynomial

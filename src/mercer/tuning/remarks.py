@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.kernels.algebra.nodes import Sum
+from mercer.kernels.algebra.linear import Sum
 from mercer.kernels.base import Kernel
 from mercer.kernels.vectors.radial import ByWidth
 from mercer.kernels.vectors.stationary import Laplacian

@@ -1,4 +1,4 @@
-"""Derivatives by central differences, for functions that say nothing about their slope.
+"""Derivatives by central differences, for functions whose slope is not known.
 
 The step is a power of two and at least a few units in the last place, so that x ± h and x ± 2h are exact. It starts
 from the spread of the column, not from |x|: an offset says nothing about how fast a function varies. Where the function
@@ -32,7 +32,7 @@ def dense_sides(block: Block) -> tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def scales(pair: Pair) -> NDArray[np.float64]:
-    """Per column the length from which steps are taken: its spread over both sides; its size where it is constant."""
+    """The length scale of each column, from which steps follow: its spread over both sides, or its size if constant."""
 
     def make() -> NDArray[np.float64]:
         sides = [v.astype(np.float64) for v in pair.vectors()]
@@ -40,7 +40,7 @@ def scales(pair: Pair) -> NDArray[np.float64]:
         highest = np.maximum(*(v.max(axis=0) for v in sides))
         size = np.maximum(np.abs(lowest), np.abs(highest))
         spread = highest - lowest
-        # A spread near rounding is that of a constant column too, but nothing proves it: a compromise.
+        # A spread near rounding may come from a constant column or not: a compromise.
         spread = np.where(spread > 0, np.maximum(spread, 2.0**-20 * size), size)
         return np.where(spread > 0, spread, 1.0)
 
@@ -55,7 +55,7 @@ def input_slopes(
 ) -> NDArray[np.float64]:
     """Σⱼ Gᵢⱼ ∂vⱼ(xᵢ)/∂xᵢ, shape (n, d), for a function `values` of rows (n, d) → (n, m).
 
-    `values` is also called on some of the rows, moved; row i of the answer must depend on row i alone.
+    `values` is also called on some of the rows, moved a little; row i of its result must depend on row i alone.
     """
     here = values(x)
     columns = [_slope(values, x, k, length, G, here) for k, length in enumerate(lengths)]

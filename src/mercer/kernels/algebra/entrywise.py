@@ -15,7 +15,8 @@ from mercer.data.points import Array, Points
 from mercer.errors import RuleBroken
 from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.elementwise import whole_power
-from mercer.kernels.algebra.nodes import Scaled, Unary, inside, is_number
+from mercer.kernels.algebra.linear import Scaled
+from mercer.kernels.algebra.nodes import Unary, inside, is_number
 from mercer.kernels.algebra.parameters import nonnegative, show
 from mercer.kernels.algebra.proof import EXPONENTIAL, POLYNOMIAL, PRODUCT, Proof
 from mercer.kernels.algebra.rounding import precise, precisely, require_power
@@ -100,7 +101,7 @@ class Exp(_Entrywise):
         block.evaluate(self.inner, out)
 
     def log_cosine_tile(self, block: Block, out: Array) -> None:
-        """−½‖phi(x) − phi(z)‖² of what the exponential is taken of."""
+        """−½‖phi(x) − phi(z)‖², with phi of the kernel inside the exponential."""
         self.inner.distance_tile(block, out)
         out *= -0.5
 
@@ -173,16 +174,17 @@ class Power(_Entrywise):
             raise RuleBroken(
                 "Rule kⁿ: the exponent must be a whole number ≥ 1",
                 got=show(n),
-                advice="Choose a whole one: other powers are in general not kernels; mc.refute refutes (⟨x,z⟩+1)^0.5.",
+                advice="Choose a whole number: other powers are in general not kernels; mc.refute refutes "
+                "(⟨x,z⟩+1)^0.5.",
             )
         self._set(exponent=int(n))
         if n > float(np.finfo(np.float32).max):
-            raise RuleBroken("Rule kⁿ: the exponent must fit float32", got=show(n), advice="Choose a smaller one.")
+            raise RuleBroken("Rule kⁿ: the exponent must fit float32", got=show(n), advice="Choose a smaller exponent.")
         require_power(self, "Rule kⁿ", "the exponent", self.exponent)
 
     @property
     def amplification(self) -> float:
-        """A logarithm that is known is multiplied by n, and has its own digits still."""
+        """If the logarithm is known, multiplying it by n keeps its digits."""
         return self.inner.amplification * (1 if self.inner.exact_log else self.exponent)
 
     @property
@@ -197,7 +199,7 @@ class Power(_Entrywise):
         _loops.tiles.exp_(out)
 
     def _size(self, block: Block) -> float:
-        """How many roundings the logarithm may be off, beside its own."""
+        """The error of the logarithm in roundings, beyond its own."""
         sides = {id(points): points for points in (block.pair.x, block.pair.z)}.values()
         return block.pair.once(("log size", self), lambda: max(map(self.log_size, sides)))
 
@@ -272,7 +274,7 @@ class Poly(_Entrywise):
 
     about: ClassVar[About] = About(
         "Σₙ aₙ k(x, z)ⁿ",
-        "Every power with a weight of its own: k.poly([a0, a1, …]).",
+        "Every power with its own weight: k.poly([a0, a1, …]).",
         "Linear().poly([1.0, 0.5, 0.25])",
         arguments={"coefficients": Argument("aₙ", "≥ 0, one per power")},
     )
@@ -295,7 +297,7 @@ class Poly(_Entrywise):
         super().check()
         self._set(coefficients=np.atleast_1d(self.coefficients))
         if not np.any(self.coefficients > 0):
-            raise RuleBroken("Rule q(k): some coefficient must be > 0", got="all zero", advice="Give one.")
+            raise RuleBroken("Rule q(k): some coefficient must be > 0", got="all zero", advice="Pass one that is > 0.")
 
     @property
     def amplification(self) -> float:
@@ -310,10 +312,10 @@ class Poly(_Entrywise):
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         wide = block.values(self.inner).astype(np.float64)
-        own = []
+        by_coefficient = []
         if len(self.theta) > len(self.inner.theta):
-            own = [a * np.vdot(G, wide**n) for n, a in enumerate(self.coefficients) if a > 0]
-        return np.concatenate([own, self.inner.tile_gradient(block, G * self._slope(wide))])
+            by_coefficient = [a * np.vdot(G, wide**n) for n, a in enumerate(self.coefficients) if a > 0]
+        return np.concatenate([by_coefficient, self.inner.tile_gradient(block, G * self._slope(wide))])
 
     def enclose(self, x: Any, z: Any) -> Interval:
         k = self.inner.enclose(x, z)

@@ -1,7 +1,7 @@
 """Kernel expressions as text: the grammar of `repr`, read by a parser that executes nothing.
 
-Python's own grammar turns the text into a tree; this module walks the tree and knows no more than the public kernels,
-their algebra, and plain values. What it does not know it refuses by name, and points at it.
+Python's own grammar turns the text into a tree; this module walks the tree and accepts only the public kernels, their
+algebra, and plain values. Anything else is refused by name, with a mark at its place in the text.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from mercer.kernels.algebra.operators import exp
 from mercer.kernels.algebra.parameters import Fixed, show
 from mercer.kernels.base import Similarity, Weight
 from mercer.kernels.vocabulary import vocabulary
+from mercer.words import cut
 
 # Room for what `repr` prints, whose largest matrix has 10 000 entries of up to 26 characters.
-LONGEST = 300_000
+MOST_CHARACTERS = 300_000
 MOST_VALUES = 50_000
-# Every constructor looks at all kernels below it.
+# Every constructor looks at all kernels below it, so that the time grows with the square of their number.
 MOST_KERNELS = 3000
 DEEPEST_TEXT = 200
 DEEPEST_KERNEL = 100
@@ -36,7 +37,7 @@ DEEPEST_KERNEL = 100
 HIGHEST_POWER = 1000
 LARGEST_WHOLE = 2**63
 
-EXAMPLE = 'For example "0.5 * Gaussian(1.0) + Linear()".'
+EXAMPLE = 'Write an expression such as "0.5 * Gaussian(1.0) + Linear()".'
 
 METHODS = ("exp", "normalize", "on", "poly")
 
@@ -44,7 +45,7 @@ IN_PYTHON = "it in Python, and pass the kernel itself instead of its text."
 FUNCTIONS = {"after": "After", "rescale": "Rescaled"}
 """Methods that take a Python function, and the class of the kernels that they make."""
 
-# What other libraries call these kernels, in lower case.
+# Names of kernels in other libraries, in lower case, and what to write here.
 ELSEWHERE = {
     "additivekernel": "Write k1 + k2.",
     "compoundkernel": "Write k1 + k2.",
@@ -69,9 +70,9 @@ ELSEWHERE = {
     "scalekernel": "Write c * k.",
     "sigmoid": "Write Tanh(scale, offset), which is not positive semidefinite.",
     "squaredexponential": "Write Gaussian(sigma).",
-    "white": "Noise is no part of a kernel: set alpha of the model.",
-    "whitekernel": "Noise is no part of a kernel: set alpha of the model.",
-    "whitenoise": "Noise is no part of a kernel: set alpha of the model.",
+    "white": "Noise is not part of a kernel: set alpha of the model.",
+    "whitekernel": "Noise is not part of a kernel: set alpha of the model.",
+    "whitenoise": "Noise is not part of a kernel: set alpha of the model.",
 }
 
 OPERATORS: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
@@ -96,7 +97,7 @@ FOREIGN = {
     ast.NamedExpr: "an assignment",
     ast.SetComp: "a comprehension",
     ast.Slice: "a slice",
-    ast.Starred: "a splat",
+    ast.Starred: "an unpacking star",
     ast.Subscript: "an index in square brackets",
     ast.Yield: "yield",
     ast.YieldFrom: "yield",
@@ -107,7 +108,7 @@ def parse(text: str) -> Similarity:
     """The kernel that a text describes: parse(repr(k)) == k, for every k that holds no Python function.
 
     The text may use the public kernels and weights (with or without the prefix `mc.`), the algebra `+ * / **`, `exp`,
-    `.on`, `.poly`, `.normalize`, and plain values as arguments. Nothing is executed but constructors of kernels.
+    `.on`, `.poly`, `.normalize`, and plain values as arguments. Only constructors of kernels are executed.
 
     Parameters
     ----------
@@ -151,13 +152,13 @@ class _Reader:
     def tree(self) -> ast.expr:
         if not self.text:
             raise InvalidInput("A kernel expression must not be empty", got="nothing", advice=EXAMPLE)
-        if len(self.text) > LONGEST:
+        if len(self.text) > MOST_CHARACTERS:
             raise InvalidInput(
-                f"A kernel expression must have at most {LONGEST} characters",
+                f"A kernel expression must have at most {MOST_CHARACTERS} characters",
                 got=len(self.text),
                 advice=f"Build {IN_PYTHON}",
             )
-        # Before the tree is made, which takes longest.
+        # Checked before the tree is made, which takes longest.
         values = sum(map(self.text.count, ",+-*/([{"))
         if values > MOST_VALUES:
             raise InvalidInput(
@@ -165,7 +166,7 @@ class _Reader:
             )
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what Python thinks of odd literals
+                warnings.simplefilter("ignore")  # Python's opinion of odd literals
                 return ast.parse(self.text, mode="eval").body
         except SyntaxError as error:
             self.unreadable(error)
@@ -175,7 +176,7 @@ class _Reader:
     # -- the walk -------------------------------------------------------------------------------------------------
 
     def value(self, node: ast.expr, depth: int) -> Any:
-        """What a node stands for: a kernel, a plain value, or an error."""
+        """The kernel or the plain value that a node stands for."""
         if depth > DEEPEST_TEXT:
             self.too_deep(node)
         depth += 1
@@ -216,7 +217,7 @@ class _Reader:
                 node,
                 "Numbers must be finite, whole ones below 2⁶³",
                 "a larger one",
-                "Write it as a float, 1e30; parameters beyond 1e308 do not exist.",
+                "Write it as a float of at most 1e308, such as 1e30.",
             )
         return int(value) if isinstance(value, int) else float(value)
 
@@ -225,7 +226,7 @@ class _Reader:
             return -value if isinstance(sign, ast.USub) else value
         if isinstance(value, Similarity) and isinstance(sign, ast.USub):
             return self.applied(node, "-", operator.neg, [value])
-        self.fail(node, "A sign must stand before a number", _described(value), "Leave it out.")
+        self.fail(node, "A sign must stand before a number", _described(value), "Leave the sign out.")
 
     def plain(self, node: ast.expr, depth: int) -> Any:
         """A value that a set or a dictionary may hold."""
@@ -239,7 +240,7 @@ class _Reader:
     def dictionary(self, node: ast.Dict, depth: int) -> dict[Any, Any]:
         for key, value in zip(node.keys, node.values):
             if key is None:
-                self.foreign(value, "a splat")
+                self.foreign(value, "an unpacking star")
         keys = [self.plain(key, depth) for key in node.keys if key is not None]
         return dict(zip(keys, [self.value(value, depth) for value in node.values]))
 
@@ -314,13 +315,13 @@ class _Reader:
     def arguments(self, node: ast.Call, depth: int) -> tuple[list[Any], dict[str, Any]]:
         for keyword in node.keywords:
             if keyword.arg is None:
-                self.foreign(keyword.value, "a splat")
+                self.foreign(keyword.value, "an unpacking star")
         keywords: dict[str, Any] = {}
         arguments = [self.value(argument, depth) for argument in node.args]
         for keyword in node.keywords:
             name = str(keyword.arg)
             if name in keywords:
-                self.fail(keyword.value, "Every argument must be given once", f"{name} twice", "Remove one.")
+                self.fail(keyword.value, "Every argument must be given once", f"{name} twice", "Remove one of them.")
             keywords[name] = self.value(keyword.value, depth)
         return arguments, keywords
 
@@ -365,16 +366,19 @@ class _Reader:
         for keyword in node.keywords:
             word = keyword.value.id if isinstance(keyword.value, ast.Name) else None
             if keyword.arg != "dtype" or word not in kinds:
-                self.fail(keyword.value, "An array takes `dtype=float32` at most", f"{keyword.arg}", "Remove it.")
+                self.fail(keyword.value, "An array may only have `dtype=float32`", f"{keyword.arg}", "Remove it.")
             dtype = kinds[str(word)]
         if len(node.args) != 1:
             self.fail(
-                node, "An array must hold one list of numbers", f"{len(node.args)} arguments", "array([1.0, 2.0])"
+                node,
+                "An array must hold one list of numbers",
+                f"{len(node.args)} arguments",
+                "Write array([1.0, 2.0]).",
             )
-        given = self.value(node.args[0], depth)
-        if not _is_nest(given):
-            self.fail(node, "An array must hold numbers", _described(given), "array([[2.0, 1.0], [1.0, 2.0]])")
-        return self.applied(node, "array", lambda: np.array(given, dtype=dtype), [])
+        entries = self.value(node.args[0], depth)
+        if not _is_nest(entries):
+            self.fail(node, "An array must hold numbers", _described(entries), "Write array([[2.0, 1.0], [1.0, 2.0]]).")
+        return self.applied(node, "array", lambda: np.array(entries, dtype=dtype), [])
 
     def applied(
         self,
@@ -390,11 +394,11 @@ class _Reader:
                 return target(*arguments, **(keywords or {}))
         except InvalidInput as error:
             where = self.mark(*self.span(node))
-            raise type(error)(error.required, got=_short(error.got, 300), advice=error.advice + where) from None
+            raise type(error)(error.required, got=cut(error.got, 300), advice=error.advice + where) from None
         except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
             if name in {sign for sign, _ in OPERATORS.values()}:
                 got = f" {name} ".join(_described(a) for a in arguments)
-                advice = "exp(c * k) is e^(c·k)." if name == "**" else "Kernels add and multiply; numbers scale them."
+                advice = "Write exp(c * k) for e^(c·k)." if name == "**" else "Add or multiply kernels instead."
                 self.fail(node, f"A rule must make this `{name}` a kernel", got, advice)
             self.fail(node, f"{name} must be called as {_usage(name, target)}", error, "Check the arguments.")
 
@@ -435,8 +439,8 @@ class _Reader:
         end = start + 1
         got, advice = f"a syntax error, {error.msg}", EXAMPLE
         if left_out := re.search(r"<[^<>]*>", self.text):
-            got = f"{left_out[0][:40]!r}, which stands for what could not be printed"
-            advice = f"Functions and large matrices have no text: build {IN_PYTHON}"
+            got = f"{left_out[0][:40]!r}, which stands for something that has no text"
+            advice = f"If it is a function or a large matrix, build {IN_PYTHON}"
             line = self.text.count("\n", 0, left_out.start()) + 1
             start = left_out.start() - (self.text.rfind("\n", 0, left_out.start()) + 1)
             end = start + len(left_out[0])
@@ -444,7 +448,7 @@ class _Reader:
         raise InvalidInput("A kernel expression must be complete", got=got, advice=advice + where) from None
 
     def fail(self, node: ast.expr, required: str, got: object, advice: str) -> NoReturn:
-        raise InvalidInput(required, got=_short(str(got), 300), advice=advice + self.mark(*self.span(node))) from None
+        raise InvalidInput(required, got=cut(str(got), 300), advice=advice + self.mark(*self.span(node))) from None
 
     def span(self, node: ast.expr) -> tuple[int, int, int]:
         """Line, first column and end column of a node, in characters (the tree counts bytes)."""
@@ -488,7 +492,7 @@ def _nearest(word: str, known: Iterable[str]) -> str:
     if word.lower() in ELSEWHERE and word.lower() not in by_lower:
         return ELSEWHERE[word.lower()]
     close = difflib.get_close_matches(word.lower()[:100], by_lower, 1)
-    return f"Did you mean {by_lower[close[0]]}?" if close else "`mercer kernels` lists the kernels."
+    return f"Did you mean {by_lower[close[0]]}?" if close else "See `mercer kernels` for a list."
 
 
 def _usage(name: str, target: Any) -> str:
@@ -501,12 +505,8 @@ def _usage(name: str, target: Any) -> str:
 
 
 def _described(value: Any) -> str:
-    text = _short(repr(value), 60)
+    text = cut(repr(value), 60)
     return text if isinstance(value, (Similarity, Fixed)) or _is_number(value) else f"{type(value).__name__} {text}"
-
-
-def _short(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _height(kernel: Any) -> int:

@@ -1,6 +1,6 @@
-"""The operators of the algebra: what `+`, `*`, `/` and `exp` make of kernels (lectures 000, 001 and 004).
+"""The operators of the algebra: `+`, `*`, `/` and `exp` of kernels (lectures 000, 001 and 004).
 
-Sums and products come out flat: a + b + c is one sum of three. Constructors never flatten.
+Operators make flat sums and products: a + b + c is one sum of three. Constructors never flatten.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from typing import Any
 
 from mercer.errors import InvalidInput, RuleBroken
 from mercer.kernels.algebra.entrywise import Exp, Poly, Power
-from mercer.kernels.algebra.nodes import Constant, Node, Product, Scaled, Sum, WeightProduct, is_number, operand
+from mercer.kernels.algebra.linear import Product, Scaled, Sum, WeightProduct
+from mercer.kernels.algebra.nodes import Constant, Node, is_number, operand
 from mercer.kernels.algebra.parameters import show
 from mercer.kernels.algebra.rescaling import Normalized, Rescaled
 from mercer.kernels.algebra.views import After, On, WeightOn
@@ -52,7 +53,7 @@ def divide(kernel: Kernel, number: Any) -> Kernel:
     raise RuleBroken(
         "Rule c·k: the divisor must be a number > 0",
         got=show(number),
-        advice="k.normalize() divides by √(k(x,x)k(z,z)).",
+        advice="Divide by a positive number, or use k.normalize() to divide by √(k(x,x)k(z,z)).",
     )
 
 

@@ -52,7 +52,7 @@ def positive(
     free: bool = True,
     bounds: tuple[float, float] = (1e-5, 1e5),
 ) -> Any:
-    """A parameter > 0 of a kernel class: a number or, with `vector`, one number per column. Free unless told.
+    """A parameter > 0 of a kernel class: a number or, with `vector`, one number per column. Tuned if `free`.
 
     >>> import mercer as mc
     >>> class Cauchy(mc.Kernel):
@@ -104,11 +104,11 @@ def checked(owner: str, name: str, value: Any, rule: Rule) -> float | NDArray[np
     except (TypeError, ValueError):
         raise InvalidInput(required, got=repr(value), advice="Pass a float.") from None
     if array.ndim > (1 if rule.vector else 0) or array.size == 0:
-        advice = f"To evaluate it on data, call the kernel: {owner}(...)(X)." if array.ndim > 1 else "Check its shape."
+        advice = f"To evaluate it on data, call the kernel: {owner}(...)(X)." if array.ndim > 1 else "Pass a number."
         raise InvalidInput(required, got=f"an array of shape {array.shape}", advice=advice)
     bad = ~np.isfinite(array) | (array <= rule.lowest if rule.strict else array < rule.lowest)
     if bad.any():
-        raise InvalidInput(required, got=show(value), advice=f"Choose `{name}`{must or ' finite'}.")
+        raise InvalidInput(required, got=show(value), advice=f"Choose a value{must or ' that is finite'}.")
     if array.ndim == 0:
         return float(array)
     array.flags.writeable = False
@@ -116,7 +116,7 @@ def checked(owner: str, name: str, value: Any, rule: Rule) -> float | NDArray[np
 
 
 def show(value: Any) -> str:
-    """A parameter as Python source that rebuilds it, where that is possible."""
+    """A parameter as Python source that rebuilds it, if that is possible."""
     if isinstance(value, np.ndarray):
         if value.size > 10_000:
             return f"<{'×'.join(map(str, value.shape))} array>"
@@ -142,7 +142,7 @@ def key(value: Any) -> Any:
 
 
 class Same:
-    """A stand-in for an object without a hash: equal where the object is the same."""
+    """A stand-in for an object without a hash, equal only to stand-ins for the same object."""
 
     def __init__(self, value: Any) -> None:
         self.value = value

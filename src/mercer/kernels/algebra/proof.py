@@ -21,13 +21,13 @@ class Proof:
     Attributes
     ----------
     claim : what is shown to be positive semidefinite.
-    rule : the rule, axiom or gap by which it is.
+    rule : the rule or axiom by which it is; for a leaf without proof, the reason.
     condition : the rule's condition with the values it was checked on ("" if it has none).
     premises : the proofs it rests on.
     reference : where an axiom is proven.
     kind : "rule", "axiom", "claim" (an axiom that the author of a class outside this library states) or "unproven".
-    rounding : the rounding to which it holds, beside √(k(x, x) k(z, z)), as a share of what half of the digits allow; 0
-        where it is exact.
+    rounding : the rounding up to which it holds, relative to √(k(x, x) k(z, z)), as a share of what half of the digits
+        allow; 0 if it is exact.
     """
 
     claim: str
@@ -55,7 +55,7 @@ class Proof:
 
     @property
     def claimed(self) -> list[Proof]:
-        """The leaves that are kernels if what the authors of their classes say is true.
+        """The leaves that are kernels if the claims of their authors are true.
 
         >>> import mercer as mc
         >>> mc.Gaussian(1.0).proof().claimed
@@ -112,8 +112,8 @@ def Unproven(claim: object, why: str) -> Proof:
 class Rule(NamedTuple):
     """A closure rule: called with a claim and its premises, it gives that step of a proof.
 
-    A premise that holds to rounding only (a matrix of floats) gives a conclusion that holds to a rounding that is
-    `amplification` times larger; beyond half of the digits it is not proven any more.
+    A premise that holds only up to rounding (a matrix of floats) gives a conclusion that holds up to a rounding that is
+    `amplification` times larger; beyond half of the digits it is no longer proven.
     """
 
     name: str

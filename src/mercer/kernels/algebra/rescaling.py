@@ -20,18 +20,15 @@ from mercer.kernels.algebra.nodes import Unary, inside
 from mercer.kernels.algebra.parameters import show
 from mercer.kernels.algebra.proof import RESCALING, Proof
 from mercer.kernels.algebra.rounding import precisely
-from mercer.kernels.algebra.rowwise import Given, require_rowwise
-from mercer.kernels.base import ATOM, Tags
+from mercer.kernels.algebra.rowwise import UserFunction, require_rowwise
+from mercer.kernels.base import ATOM, DIAGONAL_BLOCK, Tags
 from mercer.kernels.block import Block, Pair
-from mercer.kernels.vectors.dot import lengths
+from mercer.kernels.vectors.arccosine import lengths
 from mercer.threads import spans
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
     from mercer.kernels.validity.interval import Interval
-
-# Pairs (x, x) are evaluated in blocks of this size, of which only the diagonal counts.
-DIAGONAL_BLOCK = 32
 
 
 class Rescaled(Unary):
@@ -44,17 +41,17 @@ class Rescaled(Unary):
 
     about: ClassVar[About] = About(
         "f(x) k(x, z) f(z)",
-        "A weight of every point by a function of your own: k.rescale(f).",
+        "Your own function f as a factor for every point: k.rescale(f).",
         "mc.Linear().rescale(lambda X: 1.0 / (1.0 + np.abs(X).sum(axis=1)))",
         arguments={"f": Argument(domain="Python function X → one number per point")},
-        in_python="where f(x) = 1/√k(x, x) write k.normalize(), else build it in Python",
+        in_python="if f(x) = 1/√k(x, x), write k.normalize(), else build it in Python",
     )
 
     kernel: Any
     f: Callable[[Any], Any]
 
     def _factors(self, points: Points) -> NDArray[np.float64]:
-        f = Given(self.f)
+        f = UserFunction(self.f)
 
         def make() -> NDArray[np.float64]:
             values = self._values(points.raw)
@@ -68,15 +65,15 @@ class Rescaled(Unary):
         try:
             values = np.asarray(real_numbers(self.f(as_argument(X))), dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise InvalidInput("f must return real numbers", got=f"{error}", advice="Check f on X.") from error
+            raise InvalidInput("f must return real numbers", got=f"{error}", advice="Check f(X).") from error
         if values.shape != (length(X),):
             raise InvalidInput(
                 f"f must return one number per point, shape ({length(X)},)",
                 got=f"shape {values.shape}",
-                advice="f receives the whole data set; reduce over columns with axis=1.",
+                advice="Write f for whole data sets: reduce over columns with axis=1.",
             )
         if not np.isfinite(values).all():
-            raise InvalidInput("f must return finite numbers", got="NaN or infinity", advice="Check f on X.")
+            raise InvalidInput("f must return finite numbers", got="NaN or infinity", advice="Check f(X).")
         return values
 
     def touch(self, points: Points) -> None:
@@ -84,13 +81,13 @@ class Rescaled(Unary):
         self._factors(points)
 
     def _sides(self, pair: Pair) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """f of both sides, made once: all tiles of a matrix see the same function."""
+        """f of both sides, computed once, so that all tiles of a matrix see the same values."""
 
         def make() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
             x = self._factors(pair.x)
             return x, x if pair.same else self._factors(pair.z)
 
-        return pair.once(("factors", Given(self.f)), make)
+        return pair.once(("factors", UserFunction(self.f)), make)
 
     def _scale(self, block: Block, out: Array) -> Array:
         x, z = self._sides(block.pair)
@@ -113,8 +110,8 @@ class Rescaled(Unary):
         """f(x) f(z) ∂k/∂x + f'(x) k f(z): the slope of f alone is taken by differences."""
         x, _ = dense_sides(block)
         weights = (G * block.values(self.inner).astype(np.float64)) @ self._sides(block.pair)[1][block.cols]
-        own = input_slopes(lambda X: self._values(X)[:, None], x, scales(block.pair), weights[:, None])
-        return own + self.inner.tile_input_gradient(block, self._scale(block, np.array(G, dtype=np.float64)))
+        by_factor = input_slopes(lambda X: self._values(X)[:, None], x, scales(block.pair), weights[:, None])
+        return by_factor + self.inner.tile_input_gradient(block, self._scale(block, np.array(G, dtype=np.float64)))
 
     @property
     def tags(self) -> Tags:  # type: ignore[override]
@@ -133,7 +130,7 @@ class Rescaled(Unary):
 
 
 class Normalized(Unary):
-    """k(x, z)/√(k(x, x) k(z, z)), and 0 where k(x, x) = 0. In the log domain where log k is known exactly.
+    """k(x, z)/√(k(x, x) k(z, z)), and 0 where k(x, x) = 0. Computed from logarithms if log k is known exactly.
 
     >>> import numpy as np, mercer as mc
     >>> k = mc.exp(np.log(2) * mc.Intersection()).normalize()
@@ -144,7 +141,7 @@ class Normalized(Unary):
 
     about: ClassVar[About] = About(
         "k(x, z)/√(k(x, x) k(z, z))",
-        "Cosines: sizes, lengths and norms do not count: k.normalize().",
+        "Cosines, which ignore sizes, lengths and norms: k.normalize().",
         "Polynomial(2, c=1.0).normalize()",
     )
 
@@ -161,7 +158,7 @@ class Normalized(Unary):
             raise RuleBroken(
                 "Rule k/√(k(x,x)k(z,z)): k(x, x) must be ≥ 0",
                 got=f"{diagonal.min():.3g}",
-                advice="A function with a negative diagonal is no kernel.",
+                advice="Use a kernel: a function with a negative diagonal is not one.",
             )
         zero = diagonal == 0
         lost = ~zero & (diagonal < float(np.finfo(dtype).tiny))
@@ -191,7 +188,7 @@ class Normalized(Unary):
         x, z = self._sides(block.pair)
         with np.errstate(over="ignore", invalid="ignore"):
             block.evaluate(self.inner, out)
-            require_finite(out, self.inner)  # here, for what is normalised and stationary is taken to be bounded
+            require_finite(out, self.inner)  # here, because `Tags.bounded` skips it later
             out *= x[block.rows, None].astype(out.dtype)
             out *= z[block.cols].astype(out.dtype)
         if block.diagonal:
@@ -223,7 +220,7 @@ class Normalized(Unary):
         return (self._factors(points, self.dtype_of(points)) > 0).astype(np.float64)
 
     def _plain_sides(self, block: Block) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """1/√k(x, x) of the rows and columns; None where k over- or underflows, so that only its logarithm is known."""
+        """1/√k(x, x) of the rows and columns; None if k over- or underflows, so that only its logarithm is known."""
         x, z = self._sides(block.pair)
         x, z = x[block.rows], z[block.cols]
         if not self.inner.exact_log:
@@ -262,7 +259,7 @@ class Normalized(Unary):
         adjoint = G * sides[0][:, None] * sides[1]
         if self.inner.tags.normalised or self.inner.tags.stationary:
             return self.inner.tile_input_gradient(block, adjoint)
-        # ½ dk(x, x)/dx is the derivative of k(x, z) by x at z = x, for k is symmetric.
+        # ½ dk(x, x)/dx is the derivative of k(x, z) by x at z = x, because k is symmetric.
         on_diagonal = (adjoint * block.values(self.inner).astype(np.float64)).sum(axis=1) * sides[0] ** 2
         if block.diagonal:
             return self.inner.tile_input_gradient(block, adjoint - np.diag(on_diagonal))
@@ -303,7 +300,7 @@ def _diagonal_blocks(
 ) -> Iterator[tuple[Block, Array]]:
     """The pairs (x, x) of the rows (side 0) or columns (1) of a block, in small blocks with diagonal adjoints.
 
-    Where k(x, x) is the same `constant` everywhere, one pair stands for all.
+    If k(x, x) is `constant`, one pair stands for all.
     """
     pair = block.pair
     if not pair.same:

@@ -1,7 +1,7 @@
-"""How much rounding an expression may amplify before its values say nothing about it.
+"""How much an expression may amplify rounding before its values are meaningless.
 
-A power kⁿ has n times the relative error of k, and exp(k) |k| times. A proof is about exact values: where the computed
-ones keep less than half of their digits they are refused, and where float32 would, they are computed in float64.
+A power kⁿ has n times the relative error of k, and exp(k) |k| times. A proof is about exact values. If float32 would
+keep less than half of the digits, the values are computed in float64; if that is not enough, they are refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def keeps_digits(amplification: float, dtype: Any, result: Any) -> bool:
 
 
 def require_digits(amplification: float, dtype: Any, kernel: Any, result: Any) -> None:
-    """Raise where values would keep less than half of their digits."""
+    """Raise if values would keep less than half of their digits."""
     if keeps_digits(amplification, dtype, result):
         return
     raise InvalidInput(
@@ -38,7 +38,7 @@ def require_digits(amplification: float, dtype: Any, kernel: Any, result: Any) -
 
 
 def require_power(kernel: Any, rule: str, name: str, n: int) -> None:
-    """Raise where no precision of the points would leave half of the digits of an n-th power."""
+    """Raise if an n-th power would lose half of its digits whatever the precision of the points."""
     precision = kernel.precision
     if keeps_digits(kernel.amplification, precision, precision):
         return
@@ -51,7 +51,7 @@ def require_power(kernel: Any, rule: str, name: str, n: int) -> None:
 
 
 def precise(kernel: Similarity, block: Block, amplification: float) -> Block:
-    """The block, or the one in float64 where amplified roundings of its dtype take more than half of the digits."""
+    """The block, in float64 if amplified roundings of its dtype would take more than half of the digits."""
     coarsest = min(block.dtype, kernel.precision, key=lambda dtype: dtype.itemsize)
     if keeps_digits(amplification, coarsest, coarsest):
         return block

@@ -1,8 +1,8 @@
-"""Functions of users that map data sets: every point by itself, and anew once they have changed.
+"""Users' functions of data sets: they must map every point by itself, and are called again once they have changed.
 
-k(phi(x), phi(z)) is a kernel for any phi of one point. Functions get the whole data set, as transformers do, so that
-nothing keeps them from looking at other rows (counting them, or standardising columns by their mean): then the values
-of a point depend on its company, and no proof holds. Some rows are mapped again without the others to find this out.
+k(phi(x), phi(z)) is a kernel for any phi of one point. Functions get the whole data set, as transformers do, so they
+could look at other rows (count them, or standardise columns by their mean). Then the image of a point would depend on
+the other points, and no proof would hold. To find this out, some rows are mapped again without the others.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from mercer.data.points import Array, Points, as_argument, length, take
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra.parameters import Same
 
-# Rows that are mapped again, from the last to the first, beside the last one alone.
-AGAIN = 4
-# Roundings of the largest number of an image that any of its numbers may be off by.
-ROUNDINGS = 64
+# Rows that are mapped again together, from the last to the first, after the last one alone.
+ROWS_AGAIN = 4
+# The allowed difference between two images of a row, in roundings of the largest number of the image.
+IMAGE_ROUNDINGS = 64
 
 
-class Given(Same):
+class UserFunction(Same):
     """A user's function of data sets, equal to itself only: it need not have a hash, and its == may mean anything."""
 
     def __call__(self, X: Any) -> Any:
@@ -39,9 +39,9 @@ class Given(Same):
         return self.value.transform(X) if hasattr(self.value, "transform") else self.value(X)
 
     def state(self) -> Hashable:
-        """What changes when the function does: a transformer may be fitted again, also one that a function uses.
+        """A value that changes when the function does: a transformer, or one that a function uses, is fitted again.
 
-        Functions have no state but that: variables that they read are taken to be constant.
+        Functions have no other state: the variables that they read are assumed to be constant.
         """
         holder = self.value.__self__ if isinstance(self.value, MethodType) else self.value
         if isinstance(holder, FunctionType):
@@ -50,7 +50,7 @@ class Given(Same):
             return None
         try:
             return hashlib.sha256(pickle.dumps(holder, protocol=5)).digest()
-        except Exception:  # whatever a foreign object raises: its attributes are compared one by one
+        except Exception:  # a foreign object may raise anything: compare its attributes one by one
             return _attributes(holder)
 
 
@@ -68,36 +68,36 @@ def _attributes(value: Any) -> Hashable:
     return tuple((name, Same(part)) for name, part in sorted(getattr(value, "__dict__", {}).items()))
 
 
-def require_rowwise(given: Given, name: str, points: Points, image: Any, apply: Callable[[Any], Any]) -> None:
-    """Raise if rows have another image without the other rows: the last alone, and some in reverse order."""
+def require_rowwise(function: UserFunction, name: str, points: Points, image: Any, apply: Callable[[Any], Any]) -> None:
+    """Raise if the image of a row changes without the other rows: the last one alone, and some in reverse order."""
     n = points.n
     if n < 2:
         return
-    some = np.unique(np.linspace(0, n - 1, min(n, AGAIN)).round().astype(np.int64))[::-1]
+    some = np.unique(np.linspace(0, n - 1, min(n, ROWS_AGAIN)).round().astype(np.int64))[::-1]
     for rows in (some[:1], some):
         company = f"row {rows[0]} alone" if len(rows) == 1 else f"{len(rows)} of {n} rows"
         try:
             with np.errstate(all="ignore"):
                 again = apply(take(points.raw, rows))
         except Exception as error:
-            raise _not_rowwise(given, name, f"{type(error).__name__} for {company} ({error})") from error
+            raise _not_rowwise(function, name, f"{type(error).__name__} for {company} ({error})") from error
         if length(again) != len(rows) or not _equal(take(image, rows), again, image):
-            raise _not_rowwise(given, name, f"other values for {company} than among all {n}")
+            raise _not_rowwise(function, name, f"other values for {company} than among all {n}")
 
 
-def _not_rowwise(given: Given, name: str, got: str) -> InvalidInput:
-    transformer = hasattr(given.value, "transform")
+def _not_rowwise(function: UserFunction, name: str, got: str) -> InvalidInput:
+    transformer = hasattr(function.value, "transform")
     return InvalidInput(
         f"{name} must map every point by itself, the same way whatever the other points are",
-        got=f"{given.value!r}, which gives {got}",
-        advice="Its `transform` must not depend on the other rows or on chance."
+        got=f"{function.value!r}, which gives {got}",
+        advice="Use a transformer that does not depend on the other rows or on chance."
         if transformer
         else "Compute means and counts beforehand, as StandardScaler().fit(X) does, and pass a function of rows.",
     )
 
 
 def _equal(a: Any, b: Any, image: Any) -> bool:
-    """Whether two data sets are equal: numbers to half of their digits (sums of other lengths round otherwise)."""
+    """Whether two data sets are equal: numbers to half of their digits (sums of other lengths round differently)."""
     left, right, whole = (_values(part) for part in (a, b, image))
     if left.shape != right.shape:
         return False
@@ -107,9 +107,9 @@ def _equal(a: Any, b: Any, image: Any) -> bool:
     dtype = next((part.dtype for part in (left, right) if part.dtype.kind == "f"), np.dtype(np.float64))
     with np.errstate(invalid="ignore", over="ignore"):
         finite = np.where(np.isfinite(whole), np.abs(whole.astype(np.float64)), 0.0)
-        # A column that is nothing but rounding (a component beyond the rank of the data) is off by that of the others.
+        # A column of mere rounding errors (a component beyond the rank) has the errors of the others.
         eps = float(np.finfo(dtype).eps)
-        allowed = np.sqrt(eps) * finite.max(axis=0) + ROUNDINGS * eps * finite.max()
+        allowed = np.sqrt(eps) * finite.max(axis=0) + IMAGE_ROUNDINGS * eps * finite.max()
         apart = np.abs(left.astype(np.float64) - right.astype(np.float64))
         return bool(((apart <= allowed) | (left == right) | (missing_entries(left) & missing_entries(right))).all())
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mercer.errors import InvalidInput, InvalidType
 from mercer.kernels.algebra.parameters import Fixed, Rule, checked, key, nonnegative, positive, real, show
 
-# Names that other libraries give to these parameters.
+# Names of these parameters in other libraries, and what to write here.
 _ELSEWHERE = {
     "gamma": "gamma = 1/(2σ²): use mc.Gaussian.from_gamma(gamma).",
     "length_scale": "The scale of every radial kernel is `sigma`.",
@@ -41,7 +41,7 @@ class Value:
                 raise InvalidType(
                     f"Parameters of {cls.__name__} are {', '.join(known) or 'none'}",
                     got=repr(name),
-                    advice=_ELSEWHERE.get(name, "Check its name."),
+                    advice=_ELSEWHERE.get(name, "Check the name of the parameter."),
                 )
         return super().__new__(cls)
 
@@ -66,7 +66,7 @@ class Value:
 
     @property
     def fixed(self) -> frozenset[str]:
-        """Names of the own parameters that tuning leaves alone."""
+        """Names of the parameters, without those of children, that tuning leaves alone."""
         names: frozenset[str] = self.__dict__["_fixed"]
         return names
 
@@ -79,14 +79,14 @@ class Value:
     @property
     def children(self) -> dict[str, Value]:
         """The sub-expressions by the name that reaches them."""
-        found: dict[str, Value] = {}
+        children: dict[str, Value] = {}
         for field in dataclasses.fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)
             if isinstance(value, Value):
-                found[field.name] = value
+                children[field.name] = value
             elif _holds_values(value):
-                found |= {str(i): v for i, v in enumerate(value)}
-        return found
+                children |= {str(i): v for i, v in enumerate(value)}
+        return children
 
     @property
     def leaves(self) -> list[Value]:
@@ -101,7 +101,7 @@ class Value:
         return Fixed(value) if name in self.fixed else value
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Every field by name and, if `deep`, those of the children as `child__field`.
+        """Every field by name and, if `deep`, the fields of the children as `child__field`.
 
         >>> import mercer as mc
         >>> (2.0 * mc.Gaussian(1.5)).get_params()
@@ -122,13 +122,13 @@ class Value:
         Linear() + Gaussian(sigma=3.0)
         """
         fields, children = self._fields(), self.children
-        own = {name: value for name, value in changes.items() if name in fields}
-        if own:
-            for name, value in own.items():
+        direct = {name: value for name, value in changes.items() if name in fields}
+        if direct:
+            for name, value in direct.items():
                 fixed = isinstance(fields[name], Fixed) and not isinstance(value, Fixed)
                 fields[name] = Fixed(value) if fixed else value
             changed = type(self)(**fields)
-            rest = {name: value for name, value in changes.items() if name not in own}
+            rest = {name: value for name, value in changes.items() if name not in direct}
             return changed.replace(**rest) if rest else changed
         for name, value in changes.items():
             head, _, rest_of_name = name.partition("__")
@@ -172,20 +172,20 @@ class Value:
 
     @property
     def theta(self) -> NDArray[np.float64]:
-        """The free parameters, in log space: own ones first, then the children's in order.
+        """The free parameters in log space: those of this node first, then those of its children in order.
 
         >>> import mercer as mc
         >>> bool(np.allclose((2.0 * mc.Gaussian(1.5)).theta, np.log([2.0, 1.5])))
         True
         """
-        own = [np.log(np.atleast_1d(getattr(self, name))[mask]) for name, _, mask in self._free()]
-        return np.concatenate([*own, *(c.theta for c in self.children.values()), np.empty(0)])
+        logarithms = [np.log(np.atleast_1d(getattr(self, name))[mask]) for name, _, mask in self._free()]
+        return np.concatenate([*logarithms, *(c.theta for c in self.children.values()), np.empty(0)])
 
     @property
     def bounds(self) -> NDArray[np.float64]:
         """Lower and upper bounds of `theta`, shape (p, 2)."""
-        own = [np.tile(np.log(rule.bounds), (int(mask.sum()), 1)) for _, rule, mask in self._free()]
-        return np.concatenate([*own, *(c.bounds for c in self.children.values()), np.empty((0, 2))])
+        intervals = [np.tile(np.log(rule.bounds), (int(mask.sum()), 1)) for _, rule, mask in self._free()]
+        return np.concatenate([*intervals, *(c.bounds for c in self.children.values()), np.empty((0, 2))])
 
     def with_theta(self, theta: Any) -> Self:
         """The expression whose free parameters are exp(theta)."""
@@ -193,13 +193,15 @@ class Value:
             theta = np.array(theta).astype(np.float64, casting="same_kind")
         except (TypeError, ValueError) as error:
             raise InvalidInput(
-                "`theta` must hold real numbers", got=str(error), advice=f"Its entries are {self.parameter_names}."
+                "`theta` must hold real numbers",
+                got=str(error),
+                advice=f"Pass one number each for {self.parameter_names}.",
             ) from None
         if theta.shape != self.theta.shape:
             raise InvalidInput(
                 f"`theta` must have shape {self.theta.shape}",
                 got=f"shape {theta.shape}",
-                advice=f"Its entries are {self.parameter_names}.",
+                advice=f"Pass one number each for {self.parameter_names}.",
             )
         fields: dict[str, Any] = {}
         position = 0

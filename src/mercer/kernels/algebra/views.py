@@ -16,10 +16,10 @@ from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.nodes import Node, inside, operand
 from mercer.kernels.algebra.parameters import show
 from mercer.kernels.algebra.proof import COMPOSITION, Proof
-from mercer.kernels.algebra.rowwise import Given, require_rowwise
+from mercer.kernels.algebra.rowwise import UserFunction, require_rowwise
 from mercer.kernels.base import ATOM, Kernel, Similarity, Tags, Weight
 from mercer.kernels.block import Block, Pair
-from mercer.kernels.spaces import ANY, TABLE
+from mercer.kernels.spaces import ANY, TABLE, VECTORS
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
@@ -42,7 +42,7 @@ class Columns:
 class Mapped:
     """The image of a data set under a feature map, which has to map every point by itself."""
 
-    phi: Given
+    phi: UserFunction
     transient: ClassVar[bool] = False
 
     @property
@@ -55,7 +55,7 @@ class Mapped:
             raise InvalidInput(
                 f"phi must return one row per point, {points.n} here",
                 got=f"{length(image)} rows",
-                advice="phi receives the whole data set, as a scikit-learn transformer does.",
+                advice="Write phi for whole data sets, as a scikit-learn transformer is.",
             )
         require_rowwise(self.phi, "phi", points, image, self.phi)
         return image
@@ -137,12 +137,14 @@ class _On(Viewed):
         for column in columns:
             for c in column if isinstance(column, (list, tuple, range, np.ndarray)) else (column,):
                 if not isinstance(c, (str, int, np.integer)) or isinstance(c, bool):
-                    raise InvalidInput("Columns must be positions or names", got=repr(c), advice="k.on(0, 'age').")
+                    raise InvalidInput(
+                        "Columns must be positions or names", got=repr(c), advice="Write, for example, k.on(0, 'age')."
+                    )
                 flat.append(c if isinstance(c, str) else int(c))
         if len(set(flat)) < len(flat):
             raise InvalidInput("Columns must be distinct", got=flat, advice="Name each column once.")
         if not flat:
-            raise InvalidInput("`on` needs at least one column", got="none", advice="k.on(0) or k.on('age').")
+            raise InvalidInput("`on` needs at least one column", got="none", advice="Write k.on(0) or k.on('age').")
         self._set(columns=tuple(flat))
 
     @property
@@ -159,7 +161,9 @@ class _On(Viewed):
     def tile_input_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         if any(isinstance(c, str) for c in self.columns):
             raise InvalidInput(
-                "Derivatives by the points need columns by position", got=f"{self!r}", advice="Pass a matrix: k.on(0)."
+                "Derivatives by the points need columns by position",
+                got=f"{self!r}",
+                advice="Pass a matrix, and choose its columns by position, as in k.on(0).",
             )
         inner = self.inner.tile_input_gradient(block.view(self.view), G)
         gradient = np.zeros((block.shape[0], block.vectors()[0].shape[1]))
@@ -207,7 +211,7 @@ class On(_On, Kernel):
     def features(self, d: Any, *, index: str = "monomials") -> FeatureMap:
         from mercer.features import ColumnsMap
 
-        if self.inner.space in ("vectors", "table", "any"):
+        if self.inner.space in (VECTORS, TABLE, ANY):
             return ColumnsMap(self.inner.features(len(self.columns), index=index), self.columns, d)
         return ColumnsMap(self.inner.features(d, index=index), self.columns)
 
@@ -262,12 +266,14 @@ class After(Viewed, Kernel):
         self._set(kernel=operand(self.kernel, "Rule k(phi(x), phi(z))"))
         if not callable(self.phi) and not hasattr(self.phi, "transform"):
             raise InvalidInput(
-                "phi must be a function X → Φ or have a `transform` method", got=repr(self.phi), advice="Pass one."
+                "phi must be a function X → Φ or have a `transform` method",
+                got=repr(self.phi),
+                advice="Pass a function of data sets, or a fitted transformer.",
             )
 
     @property
     def view(self) -> Mapped:
-        return Mapped(Given(self.phi))
+        return Mapped(UserFunction(self.phi))
 
     @property
     def tags(self) -> Tags:  # type: ignore[override]
@@ -287,9 +293,11 @@ class After(Viewed, Kernel):
 
         if not isinstance(d, (int, np.integer)):
             raise InvalidInput(
-                "The map of k(phi(x), phi(z)) needs the number of columns of x", got=repr(d), advice="features(3)."
+                "The map of k(phi(x), phi(z)) needs the number of columns of x",
+                got=repr(d),
+                advice="Pass it, as in k.features(3).",
             )
-        width = np.asarray(Given(self.phi)(np.zeros((1, d)))).shape[1]
+        width = np.asarray(UserFunction(self.phi)(np.zeros((1, d)))).shape[1]
         return ComposedMap(self.inner.features(width, index=index), self.phi, int(d))
 
     def __repr__(self) -> str:

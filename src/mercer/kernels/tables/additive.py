@@ -22,8 +22,8 @@ from mercer.kernels.block import Block
 if TYPE_CHECKING:
     from mercer.kernels.validity.interval import Interval
 
-# Where a missing value (NaN) stands in the loops, in widths, by the bytes of the dtype: so far away that 1 + t² is t²
-# for every value that is present.
+# The number that stands for a missing value in the loops, in widths, for float32 and float64: so far away that 1 + t²
+# equals t² for every present value.
 FAR = {4: 1e9, 8: 1e70}
 
 
@@ -31,8 +31,8 @@ class Additive(Kernel):
     """(1/d) Σₖ 1/(1 + (xₖ − zₖ)²/σₖ²): the mean of one Cauchy kernel per column, with one σ or one for each.
 
     Its functions are sums of functions of one column; products of columns come with `exp(c * Additive(...))`. Each
-    column has its share and no more, so that neither outliers nor columns that do not matter drown the others. A
-    missing value (NaN) is like another missing value and unlike all that is present: 1 and 0 in its column's share.
+    column has its share and no more, so that neither outliers nor irrelevant columns drown the others. A missing value
+    (NaN) is like another missing value and unlike all present values: 1 and 0 in its column's share.
 
     >>> import numpy as np, mercer as mc
     >>> mc.Additive(1.0)([[0.0, 0.0], [0.0, 1e9], [np.nan, 0.0]]).round(3)
@@ -53,12 +53,12 @@ class Additive(Kernel):
     def check(self) -> None:
         if np.abs(np.log10(self.sigma)).max() > 100:
             raise InvalidInput(
-                "`sigma` must lie within 1e-100 and 1e100", got=show(self.sigma), advice="Rescale the columns of X."
+                "`sigma` must lie between 1e-100 and 1e100", got=show(self.sigma), advice="Rescale the columns of X."
             )
 
     @property
     def bounds(self) -> NDArray[np.float64]:
-        """A thousandth to ten thousand times what each σ is now: columns have units, and σ is in them."""
+        """A thousandth to ten thousand times the current σ, which has the unit of its column."""
         return self.theta[:, None] + np.log([1e-3, 1e4])
 
     @property
@@ -93,7 +93,7 @@ class Additive(Kernel):
         sigmas = self._sigmas(len(centre))
         x, z = ((np.asarray(side, dtype=np.float64) - centre) / sigmas for side in sides)
         reach = max(np.nan_to_num(np.abs(side)).max(initial=0.0) for side in (x, z))
-        dtype = block.dtype if reach < 1e4 else np.dtype(np.float64)  # what is further apart, float32 does not tell
+        dtype = block.dtype if reach < 1e4 else np.dtype(np.float64)  # further out float32 has too few digits
         far = FAR[dtype.itemsize]
         x, z = (np.where(np.isnan(side), far, np.clip(side, -far / 4, far / 4)) for side in (x, z))
         return x, z, dtype
@@ -146,14 +146,14 @@ class Additive(Kernel):
         column = Axiom(
             "1/(1 + (xₖ − zₖ)²/σₖ²)",
             "Schoenberg: a mixture of Gaussians with exponentially distributed precision",
-            condition="what is missing is a point of its own: a direct sum",
+            condition="a missing value is a point of its own: a direct sum",
             reference="Rasmussen & Williams 2006, (4.20)",
         )
         return SUM(self, column, condition="the mean over the columns")
 
 
 def _middle(rows: Array) -> NDArray[np.float64]:
-    """A value in the middle of each column, of no more than 1 000 rows: 0 where all are missing."""
+    """A value in the middle of each column, from at most 1 000 rows: 0 if all are missing."""
     some = np.sort(np.asarray(rows[:: -(-len(rows) // 1000)], dtype=np.float64), axis=0)  # NaN comes last
     present = (~np.isnan(some)).sum(axis=0)
     return np.nan_to_num(some[np.maximum(present - 1, 0) // 2, np.arange(some.shape[1])])

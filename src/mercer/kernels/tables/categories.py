@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class Categorical(OnCategories):
     """exp(−Σₖ 1[xₖ ≠ zₖ]/σₖ²): the Gaussian of one-hot encoded columns, with one σ or one per column.
 
-    Values are compared as Python does. A category that was never seen is like itself only, and so is a missing value
-    (None, NaN, NaT or NA): another category.
+    Values are compared as in Python. A new category equals only itself. Missing values (None, NaN, NaT or NA) are one
+    more category.
 
     >>> import mercer as mc
     >>> mc.Categorical(1.0)([["red", "S"], ["red", "M"], [None, "M"]]).round(3)
@@ -48,9 +48,9 @@ class Categorical(OnCategories):
     def check(self) -> None:
         if np.abs(np.log10(self.sigma)).max() > 150:
             raise InvalidInput(
-                "`sigma` must lie within 1e-150 and 1e150, so that its square is a float",
+                "`sigma` must lie between 1e-150 and 1e150, so that its square is a float",
                 got=show(self.sigma),
-                advice="Choose a value near 1, where a column counts as much as another.",
+                advice="Choose a value near 1.",
             )
 
     @property
@@ -108,4 +108,4 @@ class Categorical(OnCategories):
     def derivation(self) -> Proof:
         constant = Axiom("q", "constant: phi(x) = √q", condition="q = exp(−1/σₖ²) > 0")
         column = SUM("q + (1 − q)·1[xₖ = zₖ]", constant, Delta().proof(), condition="0 < q < 1")
-        return PRODUCT(self, column, condition="one factor per column; what is missing is a category")
+        return PRODUCT(self, column, condition="one factor per column; a missing value is a category")

@@ -1,12 +1,12 @@
-"""Missing values: the kernel between points of which nothing is known, and all others.
+"""Missing values: a kernel that compares them with each other and with values that are present.
 
-Nothing is guessed and no row is dropped. A missing value ? is a point of its own, added to the space of the kernel so
+No value is guessed and no row is dropped. A missing value ? is a point of its own, added to the space of the kernel so
 that the kernel stays positive semidefinite:
 
 * without examples it is like nothing but itself, k(?, x) = 0 and k(?, ?) = 1: the direct sum of two spaces;
-* with examples v₁ … v_N it is one unknown value V, each of them equally likely: k(?, x) = E k(V, x) and
-  k(?, ?) = E k(V, V). This is the mean of the kernels k(rᵥ(x), rᵥ(z)), where rᵥ puts v in the place of what is missing,
-  and a mean of kernels is one.
+* with examples v₁ … v_N it is an unknown value V, which equals each of them with the same probability:
+  k(?, x) = E k(V, x) and k(?, ?) = E k(V, V). This is the mean of the kernels k(rᵥ(x), rᵥ(z)), where rᵥ replaces a
+  missing value by v, and a mean of kernels is a kernel.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Present:
-    """The points, with the first that is present in the place of each one that is missing."""
+    """The points, each missing one replaced by the first that is present."""
 
     transient: ClassVar[bool] = False
     state: ClassVar[None] = None
@@ -52,13 +52,13 @@ PRESENT = Present()
 
 
 class Missing(Unary):
-    """k, extended to missing values (None, NaN, NaT, NA): a point of its own, or an unknown one of some examples.
+    """k, extended to missing values (None, NaN, NaT, NA): a point of its own, or an unknown one among examples.
 
     With V drawn from `like`: k(?, x) = E k(V, x), k(?, ?) = E k(V, V). Without examples: k(?, x) = 0, k(?, ?) = 1.
 
     Parameters
     ----------
-    kernel : the kernel of values that are present, on one column (of several: a row with a missing value).
+    kernel : the kernel of present values, on one column (on several, a row with any missing value counts as missing).
     like : values that a missing one might have had, such as quantiles of the column.
 
     >>> import numpy as np, mercer as mc
@@ -74,8 +74,8 @@ class Missing(Unary):
     """
 
     about: ClassVar[About] = About(
-        "k(x, z); of a missing x the mean over v: k(?, z) = E k(v, z)",
-        "Missing values in place: a point of its own, or an unknown one of some examples.",
+        "k(x, z); for a missing x the mean: k(?, z) = E k(v, z)",
+        "Missing values without imputation: a point of its own, or an unknown one among examples.",
         "Missing(Gaussian(1.0), like=[0.0, 1.0])",
         arguments={"like": Argument("v", "values that are present, of the kernel's space")},
     )
@@ -97,7 +97,7 @@ class Missing(Unary):
         examples = Points(rows_of(list(like)))
         if examples.missing().any():
             raise InvalidInput(
-                "`like` must hold values that are present", got=show(like), advice="Drop those that are missing."
+                "`like` must hold values that are present", got=show(like), advice="Drop the missing ones."
             )
         self.inner.touch(examples)
         self._set(_examples=examples)
@@ -145,7 +145,7 @@ class Missing(Unary):
         return block.pair.x.missing()[block.rows], block.pair.z.missing()[block.cols]
 
     def _means(self, pair: Pair, side: int) -> NDArray[np.float64]:
-        """E k(V, x) for every point x of one side; anything where x is missing."""
+        """E k(V, x) for every point x of one side; meaningless where x is missing."""
 
         def make() -> NDArray[np.float64]:
             points = pair.z if side else pair.x
@@ -228,8 +228,8 @@ class Missing(Unary):
         (inner,) = premises
         if not self.like:
             absent = Axiom("1[x is missing]·1[z is missing]", "inner product: phi(x) = 1[x is missing]")
-            return SUM(self, RESCALING("k on what is present", inner, condition="f(x) = 1[x is present]"), absent)
-        filled = COMPOSITION("k(r(x), r(z))", inner, condition="r puts a value v in the place of what is missing")
+            return SUM(self, RESCALING("k on present values", inner, condition="f(x) = 1[x is present]"), absent)
+        filled = COMPOSITION("k(r(x), r(z))", inner, condition="r replaces a missing value by a value v")
         return SUM(self, filled, condition=f"the mean over {len(self.like)} values v")
 
     def __repr__(self) -> str:

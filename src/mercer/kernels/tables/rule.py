@@ -1,13 +1,13 @@
-"""From a table to a kernel: what each column is, how alike two of its values are, and how columns combine.
+"""From a table to a kernel: the role of each column, the similarity of its values, and how columns combine.
 
 Every column j gives a similarity kⱼ between 0 and 1 that fits its kind: 1/(1 + (x − z)²/σ²) for numbers, 1[x = z] for
 categories, the cosine of n-gram counts for texts, and so on. With d of them the kernel is
 
     k(x, z) = exp(c · (mean of kⱼ(xⱼ, zⱼ) − 1)),
 
-an exponential of a sum of kernels, normalised: its functions hold the effects of every column and of all of their
-interactions, which weigh the more the larger c is. No column takes more than its share, so neither outliers nor columns
-that do not matter drown the others. Far from all training rows, functions go to their constant: see docs/tables.md.
+an exponential of a sum of kernels, normalised: its functions hold the effects of every column and all of their
+interactions, whose weight grows with c. No column has more than its share, so neither outliers nor irrelevant columns
+drown the others. Far from all training rows, functions approach a constant: see docs/tables.md.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from mercer.kernels.tables.text import NGrams
 from mercer.kernels.tables.typed import KINDS, Typed, every_node
 from mercer.kernels.vectors.stationary import Periodic
 
-NARROW = 0.5
-"""σ of a column of numbers, in spreads."""
-ROUND = 0.7
+NUMBER_WIDTH = 0.5
+"""σ of a column of numbers, in units of its spread."""
+PERIOD_WIDTH = 0.7
 """σ of a period, on a circle of radius 1."""
 
 
@@ -43,14 +43,14 @@ class TableKernel(Value):
     """The rule table → kernel, as a value: `kernel=mc.TableKernel()` of any model learns its constants in `fit`.
 
     Columns of numbers, ordered categories, dates, categories, booleans, lists of tokens and texts each get the kernel
-    that fits them; constants and identifiers are left out. `explain(frame)` says what became of each column.
+    that fits them; constants and identifiers are left out. `explain(frame)` shows how each column is used.
 
     Parameters
     ----------
-    missing : "own": a missing value is like another one of its column, and unlike all that is present; "refuse": an
+    missing : "own": a missing value is like another one of its column, and unlike all present values; "refuse": an
         error that names the column.
-    roles : {column: role} where the data type leaves it open: "number", "ordered", "date", "category", "tokens", "text"
-        or "ignore".
+    roles : {column: role}, to overrule the data type: "number", "ordered", "date", "category", "tokens", "text" or
+        "ignore".
     target : the name of a column, or several, to leave out.
     interaction : c > 0, how much interactions between columns matter; near 0 the effects of columns add up.
 
@@ -86,7 +86,7 @@ class TableKernel(Value):
                 )
         if not is_number(self.interaction) or not 0 < self.interaction < np.inf:
             raise InvalidInput(
-                "`interaction` must be a number > 0", got=repr(self.interaction), advice="Start with 1.0."
+                "`interaction` must be a number > 0", got=repr(self.interaction), advice="Pass 1.0 to start with."
             )
         target = (self.target,) if isinstance(self.target, str) else tuple(self.target)
         self._set(roles=tuple(sorted(roles.items())), target=target, interaction=float(self.interaction))
@@ -96,15 +96,15 @@ class TableKernel(Value):
         return self.explain(frame).kernel
 
     def explain(self, frame: Any) -> TablePlan:
-        """What becomes of every column of the table, and the kernel: it prints as a table."""
+        """The role of every column of the table, and the kernel: it prints as a table."""
         columns = tabled(frame)
-        given = dict(self.roles)
-        unknown = [name for name in (*given, *self.target) if name not in columns]
+        assigned = dict(self.roles)
+        unknown = [name for name in (*assigned, *self.target) if name not in columns]
         if unknown:
             raise InvalidInput(
                 f"Column {unknown[0]!r} must exist in the table",
                 got=f"columns {list(columns)}",
-                advice="Check the name.",
+                advice="Check the name of the column.",
             )
         rest = {name: column for name, column in columns.items() if name not in self.target}
         if not rest or not len(next(iter(rest.values()))):
@@ -113,7 +113,7 @@ class TableKernel(Value):
                 got=f"{len(rest)} columns, without rows" if rest else "no column",
                 advice="Check how the table was read.",
             )
-        roles = tuple(role_of(name, column, given.get(name)) for name, column in rest.items())
+        roles = tuple(role_of(name, column, assigned.get(name)) for name, column in rest.items())
         kernel = self._kernel(roles)
         leaves = _leaves(kernel)
         return TablePlan(tuple(replace(role, kernel=leaves.get(role.name, "")) for role in roles), kernel)
@@ -127,19 +127,19 @@ class TableKernel(Value):
                 advice="Pass roles={column: 'number'} to overrule the data type.",
             )
         share = self.interaction / sum(1 + len(role.periods) for role in used)
-        own = self.missing == "own"
+        accepts_missing = self.missing == "own"
 
         def extended(kernel: Kernel) -> Kernel:
-            return Missing(kernel) if own else kernel
+            return Missing(kernel) if accepts_missing else kernel
 
         numbers = [r for r in used if r.kind in ("number", "ordered", "date")]
         named = [r for r in used if r.kind in ("category", "code")]
         factors: list[Kernel] = []
         if numbers:
-            widths = [NARROW * r.spread for r in numbers]
+            widths = [NUMBER_WIDTH * r.spread for r in numbers]
             terms = [share * len(numbers) * Additive(widths).on(*(r.name for r in numbers))]
             for r in numbers:
-                periods = [Periodic(ROUND, period=Fixed(period)) for period in r.periods]  # type: ignore[arg-type]
+                periods = [Periodic(PERIOD_WIDTH, period=Fixed(period)) for period in r.periods]  # type: ignore[arg-type]
                 terms += [share * extended(periodic).on(r.name) for periodic in periods]
             factors.append(sum(terms[1:], start=terms[0]).exp().normalize())
         if named:
@@ -155,7 +155,7 @@ class TableKernel(Value):
             kernel = kernel * factor
         lists: dict[str, list[Any]] = {f: [r.name for r in used if r.kind == kind] for f, kind in KINDS.items()}
         lists["ordered"] = [(r.name, r.levels) for r in used if r.kind == "ordered"]
-        return Typed(kernel, **lists, complete=() if own else tuple(r.name for r in used))
+        return Typed(kernel, **lists, complete=() if accepts_missing else tuple(r.name for r in used))
 
     def __repr__(self) -> str:
         fields: dict[str, Any] = {}
@@ -181,14 +181,14 @@ def _leaves(kernel: Kernel) -> dict[str, str]:
 
 
 def _called(leaf: Any) -> str:
-    """The name of a leaf; of a period in words as well."""
+    """The name of a leaf, for a periodic one with its period in words."""
     words = {days: period for period, days in PERIODS.items()}
     return f"Periodic ({words[float(leaf.period)]})" if isinstance(leaf, Periodic) else type(leaf).__name__
 
 
 @dataclass(frozen=True)
 class TablePlan:
-    """What became of every column of a table.
+    """The role of every column of a table, and the kernel that follows.
 
     Attributes
     ----------

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from mercer.kernels.validity.interval import Interval
 
 
-RUN = 150
-"""Bytes of a run in a dictionary of counts, beside its characters."""
+RUN_BYTES = 150
+"""Bytes that a run takes in a dictionary of counts, beside its characters."""
 
 
 class Strings(Space):
@@ -69,7 +69,7 @@ class NGrams(Kernel):
 
     about: ClassVar[About] = About(
         "Σ_g #g(x)·#g(z), g of n characters, cases alike if fold",
-        "Short texts; NGrams(3).normalize() does not count their length.",
+        "Short texts; NGrams(3).normalize() ignores their length.",
         "NGrams(3)",
         arguments={
             "n": Argument(domain="whole number ≥ 1, or (shortest, longest)"),
@@ -92,7 +92,7 @@ class NGrams(Kernel):
                 advice="Pass NGrams(3), or NGrams((1, 3)).",
             )
         if not isinstance(self.fold, (bool, np.bool_)):
-            raise InvalidInput("`fold` must be True or False", got=repr(self.fold), advice="Pass one of them.")
+            raise InvalidInput("`fold` must be True or False", got=repr(self.fold), advice="Pass fold=True.")
         shortest, longest = map(int, ends)
         self._set(n=shortest if shortest == longest else (shortest, longest), fold=bool(self.fold))
 
@@ -113,13 +113,13 @@ class NGrams(Kernel):
         return [self._counts(text) for text in texts]
 
     def _bytes(self, length: int) -> int:
-        """What the runs of a text take at the most: for each its characters, and a place in a dictionary."""
+        """The most bytes that the runs of a text can take: each its characters, and an entry of a dictionary."""
         first, last = self.lengths.start, min(self.lengths.stop - 1, length)
         runs = max(0, last - first + 1)
         # Σ (length − n + 1) over n = first … last, and the same times n.
         ones, squares = runs * (first + last) // 2, _squares(last) - _squares(min(first, last + 1) - 1)
         number = runs * (length + 1) - ones
-        return RUN * number + (length + 1) * ones - squares
+        return RUN_BYTES * number + (length + 1) * ones - squares
 
     def _counts(self, text: str) -> Counter[str]:
         text = text.casefold() if self.fold else text
@@ -171,7 +171,7 @@ def _text(s: Any, position: int) -> str:
         raise (MissingValues if missing else InvalidInput)(
             "Every point must be a text",
             got=f"{'a missing value' if missing else type(s).__name__} at position {position}",
-            advice="Use mc.Missing(k) where values are missing." if missing else "Convert it by str(s).",
+            advice="Use mc.Missing(k) for missing values." if missing else "Convert it with str(s).",
         )
     return s
 

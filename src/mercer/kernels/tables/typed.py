@@ -1,4 +1,4 @@
-"""A kernel on a table whose columns have a name and a kind: each is read by both, or refused by its name.
+"""A kernel on a table whose columns have a name and a kind; a column of another kind is refused by its name.
 
 Tables come as pandas or Polars frames, in any order of columns, or as rows without names, whose columns are called x0,
 x1, … Columns that the kernel does not use are ignored.
@@ -36,7 +36,7 @@ KINDS = {
 class Reading:
     """The columns of a table, each read as its kind."""
 
-    kinds: tuple[tuple[str, str, tuple[Any, ...]], ...]  # name, kind, and the levels of an ordered one
+    kinds: tuple[tuple[str, str, tuple[Any, ...]], ...]  # name, kind, and the levels of an ordered column
     complete: tuple[str, ...]
     transient: ClassVar[bool] = False
     state: ClassVar[None] = None
@@ -46,7 +46,7 @@ class Reading:
         _require_columns([name for name, _, _ in self.kinds], list(table))
         columns = {name: read(table[name], kind, name, levels) for name, kind, levels in self.kinds}
         for name in self.complete:
-            refuse_missing(columns[name], name, "Fill them, or let the kernel take them: missing='own'.")
+            refuse_missing(columns[name], name, "Fill them, or make the kernel with missing='own'.")
         return Table(columns)
 
 
@@ -67,14 +67,14 @@ class Typed(Viewed, Kernel):
     """A kernel on the columns of a table, each read as values of a given kind.
 
     Dates are read as days since 1970 (UTC), ordered categories as their position among the levels, numbers as floats,
-    token lists as sets. A column of another kind, or none of that name, is refused by name; the order of columns does
-    not matter, and columns that are not named here are ignored.
+    token lists as sets. The error about a column of another kind, or a missing column, names it. The order of columns
+    does not matter, and columns that are not named here are ignored.
 
     Parameters
     ----------
     kernel : the kernel, on columns by name.
     numbers, dates, codes, categories, tokens, texts : names of the columns that hold numbers, dates (or ISO 8601
-        texts), numbers or booleans that only name something, categories in words, lists or sets, and texts.
+        texts), numbers or booleans that stand for categories, categories in words, lists or sets, and texts.
     ordered : (name, levels) of the columns of ordered categories, levels from the lowest to the highest.
     complete : names of columns in which a missing value is refused.
 
@@ -91,7 +91,7 @@ class Typed(Viewed, Kernel):
 
     about: ClassVar[About] = About(
         "k(φ(x), φ(z)), φ reads columns J by kind, C complete",
-        "Tables whose columns are found by name and read as what they are (mc.table_kernel).",
+        "Tables whose columns are read by name and kind (mc.table_kernel).",
         "Typed(Gaussian(10.0).on('age'), numbers=['age'])",
         arguments={
             "numbers": Argument("J", "names of columns"),
@@ -138,13 +138,13 @@ class Typed(Viewed, Kernel):
         if unknown:
             raise InvalidInput(
                 "Every column of the kernel must be of a known kind",
-                got=f"{unknown[0]!r}, of none",
+                got=f"{unknown[0]!r}, of no kind",
                 advice=f"Name it: numbers=[{unknown[0]!r}], or another kind.",
             )
 
     @property
     def kinds(self) -> tuple[tuple[str, str, tuple[Any, ...]], ...]:
-        """The columns that are read: name, kind, and the levels of an ordered one."""
+        """The columns that are read: name, kind, and the levels of an ordered column."""
         plain = [(name, kind, ()) for field, kind in KINDS.items() for name in getattr(self, field)]
         return (*plain, *((name, "ordered", levels) for name, levels in self.ordered))
 
@@ -162,7 +162,7 @@ class Typed(Viewed, Kernel):
         return replace(self.inner.tags, radial=False, universal=False, finite_rank=False)
 
     def conclusion(self, *premises: Proof) -> Proof:
-        return COMPOSITION(self.inner, *premises, condition="phi reads each column as what it is")
+        return COMPOSITION(self.inner, *premises, condition="phi reads each column by its kind")
 
     def __repr__(self) -> str:
         lists = [f"{field}={_listed(value)}" for field, value in self._fields().items() if field != "kernel" and value]

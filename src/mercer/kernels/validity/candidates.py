@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 Matrix = NDArray[np.float64]
 
+# The most points of one shape, and the highest dimension that is tried.
 LARGEST = 64
 # Binary logarithms of the scales: near 1 in half steps, then further out.
 SCALES = (
@@ -25,7 +26,7 @@ SCALES = (
 
 
 def structured(dims: list[int], rng: np.random.Generator) -> tuple[Iterator[Matrix], Iterator[Matrix]]:
-    """Shapes of growing size in these dimensions: the small ones at scales near 1, and then all others."""
+    """Shapes of growing size in these dimensions: small ones at scales near 1, and then all others."""
     shapes = sorted((shape for d in dims for shape in _shapes(d, rng)), key=len)
     small = [shape for shape in shapes if len(shape) <= LARGEST / 2]
     large = shapes[len(small) :]

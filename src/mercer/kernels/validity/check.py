@@ -2,13 +2,15 @@
 
 A function is a kernel if K is positive semidefinite on every data set. On one data set that can be checked, by three
 statements that are equivalent (lecture 001): no eigenvalue of K is negative; K = PᵀP for a real matrix P; aᵀKa ≥ 0
-for every a. Passing on one data set proves nothing about others: `proof` does that, and `refute` the opposite.
+for every a. Passing on one data set proves nothing about others: `proof` derives the condition for all of them, and
+`refute` searches for one that fails.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import enum
+import itertools
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -21,17 +23,16 @@ from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.kernels.custom import stated_errors
-from mercer.kernels.validity.interval import Interval, exactly
-from mercer.kernels.validity.noise import measured_noise, precision
+from mercer.kernels.validity.confirmation import interval_bound
+from mercer.kernels.validity.interval import Interval
+from mercer.kernels.validity.noise import ROUNDINGS, measured_noise, precision
 
 Matrix = NDArray[np.float64]
 
-# A leaf is trusted to keep its values within so many roundings, beyond the two per column of its products.
-ROUNDINGS = 64
-# Where that is not enough, its values are compared with its own bounds, up to twice the 2⁻⁴⁰ that `Similarity.enclose`
-# grants, in roundings: more is not rounding, but an error.
+# If `ROUNDINGS` and two more per column are not enough, values are compared with the bounds of the leaf. They may be
+# off by twice the 2⁻⁴⁰ that `Similarity.enclose` grants, in roundings; a larger difference is an error of the leaf.
 GRANTED = 2**14
-# Points on which a proof and a matrix that contradict each other are compared exactly.
+# If a proof and a matrix contradict each other, they are compared exactly on at most this many points.
 COMPARED = 64
 
 
@@ -53,11 +54,11 @@ class Check:
     verdict : `Verdict.HOLDS`; `Verdict.FAILS`, which is certain: not a kernel; or `Verdict.ROUNDING`: the computed
         matrix fails, but the kernel has a proof that exact arithmetic does not contradict, so its values lost digits.
     eigenvalues : of K, ascending.
-    factor : P with K = PᵀP to rounding, one row per eigenvalue above the tolerance; None if there is none.
+    factor : P with K = PᵀP up to rounding, one row per eigenvalue above the tolerance; None if K has no such factor.
     residual : ‖K − PᵀP‖₂ for the best P.
     quadratic, vector : the smallest aᵀKa of a unit vector, and this a.
-    tolerance : what rounding alone can do to an eigenvalue.
-    rank : eigenvalues above the tolerance.
+    tolerance : by how much rounding alone can change an eigenvalue.
+    rank : the number of eigenvalues above the tolerance.
     asymmetry : the largest |k(x, z) − k(z, x)|.
     """
 
@@ -106,8 +107,8 @@ class Check:
 def check(kernel: Similarity | ArrayLike, X: Any = None, *, roundings: int | None = None) -> Check:
     """Test Mercer's condition on a data set, or on a bare symmetric matrix.
 
-    The tolerance is what floating-point arithmetic can do to an eigenvalue of an n × n matrix, u = 2⁻⁵³ being the
-    unit roundoff:
+    The tolerance is the amount by which floating-point arithmetic can change an eigenvalue of an n × n matrix; u = 2⁻⁵³
+    is the unit roundoff:
 
     * The entries were evaluated with a relative error ε of the largest, so that the eigenvalues moved by at most
       ‖E‖₂ ≤ n·ε·max|K| (Weyl). ε is r roundings of the matrix's own precision (2⁻⁵³ or 2⁻²⁴), with r = 64 + 2d for
@@ -124,7 +125,7 @@ def check(kernel: Similarity | ArrayLike, X: Any = None, *, roundings: int | Non
     ----------
     kernel : a kernel, or a symmetric matrix.
     X : the data set, for a kernel.
-    roundings : r, where you know it better.
+    roundings : r, if you know a better value.
 
     Examples
     --------
@@ -140,31 +141,31 @@ def check(kernel: Similarity | ArrayLike, X: Any = None, *, roundings: int | Non
     """
     if isinstance(kernel, Similarity):
         if X is None:
-            raise InvalidInput("check(k, X) needs data", got="X = None", advice="mc.refute(k) makes up its own points.")
+            raise InvalidInput("check(k, X) needs data", got="X = None", advice="Pass X, or use mc.refute(k).")
         points, K, asymmetry, error = _evaluate(kernel, X, roundings)
     elif X is not None:
         raise InvalidInput(
             "With data, the first argument must be a kernel",
             got=type(kernel).__name__,
-            advice="check(K) tests a matrix; wrap a function as mc.FromFunction(f).",
+            advice="Write check(K) for a matrix, or wrap a function as mc.FromFunction(f).",
         )
     else:
         K = _matrix(kernel)
         error = (roundings or ROUNDINGS) * _unit(K)
         K, asymmetry = _symmetric(K, error)
-    found = _examined(K, error, asymmetry)
-    if found.psd or not isinstance(kernel, Similarity):
-        return found
+    result = _examined(K, error, asymmetry)
+    if result.psd or not isinstance(kernel, Similarity):
+        return result
     if roundings is None:
-        error = max(error, _measured(kernel, points, K, found.vector))
-        found = _examined(K, error, asymmetry)
-    if not found.psd and _proven(kernel, points) and not _confirmed(kernel, points, found):
-        found = dataclasses.replace(found, verdict=Verdict.ROUNDING)
-    return found
+        error = max(error, _measured(kernel, points, K, result.vector))
+        result = _examined(K, error, asymmetry)
+    if not result.psd and _proven(kernel, points) and not _confirmed(kernel, points, result):
+        result = dataclasses.replace(result, verdict=Verdict.ROUNDING)
+    return result
 
 
 def _proven(kernel: Similarity, points: Points) -> bool:
-    """Whether there is a proof to be compared with values: the word of an author only where all of them are."""
+    """Whether the kernel has a proof; claims of authors count only if all points can be compared exactly."""
     proof = kernel.proof(dim=_columns(points) or None)
     return proof.valid and (points.n <= COMPARED or not proof.claimed)
 
@@ -200,7 +201,7 @@ def _examined(K: Matrix, error: float, asymmetry: float) -> Check:
 
 
 def _measured(kernel: Similarity, points: Points, K: Matrix, a: Matrix) -> float:
-    """The error of the entries relative to the largest, as far as the kernel lets one see it."""
+    """The error of the entries relative to the largest, as far as it can be measured."""
     X, vectorial = points.raw, isinstance(points.raw, np.ndarray) and points.raw.ndim == 2
     if stated_errors(kernel):
         error = ROUNDINGS * precision(K)
@@ -212,39 +213,33 @@ def _measured(kernel: Similarity, points: Points, K: Matrix, a: Matrix) -> float
         E = _enclosed(kernel, X, most)
     except Exception:  # no bounds for these objects
         return 0.0
-    off = max(max(e.upper - v, v - e.lower) for v, e in zip(map(_exact, K[np.ix_(most, most)].ravel()), E))
+    values = (Fraction(v) for v in K[np.ix_(most, most)].ravel().tolist())
+    off = max(max(e.upper - v, v - e.lower) for v, e in zip(values, itertools.chain(*E)))
     error = float(off) / float(np.abs(K).max())
     return error if error <= len(kernel.leaves) * GRANTED * _unit(kernel(take(X, most[:1]))) else 0.0
 
 
-def _confirmed(kernel: Similarity, points: Points, found: Check) -> bool:
-    """Whether aᵀKa < 0 for sure, on the points that take most part in it."""
-    most = np.sort(np.argsort(-np.abs(found.vector))[:COMPARED])
-    a = [Fraction(float(v)) for v in found.vector[most]]
+def _confirmed(kernel: Similarity, points: Points, result: Check) -> bool:
+    """Whether aᵀKa < 0 is certain, on the points with the largest weights in a."""
+    most = np.sort(np.argsort(-np.abs(result.vector))[:COMPARED])
     try:
         E = _enclosed(kernel, points.raw, most)
     except Exception:  # no bounds for these objects
         return False
-    n = len(most)
-    total = sum((E[i * n + j] * (a[i] * a[j]) for i in range(n) for j in range(n)), exactly(0))
-    return bool(total.upper < 0)
+    return interval_bound(E, result.vector[most]) < 0
 
 
-def _enclosed(kernel: Similarity, X: Any, index: NDArray[np.intp]) -> list[Interval]:
-    """Bounds of K on some of the points, row by row."""
+def _enclosed(kernel: Similarity, X: Any, index: NDArray[np.intp]) -> list[list[Interval]]:
+    """Bounds of K on some of the points."""
     rows = list(take(X, index))
     exact = [tuple(Fraction(float(v)) for v in x) if isinstance(x, np.ndarray) and x.ndim == 1 else x for x in rows]
-    return [kernel.enclose(x, z) for x in exact for z in exact]
-
-
-def _exact(value: float) -> Fraction:
-    return Fraction(float(value))
+    return [[kernel.enclose(x, z) for z in exact] for x in exact]
 
 
 def _evaluate(kernel: Similarity, X: Any, roundings: int | None) -> tuple[Points, Matrix, float, float]:
     """The points, K on them, its asymmetry, and the error of its entries relative to the largest."""
     points = kernel.prepare(X)
-    # The Gram matrix of one data set mirrors one triangle; that of two, which an unproven function needs, has both.
+    # The Gram matrix of one data set mirrors a triangle. An unproven function needs both, so it gets two data sets.
     K = kernel(points) if kernel.proof().valid else kernel(points, Points(points.raw))
     if roundings is None:
         growth = 1 + np.log(max(1.0, float(np.abs(K).max())))
@@ -273,7 +268,9 @@ def _matrix(K: Any) -> NDArray[Any]:
             "K must be a matrix of real numbers", got=str(error), advice="Pass a square array, or a kernel and data."
         ) from None
     if A.ndim != 2 or A.shape[0] != A.shape[1] or A.size == 0:
-        raise InvalidInput("K must be a square matrix", got=f"shape {A.shape}", advice="One row and column per point.")
+        raise InvalidInput(
+            "K must be a square matrix", got=f"shape {A.shape}", advice="Pass one row and column per point."
+        )
     if not np.isfinite(A).all():
         i, j = np.argwhere(~np.isfinite(A))[0]
         raise InvalidInput(
@@ -285,21 +282,21 @@ def _matrix(K: Any) -> NDArray[Any]:
 def _symmetric(K: NDArray[Any], error: float) -> tuple[Matrix, float]:
     """(K + Kᵀ)/2 in double precision and the asymmetry, which must be explained by an error of the entries."""
     A = K.astype(np.float64)
-    gap = np.abs(A / 2 - A.T / 2)
-    asymmetry = 2 * float(gap.max())
+    halves = np.abs(A / 2 - A.T / 2)
+    asymmetry = 2 * float(halves.max())
     if asymmetry > 2 * error * np.abs(A).max():
-        i, j = np.unravel_index(int(gap.argmax()), gap.shape)
+        i, j = np.unravel_index(int(halves.argmax()), halves.shape)
         raise InvalidInput(
             "K must be symmetric",
             got=f"{A[i, j]:.10g} in row {i}, column {j}, but {A[j, i]:.10g} in row {j}, column {i}",
-            advice="No asymmetric function is a kernel; (K + K.T)/2 has the same quadratic form.",
+            advice="Pass (K + K.T)/2, which has the same quadratic form: no asymmetric function is a kernel.",
         )
     return A / 2 + A.T / 2, asymmetry
 
 
 @dataclass(frozen=True, eq=False)
 class Repair:
-    """A positive semidefinite matrix made from one that is not, and how rows for new points follow.
+    """A positive semidefinite matrix made from one that is not, and the same change for rows of new points.
 
     Attributes
     ----------
@@ -348,8 +345,8 @@ def repair(K: ArrayLike, method: str = "clip") -> Repair:
     """Make a symmetric matrix positive semidefinite.
 
     With K = UΛUᵀ: "clip" sets negative eigenvalues to 0, which gives the nearest positive semidefinite matrix in the
-    Frobenius norm (Higham 1988); "flip" takes |λ|, which keeps what indefinite directions say about distances;
-    "shift" adds −λ_min to the diagonal, which leaves all similarities of different points as they were.
+    Frobenius norm (Higham 1988); "flip" takes |λ|, which keeps what the indefinite directions contribute to distances;
+    "shift" adds −λ_min to the diagonal, which leaves the similarities of different points unchanged.
 
     Parameters
     ----------
@@ -371,7 +368,7 @@ def repair(K: ArrayLike, method: str = "clip") -> Repair:
     """
     if method not in ("clip", "flip", "shift"):
         raise InvalidInput(
-            "`method` must be 'clip', 'flip' or 'shift'", got=repr(method), advice="'clip' moves the matrix least."
+            "`method` must be 'clip', 'flip' or 'shift'", got=repr(method), advice="Choose 'clip' to change K least."
         )
     entries = _matrix(K)
     A, _ = _symmetric(entries, ROUNDINGS * _unit(entries))

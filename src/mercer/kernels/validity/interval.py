@@ -1,4 +1,4 @@
-"""Interval arithmetic with rational endpoints: numbers that are surely between two others.
+"""Interval arithmetic with rational endpoints: numbers that are certain to lie between two others.
 
 A counterexample to Mercer's condition counts only if aᵀKa < 0 beyond rounding. Points and vectors are exact rationals
 (every float is one); kernel values are enclosed in intervals, and an interval with a negative upper end is a proof.
@@ -23,7 +23,7 @@ Number: TypeAlias = SupportsIndex | SupportsFloat | Fraction
 BITS, P = 160, 208
 # Beyond exp(±2¹⁶) the numbers would have more than 90 000 bits.
 LARGEST_EXPONENT = 2**16
-# The smallest normal float64: what an underflow may hide.
+# The smallest normal float64: the largest error of an underflow.
 TINY = Fraction(1, 2**1022)
 
 
@@ -62,7 +62,7 @@ class Interval:
     def __init__(self, lower: Number, upper: Number) -> None:
         self.lower, self.upper = _round(rational(lower), False), _round(rational(upper), True)
         if self.lower > self.upper:
-            raise InvalidInput("An interval's lower end must be ≤ its upper end", got=self, advice="Swap them.")
+            raise InvalidInput("An interval's lower end must be ≤ its upper end", got=self, advice="Swap the ends.")
 
     @property
     def width(self) -> Fraction:
@@ -141,7 +141,7 @@ class Interval:
 
     def log(self) -> Interval:
         if self.lower <= 0:
-            raise ValueError(f"logarithm of {self}, which is not surely > 0")
+            raise ValueError(f"logarithm of {self}, which may be ≤ 0")
         return _increasing(_log, self)
 
     def sqrt(self) -> Interval:
@@ -190,7 +190,7 @@ def exactly(value: Number) -> Interval:
 
 
 def around(value: Number, relative: Number = Fraction(1, 2**40)) -> Interval:
-    """A computed number and its neighbourhood: ± `relative` of its size, and whatever underflow may hide.
+    """A computed number and its neighbourhood: ± `relative` of its size, and the largest error of an underflow.
 
     >>> 1 / 3 in around(1 / 3), 0.3333 in around(1 / 3)
     (True, False)
@@ -217,7 +217,7 @@ def dot(x: Iterable[Interval | Number], z: Iterable[Interval | Number]) -> Inter
 
 @cache
 def pi() -> Interval:
-    """The circle's number.
+    """π.
 
     >>> pi()
     Interval(3.141592653589793, 3.141592653589793)

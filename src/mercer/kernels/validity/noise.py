@@ -1,7 +1,7 @@
 """How far off the values of a function are: computational noise, measured from outside.
 
-A Python function is known by its values alone. What its own arithmetic does to them is seen when the points move a
-little: the true function changes smoothly, its rounding errors do not. Differences of order k of n equally spaced
+A Python function is known by its values alone. The errors of its arithmetic show when the points move a little: the
+true function changes smoothly, its rounding errors do not. Differences of order k of n equally spaced
 values remove the smooth part and multiply the variance of the rest by (2k)!/(k!)², which gives the size of the noise
 (Hamming, Introduction to Applied Numerical Analysis, 1971; Moré and Wild, Estimating computational noise, SIAM J. Sci.
 Comput. 33, 2011). Steps of many sizes are tried, because noise shows only once a step moves the rounded numbers
@@ -21,16 +21,18 @@ from numpy.typing import NDArray
 Matrix = NDArray[np.float64]
 Value = Callable[[Any, Any], float]
 
+# The rounding errors that every value of a kernel is trusted to have at most, beside those of its products.
+ROUNDINGS = 64
 # An error of a value may be 4 standard deviations, and their estimate off by a factor of 4 (Moré and Wild, section 3).
 SPREAD = 16
-# Binary logarithms of the steps, as shares of the spread of the points. Noise up to the last but one can be seen.
+# Binary logarithms of the steps, as shares of the spread of the points. Noise shows up to the last but one.
 STEPS = (-32, -26, -20, -14, -8)
-# Points on every line, pairs of points for every scale, and scales.
+# Points on each line, pairs of points for each scale, and scales.
 LENGTH, PAIRS, SCALES = 7, 8, (0.125, 1.0, 8.0, 64.0)
 # Rounding hides where a function is nearly constant: scales grow until values differ by this share, up to the last.
 VARIED, LAST = 2.0**-4, 2.0**60
-# What takes more than half of the digits of a float32 is not rounding: the function itself moves up and down there.
-HALF = math.sqrt(float(np.finfo(np.float32).eps))
+# An error of more than half of the digits of a float32 is not rounding: the function itself oscillates there.
+HALF_OF_FLOAT32 = math.sqrt(float(np.finfo(np.float32).eps))
 
 
 def measured_noise(value: Value, X: Matrix) -> float:
@@ -59,7 +61,7 @@ def measured_noise(value: Value, X: Matrix) -> float:
             continue
         # Three quarters, not the maximum: a few lines cross a kink or a jump of the function itself.
         noise, varied = (float(np.quantile(part, 0.75)) for part in zip(*seen))
-        worst = max(worst, noise) if noise <= HALF else worst
+        worst = max(worst, noise) if noise <= HALF_OF_FLOAT32 else worst
         if scale == scales[-1] < LAST and varied < VARIED:
             scales.append(8 * scale)
     return SPREAD * worst
@@ -68,12 +70,12 @@ def measured_noise(value: Value, X: Matrix) -> float:
 def _line(
     value: Value, rng: np.random.Generator, centre: Matrix, size: float, largest: float
 ) -> tuple[float, float] | None:
-    """Noise on a random line through a random pair of points, relative to the values there. None: no values.
+    """Noise on a random line through a random pair of points, relative to the values there; None without values.
 
-    And how much the values of the pair differ, relative to the largest.
+    The second result is the difference between the values of the pair, relative to the largest.
 
-    Both points move by different amounts of their distance, and together by an amount of their size: what a function of
-    x − z loses when it subtracts large numbers shows only then.
+    Both points move by different shares of their distance, and together by a share of their size: only then the error
+    shows that a function of x − z makes when it subtracts large numbers.
     """
     x, z, dx, dz, both = (rng.standard_normal(len(centre)) for _ in range(5))
     x, z, dx, dz = centre + size * x, centre + size * z, size * dx + largest * both, size * dz + largest * both
@@ -88,13 +90,13 @@ def _line(
     height = max(map(abs, values))
     if not 0 < height < math.inf:
         return 0.0, 1.0
-    # Noise does not grow with the step once it shows; what is seen with one step only is the function itself.
+    # Noise does not grow with the step once it shows; a scatter at a single step is the function itself.
     plateaus = [max(a, b) for a, b in itertools.pairwise(ladder) if 0 < max(a, b) <= 8 * min(a, b)]
     return max(plateaus, default=0.0) / height, (max(values) - min(values)) / height
 
 
 def _level(values: Matrix) -> float:
-    """The standard deviation of the noise in equally spaced values of a smooth function; 0 where none is seen.
+    """The standard deviation of the noise in equally spaced values of a smooth function; 0 if none shows.
 
     Differences of three successive orders must agree on it within a factor of 4, and change their sign.
     """
@@ -112,9 +114,9 @@ def _level(values: Matrix) -> float:
 
 
 def precision(values: NDArray[Any]) -> float:
-    """The spacing of the numbers that these values come from: that of float32 if all of them are such numbers.
+    """The relative spacing of the numbers that these values come from: float32's if all values are such numbers.
 
-    Whole numbers and short fractions say nothing about it.
+    Whole numbers and short fractions are not counted, because they are numbers of any precision.
 
     >>> precision(np.array([0.1, 0.25])) == 2.0**-52, precision(np.array([np.float32(0.1), 0.25])) == 2.0**-23
     (True, True)

@@ -2,9 +2,9 @@
 
 A function is not a kernel as soon as one such pair is shown. The search tries points in which violations hide
 (`candidates.py`), waves on lattices where the spectrum of a radial function is negative (`spectrum.py`), then random
-ones that walk downhill on the smallest eigenvalue. What it finds is made small (no point can be left out) and round,
-and confirmed in interval arithmetic, or in exact arithmetic beyond the rounding of a Python function (`noise.py`).
-Nothing unconfirmed is reported. Finding nothing proves nothing.
+points that walk downhill on the smallest eigenvalue. A violation is reduced to few round points (`shrink.py`), then
+confirmed in interval arithmetic, or in exact arithmetic beyond the rounding of a Python function (`confirmation.py`,
+`noise.py`). Nothing unconfirmed is reported. Finding nothing proves nothing.
 """
 
 from __future__ import annotations
@@ -23,35 +23,36 @@ from mercer.kernels.base import Similarity
 from mercer.kernels.spaces import ANY, Space, show
 from mercer.kernels.validity import shrink as searching
 from mercer.kernels.validity.candidates import Matrix
-from mercer.kernels.validity.shrink import Evidence, Found, Search, rows
+from mercer.kernels.validity.confirmation import Counterexample, Evidence, rows
+from mercer.kernels.validity.shrink import Search
 from mercer.kernels.vocabulary import space_named
 from mercer.threads import single_threaded_blas
 
-# Larger Gram matrices are not printed, nor are more points than this.
+# Gram matrices of more points than the first number are not printed, and at most the second number of points is.
 READABLE, PRINTED = 8, 32
 
 
 @dataclass(frozen=True, eq=False)
 class Refutation:
-    """What `refute` found.
+    """The outcome of `refute`.
 
     Attributes
     ----------
     refuted : whether there is a confirmed counterexample.
-    points : its points, an array of vectors or a list of objects; of up to 128 none can be left out.
-    vector : a, one number per point. Empty where k(x, z) ≠ k(z, x) is the counterexample.
-    value : an upper bound of aᵀKa that is surely < 0 (for an asymmetry: a lower bound of |k(x, z) − k(z, x)|).
-    gram : K on the points; empty where not every pair was evaluated.
+    points : its points, an array of vectors or a list of objects; if there are at most 128, none can be left out.
+    vector : a, one number per point. Empty if k(x, z) ≠ k(z, x) is the counterexample.
+    value : an upper bound of aᵀKa that is certain, and < 0 (for an asymmetry: a lower bound of |k(x, z) − k(z, x)|).
+    gram : K on the points; empty if not every pair was evaluated.
     trials : configurations of points examined.
     skipped : evaluations that failed or gave no number.
     seconds : time spent.
     stopped : whether the clock ended the search. If it did not, the same call gives the same answer again.
-    kernel : what was refuted.
+    kernel : the kernel that was tested, as text.
     evidence : what the confirmation rests on. `Evidence.INTERVALS`: bounds of the exact values of Mercer's own
         kernels, without any assumption. `Evidence.VALUES`: the values that a Python function returned, on the
         assumption that they are off by at most `error`. `Evidence.RADIAL`: the same, and the assumption that the
-        function depends on ‖x − z‖ alone, as it did wherever that was tried; then one value for every distance was
-        computed instead of one for every pair.
+        function depends on ‖x − z‖ alone, as it did wherever that was tried; one value was computed for every
+        distance instead of one for every pair.
     error : the assumed error of a Python function's values, relative to the largest of them: its stated `error`, or
         the rounding that was estimated from how the values scatter near the points, if that is larger.
     space : the kind of objects that the points are.
@@ -125,22 +126,22 @@ def refute(
 
     Asymmetry, a negative k(x, x) and k(x, z)² > k(x, x)·k(z, z) are the smallest counterexamples. One counts if the
     upper end of aᵀKa is < 0 in interval arithmetic: exact points, exact a, and `kernel.enclose` for the values. It must
-    also exceed 64 roundings of every value, so that a kernel that is valid up to rounding of its own parameters stays
-    unrefuted. The values of a Python function are what it returns. They are assumed to be off by at most its stated
-    `error`, or by the rounding that shows when the points move a little, whichever is larger;
-    the verdict says so and gives the number. An evaluation that fails, or overflows, is skipped and counted.
+    also exceed 64 roundings of every value, so that a kernel that is valid up to the rounding of its parameters stays
+    unrefuted. The values of a Python function are assumed to be off by at most its stated `error`, or by the rounding
+    that shows when the points move a little, whichever is larger; the verdict says so and gives the number. An
+    evaluation that fails or overflows is skipped and counted.
 
-    Radial functions are tried in Fourier space as well: where the spectrum is negative, a wave
-    on a lattice of up to 20 000 points is a counterexample.
+    Radial functions are also tried in Fourier space: where the spectrum is negative, a wave on a lattice of up to
+    20 000 points is a counterexample.
 
     Parameters
     ----------
     kernel : the similarity to refute.
-    dim : dimension of the points; by default up to three that the kernel accepts.
+    dim : dimension of the points; by default up to three dimensions that the kernel accepts.
     points : candidates to choose from, instead of points made up by the search: vectors, objects or a data frame. A
         kernel on named columns needs a data frame.
-    space : "vectors", "sets", "strings", "categories" or another space of a known kernel; by default what the kernel
-        says.
+    space : "vectors", "sets", "strings", "categories" or another space of a known kernel; by default the kernel's
+        own.
     alphabet : the letters of made-up strings.
     length : the first made-up strings have up to this many letters, the first sets up to this many elements.
     seconds, trials : when to give up: after this time, or this many configurations of points. The clock is read before
@@ -149,7 +150,7 @@ def refute(
 
     Returns
     -------
-    Refutation, which prints the counterexample, or "not refuted after N trials", which proves nothing.
+    A `Refutation`. It prints the counterexample, or "not refuted after N trials", which proves nothing.
 
     Examples
     --------
@@ -166,13 +167,13 @@ def refute(
         )
     if not seconds > 0 or (trials is not None and trials < 1):
         raise InvalidInput(
-            "`seconds` must be > 0 and `trials` ≥ 1", got=f"{seconds} and {trials}", advice="Give the search a budget."
+            "`seconds` must be > 0 and `trials` ≥ 1", got=f"{seconds} and {trials}", advice="Pass a positive budget."
         )
     if not alphabet or length < 1:
         raise InvalidInput(
             "`alphabet` must hold a letter and `length` be ≥ 1",
             got=f"{alphabet!r} and {length}",
-            advice="By default strings are made of '01' and up to 4 letters long.",
+            advice="Pass, for example, alphabet='01' and length=4.",
         )
     rng = np.random.default_rng(random_state)
     objects = space_named(space or kernel.space) if points is None or space else _space(kernel)
@@ -187,16 +188,16 @@ def refute(
     if points is not None:
         pool = points if named and is_frame(points) and len(points) else _pool(points, objects)
 
-        def look() -> Found | None:
+        def look() -> Counterexample | None:
             return search.among(pool)
     elif objects.vectorial:
 
-        def look() -> Found | None:
+        def look() -> Counterexample | None:
             return search.vectors(dim)
     else:
         pool = objects.pool(kernel, alphabet, length, rng)
 
-        def look() -> Found | None:
+        def look() -> Counterexample | None:
             mutate = None if objects.complete else lambda x: objects.mutated(x, kernel, alphabet, rng)
             return search.among(pool, mutate)
 
@@ -205,10 +206,11 @@ def refute(
         return _report(search, search.run(look))
 
 
-def _report(search: Search, found: Found | None) -> Refutation:
-    best = found or Found([], np.empty((0, 0)), np.empty(0), math.nan, search.evidence, search.least)
+def _report(search: Search, counterexample: Counterexample | None) -> Refutation:
+    nothing = Counterexample([], np.empty((0, 0)), np.empty(0), math.nan, search.evidence, search.least)
+    best = counterexample or nothing
     return Refutation(
-        refuted=found is not None,
+        refuted=counterexample is not None,
         points=best.points,
         vector=best.vector,
         value=best.value,
@@ -226,12 +228,12 @@ def _report(search: Search, found: Found | None) -> Refutation:
 
 def _named(kernel: Any) -> list[str]:
     """The columns that a kernel reads by name."""
-    own = [c for c in getattr(kernel, "columns", ()) if isinstance(c, str)]
-    return list(dict.fromkeys([*own, *(c for child in kernel.children.values() for c in _named(child))]))
+    names = [c for c in getattr(kernel, "columns", ()) if isinstance(c, str)]
+    return list(dict.fromkeys([*names, *(c for child in kernel.children.values() for c in _named(child))]))
 
 
 def _space(kernel: Similarity) -> Space:
-    """The kind of objects that are given; a name of which nothing is known will do."""
+    """The space of a kernel; its plain name if the class states no more."""
     return kernel.space if isinstance(kernel.space, Space) else Space(kernel.space)
 
 

@@ -1,26 +1,24 @@
-"""How `refute` searches: look at a Gram matrix, make a violation small and round, confirm it.
+"""How `refute` searches: examine a Gram matrix, reduce a violation to few round points, confirm it.
 
-Every matrix is scaled to unit diagonal and its smallest eigenvalue compared with what rounding can explain. Points
-that are not needed are dropped, vectors are moved to where the violation is larger and then rounded to few digits,
-and aᵀKa < 0 is confirmed in interval arithmetic with a vector a of small whole numbers.
+Every matrix is scaled to unit diagonal, and its smallest eigenvalue is compared with the rounding error. Points that
+are not needed are dropped, vectors are moved to where the violation is larger and then rounded to few digits, and
+aᵀKa < 0 is confirmed in interval arithmetic with a vector a of small whole numbers.
 """
 
 from __future__ import annotations
 
 import bisect
-import enum
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.data.frames import column_names, is_frame
+from mercer.data.frames import is_frame
 from mercer.data.points import take
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
@@ -28,18 +26,28 @@ from mercer.kernels.custom import FromFunction, stated_errors
 from mercer.kernels.spaces import ANY, Space, distinct
 from mercer.kernels.validity import candidates, spectrum
 from mercer.kernels.validity.candidates import LARGEST, Matrix
+from mercer.kernels.validity.confirmation import (
+    Counterexample,
+    Evidence,
+    below,
+    exact_rows,
+    interval_bound,
+    round_vectors,
+    rows,
+    sum_bound,
+)
 from mercer.kernels.validity.interval import Interval, exactly
-from mercer.kernels.validity.noise import measured_noise, precision
+from mercer.kernels.validity.noise import ROUNDINGS, measured_noise, precision
 
-# A violation must exceed this many roundings of every kernel value before it is looked at.
-ROUNDINGS = 64
 # Up to this many points both k(x, z) and k(z, x) are evaluated.
 BOTH_WAYS = 8
-# Most points of a matrix that is evaluated entry by entry; most of those without which none can be left out.
-MOST, MINIMAL = 2048, 128
-# Most points of a lattice whose every pair is evaluated, though the function seems to depend on distances alone.
-PAIRS = 512
-# Up to this many points the one that is needed least is left out first; more take too long.
+# The most random points at which a negative mean value is looked for.
+MOST_POINTS = 2048
+# A counterexample of up to this many points is reduced until no point can be left out.
+MINIMAL = 128
+# On lattices of up to this many points every pair is evaluated, even if a function seems to be radial.
+EVERY_PAIR = 512
+# Up to this many points the least needed one is left out first; with more that takes too long.
 GREEDY = 48
 
 
@@ -51,28 +59,8 @@ class Late(BaseException):
     """The time is up. Not an Exception, so that nothing that skips a failing evaluation can swallow it."""
 
 
-class Evidence(enum.Enum):
-    """What a confirmation rests on."""
-
-    INTERVALS = "exact bounds of every value"
-    VALUES = "the values that a function returned, and an estimate of its rounding"
-    RADIAL = "the same, and that the function depends on ‖x − z‖ alone, which was tried and not proven"
-
-
-@dataclass(frozen=True)
-class Found:
-    """A confirmed counterexample: points, K on them, a, and a bound of aᵀKa. Without a: of the asymmetry."""
-
-    points: Any
-    gram: Matrix
-    vector: NDArray[Any]
-    value: float
-    evidence: Evidence
-    error: float
-
-
 class Search:
-    """One search: the kernel, the budget, and what was spent of it."""
+    """One search: the kernel, the budget, and how much of it was spent."""
 
     def __init__(
         self, kernel: Similarity, seconds: float, trials: int | None, rng: np.random.Generator, space: Space = ANY
@@ -86,7 +74,7 @@ class Search:
         self.movable = self.vectorial = False
         self.typical = 0.0
         self.errors = stated_errors(kernel)
-        # What the values may be off by, relative to the largest: `unit` near the points that are looked at.
+        # The error of the values, relative to the largest: `least` anywhere, `unit` near the current points.
         self.least = self.unit = max(ROUNDINGS * float(np.finfo(np.float64).eps), *self.errors, 0.0)
 
     def watch(self) -> None:
@@ -99,8 +87,8 @@ class Search:
     def over(self) -> bool:
         return self.limit is not None and self.trials >= self.limit
 
-    def run(self, look: Callable[[], Found | None]) -> Found | None:
-        """The outcome of a search, or None where the clock ended it."""
+    def run(self, look: Callable[[], Counterexample | None]) -> Counterexample | None:
+        """The counterexample that `look` returns, or None if the clock ended the search."""
         try:
             return look()
         except Late:
@@ -109,10 +97,10 @@ class Search:
 
     # -- where to look --------------------------------------------------------------------------------------------
 
-    def vectors(self, dim: int | None) -> Found | None:
+    def vectors(self, dim: int | None) -> Counterexample | None:
         """Structured points at all scales, then random ones that walk downhill."""
         if dim is not None and (isinstance(dim, bool) or not isinstance(dim, (int, np.integer)) or dim < 1):
-            raise InvalidInput("`dim` must be a whole number ≥ 1", got=repr(dim), advice="Say dim=2.")
+            raise InvalidInput("`dim` must be a whole number ≥ 1", got=repr(dim), advice="Pass dim=2.")
         self.movable = self.vectorial = True
         dims: list[int] = []
         for d in [2, 1, 3, *range(4, LARGEST + 1)] if dim is None else [int(dim)]:
@@ -124,22 +112,22 @@ class Search:
         self.skipped = 0
         few, more = candidates.structured(dims, self.rng)
         random = ((X, 20) for X in candidates.random(dims, self.rng))
-        found = self.each((X, 0) for X in few)
+        violation = self.each((X, 0) for X in few)
         for d in dims:
-            found = found or self.lattices(d) or self.spread(d)
-        return found or self.each(itertools.chain(((X, 0) for X in more), random))
+            violation = violation or self.lattices(d) or self.spread(d)
+        return violation or self.each(itertools.chain(((X, 0) for X in more), random))
 
-    def each(self, trials: Iterable[tuple[Matrix, int]]) -> Found | None:
+    def each(self, trials: Iterable[tuple[Matrix, int]]) -> Counterexample | None:
         """The first confirmed violation among these points and steps downhill."""
         for X, steps in trials:
             if self.over:
                 break
-            found = self.attempt(X, steps)
-            if found is not None:
-                return found
+            violation = self.attempt(X, steps)
+            if violation is not None:
+                return violation
         return None
 
-    def lattices(self, d: int) -> Found | None:
+    def lattices(self, d: int) -> Counterexample | None:
         """Boxes of lattice points with a wave, where the spectrum of a radial function is negative."""
         if self.over:
             return None
@@ -153,25 +141,25 @@ class Search:
                 if box is None:
                     return None
                 if len(box.vector) <= MINIMAL:
-                    found = self.attempt(box.points)
-                elif len(box.vector) <= PAIRS and not radial:
-                    found = self.every_pair(box)
+                    violation = self.attempt(box.points)
+                elif len(box.vector) <= EVERY_PAIR and not radial:
+                    violation = self.every_pair(box)
                 else:
-                    found = self.box(box, radial)
+                    violation = self.box(box, radial)
             except Exception as error:  # the function is not defined there
                 self.note(error)
                 return None
-            if found is not None:
-                return found
+            if violation is not None:
+                return violation
 
-    def every_pair(self, box: spectrum.Box) -> Found | None:
-        """A box as the list of points that it is."""
+    def every_pair(self, box: spectrum.Box) -> Counterexample | None:
+        """A box, by the values of all its pairs."""
         X = box.points
         K = self.gram(X)
         return self.confirm(X, K, [box.vector]) if np.isfinite(K).all() else None
 
-    def box(self, box: spectrum.Box, radial: bool) -> Found | None:
-        """A box, by one value for every distance."""
+    def box(self, box: spectrum.Box, radial: bool) -> Counterexample | None:
+        """A box, by one value for each distance."""
         X = box.points
         weights = box.weights()
         origin = (Fraction(0),) * box.d
@@ -186,10 +174,12 @@ class Search:
         bound = -below(-total.upper)
         if not bound < 0:
             return None
-        return Found(X, np.empty((0, 0)), box.vector, bound, self.evidence if radial else Evidence.RADIAL, self.unit)
+        return Counterexample(
+            X, np.empty((0, 0)), box.vector, bound, self.evidence if radial else Evidence.RADIAL, self.unit
+        )
 
-    def spread(self, d: int) -> Found | None:
-        """As many random points, at growing distances, as make a mean value below 0 a violation.
+    def spread(self, d: int) -> Counterexample | None:
+        """Random points at growing distances: enough of them to make a mean value below 0 a violation.
 
         A function with k(x, x) = 1 and the mean −m at other pairs has 1ᵀK1 = n − m·n(n − 1) < 0 as soon as
         n > 1 + 1/m.
@@ -202,18 +192,18 @@ class Search:
             C = K / np.multiply.outer(sizes, sizes)
             np.fill_diagonal(C, 0.0)
             mean = float(C.sum()) / (len(C) * (len(C) - 1))
-            if not mean < 0 or 1 / -mean > MOST:
+            if not mean < 0 or 1 / -mean > MOST_POINTS:
                 continue
             n = 2 + math.ceil(1.25 / -mean)
-            found = self.attempt(scale * self.rng.standard_normal((n, d))) if n <= MOST else None
-            if found is not None:
-                return found
+            violation = self.attempt(scale * self.rng.standard_normal((n, d))) if n <= MOST_POINTS else None
+            if violation is not None:
+                return violation
         return None
 
-    def among(self, pool: Any, mutate: Callable[[Any], Any] | None = None) -> Found | None:
-        """The objects of a pool, then the offspring of those that take most part in the smallest eigenvector.
+    def among(self, pool: Any, mutate: Callable[[Any], Any] | None = None) -> Counterexample | None:
+        """The objects of a pool, then changed copies of those with the largest weights in the smallest eigenvector.
 
-        One look at the whole pool decides about all its subsets (Cauchy's interlacing theorem).
+        The Gram matrix of the whole pool decides about all its subsets (Cauchy's interlacing theorem).
         """
         self.vectorial = isinstance(pool, np.ndarray) and pool.ndim == 2
         if not self.probe(take(pool, slice(0, BOTH_WAYS))) and not self.probe(pool):
@@ -222,9 +212,9 @@ class Search:
         while not self.over:
             if not whole:
                 X = take(pool, np.sort(self.rng.choice(len(pool), 4 * LARGEST, replace=False)))
-            found = self.attempt(X)
-            if found is not None or (mutate is None and whole):
-                return found
+            violation = self.attempt(X)
+            if violation is not None or (mutate is None and whole):
+                return violation
             if mutate is not None:
                 K = self.gram(X)
                 keep = _usable(K)
@@ -236,7 +226,7 @@ class Search:
     # -- evaluation -----------------------------------------------------------------------------------------------
 
     def gram(self, X: Any) -> Matrix:
-        """K on X, NaN where the kernel fails; of few points both triangles are evaluated."""
+        """K on X, NaN where the kernel fails; for few points both triangles are evaluated."""
         both = len(X) <= BOTH_WAYS
         if self.errors and not is_frame(X):
             return self._pairs(X, both)
@@ -251,7 +241,7 @@ class Search:
         return K.astype(np.float64)
 
     def _pairs(self, X: Any, both: bool) -> Matrix:
-        """The same with a Python function, which may be slow, or fail at some pairs only, and in any way."""
+        """The same for a Python function, which may be slow, and may fail at some pairs with any exception."""
         n = len(X)
         K = np.full((n, n), np.nan)
         for i in range(n):
@@ -276,7 +266,7 @@ class Search:
         return self.kernel(x[None], Z)[0].astype(np.float64)
 
     def settle(self, X: Any) -> None:
-        """Estimate what the values of a function near these points may be off by."""
+        """Estimate the error of a Python function's values near these points."""
         if self.errors and self.vectorial:
             self.unit = max(self.unit, measured_noise(self.value, np.asarray(X, dtype=np.float64)))
 
@@ -294,13 +284,13 @@ class Search:
             raise InvalidInput(
                 "A kernel must give the same value for the same points",
                 got=f"{K[i, j]:.10g} and then {again[i, j]:.10g} for x = {self.shown(X, i)}, z = {self.shown(X, j)}",
-                advice="Take randomness and state out of the function.",
+                advice="Remove randomness and state from the function.",
             )
         if self.errors:
             # A function that returns float32 numbers was computed in float32, whatever their type is now.
             self.least = max(self.least, ROUNDINGS * precision(K[known]))
         if self.errors and self.typical == 0 and known.any():
-            # A function that subtracts numbers of this order errs by as much, however small their difference is.
+            # If a function subtracts numbers of this size, so is its error, however small the difference is.
             self.typical = float(np.abs(K[known]).max())
         return bool(known.any())
 
@@ -311,13 +301,13 @@ class Search:
         return InvalidInput(
             "The kernel must give a finite number for some points",
             got=f"none in {self.skipped} evaluations; the first failed with {self.failure!r}",
-            advice="Check the function on two points by hand, or say what its points are: dim=, space= or points=.",
+            advice="Check the function on two points by hand, or describe its points by dim=, space= or points=.",
         )
 
     # -- one trial ------------------------------------------------------------------------------------------------
 
-    def attempt(self, X: Any, steps: int = 0) -> Found | None:
-        """Examine the Gram matrix of X, after so many steps downhill, and make the most of a violation."""
+    def attempt(self, X: Any, steps: int = 0) -> Counterexample | None:
+        """Examine the Gram matrix of X, after this many steps downhill, and reduce and confirm a violation."""
         self.trials += 1
         self.unit = self.least
         K = self.gram(X)
@@ -325,12 +315,13 @@ class Search:
         if not len(keep):
             return None
         X, K = _some(X, K, keep)
-        gap = np.abs(K - K.T) - self.unit * (np.abs(K) + np.abs(K.T))
-        if gap.max() > 0:
+        asymmetry = np.abs(K - K.T) - self.unit * (np.abs(K) + np.abs(K.T))
+        if asymmetry.max() > 0:
             self.settle(X)
-            gap = np.abs(K - K.T) - self.unit * (np.abs(K) + np.abs(K.T))
-        if gap.max() > 0:
-            return self._asymmetry(*_some(X, K, np.sort(np.unravel_index(int(gap.argmax()), gap.shape))))
+            asymmetry = np.abs(K - K.T) - self.unit * (np.abs(K) + np.abs(K.T))
+        if asymmetry.max() > 0:
+            pair = np.sort(np.unravel_index(int(asymmetry.argmax()), asymmetry.shape))
+            return self._asymmetry(*_some(X, K, pair))
         noise = self.unit * max(float(np.abs(K).max()), self.typical)
         if steps:
             X, K = self.walk(X, K, noise, steps)
@@ -343,12 +334,12 @@ class Search:
         return self.confirm(*self.polish(X, K, noise)) or self.confirm(X, K)
 
     def noise(self, X: Any, K: Matrix) -> float:
-        """What the values on these points may be off by, after a look at how they scatter."""
+        """The error of the values on these points, after a look at how they scatter."""
         self.settle(X)
         return self.unit * max(float(np.abs(K).max()), self.typical)
 
     def depth(self, K: Matrix, noise: float) -> tuple[float, Matrix]:
-        """The smallest eigenvalue of K, scaled and beyond rounding: < 0 is a violation. And the vector a to it.
+        """The smallest eigenvalue of K, scaled, beyond rounding (< 0 is a violation), and its vector a.
 
         K plus its rounding noise is scaled to unit diagonal, C = D⁻¹KD⁻¹, so that points of all sizes count alike. The
         entries of C are off by at most `unit`, hence its eigenvalues by at most n·unit (Weyl).
@@ -362,7 +353,7 @@ class Search:
         return float(values[0]) + n * self.unit, vectors[:, 0] / scale
 
     def shrink(self, K: Matrix, noise: float) -> NDArray[np.intp]:
-        """A few points among which there still is a violation, and none without any one of them."""
+        """The positions of a few points that still violate the condition, but not if one more is left out."""
         sizes = np.maximum(np.diagonal(K) + noise, noise)
         alone = -np.diagonal(K) - 2 * noise
         if alone.max() > 0:
@@ -377,7 +368,7 @@ class Search:
             return self.depth(K[np.ix_(index, index)], noise)[0]
 
         order = np.argsort(-np.abs(self.depth(K, noise)[1]) * np.sqrt(sizes))
-        # Violations grow with the set (Cauchy's interlacing theorem), so that the shortest prefix is found by halving.
+        # Violations grow with the set (Cauchy's interlacing theorem), so that halving finds the shortest prefix.
         at = bisect.bisect_left(
             range(len(order)), True, lo=2, key=lambda n: n == len(order) - 1 or depth(order[: n + 1]) < 0
         )
@@ -389,7 +380,7 @@ class Search:
                 break
             keep = rests[int(np.argmin(depths))]
         if GREEDY < len(keep) <= MINIMAL:
-            # One pass: what cannot be left out of a set cannot be left out of a part of it.
+            # One pass is enough: a point that a set needs is needed by its subsets too.
             for i in keep[::-1]:
                 rest = keep[keep != i]
                 if depth(rest) < 0:
@@ -412,7 +403,7 @@ class Search:
         return X, K
 
     def polish(self, X: Any, K: Matrix, noise: float) -> tuple[Any, Matrix]:
-        """Vectors with few digits that violate at least half as much."""
+        """The points rounded to few digits, with a violation at least half as large."""
         if not self.movable or not X.any():
             return X, K
         if len(X) > 2:
@@ -433,8 +424,8 @@ class Search:
         return Evidence.VALUES if self.errors else Evidence.INTERVALS
 
     def enclose(self, X: Any, noise: float) -> list[list[Interval]]:
-        """K on X, surely; the values of a Python function are off by the noise, or by its stated error."""
-        exact = [tuple(Fraction(float(v)) for v in x) if is_vector(x) else x for x in rows(X)]
+        """Intervals that hold K on X; those of a Python function are widened by the noise."""
+        exact = exact_rows(X)
         slack = Interval(-1, 1) * Fraction(noise if self.errors else 0.0)
         return [[self.entry(x, z) + slack for z in exact] for x in exact]
 
@@ -442,20 +433,20 @@ class Search:
         self.watch()
         return self.kernel.enclose(x, z)
 
-    def _asymmetry(self, X: Any, K: Matrix) -> Found | None:
+    def _asymmetry(self, X: Any, K: Matrix) -> Counterexample | None:
         noise = self.noise(X, K)
         try:
             (_, forth), (back, _) = self.enclose(X, noise)
         except Exception as error:
             self.note(error)
             return None
-        gap = below(max(forth.lower - back.upper, back.lower - forth.upper))
-        return Found(X, K, np.empty(0), gap, self.evidence, self.unit) if gap > 0 else None
+        difference = below(max(forth.lower - back.upper, back.lower - forth.upper))
+        return Counterexample(X, K, np.empty(0), difference, self.evidence, self.unit) if difference > 0 else None
 
-    def confirm(self, X: Any, K: Matrix, vectors: Iterable[NDArray[Any]] | None = None) -> Found | None:
-        """The first of these vectors a for which aᵀKa < 0 for sure, by default of the roundest."""
+    def confirm(self, X: Any, K: Matrix, vectors: Iterable[NDArray[Any]] | None = None) -> Counterexample | None:
+        """The counterexample of the first vector a with a certain aᵀKa < 0; by default rounder vectors come first."""
         noise = self.noise(X, K)
-        # The values of a function are what they are: their noise is enough, and a sum of floats that is exact.
+        # For a function's values an exact sum of floats and a bound of their noise are enough.
         small = len(X) <= (LARGEST if isinstance(self.kernel, FromFunction) else MINIMAL)
         if not small and not isinstance(self.kernel, FromFunction):
             return None
@@ -464,52 +455,12 @@ class Search:
         except Exception as error:
             self.note(error)
             return None
-        for a in _vectors(K, self.depth(K, noise)[1]) if vectors is None else vectors:
+        for a in round_vectors(K, self.depth(K, noise)[1]) if vectors is None else vectors:
             self.watch()
-            value = _quadratic(E, a) if small else _many(K, a, noise)
+            value = interval_bound(E, a) if small else sum_bound(K, a, noise)
             if value < 0:
-                return Found(X, K, a, value, self.evidence, self.unit)
+                return Counterexample(X, K, a, value, self.evidence, self.unit)
         return None
-
-
-def _quadratic(E: list[list[Interval]], a: NDArray[Any]) -> float:
-    """An upper bound of aᵀKa, K being enclosed."""
-    exact = [Fraction(v) for v in a.tolist()]
-    terms = (k * (u * v) for row, u in zip(E, exact) for k, v in zip(row, exact))
-    return -below(-sum(terms, exactly(0)).upper)
-
-
-def _many(K: Matrix, a: NDArray[Any], noise: float) -> float:
-    """An upper bound of aᵀKa for values that are off by at most `noise` each.
-
-    A value is split into a float32 and the rest, so that its products with whole numbers below 2²⁴ are exact; `fsum`
-    rounds their exact sum once. Other vectors give no bound.
-    """
-    if a.dtype.kind != "i" or np.abs(a).max() >= 2**12:
-        return math.inf
-    scale = 2.0 ** -math.frexp(float(np.abs(K).max()))[1]
-    K, noise = scale * K, scale * noise
-    head = K.astype(np.float32).astype(np.float64)
-    weights = np.multiply.outer(a, a).astype(np.float64)
-    total = math.fsum(itertools.chain((weights * head).ravel().tolist(), (weights * (K - head)).ravel().tolist()))
-    bound = Fraction(total) * (1 + Fraction(1, 2**50)) if total > 0 else Fraction(total) * (1 - Fraction(1, 2**50))
-    return -below(-(bound + Fraction(noise) * int(np.abs(a).sum()) ** 2) / Fraction(scale))
-
-
-def _vectors(K: Matrix, a: Matrix) -> Iterator[NDArray[Any]]:
-    """Vectors with aᵀKa < 0: small whole numbers first, then ones closer to the eigenvector a, and it last."""
-    n, sizes = len(K), np.abs(np.diagonal(K)) + 1e-14 * np.abs(K).max()
-    if n <= 3:
-        some = [np.array(c) for c in itertools.product(range(-3, 4), repeat=n) if all(c) and c[0] > 0]
-        yield from sorted((c for c in some if c @ K @ c < 0), key=lambda c: (np.abs(c).max(), c @ K @ c))
-    starts = [v / v[np.abs(v).argmax()] for v in (a, np.linalg.eigh((K + K.T) / 2)[1][:, 0])]
-    wanted = 0.5 * a @ K @ a / (a * a @ sizes)
-    for largest in (*range(1, 11), 12, 15, 20, 30, 50, 100, 1000, 10**4, 10**6):
-        for start in starts:
-            c = np.round(largest * start).astype(np.int64)
-            if c.all() and c @ K @ c / (c * c @ sizes) <= wanted:
-                yield c
-    yield from starts
 
 
 def _some(X: Any, K: Matrix, index: NDArray[np.intp]) -> tuple[Any, Matrix]:
@@ -518,30 +469,9 @@ def _some(X: Any, K: Matrix, index: NDArray[np.intp]) -> tuple[Any, Matrix]:
 
 
 def _usable(K: Matrix) -> NDArray[np.intp]:
-    """Points among which every value is a number; the ones that fail most go first."""
+    """Points among which every value is a number; those that fail most often are dropped first."""
     bad = ~(np.isfinite(K) & np.isfinite(K.T))
     keep = np.arange(len(K))
     while len(keep) and (fails := bad[np.ix_(keep, keep)].sum(axis=1)).any():
         keep = np.delete(keep, fails.argmax())
     return keep
-
-
-def rows(X: Any) -> list[Any]:
-    """The points one by one; the rows of a data frame by the names of their columns."""
-    if is_frame(X):
-        names = column_names(X)
-        return [dict(zip(names, row)) for row in X.to_numpy().tolist()]
-    return list(X)
-
-
-def is_vector(x: Any) -> bool:
-    return isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype.kind == "f"
-
-
-def below(q: Fraction) -> float:
-    """The largest float ≤ q."""
-    try:
-        number = float(q)
-    except OverflowError:
-        return math.nextafter(math.inf, 0.0) if q > 0 else -math.inf
-    return number if Fraction(number) <= q else math.nextafter(number, -math.inf)

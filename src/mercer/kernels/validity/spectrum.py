@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 Matrix = NDArray[np.float64]
 Row = Callable[[Matrix, Matrix], Matrix]
 
-# Most points of a box, and most values of φ for one spacing.
-POINTS, DISTANCES = 20_000, 2_000
-# Frequencies where the transform is most negative, and spacings near each of them.
+# The most points of a box, and the most values of φ for one spacing.
+MOST_POINTS, MOST_DISTANCES = 20_000, 2_000
+# How many of the most negative frequencies are tried, and the spacings tried for each, relative to its own.
 FREQUENCIES, NEAR = 4, (1.0, 0.95, 1.05, 0.9, 1.1)
 # Nodes of the quadrature; between them φ is interpolated on straight lines, off by about (π/NODES)²/8 of φ″.
 NODES, INTERPOLATION = 256, 2e-4
@@ -33,7 +33,7 @@ NODES, INTERPOLATION = 256, 2e-4
 
 @dataclass(frozen=True)
 class Box:
-    """m points to each side of a lattice, and a, a product over the axes: of `wave` along some, `flat` along others."""
+    """m points along each side of a lattice, and the vector a, a product of `wave` and `flat` along the axes."""
 
     spacing: float
     d: int
@@ -56,7 +56,7 @@ class Box:
 
     @property
     def size(self) -> int:
-        """(Σ |a|)², what errors of the values are multiplied by."""
+        """(Σ |a|)², the factor by which errors of the values are multiplied."""
         return int(np.abs(self.wave).sum()) ** (2 * self.waves) * int(self.flat.sum()) ** (2 * (self.d - self.waves))
 
     def weights(self) -> list[int]:
@@ -70,10 +70,10 @@ def boxes(row: Row, d: int, unit: float, *, radial: bool) -> Iterator[Box]:
     Parameters
     ----------
     row : the values at one vector and each of some others.
-    unit : what its values may be off by, relative to the largest.
-    radial : whether it is known to depend on ‖x − z‖ alone; otherwise that is tried.
+    unit : the error of its values, relative to the largest.
+    radial : whether it is known to depend on ‖x − z‖ alone; otherwise that is tested.
     """
-    most = max(m for m in range(1, 150) if m**d <= POINTS and d * (m - 1) ** 2 <= DISTANCES)
+    most = max(m for m in range(1, 150) if m**d <= MOST_POINTS and d * (m - 1) ** 2 <= MOST_DISTANCES)
     if most < 2 or not (radial or _radial(row, d, unit)):
         return
     radii, profile = _profile(row, d)
@@ -139,7 +139,7 @@ def _short(s: float) -> float:
     return math.ldexp(round(mantissa * 256), exponent - 8)
 
 
-# -- what the function looks like -----------------------------------------------------------------------------------
+# -- the shape of the function --------------------------------------------------------------------------------------
 
 
 def _radial(row: Row, d: int, unit: float) -> bool:
@@ -163,7 +163,7 @@ def _radial(row: Row, d: int, unit: float) -> bool:
 
 
 def _profile(row: Row, d: int) -> tuple[Matrix, Matrix]:
-    """Radii and the values of φ there, from 0 to where φ does not change any more."""
+    """Radii and the values of φ there, from 0 to where φ no longer changes."""
 
     def phi(radii: Matrix) -> Matrix:
         return row(np.zeros(d), np.multiply.outer(radii, np.eye(d)[0]))

@@ -2,8 +2,8 @@
 
 A profile k((x − z)/σ) with peak 1 becomes a density when it is divided by its mass ∫k(u)du · Πσ. Every family here is
 known in closed form in d columns: the compact ones are (1 − r^q)^p within the unit ball, so that r^q is a beta
-variable; Matérn and rational quadratic profiles are mixtures of Gaussians. A leaf states its own as `density`. All
-lengths are in units of the width.
+variable; Matérn and rational quadratic profiles are mixtures of Gaussians. The property `density` of a leaf returns
+one of them. All lengths are in units of the width.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Float = NDArray[np.float64]
 class Density(ABC):
     """The profile of a kernel, divided by its integral.
 
-    A family defines `log_mass`, `variance` and `draw`; `log_roughness` where ∫k² is known; and, where `on_a_line`,
+    A family defines `log_mass`, `variance` and `draw`; `log_roughness` if ∫k² is known; and, if `on_a_line`,
     `log_profile`, `cdf` and `quantile`.
     """
 
@@ -37,7 +37,7 @@ class Density(ABC):
         return True
 
     def require_integrable(self, d: int) -> None:
-        """Raise where the integral over d columns is infinite; by default it never is."""
+        """Raise if the integral over d columns is infinite; by default it never is."""
         return
 
     @abstractmethod
@@ -49,7 +49,7 @@ class Density(ABC):
         """The variance of each column; infinite for heavy tails."""
 
     def log_roughness(self, d: int) -> float:
-        """log of ∫ k(u)² du / (∫ k(u) du)²; NaN where it is not known."""
+        """log of ∫ k(u)² du / (∫ k(u) du)²; NaN if it is not known."""
         return math.nan
 
     @abstractmethod
@@ -133,7 +133,7 @@ class LaplaceDensity(Density):
 class MaternDensity(LaplaceDensity):
     """The Matérn profile of smoothness ν: Gaussians whose variance has a gamma distribution.
 
-    On a line it is known for ν = ½ only, where it is that of Laplace.
+    On a line only ν = ½ has a closed form, the density of Laplace.
     """
 
     nu: float
@@ -169,7 +169,7 @@ class StudentDensity(Density):
             raise InvalidInput(
                 f"RationalQuadratic is a density in {d} columns for alpha > {d / 2:g} only",
                 got=f"alpha={self.alpha:g}",
-                advice="Its integral is infinite: raise alpha.",
+                advice="Raise alpha, because the integral is infinite.",
             )
 
     def log_mass(self, d: int) -> float:
@@ -196,7 +196,7 @@ class StudentDensity(Density):
 
     def quantile(self, p: Float) -> Float:
         inside = special.stdtrit(2 * self.alpha - 1, np.clip(p, 1e-300, 1.0)) / self._unit()
-        return np.where(p <= 0, -np.inf, np.where(p >= 1, np.inf, inside))  # which SciPy has from 1.16 on
+        return np.where(p <= 0, -np.inf, np.where(p >= 1, np.inf, inside))  # as SciPy does from 1.16 on
 
 
 @dataclass(frozen=True)

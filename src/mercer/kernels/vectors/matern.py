@@ -113,7 +113,7 @@ def _bessel_profile(t: NDArray[np.float64], nu: float) -> NDArray[np.float64]:
 
 
 def _log_bessel(t: NDArray[np.float64], nu: float) -> NDArray[np.float64]:
-    """log(2^(1−ν)/Γ(ν) tᵛ K_ν(t)), and no finite number where K_ν(t) is none."""
+    """log(2^(1−ν)/Γ(ν) tᵛ K_ν(t)); not finite if K_ν(t) is not finite."""
     from scipy.special import gammaln, kve
 
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

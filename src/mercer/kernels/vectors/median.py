@@ -1,4 +1,4 @@
-"""Rules that make a kernel from the data it is fitted on: `kernel` of every model may be one."""
+"""The median rule, data → Gaussian kernel. The parameter `kernel` of every model may be such a rule."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 from mercer.data.points import Points
 from mercer.kernels.vectors.radial import Gaussian
 
+# Rows whose distances are compared: enough for a median, and quick.
 SAMPLE = 1000
 
 
 def median_gaussian(X: Any) -> Gaussian:
     """The Gaussian whose width is the median distance between different points of X: the default of every model.
 
-    It looks at no more than 1 000 rows, each different row once: repeating or reordering rows changes nothing (beyond
-    20 000 rows, where only rows spread evenly over X are looked at, nearly nothing).
+    At most 1 000 different rows are compared, so that repeating or reordering rows changes nothing. (It changes little
+    beyond 20 000 rows, of which only some, spread evenly over X, are used.)
 
     >>> import mercer as mc
     >>> mc.median_gaussian([[0.0], [1.0], [2.0]])
@@ -41,5 +42,5 @@ def median_gaussian(X: Any) -> Gaussian:
 
 
 def _spread(n: int, most: int) -> NDArray[np.int64]:
-    """At most so many positions, spread evenly over n."""
+    """At most `most` positions, spread evenly over n."""
     return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))

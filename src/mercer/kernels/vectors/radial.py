@@ -1,6 +1,6 @@
 """Kernels of the distance: what they share, the Gaussian, and the rational quadratic (Matérn is in matern.py).
 
-A radial leaf is a profile φ(u) of u = ‖x − z‖²/σ². With one σ per column, u is taken of the rescaled points.
+A radial leaf is a profile φ(u) of u = ‖x − z‖²/σ². With one σ per column, u is computed from the rescaled points.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ STATIONARY = Tags(stationary=True, radial=True, normalised=True, nonnegative=Tru
 FUSED_COLUMNS = 60
 # Up to this distance from the centre, in units of σ and by bytes of the dtype, centring leaves 5 or 12 digits.
 FUSED_REACH = {4: 10.0, 8: 500.0}
-# Where differences are below this share of the centred coordinates, sums of products would cancel their digits.
+# If differences are below this share of the centred coordinates, sums of products would cancel their digits.
 CANCELLATION = 1e-4
 # Beyond this u every profile that decays is 0, and u times its slope must be too, not 0 · ∞.
 FARTHEST = 1e200
 
 
 class ByWidth(Similarity):
-    """What depends on the points through (x − z)/σ only."""
+    """A function of (x − z)/σ."""
 
     sigma: Any = positive(1.0, vector=True)
 
@@ -49,13 +49,13 @@ class ByWidth(Similarity):
         extreme = np.abs(np.log10(self.sigma)).max() > 150
         if extreme:
             raise InvalidInput(
-                "`sigma` must lie within 1e-150 and 1e150, so that its square is a float",
+                "`sigma` must lie between 1e-150 and 1e150, so that its square is a float",
                 got=show(self.sigma),
                 advice="Rescale the columns of X instead.",
             )
 
     def require_fit(self, dtype: np.dtype[Any]) -> None:
-        """Raise where 1/σ² overflows the Gram's dtype, for then 0/σ² is no number."""
+        """Raise if 1/σ² overflows the Gram's dtype, because 0/σ² would then be NaN."""
         if np.min(self.sigma) ** 2 < float(np.finfo(dtype).tiny):
             raise InvalidInput(
                 f"The inverse square of `sigma` must fit {dtype}",
@@ -65,7 +65,7 @@ class ByWidth(Similarity):
             )
 
     def _own(self, block: Block) -> tuple[Block, float]:
-        """The block whose distances count, and the σ still to divide them by."""
+        """The block whose distances are needed, and the σ by which they are still to be divided."""
         self.require_fit(block.dtype)
         if np.ndim(self.sigma) == 0:
             return block, float(self.sigma)
@@ -76,7 +76,7 @@ class ByWidth(Similarity):
 
     @property
     def density(self) -> Density | None:
-        """The profile as a probability density in units of σ, or None where its integral is infinite or not known."""
+        """The profile as a probability density in units of σ, or None if its integral is infinite or not known."""
         return None
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
@@ -106,7 +106,7 @@ class Radial(ByWidth):
 
     @property
     def _roughness(self) -> float:
-        """s, where the profile is 1 − O(uˢ) near 0: up to 1, for beyond it the rounding of 1 hides more."""
+        """The exponent s of the profile 1 − O(uˢ) near 0, at most 1: the rounding of 1 hides a larger one."""
         return 1.0
 
     def tile(self, block: Block, out: Array) -> None:
@@ -123,13 +123,13 @@ class Radial(ByWidth):
             out[...] = tile
 
     def _underflow_matters(self, dtype: np.dtype[Any]) -> bool:
-        """Whether φ differs from 1 where ‖x − z‖² is no normal number of this dtype any more."""
+        """Whether φ differs from 1 where ‖x − z‖² is too small to be a normal number of this dtype."""
         info = np.finfo(dtype)
         sigma = float(self.sigma) if np.ndim(self.sigma) == 0 else 1.0
         return bool((float(info.tiny) / sigma**2) ** self._roughness >= float(info.eps))
 
     def _require_normal(self, own: Block, sqdist: Array) -> None:
-        """Raise where different points are so close that their squared distance underflows."""
+        """Raise if different points are so close that their squared distance underflows."""
         x, z = uncentred(own)
         close = np.argwhere(sqdist < float(np.finfo(sqdist.dtype).tiny))
         for span in threads.spans(len(close), 4096):
@@ -137,7 +137,7 @@ class Radial(ByWidth):
             apart = np.abs(x[i] - z[j]).max(axis=1)
             if apart.any():
                 raise InvalidInput(
-                    f"Different points must be so far apart that squares do not underflow, for {self!r}",
+                    f"Different points must be so far apart that squares do not underflow in {self!r}",
                     got=f"two that differ by {apart[apart > 0].min():.3g} at most in every column",
                     advice="Rescale the columns of X (for example to unit variance), or choose a larger width.",
                 )
@@ -201,14 +201,14 @@ class Radial(ByWidth):
 
 
 def uncentred(block: Block) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Both sides of the block as they came, dense, in float64: their differences are exact."""
+    """Both sides of the block, not centred, dense, in float64: their differences are exact."""
     rows = block.pair.x.vectors()[block.rows], block.pair.z.vectors()[block.cols]
     x, z = (side.toarray() if sp.issparse(side) else side for side in rows)
     return x.astype(np.float64), z.astype(np.float64)
 
 
 def centred(block: Block) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Both sides minus the second side's mean, dense, in float64: the smallest numbers for sums of products."""
+    """Both sides minus the second side's mean, dense, in float64: small numbers, for sums of products."""
     x, z = uncentred(block)
     centre = block.pair.z.mean()
     return x - centre, z - centre
@@ -255,12 +255,12 @@ class Gaussian(Radial, Kernel):
         return cls._from("variance", variance, np.sqrt)
 
     @classmethod
-    def _from(cls, name: str, given: Any, sigma: Callable[[Any], Any]) -> Self:
-        """The kernel whose width is a function of another parameter, fixed where that one is."""
+    def _from(cls, name: str, value: Any, sigma: Callable[[Any], Any]) -> Self:
+        """The kernel whose width is a function of another parameter, and fixed if that one is."""
         rule = cls.__dataclass_fields__["sigma"].metadata["rule"]
-        fixed = isinstance(given, Fixed)
+        fixed = isinstance(value, Fixed)
         with np.errstate(over="ignore"):
-            width = sigma(checked("Gaussian", name, given.value if fixed else given, rule))
+            width = sigma(checked("Gaussian", name, value.value if fixed else value, rule))
         return cls(Fixed(width) if fixed else width)
 
     def tile(self, block: Block, out: Array) -> None:
@@ -280,7 +280,7 @@ class Gaussian(Radial, Kernel):
         m = pair.shape[1]
 
         def work(rows: slice, share: int) -> None:
-            # Both triangles: the fused loop is exactly symmetric, and as fast as copying what it could save.
+            # Both triangles: the fused loop is exactly symmetric, and as fast as copying one of them.
             part = out[rows]
             _loops.tiles.gaussian_tile(*packed, rows.start, rows.stop, 0, m, part)
             if pair.same:
@@ -389,13 +389,15 @@ class RationalQuadratic(Radial, Kernel):
         super().check()
         if not 1e-100 <= self.alpha <= 1e100:
             raise InvalidInput(
-                "`alpha` must lie within 1e-100 and 1e100", got=self.alpha, advice="Use Gaussian(sigma) for large ones."
+                "`alpha` must lie between 1e-100 and 1e100",
+                got=self.alpha,
+                advice="Use Gaussian(sigma) instead of a large alpha.",
             )
 
     def _profile(self, sqdist: Array, sigma: float) -> None:
         v = 0.5 / (self.alpha * sigma**2)
         if self.alpha <= 16 and max(float(sqdist.max()), 1.0) * v < float(np.finfo(sqdist.dtype).max) / 2:
-            # The plain logarithm is ten times faster than log1p, and its absolute error is that of the result.
+            # The plain logarithm is ten times faster than log1p, and its absolute error is small enough here.
             sqdist *= sqdist.dtype.type(v)
             sqdist += 1
             np.log(sqdist, out=sqdist)

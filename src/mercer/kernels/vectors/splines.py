@@ -1,9 +1,9 @@
 """Radial functions that are kernels only beside a polynomial: thin plates, polyharmonic splines, multiquadrics.
 
 φ is conditionally positive definite of order m if cᵀΦc ≥ 0 for all coefficients with Σ cᵢ p(xᵢ) = 0 for every
-polynomial p of degree < m. Such a φ serves where the fitted function has a polynomial tail of degree m − 1, which is
-not penalised: RBF networks and interpolation. (−1)ᵐ times the m-th derivative of φ(√t) being completely monotone is
-sufficient, in every dimension (Micchelli 1986).
+polynomial p of degree < m. Such a φ serves functions with a polynomial tail of degree m − 1 that is not penalised: RBF
+networks and interpolation. In every dimension it is sufficient that (−1)ᵐ times the m-th derivative of φ(√t) is
+completely monotone (Micchelli 1986).
 
     −r: 1     r² log r: 2     r³: 2     −r⁴ log r: 3     −r⁵: 3     −√(1 + r²/σ²): 1
 
@@ -33,7 +33,7 @@ from mercer.kernels.vectors.radial import Radial
 if TYPE_CHECKING:
     from mercer.kernels.validity.interval import Interval
 
-HIGHEST = 20
+HIGHEST_DEGREE = 20
 """The highest degree of a spline: beyond it powers of distances differ by more than a float holds."""
 
 
@@ -51,7 +51,7 @@ class ConditionalKernel(Indefinite):
         """m, the order of conditional positive definiteness; the tail has degree m − 1."""
 
     def derivation(self) -> Proof:
-        """The theorem, and why it makes no kernel: `valid` is False, because a kernel stands alone."""
+        """The theorem, and why this is not a kernel: `valid` is False, because a polynomial is needed beside it."""
         m = self.order
         return Proof(
             str(self),
@@ -65,12 +65,12 @@ class ConditionalKernel(Indefinite):
     def instead(self) -> str:
         return (
             f"It is conditionally positive definite of order {self.order} and needs a polynomial tail of degree "
-            f"{self.order - 1}: pass it to mc.RBFNetwork as it is."
+            f"{self.order - 1}: pass it unchanged to mc.RBFNetwork."
         )
 
 
 def _width(*, free: bool) -> Any:
-    """The field `sigma`, by keyword only where the degree comes first."""
+    """The field `sigma`, by keyword only if the degree comes first."""
     return dataclasses.field(default=1.0, kw_only=True, metadata=positive(1.0, vector=True, free=free).metadata)
 
 
@@ -86,7 +86,7 @@ class _RadialSpline(Radial, ConditionalKernel):
 
 
 class _Power(_RadialSpline):
-    """±rᵏ for odd k, ±rᵏ log r for even k, r = ‖x − z‖/σ. Another σ is another penalty and nothing else."""
+    """±rᵏ for odd k, ±rᵏ log r for even k, r = ‖x − z‖/σ. σ changes only the size of the penalty."""
 
     sigma: Any = _width(free=False)
 
@@ -135,7 +135,7 @@ class _Power(_RadialSpline):
 class Polyharmonic(_Power):
     """±rᵏ for odd degree k, ±rᵏ log r for even k, r = ‖x − z‖/σ: the surface of least bending energy.
 
-    The sign is that of −r, r² log r, r³, −r⁴ log r, −r⁵: conditionally positive definite of order ⌊k/2⌋ + 1.
+    The signs are those of −r, r² log r, r³, −r⁴ log r, −r⁵: conditionally positive definite of order ⌊k/2⌋ + 1.
 
     Parameters
     ----------
@@ -170,11 +170,11 @@ class Polyharmonic(_Power):
     def check(self) -> None:
         super().check()
         k = self.degree
-        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= HIGHEST:
+        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= HIGHEST_DEGREE:
             raise InvalidInput(
-                f"`degree` of Polyharmonic must be a whole number from 1 to {HIGHEST}",
+                f"`degree` of Polyharmonic must be a whole number from 1 to {HIGHEST_DEGREE}",
                 got=repr(k),
-                advice="1 is −r, 2 the thin plate r² log r, 3 the cubic r³.",
+                advice="Choose 1 for −r, 2 for the thin plate r² log r, or 3 for the cubic r³.",
             )
         self._set(degree=int(k))
 

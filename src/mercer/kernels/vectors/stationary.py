@@ -36,7 +36,7 @@ class Laplacian(ByWidth, Kernel):
 
     about: ClassVar[About] = About(
         "exp(−Σₖ |xₖ − zₖ|/σ)",
-        "Functions with kinks; distances that outlying columns do not rule.",
+        "Functions with kinks; distances that no outlying column dominates.",
         "Laplacian(sigma=1.0)",
     )
 

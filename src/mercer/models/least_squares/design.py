@@ -11,7 +11,7 @@ from mercer.data.points import Points
 from mercer.data.vectors import as_vectors
 from mercer.errors import InvalidInput
 from mercer.features.base import FeatureMap
-from mercer.kernels.algebra.rowwise import Given
+from mercer.kernels.algebra.rowwise import UserFunction
 from mercer.kernels.algebra.views import Mapped
 from mercer.kernels.base import Kernel
 from mercer.kernels.custom import FromFeatures
@@ -53,7 +53,7 @@ class Design:
 
     def matrix(self, points: Points) -> Any:
         """Φ, one row per point: an array, or a CSR array where the features are sparse."""
-        return points.vectors() if self.phi is None else points.view(Mapped(Given(self.phi))).vectors()
+        return points.vectors() if self.phi is None else points.view(Mapped(UserFunction(self.phi))).vectors()
 
     def dimension(self, points: Points) -> int:
         """The number of features; a map knows it without building any."""
