@@ -90,5 +90,5 @@ def judge(targets: list[tuple[str, float, float]]) -> None:
     for what, measured, required in targets:
         if math.isfinite(measured):
             verdict = "met" if measured >= required else "**missed**"
-            print(f"* {what}: {measured:.3g}, wanted ≥ {required:g}: {verdict}")
+            print(f"* {what}: {measured:.3g}, target ≥ {required:g}: {verdict}")
     print(flush=True)
