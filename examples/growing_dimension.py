@@ -2,8 +2,8 @@
 
 The target is a smooth function of more and more columns, and each column matters less than the one before. The local
 methods choose their widths by leave-one-out, kernel ridge its penalty. Local lines remove the bias at borders and on
-slopes, at the price of d + 1 unknowns for every query, which are too many for the data at d = 8. As the dimension grows,
-neighbourhoods become empty, and the errors of both local methods grow.
+slopes, at the price of d + 1 unknowns for every query, which are too many for the data at d = 8. As the dimension
+grows, neighbourhoods become empty, and the errors of both local methods grow.
 
 Run `python examples/growing_dimension.py` (about a minute); the picture is written to out/growing_dimension.png.
 """
