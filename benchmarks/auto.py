@@ -1,19 +1,19 @@
-"""Automatic models against scikit-learn's SVC and SVR, scaled and tuned by a grid in five folds.
+"""Automatic models compared with scikit-learn's SVC and SVR, scaled and tuned by a grid in five folds.
 
     python benchmarks/auto.py --data DIR                   # 20 tables, up to 1 000 training rows, two splits
     python benchmarks/auto.py --data DIR --others          # 20 other tables
     python benchmarks/auto.py --data DIR --seed 7 --rows 600 --splits 3 --only sonar,yacht
 
 Constants of the automatic models were chosen on rows of the first tables, and a few of them on rows of the others, so
-that neither is a blind test.
+neither is a blind test.
 
-DIR holds NAME.csv.gz or NAME.parquet for the names below. Of each table at most `rows` rows are fitted and as many
-others tested, or three quarters and a quarter. For every split both are fitted one after the other in this process,
-and see the same rows. The score is the share of right classes, or R², on the test rows. A win is a greater mean score;
-a difference within one standard error of the differences between rows is called a tie, and counted for neither.
-The grid: C in 0.1, 1, …, 1000 of SVC; of SVR in 0.1, 1, 10, 100 and epsilon in 0.01, 0.1, both in standard deviations
-of the target; gamma in 0.1/d … 10/d. Categories are one-hot, missing values among them are one more.
-Time is that of `fit`: on the clock, and of all processors.
+DIR contains NAME.csv.gz or NAME.parquet for the names below. For each table at most `rows` rows are fitted and at most
+as many others tested; small tables are split into three quarters and a quarter. For every split both models are fitted
+one after the other in this process, on the same rows. The score is the accuracy, or R², on the test rows. A win is a
+higher mean score; a difference of at most one standard error (over rows) is a tie.
+The grid for SVC: C in 0.1, 1, …, 1000. The grid for SVR: C in 0.1, 1, 10, 100 and epsilon in 0.01, 0.1, both in
+standard deviations of the target. For both: gamma in 0.1/d … 10/d. Categories are one-hot encoded, with missing values
+as one more category. Times are of `fit`: wall time, and processor time of all threads.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def load(folder: Path, name: str, target: str) -> tuple[pd.DataFrame, pd.Series]
 
 
 def peer(X: pd.DataFrame, y: pd.Series, regression: bool) -> GridSearchCV:
-    """The machine that people would tune by hand: scaled numbers, one-hot categories, a grid in five folds."""
+    """A support vector machine with scaled numbers and one-hot categories, tuned by a grid in five folds."""
     words = [c for c in X if not pd.api.types.is_numeric_dtype(X[c])]
     scale: Any = StandardScaler()
     if words:
@@ -132,7 +132,7 @@ def split(n: int, rows: int, seed: int) -> tuple[Any, Any]:
 
 
 def measured(model: Any, X: Any, y: Any, Z: Any) -> tuple[Any, float, float]:
-    """Predictions at Z, seconds on the clock, and seconds of all processors."""
+    """Predictions at Z, wall time and processor time in seconds."""
     wall, cpu = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -148,54 +148,54 @@ def losses(y: Any, predicted: Any, regression: bool) -> Any:
     return (np.asarray(y) != predicted).astype(float)
 
 
-def compare(folder: Path, name: str, target: str, regression: bool, given: Any) -> dict[str, Any]:
-    """Both on every split of one table."""
-    rows, splits, seconds = given.rows, given.splits, given.time
+def compare(folder: Path, name: str, target: str, regression: bool, options: Any) -> dict[str, Any]:
+    """Both models on every split of one table."""
+    rows, splits, seconds = options.rows, options.splits, options.time
     X, y = load(folder, name, target)
-    gains, found = [], {key: np.zeros(3) for key in ("auto", "peer")}
+    gains, means = [], {key: np.zeros(3) for key in ("auto", "peer")}
     n = 0
-    for seed in range(given.seed, given.seed + splits):
+    for seed in range(options.seed, options.seed + splits):
         train, test = split(len(y), rows, seed)
         n = len(train)
-        own = (X.iloc[train], y.iloc[train], X.iloc[test])
+        parts = (X.iloc[train], y.iloc[train], X.iloc[test])
         models = {"auto": AutoRegressor(time=seconds) if regression else AutoClassifier(time=seconds),
-                  "peer": peer(own[0], own[1], regression)}  # fmt: skip
-        lost = {}
+                  "peer": peer(parts[0], parts[1], regression)}  # fmt: skip
+        errors = {}
         for key, model in models.items():
-            predicted, wall, cpu = measured(model, *own)
-            lost[key] = losses(y.iloc[test], predicted, regression)
-            found[key] += np.array([1.0 - lost[key].mean(), wall, cpu]) / splits
-        gains.append(lost["peer"] - lost["auto"])
+            predicted, wall, cpu = measured(model, *parts)
+            errors[key] = losses(y.iloc[test], predicted, regression)
+            means[key] += np.array([1.0 - errors[key].mean(), wall, cpu]) / splits
+        gains.append(errors["peer"] - errors["auto"])
     gain = np.concatenate(gains)
     error = float(gain.std() / np.sqrt(len(gain)))
     mean = float(gain.mean())
     verdict = "tie" if abs(mean) <= error else "auto" if mean > 0 else "peer"
-    return {"name": name, "n": n, "d": X.shape[1], "gain": mean, "error": error, "verdict": verdict, **found}
+    return {"name": name, "n": n, "d": X.shape[1], "gain": mean, "error": error, "verdict": verdict, **means}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default=os.environ.get("MERCER_DATA"))
-    parser.add_argument("--rows", type=int, default=1000)
-    parser.add_argument("--splits", type=int, default=2)
-    parser.add_argument("--time", type=float, default=60.0)
-    parser.add_argument("--seed", type=int, default=0, help="of the first split")
+    parser.add_argument("--data", default=os.environ.get("MERCER_DATA"), help="folder with the tables")
+    parser.add_argument("--rows", type=int, default=1000, help="largest number of training rows")
+    parser.add_argument("--splits", type=int, default=2, help="number of splits")
+    parser.add_argument("--time", type=float, default=60.0, help="time budget of the automatic models in seconds")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first split")
     parser.add_argument("--others", action="store_true", help="twenty other tables")
-    parser.add_argument("--only", default="")
-    given = parser.parse_args()
-    if given.data is None:
-        sys.exit("Say where the data is: --data DIR, or MERCER_DATA.")
-    numbers, classes = (OTHER_REGRESSION, OTHER_CLASSES) if given.others else (REGRESSION, CLASSES)
+    parser.add_argument("--only", default="", help="names of tables, separated by commas")
+    options = parser.parse_args()
+    if options.data is None:
+        sys.exit("Name the folder with the data: use --data DIR or set MERCER_DATA.")
+    numbers, classes = (OTHER_REGRESSION, OTHER_CLASSES) if options.others else (REGRESSION, CLASSES)
     tables = numbers | classes
-    names = [n for n in tables if not given.only or n in given.only.split(",")]
-    warm = np.random.default_rng(0).normal(size=(800, 2))  # compiles what is compiled
+    names = [n for n in tables if not options.only or n in options.only.split(",")]
+    warm = np.random.default_rng(0).normal(size=(800, 2))  # compile before the clock starts
     AutoRegressor().fit(warm, warm[:, 0])
     AutoClassifier().fit(warm, warm[:, 0] > 0)
     print(f"{'table':20s} {'rows':>5s} {'cols':>4s} {'auto':>7s} {'grid':>7s} {'gain':>7s} {'± se':>6s}  verdict "
           f"{'auto s':>8s} {'grid s':>8s} {'auto cpu':>8s} {'grid cpu':>8s} {'share':>6s}", flush=True)  # fmt: skip
     results = []
     for name in names:
-        r = compare(Path(given.data), name, tables[name], name in numbers, given)
+        r = compare(Path(options.data), name, tables[name], name in numbers, options)
         results.append(r)
         a, p = r["auto"], r["peer"]
         print(f"{name:20s} {r['n']:5d} {r['d']:4d} {a[0]:7.4f} {p[0]:7.4f} {r['gain']:+7.4f} {r['error']:6.4f}  "
@@ -204,12 +204,12 @@ def main() -> None:
     count = {v: sum(r["verdict"] == v for r in results) for v in ("auto", "tie", "peer")}
     ahead = sum(r["gain"] > 0 for r in results)
     total = np.sum([[r["auto"][1:], r["peer"][1:]] for r in results], axis=0)
-    print(f"\n{len(results)} tables: better by more than a standard error {count['auto']}, ties {count['tie']}, worse "
-          f"{count['peer']}; a greater mean score in {ahead} ({ahead / len(results):.0%})")  # fmt: skip
+    print(f"\n{len(results)} tables: {count['auto']} better by more than a standard error, {count['tie']} ties, "
+          f"{count['peer']} worse; a higher mean score on {ahead} ({ahead / len(results):.0%})")  # fmt: skip
     shares = [r["auto"][2] / r["peer"][2] for r in results]
-    print(f"time of all: {total[0, 0]:.1f} s beside {total[1, 0]:.1f} s ({total[0, 0] / total[1, 0]:.1%}); processors "
-          f"{total[0, 1]:.1f} s beside {total[1, 1]:.1f} s ({total[0, 1] / total[1, 1]:.1%}); median share "
-          f"{np.median(shares):.1%}, within a tenth in {sum(s <= 0.1 for s in shares)} of {len(results)}")  # fmt: skip
+    print(f"wall time: {total[0, 0]:.1f} s of {total[1, 0]:.1f} s ({total[0, 0] / total[1, 0]:.1%}); processor time "
+          f"{total[0, 1]:.1f} s of {total[1, 1]:.1f} s ({total[0, 1] / total[1, 1]:.1%}); median share "
+          f"{np.median(shares):.1%}, at most a tenth on {sum(s <= 0.1 for s in shares)} of {len(results)}")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -1,18 +1,19 @@
-"""Logistic and Poisson regression beside their peers: seconds of a whole fit at the same objective, and kernel forms.
+"""Logistic and Poisson regression compared with other libraries: seconds of a whole fit at the same objective.
 
     python benchmarks/glm.py                       # a few minutes on two cores
     python benchmarks/glm.py --quick               # small sizes, one run each: does it run?
     python benchmarks/glm.py --only primal         # or exact, or nystrom
 
-primal: n = 100 000 rows, d = 50 columns. Peers are scikit-learn's lbfgs and newton-cholesky (with the loosest tolerance
-of 1e-4, 1e-5, … at which they reach the least objective to a relative 1e-8) and statsmodels, which has no penalty: it
-is beside a fit of Mercer's without one. The objective Σ loss + ½ alpha ‖w‖² is computed in the same way for everyone.
-exact: kernel logistic regression on 5000 points beside one Cholesky factorisation of a matrix of that size.
-nystrom: 50 000 points on centres beside scikit-learn's Nystroem + LogisticRegression at several numbers of components:
-the log-loss of rows that were held out, against the seconds it took.
+primal: n = 100 000 rows, d = 50 columns, compared with scikit-learn's lbfgs and newton-cholesky (with the loosest
+tolerance of 1e-4, 1e-5, … at which they reach the smallest objective to a relative 1e-8) and with statsmodels, which
+has no penalty, and is compared with a fit without one. The objective Σ loss + ½ alpha ‖w‖² is computed in the same way
+for all.
+exact: kernel logistic regression on 5000 points, compared with one Cholesky factorisation of a matrix of that size.
+nystrom: 50 000 points on centres, compared with scikit-learn's Nystroem + LogisticRegression at several numbers of
+components: the log loss of held-out rows, and the seconds of the fit.
 
-Each time is the shortest of several runs (slow competitors get fewer, at least one); a round runs every peer once, so
-that a slow minute of the machine meets all of them.
+Each time is the shortest of several runs (slow competitors get fewer, at least one); a round runs each of them once, so
+that a slow minute of the machine affects all.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ import mercer as mc
 from measure import judge, machine, race, table
 
 EQUAL = 1e-8
-"""Relative difference of objectives that counts as none."""
+"""Objectives with at most this relative difference count as equal."""
 
 
 class Problem(NamedTuple):
@@ -45,7 +46,7 @@ class Problem(NamedTuple):
     alpha: float
 
     def objective(self, w: np.ndarray, b: float, alpha: float) -> float:
-        """−log-likelihood + ½ alpha ‖w‖²; of counts without what depends on them alone."""
+        """−log-likelihood + ½ alpha ‖w‖²."""
         eta = self.X @ np.ravel(w) + b
         if self.family == "bernoulli":
             loss = np.logaddexp(0.0, eta).sum() - self.y @ eta
@@ -87,12 +88,12 @@ def statsmodels_fit(p: Problem) -> tuple[np.ndarray, float]:
     import statsmodels.api as sm
 
     family = sm.families.Binomial() if p.family == "bernoulli" else sm.families.Poisson()
-    found = sm.GLM(p.y, sm.add_constant(p.X, prepend=False), family=family).fit().params
-    return found[:-1], float(found[-1])
+    weights = sm.GLM(p.y, sm.add_constant(p.X, prepend=False), family=family).fit().params
+    return weights[:-1], float(weights[-1])
 
 
 def tolerance(p: Problem, solver: str, least: float) -> float:
-    """The loosest at which scikit-learn's solver reaches the least objective."""
+    """The loosest tolerance at which scikit-learn's solver reaches the smallest objective."""
     for tol in (1e-4, 1e-5, 1e-6, 1e-7, 1e-8):
         if p.objective(*sklearn_fit(p, solver, tol), p.alpha) <= least * (1 + EQUAL):
             break
@@ -159,7 +160,7 @@ def primal(quick: bool) -> None:
 
 
 def rough_classes(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Classes by a rough function of all columns, with noise: more centres see more of it."""
+    """Noisy classes by a rough function of all columns, which more centres approximate better."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     Z = np.random.default_rng(1).normal(size=(200, d))
@@ -222,7 +223,7 @@ def nystrom(quick: bool) -> None:
     losses = {peer: log_loss(y[n:], model.predict_proba(X[n:])) for peer, (_, model) in fits.items()}
     print(f"### kernel logistic on centres, {n} × {d}, alpha = {alpha:g}\n")
     table(
-        ["", "fit (s)", "log-loss of new rows"],
+        ["", "fit (s)", "log loss of held-out rows"],
         [[peer, f"{seconds:.2f}", f"{losses[peer]:.5f}"] for peer, (seconds, _) in fits.items()],
     )
     if quick:
@@ -233,7 +234,11 @@ def nystrom(quick: bool) -> None:
         inside = [losses[peer] for peer, (other, _) in fits.items() if "scikit" in peer and other <= seconds]
         best = min(inside, default=math.log(2.0))
         targets.append(
-            (f"log-loss of the best peer within {seconds:.1f} s, over ours", best / losses[f"Mercer, {m} centres"], 1.0)
+            (
+                f"log loss of the best peer within {seconds:.1f} s, over Mercer's",
+                best / losses[f"Mercer, {m} centres"],
+                1.0,
+            )
         )
     judge(targets)
 

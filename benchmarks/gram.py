@@ -1,6 +1,6 @@
-"""Gram matrices and kernel products: Mercer beside its peers, in one process, interleaved.
+"""Gram matrices and kernel products: Mercer and other libraries, in one process, in turns.
 
-    pip install -e ".[bench]"                 # PyTorch and KeOps; rows of missing peers say so
+    pip install -e ".[bench]"                 # PyTorch and KeOps; a row says so if its library is not installed
     python benchmarks/gram.py                 # about ten minutes on two cores
     python benchmarks/gram.py --quick         # a minute, small sizes: does it run?
     python benchmarks/gram.py --only product  # dense | product | first
@@ -8,11 +8,11 @@
 Three tables, in Markdown. *Dense*: K = exp(-|x - z|^2 / 2 sigma^2) of n = 10 000 points, allocation included.
 *Product*: K @ v with n = 100 000, K not stored. *First call*: compilation, on an empty and on a filled cache.
 
-Each time is the shortest of several runs (slow competitors get fewer, at least one); a round runs every peer once, so
-that a slow minute of the machine meets all of them. Errors are the largest absolute difference from float64 differences
-of coordinates on 200 rows, of K itself or of K @ v relative to its largest entry. Memory is the peak of a fresh process
-that does one call, above what that process held with its data and libraries loaded. KeOps is measured on fewer points
-and scaled by the number of pairs: such a row says "extrapolated". Targets are judged at full size only.
+Each time is the shortest of several runs (slow competitors get fewer, at least one); a round runs each of them once, so
+that a slow minute of the machine affects all. Errors are the largest absolute differences on 200 rows from values that
+are computed from coordinate differences in float64: of K itself, or of K @ v relative to its largest entry. Memory is
+the peak of a fresh process that makes one call, minus its memory before the call. KeOps is measured on fewer points,
+and its time is scaled by the number of pairs: such a row says "extrapolated". Targets are judged at full size only.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ import numpy as np
 
 from measure import alone, judge, machine, peak, table, timed
 
-# --- the competitors: name -> (what it needs, function of X and sigma) ------------------------------------------------
+# --- the competitors --------------------------------------------------------------------------------------------------
 
 
 def mercer_dense(X: np.ndarray, sigma: float) -> Any:
@@ -55,7 +55,7 @@ def scipy_dense(X: np.ndarray, sigma: float) -> Any:
 
 
 def torch_dense(X: np.ndarray, sigma: float) -> Any:
-    """One matrix product, the norms as two more columns, and exp in place: the fastest of five ways tried."""
+    """One matrix product with the norms as two more columns, and exp in place: the fastest of five variants."""
     import torch
 
     with torch.inference_mode():
@@ -65,7 +65,7 @@ def torch_dense(X: np.ndarray, sigma: float) -> Any:
 
 
 def gemm_dense(X: np.ndarray, sigma: float) -> Any:
-    """No kernel: the full matrix product alone, the machine's own limit. The copy keeps NumPy from computing half."""
+    """The full matrix product without a kernel, the limit of the machine. The copy keeps NumPy from computing half."""
     return X @ X.copy().T
 
 
@@ -76,7 +76,7 @@ def mercer_product(X: np.ndarray, sigma: float, v: np.ndarray) -> Any:
 
 
 def torch_product(X: np.ndarray, sigma: float, v: np.ndarray) -> Any:
-    """Row blocks of 64 MB."""
+    """By blocks of rows of 64 MB."""
     import torch
 
     with torch.inference_mode():
@@ -103,7 +103,7 @@ class Peer:
     float32: bool = True
     runs: int = 5
     shrink: int = 1
-    """Measured on n / shrink points and scaled by shrink^2."""
+    """The time is measured on n / shrink points and multiplied by shrink²."""
 
 
 DENSE = [
@@ -125,7 +125,7 @@ PRODUCT = [
 
 @dataclass
 class Figure:
-    """What was measured of one peer."""
+    """The measurements of one peer."""
 
     peer: Peer
     seconds: float = math.inf
@@ -140,13 +140,13 @@ def installed(module: str) -> bool:
 
 
 def data(n: int, d: int, dtype: str) -> tuple[np.ndarray, float, np.ndarray]:
-    """Normal points, sigma = sqrt(d) (values between 0.1 and 0.9 mostly), and a vector."""
+    """Normal points, sigma = √d (most kernel values are between 0.1 and 0.9), and a vector."""
     rng = np.random.default_rng(0)
     return rng.normal(size=(n, d)).astype(dtype), math.sqrt(d), rng.normal(size=n).astype(dtype)
 
 
 def exact_rows(X: np.ndarray, sigma: float, rows: np.ndarray) -> np.ndarray:
-    """Rows of K by differences of coordinates, in float64."""
+    """Rows of K from differences of coordinates, in float64."""
     X = X.astype(np.float64)
     return np.stack([np.exp(-0.5 * ((X - X[i]) ** 2).sum(1) / sigma**2) for i in rows])
 

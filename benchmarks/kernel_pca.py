@@ -1,15 +1,16 @@
-"""Kernel PCA beside scikit-learn's: seconds of a fit and of a transform, and how exact the leading eigenvalues are.
+"""Kernel PCA compared with scikit-learn's: seconds of a fit and of a transform, and errors of the leading eigenvalues.
 
     python benchmarks/kernel_pca.py               # n = 2 000 and 10 000, 10 components; two or three minutes
     python benchmarks/kernel_pca.py --quick       # small sizes, one run each: does it run?
     python benchmarks/kernel_pca.py --only 2000
 
-One table for each problem, in Markdown. All fit the same Gaussian kernel, Mercer with its defaults, scikit-learn with
-each of its solvers: "dense" (what "auto" takes from 10 components on), "arpack", and "randomized" with its own number
-of power iterations and with 30. "error" is the largest relative difference of an eigenvalue from those of ARPACK, which
-iterates to rounding; peers whose error is above 1e-8 are shown, but not raced against. Each time is the shortest of
-several runs (slow competitors get fewer, at least one), and a round runs everyone once. The last tables are matrices
-beyond memory, and pre-images: noisy digits, the mean squared distance from the clean ones before and after.
+There is one table for each problem, in Markdown. All fit the same Gaussian kernel, Mercer with its defaults,
+scikit-learn with each of its solvers: "dense" (which "auto" takes from 10 components on), "arpack", and "randomized"
+with its default number of power iterations and with 30. "error" is the largest relative difference of an eigenvalue
+from that of ARPACK, which iterates to rounding; solvers with an error above 1e-8 are shown, but do not count as
+competitors. Each time is the shortest of several runs (slow competitors get fewer, at least one), and a round runs
+each of them once. The last tables show matrices beyond memory, and pre-images of noisy digits: the mean squared
+distance from the clean ones before and after.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import mercer as mc
 from measure import judge, machine, race, table, timed
 
 COMPONENTS, EQUAL = 10, 1e-8
-"""How many are wanted, and the relative error of an eigenvalue up to which two solvers are equal."""
+"""The number of components, and the relative error of an eigenvalue up to which two solvers count as equal."""
 
 
 def rows(n: int, decay: float) -> np.ndarray:
@@ -85,16 +86,16 @@ def leading(n: int, decay: float, gamma: float, quick: bool) -> None:
 
 
 def beyond_memory(quick: bool) -> None:
-    """A matrix that is computed anew in each product, and Nyström."""
+    """A matrix that is recomputed in each product, and Nyström."""
     n = 2000 if quick else 30_000
     X, k = rows(n, 0.8), mc.Gaussian(2.0)
     budget = n * n  # an eighth of the float64 matrix
     results = {
-        "K computed anew": timed(lambda: mc.KernelPCA(k, n_components=COMPONENTS, budget=budget).fit(X)),
+        "K recomputed": timed(lambda: mc.KernelPCA(k, n_components=COMPONENTS, budget=budget).fit(X)),
         "Nyström": timed(lambda: mc.KernelPCA(k, n_components=COMPONENTS, solver="nystrom").fit(X)),
     }
-    exact = results["K computed anew"][1].eigenvalues_
-    print(f"### n = {n} within {budget / 1e9:.3g} GB, of which K would take {8 * n * n / 1e9:.3g}\n")
+    exact = results["K recomputed"][1].eigenvalues_
+    print(f"### n = {n} within {budget / 1e9:.3g} GB; K would take {8 * n * n / 1e9:.3g} GB\n")
     table(
         ["", "fit, s", "error", "status"],
         [

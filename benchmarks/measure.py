@@ -1,4 +1,4 @@
-"""What every benchmark does in the same way: time, memory, tables, and the verdict on a target."""
+"""Tools that all benchmarks share: time, memory, tables, and the verdict on a target."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from typing import Any
 import numpy as np
 
 REST = 0.3
-"""Seconds between two runs: thread pools spin for a while after their work and would take the next one's cores."""
+"""Seconds between two runs: thread pools stay busy for a while after their work and would slow down the next run."""
 
 
 def machine() -> None:
-    """Print where this was measured."""
+    """Print the machine of the measurement."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     print(f"{platform.processor() or platform.machine()}, {cores} cores, Python {platform.python_version()}, ", end="")
     print(f"NumPy {np.__version__}, load before {os.getloadavg()[0]:.1f}\n", flush=True)
 
 
 def timed(function: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
-    """Seconds of one call, after a rest, and what it returned."""
+    """Seconds of one call, after a rest, and its result."""
     gc.collect()
     time.sleep(REST)
     start = time.perf_counter()
@@ -37,7 +37,7 @@ def timed(function: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
 
 
 def race(competitors: dict[str, Callable[[], Any]], runs: dict[str, int]) -> dict[str, tuple[float, Any]]:
-    """The shortest time and the last result of each; a round runs everyone once, so that slow minutes meet all."""
+    """The shortest time and the last result of each; a round runs each once, so that a slow minute affects all."""
     times: dict[str, list[float]] = {name: [] for name in competitors}
     results: dict[str, Any] = {}
     for turn in range(max(runs.values())):
@@ -56,11 +56,11 @@ def held(key: str) -> float:
 
 
 def peak(function: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
-    """MB that one call takes above what the process holds now, and what it returned."""
+    """MB that one call needs in addition to the memory of the process before it, and its result."""
     gc.collect()
     before = held("VmRSS")
     with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as reset:
-        reset.write("5")  # start the peak anew
+        reset.write("5")  # reset the peak
     result = function(*arguments)
     return held("VmHWM") - before, result
 
@@ -86,9 +86,9 @@ def table(header: list[str], rows: list[list[str]]) -> None:
 
 
 def judge(targets: list[tuple[str, float, float]]) -> None:
-    """Targets as (what, measured, required at least)."""
+    """Print each target, given as (what, measured, required at least), and whether it is met."""
     for what, measured, required in targets:
         if math.isfinite(measured):
             verdict = "met" if measured >= required else "**missed**"
-            print(f"* {what}: {measured:.3g}, wanted ≥ {required:g}: {verdict}")
+            print(f"* {what}: {measured:.3g}, target ≥ {required:g}: {verdict}")
     print(flush=True)

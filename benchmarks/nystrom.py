@@ -1,14 +1,14 @@
-"""Ridge regression on m centres: Mercer beside scikit-learn's Nystroem + Ridge, in one process, interleaved.
+"""Ridge regression on m centres: Mercer and scikit-learn's Nystroem + Ridge, in one process, in turns.
 
     python benchmarks/nystrom.py            # n = 100 000, m = 1 000 and 2 000: a few minutes on two cores
     python benchmarks/nystrom.py --quick    # seconds, small sizes: does it run?
-    python benchmarks/nystrom.py --large    # n = 1 000 000, m = 1 000: the peer takes 8 GB and runs in its own process
+    python benchmarks/nystrom.py --large    # n = 1 000 000, m = 1 000: scikit-learn takes 8 GB, each in its own process
 
-Tables in Markdown. Points are float32, d = 20, normal; the target is a sum of waves and products of coordinates with
-noise, and R² is taken on 10 000 other points. Each time is the shortest of several fits (slow competitors get fewer, at
-least one) of the whole model (centres, kernel, solution); a round runs every peer once, so that a slow minute of the
-machine meets all of them. Memory is the peak of a fresh process that does one fit, above what that process held with
-its data and libraries loaded. Targets are judged at full size only.
+The tables are in Markdown. Points are float32, d = 20, normal; the target is a noisy sum of waves and products of
+coordinates, and R² is measured on 10 000 other points. Each time is the shortest of several fits (slow competitors get
+fewer, at least one) of the whole model (centres, kernel, solution); a round runs each of them once, so that a slow
+minute of the machine affects all. Memory is the peak of a fresh process that makes one fit, minus its memory before the
+fit. Targets are judged at full size only.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def r2(f: Callable[[np.ndarray], np.ndarray], X: np.ndarray, y: np.ndarray) -> f
 
 
 def warm(X: np.ndarray, y: np.ndarray, names: list[str]) -> None:
-    """Compile and start the threads, on both paths: few rows exactly, more of them by conjugate gradients."""
+    """Compile and start the threads on both paths: exact for few rows, conjugate gradients for more."""
     for name in names:
         PEERS[name](X[: WARM[0]], y[: WARM[0]], WARM[1])
         PEERS[name](X[:20_000], y[:20_000], 500)
@@ -75,13 +75,13 @@ def child(order: dict[str, Any]) -> None:
 
 
 def fresh(name: str, n: int, m: int) -> tuple[float, float, float]:
-    """The same in a process of its own."""
+    """Seconds, R² and peak MB of one fit in a process of its own."""
     seconds, score, megabytes = alone(__file__, {"name": name, "n": n, "m": m})
     return seconds, score, megabytes
 
 
 def race(n: int, m: int, rounds: int, apart: bool) -> dict[str, tuple[float, float, float]]:
-    """Of every peer the least seconds, R² and peak MB; `apart` gives each fit a process of its own."""
+    """The shortest time, R² and peak MB of every peer; with `apart` each fit has a process of its own."""
     figures: dict[str, tuple[float, float, float]] = {}
     if apart:
         for name in PEERS:
@@ -103,18 +103,18 @@ def race(n: int, m: int, rounds: int, apart: bool) -> dict[str, tuple[float, flo
 
 def show(n: int, m: int, figures: dict[str, tuple[float, float, float]], targets: tuple[float, float] | None) -> None:
     print(f"### n = {n}, m = {m}, d = {D}, float32\n")
-    own = figures["Mercer"]
+    ours = figures["Mercer"]
     rows = []
     for name, (seconds, score, peak_) in figures.items():
-        ratios = ["", ""] if name == "Mercer" else [f"{seconds / own[0]:.1f}×", f"{peak_ / own[2]:.1f}×"]
+        ratios = ["", ""] if name == "Mercer" else [f"{seconds / ours[0]:.1f}×", f"{peak_ / ours[2]:.1f}×"]
         rows.append([name, f"{seconds:.2f}", f"{score:.4f}", f"{peak_:.0f}", *ratios])
     table(["", "seconds", "R² on new points", "peak MB", "Mercer is faster by", "and smaller by"], rows)
     if targets is None:
         return
     peer = figures["scikit-learn Nystroem + Ridge"]
-    wanted = [("× in time", peer[0] / own[0], targets[0]), ("× in memory", peer[2] / own[2], targets[1])]
+    wanted = [("× in time", peer[0] / ours[0], targets[0]), ("× in memory", peer[2] / ours[2], targets[1])]
     wanted = [target for target in wanted if target[2]]
-    judge([*wanted, ("R² above the peer's, plus 0.001", own[1] - peer[1] + 1e-3, 0.0)])
+    judge([*wanted, ("R² above the peer's, plus 0.001", ours[1] - peer[1] + 1e-3, 0.0)])
 
 
 def main() -> None:

@@ -1,21 +1,22 @@
-"""Perceptrons: one pass over 60 000 rows beside the pseudo-code in NumPy, and examples per second on a budget.
+"""Perceptrons: one pass over 60 000 rows compared with the pseudo-code in NumPy, and examples per second on a budget.
 
-    python benchmarks/perceptron.py                       # digits that are made up; a quarter of an hour on two cores
-    python benchmarks/perceptron.py --data DIR            # MNIST's own, 5 000 of them in twelve positions each
+    python benchmarks/perceptron.py                       # artificial digits; a quarter of an hour on two cores
+    python benchmarks/perceptron.py --data DIR            # 5 000 digits of MNIST in twelve positions each
     python benchmarks/perceptron.py --quick               # small sizes: does it run?
     python benchmarks/perceptron.py --only stream         # one minute
     python benchmarks/perceptron.py --only pass --rows 10000
 
-"NumPy" is lecture 002's pseudo-code as one would write it: a support array with room to grow, and for each example one
-vectorised k(S, x), the kernel's formula: np.exp(-gamma * ((S - x) ** 2).sum(axis=1)). "NumPy, by a product" is the same
-by one who knows that ‖s − x‖² = ‖s‖² + ‖x‖² − 2⟨s, x⟩ and keeps the norms: a product of a matrix and a vector, by BLAS
-on all cores. For the polynomial both are the same. Whoever computes all kernel values in float64 is faster than that by
-what a matrix product is faster than a product with a vector (about ten times, on a quiet machine), and not by more. All
-make the same mistakes, which the table counts. DIR holds mnist_5k.parquet, the class last.
+"NumPy" is a direct translation of lecture 002's pseudo-code: a support array with room to grow, and for each example
+one vectorised k(S, x) by the formula np.exp(-gamma * ((S - x) ** 2).sum(axis=1)). "NumPy, by a product" stores the
+norms and uses ‖s − x‖² = ‖s‖² + ‖x‖² − 2⟨s, x⟩: a product of a matrix and a vector, by BLAS on all cores. For the
+polynomial both are the same. A method that computes all kernel values in float64 can be faster than that only as far
+as a product of matrices is faster than products with vectors (about ten times, on a quiet machine). All make the same
+mistakes, which the table counts. DIR contains mnist_5k.parquet, with the class in the last column.
 
-The stream is 20 columns, two or five classes of 40 cells of a Voronoi diagram, in chunks of 1 000 examples, once the
-budget of 500 support vectors is spent. scikit-learn's SGDClassifier(loss="perceptron"), on the columns themselves, is
-there to compare the speed with: it is a linear model, and wrong accordingly.
+The stream has 20 columns and two or five classes, made of 40 cells of a Voronoi diagram. It comes in chunks of 1 000
+examples, and is timed when the budget of 500 support vectors is used up. scikit-learn's
+SGDClassifier(loss="perceptron") on the columns themselves is a reference for the speed: it is a linear model with
+correspondingly large errors.
 """
 
 from __future__ import annotations
@@ -85,20 +86,20 @@ class Digits(NamedTuple):
     y: np.ndarray
 
 
-def made_up(n: int) -> Digits:
-    """Fifty prototypes for each of ten classes (smooth strokes), some of another one over it, and noise."""
+def artificial(n: int) -> Digits:
+    """Fifty prototypes for each of ten classes (smooth strokes), mixed with a second prototype and noise."""
     from scipy.ndimage import gaussian_filter
 
     r = np.random.default_rng(0)
     fields = gaussian_filter(r.normal(size=(500, SIDE, SIDE)), (0, 2, 2))
     prototypes = np.clip(8 * fields - 0.6, 0, 1).reshape(500, -1)
-    of, over = r.integers(0, 500, n), r.integers(0, 500, n)
-    X = np.clip(prototypes[of] + 0.4 * prototypes[over] + 0.25 * r.normal(size=(n, SIDE * SIDE)), 0, 1)
-    return Digits(X, of % 10)
+    first, second = r.integers(0, 500, n), r.integers(0, 500, n)
+    X = np.clip(prototypes[first] + 0.4 * prototypes[second] + 0.25 * r.normal(size=(n, SIDE * SIDE)), 0, 1)
+    return Digits(X, first % 10)
 
 
 def shifted(folder: Path, n: int) -> Digits:
-    """Every digit of MNIST's 5 000 as it is and in eleven positions that are off by up to two pixels."""
+    """Each of MNIST's 5 000 digits, unchanged and in eleven positions that are shifted by up to two pixels."""
     import polars as pl
 
     frame = pl.read_parquet(folder / "mnist_5k.parquet")
@@ -177,7 +178,7 @@ def stream(n: int, quick: bool) -> list[tuple[str, float, float]]:
             ),
         }
         for model in kinds.values():
-            fed(model, *cells(20_000, 20, classes, 3), labels)  # until the budget is spent
+            fed(model, *cells(20_000, 20, classes, 3), labels)  # until the budget is used up
         found = race(
             {name: partial(fed, model, X, y, labels) for name, model in kinds.items()}, dict.fromkeys(kinds, 3)
         )
@@ -202,9 +203,9 @@ def stream(n: int, quick: bool) -> list[tuple[str, float, float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=os.environ.get("MERCER_DATA"), help="folder of mnist_5k.parquet")
+    parser.add_argument("--data", type=Path, default=os.environ.get("MERCER_DATA"), help="folder with mnist_5k.parquet")
     parser.add_argument("--quick", action="store_true", help="small sizes")
-    parser.add_argument("--rows", type=int, default=60_000, help="of the pass")
+    parser.add_argument("--rows", type=int, default=60_000, help="number of rows of the pass")
     parser.add_argument("--only", choices=("pass", "stream"), help="one of the two")
     chosen = parser.parse_args()
     machine()
@@ -214,11 +215,11 @@ def main() -> None:
         targets += stream(4000 if chosen.quick else 100_000, chosen.quick)
     if chosen.only != "stream":
         n = 2000 if chosen.quick else chosen.rows
-        digits = made_up(n) if chosen.data is None else shifted(Path(chosen.data), n)
-        source = "Made-up digits" if chosen.data is None else "MNIST, shifted"
+        digits = artificial(n) if chosen.data is None else shifted(Path(chosen.data), n)
+        source = "Artificial digits" if chosen.data is None else "MNIST, shifted"
         targets += one_pass(digits, source, chosen.quick)
     judge(targets)
-    print(f"{time.perf_counter() - began:.0f} s in all.")
+    print(f"{time.perf_counter() - began:.0f} s in total.")
 
 
 if __name__ == "__main__":

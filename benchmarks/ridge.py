@@ -1,16 +1,16 @@
-"""Exact kernel ridge regression beside its peers: seconds, residual, memory.
+"""Exact kernel ridge regression compared with other libraries: seconds, residual, memory.
 
     python benchmarks/ridge.py            # every table; a quarter of an hour on two cores, 3 GB
     python benchmarks/ridge.py --quick    # a minute, small sizes: does it run?
     python benchmarks/ridge.py --only 10000
 
-One table for each n and alpha, in Markdown: the whole fit of c = (K + alpha I)^-1 y with a Gaussian kernel on n normal
-points in 20 dimensions, sigma = sqrt(20), Gram matrix included, float64.
+There is one table for each n and alpha, in Markdown: the whole fit of c = (K + alpha I)⁻¹ y with a Gaussian kernel on n
+normal points in 20 dimensions, sigma = √20, including the Gram matrix, in float64.
 
-Each time is the shortest of several runs (slow competitors get fewer, at least one); a round runs every peer once, so
-that a slow minute of the machine meets all of them. The residual is |y - (K + alpha I) c| / |y| with K by differences
-of coordinates, on 300 rows. Memory is the peak of a fresh process that does one fit, above what that process held with
-its data and libraries loaded, in sizes of the float64 n x n matrix. Targets are judged at full size only.
+Each time is the shortest of several runs (slow competitors get fewer, at least one); a round runs each of them once, so
+that a slow minute of the machine affects all. The residual is ‖y − (K + alpha I) c‖/‖y‖ on 300 rows, with K computed
+from differences of coordinates. Memory is the peak of a fresh process that makes one fit, minus its memory before the
+fit, in units of the float64 n × n matrix. Targets are judged at full size only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from measure import alone, judge, machine, peak, table, timed
 D, SIGMA = 20, math.sqrt(20.0)
 
 
-# --- the competitors: functions of X, y and alpha that give the coefficients ------------------------------------------
+# --- the competitors: functions of X, y and alpha that return the coefficients ----------------------------------------
 
 
 def mercer_fit(X: np.ndarray, y: np.ndarray, alpha: float) -> np.ndarray:
@@ -40,7 +40,7 @@ def mercer_fit(X: np.ndarray, y: np.ndarray, alpha: float) -> np.ndarray:
 
 
 def mercer_low_memory(X: np.ndarray, y: np.ndarray, alpha: float) -> np.ndarray:
-    """The budget allows 0.6 of the float64 matrix."""
+    """With a memory budget of 0.6 times the float64 matrix."""
     import mercer as mc
 
     return mc.KernelRidge(mc.Gaussian(SIGMA), alpha=alpha, budget=0.6 * 8 * len(X) ** 2).fit(X, y).dual_coef_
@@ -85,7 +85,7 @@ class Peer:
     function: Callable[..., np.ndarray]
     runs: int = 4
     small: int = 12
-    """Runs where one takes less than half a second."""
+    """The number of runs if one takes less than half a second."""
 
 
 PEERS = [
@@ -102,7 +102,7 @@ PEERS = [
 
 @dataclass
 class Figure:
-    """What was measured of one peer."""
+    """The measurements of one peer."""
 
     peer: Peer
     seconds: float = math.inf
@@ -118,7 +118,7 @@ def data(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def residual(X: np.ndarray, y: np.ndarray, alpha: float, c: np.ndarray) -> float:
-    """Estimated from evenly spaced rows, which know nothing of how the system was solved."""
+    """The relative residual, estimated from evenly spaced rows of a K that no solver has computed."""
     rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), 300)).astype(int))
     K = np.stack([np.exp(-0.5 * ((X - X[i]) ** 2).sum(1) / SIGMA**2) for i in rows])
     return float(np.linalg.norm(y[rows] - K @ c - alpha * c[rows]) / np.linalg.norm(y[rows]))
@@ -176,7 +176,7 @@ def show(figures: list[Figure]) -> None:
 
 
 def verdict(figures: list[Figure], n: int, alpha: float) -> None:
-    """The targets: what was measured, and what is required at least."""
+    """Print the targets: the measured and the required values."""
     mercer, low, sklearn, *scipy = figures
     required = 5.0 if n == 10_000 and alpha >= 0.05 else 3.0 if n == 15_000 else 2.5
     targets = [
@@ -184,7 +184,7 @@ def verdict(figures: list[Figure], n: int, alpha: float) -> None:
         ("× tuned SciPy", min(peer.seconds for peer in scipy) / mercer.seconds, 1.0),
         ("digits of the residual", -math.log10(max(mercer.residual, low.residual)), 10.0),
     ]
-    if n >= 5000:  # below, the libraries' own buffers are larger than the matrix
+    if n >= 5000:  # for smaller n the buffers of the libraries are larger than the matrix
         targets += [("1.6 over memory", 1.6 / mercer.matrices, 1.0), ("0.6 over low memory", 0.6 / low.matrices, 1.0)]
     judge(targets)
 
@@ -192,8 +192,8 @@ def verdict(figures: list[Figure], n: int, alpha: float) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small sizes, one run each")
-    parser.add_argument("--only", type=int, help="this n only")
-    parser.add_argument("--alpha", type=float, help="this alpha only")
+    parser.add_argument("--only", type=int, help="only this n")
+    parser.add_argument("--alpha", type=float, help="only this alpha")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:

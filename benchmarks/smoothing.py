@@ -1,13 +1,14 @@
-"""Local methods beside their peers: prediction, bandwidths and densities at a stated error.
+"""Local methods compared with other libraries: prediction, bandwidths and densities at a stated error.
 
-    python benchmarks/smoothing.py                  # some minutes on two cores
+    python benchmarks/smoothing.py                  # a few minutes on two cores
     python benchmarks/smoothing.py --quick          # a twentieth of the rows, one run each: does it run?
     python benchmarks/smoothing.py --only density
 
-Peers are statsmodels' KernelReg, scikit-learn's KernelDensity, SciPy's gaussian_kde, KDEpy's FFTKDE, and brute force in
-NumPy. Each time is the shortest of several runs (slow competitors get fewer, at least one), and a round runs everyone
-once. Where a peer would take hours it is run on a part and extrapolated; the table says so. Errors are relative to sums
-in float64 without any shortcut, at queries that are drawn from all.
+The competitors are statsmodels' KernelReg, scikit-learn's KernelDensity, SciPy's gaussian_kde, KDEpy's FFTKDE, and
+brute force in NumPy. Each time is the shortest of several runs (slow competitors get fewer, at least one), and a
+round runs each of them once. A competitor that would take hours runs on a part of the queries, and its time is
+extrapolated; the table says so. Errors are relative to sums in float64 without any shortcut, at randomly drawn
+queries.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ import mercer as mc
 from measure import judge, machine, race, table
 
 FEW = 200
-"""Queries at which errors are measured, and at which the slowest peers are timed."""
+"""The number of queries at which errors are measured."""
 
 
 def noisy(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """A smooth function of d columns, and noise."""
+    """d uniform columns, and a smooth function of them with noise."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-3, 3, (n, d))
     return X, np.sin(X).sum(axis=1) + 0.3 * rng.normal(size=n)
@@ -51,13 +52,13 @@ def brute_constant(X: np.ndarray, y: np.ndarray, Z: np.ndarray, h: float) -> np.
 
 
 def brute_linear(X: np.ndarray, y: np.ndarray, Z: np.ndarray, h: float) -> np.ndarray:
-    """Local lines, by the weighted normal equations of every query."""
-    found = np.empty(len(Z))
+    """Local lines, by weighted least squares at every query."""
+    values = np.empty(len(Z))
     for i, z in enumerate(Z):
         A = np.column_stack([np.ones(len(X)), X - z])
         w = weights(X, z[None], h)[0]
-        found[i] = np.linalg.lstsq(A * np.sqrt(w)[:, None], y * np.sqrt(w), rcond=None)[0][0]
-    return found
+        values[i] = np.linalg.lstsq(A * np.sqrt(w)[:, None], y * np.sqrt(w), rcond=None)[0][0]
+    return values
 
 
 def brute_density(X: np.ndarray, Z: np.ndarray, h: float) -> np.ndarray:
@@ -77,8 +78,8 @@ def some(Z: np.ndarray, k: int = FEW) -> np.ndarray:
     return np.random.default_rng(1).choice(len(Z), min(k, len(Z)), replace=False)
 
 
-def off(found: np.ndarray, exact: np.ndarray) -> str:
-    return f"{np.max(np.abs(found - exact) / np.maximum(np.abs(exact), 1e-300)):.1e}"
+def largest_error(values: np.ndarray, exact: np.ndarray) -> str:
+    return f"{np.max(np.abs(values - exact) / np.maximum(np.abs(exact), 1e-300)):.1e}"
 
 
 # --- regression -------------------------------------------------------------------------------------------------------
@@ -107,7 +108,7 @@ def regression(quick: bool) -> None:
         seconds = {name: t for name, (t, _) in found.items()}
         seconds["statsmodels, extrapolated"] *= len(Z) / len(part)
         at = some(Z)
-        error = off(found["Mercer, fit and predict"][1][at], brute(X, y, Z[at], h))
+        error = largest_error(found["Mercer, fit and predict"][1][at], brute(X, y, Z[at], h))
         name = "Nadaraya-Watson" if kind == "lc" else "local linear"
         print(f"### {name}, n = queries = {n}, d = {d}, bandwidth {h}; largest relative error {error}\n")
         compare(seconds)
@@ -135,13 +136,13 @@ def large(quick: bool) -> None:
         model.fit(X[:1000], y[:1000]).predict(Z[:1000])
         seconds, found = race({name: lambda m=model: m.fit(X, y).predict(Z)}, {name: 1 if quick else 3})[name]
         at = some(Z, 50)
-        rows.append([name, f"{seconds:.3f}", off(found[at], brute(X, y, Z[at], 0.05))])
+        rows.append([name, f"{seconds:.3f}", largest_error(found[at], brute(X, y, Z[at], 0.05))])
     print(f"### n = queries = {n}, d = 1, bandwidth 0.05, fit and predict\n")
     table(["", "seconds", "largest relative error"], rows)
 
 
 def narrow(quick: bool) -> None:
-    """Cells against the product K V over all pairs, tile by tile, as Mercer computes it for every kernel."""
+    """Cells compared with the product K V over all pairs, tile by tile, as Mercer computes it for every kernel."""
     n, h = (5000, 0.1) if quick else (100_000, 0.1)
     X, y = noisy(n, 3)
     Z, _ = noisy(n, 3, seed=2)
@@ -156,7 +157,7 @@ def narrow(quick: bool) -> None:
     )
     seconds = {cells: found[cells][0], tiles: 10 * found[tiles][0]}
     at = some(Z, 50)
-    error = off(found[cells][1][at], brute_constant(X, y, Z[at], h))
+    error = largest_error(found[cells][1][at], brute_constant(X, y, Z[at], h))
     print(f"### Nadaraya-Watson, n = queries = {n}, d = 3, bandwidth {h}; largest relative error {error}\n")
     table(["", "seconds"], [[k, f"{t:.3g}"] for k, t in seconds.items()])
     if not quick:
@@ -164,7 +165,7 @@ def narrow(quick: bool) -> None:
 
 
 def leave_one_out(quick: bool) -> None:
-    """One evaluation of the peer's criterion at this size, times the evaluations of its search at a smaller one."""
+    """The peer takes one evaluation of its criterion at full size, times the evaluations of a search on fewer rows."""
     from statsmodels.nonparametric.kernel_regression import KernelReg
 
     class Counted(KernelReg):
@@ -225,7 +226,7 @@ def density(quick: bool) -> None:
         )
         seconds = {name: t for name, (t, _) in found.items()}
         at = some(Z)
-        error = off(np.exp(found["Mercer"][1][at]), brute_density(X, Z[at], h))
+        error = largest_error(np.exp(found["Mercer"][1][at]), brute_density(X, Z[at], h))
         print(f"### density off a grid, n = {n}, {m} queries, d = {d}, bandwidth {h}; largest relative error {error}\n")
         compare(seconds)
         if not quick:

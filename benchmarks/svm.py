@@ -1,21 +1,21 @@
-"""Support vector classification beside its peers: seconds of a whole fit, dual objective, test accuracy, prediction.
+"""Support vector classification compared with other libraries: whole fit, dual objective, test accuracy, prediction.
 
-    python benchmarks/svm.py                       # synthetic problems; some minutes on two cores
+    python benchmarks/svm.py                       # synthetic problems; a few minutes on two cores
     python benchmarks/svm.py --data DIR            # also Letter, Shuttle and MNIST; or set MERCER_DATA
     python benchmarks/svm.py --quick               # small sizes, one run each: does it run?
     python benchmarks/svm.py --only letter
     python benchmarks/svm.py --only grid           # 8 C × 6 gamma × 5 folds
 
-One table for each problem, in Markdown. All solve the same dual with a Gaussian kernel, the same C, gamma and tolerance
-(1e-3 unless the title says otherwise); columns are standardised. Peers are scikit-learn's SVC, LIBSVM itself (of which
-only the training is timed, on data that is already in its own form), and scikit-learn-intelex (oneDAL). "float32" gives
-the same data in float32.
+There is one table for each problem, in Markdown. All solve the same dual with a Gaussian kernel and the same C, gamma
+and tolerance (1e-3 unless the title says otherwise); columns are standardised. The competitors are scikit-learn's SVC,
+LIBSVM itself (only its training is timed, on data in its own format), and scikit-learn-intelex (oneDAL). Rows with
+"float32" take the same data in float32.
 
-DIR holds letter.csv.gz (the letter first), shuttle.parquet and mnist_5k.parquet (the class last); the first rows are
-for training. Each time is the shortest of several runs (slow competitors get fewer, at least one); a round runs every
-peer once, so that a slow minute of the machine meets all of them. The dual objective is computed in the same way for
-everyone, from coefficients and float64 kernel values, and summed over the pairs of classes; the largest difference of
-two is to be below a thousandth.
+DIR contains letter.csv.gz (with the letter in the first column), shuttle.parquet and mnist_5k.parquet (with the class
+in the last); the first rows are for training. Each time is the shortest of several runs (slow competitors get fewer,
+at least one); a round runs each of them once, so that a slow minute of the machine affects all. The dual objective is
+computed in the same way for all, from coefficients and float64 kernel values, and summed over the pairs of classes;
+the largest relative difference must be below a thousandth.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ import mercer as mc
 from measure import judge, machine, race, table
 
 TEST = 2000
-"""Test rows of the synthetic problems."""
+"""The number of test rows of the synthetic problems."""
 
 
 class Problem(NamedTuple):
-    """Rows for training and for testing, the parameters, and how many times faster than the best peer it should be."""
+    """Rows for training and testing, the parameters, and the wanted factor to the time of the best competitor."""
 
     X: np.ndarray
     y: np.ndarray
@@ -54,7 +54,7 @@ class Problem(NamedTuple):
     tol: float = 1e-3
 
     def single(self) -> Problem:
-        """The same in float32."""
+        """The same problem in float32."""
         return self._replace(X=self.X.astype(np.float32), X_test=self.X_test.astype(np.float32))
 
 
@@ -78,12 +78,12 @@ def intelex_fit(p: Problem) -> Any:
 
 
 class Libsvm:
-    """LIBSVM's own training, with scikit-learn's names for what it finds."""
+    """LIBSVM's own training, with scikit-learn's names for the results."""
 
     def __init__(self, p: Problem) -> None:
         from libsvm.svmutil import svm_parameter, svm_problem
 
-        # It numbers classes by their first rows: sorted by class they are in everyone's order.
+        # LIBSVM numbers classes by their first rows: sorting the rows gives the same order as the others have.
         codes = np.unique(p.y, return_inverse=True)[1]
         self.sorted = np.argsort(codes, kind="stable")
         self.problem = svm_problem(codes[self.sorted].astype(np.float64), sp.csr_matrix(p.X[self.sorted]))
@@ -105,16 +105,16 @@ class Libsvm:
 
 
 def peers(p: Problem) -> dict[str, tuple[Problem, Callable[[Problem], Any]]]:
-    """Everyone's data and how it fits them."""
-    found: dict[str, tuple[Problem, Callable[[Problem], Any]]] = {
+    """The data and the fit of every competitor, by name."""
+    fits: dict[str, tuple[Problem, Callable[[Problem], Any]]] = {
         "Mercer": (p, mercer_fit), "Mercer, float32": (p.single(), mercer_fit), "scikit-learn SVC": (p, sklearn_fit)
     }  # fmt: skip
     if importlib.util.find_spec("libsvm"):
-        found["LIBSVM"] = p, Libsvm(p).fit
+        fits["LIBSVM"] = p, Libsvm(p).fit
     if importlib.util.find_spec("sklearnex"):
-        found["scikit-learn-intelex"] = p, intelex_fit
-        found["scikit-learn-intelex, float32"] = p.single(), intelex_fit
-    return found
+        fits["scikit-learn-intelex"] = p, intelex_fit
+        fits["scikit-learn-intelex, float32"] = p.single(), intelex_fit
+    return fits
 
 
 # --- the problems ----------------------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def shuttle(folder: Path, n: int) -> Problem:
 
 
 def digits(folder: Path, n: int) -> Problem:
-    """Even or odd; the pixels are not standardised, and gamma is scikit-learn's 'scale'."""
+    """Even or odd digits; the pixels are not standardised, and gamma is scikit-learn's 'scale'."""
     X, y = columns(folder / "mnist_5k.parquet")
     order = np.random.default_rng(0).permutation(len(y))
     X, y = X[order] / 255.0, np.asarray(y)[order].astype(int) % 2
@@ -196,7 +196,7 @@ def dual(p: Problem, model: Any) -> float:
     support, coef = np.asarray(model.support_), np.asarray(model.dual_coef_, dtype=np.float64)
     of, total = codes[support], 0.0
     for i, j in itertools.combinations(range(len(classes)), 2):
-        # scikit-learn's layout: row j - 1 holds class i's coefficients against class j > i, row i those of class j
+        # scikit-learn's layout: row j - 1 has the coefficients of class i against class j > i, row i those of class j
         a, b = np.flatnonzero(of == i), np.flatnonzero(of == j)
         beta = np.concatenate([coef[j - 1, a], coef[i, b]])
         used = np.flatnonzero(beta)
@@ -267,13 +267,13 @@ def measure(name: str, p: Problem, quick: bool) -> None:
 
 
 def predicted(guesses: dict[str, tuple[float, Any]], kind: str) -> float:
-    """Mercer's speed over the best peer's, both on data of this kind."""
+    """The time of the best peer over Mercer's, both on data of this precision."""
     single = {peer: seconds for peer, (seconds, _) in guesses.items() if peer.endswith(", float32") == bool(kind)}
     return min(seconds for peer, seconds in single.items() if "Mercer" not in peer) / single["Mercer" + kind]
 
 
 def grid(quick: bool) -> None:
-    """A grid over C and gamma by five folds: all folds of everyone are the same."""
+    """A grid over C and gamma in five folds, which are the same for all."""
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
     from sklearn.svm import SVC
 
@@ -302,7 +302,7 @@ def grid(quick: bool) -> None:
         peer: model.tuning_.value if peer == "Mercer" else model.best_score_ for peer, (_, model) in found.items()
     }
     ours = found["Mercer"][0]
-    print(f"### grid of {len(Cs)} C × {len(gammas)} gamma, 5 folds, {len(p.X)} × 20, with the refit\n")
+    print(f"### grid of {len(Cs)} C × {len(gammas)} gamma, 5 folds, {len(p.X)} × 20, including the final fit\n")
     table(
         ["", "seconds", "Mercer is faster by", "best mean accuracy"],
         [
@@ -317,7 +317,7 @@ def grid(quick: bool) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default=os.environ.get("MERCER_DATA"), help="folder of the data sets")
+    parser.add_argument("--data", default=os.environ.get("MERCER_DATA"), help="folder with the data sets")
     parser.add_argument("--quick", action="store_true", help="a twentieth of the rows, one run each")
     parser.add_argument("--only", help="problems whose name contains this")
     options = parser.parse_args()

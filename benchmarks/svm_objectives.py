@@ -1,10 +1,11 @@
-"""The dual objective of SVC beside LIBSVM's (in scikit-learn) at a tight tolerance, on real data.
+"""The dual objective of SVC compared with LIBSVM's (in scikit-learn) at a tight tolerance, on real data.
 
     python benchmarks/svm_objectives.py --data DIR     # a folder with the files named below; a minute
 
-Columns are scaled to [-1, 1]; one class is held against all others where there are more than two. Both solve the
-same dual with C = 2, gamma = 1/d (gamma = 2 for svmguide1, whose published accuracy is 96.875 %) and tolerance 1e-8,
-and both objectives are evaluated in float64 from the coefficients.
+Columns are scaled to [-1, 1]; the most frequent class is separated from all others. Both solve the same dual with C =
+2, gamma = 1/d (gamma = 2 for svmguide1, whose published accuracy is 96.875 %) and tolerance 1e-8, and both objectives
+are evaluated in float64 from the coefficients. DIR contains NAME.csv.gz for the names below, and
+svmguide1_train.libsvm.gz and svmguide1_test.libsvm.gz.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def objective(kernel: mc.Kernel, X: np.ndarray, sign: np.ndarray, support: np.nd
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="folder of the data files")
+    parser.add_argument("--data", type=Path, required=True, help="folder with the data files")
     folder = parser.parse_args().data
     machine()
     data = {name: load(folder, name, target) for name, target in SETS.items()}

@@ -1,4 +1,4 @@
-"""Mixed tables: a kernel that `mc.TableKernel()` makes of the columns, beside one-hot encoding and standardising.
+"""Mixed tables: the kernel that `mc.TableKernel()` makes from the columns, compared with one-hot encoding and scaling.
 
     python benchmarks/tables.py --data DIR                # all data sets; or set MERCER_DATA
     python benchmarks/tables.py --data DIR --only adult
@@ -6,12 +6,13 @@
     python benchmarks/tables.py --data DIR --seed 1       # another choice of these rows
     python benchmarks/tables.py --data DIR --full         # adult with all 32 561 training rows of the original split
 
-DIR holds adult.parquet, mushrooms.csv.gz, abalone.csv.gz, bike_hour.csv.gz and freMTPL2freq.parquet. Both sides see
-the same rows and columns. Mercer fits a Polars frame; a pandas frame of the same rows must give the same kernel and the
-same predictions. scikit-learn: ColumnTransformer (numbers and dates standardised, missing ones imputed by the median,
-the rest one-hot), then SVC or SVR with gamma="scale", or PoissonRegressor. Both sides tune C or alpha by three folds of
-the fitted rows (kernel ridge by leave-one-out). Errors on test rows are the share of wrong classes, the root of the
-mean squared error in standard deviations of the target, or the Poisson deviance of claims per year, weighted by years.
+DIR contains adult.parquet, mushrooms.csv.gz, abalone.csv.gz, bike_hour.csv.gz and freMTPL2freq.parquet. Both sides
+use the same rows and columns. Mercer fits a Polars frame; a pandas frame of the same rows must give the same kernel
+and the same predictions. scikit-learn has a ColumnTransformer (numbers and dates are standardised, with missing
+values imputed by the median; other columns are one-hot encoded), then SVC or SVR with gamma="scale", or
+PoissonRegressor. Both sides tune C or alpha by three folds of the fitted rows (kernel ridge by leave-one-out). Errors
+on test rows are the rate of misclassification, the root mean squared error in standard deviations of the target, or
+the Poisson deviance of claims per year, weighted by exposure.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ import mercer as mc
 from measure import machine
 
 MARGIN = 0.003
-"""Of the error: smaller differences are noise of the test rows."""
+"""Smaller differences of errors are noise of the test rows."""
 
 
 class Task(NamedTuple):
-    """A table: its file, target, what the target is, how many rows to fit, and what to leave out."""
+    """A table: its file, target, the kind of the target, the number of rows to fit, and columns to leave out."""
 
     file: str
     target: str
@@ -63,7 +64,7 @@ TASKS = {
 
 
 class Data(NamedTuple):
-    """A table, its target, the years that counts are over, and the rows to fit and to test."""
+    """A table, its target, the exposure in years, and the rows to fit and to test."""
 
     table: pl.DataFrame
     y: Any
@@ -86,7 +87,7 @@ def load(directory: Path, task: Task, rows: int | None, seed: int, *, full: bool
     if task.kind == "numbers":
         y = np.log1p(y) if task.target == "cnt" else y.astype(float)
         y = (y - y.mean()) / y.std()
-    elif task.kind == "counts":  # at most four, and a year at most, as in scikit-learn's example
+    elif task.kind == "counts":  # at most four claims and one year, as in scikit-learn's example
         y, years = np.minimum(y, 4.0), np.minimum(table["Exposure"].to_numpy(), 1.0)
     return Data(table.drop(task.target, *task.without), y, years, fit, test)
 
@@ -159,13 +160,13 @@ def answers(model: Any, frame: Any, rows: Any) -> Any:
     return np.concatenate([model.predict(take(frame, rows[i : i + 5000])) for i in range(0, len(rows), 5000)])
 
 
-def error(kind: str, found: Any, data: Data, rows: Any) -> float:
+def error(kind: str, predicted: Any, data: Data, rows: Any) -> float:
     y, years = data.y[rows], data.years[rows]
     if kind == "classes":
-        return float(np.mean(found != y))
+        return float(np.mean(predicted != y))
     if kind == "numbers":
-        return float(np.sqrt(np.mean((found - y) ** 2)))
-    return float(mean_poisson_deviance(y / years, found, sample_weight=years))
+        return float(np.sqrt(np.mean((predicted - y) ** 2)))
+    return float(mean_poisson_deviance(y / years, predicted, sample_weight=years))
 
 
 def chosen(kind: str, side: Side, data: Data, rows: Any) -> float | None:
@@ -187,28 +188,28 @@ def run(name: str, data: Data, *, full: bool) -> dict[str, float]:
         value = chosen(kind, side, data, data.fit[:3000] if full else data.fit)
         model = learn(side, data, data.fit, value)
         seconds = time.perf_counter() - start
-        found = answers(model, side.frame, data.test)
-        errors[who] = error(kind, found, data, data.test)
-        said = "" if value is None else f"{side.parameter} = {value:g}"
-        print(f"  {who:14} error {errors[who]:.4f}   tuned and fitted in {seconds:6.1f} s   {said}", flush=True)
+        predicted = answers(model, side.frame, data.test)
+        errors[who] = error(kind, predicted, data, data.test)
+        parameter = "" if value is None else f"{side.parameter} = {value:g}"
+        print(f"  {who:14} error {errors[who]:.4f}   tuned and fitted in {seconds:6.1f} s   {parameter}", flush=True)
         if who == "mercer":
             some = to_pandas(data.table[data.fit])
             assert mc.table_kernel(some) == model.kernel_, "pandas gives another kernel"
             other = model.predict(to_pandas(data.table[data.test[:1000]]))
-            assert np.array_equal(other, model.predict(data.table[data.test[:1000]])), "pandas gives other answers"
+            assert np.array_equal(other, model.predict(data.table[data.test[:1000]])), "pandas gives other predictions"
     return errors
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=os.environ.get("MERCER_DATA"))
-    parser.add_argument("--only", choices=list(TASKS))
-    parser.add_argument("--rows", type=int)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--data", type=Path, default=os.environ.get("MERCER_DATA"), help="folder with the tables")
+    parser.add_argument("--only", choices=list(TASKS), help="one table")
+    parser.add_argument("--rows", type=int, help="number of rows to tune and fit on")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the choice of rows")
     parser.add_argument("--full", action="store_true", help="adult with all of its training rows")
     options = parser.parse_args()
     if options.data is None:
-        parser.error("--data DIR, or set MERCER_DATA")
+        parser.error("name the folder with the data: use --data DIR or set MERCER_DATA")
     machine()
     errors = {}
     for name in [options.only] if options.only else ["adult"] if options.full else TASKS:

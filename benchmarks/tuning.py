@@ -1,4 +1,4 @@
-"""Hyperparameter tuning: Mercer beside its peers, in one process, interleaved.
+"""Hyperparameter tuning: Mercer and other libraries, in one process, in turns.
 
     python benchmarks/tuning.py                   # about a quarter of an hour on two cores
     python benchmarks/tuning.py --quick           # a minute, small sizes: does it run?
@@ -10,8 +10,8 @@ exact leave-one-out error. *Evidence*: scikit-learn's GaussianProcessRegressor a
 by the log evidence they reach.
 
 Each time is the shortest of several runs (slow competitors get fewer, at least one) of the whole `fit`; a round runs
-every competitor once, so that a slow minute of the machine meets all of them. Targets are judged at full size only.
-Rows of peers that are not installed (himalaya, GPyTorch) are left out.
+every competitor once, so that a slow minute of the machine affects all. Targets are judged at full size only. Rows of
+libraries that are not installed (himalaya, GPyTorch) are left out.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def _evidence(n: int, d: int, relevance: bool, wanted: float, quick: bool) -> No
         del competitors["GPyTorch, 50 steps of Adam"]
     model.fit(X[:300], y[:300])  # compile
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # scikit-learn's about bounds
+        warnings.simplefilter("ignore")  # warnings of scikit-learn about bounds
         found = race(competitors, {name: runs[name] for name in competitors})
     seconds, reached = found["Mercer"]
     first, peak = found["scikit-learn GaussianProcessRegressor"]

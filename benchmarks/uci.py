@@ -5,14 +5,14 @@
     python benchmarks/uci.py --data DIR --all         # also Boston, concrete and kin8nm
     python benchmarks/uci.py --data DIR --only yacht
 
-DIR holds NAME.csv.gz (one row per point, the target in the last column) and NAME_splits.csv.gz (one column per split, 1
-for test rows): the 20 splits of 90 % and 10 % by Hernández-Lobato and Adams. Of every split only the training part is
-used: to standardise columns, to choose one of the kernels below by the evidence of up to 1 000 of its rows, and to tune
-that one by the evidence of up to 2 000; the posterior is the exact one of all its rows. The test part is seen once.
-Figures are means over splits ± standard errors, in the units of the target.
+DIR contains NAME.csv.gz (one row per point, the target in the last column) and NAME_splits.csv.gz (one column per
+split, 1 for test rows): the 20 splits of 90 % and 10 % by Hernández-Lobato and Adams. Only the training part of a
+split is used to standardise columns, to choose one of the kernels below by the evidence of up to 1 000 of its rows,
+and to tune it by the evidence of up to 2 000; the posterior is exact, given all training rows. The test part is used
+once. Figures are means over splits ± standard errors, in the units of the target.
 
-Over a quarter of wine's test rows also stand in the training part, target included. The evidence finds that out (it
-takes nearly all noise away), so its error and above all its density are not those of wines that were never seen.
+More than a quarter of the wine test rows are copies of training rows, including the target. The evidence adapts to that
+(it removes nearly all noise), so the error and above all the density do not hold for new wines.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ import pandas as pd
 import mercer as mc
 
 CHOSEN_ON, TUNED_ON = 1000, 2000
-"""Rows that the kernel is chosen on, and that its parameters are tuned on."""
+"""Numbers of rows on which the kernel is chosen, and its parameters are tuned."""
 
 
 class Reference(NamedTuple):
-    """A data set: its file, the published error, whether it is an extra, and columns whose numbers are only names."""
+    """A data set: its file, the published error, whether it needs --all, and columns whose numbers are codes."""
 
     file: str
     rmse: float | None = None
@@ -57,9 +57,9 @@ DATA = {
 
 
 def kernels(d: int, names: tuple[int, ...]) -> dict[str, mc.Kernel]:
-    """The candidates: one width per column, smooth to rough; a smooth function plus a rougher one, or one per name."""
+    """The candidates: one width per column, smooth to rough; a smooth function plus a rougher one, or one per code."""
     widths = np.ones(d)
-    found: dict[str, mc.Kernel] = {
+    candidates: dict[str, mc.Kernel] = {
         "Gaussian": 1.0 * mc.Gaussian(widths),
         "Matérn 5/2": 1.0 * mc.Matern(widths, nu=2.5),
         "Matérn 1/2": 1.0 * mc.Matern(widths, nu=0.5),
@@ -67,9 +67,9 @@ def kernels(d: int, names: tuple[int, ...]) -> dict[str, mc.Kernel]:
     }
     if names:
         rest = [j for j in range(d) if j not in names]
-        own = mc.Gaussian(np.ones(len(rest))).on(*rest) * mc.Delta().on(*names)
-        found["Gaussian + Gaussian × Delta"] = 1.0 * mc.Gaussian(widths) + 0.1 * own
-    return found
+        by_code = mc.Gaussian(np.ones(len(rest))).on(*rest) * mc.Delta().on(*names)
+        candidates["Gaussian + Gaussian × Delta"] = 1.0 * mc.Gaussian(widths) + 0.1 * by_code
+    return candidates
 
 
 class Outcome(NamedTuple):
@@ -101,9 +101,9 @@ def run(X: np.ndarray, y: np.ndarray, test: np.ndarray, names: tuple[int, ...], 
         model = tuned(model.kernel_, model.alpha_, train[:TUNED_ON], 0)
     if len(train) > TUNED_ON:
         model = mc.GaussianProcessRegressor(model.kernel_, alpha=model.alpha_, normalize_y=True).fit(Z[train], y[train])
-    found = mc.calibration(model, Z[test], y[test], coverages=(0.9,))
-    assert found.nlpd is not None
-    return Outcome(found.rmse, found.nlpd, found.observed[0], name, time.perf_counter() - began)
+    report = mc.calibration(model, Z[test], y[test], coverages=(0.9,))
+    assert report.nlpd is not None
+    return Outcome(report.rmse, report.nlpd, report.observed[0], name, time.perf_counter() - began)
 
 
 def mean_and_error(values: list[float]) -> str:
@@ -141,13 +141,13 @@ def line(name: str, folder: Path, splits: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default=os.environ.get("MERCER_DATA"), help="folder of the data; or MERCER_DATA")
-    parser.add_argument("--splits", type=int, default=20)
+    parser.add_argument("--data", default=os.environ.get("MERCER_DATA"), help="folder with the data")
+    parser.add_argument("--splits", type=int, default=20, help="number of splits")
     parser.add_argument("--all", action="store_true", help="also boston, concrete, kin8nm")
     parser.add_argument("--only", choices=DATA, help="one data set")
     arguments = parser.parse_args()
     if not arguments.data:
-        parser.error("name the folder of the data: --data DIR, or set MERCER_DATA")
+        parser.error("name the folder with the data: use --data DIR or set MERCER_DATA")
     names = [arguments.only] if arguments.only else [n for n, r in DATA.items() if arguments.all or not r.more]
     print("| data (n × d) | splits | test RMSE | reference | NLPD | in 90 % intervals | kernel chosen | s per split |")
     print("|---|---|---|---|---|---|---|---|")

@@ -1,12 +1,16 @@
-"""How many modules a value passes: the flows of docs/architecture.md, counted with a profiler.
+"""Which modules a value passes: the flows of docs/architecture.md, recorded with a profiler.
 
-python benchmarks/walk.py
+    python benchmarks/walk.py
+
+prints the drawing in "The walk of a value" there: folders in the order in which they are first called, and the modules
+of each in the same order.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
+import textwrap
 import threading
 import warnings
 from collections.abc import Callable
@@ -21,13 +25,13 @@ HOME = str(Path(mc.__file__).parent)
 
 
 def modules(flow: Callable[[], Any]) -> list[str]:
-    """The modules of the library whose functions a flow calls, in the order of the first call."""
+    """The modules of the library whose functions a flow calls, as paths, in the order of the first call."""
     seen: dict[str, None] = {}
 
     def note(frame: Any, event: str, _: Any) -> None:
         path = frame.f_code.co_filename
         if event == "call" and path.startswith(HOME) and frame.f_code.co_name != "<module>":
-            seen.setdefault(path[len(HOME) + 1 : -3].replace("/", "."))
+            seen.setdefault(path[len(HOME) + 1 : -3])
 
     threading.setprofile(note)
     sys.setprofile(note)
@@ -37,6 +41,15 @@ def modules(flow: Callable[[], Any]) -> list[str]:
         sys.setprofile(None)
         threading.setprofile(None)
     return list(seen)
+
+
+def drawing(paths: list[str], arrow: str = " → ") -> str:
+    """Arrows from folder to folder, each with its modules and subfolders in brackets."""
+    folders: dict[str, list[str]] = {}
+    for path in paths:
+        folder, _, rest = path.removesuffix("/__init__").partition("/")
+        folders.setdefault(folder, []).extend([rest] if rest else [])
+    return arrow.join(f"{folder}({drawing(rest, ' ')})" if rest else folder for folder, rest in folders.items())
 
 
 def flows() -> dict[str, Callable[[], Any]]:
@@ -72,6 +85,7 @@ def flows() -> dict[str, Callable[[], Any]]:
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     for name, flow in flows().items():
-        flow()  # what is imported and compiled at the first call is not part of the way
+        flow()  # imports and compilation at the first call are not part of the walk
         passed = modules(flow)
-        print(f"{name:26}{len(passed):4}  {' '.join(passed)}")
+        print(f"{name}, {len(passed)} modules")
+        print(textwrap.fill(drawing(passed), 114, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False))

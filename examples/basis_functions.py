@@ -29,7 +29,7 @@ def bumps(X: np.ndarray) -> np.ndarray:
 
 
 def sigmoids(X: np.ndarray) -> np.ndarray:
-    """Logistic steps at eleven centres."""
+    """Sigmoids around eleven centres."""
     return 1 / (1 + np.exp(-(X - CENTRES) / 0.1))
 
 
@@ -49,7 +49,7 @@ def main() -> None:
     path = Path("out/basis_functions.png")
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=150)
-    print(f"The picture: {path}")
+    print(f"The picture is in {path}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Claims of motor insurance: Poisson regression with exposures, linear, by splines and in the space of a kernel.
+"""Motor insurance claims: Poisson regression with exposures, linear, with splines, and in the space of a kernel.
 
 Run `python examples/claims.py --data DIR` (or set MERCER_DATA) with freMTPL2freq.parquet in DIR: 678 013 French
-third-party policies with their claims and the share of a year that they were insured (Noll, Salzmann and Wüthrich
+third-party policies with their claims and the fraction of a year they were insured for (Noll, Salzmann and Wüthrich
 2020; OpenML 41214). The picture is written to out/claims.png.
 """
 
@@ -28,12 +28,12 @@ OLDEST = 90
 
 
 def policies(folder: Path) -> tuple[Any, np.ndarray, np.ndarray]:
-    """A frame of columns, claims and exposures; policies of more than four claims or a year are held to these."""
+    """A frame of columns, the claims (at most four per policy) and the exposures (at most a year)."""
     import polars as pl
 
     path = folder / "freMTPL2freq.parquet"
     if not path.exists():
-        raise SystemExit(f"{folder} must hold freMTPL2freq.parquet; see the beginning of this file")
+        raise SystemExit(f"{folder} must contain freMTPL2freq.parquet. See the beginning of this file.")
     table = pl.read_parquet(path)
     frame = table.select(
         pl.col("DrivAge").clip(upper_bound=OLDEST).alias("driver's age"),
@@ -47,7 +47,7 @@ def policies(folder: Path) -> tuple[Any, np.ndarray, np.ndarray]:
 
 
 def fitted(name: str, model: Any, X: Any, y: np.ndarray, exposure: np.ndarray, test: np.ndarray) -> Any:
-    """Fit on the rows that are not for testing, and say how well the others are predicted."""
+    """Fit the training rows, and print how well the test rows are predicted."""
     rest, test = np.flatnonzero(~test), np.flatnonzero(test)
     start = time.perf_counter()
     model.fit(X[rest], y[rest], exposure=exposure[rest])
@@ -69,15 +69,19 @@ def by_age(ages: np.ndarray, y: np.ndarray, exposure: np.ndarray) -> tuple[np.nd
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default=os.environ.get("MERCER_DATA"), help="folder of freMTPL2freq.parquet")
-    parser.add_argument("--centers", type=int, default=150, help="Nyström centres of the kernel on all columns")
+    parser.add_argument("--data", default=os.environ.get("MERCER_DATA"), help="folder with freMTPL2freq.parquet")
+    parser.add_argument(
+        "--centers", type=int, default=150, help="number of Nyström centres for the model of all columns"
+    )
     options = parser.parse_args()
     if not options.data:
-        parser.error("where are the data? Give --data DIR or set MERCER_DATA")
+        parser.error("name the folder with the data: use --data DIR or set MERCER_DATA")
     frame, y, exposure = policies(Path(options.data))
     X = frame.to_numpy()
     test = np.random.default_rng(0).random(len(y)) < 0.25
-    print(f"{len(y)} policies, {y.sum():.0f} claims in {exposure.sum():.0f} years; every fourth is for testing")
+    print(
+        f"{len(y)} policies, {y.sum():.0f} claims in {exposure.sum():.0f} years; a quarter of the policies is held out"
+    )
     null = np.full(test.sum(), y[~test].sum() / exposure[~test].sum())
     deviance = mean_poisson_deviance(y[test] / exposure[test], null, sample_weight=exposure[test])
     print(f"{'constant':>30}: deviance {deviance:.4f}")
@@ -98,8 +102,8 @@ def main() -> None:
     print(f"\n{linear.summary()}\n")
     for j, name in enumerate(frame.columns):
         low, high = np.exp(linear.confidence_intervals()[j] * X[~test, j].std())
-        print(f"{name:>14}: one deviation more multiplies the frequency by {low:.3f} to {high:.3f}")
-    print(f"Pearson's χ² is {linear.pearson_chi2_ / (~test).sum():.2f} per row: claims vary more than Poisson's 1")
+        print(f"{name:>14}: one standard deviation more multiplies the frequency by {low:.3f} to {high:.3f}")
+    print(f"Pearson's χ² is {linear.pearson_chi2_ / (~test).sum():.2f} per row; a Poisson distribution would give 1")
 
     plt.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": INK})
     figure, axes = plt.subplots(1, 3, figsize=(15, 4.6), layout="constrained")
@@ -119,18 +123,18 @@ def main() -> None:
     axis.set(xlabel="driver's age", ylabel="claims per year", ylim=(0.05, 0.34), title="frequency by age")
     axis.legend(fontsize=8)
 
-    # New policies: their claims at each age beside the interval that the model gave before it saw them
+    # Held-out policies: their claims at each age, and the interval that the model predicts for them
     ages, claims, years = by_age(X[test, 0], y[test], exposure[test])
     ends = smooth.predict_interval(ages[:, None], 0.9, exposure=years)
     inside = (ends[:, 0] <= claims) & (claims <= ends[:, 1])
     axis = axes[1]
-    axis.fill_between(ages, *ends.T, color=BLUE, alpha=0.2, lw=0, step="mid", label="90 % of new counts (kernel)")
+    axis.fill_between(ages, *ends.T, color=BLUE, alpha=0.2, lw=0, step="mid", label="90 % interval (kernel)")
     for some, color in ((inside, INK), (~inside, RED)):
         axis.plot(ages[some], claims[some], ".", color=color, ms=6)
     axis.set(xlabel="driver's age", ylabel="claims of the test policies")
-    axis.set_title(f"new claims by age: {inside.sum()} of {len(ages)} ages inside")
+    axis.set_title(f"held-out claims by age: {inside.sum()} of {len(ages)} ages inside")
     axis.legend(fontsize=8)
-    print(f"\nNew claims by age: {inside.mean():.0%} of the ages are inside their 90 % interval")
+    print(f"\nHeld-out claims by age: {inside.mean():.0%} of the ages are inside their 90 % interval")
 
     axis = axes[2]
     for model, points, color, name in ((linear, frame, GREEN, "log-linear"), (curved, Z, BLUE, "Gaussian kernel")):
@@ -138,7 +142,7 @@ def main() -> None:
         order = np.argsort(predicted)
         share = np.cumsum(exposure[test][order]) / exposure[test].sum()
         groups = np.split(order, np.searchsorted(share, np.arange(0.05, 0.99, 0.05)))
-        of = [
+        figures = [
             (
                 np.average(predicted[g], weights=exposure[test][g]),
                 y[test][g].sum() / exposure[test][g].sum(),
@@ -146,10 +150,10 @@ def main() -> None:
             )
             for g in groups
         ]
-        x, seen, error = np.array(of).T
-        axis.errorbar(x, seen, 1.96 * error, fmt="o", color=color, ms=4, lw=1, label=f"{name}, all columns")
+        x, observed, error = np.array(figures).T
+        axis.errorbar(x, observed, 1.96 * error, fmt="o", color=color, ms=4, lw=1, label=f"{name}, all columns")
     axis.plot([0.04, 0.4], [0.04, 0.4], color=INK, lw=0.8, ls=":")
-    axis.set(xlabel="predicted claims per year", ylabel="observed", xscale="log", yscale="log")
+    axis.set(xlabel="predicted claims per year", ylabel="observed claims per year", xscale="log", yscale="log")
     ticks = [0.05, 0.1, 0.2, 0.4]
     for one in (axis.xaxis, axis.yaxis):
         one.set_major_locator(matplotlib.ticker.FixedLocator(ticks))
@@ -160,7 +164,7 @@ def main() -> None:
     path = Path("out/claims.png")
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=150)
-    print(f"The picture: {path}")
+    print(f"The picture is in {path}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Five data sets that every smoother is shown on: motorcycle, LIDAR, ethanol, Old Faithful and the geyser's durations.
+"""Five classic data sets for smoothers: motorcycle, LIDAR, ethanol, Old Faithful, and the durations of the geyser.
 
 Run `python examples/classic_smoothing.py --data DIR` (or set MERCER_DATA) with mcycle.csv.gz, lidar.csv.gz,
-ethanol.csv.gz, faithful.csv.gz and geyser.csv.gz in DIR, as R's packages MASS, SemiPar, lattice and datasets have them;
-the picture is written to out/classic_smoothing.png.
+ethanol.csv.gz, faithful.csv.gz and geyser.csv.gz in DIR, exported from R's packages MASS, SemiPar, lattice and
+datasets. The picture is written to out/classic_smoothing.png.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ INK, RED, BLUE, GREEN = "#222222", "#c0392b", "#2471a3", "#1e8449"
 
 def columns(folder: Path, name: str) -> np.ndarray:
     if not (folder / f"{name}.csv.gz").exists():
-        raise SystemExit(f"{folder} must hold {name}.csv.gz; see the beginning of this file")
+        raise SystemExit(f"{folder} must contain {name}.csv.gz. See the beginning of this file.")
     return np.genfromtxt(folder / f"{name}.csv.gz", delimiter=",", names=True)
 
 
 def regression(axis: plt.Axes, x: np.ndarray, y: np.ndarray, title: str) -> None:
-    """Local parabolas and a band for new values that follows the noise."""
+    """Local parabolas, and a band for new values whose width follows the noise."""
     X, z = x[:, None], np.linspace(x.min(), x.max(), 400)[:, None]
     model = mc.LocalRegression(degree=2, bandwidth="loo").fit(X, y)
     density = mc.ConditionalDensity(bandwidth="loo", target_bandwidth="loo").fit(X, y)
@@ -46,10 +46,10 @@ def regression(axis: plt.Axes, x: np.ndarray, y: np.ndarray, title: str) -> None
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default=os.environ.get("MERCER_DATA"), help="folder of the five files")
+    parser.add_argument("--data", default=os.environ.get("MERCER_DATA"), help="folder with the five files")
     options = parser.parse_args()
     if not options.data:
-        parser.error("where are the data? Give --data DIR or set MERCER_DATA")
+        parser.error("name the folder with the data: use --data DIR or set MERCER_DATA")
     folder = Path(options.data)
     plt.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": INK})
     figure, axes = plt.subplots(2, 3, figsize=(15, 8.2), layout="constrained")
@@ -83,7 +83,7 @@ def main() -> None:
         width = float(np.ravel(density.bandwidth_)[0])
         axis.plot(z, density.pdf(z[:, None]), color=color, lw=2, label=f"{rule}: {width:.2g}")
     axis.plot(faithful["eruptions"], np.full(len(faithful), -0.012), "|", color=INK, ms=7, alpha=0.4)
-    axis.set(xlabel="eruption (min)", ylabel="density", title="Old Faithful: eruptions, by three rules")
+    axis.set(xlabel="eruption (min)", ylabel="density", title="Old Faithful: eruptions, widths by three rules")
     axis.set_ylim(-0.03, 0.78)
     axis.legend(fontsize=8, loc="upper center")
 
@@ -113,7 +113,7 @@ def main() -> None:
     path = Path("out/classic_smoothing.png")
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=150)
-    print(f"The picture: {path}")
+    print(f"The picture is in {path}")
 
 
 if __name__ == "__main__":

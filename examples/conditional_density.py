@@ -1,8 +1,8 @@
 """The conditional density of a noisy sine: lecture 004's picture.
 
-A Gaussian on every point (x, t) is a density of both; given x it is one of t. Its mean is Nadaraya-Watson, its standard
-deviation the band. Left: the data, the curve of one standard deviation of every component, the mean and two standard
-deviations. Right: the density itself, and what it says at three places.
+Gaussians on all points (x, t) form a joint density, and for every x a conditional density of t. Its mean is
+Nadaraya-Watson, and its standard deviation gives a band. Left: the data, the one-σ contour of every component, the
+mean, and a band of two standard deviations. Middle and right: the density itself, and its values at three places.
 
 Run `python examples/conditional_density.py`; the picture is written to out/conditional_density.png.
 """
@@ -33,7 +33,7 @@ def main() -> None:
     x = np.linspace(0, 1, 300)[:, None]
     mean, std = model.predict(x, return_std=True)
     smoother = mc.NadarayaWatsonRegressor(bandwidth=WIDTH).fit(X, t)
-    print(f"The mean differs from Nadaraya-Watson by {np.abs(mean - smoother.predict(x)).max():.1g} at the most.")
+    print(f"The mean differs from Nadaraya-Watson by at most {np.abs(mean - smoother.predict(x)).max():.1g}.")
 
     figure, (left, middle, right) = plt.subplots(
         1, 3, figsize=(14, 4.6), layout="constrained", width_ratios=(1.3, 1.3, 0.9)
@@ -44,7 +44,7 @@ def main() -> None:
     left.plot(x, np.sin(2 * np.pi * x), color=GREEN, lw=1.5, ls="--", label="sin 2πx")
     left.plot(X, t, "o", color=BLUE, ms=4, label="data")
     left.plot(x, mean, color=RED, lw=2, label="mean of t given x")
-    left.set(xlim=(0, 1), ylim=(-1.9, 1.9), xlabel="x", ylabel="t", title="data, their one-σ contours, mean and band")
+    left.set(xlim=(0, 1), ylim=(-1.9, 1.9), xlabel="x", ylabel="t", title="data, one-σ contours, mean and band")
     left.legend(fontsize=8)
 
     levels = np.linspace(-1.9, 1.9, 240)
@@ -65,7 +65,7 @@ def main() -> None:
     path = Path("out/conditional_density.png")
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=150)
-    print(f"The picture: {path}")
+    print(f"The picture is in {path}")
 
 
 if __name__ == "__main__":

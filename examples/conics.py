@@ -1,8 +1,10 @@
-"""Ellipses, parabolas and hyperbolas from quadratic features and a linear classifier on them (lecture 002).
+"""Ellipses, parabolas and hyperbolas from quadratic features and a linear classifier (lecture 002).
 
-(xᵀz + 1)² has the features x₁², x₂², √2·x₁x₂, √2·x₁, √2·x₂ and 1. A linear classifier on them decides by the sign of a
-quadratic, whose zeros are a conic section: which one, the data say. Its name is read off the fitted weights, the sign
-of 4ac − b² for ax₁² + bx₁x₂ + cx₂² + …. Run `python examples/conics.py`; the picture is out/conics.png.
+(xᵀz + 1)² has the features x₁², x₂², √2·x₁x₂, √2·x₁, √2·x₂ and 1. A linear classifier on them decides by the sign of
+a quadratic, whose zeros form a conic section. Its kind depends on the data; the fitted weights show it by the sign of
+4ac − b² in ax₁² + bx₁x₂ + cx₂² + ….
+
+Run `python examples/conics.py`; the picture is written to out/conics.png.
 """
 
 from __future__ import annotations
@@ -27,17 +29,17 @@ TRUTHS = {
 
 
 def quadratic(model: mc.LogisticRegression) -> dict[str, float]:
-    """The coefficients of the fitted quadratic, by monomial: the features' factors √2 are multiplied in."""
-    found = {}
+    """The coefficients of the fitted quadratic by monomial, including the factors √2 of the features."""
+    coefficients = {}
     for name, weight in zip(mc.Polynomial(2, c=1.0).features(2).names, np.ravel(model.coef_)):
         monomial = name.removeprefix("√2·").replace("x1", "x₂").replace("x0", "x₁")
-        found[monomial] = float(weight) * (2**0.5 if "√2" in name else 1.0)
-    found["1"] = found.get("1", 0.0) + float(np.ravel(model.intercept_)[0])
-    return found
+        coefficients[monomial] = float(weight) * (2**0.5 if "√2" in name else 1.0)
+    coefficients["1"] = coefficients.get("1", 0.0) + float(np.ravel(model.intercept_)[0])
+    return coefficients
 
 
 def section(q: dict[str, float]) -> str:
-    """The kind of conic section; a parabola is a matter of degree where weights are estimated."""
+    """The kind of conic section; estimated weights are called a parabola if they are close to one."""
     a, b, c = q["x₁²"], q["x₁·x₂"], q["x₂²"]
     share = (4 * a * c - b**2) / (a**2 + b**2 + c**2)  # 2 for a circle, −2 for a right-angled hyperbola
     return "parabola" if abs(share) < 0.2 else "ellipse" if share > 0 else "hyperbola"
@@ -45,7 +47,7 @@ def section(q: dict[str, float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the picture")
+    parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the picture")
     out = parser.parse_args().out
     plt.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": INK})
     rng = np.random.default_rng(4)
@@ -63,16 +65,16 @@ def main() -> None:
         axis.contour(u, v, truth(u, v), levels=[0.0], colors=INK, linewidths=1, linestyles="--")
         axis.scatter(*X.T, s=12, c=np.where(y, RED, BLUE), edgecolor=INK, lw=0.3)
         right, straight = model.score(X, y), line.score(X, y)
-        axis.set(title=f"{section(q)}: {right:.0%} right; a line: {straight:.0%}", xlabel="x₁", aspect="equal")
+        axis.set(title=f"{section(q)}: {right:.0%} correct; a line: {straight:.0%}", xlabel="x₁", aspect="equal")
         size = max(abs(weight) for weight in q.values())
         shown = " ".join(f"{weight / size:+.2f} {monomial}" for monomial, weight in q.items())
-        print(f"{name:>9}: found as {section(q)}, {right:.0%} right (a line: {straight:.0%}); {shown} = 0")
+        print(f"{name:>9}: fitted as {section(q)}, {right:.0%} correct (a line: {straight:.0%}); {shown} = 0")
     axes[0].set_ylabel("x₂")
-    figure.suptitle("Linear in x₁², x₂², x₁x₂, x₁, x₂: what logistic regression finds (dashed: the truth)", fontsize=11)
-    print("What to see: one linear classifier, and a conic section of the right kind for each of the data sets.")
+    figure.suptitle("Logistic regression, linear in x₁², x₂², x₁x₂, x₁, x₂ (dashed: the truth)", fontsize=11)
+    print("The same linear classifier finds a conic section of the right kind for each of the data sets.")
     out.mkdir(exist_ok=True)
     figure.savefig(out / "conics.png", dpi=150)
-    print(f"The picture: {out / 'conics.png'}")
+    print(f"The picture is in {out / 'conics.png'}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""From a line through the origin to a polynomial of degree five: the same regression on other features (lecture 000).
+"""From a line through the origin to a polynomial of degree five: one regression on different features (lecture 000).
 
-The primal form solves for five weights, the dual for one coefficient per point, and both draw the same curve. Which
-degree is right? The leave-one-out error, in closed form, says so without other data.
+The primal form solves for five weights, the dual form for one coefficient per point, and both give the same curve.
+The leave-one-out error, in closed form, shows which degree is right without further data.
 
 Run `python examples/degree_five.py`; the picture is written to out/degree_five.png.
 """
@@ -74,7 +74,7 @@ def main() -> None:
     path = Path("out/degree_five.png")
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=150)
-    print(f"The picture: {path}")
+    print(f"The picture is in {path}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""What Mercer does, in one minute: a proof, a counterexample, a fitted function, and a picture of all three.
+"""Mercer in one minute: a proof, a counterexample, two fitted functions, and a picture.
 
-Run `make demo`, or `python examples/demo.py`; the picture is written to out/demo.png.
+Run `python examples/demo.py`; the picture is written to out/demo.png.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main() -> None:
     k = 0.5 * mc.Gaussian(sigma=0.15) + mc.Polynomial(3, c=1.0) * mc.Linear()
     print(k.proof())
 
-    headline("2. A popular 'kernel' that is none, and the points that show it")
+    headline("2. A popular 'kernel' that is not a kernel, and points that show it")
     tanh = mc.Tanh(scale=1.0, offset=-1.0)
     refutation = mc.refute(tanh, dim=2)
     print(refutation)
@@ -40,23 +40,23 @@ def main() -> None:
     truth = lambda t: np.sin(2 * np.pi * t)  # noqa: E731
     y = truth(x) + rng.normal(scale=0.25, size=len(x))
     model = mc.tune(mc.KernelRidge(mc.Gaussian(1.0)), x[:, None], y)
-    print(f"Width and penalty by the leave-one-out error: {model.tuning_}.")
+    print(f"Width and penalty with the smallest leave-one-out error: {model.tuning_}.")
     f = model.function_
     grid = np.linspace(0, 1, 400)
     error = np.sqrt(np.mean((f(grid[:, None]) - truth(grid)) ** 2))
-    print(f"f = Σ cᵢ k(xᵢ, ·) with {len(f)} terms, ‖f‖ = {f.norm():.2f}; it misses the true sine by {error:.3f} (RMS),")
+    print(f"f = Σ cᵢ k(xᵢ, ·) with {len(f)} terms, ‖f‖ = {f.norm():.2f}; its RMSE to the true sine is {error:.3f},")
     reproduced = f.inner(mc.Expansion.at(f.kernel, [0.3]))
-    print("where the noise has a standard deviation of 0.25. The reproducing property holds:")
+    print("and the standard deviation of the noise is 0.25. The reproducing property holds:")
     print(f"⟨f, k(0.3, ·)⟩ = {reproduced:.6f} = f(0.3) = {f([[0.3]])[0]:.6f}.")
 
-    headline("4. Rings, which no line separates and one more feature does")
+    headline("4. Two rings: no line separates them, but one more feature does")
     angle, radius = rng.uniform(0, 2 * np.pi, 160), np.repeat([1.0, 2.2], 80) + rng.normal(scale=0.18, size=160)
     rings = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
     label = np.repeat([-1.0, 1.0], 80)
     raised = mc.FromFeatures(lambda X: np.column_stack([X, (X**2).sum(axis=1)])) + 1.0
     for name, kernel in (("⟨x, z⟩ + 1", mc.Linear() + 1.0), ("with x₁² + x₂²", raised)):
         correct = np.mean(np.sign(mc.KernelRidge(kernel, alpha=1e-3).fit(rings, label).predict(rings)) == label)
-        print(f"{name:>16}: {correct:.0%} of the points on their side")
+        print(f"{name:>16}: {correct:.0%} of the points on the right side")
     separating = mc.KernelRidge(raised, alpha=1e-3).fit(rings, label).function_
 
     picture(x, y, model, truth, rings, label, separating, tanh)
@@ -86,10 +86,10 @@ def picture(x, y, model, truth, rings, label, separating, tanh) -> None:
     for value, color, name in ((-1, BLUE, "inner ring"), (1, RED, "outer ring")):
         axes[1].plot(*rings[label == value].T, "o", ms=3.5, color=color, label=name)
     axes[1].legend(frameon=False, loc="upper right", fontsize=8)
-    axes[1].set(title="Rings, separated by x₁² + x₂²", xlabel="x₁", ylabel="x₂", aspect="equal")
+    axes[1].set(title="Two rings, separated by x₁² + x₂²", xlabel="x₁", ylabel="x₂", aspect="equal")
 
     sample = np.random.default_rng(0).normal(size=(24, 2))
-    for kernel, color, name in ((mc.Gaussian(1.0), BLUE, "Gaussian: all ≥ 0"), (tanh, RED, "tanh: negative ones")):
+    for kernel, color, name in ((mc.Gaussian(1.0), BLUE, "Gaussian: all ≥ 0"), (tanh, RED, "tanh: some negative")):
         values = np.linalg.eigvalsh(kernel(sample))[::-1]
         axes[2].plot(np.arange(1, 25), values, "o-", color=color, ms=4, lw=1, label=name)
     axes[2].axhline(0, color=INK, lw=0.8)
@@ -101,7 +101,7 @@ def picture(x, y, model, truth, rings, label, separating, tanh) -> None:
     path = Path("out/demo.png")
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=150)
-    print(f"\nThe picture: {path}")
+    print(f"\nThe picture is in {path}")
 
 
 if __name__ == "__main__":

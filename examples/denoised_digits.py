@@ -1,10 +1,11 @@
-"""Noise taken off digits by kernel PCA: scores along the leading components, and the digit they belong to.
+"""Digits without noise by kernel PCA: project on the leading components, then find the digit with these scores.
 
-A digit has scores along the components of other digits; the noise on it has hardly any, for nothing in the digits
-looks like it. The pre-image of the scores is the picture whose feature vector is nearest to them. PCA (the linear
-kernel, with the number of components that suits it best) does the same in a plane; the learned map of scikit-learn's
-KernelPCA goes from scores to pictures by ridge regression. Run `python examples/denoised_digits.py`; the picture is
-out/denoised_digits.png.
+A digit has large scores along the components of other digits; the noise on it has hardly any, because nothing in the
+digits looks like noise. The pre-image of the scores is the picture whose feature vector is nearest to the projection.
+PCA (the linear kernel, with its best number of components) does the same in a linear subspace; scikit-learn's
+KernelPCA learns a map from scores to pictures by ridge regression.
+
+Run `python examples/denoised_digits.py`; the picture is written to out/denoised_digits.png.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SIGMA, COMPONENTS, PLANES, NOISE = 2.0, 120, 18, 0.25
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the picture")
+    parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the picture")
     out = parser.parse_args().out
     rng = np.random.default_rng(0)
     X, y = load_digits(return_X_y=True)
@@ -55,10 +56,10 @@ def main() -> None:
         for axis in row:
             axis.set_axis_off()
         print(f"{' '.join(name.split()):>36}: mean squared distance from the clean digits {error:.4f}")
-    figure.suptitle(f"Digits that no model was trained on; {COMPONENTS} components of 1000 others", fontsize=11)
+    figure.suptitle(f"Held-out digits; kernel PCA with {COMPONENTS} components of 1000 others", fontsize=11)
     out.mkdir(exist_ok=True)
     figure.savefig(out / "denoised_digits.png", dpi=150)
-    print(f"The picture: {out / 'denoised_digits.png'}")
+    print(f"The picture is in {out / 'denoised_digits.png'}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
-"""Down the cross-entropy surface: gradient descent, Newton, L-BFGS from several starts (lecture 003).
+"""Down the cross-entropy surface: gradient descent, Newton and L-BFGS from several starts (lecture 003).
 
-The surface of logistic regression is convex: every start leads to the same minimum. Fixed steps zigzag along a narrow
-valley, Newton's method knows its shape, and a quadratic takes it one step. The objective above its minimum, step by
-step, shows which method is which. Run `python examples/descent.py`; the picture is out/descent.png.
+The objective of logistic regression is convex: every start leads to the same minimum. Fixed steps zigzag along a
+narrow valley; Newton's method uses the curvature, and needs one step for a quadratic. A curve for each method shows
+how far the objective is above its minimum after each step.
+
+Run `python examples/descent.py`; the picture is written to out/descent.png.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ ALPHA = 0.1
 
 
 def data() -> tuple[np.ndarray, np.ndarray]:
-    """Two columns on different scales, two classes that overlap."""
+    """Two columns on different scales, and two classes that overlap."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(120, 2)) * [1.0, 2.5]
     odds = 1 / (1 + np.exp(-(1.2 * X[:, 0] - 0.8 * X[:, 1])))
@@ -42,7 +44,7 @@ def surface(X: np.ndarray, y: np.ndarray, W1: np.ndarray, W2: np.ndarray) -> np.
 def fit(solver: str, X: np.ndarray, y: np.ndarray, start: list[float], **options: object) -> mc.LogisticRegression:
     model = mc.LogisticRegression(alpha=ALPHA, fit_intercept=False, solver=solver, start=start, **options)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # 200 fixed steps need not be enough
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fixed steps may stop at max_iter
         return model.fit(X, y)
 
 
@@ -73,7 +75,7 @@ def main() -> None:
     for solver, color in COLORS.items():
         trace = fit(solver, X, y, starts[0], tol=1e-9, max_iter=400).trace_
         above = np.maximum(trace.objective - best, 1e-14)
-        style = "x:" if solver == "newton-cg" else "o-"  # on top of Newton's
+        style = "x:" if solver == "newton-cg" else "o-"  # its curve lies on that of Newton
         axes[1, 0].semilogy(np.arange(len(above)), above, style, ms=4, color=color, label=solver)
         print(f"{solver:>13}: {len(trace) - 1:4d} steps, objective {trace.objective[-1]:.10f}")
     axes[1, 0].set(title="Objective above its minimum", xlabel="step", xlim=(-1, 60), ylim=(1e-13, None))
@@ -88,18 +90,18 @@ def main() -> None:
         curve.plot(slope, value + gradient * (slope - at), color=GREY, lw=1)
         curve.plot(at, value, "o", color=INK, ms=5)
     curve.set(
-        title=f"Convex: above every tangent (a quadratic takes Newton {squares.n_iter_} step)",
+        title=f"A convex function lies above its tangents (Newton on a quadratic: {squares.n_iter_} step)",
         xlabel="η",
         ylim=(-1.0, 6.2),
     )
     curve.title.set_fontsize(10)
     curve.legend(framealpha=1, edgecolor="white")
-    print(f"least squares by Newton: {squares.n_iter_} step")
+    print(f"Newton on least squares: {squares.n_iter_} step")
 
     path = Path("out/descent.png")
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=130)
-    print(f"the picture is {path}")
+    print(f"The picture is in {path}")
 
 
 if __name__ == "__main__":

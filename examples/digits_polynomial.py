@@ -1,6 +1,6 @@
-"""Digits classified by (xᵀz + 1)^p on raw pixels (lecture 000): the degree against the error.
+"""Digits classified with (xᵀz + 1)^p on raw pixels (lecture 000): the error for each degree.
 
-Run `python examples/digits_polynomial.py`; the picture is out/digits_polynomial.png.
+Run `python examples/digits_polynomial.py`; the picture is written to out/digits_polynomial.png.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ INK, RED, GREY = "#222222", "#c0392b", "#9aa0a6"
 
 
 def powers(count: int) -> str:
-    """About so many: 2·10³."""
+    """A count to one digit, such as 2·10³."""
     mantissa, exponent = f"{count:.0e}".split("e+")
     return f"{mantissa}·10{exponent.lstrip('0').translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
 
@@ -47,7 +47,7 @@ def main() -> None:
     for p, error, count in zip(degrees, errors, features):
         axis.annotate(powers(count), (p, 100 * error), (0, 8), textcoords="offset points",
                       fontsize=7, color=GREY, ha="center")  # fmt: skip
-    axis.set(title="(xᵀz + 1)^p on pixels: error against degree (grey: features)", xlabel="degree p", ylabel="% wrong")
+    axis.set(title="(xᵀz + 1)^p on pixels: error by degree (grey: features)", xlabel="degree p", ylabel="% wrong")
     axis.set_ylim(0, 6)
     degree, wrong, predicted = best
     for i, row in enumerate(wrong[:8]):
@@ -56,11 +56,11 @@ def main() -> None:
         panel.set_title(f"{y[half + row]} read as {predicted[row]}", fontsize=8)
         panel.set_xticks([])
         panel.set_yticks([])
-    print(f"The panels on the right: what degree {degree} gets wrong")
+    print(f"The panels on the right show digits that degree {degree} gets wrong.")
     path = Path("out/digits_polynomial.png")
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=150)
-    print(f"The picture: {path}")
+    print(f"The picture is in {path}")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Memory-based methods are fast to train and slow to predict (lecture 004): a measured table.
+"""Memory-based methods are fast to train and slow to predict (lecture 004): a table of times.
 
-The same noisy function of two columns, learnt by methods that keep all data and by methods that boil it down. Fixed
-widths and penalties: what is timed is the training itself.
+A noisy function of two columns is learnt by methods that keep all rows and by methods that condense them. Widths and
+penalties are fixed, so only the training itself is timed.
 
-Run `python examples/fast_to_train.py`; the table is printed.
+Run `python examples/fast_to_train.py`, which prints the table.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main() -> None:
         "kernel ridge": mc.KernelRidge(k, alpha=1.0),
         "RBF network, 100 centres": mc.RBFNetwork(k, n_centers=100, alpha=1e-3),
     }
-    print(f"{ROWS} rows to learn from, {QUERIES} to predict, 2 columns; the best of five runs.\n")
+    print(f"{ROWS} training rows, {QUERIES} predictions, 2 columns; the shortest of five runs.\n")
     print("| method | train (ms) | predict (ms) | predict : train | kept points | RMSE |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for name, model in methods.items():

@@ -1,8 +1,9 @@
-"""Nadaraya-Watson against locally weighted lines as the dimension grows: error and time (lecture 000).
+"""Nadaraya-Watson and locally weighted lines as the dimension grows: error and time (lecture 000).
 
-A smooth function of more and more columns, of which the later ones matter less and less; every method
-chooses its widths by leave-one-out. Local lines mend the bias at borders and slopes, at the price of d + 1 unknowns for
-every query; with the dimension neighbourhoods empty and both approach the mean of all targets.
+The target is a smooth function of more and more columns, and each column matters less than the one before. The local
+methods choose their widths by leave-one-out, kernel ridge its penalty. Local lines remove the bias at borders and on
+slopes, at the price of d + 1 unknowns for every query, which are too many for the data at d = 8. As the dimension
+grows, neighbourhoods become empty, and the errors of both local methods grow.
 
 Run `python examples/growing_dimension.py` (about a minute); the picture is written to out/growing_dimension.png.
 """
@@ -26,7 +27,7 @@ ROWS = 1500
 
 
 def target(X: np.ndarray) -> np.ndarray:
-    """Every column counts, the later ones less."""
+    """A sum of sines with decreasing factors, one for each column."""
     return sum(np.sin(2 * X[:, k]) / (k + 1) for k in range(X.shape[1]))
 
 
@@ -49,10 +50,10 @@ def main() -> None:
             times = []
             for _ in range(5):
                 start = time.perf_counter()
-                found = model.predict(Z)
+                predicted = model.predict(Z)
                 times.append(time.perf_counter() - start)
             seconds[name].append(1e3 * min(times))
-            errors[name].append(float(np.sqrt(np.mean((found - truth) ** 2)) / truth.std()))
+            errors[name].append(float(np.sqrt(np.mean((predicted - truth) ** 2)) / truth.std()))
     print(f"{'d':>3} " + "".join(f"{name:>36}" for name in methods))
     for row, d in enumerate(DIMENSIONS):
         print(f"{d:>3} " + "".join(f"{errors[n][row]:>22.3f} {seconds[n][row]:>10.2f} ms" for n in methods))
@@ -61,10 +62,10 @@ def main() -> None:
         left.plot(DIMENSIONS, error, color=color, marker=marker, lw=2, label=name)
         right.plot(DIMENSIONS, seconds[name], color=color, marker=marker, lw=2)
     left.axhline(1, color=INK, lw=0.8, ls=":")
-    left.annotate("as bad as the mean", (DIMENSIONS[0], 1.0), xytext=(0, 4), textcoords="offset points", fontsize=8)
-    left.set(
-        xlabel="columns", ylabel="error, in deviations of the function", ylim=(0, 1.15), title="error at new points"
+    left.annotate(
+        "no better than the mean", (DIMENSIONS[0], 1.0), xytext=(0, 4), textcoords="offset points", fontsize=8
     )
+    left.set(xlabel="columns", ylabel="RMSE / standard deviation", ylim=(0, 1.15), title="error at new points")
     right.set(
         xlabel="columns", ylabel="milliseconds", yscale="log", title=f"time for {ROWS} predictions from {ROWS} rows"
     )
@@ -72,7 +73,7 @@ def main() -> None:
     path = Path("out/growing_dimension.png")
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=150)
-    print(f"The picture: {path}")
+    print(f"The picture is in {path}")
 
 
 if __name__ == "__main__":

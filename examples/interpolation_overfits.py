@@ -1,4 +1,4 @@
-"""Exact interpolation overfits: lecture 004's radial basis functions, one on every noisy point, and three remedies.
+"""Exact interpolation overfits: radial basis functions on every noisy point (lecture 004), and three remedies.
 
 Run `python examples/interpolation_overfits.py`; the picture is written to out/interpolation_overfits.png.
 """
@@ -40,7 +40,7 @@ def main() -> None:
     y = truth(X[:, 0]) + NOISE * rng.normal(size=len(X))
     x = np.linspace(0, 2 * np.pi, 800)[:, None]
     figure, axes = plt.subplots(2, 2, figsize=(11, 6.6), sharex=True, sharey=True, layout="constrained")
-    print(f"{'model':<52}{'on the points':>15}{'leave-one-out':>15}{'to the truth':>15}")
+    print(f"{'model':<52}{'training error':>15}{'leave-one-out':>15}{'to the truth':>15}")
     for axis, (name, model) in zip(axes.flat, models().items()):
         model.fit(X, y)
         curve = model.predict(x)
@@ -57,14 +57,14 @@ def main() -> None:
             axis.plot(model.centers_, np.full(len(model.centers_), -2.05), "^", color="#222222", ms=6, label="centres")
             axis.legend(handles=axis.lines[-1:], loc="upper right", frameon=False)
         axis.set_title(name, fontsize=11)
-        note = f"error on the points {errors[0]:.2f}, leave-one-out {errors[1]:.2f}, to the truth {errors[2]:.2f}"
+        note = f"training error {errors[0]:.2f}, leave-one-out {errors[1]:.2f}, to the truth {errors[2]:.2f}"
         axis.text(0.02, 0.04 if len(model.centers_) == len(X) else 0.12, note, transform=axis.transAxes, fontsize=9)
         axis.set_ylim(-2.3, 2.3)
     axes[0, 0].legend(loc="upper right", frameon=False)
     path = Path("out/interpolation_overfits.png")
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=150)
-    print(f"The picture: {path}")
+    print(f"The picture is in {path}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
-"""Least squares classifies, but every far point pulls its line; logistic regression forgets them (lecture 003).
+"""Far points pull at the boundary of a least-squares classifier, but not of logistic regression (lecture 003).
 
-Points far on their own side, where no one doubts the class, turn the line of least squares. Of three classes in a row
-the one in the middle is masked: its one-hot output is hardly ever the largest. Logistic regression minds neither. Run
-`python examples/least_squares_outliers.py`; the picture is out/least_squares_outliers.png.
+Points far on the right side, whose class is beyond doubt, rotate the line of least squares. If three classes lie in a
+row, least squares masks the middle one: its output is hardly ever the largest. Logistic regression has neither
+problem.
+
+Run `python examples/least_squares_outliers.py`; the picture is written to out/least_squares_outliers.png.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ def main() -> None:
     path = Path("out/least_squares_outliers.png")
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=130)
-    print(f"the picture is {path}")
+    print(f"The picture is in {path}")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """Every classifier and every method of descent of lecture 003 on real data: breast cancer, spam and census incomes.
 
-The upper row draws the objective of logistic regression above its minimum by seconds, one line per solver; the lower
-row the test error of each classifier. Breast cancer comes with scikit-learn. To add the other two, run
-`python examples/lecture_003.py --data DIR` (or set MERCER_DATA) with spam.csv.gz (UCI's spambase, its class in the
-column `type`) and adult.parquet (UCI's Adult, with `income` and `split`) in DIR. The picture is out/lecture_003.png.
+The upper row shows how far the objective of logistic regression is above its minimum after how many seconds, one curve
+per solver; the lower row shows the test error of each classifier. Breast cancer comes with scikit-learn. To add the
+other two, run `python examples/lecture_003.py --data DIR` (or set MERCER_DATA) with spam.csv.gz (UCI's spambase, with
+the class in the column `type`) and adult.parquet (UCI's Adult, with `income` and `split`) in DIR. The picture is
+written to out/lecture_003.png.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def adult(folder: Path) -> Split:
 
 
 def classifiers(n: int) -> dict[str, object]:
-    """By name; of many rows the kernels take centres."""
+    """The classifiers by name; with many rows the kernel models use centres."""
     centres = {"n_centers": 800} if n > 5000 else {}
     ridge = {"solver": "nystrom", "n_centers": 800} if n > 5000 else {}
     return {
@@ -82,7 +83,7 @@ def descend(axis: plt.Axes, X: np.ndarray, y: np.ndarray) -> None:
     best = mc.LogisticRegression(alpha=1.0, tol=1e-11).fit(X, y).objective_
     for solver, color in SOLVERS.items():
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # some are stopped by the clock
+            warnings.simplefilter("ignore", ConvergenceWarning)  # max_time stops some of them
             trace = mc.LogisticRegression(alpha=1.0, solver=solver, tol=1e-9, max_time=10.0).fit(X, y).trace_
         above = np.maximum((trace.objective - best) / best, 1e-15)
         axis.loglog(
@@ -91,7 +92,7 @@ def descend(axis: plt.Axes, X: np.ndarray, y: np.ndarray) -> None:
         print(
             f"  {solver:>13}: {len(trace) - 1:5d} steps, {trace.seconds[-1]:6.2f} s, {above[-1]:.1e} above the minimum"
         )
-    axis.set(xlabel="seconds", ylabel="relative objective above its minimum", ylim=(1e-13, 3))
+    axis.set(xlabel="seconds", ylabel="relative distance to the minimum", ylim=(1e-13, 3))
     axis.legend(title="solver: steps", loc="lower left", framealpha=0, fontsize=8, title_fontsize=8)
 
 
@@ -109,7 +110,9 @@ def compare(axis: plt.Axes, X: np.ndarray, Z: np.ndarray, y: np.ndarray, z: np.n
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default=os.environ.get("MERCER_DATA"), help="folder of spam.csv.gz and adult.parquet")
+    parser.add_argument(
+        "--data", default=os.environ.get("MERCER_DATA"), help="folder with spam.csv.gz and adult.parquet"
+    )
     folder = parser.parse_args().data
     sets = {"Breast cancer": breast_cancer()}
     if folder:
@@ -124,7 +127,7 @@ def main() -> None:
     path = Path("out/lecture_003.png")
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=130)
-    print(f"the picture is {path}")
+    print(f"The picture is in {path}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""From the closest point to all points: what the width of a smoother does (lectures 000 and 002).
+"""From the closest point to all points: the width of a smoother (lectures 000 and 002).
 
-Above, a regression; below, a classification. A width near zero is the nearest neighbour, a huge one the mean or the
-majority of all; the effective number of neighbours runs from 1 to n between them, and leave-one-out finds the middle.
+Above is a regression, below a classification. A width near zero gives the nearest neighbour, a huge one the mean or
+the majority of all rows. The effective number of neighbours grows from 1 to n with the width; leave-one-out chooses
+it.
 
 Run `python examples/limits_of_width.py`; the picture is written to out/limits_of_width.png.
 """
@@ -56,7 +57,7 @@ def main() -> None:
     path = Path("out/limits_of_width.png")
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=150)
-    print(f"The picture: {path}")
+    print(f"The picture is in {path}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
-"""Rings, which no line separates and both of lecture 000's maps do: (x₁, x₂, x₁² + x₂²) and (x₁², x₂²).
+"""Two rings: no line separates them, but both maps of lecture 000 do: (x₁, x₂, x₁² + x₂²) and (x₁², x₂²).
 
-Beside them what kernels find without being told the map: kernel PCA, which does not know the labels, and Fisher's
-discriminant in the kernel's space, which does. Under every picture the same linear classifier, logistic regression, on
-the coordinates that are shown. Run `python examples/rings.py`; the picture is out/rings.png.
+The lower row shows kernels that need no explicit map: kernel PCA, which does not use the labels, and Fisher's
+discriminant in the kernel's space, which does. The lines and planes are those of one linear classifier, logistic
+regression on the coordinates of each picture.
+
+Run `python examples/rings.py`; the picture is written to out/rings.png.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ def rings(rng: np.random.Generator, n: int = 150) -> tuple[np.ndarray, np.ndarra
 
 
 def separated(axis: plt.Axes, Z: np.ndarray, y: np.ndarray, name: str, labels: tuple[str, ...]) -> None:
-    """The points in their coordinates, with the line or plane of logistic regression where all of it can be drawn."""
+    """Draw points in two or three coordinates, with the line or plane of logistic regression."""
     unit = Z.std(axis=0)
     model = mc.LogisticRegression(alpha=1e-2).fit(Z / unit, y)
     wrong = int((model.predict(Z / unit) != y).sum())
@@ -54,12 +56,12 @@ def separated(axis: plt.Axes, Z: np.ndarray, y: np.ndarray, name: str, labels: t
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the picture")
+    parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the picture")
     out = parser.parse_args().out
     plt.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": INK})
     X, y = rings(np.random.default_rng(0))
     figure = plt.figure(figsize=(13, 8), layout="constrained")
-    separated(figure.add_subplot(2, 3, 1), X, y, "the rings, and no line", ("x₁", "x₂"))
+    separated(figure.add_subplot(2, 3, 1), X, y, "the rings: no line separates them", ("x₁", "x₂"))
     lifted = np.column_stack([X, (X**2).sum(axis=1)])
     axis = figure.add_subplot(2, 3, 2, projection="3d")
     separated(axis, lifted, y, "lifted to (x₁, x₂, x₁² + x₂²): a plane", ("x₁", "x₂", "x₁² + x₂²"))
@@ -82,14 +84,14 @@ def main() -> None:
         axis.hist(scores[y == label], bins, color=color, alpha=0.8, label=label)
     wrong = int((fisher.predict(X) != y).sum())
     axis.set(title=f"kernel Fisher discriminant, {gaussian!r}\n{wrong} of {len(y)} on the wrong side")
-    axis.set(xlabel="its only axis", ylabel="points")
+    axis.set(xlabel="the discriminant", ylabel="points")
     axis.title.set_fontsize(10)
     axis.legend(frameon=False)
     print(f"{'kernel Fisher discriminant':>42}: {wrong:3d} of {len(y)} on the wrong side")
-    print("What to see: a line fails only in the plane of the rings; kernels find the radius by themselves.")
+    print("A line fails only in the original plane; the kernels find the radius without an explicit map.")
     out.mkdir(exist_ok=True)
     figure.savefig(out / "rings.png", dpi=150)
-    print(f"The picture: {out / 'rings.png'}")
+    print(f"The picture is in {out / 'rings.png'}")
 
 
 if __name__ == "__main__":

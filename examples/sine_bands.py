@@ -1,8 +1,8 @@
-"""Bayesian regression of a noisy sine: what is known after 1, 2, 4 and 25 points (lecture 004).
+"""Bayesian regression of a noisy sine: the posterior after 1, 2, 4 and 25 points (lecture 004).
 
-Nine Gaussian basis functions and a constant with a flat prior. Above: the mean and a band of two standard deviations of
-new targets. In the middle: functions drawn from the posterior. Below: the equivalent kernel, with which the mean is
-Σ k(x, xₙ) tₙ. Because the prior is flat on the constant these weights sum to one.
+The model has nine Gaussian basis functions, and a constant with a flat prior. Above: the mean, and a band of two
+standard deviations of new targets. In the middle: functions drawn from the posterior. Below: the equivalent kernel,
+by which the mean is Σ k(x, xₙ) tₙ. These weights sum to one because the prior of the constant is flat.
 
 Run `python examples/sine_bands.py`; the picture is written to out/sine_bands.png.
 """
@@ -55,7 +55,7 @@ def main() -> None:
         draws.set_xlabel("x")
     panels[0, 0].legend(fontsize=8, loc="lower left")
     panels[0, 0].set_ylabel("t: mean and band")
-    panels[1, 0].set_ylabel("t: functions drawn")
+    panels[1, 0].set_ylabel("t: samples of the posterior")
 
     k = model.equivalent_kernel_
     picture, slices = below.subplots(1, 2)
@@ -77,7 +77,7 @@ def main() -> None:
     path = Path("out/sine_bands.png")
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=130)
-    print(f"The picture: {path}")
+    print(f"The picture is in {path}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 """k nearest neighbours, Nadaraya-Watson and the SVM on one data set: "the smart nearest neighbour" (lecture 001).
 
-All three compare a new point with old ones. Neighbours count the nearest, Nadaraya-Watson weighs all by similarity, the
-SVM weighs a few (the support vectors) by similarity times what they taught it; refitted on these alone, it is the same
-function. Run `python examples/smart_nearest_neighbour.py`; the picture is out/smart_nearest_neighbour.png.
+All three compare a new point with the training points. Nearest neighbours count the closest ones, Nadaraya-Watson
+weights all of them by similarity, and the SVM weights a few (the support vectors) by similarity times a coefficient.
+Fitted again to these few alone, the SVM is the same function.
+
+Run `python examples/smart_nearest_neighbour.py`; the picture is written to out/smart_nearest_neighbour.png.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ def main() -> None:
     plane = np.stack(np.meshgrid(*side), axis=-1).reshape(-1, 2)
     difference = np.abs(svm.decision_function(plane) - again.decision_function(plane)).max()
     print(f"{len(support)} support vectors of {len(X)} points.")
-    print(f"Refitted on them alone, the function moves by {difference:.1g} at the most.")
+    print(f"Fitted again to these alone, the function changes by at most {difference:.1g}.")
     panels = (
         (f"7 nearest neighbours: {len(X)} points kept", neighbours, np.arange(len(X))),
         (f"Nadaraya-Watson: {len(X)} points kept", nadaraya_watson, np.arange(len(X))),
@@ -72,7 +74,7 @@ def main() -> None:
     path = Path("out/smart_nearest_neighbour.png")
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=150)
-    print(f"The picture: {path}")
+    print(f"The picture is in {path}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Kernel regression on lecture 000's three cases: a line, a sine on a line, and nothing at all.
+"""Kernel regression on the three cases of lecture 000: a line, a sine on a line, and pure noise.
 
-Nadaraya-Watson and local lines with widths chosen by leave-one-out, with bands of the mean and of new targets. On pure
-noise leave-one-out finds next to nothing to explain (R² near 0), and the band of the mean hardly leaves the flat truth.
+Nadaraya-Watson and local lines choose their widths by leave-one-out and draw bands of the mean and of new targets. On
+pure noise there is hardly anything to explain (the leave-one-out R² is near 0), and the curve stays close to the flat
+truth.
 
 Run `python examples/three_cases.py`; the picture is written to out/three_cases.png.
 """
@@ -60,7 +61,7 @@ def main() -> None:
     path = Path("out/three_cases.png")
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=150)
-    print(f"The picture: {path}")
+    print(f"The picture is in {path}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Degree and width from under- to overfitting: every error is the closed-form leave-one-out (lecture 002).
+"""From under- to overfitting by degree and by width, judged by the closed-form leave-one-out error (lecture 002).
 
 Run `python examples/under_and_overfitting.py`; the picture is written to out/under_and_overfitting.png.
 """
@@ -29,12 +29,12 @@ Y = truth(X) + RNG.normal(0, 0.3, len(X))
 
 
 def degree(p: int) -> mc.KernelRidge:
-    """A polynomial of degree p in x on [−1, 1], hardly penalised."""
+    """A polynomial of degree p with a small penalty; [0, 1] is mapped to [−1, 1] first."""
     return mc.KernelRidge(mc.Polynomial(p, c=1.0).after(lambda x: 2 * x - 1), alpha=1e-3)
 
 
 def width(sigma: float) -> mc.KernelRidge:
-    """A Gaussian of width σ: small is the closest point, large is a constant (lecture 002's γ is σ²)."""
+    """A Gaussian of width σ: a small one follows every point, a large one is flat (lecture 002's γ is σ²)."""
     return mc.KernelRidge(mc.Gaussian(sigma), alpha=1e-2)
 
 
@@ -57,7 +57,7 @@ def main() -> None:
         error.plot(values, left_out, color=RED, lw=2, label="leave-one-out, in closed form")
         error.plot(values, fresh, color=INK, lw=1.2, ls="--", label="error on new data")
         error.axvline(best, color=GREY, lw=1)
-        error.set(title=f"Error against the {name}", xlabel=name, ylabel="mean squared error", yscale="log")
+        error.set(title=f"Error by {name}", xlabel=name, ylabel="mean squared error", yscale="log")
         error.set(ylim=(0.01, 2.5))
         error.legend(framealpha=1, edgecolor="white", loc="lower left")
         if row:
@@ -74,7 +74,7 @@ def main() -> None:
     path = Path("out/under_and_overfitting.png")
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=150)
-    print(f"The picture: {path}")
+    print(f"The picture is in {path}")
 
 
 if __name__ == "__main__":

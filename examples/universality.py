@@ -1,7 +1,9 @@
-"""A Gaussian's functions come as close as one likes to any continuous function on a compact set (lecture 002).
+"""Sums of Gaussians come arbitrarily close to every continuous function on a compact set (lecture 002).
 
-A kink, a plateau and a spike, approximated by Σ cᵢ k(xᵢ, ·) with ever more and ever narrower terms. A polynomial kernel
-has finite rank: its error stops falling. Run `python examples/universality.py`; the picture is out/universality.png.
+A function with a kink, a ramp and a spike is approximated by Σ cᵢ k(xᵢ, ·) with more and narrower terms. A polynomial
+kernel has finite rank: its error stops falling.
+
+Run `python examples/universality.py`; the picture is written to out/universality.png.
 """
 
 from __future__ import annotations
@@ -21,13 +23,13 @@ Z = np.linspace(0, 1, 4001)[:, None]
 
 
 def continuous(x: np.ndarray) -> np.ndarray:
-    """Continuous, and not differentiable in six places."""
+    """A continuous function that is not differentiable at six points."""
     x = x[:, 0]
     return np.abs(x - 0.3) + np.clip(6 * (x - 0.5), 0, 0.6) - np.maximum(0, 0.5 - 12 * np.abs(x - 0.85))
 
 
 def approximation(kernel: mc.Kernel, n: int) -> mc.Expansion:
-    """The function of the space through n points of the curve (of minimum norm where it cannot be)."""
+    """The function through n points of the curve, or its least-squares fit if the space is too small for that."""
     X = np.linspace(0, 1, n)[:, None]
     return mc.KernelRidge(kernel, alpha=1e-9, fit_intercept=True).fit(X, continuous(X)).function_
 
@@ -46,8 +48,8 @@ def main() -> None:
         curves.plot(Z, gaussians[n](Z), color=color, lw=1.5, label=f"{n} Gaussian terms, σ = {1.5 / n:.2g}")
     curves.set(title="f = Σ cᵢ k(xᵢ, ·) + b", xlabel="x", ylabel="y")
     curves.legend(frameon=False, fontsize=8)
-    errors.loglog(sizes, list(stuck.values()), "s--", color=GREY, label="Polynomial(5): finite rank, it stops")
-    errors.loglog(sizes, list(error.values()), "o-", color=RED, label="Gaussian: universal, it does not")
+    errors.loglog(sizes, list(stuck.values()), "s--", color=GREY, label="Polynomial(5): finite rank")
+    errors.loglog(sizes, list(error.values()), "o-", color=RED, label="Gaussian: universal")
     errors.set(title="Largest error on [0, 1]", xlabel="number of terms", ylabel="max |f(x) − target(x)|")
     errors.legend(frameon=False)
     for n in sizes:
@@ -55,7 +57,7 @@ def main() -> None:
     path = Path("out/universality.png")
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=150)
-    print(f"The picture: {path}")
+    print(f"The picture is in {path}")
 
 
 if __name__ == "__main__":

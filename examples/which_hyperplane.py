@@ -1,8 +1,9 @@
-"""Which separating line does each method find? Perceptron, least squares, logistic regression, SVM (lecture 003).
+"""The separating line of each method: perceptron, least squares, logistic regression, SVM (lecture 003).
 
-All separate the same points. Only the SVM says which of the lines it wants: the one farthest from the points. An
-outlier on the right side moves least squares, not the SVM. Run `python examples/which_hyperplane.py`; the picture is
-out/which_hyperplane.png.
+Many lines separate the same points. Only the SVM chooses one by a criterion of its own: the line farthest from the
+points. Outliers on the right side move the line of least squares, but not that of the SVM.
+
+Run `python examples/which_hyperplane.py`; the picture is written to out/which_hyperplane.png.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ INK, RED, BLUE, GREEN, GOLD = "#222222", "#c0392b", "#2471a3", "#1e8449", "#b977
 
 
 def lines(X: np.ndarray, y: np.ndarray) -> dict[str, tuple[np.ndarray, float, str]]:
-    """w and b of every method's line."""
-    found = {}
+    """w, b and colour of the line of every method."""
+    parameters = {}
     for name, model, color in (
         ("perceptron", mc.Perceptron(max_iter=1000, shuffle=True, random_state=1), GREEN),
         ("logistic regression", mc.LogisticRegression(alpha=1.0), GOLD),
     ):
         model.fit(X, y)
-        found[name] = np.ravel(model.coef_), float(np.ravel(model.intercept_)[0]), color
+        parameters[name] = np.ravel(model.coef_), float(np.ravel(model.intercept_)[0]), color
     least = mc.Ridge(alpha=0.0).fit(X, y)
-    found["least squares"] = least.coef_, least.intercept_, BLUE
+    parameters["least squares"] = least.coef_, least.intercept_, BLUE
     svm = mc.SVC(mc.Linear(), C=1e3, tol=1e-6).fit(X, y)
-    found["SVM"] = svm.function_.weights(), float(np.ravel(svm.intercept_)[0]), RED
-    return found
+    parameters["SVM"] = svm.function_.weights(), float(np.ravel(svm.intercept_)[0]), RED
+    return parameters
 
 
 def main() -> None:
@@ -44,7 +45,9 @@ def main() -> None:
     far = np.vstack([X, rng.normal((9.0, -6.0), 0.3, (6, 2))]), np.append(y, np.ones(6))
     figure, axes = plt.subplots(1, 2, figsize=(12, 4.8), layout="constrained")
     t = np.linspace(-20, 20, 2)
-    for axis, (A, label), title in zip(axes, ((X, y), far), ("Separable points", "Six more, far on their own side")):
+    for axis, (A, label), title in zip(
+        axes, ((X, y), far), ("Separable points", "Six more points, far on the right side")
+    ):
         axis.scatter(*A.T, s=26, color=np.where(label > 0, RED, BLUE), edgecolor=INK, lw=0.5, zorder=3)
         for name, (w, b, color) in lines(A, label).items():
             wrong = int((np.sign(A @ w + b) != label).sum())
@@ -59,7 +62,7 @@ def main() -> None:
     path = Path("out/which_hyperplane.png")
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=150)
-    print(f"The picture: {path}")
+    print(f"The picture is in {path}")
 
 
 if __name__ == "__main__":

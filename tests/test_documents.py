@@ -13,12 +13,10 @@ import mercer as mc
 TOP = Path(__file__).resolve().parent.parent
 PACKAGE = Path(mc.__file__).parent
 
-# Names that the table shows in another form: as operators, as base classes of what it lists, as errors, as modules; and
-# those of classes of one's own, which are in docs/your-own-kernel.md.
+# Names that the table shows in another form, as operators, base classes, errors or modules.
 ELSEWHERE = {
     *("After", "Constant", "Exp", "Normalized", "On", "Poly", "Power", "Product", "Rescaled", "Scaled", "Sum"),
     *("WeightOn", "WeightProduct", "Kernel", "Similarity", "Weight", "Tags", "Proof", "InvalidInput", "RuleBroken"),
-    *("About", "Space", "register"),
     *("families", "links", "kernels", "rkhs", "testing"),
 }
 

@@ -1,7 +1,7 @@
-"""Take the pictures at the head of the README: what `make demo` says, beside the report that it writes.
+"""Make the pictures at the top of the README: the output of `make demo`, beside the report that it writes.
 
-`.venv/bin/python docs/images/demo.py` runs the demo and writes demo-light.png and demo-dark.png beside this file.
-Chromium must be there, under the name CHROMIUM or `chromium`.
+`.venv/bin/python docs/images/demo.py` runs the demo and writes demo-light.png and demo-dark.png beside this file. It
+needs Chromium: the command in the environment variable CHROMIUM, by default `chromium`.
 """
 
 import os
@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 
 WIDE, HIGH, TERMINAL = 1280, 800, 84
-"""Pixels of the picture, and letters of a line of the terminal."""
+"""Width and height of the picture in pixels, and the width of the terminal in characters."""
 
 PAGE = """<!doctype html><meta charset="utf-8"><style>
 body {{ margin: 0; font: 11.5px/1.42 "DejaVu Sans Mono", monospace; }}
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def shoot(page: Path, picture: Path, scheme: int) -> None:
-    """A page as a small picture; scheme 0 is dark, 1 is light."""
+    """Save a page as a picture of few colours; scheme 0 is dark, 1 is light."""
     from PIL import Image  # comes with matplotlib
 
     browser = os.environ.get("CHROMIUM", "chromium")
