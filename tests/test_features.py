@@ -39,6 +39,7 @@ from mercer.features import (
     taylor_features,
 )
 from mercer.features.monomials import factors
+from mercer.features.terms import atom
 
 D = 3
 POINTS = np.random.default_rng(0).normal(size=(7, D))
@@ -191,7 +192,8 @@ def test_coefficients_are_pretty():
     assert ScaledMap(IdentityMap(1), 1e300).names[0] == "1e+150·x0"
     assert MonomialMap(1, 4, c=1e200).names[0] == "1e+400"
     assert PowerMap(LinearMap(MATRIX), 2).names[:2][1] == "√2·(a0·x)·(a1·x)"
-    assert RescaledMap(IdentityMap(1), inverse_length, "1/‖x‖").names[0] == "x0/‖x‖"
+    assert RescaledMap(IdentityMap(1), inverse_length, "‖x‖", inverse=True).names[0] == "x0/‖x‖"
+    assert str(atom("1/T") * atom("v")) == "(1/T)·v"  # a column's own name
 
 
 def test_names_of_columns():
@@ -219,7 +221,7 @@ MAPS = {
     "power by tuples": (PowerMap(IdentityMap(D), 3, index="tuples"), lambda x, z: dot(x, z) ** 3),
     "first power": (PowerMap(MonomialMap(D, 2), 1), lambda x, z: dot(x, z) ** 2),
     "rescaled": (
-        RescaledMap(IdentityMap(D), inverse_length, "1/‖x‖"),
+        RescaledMap(IdentityMap(D), inverse_length, "‖x‖", inverse=True),
         lambda x, z: dot(x, z) / math.sqrt(dot(x, x) * dot(z, z)),
     ),
     "columns": (ColumnsMap(MonomialMap(2, 2), (0, 2), D), lambda x, z: dot(x[[0, 2]], z[[0, 2]]) ** 2),

@@ -178,6 +178,7 @@ class RescaledMap(FeatureMap):
     phi : the map of k.
     f : function of data sets, X → one number per point.
     name : how f is written in names.
+    inverse : whether f is one over what `name` says, so that names are fractions.
 
     >>> from mercer.features import IdentityMap
     >>> phi = RescaledMap(IdentityMap(2), lambda X: np.linalg.norm(X, axis=1), "‖x‖")
@@ -188,6 +189,7 @@ class RescaledMap(FeatureMap):
     phi: FeatureMap
     f: Callable[[Any], Any]
     name: str = "f(x)"
+    inverse: bool = False
 
     @property
     def dimension(self) -> int:
@@ -209,4 +211,5 @@ class RescaledMap(FeatureMap):
         out *= values[:, None].astype(out.dtype)
 
     def _term(self, j: int, x: Variables) -> Term:
-        return atom("f(x)" if self.name == "<lambda>" else self.name) * self.phi._term(j, x)
+        factor = atom("f(x)" if self.name == "<lambda>" else self.name)
+        return (factor**-1 if self.inverse else factor) * self.phi._term(j, x)

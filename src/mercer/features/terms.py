@@ -53,8 +53,8 @@ class Term:
 
     def __str__(self) -> str:
         alone = len(self.factors) == 1 and self.square == 1
-        above = [_power(label, power, alone) for label, power in self.factors if not label.startswith("1/")]
-        below = [_power(label[2:], power, False) for label, power in self.factors if label.startswith("1/")]
+        above = [_power(label, power, alone) for label, power in self.factors if power > 0]
+        below = [_power(label, -power, False) for label, power in self.factors if power < 0]
         if self.square != 1 or not above:
             above.insert(0, _root(self.square))
         return "/".join(["·".join(above), *below])

@@ -289,7 +289,7 @@ class Normalized(Unary):
             factors = self._factors(points, self.dtype_of(points))
             return np.exp(-factors) if self.inner.exact_log else factors
 
-        return RescaledMap(self.inner.features(d, index=index), one_over_norm, "1/‖phi‖")
+        return RescaledMap(self.inner.features(d, index=index), one_over_norm, "‖phi‖", inverse=True)
 
     def __repr__(self) -> str:
         return f"{inside(self.inner, ATOM)}.normalize()"
