@@ -42,6 +42,7 @@ from mercer.problems.links import (
     link_of,
 )
 from mercer.problems.losses import Deviance, Softmax, loss_of
+from mercer.problems.root_finding import find_roots
 
 rng = np.random.default_rng(0)
 
@@ -710,3 +711,17 @@ def test_parameters_must_be_numbers(bad) -> None:
 
 def test_numbers_may_be_numpys() -> None:
     assert Power(np.int64(2)) == Power(2.0)
+
+
+def test_roots_within_grown_brackets_and_without_any() -> None:
+    """Guesses grow until they enclose; a function without a zero ends at the last guess instead of never."""
+    shifts = np.array([-1e6, 0.3, 1e6])
+    found = find_roots(lambda x, rows: np.arctan(x - shifts[rows]), np.zeros(3), np.ones(3), grow=True)
+    assert found == pytest.approx(shifts, rel=1e-12)
+    signs = np.array([1.0, -1.0])
+    for grow in (False, True):
+        low, high = find_roots(lambda x, rows: signs[rows] + 0.0 * x, np.zeros(2), np.ones(2), grow=grow)
+        assert (low, high) == (0.0, 1.0) if not grow else (low < -1e40 and high > 1e40)
+    jump = find_roots(lambda x, rows: np.where(x < 0.7, -1.0, np.inf), np.zeros(1), np.ones(1))
+    assert 0.7 - 1e-12 < jump[0] < 0.7
+    assert find_roots(lambda x, rows: x, np.empty(0), np.empty(0)).shape == (0,)

@@ -34,6 +34,7 @@ from mercer.problems.links import (
     named,
     real,
 )
+from mercer.problems.root_finding import find_roots
 
 Matrix = NDArray[np.float64]
 _POSITIVE = ("log", "identity", "inverse", "sqrt")
@@ -482,7 +483,8 @@ class InverseGaussian(Family):
             return np.asarray(special.ndtr(a) + mirrored - p[rows])
 
         width = np.minimum(3 / root, 1.0)
-        return np.asarray(mu * np.exp(roots(beyond, -width, width)).reshape(q.shape))
+        u = find_roots(beyond, -width, width, grow=True)
+        return np.asarray(mu * np.exp(u).reshape(q.shape))
 
     def _sample(self, mu: Matrix, dispersion: float, rng: np.random.Generator) -> Matrix:
         return rng.wald(mu, 1 / dispersion)
@@ -642,10 +644,12 @@ class Tweedie(Family):
         some = np.flatnonzero(q.ravel() > np.exp(-self._parts(mu, dispersion)[0]).ravel())
         if len(some):
             p, m = q.ravel()[some], mu.ravel()[some]
-            ends = np.log(m) - 1, np.log(m) + 1
-            found.reshape(-1)[some] = np.exp(
-                roots(lambda u, rows: self.cdf(np.exp(u), m[rows], dispersion) - p[rows], *ends)
-            )
+
+            def beyond(u: Matrix, rows: NDArray[np.int64]) -> Matrix:
+                return self.cdf(np.exp(u), m[rows], dispersion) - p[rows]
+
+            u = find_roots(beyond, np.log(m) - 1, np.log(m) + 1, grow=True)
+            found.reshape(-1)[some] = np.exp(u)
         return found
 
     def _sample(self, mu: Matrix, dispersion: float, rng: np.random.Generator) -> Matrix:
@@ -676,37 +680,6 @@ def _log_sum(log_term: Any, peak: Matrix, width: float, fine: float) -> Matrix:
         total = total + np.exp(np.minimum(log_term(first + step * stride) - offset, LARGEST))
     with np.errstate(divide="ignore"):
         return np.asarray(offset + np.log(stride * total))
-
-
-def roots(f: Any, low: Matrix, high: Matrix) -> Matrix:
-    """The zeros of increasing functions f(x, rows), x (n,): regula falsi, and every third step a bisection.
-
-    `low` and `high` are guesses on both sides of the zeros, and are moved apart until they are.
-    """
-    rows = np.arange(len(high))
-    low, high = low.copy(), high.copy()
-    while (over := (below := f(low, rows)) > 0).any():
-        low = np.where(over, low - 2 * (high - low), low)
-    while (short := (above := f(high, rows)) < 0).any():
-        high = np.where(short, high + 2 * (high - low), high)
-    found = high.copy()
-    for step in range(200):
-        a, b, fa, fb = low[rows], high[rows], below[rows], above[rows]
-        x = middle = 0.5 * (a + b)
-        if step % 3 < 2:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                secant = b - fb * (b - a) / (fb - fa)
-            x = np.where((secant > a) & (secant < b), secant, middle)
-        fx = f(x, rows)
-        negative = fx < 0
-        # Illinois: an end that stays counts half, so that the other moves, too
-        low[rows], high[rows] = np.where(negative, x, a), np.where(negative, b, x)
-        below[rows], above[rows] = np.where(negative, fx, 0.5 * fa), np.where(negative, 0.5 * fb, fx)
-        found[rows] = x
-        rows = rows[(high[rows] - low[rows] > 1e-13 * np.maximum(np.abs(x), 1.0)) & (fx != 0)]
-        if not len(rows):
-            break
-    return found
 
 
 def _number(value: Any, what: str, low: float, high: float) -> float:

@@ -20,17 +20,19 @@ classes, each class has its own, with the weights p(1 − p).
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercer import threads
 from mercer.gram import lapack
-from mercer.problems.families import roots
 from mercer.problems.links import Log
 from mercer.problems.losses import Deviance, Loss, Terms
 from mercer.problems.risk import Risk, State
+from mercer.problems.root_finding import find_roots
 from mercer.problems.spaces import FeatureSpace, GramSpace, NystromSpace, Space
+from mercer.solvers.cg import Measure, iterate
 from mercer.solvers.curvature import FeatureSystem, GramSystem, System, system
 from mercer.solvers.newton import SURE as ACCURATE
 from mercer.solvers.newton import TIRED
@@ -190,10 +192,9 @@ class _Columns:
         """How far along each s, with the values S, the risk is least, its slope ACCURATE of that at q, shape (m,)."""
         begin = np.einsum("ij,ij->j", q, S)
         down = np.flatnonzero(np.isfinite(begin) & (begin < 0))  # the others end in rounding
-        reached, outside = np.zeros(len(begin)), np.zeros(len(begin), dtype=bool)
 
         def slope(x: Matrix, index: NDArray[np.int64]) -> Matrix:
-            """Along these columns at x, > 0 beyond the least risk, where the domain ends or far away."""
+            """Along these columns at x; ∞ outside the domain of the loss and far away."""
             some = down[index]
             ahead = S[:, some]
             with np.errstate(all="ignore"):
@@ -202,14 +203,12 @@ class _Columns:
                 )
                 total = np.einsum("ij,ij->j", there, ahead)
             inside = np.isfinite(terms.value.reshape(there.shape)).all(axis=0) & np.isfinite(total) & (x < FARTHEST)
-            reached[some] = np.where(inside & (total < 0), np.maximum(x, reached[some]), reached[some])
-            outside[some] = ~inside
             return np.where(inside, np.where(np.abs(total) <= -ACCURATE * begin[some], 0.0, total), np.inf)
 
+        # At the end of the domain the search ends inside, where the slope is smaller.
         x = np.zeros(len(begin))
-        if len(down):
-            x[down] = roots(slope, np.zeros(len(down)), np.ones(len(down)))
-        return np.where(outside, reached, x)  # up to the end of the domain, not beyond it
+        x[down] = find_roots(slope, np.zeros(len(down)), np.ones(len(down)), grow=True)
+        return x
 
     def unsettled(self, q: Matrix) -> NDArray[np.bool_]:
         """Where the row's loss may still change by more than SETTLED when the gradient is A*q.
@@ -254,29 +253,68 @@ class _Columns:
         return moved
 
     def _newton(self, q: Matrix, B: Matrix) -> tuple[Matrix, Matrix]:
-        """The s of Newton's steps and their values: conjugate gradients, with C₋ᵢ, until the rest is settled."""
+        """The s of Newton's steps and their values, by conjugate gradients with C₋ᵢ as preconditioner."""
         bend = B - self.removal.W[:, None]
-        s, S = np.zeros_like(q), np.zeros_like(q)
-        p, P = self._without(-q)
-        r, rho = -q, -np.einsum("ij,ij->j", q, P)
-        going = rho > 0
-        for k in range(TIRED):
-            curved = p + bend * P
-            curvature = np.einsum("ij,ij->j", P, curved)
-            falling = going & (curvature <= 0)  # the risk bends down along p: what was found before is a descent
-            if k == 0:
-                s[:, falling], S[:, falling] = p[:, falling], P[:, falling]
-            going &= ~falling
-            length = np.divide(rho, curvature, out=np.zeros_like(rho), where=going)
-            s, S, r = s + length * p, S + length * P, r - length * curved
-            y, Y = self._without(r)
-            before, rho = rho, np.einsum("ij,ij->j", r, Y)
-            going &= (rho > 0) & self._may_change(rho)
-            if not going.any():
-                break
-            again = np.divide(rho, before, out=np.zeros_like(rho), where=going)
-            p, P = y + again * p, Y + again * P
+
+        def multiply(p: _Functions) -> _Functions:
+            assert p.values is not None
+            return _Functions(p.columns, p.numbers + bend[:, p.columns] * p.values)
+
+        def precondition(r: _Functions) -> _Functions:
+            return _Functions(r.columns, *self.take(r.columns)._without(r.numbers))
+
+        down = _Functions(self.each, -q)
+        run = iterate(
+            _Arithmetic(),
+            multiply,
+            down,
+            precondition=precondition,
+            tol=ACCURATE,
+            max_iter=TIRED,
+            measure=Measure.ENERGY,
+        )
+        s, S = run.X.numbers, run.X.values
+        assert S is not None
+        # A risk that bends down along the first direction already leaves a column at 0: that direction is a descent.
+        still = ~s.any(axis=0)
+        if run.flat and still.any():
+            s[:, still], S[:, still] = self.take(np.flatnonzero(still))._without(-q[:, still])
         return s, S
+
+
+@dataclass(frozen=True, eq=False)
+class _Functions:
+    """Functions H⁻¹A*s without row i, or gradients A*s: for these columns the n numbers s, and a function's values."""
+
+    columns: NDArray[np.int64]
+    numbers: Matrix
+    values: Matrix | None = None
+
+
+class _Arithmetic:
+    """The arithmetic of `_Functions`, for conjugate gradients. Each inner product is of a gradient and a function."""
+
+    def zero(self, like: _Functions) -> _Functions:
+        return _Functions(like.columns, np.zeros_like(like.numbers), np.zeros_like(like.numbers))
+
+    def inner(self, u: _Functions, v: _Functions) -> Matrix:
+        numbers, values = (u.numbers, v.values) if u.values is None else (v.numbers, u.values)
+        assert values is not None
+        return np.asarray(np.einsum("ij,ij->j", numbers, values))
+
+    def plus(self, u: _Functions, step: Matrix, v: _Functions) -> _Functions:
+        values = None if u.values is None or v.values is None else u.values + step * v.values
+        return _Functions(u.columns, u.numbers + step * v.numbers, values)
+
+    def add(self, u: _Functions, which: NDArray[np.int64], step: Matrix, v: _Functions) -> _Functions:
+        assert u.values is not None
+        assert v.values is not None
+        u.numbers[:, which] += step * v.numbers
+        u.values[:, which] += step * v.values
+        return u
+
+    def take(self, u: _Functions, which: NDArray[np.bool_]) -> _Functions:
+        return _Functions(u.columns[which], u.numbers[:, which], None if u.values is None else u.values[:, which])
 
 
 def _steep(loss: Loss) -> bool:
