@@ -438,8 +438,7 @@ def test_loss_is_half_the_deviance_and_its_derivatives_are_right(loss) -> None:
     bend = (above.gradient - below.gradient) / (2 * h)
     assert (np.abs(bend - found.observed) < 1e-6 * scale[:, None]).all()
     V = rng.normal(size=eta.shape)
-    for product in (loss.curve(y, eta, V), found.curve(V)):
-        assert (np.abs(product - V * bend) < 1e-5 * scale[:, None]).all()
+    assert (np.abs(found.curve(V) - V * bend) < 1e-5 * scale[:, None]).all()
 
 
 @pytest.mark.parametrize("loss", PAIRS, ids=name)
@@ -639,7 +638,6 @@ def test_softmax(n, k, monkeypatch) -> None:
     for i in range(min(n, 8)):
         H = np.diag(P[i]) - np.outer(P[i], P[i])
         close(found.curve(V)[i], H @ V[i], 1e-11, 1e-14)
-    close(loss.curve(y, eta, V), found.curve(V), 0)
     assert (np.einsum("ij,ij->i", V, found.curve(V)) >= 0).all()
     h = 1e-5
     slope = (loss.value(y, eta + h * V) - loss.value(y, eta - h * V)) / (2 * h)

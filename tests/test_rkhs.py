@@ -332,7 +332,7 @@ def test_smoothing_weights_evaluate_but_have_no_geometry():
         lambda: mc.hsic(w, X, mc.Linear(), X),
         lambda: mc.mean_coordinates(w, X),
     ):
-        with pytest.raises(mc.InvalidInput, match="No Hilbert space"):
+        with pytest.raises(mc.InvalidInput, match="which has a Hilbert space"):
             refused()
 
 
@@ -384,7 +384,7 @@ def test_bad_combinations_are_refused():
         (lambda: f + g, "same space"),
         (lambda: f - g, "same space"),
         (lambda: f.inner(g), "same space"),
-        (lambda: f + two, "as many outputs"),
+        (lambda: f + two, "same number of outputs"),
         (lambda: two.inner(three), "column by column"),
         (lambda: f + wide, "same columns|different lengths"),
         (lambda: f.inner(wide), "same columns"),

@@ -153,7 +153,7 @@ class GramSystem(System):
         return np.asarray((diagonal - self.factor.quadratic(b, tail.T)) / self.alpha, dtype=np.float64)
 
 
-def system(space: Space, W: Matrix, alpha: float, *, precise: bool = False) -> System:
+def factorise(space: Space, W: Matrix, alpha: float, *, precise: bool = False) -> System:
     """The system of a space for these weights: exact where that is cheap or wanted, else a preconditioner."""
     if isinstance(space, FeatureSpace):
         if space.size > WIDE and not precise:

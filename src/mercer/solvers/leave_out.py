@@ -33,7 +33,7 @@ from mercer.problems.risk import Risk, State
 from mercer.problems.root_finding import find_roots
 from mercer.problems.spaces import FeatureSpace, GramSpace, NystromSpace, Space
 from mercer.solvers.cg import Measure, iterate
-from mercer.solvers.curvature import FeatureSystem, GramSystem, System, system
+from mercer.solvers.curvature import FeatureSystem, GramSystem, System, factorise
 from mercer.solvers.newton import SURE as ACCURATE
 from mercer.solvers.newton import TIRED
 from mercer.solvers.smooth import MAX_ITER
@@ -64,7 +64,7 @@ def left_out_values(risk: Risk, state: State) -> Matrix:
             return eta + _searched(risk, state, weights)[:, None]
         second = state.terms.observed if risk.loss.convex else state.terms.fisher
         W = weights * second[:, 0]
-        h = leverages(system(risk.space, W, risk.alpha, precise=True), W)
+        h = leverages(factorise(risk.space, W, risk.alpha, precise=True), W)
         step = h[:, None] * pull / (1.0 - np.minimum(W * h, SURE))[:, None]
         return eta + (_within(state.at.values, step) if _steep(risk.loss) else step)
     W = weights[:, None, None] * (P[:, :, None] * np.eye(t) - P[:, :, None] * P[:, None, :])
@@ -73,7 +73,7 @@ def left_out_values(risk: Risk, state: State) -> Matrix:
         return eta + np.linalg.solve(np.eye(t) - SURE * (h @ W), h @ pull[:, :, None])[:, :, 0]
     for j in range(t):
         of_class = t / (t - 1) * np.ascontiguousarray(W[:, j, j])
-        h = leverages(system(risk.space, of_class, risk.alpha, precise=True), of_class)
+        h = leverages(factorise(risk.space, of_class, risk.alpha, precise=True), of_class)
         eta[:, j] += h * pull[:, j] / (1.0 - np.minimum(of_class * h, SURE))
     return eta
 
@@ -111,7 +111,7 @@ class _Removal:
         self.loss, self.y, self.weights, self.n = risk.loss, risk.y, weights, len(risk.y)
         self.eta = risk.eta(state.at.values)[:, 0]
         self.W, self.pull = weights * state.terms.fisher[:, 0], weights * state.terms.gradient[:, 0]
-        self.held = system(risk.space, self.W, risk.alpha, precise=True)
+        self.held = factorise(risk.space, self.W, risk.alpha, precise=True)
         self.typical = float(np.average(state.terms.value, weights=weights))
         self.Z = _joint(self.held.space, slice(0, self.n)) if isinstance(self.held, FeatureSystem) else None
 

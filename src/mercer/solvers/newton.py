@@ -19,8 +19,7 @@ from mercer.problems.risk import Risk, State
 from mercer.problems.spaces import Element, FeatureSpace, GramSpace, Matrix, NystromSpace, Space
 from mercer.solvers.base import End
 from mercer.solvers.cg import Measure, iterate
-from mercer.solvers.curvature import Diagonal, FeatureSystem, System
-from mercer.solvers.curvature import system as factorised
+from mercer.solvers.curvature import Diagonal, FeatureSystem, System, factorise
 from mercer.solvers.descent import MEMORY, Journey, Minimum, Pair, backtrack, secant, two_loops
 
 # Conjugate gradients: the longest run, the number of products after which the next system is factorised anew, and the
@@ -28,7 +27,7 @@ from mercer.solvers.descent import MEMORY, Journey, Minimum, Pair, backtrack, se
 LONGEST, TIRED, SURE = 500, 12, 1e-3
 # The start comes from a sample of 1 row in LEVEL, if that leaves SAMPLE rows and, with features, PER_FEATURE for each.
 LEVEL, SAMPLE, PER_FEATURE = 8, 400, 10
-# With this many rows for each coefficient the curvature of a sample is close enough to that of all rows for exact steps.
+# With this many rows for each coefficient the curvature of a sample is close enough to that of all rows to step by it.
 RELIABLE = 50
 # Up to this many features the curvature of all rows costs about as much as a step.
 NARROW = 150
@@ -123,7 +122,7 @@ class _Curvature:
         """
         if self.system is None and self.factorises:
             weights = self.risk.curvature(state)
-            self.system = factorised(self.risk.space, weights, self.risk.alpha, precise=self.precise)
+            self.system = factorise(self.risk.space, weights, self.risk.alpha, precise=self.precise)
             self.fresh, self.pairs = True, []
         if self.exact:
             assert self.system is not None
