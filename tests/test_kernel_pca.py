@@ -258,7 +258,7 @@ def test_words():
     letters = mc.FromFunction(lambda s, t: float(len(set(s) & set(t))))
     model = mc.KernelPCA(letters, inverse="nearest").fit(words)
     assert model.inverse_transform(model.transform(["kernels", "rings"])) == ["kernel", "ring"]
-    with pytest.raises(InvalidInput, match="need points that are vectors"):
+    with pytest.raises(InvalidInput, match="points that are vectors"):
         model.set_params(inverse="distance").inverse_transform(np.zeros((1, model.n_components_)))
 
 

@@ -365,7 +365,7 @@ def test_functions_are_frozen():
         ([1j, 2j], "complex"),
         ([True, False], "bool"),
         ([None, None], "object"),
-        ([[1.0], [1.0, 2.0]], "as many coefficients"),
+        ([[1.0], [1.0, 2.0]], "same number of coefficients"),
     ],
 )
 def test_bad_coefficients_are_refused(coef, words):

@@ -207,7 +207,7 @@ class Family(ABC):
                 raise InvalidInput(
                     f"The dispersion of the {self.name} family must be 1",
                     got=repr(dispersion),
-                    advice="Leave it out: it is part of the distribution. Use NegativeBinomial(theta) for counts that vary more.",
+                    advice="Leave it out, or use NegativeBinomial(theta) for counts that vary more.",
                 )
         elif not (np.ndim(dispersion) == 0 and dispersion > 0 and np.isfinite(dispersion)):
             raise InvalidInput("`dispersion` must be a number > 0", got=repr(dispersion), advice="Pass an estimate.")

@@ -53,7 +53,7 @@ class Expansion:
     ----------
     kernel, coef, tail : as given; the coefficients as a read-only copy.
     points : the prepared points.
-    pruning : what `prune` did, on a function that it returned; else None.
+    pruning : the report of `prune`, on a function that it returned; else None.
 
     >>> import mercer as mc
     >>> f = mc.Expansion(mc.Polynomial(2), [[1.0, 0.0], [0.0, 1.0]], [1.0, -1.0])      # x0² − x1²
@@ -320,7 +320,7 @@ class Expansion:
 
 
 def coordinates(f: Expansion, d: Any, required: str, advice: str) -> NDArray[np.float64]:
-    """Σ cᵢ phi(xᵢ) in the finite feature map of the kernel, block by block. `required` and `advice` explain an infinite one."""
+    """Σ cᵢ phi(xᵢ) in the finite feature map of the kernel; `required` and `advice` explain an infinite one."""
     try:
         phi = f.kernel.features(_inputs(f) if d is None else d)
     except TypeError:

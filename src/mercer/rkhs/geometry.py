@@ -107,8 +107,8 @@ def distance(kernel: Kernel, X: Any, Z: Any = None, *, squared: bool = False) ->
 def distance_to_mean(kernel: Kernel, X: Any, Z: Any = None, *, squared: bool = False) -> Array:
     """The distance of every z to the mean of X in feature space, ‖phi(z) − (1/n) Σ phi(xᵢ)‖.
 
-    Its square is k(z, z) − (2/n) Σᵢ k(z, xᵢ) + (1/n²) Σᵢⱼ k(xᵢ, xⱼ), although the mean itself is not computed (lecture 000). It
-    is computed as the mean of d²(z, xᵢ) minus half the mean of d²(xᵢ, xⱼ), tile by tile.
+    Its square is k(z, z) − (2/n) Σᵢ k(z, xᵢ) + (1/n²) Σᵢⱼ k(xᵢ, xⱼ), without the mean (lecture 000). It is computed as
+    the mean of d²(z, xᵢ) minus half the mean of d²(xᵢ, xⱼ), tile by tile.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def nearest(kernel: Kernel, X: Any, Z: Any, n: int = 1) -> tuple[Array, NDArray[
 class _Nearest:
     """The n smallest entries of every row of a matrix that comes tile by tile, from left to right.
 
-    After a few tiles hardly any entry is below the n-th smallest of its row so far, so most entries cost one comparison.
+    After a few tiles hardly any entry is below the n-th smallest of its row so far: most entries cost one comparison.
     The smaller ones are collected until there are enough to be worth a merge.
     """
 
@@ -318,8 +318,8 @@ def centre(K: Any, X: Any = None, Z: Any = None) -> Array:
 
 def _minus_means(rows: Array, means: NDArray[np.float64], *, same: bool) -> NDArray[np.float64]:
     """rows − (mean of each row) − (training mean of each column) + (mean of all training pairs)."""
-    own = means if same else rows.mean(axis=1, dtype=np.float64)
-    return np.asarray(rows - (own[:, None] + means) + means.mean())
+    row_means = means if same else rows.mean(axis=1, dtype=np.float64)
+    return np.asarray(rows - (row_means[:, None] + means) + means.mean())
 
 
 def _matrix(K: Any, name: str) -> Array:
@@ -331,21 +331,23 @@ def _matrix(K: Any, name: str) -> Array:
     if A.ndim != 2 or A.size == 0:
         raise InvalidInput(f"{name} must be a matrix", got=f"shape {A.shape}", advice="Pass k(X).")
     if not np.isfinite(A).all():
-        raise InvalidInput(f"{name} must be finite", got="NaN or infinity", advice="Check how it was computed.")
+        raise InvalidInput(
+            f"{name} must be finite", got="NaN or infinity", advice="Rescale the data it was computed from."
+        )
     return A
 
 
 def mean_coordinates(kernel: Kernel, X: Any, d: Any = None) -> NDArray[np.float64]:
-    """The mean of phi(X), feature by feature, where the feature map is finite.
+    """The mean of phi(X), feature by feature, if the feature map is finite.
 
-    Kernel values are inner products: they know lengths and angles, but no coordinates (lecture 000's question). So an
-    infinite or unknown map is refused; `distance_to_mean` and `mean_embedding` are what can be had instead.
+    Kernel values are inner products: they give lengths and angles, but no coordinates (the question of lecture 000).
+    An infinite or unknown map is refused; use `distance_to_mean` or `mean_embedding` instead.
 
     Parameters
     ----------
     kernel : a kernel with a finite feature map.
     X : n points.
-    d : what `kernel.features` asks for; by default that of the points.
+    d : the argument of `kernel.features`; by default it is taken from the points.
 
     Returns
     -------

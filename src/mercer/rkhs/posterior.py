@@ -1,4 +1,4 @@
-"""The Gaussian posterior: what is known of f after its noisy values at n points were seen.
+"""The Gaussian posterior: the distribution of f, given its noisy values at n points.
 
 Before the data f is a Gaussian process with covariance k. Given y = f(X) + noise of variance alpha/w, it is one again:
 
@@ -6,7 +6,7 @@ Before the data f is a Gaussian process with covariance k. Given y = f(X) + nois
     variance  v(z)    = k(z, z) − ‖L⁻¹ S k(X, z)‖²,
     between   v(z, x) = k(z, x) − ⟨L⁻¹ S k(X, z), L⁻¹ S k(X, x)⟩.
 
-The mean is the function that ridge regression finds with the penalty alpha; the variance does not depend on y.
+The mean is the function that ridge regression fits with the penalty alpha; the variance does not depend on y.
 """
 
 from __future__ import annotations

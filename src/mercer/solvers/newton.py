@@ -1,10 +1,10 @@
 """Newton's method in the space of functions: iteratively reweighted least squares, and its form without a Hessian.
 
 At each step the loss is replaced by its parabola: (A*WA + alpha) d = −gradient, with W = w∘loss''. For canonical links
-this is Fisher scoring (IRLS); for others, where loss'' may be negative, Fisher's weights are taken. A factorised system
-serves several steps, corrected by what these show of the curvature (secants, as in BFGS), as long as it shrinks the
-excess fast enough for what a new one costs; where it is not exact (float32, few rows, several classes) it preconditions
-conjugate gradients on the exact second derivative.
+this is Fisher scoring (IRLS); for others, whose loss'' may be negative, Fisher's weights are used. A factorised system
+serves several steps, corrected by the curvature that these show (secants, as in BFGS), as long as it shrinks the excess
+fast enough compared with the cost of a new one. If it is not exact (float32, few rows, several classes) it
+preconditions conjugate gradients on the exact second derivative.
 
 The stopping rule is the predicted excess ½⟨g, H⁻¹g⟩, relative to the objective at the start, whose root is compared
 with tol: scale-free, and in the metric of the problem.
@@ -189,9 +189,9 @@ class _Functions:
         return u
 
 
-def _conjugate_gradients(risk: Risk, state: State, held: System | None, tol: float) -> tuple[Element, int]:
+def _conjugate_gradients(risk: Risk, state: State, system: System | None, tol: float) -> tuple[Element, int]:
     """d with H d = g to a relative error tol in the norm of the system, and the number of products with H."""
-    solve = None if held is None else held.solve
+    solve = None if system is None else system.solve
     run = iterate(
         _Functions(risk.space),
         lambda v: risk.curve(state, v),
@@ -201,13 +201,13 @@ def _conjugate_gradients(risk: Risk, state: State, held: System | None, tol: flo
         max_iter=LONGEST,
         measure=Measure.ENERGY,
     )
-    if run.flat and run.iterations == 1:  # no curvature along the gradient: it is the direction itself
+    if run.flat and run.iterations == 1:  # without curvature along the gradient, the gradient itself is the direction
         return state.gradient if solve is None else solve(state.gradient), 1
     return run.X, run.iterations
 
 
 def _from_a_sample(risk: Risk, start: Element) -> tuple[Element, System | None]:
-    """The minimiser over a sample of the rows as a start for all of them, where it is a better one, and its system."""
+    """The minimiser over a sample of the rows as a start for all of them, if it is a better one, and its system."""
     n, space = len(risk.y), risk.space
     small = n // LEVEL
     if not isinstance(space, GramSpace):
@@ -218,23 +218,23 @@ def _from_a_sample(risk: Risk, start: Element) -> tuple[Element, System | None]:
     part = risk.restrict(index)
     t = start.coef.shape[1]
     begin = part.space.constant(start.tail[0]) if start.tail.shape[0] else part.space.zero(t)
-    journey = Journey(part, 1e-2, 12)  # farther than the sample is from all rows
-    # A sample of features is solved by a system of its own rows, which is then handed on.
-    found = newton(part, begin, journey, levels=isinstance(space, GramSpace))
-    lifted = space.lift(found.state.at, index)
+    journey = Journey(part, 1e-2, 12)  # a tolerance below the difference of the sample and all rows
+    # With features the system of the sample then serves all rows.
+    minimum = newton(part, begin, journey, levels=isinstance(space, GramSpace))
+    lifted = space.lift(minimum.state.at, index)
     if not _value(risk, lifted) < _value(risk, start):
         return start, None
-    held = journey.system
-    if not isinstance(held, FeatureSystem) or not isinstance(space, (FeatureSpace, NystromSpace)):
+    system = journey.system
+    if not isinstance(system, FeatureSystem) or not isinstance(space, (FeatureSpace, NystromSpace)):
         return lifted, None
     if isinstance(space, FeatureSpace) and space.size <= NARROW:
-        return lifted, None  # all rows make a better one for the price of a step
-    if held.rank < space.size + len(start.tail):  # a rare column that the sample has not seen would never move
+        return lifted, None  # a system of all rows is better and costs only a step
+    if system.rank < space.size + len(start.tail):  # a column that is constant in the sample would never move
         return lifted, None
-    return lifted, held.seen_from(space, exact=small >= RELIABLE * space.size)
+    return lifted, system.seen_from(space, exact=small >= RELIABLE * space.size)
 
 
 def _value(risk: Risk, u: Element) -> float:
     with np.errstate(over="ignore", invalid="ignore"):
-        found = risk.total(u.values) + 0.5 * risk.alpha * risk.space.squared_norm(u)
-    return found if np.isfinite(found) else np.inf
+        value = risk.total(u.values) + 0.5 * risk.alpha * risk.space.squared_norm(u)
+    return value if np.isfinite(value) else np.inf
