@@ -381,9 +381,9 @@ def test_bad_combinations_are_refused():
     three = mc.Expansion(mc.Linear(), [[1.0, 2.0]], [[1.0, 2.0, 3.0]])
     wide = mc.Expansion(mc.Linear(), np.ones((1, 3)), [1.0])
     for refused, words in (
-        (lambda: f + g, "same space"),
-        (lambda: f - g, "same space"),
-        (lambda: f.inner(g), "same space"),
+        (lambda: f + g, "the space of the same kernel"),
+        (lambda: f - g, "the space of the same kernel"),
+        (lambda: f.inner(g), "the space of the same kernel"),
         (lambda: f + two, "same number of outputs"),
         (lambda: two.inner(three), "column by column"),
         (lambda: f + wide, "same columns|different lengths"),

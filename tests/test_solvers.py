@@ -216,13 +216,13 @@ def test_expensive_entries_are_stored_where_there_is_room(low, monkeypatch):
         return original(self, V)
 
     monkeypatch.setattr(TiledGram, "__matmul__", counted)
-    monkeypatch.setattr(costs, "PATIENCE", 0.0)
+    monkeypatch.setattr(costs, "WORTH_STORING", 0.0)
     assert auto.solve(make(alpha=1e-3)).residual < 1e-10
     assert len(products) == 0
     solution = auto.solve(make(alpha=1e-3), budget=11 * N * N)  # no room
     assert len(products) == solution.stats["iterations"] + 1
     products.clear()
-    monkeypatch.setattr(costs, "PATIENCE", np.inf)
+    monkeypatch.setattr(costs, "WORTH_STORING", np.inf)
     solution = auto.solve(make(alpha=1e-3))
     assert len(products) == solution.stats["iterations"] + 1
     products.clear()
@@ -323,7 +323,7 @@ def test_progress_is_told_and_can_stop(low):
 
 def test_unknown_solver_lists_those_that_exist():
     with pytest.raises(
-        InvalidInput, match=r"one of 'auto', 'cholesky', 'eigen', 'cg', 'nystrom', got 'lu'. 'auto' chooses"
+        InvalidInput, match=r"one of 'auto', 'cholesky', 'eigen', 'cg', 'nystrom', got 'lu'. Use 'auto' if in doubt"
     ):
         auto.solve(make(), "lu")
 

@@ -7,8 +7,8 @@ others. Values are float32 if the tolerance allows, the gradient float64; the re
 
 A time limit is checked between pairs and, if a kernel is expensive, between its tiles: at most half of the time goes
 into values to be stored. If that is not enough, parts of the data that double in size are solved one after the other,
-and finally all of it. At the limit the last solved part is returned, at least one working set. The gradient of variables
-that were not reached is not known.
+and finally all of it. At the limit the last solved part is returned, at least one working set. The gradient of
+variables that were not reached is not known.
 """
 
 from __future__ import annotations
