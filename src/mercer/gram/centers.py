@@ -76,7 +76,7 @@ def choose_centers(gram: Gram, m: int, how: Any = "uniform", *, rng: np.random.G
 
 
 def _distinct(gram: Gram, points: Points) -> Points:
-    """The points without those that the kernel cannot tell from an earlier one."""
+    """The points without repetitions, that is points that the kernel cannot distinguish from an earlier one."""
     K_all = gram.between(points)
     n, diagonal = points.n, K_all.diag().astype(np.float64)
     rounding = 8.0 * float(np.finfo(K_all.dtype).eps)

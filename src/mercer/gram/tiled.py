@@ -1,4 +1,4 @@
-"""Matrices of kernels, and the one that is never stored: its tiles are recomputed whenever they are needed."""
+"""Matrices of kernels; `TiledGram` is never stored: its tiles are recomputed whenever they are needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dual of every support vector machine: a quadratic in a box, with the sum of the variables given.
+"""The dual of every support vector machine: a quadratic in a box, with a fixed sum of the variables.
 
     min ½ βᵀKβ + qᵀβ     over   lower ≤ β ≤ upper,   Σβ = s   (in each group, if there are two)
 

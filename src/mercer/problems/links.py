@@ -507,24 +507,24 @@ def link_of(link: Any) -> Link:
     return named(link, "link", Link, _NAMES, _ALIASES)
 
 
-def named(given: Any, what: str, kind: Any, names: dict[str, T], aliases: dict[str, T]) -> T:
+def named(value_or_name: Any, what: str, kind: Any, names: dict[str, T], aliases: dict[str, T]) -> T:
     """The value with this name, or the value itself; `what` names it in the error.
 
     >>> named("Logit", "link", Link, {"logit": Logit()}, {})
     Logit()
     """
-    if isinstance(given, kind):
-        return given
-    if isinstance(given, str):
-        key = given.strip().lower().replace("-", "_").replace(" ", "_")
+    if isinstance(value_or_name, kind):
+        return value_or_name
+    if isinstance(value_or_name, str):
+        key = value_or_name.strip().lower().replace("-", "_").replace(" ", "_")
         value = names.get(key) or aliases.get(key)
         if value is not None:
             return value
     advice = "Choose one of these."
-    if isinstance(given, type) and issubclass(given, kind):
-        advice = f"Pass an instance: {given.__name__}()."
+    if isinstance(value_or_name, type) and issubclass(value_or_name, kind):
+        advice = f"Pass an instance: {value_or_name.__name__}()."
     raise InvalidInput(
         f"`{what}` must be one of {', '.join(map(repr, sorted(names)))}, or a {kind.__name__}",
-        got=repr(given),
+        got=repr(value_or_name),
         advice=advice,
     )

@@ -172,9 +172,9 @@ def _with_remote(
     log_scale, totals = np.full(m, -np.inf), np.zeros((m, len(powers), V.shape[1]))
     if type(similarity) is Gaussian:
         X, sigma = _dense(x), np.broadcast_to(np.asarray(similarity.sigma, dtype=np.float64), x.vectors().shape[1:])
-        own = remote if exclude else None
+        left_out = remote if exclude else None
         log_scale[remote], totals[remote] = remote_sums(
-            X, V, _dense(queries)[remote], sigma, factors[remote], powers, own
+            X, V, _dense(queries)[remote], sigma, factors[remote], powers, left_out
         )
     near = np.setdiff1d(np.arange(m), remote)
     if len(near):

@@ -90,8 +90,8 @@ def tiled(
                     block = Stretched(pair, rows, cols, space, scale[rows, None])
                 tile = np.empty(block.shape)
                 hidden = left_out[rows] if exclude else None
-                nobody = None if void is None else void[cols]
-                _add(similarity, block, tile, V[cols], powers, hidden, nobody, log_scale[rows], totals[rows])
+                without_value = None if void is None else void[cols]
+                _add(similarity, block, tile, V[cols], powers, hidden, without_value, log_scale[rows], totals[rows])
             finally:
                 space.release(mark)
 
