@@ -761,7 +761,7 @@ def test_no_spread_within_classes():
 @pytest.mark.parametrize("Model", LINEAR)
 def test_numbers_without_squares(Model):
     for size in (1e200, 1e-200):
-        with pytest.raises(InvalidInput, match="squares"):
+        with pytest.raises(InvalidInput, match="finite square"):
             Model().fit(GOOD * size, [0, 0, 1, 1, 1])
 
 

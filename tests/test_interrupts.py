@@ -179,7 +179,7 @@ def test_the_caller_looks_for_interrupts_while_a_factorisation_works(monkeypatch
             enough.set()
 
     monkeypatch.setattr(lapack, "look", look)
-    monkeypatch.setattr(lapack, "LOOK", 1e-3)
+    monkeypatch.setattr(lapack, "CHECK", 1e-3)
     assert lapack.away(lambda: enough.wait(60))  # which ends because this thread looked three times meanwhile
     with pytest.raises(ZeroDivisionError):
         lapack.away(lambda: 1 / 0)
@@ -211,7 +211,7 @@ def test_an_interrupt_does_not_wait_for_lapack(model, routine, monkeypatch):
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(lapack, "SMALL", 10)
-    monkeypatch.setattr(lapack, "LOOK", 1e-3)
+    monkeypatch.setattr(lapack, "CHECK", 1e-3)
     monkeypatch.setattr(lapack, "_routine", held)
     monkeypatch.setattr(lapack, "look", look)
     with pytest.raises(KeyboardInterrupt):

@@ -153,7 +153,7 @@ def test_streamed_and_stored_rows_give_the_same_products(dtype, monkeypatch):
     kernel = mc.Matern(2.0, nu=1.5)
     points = kernel.prepare(np.tile(X, (8, 1)) + 0.01 * np.arange(8).repeat(N)[:, None])
     centers = points.take(slice(0, 2000, 40))
-    monkeypatch.setattr("mercer.gram.costs.PATIENCE", 0.0)
+    monkeypatch.setattr("mercer.gram.costs.WORTH_STORING", 0.0)
     stored = mc.gram.of(kernel, points).low_rank(centers, dtype)
     streamed = mc.gram.of(kernel, points).low_rank(centers, dtype, budget="1 MB" if dtype == np.float64 else "500 kB")
     assert stored.stored

@@ -240,7 +240,7 @@ def test_a_gram_matrix_that_loses_the_digits_gives_way_to_singular_values_or_is_
 @pytest.mark.parametrize("alpha", [0.0, 1.0, "loo"])
 def test_features_whose_squares_are_no_numbers_are_refused(alpha, form, size):
     for A in (X * size, sp.csr_array(X * size)):
-        with pytest.raises(mc.InvalidInput, match="squares"):
+        with pytest.raises(mc.InvalidInput, match="finite square"):
             Ridge(alpha=alpha, form=form).fit(A, Y)
     assert np.isfinite(Ridge(alpha=alpha, form=form).fit(np.zeros((30, 3)), Y).predict(Z)).all()
 

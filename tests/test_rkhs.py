@@ -332,7 +332,7 @@ def test_smoothing_weights_evaluate_but_have_no_geometry():
         lambda: mc.hsic(w, X, mc.Linear(), X),
         lambda: mc.mean_coordinates(w, X),
     ):
-        with pytest.raises(mc.InvalidInput, match="No Hilbert space"):
+        with pytest.raises(mc.InvalidInput, match="which has a Hilbert space"):
             refused()
 
 
@@ -365,7 +365,7 @@ def test_functions_are_frozen():
         ([1j, 2j], "complex"),
         ([True, False], "bool"),
         ([None, None], "object"),
-        ([[1.0], [1.0, 2.0]], "as many coefficients"),
+        ([[1.0], [1.0, 2.0]], "same number of coefficients"),
     ],
 )
 def test_bad_coefficients_are_refused(coef, words):
@@ -381,10 +381,10 @@ def test_bad_combinations_are_refused():
     three = mc.Expansion(mc.Linear(), [[1.0, 2.0]], [[1.0, 2.0, 3.0]])
     wide = mc.Expansion(mc.Linear(), np.ones((1, 3)), [1.0])
     for refused, words in (
-        (lambda: f + g, "same space"),
-        (lambda: f - g, "same space"),
-        (lambda: f.inner(g), "same space"),
-        (lambda: f + two, "as many outputs"),
+        (lambda: f + g, "the space of the same kernel"),
+        (lambda: f - g, "the space of the same kernel"),
+        (lambda: f.inner(g), "the space of the same kernel"),
+        (lambda: f + two, "same number of outputs"),
         (lambda: two.inner(three), "column by column"),
         (lambda: f + wide, "same columns|different lengths"),
         (lambda: f.inner(wide), "same columns"),

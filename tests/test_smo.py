@@ -261,13 +261,13 @@ def test_the_gap_is_that_of_float64_values(far: float, whole: int, monkeypatch: 
     problem = classification(X, y)
     K = exactly(problem)
     looked_at = []
-    plain = smo._Run.exactly
+    plain = smo._Run.exact_gradient
 
     def exact(run: smo._Run, some: np.ndarray) -> np.ndarray:
         looked_at.append(len(some))
         return plain(run, some)
 
-    monkeypatch.setattr(smo._Run, "exactly", exact)
+    monkeypatch.setattr(smo._Run, "exact_gradient", exact)
     require_optimal(problem, smo.solve(problem), 1e-3, K)
     assert 0 < sum(looked_at) < 1500
 

@@ -21,7 +21,7 @@ from mercer.problems.risk import Risk
 from mercer.problems.spaces import FeatureSpace, GramSpace, NystromSpace
 from mercer.solvers import descent, leave_out, newton, smooth
 from mercer.solvers.base import End
-from mercer.solvers.curvature import system
+from mercer.solvers.curvature import factorise
 from mercer.solvers.descent import Journey, Minimum, lipschitz
 from mercer.solvers.smooth import minimise
 
@@ -169,7 +169,7 @@ def test_a_system_inverts_the_second_derivative(name):
     risk = risk_of(name)
     space = risk.space
     state = risk.at(element(space))
-    held = system(space, risk.curvature(state), risk.alpha, precise=True)
+    held = factorise(space, risk.curvature(state), risk.alpha, precise=True)
     g = space.representer(rng.normal(size=(N, 1)))
     d = held.solve(g)
     back = risk.curve(state, d)
@@ -538,7 +538,7 @@ def test_rough_systems_are_mended_by_conjugate_gradients(monkeypatch, name, loss
     monkeypatch.setattr(curvature, "EXACT", 0.0)
     monkeypatch.setattr(curvature, "PER_CENTER", 2)
     risk = risk_of(name, loss, alpha=0.01)
-    rough = system(risk.space, risk.curvature(risk.at(risk.space.zero(risk.loss.outputs))), risk.alpha)
+    rough = factorise(risk.space, risk.curvature(risk.at(risk.space.zero(risk.loss.outputs))), risk.alpha)
     assert not rough.exact
     found = minimise(risk, tol=1e-9)
     assert found.converged, found.status
@@ -578,7 +578,7 @@ def test_leverages_of_gram_and_features(tail):
     A = Z.T @ (W[:, None] * Z) + np.diag([0.3] * D + [0.0] * tail.shape[1])
     expected = np.einsum("ij,ij->i", Z @ np.linalg.inv(A), Z)
     for space in (dual, primal):
-        found = leave_out.leverages(system(space, W, 0.3, precise=True), W)
+        found = leave_out.leverages(factorise(space, W, 0.3, precise=True), W)
         np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 

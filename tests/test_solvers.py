@@ -150,7 +150,7 @@ def test_choices_and_their_reasons(low):
     assert auto.choose(make(30)).solver == "cholesky"
     assert "30 is small" in auto.choose(make(30)).why
     zero = auto.choose(make(alpha=[0.1, 0.0, 0.1]))
-    assert (zero.solver, zero.why) == ("eigen", "alpha = 0 asks for the solution of minimum norm")
+    assert (zero.solver, zero.why) == ("eigen", "alpha = 0 requires the solution of minimum norm")
     many = auto.choose(make(t=20, alpha=np.linspace(0.1, 1, 20)))
     assert many.solver == "eigen"
     assert "all 20 values of alpha" in many.why
@@ -176,7 +176,7 @@ def test_choices_and_their_reasons(low):
 def test_reasons_reach_the_status(low):
     assert auto.solve(make(30)).status == "exact, by a Cholesky factor (n = 30 is small)"
     assert auto.solve(make(alpha=1e-3)).status.endswith(f"(n = {N})")
-    assert auto.solve(make(), "eigen").status.endswith("(as asked)")
+    assert auto.solve(make(), "eigen").status.endswith("(as requested)")
 
 
 def test_beyond_the_budget_is_nystrom_and_says_so(low):
@@ -216,13 +216,13 @@ def test_expensive_entries_are_stored_where_there_is_room(low, monkeypatch):
         return original(self, V)
 
     monkeypatch.setattr(TiledGram, "__matmul__", counted)
-    monkeypatch.setattr(costs, "PATIENCE", 0.0)
+    monkeypatch.setattr(costs, "WORTH_STORING", 0.0)
     assert auto.solve(make(alpha=1e-3)).residual < 1e-10
     assert len(products) == 0
     solution = auto.solve(make(alpha=1e-3), budget=11 * N * N)  # no room
     assert len(products) == solution.stats["iterations"] + 1
     products.clear()
-    monkeypatch.setattr(costs, "PATIENCE", np.inf)
+    monkeypatch.setattr(costs, "WORTH_STORING", np.inf)
     solution = auto.solve(make(alpha=1e-3))
     assert len(products) == solution.stats["iterations"] + 1
     products.clear()
@@ -323,7 +323,7 @@ def test_progress_is_told_and_can_stop(low):
 
 def test_unknown_solver_lists_those_that_exist():
     with pytest.raises(
-        InvalidInput, match=r"one of 'auto', 'cholesky', 'eigen', 'cg', 'nystrom', got 'lu'. 'auto' chooses"
+        InvalidInput, match=r"one of 'auto', 'cholesky', 'eigen', 'cg', 'nystrom', got 'lu'. Use 'auto' if in doubt"
     ):
         auto.solve(make(), "lu")
 

@@ -22,11 +22,11 @@ def of(kernel: Similarity, X: Any, Z: Any = None, *, dtype: Any = None, budget: 
 
     Parameters
     ----------
-    kernel : what similar means.
+    kernel : the kernel, or a smoothing weight.
     X, Z : data sets, or points that `kernel.prepare` made of them. Without Z the Gram is symmetric.
-    dtype : float32 or float64; by default that of the points.
+    dtype : float32 or float64; by default the dtype of the points.
     budget : bytes, or a text such as "2 GB"; by default MERCER_MEMORY, else half of the available memory. A matrix
-        that fits is stored (dense), another one is recomputed tile by tile and never stored (tiled).
+        that fits is stored (dense); a larger one is recomputed tile by tile and never stored (tiled).
 
     >>> import numpy as np, mercer as mc
     >>> X = np.arange(6.0).reshape(3, 2)
@@ -40,7 +40,7 @@ def of(kernel: Similarity, X: Any, Z: Any = None, *, dtype: Any = None, budget: 
         raise InvalidInput(
             "`kernel` must be a kernel or a smoothing weight",
             got=repr(kernel),
-            advice="Such as mc.Gaussian(1.0), with its parentheses.",
+            advice="Pass an object such as mc.Gaussian(1.0), with its parentheses.",
         )
     pair = kernel.pair(X, Z, dtype)
     limit = _budget(budget)

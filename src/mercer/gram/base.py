@@ -1,7 +1,7 @@
 """The Gram matrix as an operator: the only thing a solver sees.
 
-A kind of Gram says two things: which entries it has (`block`), and what the matrix of other points is (`between`).
-All else follows from them, and is overridden where a kind knows it more directly or faster.
+A kind of Gram defines two methods: its entries (`block`), and the matrix of other points (`between`). Everything else
+follows from them; a kind overrides what it can compute more directly or faster.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class Gram(ABC):
 
     Attributes
     ----------
-    x, z : the prepared points of its rows and columns (the same object where K is symmetric).
+    x, z : the prepared points of its rows and columns (the same object if K is symmetric).
     symmetric : whether rows and columns are the same points.
     shape, dtype : of the matrix; entries are float32 or float64.
-    keeps : whether entries stay in memory once they were computed.
+    keeps : whether entries stay in memory once they are computed.
     """
 
     keeps: ClassVar[bool] = False
@@ -42,7 +42,7 @@ class Gram(ABC):
         self.symmetric = self.z is self.x
         self.shape, self.dtype = (self.x.n, self.z.n), np.dtype(dtype)
 
-    # -- what a kind of Gram says -------------------------------------------------------------------------------------
+    # -- what a kind of Gram defines ----------------------------------------------------------------------------------
 
     @abstractmethod
     def block(self, rows: Any, cols: Any) -> Array:
@@ -50,9 +50,9 @@ class Gram(ABC):
 
     @abstractmethod
     def between(self, x: Points, z: Points | None = None, dtype: Any = None) -> Gram:
-        """The matrix of other points, by the same kernel; its entries are computed where they are used, and not kept.
+        """The matrix of other points, by the same kernel; its entries are computed when they are used, and not kept.
 
-        `dtype` is by default that of the points. Points are those of this Gram (`x.take(...)`), or made by `points`.
+        The default `dtype` is the dtype of the points. Take points from this Gram (`x.take(...)`) or from `points`.
         """
 
     # -- the same matrix, and parts of it -----------------------------------------------------------------------------
@@ -91,11 +91,11 @@ class Gram(ABC):
 
     @property
     def stored(self) -> Array | None:
-        """K as it is in memory already, not to be written to; None where it is not."""
+        """K as an array that is in memory already, not to be written to; None if it is not."""
         return None
 
     def values(self, dtype: Any, limit: int) -> Values:
-        """Entries of a symmetric K in this dtype, as a solver that asks for parts again and again needs them.
+        """Entries of a symmetric K in this dtype, for a solver that reads parts of K again and again.
 
         They take at most `limit` bytes.
         """
@@ -139,7 +139,7 @@ class Gram(ABC):
 
     @property
     def rows_at_once(self) -> int:
-        """How many of its rows may be asked for together, at least one."""
+        """The number of rows that `rows` may return at once, at least one."""
         return self.shape[0]
 
     def diag(self) -> Array:
@@ -189,7 +189,7 @@ class Gram(ABC):
         return (self @ np.asarray(V).T).T
 
     def partial_product(self, rows: Any, cols: Any, V: Any) -> NDArray[np.float64]:
-        """K[rows, cols] V in float64: of entries in memory where there are any, else of those computed for it.
+        """K[rows, cols] V in float64, from entries in memory if there are any, else from entries computed for it.
 
         >>> import mercer as mc
         >>> mc.gram.of(mc.Linear(), [[1.0], [2.0], [3.0]]).partial_product([2], [0, 1], [1.0, 1.0])
@@ -212,7 +212,7 @@ class Gram(ABC):
 
     @property
     def cheap(self) -> bool:
-        """Whether an entry costs about as much as reading it, so that nobody needs to look at the clock meanwhile."""
+        """Whether an entry costs about as much as reading it, so that a time limit needs no attention meanwhile."""
         return False
 
     def worth_storing(self, dtype: Any) -> bool:
@@ -221,7 +221,7 @@ class Gram(ABC):
 
     @property
     def column_scale(self) -> NDArray[np.float64]:
-        """Units in which the kernel compares the columns of vectors, one each, or a single 1 where it has none."""
+        """Units in which the kernel compares the columns of vectors, one each, or a single 1 if it has none."""
         return np.ones(1)
 
     @property
@@ -234,10 +234,10 @@ class Gram(ABC):
         return f"<{type(self).__name__} {n}×{m} {self.dtype}>"
 
     def require_symmetric(self, what: str) -> None:
-        """Raise where rows and columns are different points."""
+        """Raise if rows and columns are different points."""
         if not self.symmetric:
             raise InvalidInput(
-                f"`{what}` needs a symmetric Gram, rows and columns the same points",
+                f"`{what}` needs a symmetric Gram, whose rows and columns are the same points",
                 got=f"{self.shape[0]} rows and {self.shape[1]} other columns",
                 advice="Use gram.of(kernel, X) without Z.",
             )
@@ -259,10 +259,11 @@ class Gram(ABC):
 def positions(index: Any, n: int) -> Array:
     """Slices, masks and index arrays as whole positions, checked."""
     required = f"Positions must be a non-empty slice, mask or 1-D index within 0 … {n - 1}"
+    advice = "Pass a slice, a boolean mask or whole numbers in this range."
     try:
         chosen = np.atleast_1d(np.arange(n)[list(index) if isinstance(index, tuple) else index])
     except (IndexError, TypeError) as error:
-        raise InvalidInput(required, got=str(error), advice="Check the index.") from None
+        raise InvalidInput(required, got=str(error), advice=advice) from None
     if index is None or chosen.ndim != 1 or chosen.size == 0:
-        raise InvalidInput(required, got=repr(index), advice="Check the index.")
+        raise InvalidInput(required, got=repr(index), advice=advice)
     return chosen

@@ -1,6 +1,6 @@
 """Centres: a few points that stand for all of them.
 
-Uniform sampling is the choice to beat: for a kernel whose spectrum decays slowly nothing else gains. k-means spreads
+Uniform sampling is hard to beat: if the spectrum of a kernel decays slowly, nothing else does better. k-means spreads
 the centres over the data, pivoted Cholesky over the feature space (any kind of points, fast-decaying spectra).
 """
 
@@ -20,7 +20,7 @@ from mercer.gram.base import Gram
 from mercer.kernels.block import squared_norms
 
 RULES = ("uniform", "kmeans", "pivoted")
-# k-means and pivoted Cholesky look at this many points per centre, drawn at random: more do not change what matters.
+# k-means and pivoted Cholesky use this many points per centre, drawn at random: more change the centres very little.
 PER_CENTER = 20
 # Points at which two centres are compared.
 PROBES = 64
@@ -29,16 +29,16 @@ GAIN, STEPS = 1e-3, 25
 
 
 def choose_centers(gram: Gram, m: int, how: Any = "uniform", *, rng: np.random.Generator) -> Points:
-    """At most m centres for the points of a Gram matrix, no two of them the same to the kernel.
+    """At most m centres for the points of a Gram matrix, no two of which the kernel sees as equal.
 
     Parameters
     ----------
     gram : K of the n points, symmetric.
-    m : number of centres wanted; from n on, all points are centres.
+    m : the number of centres; if it is n or more, all points are centres.
     how : "uniform" (m points without replacement), "kmeans" (means of clusters; vectors only), "pivoted" (randomly
         pivoted Cholesky: points in proportion to what the centres before them left of k(x, x)), or the centres
-        themselves: an array, a frame, a list of objects. Given centres are all taken, whatever m.
-    rng : the source of chance.
+        themselves: an array, a frame, a list of objects. Given centres are all used, whatever m is.
+    rng : the random number generator.
 
     >>> import mercer as mc
     >>> X = np.array([[0.0], [0.1], [5.0], [5.1]])
@@ -54,10 +54,10 @@ def choose_centers(gram: Gram, m: int, how: Any = "uniform", *, rng: np.random.G
         raise InvalidInput(
             f"`centers` must be one of {', '.join(map(repr, RULES))}, or the centres themselves",
             got=repr(how),
-            advice="'uniform' is the default.",
+            advice="Use 'uniform', the default, if in doubt.",
         )
     if isinstance(m, bool) or not isinstance(m, (int, np.integer)) or m < 1:
-        raise InvalidInput("The number of centres must be a whole number ≥ 1", got=repr(m), advice="Such as 100.")
+        raise InvalidInput("The number of centres must be a whole number ≥ 1", got=repr(m), advice="Use 100, say.")
     n = gram.shape[0]
     if m >= n:
         return _distinct(gram, gram.x)
@@ -66,20 +66,20 @@ def choose_centers(gram: Gram, m: int, how: Any = "uniform", *, rng: np.random.G
     if how == "pivoted":
         from mercer.gram.pivoted import pivoted_cholesky
 
-        # The factor is as large as K_nm: of many points, look at some.
-        seen = np.sort(rng.choice(n, min(n, max(PER_CENTER * m, 10_000)), replace=False))
-        pivots = pivoted_cholesky(gram if len(seen) == n else gram.restrict(seen), m, rng=rng).pivots
-        chosen = seen[pivots[:m]]
+        # The factor is as large as K_nm: use a sample if there are many points.
+        sample = np.sort(rng.choice(n, min(n, max(PER_CENTER * m, 10_000)), replace=False))
+        pivots = pivoted_cholesky(gram if len(sample) == n else gram.restrict(sample), m, rng=rng).pivots
+        chosen = sample[pivots[:m]]
     else:
         chosen = np.sort(rng.choice(n, size=m, replace=False))
     return _distinct(gram, gram.x.take(chosen))
 
 
 def _distinct(gram: Gram, points: Points) -> Points:
-    """The points without those that the kernel cannot tell from an earlier one."""
-    all_of_them = gram.between(points)
-    n, diagonal = points.n, all_of_them.diag().astype(np.float64)
-    rounding = 8.0 * float(np.finfo(all_of_them.dtype).eps)
+    """The points without repetitions, that is points that the kernel cannot distinguish from an earlier one."""
+    K_all = gram.between(points)
+    n, diagonal = points.n, K_all.diag().astype(np.float64)
+    rounding = 8.0 * float(np.finfo(K_all.dtype).eps)
     probe = points.take(np.linspace(0, n - 1, min(n, PROBES)).astype(np.int64))
     repeated = np.zeros(n, dtype=bool)
     for rows in threads.spans(n, 512):
@@ -111,9 +111,9 @@ def _means(gram: Gram, m: int, rng: np.random.Generator) -> Array:
         raise InvalidInput(
             "`centers='kmeans'` needs dense vectors",
             got="a sparse matrix, whose cluster means are not sparse",
-            advice="Use 'uniform' or 'pivoted', or X.toarray().",
+            advice="Use 'uniform' or 'pivoted', or pass X.toarray().",
         )
-    # Distances as the kernel sees them: in units of its widths, where it has one per column.
+    # Distances as the kernel sees them: in units of its widths, if it has one per column.
     scale = gram.column_scale
     sample = X if len(X) <= PER_CENTER * m else X[np.sort(rng.choice(len(X), PER_CENTER * m, replace=False))]
     centre = sample.mean(axis=0, dtype=np.float64)

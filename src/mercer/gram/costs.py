@@ -1,8 +1,8 @@
-"""What an entry of K costs, counted before anything is computed.
+"""The cost of an entry of K, counted before anything is computed.
 
 Whether K is stored or computed again for every product is decided by these counts, never by a clock: sums over stored
-and recomputed entries round differently, and the same call has to give the same numbers every time. The times are
-those of one core of a server of about 2020; only their ratios matter.
+and recomputed entries round differently, and the same call has to give the same numbers every time. The times were
+measured on one core of a server of about 2020; only their ratios matter.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from mercer.kernels.custom import FromFunction
 # Nanoseconds: for one coordinate of a dense product, one stored number of a sparse one, one pass of an elementwise
 # function or of arithmetic over a tile, one call of a Python function, and one byte fetched from memory.
 COORDINATE, NONZERO, PASS, CALL, BYTE = 0.05, 1.0, 1.0, 1000.0, 0.125
-# Storing pays from this many times the cost of a fetch: writing the matrix and the memory it takes count, too.
-PATIENCE = 4.0
+# Storing pays if an entry costs this many times as much as fetching it: writing the matrix costs time and memory, too.
+WORTH_STORING = 4.0
 
 
 def entry(kernel: Similarity, points: Points) -> float:
-    """The nanoseconds of one k(x, z) on one core, by count of operations.
+    """The nanoseconds that one k(x, z) takes on one core, by counting operations.
 
     >>> import mercer as mc
     >>> X = Points(np.zeros((10, 20)))
@@ -39,7 +39,7 @@ def entry(kernel: Similarity, points: Points) -> float:
 
 
 def _numbers(X: Any) -> float:
-    """The nanoseconds to meet all numbers of a point: the columns of a table, or the elements of an object."""
+    """The nanoseconds for reading all numbers of a point: the columns of a table, or the elements of an object."""
     if sp.issparse(X):
         return NONZERO * X.nnz / X.shape[0]
     if is_frame(X) or isinstance(X, np.ndarray):
@@ -56,4 +56,4 @@ def worth_storing(kernel: Similarity, points: Points, dtype: Any) -> bool:
     >>> worth_storing(mc.Gaussian(1.0), X, "float64"), worth_storing(mc.FromFunction(max), X, "float64")
     (False, True)
     """
-    return entry(kernel, points) > PATIENCE * BYTE * np.dtype(dtype).itemsize
+    return entry(kernel, points) > WORTH_STORING * BYTE * np.dtype(dtype).itemsize

@@ -1,9 +1,9 @@
 """Dense factorisations that an interrupt does not wait for.
 
-SciPy keeps the interpreter while LAPACK works, so Ctrl-C on a large fit would be heard minutes later. Here the same
-routines of the same library are called without the interpreter's lock, in a thread of their own, while the caller waits
-and looks for interrupts. An interrupt leaves at once; the routine ends in the background on memory that nobody else
-sees. It does not keep the program from ending, and the program does not take the library's memory away from it.
+SciPy holds the interpreter's lock while LAPACK works, so Ctrl-C on a large fit would have an effect minutes later. Here
+the same routines of the same library are called without the lock, in a thread of their own, while the caller waits and
+checks for interrupts. After an interrupt the caller returns at once; the routine finishes in the background, on memory
+that nothing else uses. It does not keep the program from ending, and the program does not free the memory it uses.
 
 All matrices are symmetric or triangular, of float32 or float64, and overwritten. They are Fortran-ordered, which the
 transpose of a symmetric C-ordered matrix is.
@@ -29,10 +29,10 @@ from mercer.errors import InvalidInput
 T = TypeVar("T")
 Matrix = NDArray[Any]
 
-# Up to this size a call takes less than a tenth of a second, and is made right there.
+# Up to this size a call takes less than a tenth of a second, and runs in the calling thread.
 SMALL = 1000
-# Seconds between two looks.
-LOOK = 0.05
+# Seconds between two checks for an interrupt.
+CHECK = 0.05
 # LAPACK counts its work space in 32 bits.
 MOST = 2**31 - 1
 
@@ -40,7 +40,9 @@ _threads: WeakSet[threading.Thread] = WeakSet()
 
 
 def cholesky(A: Matrix, *, lower: bool) -> int:
-    """A = L Lᵀ (or UᵀU) in place of one triangle; the other is not touched. Not 0: the pivot that is not positive.
+    """A = L Lᵀ (or UᵀU) in place of one triangle; the other is not touched.
+
+    Returns 0, or the number of the pivot that is not positive.
 
     >>> A = np.array([[4.0, 7.0], [2.0, 5.0]], order="F")
     >>> cholesky(A, lower=True), A
@@ -51,12 +53,12 @@ def cholesky(A: Matrix, *, lower: bool) -> int:
 
 
 def inverse_from_cholesky(L: Matrix, *, lower: bool) -> int:
-    """(L Lᵀ)⁻¹ in place of the triangle L. Not 0: the entry of the diagonal that is zero."""
+    """(L Lᵀ)⁻¹ in place of the triangle L. Returns 0, or the number of a zero on the diagonal."""
     return _run(L, "potri", b"L" if lower else b"U", len(L), L, _leading(L))
 
 
 def inverse_of_triangle(L: Matrix, *, lower: bool) -> int:
-    """L⁻¹ in place of the triangle L. Not 0: the entry of the diagonal that is zero."""
+    """L⁻¹ in place of the triangle L. Returns 0, or the number of a zero on the diagonal."""
     return _run(L, "trtri", b"L" if lower else b"U", b"N", len(L), L, _leading(L))
 
 
@@ -76,7 +78,7 @@ def eigh(A: Matrix) -> tuple[Matrix, Matrix]:
         raise InvalidInput(
             "An eigendecomposition must have at most 32 000 points",
             got=n,
-            advice="Use solver='nystrom', or a fixed alpha.",
+            advice="Use solver='nystrom', or pass a number for alpha.",
         )
     work, integers = np.empty(max(int(size[0]), need), A.dtype), np.empty(int(whole[0]), np.intc)
     if _run(A, "syevd", *arguments, work, len(work), integers, len(integers)):
@@ -85,11 +87,11 @@ def eigh(A: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def _run(A: Matrix, name: str, *arguments: Any) -> int:
-    """Call a routine for A's dtype, in a thread of its own where A is large: its `info`."""
+    """Call a routine for A's dtype, in a thread of its own if A is large. Returns its `info`."""
     if not (A.flags.f_contiguous and A.flags.writeable and A.dtype in (np.float32, np.float64)):
         raise ValueError(f"a writeable Fortran-ordered matrix of floats is needed, not {A.dtype}, {A.flags}")
     routine, info = _routine(("s" if A.dtype == np.float32 else "d") + name), ctypes.c_int(0)
-    # They are named, so that they live as long as the routine works.
+    # The list keeps the arguments alive as long as the routine works.
     passed = [_argument(value) for value in (*arguments, info)]
 
     def work() -> int:
@@ -100,14 +102,14 @@ def _run(A: Matrix, name: str, *arguments: Any) -> int:
 
 
 def _leading(A: Matrix) -> int:
-    """The distance of two columns, which LAPACK wants to be ≥ 1 even where there are none."""
+    """The distance of two columns, which LAPACK requires to be ≥ 1 even if there are none."""
     return max(1, len(A))
 
 
 def _argument(value: Any) -> Any:
-    """A pointer, as Fortran wants everything."""
+    """A pointer: Fortran passes every argument by reference."""
     if isinstance(value, np.ndarray):
-        return value.ctypes.data_as(ctypes.c_void_p)  # which keeps the array
+        return value.ctypes.data_as(ctypes.c_void_p)  # which keeps the array alive
     if isinstance(value, bytes):
         value = ctypes.c_char(value)
     elif isinstance(value, int):
@@ -128,13 +130,13 @@ def _routine(name: str) -> Any:
 
 
 def away(work: Callable[[], T]) -> T:
-    """The result of work that releases the interpreter, done in another thread while this one looks for interrupts."""
+    """The result of work that releases the interpreter, done in another thread while this one checks for interrupts."""
     done, results, errors = threading.Event(), list[T](), list[BaseException]()
 
     def job() -> None:
         try:
             results.append(work())
-        except BaseException as error:  # raised where it was asked for
+        except BaseException as error:  # raised in the calling thread
             errors.append(error)
         finally:
             done.set()
@@ -142,7 +144,7 @@ def away(work: Callable[[], T]) -> T:
     thread = threading.Thread(target=job, name="mercer-lapack", daemon=True)
     _threads.add(thread)
     thread.start()
-    while not done.wait(LOOK):
+    while not done.wait(CHECK):
         look()
     if errors:
         raise errors[0]
@@ -150,18 +152,18 @@ def away(work: Callable[[], T]) -> T:
 
 
 def look() -> None:
-    """Leave if the caller of this worker was interrupted. (The main thread is interrupted while it waits.)"""
+    """Raise if the caller of this worker was interrupted. (The main thread is interrupted while it waits.)"""
     if threads.stopped():
         raise KeyboardInterrupt
 
 
 @atexit.register
 def _leave() -> None:
-    """Let the program end beside a routine that still works.
+    """Let the program end while a routine still works.
 
-    The library would free its memory and wait for its threads under the routine's feet, which ends in a crash or never.
-    Once Python has cleaned up, the process therefore ends before the libraries do: `_exit` is registered last, and so
-    called first. Where the system cannot do that, the end of the program waits for the routine.
+    The library would free its memory and wait for its threads while the routine uses them, which ends in a crash or not
+    at all. The process therefore exits as soon as Python has cleaned up, before the libraries do: `_exit` is registered
+    last, and so called first. If the system cannot do that, the end of the program waits for the routine.
     """
     working = [thread for thread in _threads if thread.is_alive()]
     if not working:

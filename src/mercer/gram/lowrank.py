@@ -2,10 +2,10 @@
 
 With K_mm = L Lᵀ the Gram matrix of the centres z and K_nm = k(xᵢ, zⱼ), the whitened features are Φ = K_nm L⁻ᵀ. A
 function f = Σ cⱼ k(zⱼ, ·) with β = Lᵀc has the values Φβ and the norm ‖f‖ = ‖β‖, and ΦΦᵀ is the best approximation
-of K on the centres' span. Normal equations in β keep the digits which those in c lose: their condition is that of the
-problem, not its square times that of K_mm.
+of K on the centres' span. Normal equations in β keep digits that normal equations in c lose: their condition number is
+that of the problem, not its square times that of K_mm.
 
-Rows are the unit of work: every product is a sum over blocks of rows, each computed, used and forgotten.
+Every product is a sum over blocks of rows, each of which is computed, used and discarded.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from mercer.memory import budget as _budget
 from mercer.memory import within
 
 Matrix = NDArray[np.float64]
-# Entries of K_nm in one block of rows: about the second-level cache, and enough work for one call from Python.
+# Entries of K_nm in one block of rows: about the size of the second-level cache, and enough work for one Python call.
 BLOCK = 2**19
-# Rows of a block at most.
+# The largest number of rows of a block.
 TALLEST = 1024
 # K_nm is stored only if it takes at most this share of the budget.
 SHARE = 0.25
-# A centre is kept if it adds more than this many roundings of the largest k(z, z) to the span of the others.
-KEPT = 4.0
+# A centre is kept if it adds more than this many rounding errors of the largest k(z, z) to the span of the others.
+ROUNDINGS = 4.0
 
 
 class Nystrom:
@@ -43,15 +43,15 @@ class Nystrom:
     Parameters
     ----------
     gram : K of the n points.
-    centers : the m centres, points of the Gram or made by `gram.points`.
+    centers : the m centres, taken from the points of the Gram or made by `gram.points`.
     dtype : of the entries of K_nm, float32 or float64. Sums over rows are float64 in any case.
-    budget : bytes, or a text such as "2 GB". K_nm is stored where it takes a small part of it and storing is faster.
-    least : the share of k(z, z) that a centre must have outside of the span of the others; at least some roundings.
+    budget : bytes, or a text such as "2 GB". K_nm is stored if it takes a small part of it and storing is faster.
+    least : the share of k(z, z) that a centre must have outside of the span of the others, at least a few roundings.
 
     Attributes
     ----------
-    centers : the m centres that are left, without those whose functions are in the span of the others to rounding.
-    kept : their positions among the centres given.
+    centers : the m centres that remain; one whose function is in the span of the others, up to rounding, is dropped.
+    kept : their positions among the given centres.
     L : the lower Cholesky factor of their K_mm, float64.
     stored : whether K_nm is kept.
 
@@ -65,7 +65,7 @@ class Nystrom:
 
     def __init__(self, gram: Gram, centers: Points, dtype: Any = None, budget: Any = None, least: float = 0.0) -> None:
         limit = _budget(budget)
-        advice = "Take fewer centres, or allow more memory."
+        advice = "Use fewer centres, or allow more memory."
         within(4 * 8 * centers.n**2, limit, f"The factors on {centers.n} centres", advice)
         self.gram, self.points = gram, gram.x
         self.dtype = gram.between(self.points, centers, dtype).dtype
@@ -197,7 +197,7 @@ class Nystrom:
                 G += Phi @ tail[part].astype(self.dtype)
         H -= np.tril(G @ G.T)
         if ridge > 0.0:
-            # As m more rows of K_nm that are √ridge I.
+            # The ridge acts like m more rows of K_nm that are √ridge I.
             Phi = self._solve(np.sqrt(ridge) * np.eye(m, dtype=self.dtype))
             H += syrk(1.0, Phi, lower=1)
         return H + np.tril(H, -1).T
@@ -206,11 +206,11 @@ class Nystrom:
 def _factor(K: Matrix, dtype: np.dtype[Any], least: float) -> tuple[Matrix, NDArray[np.int64]]:
     """L with L Lᵀ = K = K_mm over the centres that are kept, and their positions.
 
-    A centre is dropped if less than some roundings of K_nm's dtype, or a share `least`, is left of k(z, z) once those
-    before it are projected out: it adds no function to their span, and would amplify those roundings.
+    A centre is dropped if less than a few roundings of K_nm's dtype, or a share `least`, is left of k(z, z) once the
+    centres before it are projected out: it adds no function to their span, and would amplify those roundings.
     """
     m, scale = len(K), float(np.diagonal(K).max())
-    tolerance = scale * max(least, KEPT * float(np.finfo(dtype).eps), m * float(np.finfo(np.float64).eps))
+    tolerance = scale * max(least, ROUNDINGS * float(np.finfo(dtype).eps), m * float(np.finfo(np.float64).eps))
     L, info = lapack.dpotrf(K.T, lower=1, clean=1)
     if not info and float(np.diagonal(L).min()) ** 2 > tolerance:
         return L, np.arange(m)
@@ -223,6 +223,6 @@ def _factor(K: Matrix, dtype: np.dtype[Any], least: float) -> tuple[Matrix, NDAr
         raise InvalidInput(
             "The Gram matrix of the centres must be positive semidefinite and not zero",
             got=f"the eigenvalue {lowest:.4g} on {m} centres, the largest diagonal entry being {scale:.4g}",
-            advice="mc.check(kernel, X) shows the violation, kernel.proof() the unproven part.",
+            advice="Run mc.check(kernel, X), which shows the violation; kernel.proof() shows the unproven part.",
         )
     return np.asfortranarray(np.tril(L[:rank, :rank])), order[:rank].astype(np.int64)

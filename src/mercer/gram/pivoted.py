@@ -1,8 +1,8 @@
 """K ≈ F Fᵀ from few of its columns: randomly pivoted Cholesky.
 
-A pivot is drawn with probability proportional to what of its diagonal entry is not yet explained, so that points
-that are far, in feature space, from the span of the earlier pivots are taken first. Expected error: near the best of
-any rank-k approximation where the spectrum decays.
+A pivot is drawn with probability proportional to the part of its diagonal entry that is not yet explained, so that
+points far, in feature space, from the span of the earlier pivots come first. If the spectrum decays, the expected error
+is near that of the best approximation of the same rank.
 
 Chen, Epperly, Tropp and Webber, *Randomly pivoted Cholesky* (2023); the blocks with rejection: Epperly, Tropp and
 Webber, *Embrace rejection: kernel matrix approximation by accelerated randomly pivoted Cholesky* (2024).
@@ -22,8 +22,9 @@ from mercer.data.points import Array
 from mercer.errors import InvalidInput
 from mercer.gram.base import Gram
 
+# Pivots proposed at a time: enough for matrix products, few enough for rejection to be rare.
 BLOCK = 128
-# What is left of a diagonal entry counts as rounding below this many units of it.
+# The rest of a diagonal entry counts as rounding below this many units in its last place.
 ROUNDING = 100
 
 
@@ -62,8 +63,8 @@ def pivoted_cholesky(
     Parameters
     ----------
     gram : K, symmetric and positive semidefinite; float32 or float64, as F then is.
-    rank : columns at most; fewer where the rest of K is rounding.
-    rng : where the random pivots come from.
+    rank : columns at most; fewer if the rest of K is rounding.
+    rng : the random number generator.
     tol : stop when tr(K − F Fᵀ) ≤ tol · tr K.
     block : pivots proposed at a time. They are drawn independently and kept by rejection, so that the law of the
         result is that of one pivot at a time, at the speed of matrix products.
@@ -74,7 +75,7 @@ def pivoted_cholesky(
     >>> P.rank, bool(np.allclose(P.factor @ P.factor.T, X @ X.T))
     (3, True)
     """
-    source = gram.recomputed() if gram.keeps else gram  # the rows of one that keeps them would fill all of it first
+    source = gram.recomputed() if gram.keeps else gram  # a Gram that keeps its entries would compute all of them first
     diagonal = gram.diag().astype(np.float64)
     block = min(block, source.rows_at_once)
     return by_rows(source.rows, diagonal, gram.dtype, rank, rng=rng, tol=tol, block=block)
@@ -93,12 +94,12 @@ def by_rows(
     """`pivoted_cholesky` of any matrix that is known by its diagonal and a function from positions to whole rows."""
     n = len(diagonal)
     if rank < 1:
-        raise InvalidInput("`rank` must be at least 1", got=rank, advice="Such as 100.")
+        raise InvalidInput("`rank` must be at least 1", got=rank, advice="Pass a number such as 100.")
     if diagonal.min() < 0:
         raise InvalidInput(
             "The diagonal of a positive semidefinite matrix must be ≥ 0",
             got=f"{diagonal.min():.4g} at point {int(diagonal.argmin())}",
-            advice="mc.check(kernel, X) shows the violation.",
+            advice="Run mc.check(kernel, X), which shows the violation.",
         )
     rank = min(rank, n)
     floor = ROUNDING * float(np.finfo(dtype).eps) * diagonal

@@ -1,4 +1,4 @@
-"""Matrices of kernels, and the one that is never stored: its tiles are recomputed whenever they are needed."""
+"""Matrices of kernels; `TiledGram` is never stored: its tiles are recomputed whenever they are needed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class KernelGram(Gram):
 
     Attributes
     ----------
-    kernel : the similarity it belongs to.
+    kernel : the kernel or smoothing weight that computes its entries.
     pair : its points as the kernel's tiles read them.
     """
 
@@ -105,12 +105,12 @@ class KernelGram(Gram):
 
 
 class TiledGram(KernelGram):
-    """K by tiles: `K @ V` computes, uses and forgets each of them.
+    """K by tiles: `K @ V` computes, uses and discards each of them.
 
     Parameters
     ----------
-    kernel, pair : what similar means, and the points.
-    budget : bytes that a part of K may take; by default `memory.budget()` at the time when a part is asked for.
+    kernel, pair : the kernel, and the points.
+    budget : bytes that a part of K may take; by default `memory.budget()` at the time when the part is computed.
     """
 
     def __init__(self, kernel: Similarity, pair: Pair, budget: int | None = None) -> None:

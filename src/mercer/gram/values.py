@@ -1,7 +1,7 @@
-"""Entries of a symmetric Gram matrix for solvers that ask for parts of it again and again.
+"""Entries of a symmetric Gram matrix for solvers that read parts of it again and again.
 
 A solver takes a part of the points, lays its matrix out for the compiled loops, and adds K[:, columns] Δ to a gradient.
-How the entries come about is the Gram's choice: read from memory, computed by the fused loop in less time than
+The Gram decides where the entries come from: read from memory, computed by the fused loop in less time than
 reading them would take, or streamed block by block.
 """
 
@@ -25,9 +25,9 @@ Index = NDArray[np.int64]
 STORED = 12_000
 """Store the rows of an expensive kernel up to this number of points; beyond it most would never be reused."""
 STRIPE = 4_000_000
-"""Values that one thread computes between two looks at what is left to do."""
+"""Values that one thread computes before it fetches more work."""
 REACH = 1000.0
-"""Widths from the centre up to which float32 values are taken from the fused loop: the last word is float64's."""
+"""Widths from the centre up to which the fused loop may compute float32 values, which are checked in float64 later."""
 
 
 class Rows(NamedTuple):
@@ -36,8 +36,8 @@ class Rows(NamedTuple):
     Attributes
     ----------
     K : the matrix, laid out for the loops.
-    packed : the points of the fused loop, or None where K is filled.
-    made : 1 for each row that is filled, else 0; None where K is filled.
+    packed : the points of the fused loop, or None if K is filled.
+    made : 1 for each row that is filled, else 0; None if K is filled.
     """
 
     K: Array
@@ -53,7 +53,7 @@ class Values(ABC):
 
     @abstractmethod
     def part(self, index: Index) -> Values:
-        """Those of some of the points."""
+        """The entries of some of the points."""
 
     @abstractmethod
     def fill(self, K: Array) -> Any:
@@ -65,7 +65,7 @@ class Values(ABC):
 
     @property
     def laid_out(self) -> Array | None:
-        """The matrix in memory as the loops need it, or None where it is not."""
+        """The matrix if it is in memory as the loops need it, else None."""
         return None
 
     def lay_out(self, K: Array) -> Rows:
@@ -75,7 +75,7 @@ class Values(ABC):
         return Rows(K)
 
     def rows(self, space: Callable[[int], Array]) -> Rows:
-        """The matrix for the loops: where it is, else in memory that space(n) gives."""
+        """The matrix for the loops: the one in memory, else a new one in memory that space(n) returns."""
         return self.lay_out(space(self.n)) if self.laid_out is None else Rows(self.laid_out)
 
 
@@ -108,12 +108,12 @@ class Fused(Values):
         threads.stripes(self.n, work, rows=min(max(256, STRIPE // max(len(columns), 1)), max(256, even)))
 
     def rows(self, space: Callable[[int], Array]) -> Rows:
-        # Most variables are never looked at twice: rows on demand.
+        # Most variables are never visited twice, so rows are computed on demand.
         return Rows(space(self.n), self.packed, np.zeros(self.n, dtype=np.int64))
 
 
 class Stored(Values):
-    """Values of a matrix in memory: of those of its rows and columns that are in `index`, or all of them."""
+    """Values of a matrix in memory: all of them, or the rows and columns in `index`."""
 
     def __init__(self, K: Array, index: Index | None = None, padded: Array | None = None) -> None:
         self.K, self.index, self.padded, self.dtype = K, index, padded, K.dtype
@@ -175,5 +175,5 @@ class Streamed(Values):
 
 
 def room_for(n: int, dtype: Any, limit: int) -> bool:
-    """Whether the matrix of n points is to be kept within this many bytes."""
+    """Whether the matrix of n points should be kept, within this many bytes."""
     return n <= STORED and n * n * np.dtype(dtype).itemsize <= limit

@@ -33,7 +33,7 @@ from mercer.models.least_squares.kernel_ridge import KernelRidge
 from mercer.models.solver_parameters import asked_for, check_solver_parameters
 from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.expansion import Expansion
-from mercer.rkhs.preimage import ENTRIES, gaps, preimage, vectors
+from mercer.rkhs.preimage import ENTRIES, distances_less_norm, preimage, vectors
 from mercer.rkhs.space import same_points
 from mercer.rkhs.tail import Tail
 from mercer.solvers import principal as leading
@@ -154,7 +154,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             targets = Expansion(self.kernel_, points, coef @ np.vstack([Z[rows].T, np.ones(len(Z[rows]))]))
             near = self._nearest(Z[rows], min(NEIGHBOURS, points.n))
             starts = centres[near[:, 0]], centres[near].mean(axis=1)
-            better = gaps(targets, starts[1]) < gaps(targets, starts[0])
+            better = distances_less_norm(targets, starts[1]) < distances_less_norm(targets, starts[0])
             found[rows] = preimage(targets, np.where(better[:, None], starts[1], starts[0]))
         return found.astype(self.function_.coef.dtype, copy=False)
 

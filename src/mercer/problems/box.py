@@ -1,6 +1,6 @@
-"""The dual of every support vector machine: a quadratic in a box, with the sum of the variables given.
+"""The dual of every support vector machine: a quadratic in a box, with a fixed sum of the variables.
 
-    min ½ βᵀKβ + qᵀβ     over   lower ≤ β ≤ upper,   Σβ = s   (of each group, where there are two)
+    min ½ βᵀKβ + qᵀβ     over   lower ≤ β ≤ upper,   Σβ = s   (in each group, if there are two)
 
 with signed coefficients β, so that f(x) = Σ βᵢ k(xᵢ, x) + b:
 
@@ -10,8 +10,8 @@ with signed coefficients β, so that f(x) = Σ βᵢ k(xᵢ, x) + b:
 * one class:  q = 0, βᵢ in [0, 1], s = νn;
 * the ν forms fix the sum of each sign as well: two groups.
 
-With the gradient g = Kβ + q, β is optimal iff no pair of a group can move: max g over those that may shrink ≤ min g
-over those that may grow. How far this fails is the gap; where it is 0, −b is between the two.
+With the gradient g = Kβ + q, β is optimal iff no pair of a group can move: max g over the variables that may shrink
+≤ min g over the variables that may grow. The violation of this inequality is the gap; at 0, −b is between the two.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class BoxProblem:
     gram : K of the n points, symmetric.
     linear : q, shape (N,).
     lower, upper : the box, shape (N,).
-    start : a feasible β, whose sums are the given ones.
-    rows : the point that each variable belongs to, shape (N,), or None where they are the same.
-    group : 0 or 1 for each variable, or None where there is one sum.
+    start : a feasible β, with the required sums.
+    rows : the point that each variable belongs to, shape (N,), or None if variables and points are the same.
+    group : 0 or 1 for each variable, or None if there is one sum.
 
     >>> import mercer as mc
     >>> y = np.array([-1.0, 1.0])  # the hard margin between −1 and 1: f(x) = x
@@ -74,10 +74,10 @@ class BoxProblem:
         return np.bincount(self.rows, beta, minlength=self.gram.shape[0]).astype(np.float64, copy=False)
 
     def bounds_met(self, beta: Matrix, gradient: Matrix) -> tuple[float, float, float]:
-        """(gap, least g that may grow, greatest g that may shrink), of the group where the gap is largest.
+        """(gap, least g that may grow, greatest g that may shrink), for the group with the largest gap.
 
-        The gap is negative where optimality holds with room, −∞ where nothing may grow or nothing may shrink. Variables
-        whose gradient is not known (NaN) are left out.
+        The gap is negative if optimality holds strictly, −∞ if nothing may grow or nothing may shrink. Variables
+        with an unknown gradient (NaN) are left out.
         """
         worst = (-np.inf, np.nan, np.nan)
         for member in self._known(gradient):
@@ -91,19 +91,19 @@ class BoxProblem:
         return float(0.5 * beta @ (gradient + self.linear))
 
     def offsets(self, beta: Matrix, gradient: Matrix) -> list[float]:
-        """−g on the margin, of each group: the mean over free variables, else the middle of what is allowed.
+        """−g on the margin, for each group: the mean over free variables, else the middle of the allowed interval.
 
-        Variables whose gradient is not known (NaN) are left out.
+        Variables with an unknown gradient (NaN) are left out.
         """
-        found = []
+        offsets = []
         for member in self._known(gradient):
             free = (beta > self.lower) & (beta < self.upper) & member
             if free.any():
-                found.append(-float(gradient[free].mean()))
+                offsets.append(-float(gradient[free].mean()))
                 continue
             ends = [end for end in self.ends(beta, gradient, member) if np.isfinite(end)]
-            found.append(-float(np.mean(ends)) if ends else 0.0)
-        return found
+            offsets.append(-float(np.mean(ends)) if ends else 0.0)
+        return offsets
 
     def members(self) -> list[Any]:
         """Which variables belong to each group, as masks; True for all of them."""
@@ -115,7 +115,7 @@ class BoxProblem:
         return [member & ~unknown for member in self.members()] if unknown.any() else self.members()
 
     def ends(self, beta: Matrix, gradient: Matrix, member: Any) -> tuple[float, float]:
-        """The least g that may grow and the greatest g that may shrink, of a group."""
+        """The least g that may grow and the greatest g that may shrink, in a group."""
         up = gradient.min(initial=np.inf, where=(beta < self.upper) & member)
         low = gradient.max(initial=-np.inf, where=(beta > self.lower) & member)
         return float(up), float(low)

@@ -1,8 +1,8 @@
 """Families: the distribution of a response about its mean μ, with variance φ V(μ) (lecture 003).
 
-What a family says of the fit is its unit deviance d(y, μ) ≥ 0, zero where y = μ, and half of it is the loss: squares
-for the Gaussian, the negative log-likelihood up to what depends on y only for the others. Three of the deviances are
-made of one function that keeps its digits where y ≈ μ,
+A family measures the fit by its unit deviance d(y, μ) ≥ 0, zero at y = μ. Half of it is the loss: squares for the
+Gaussian, for the others the negative log-likelihood up to terms that depend on y only. Three of the deviances consist
+of one function that stays accurate at y ≈ μ,
 
     excess(a, b) = a/b − 1 − log(a/b) ≥ 0.
 
@@ -34,6 +34,7 @@ from mercer.problems.links import (
     named,
     real,
 )
+from mercer.problems.root_finding import find_roots
 
 Matrix = NDArray[np.float64]
 _POSITIVE = ("log", "identity", "inverse", "sqrt")
@@ -41,7 +42,7 @@ _LOG_2PI = float(np.log(2 * np.pi))
 
 
 def excess(a: Any, b: Any) -> Matrix:
-    """a/b − 1 − log(a/b) for a, b > 0, to full relative accuracy also where a ≈ b.
+    """a/b − 1 − log(a/b) for a, b > 0, to full relative accuracy even if a ≈ b.
 
     >>> excess([1.0 + 1e-8, 2.0, 0.5], 1.0)
     array([4.99999991e-17, 3.06852819e-01, 1.93147181e-01])
@@ -79,11 +80,11 @@ class Family(ABC):
     known_dispersion: ClassVar[bool] = False
     """Whether φ = 1 is part of the distribution."""
     support: ClassVar[str]
-    """What y must be, in words."""
+    """The allowed y, in words."""
     links: ClassVar[tuple[str, ...]]
-    """Names of the links it may have, beside `canonical`; others give means that it cannot have, or too few."""
+    """Names of the allowed links, beside `canonical`; others give impossible means, or not all possible ones."""
     power: ClassVar[float | None] = None
-    """p of V = μᵖ, None for a variance of another kind."""
+    """p of V = μᵖ, None for other variances."""
 
     @property
     @abstractmethod
@@ -92,34 +93,34 @@ class Family(ABC):
 
     @property
     def default(self) -> Link:
-        """The link it has if none is given."""
+        """The link that is used if none is given."""
         return Log()
 
     def link(self, link: Any = None) -> Link:
-        """The link to use: `default` for None, `canonical` by that name, else the one given if its means fit.
+        """The link to use: `default` for None, `canonical` by that name, else the given one if its means fit.
 
         >>> Poisson().link(), Gamma().link("inverse"), InverseGaussian().link("canonical")
         (Log(), Inverse(), Power(exponent=-2.0))
         >>> Poisson().link("logit")
         Traceback (most recent call last):
         mercer.errors.InvalidInput: `link` of the poisson family must be one of 'log', 'identity', 'inverse', 'sqrt', \
-'canonical', got 'logit'. It gives means in (0, 1), and those of the family are in (0, inf).
+'canonical', got 'logit'. Choose one of these: this link gives means in (0, 1), the family has (0, inf).
         """
         if link is None:
             return self.default
         if isinstance(link, str) and link.strip().lower() == "canonical":
             return self.canonical
-        found = link_of(link)
-        powers = isinstance(found, PowerLink) and "sqrt" in self.links
-        if found.name in self.links or powers or found == self.canonical:
-            return found
-        (a, b), (c, d) = found.range, self.range
+        candidate = link_of(link)
+        powers = isinstance(candidate, PowerLink) and "sqrt" in self.links
+        if candidate.name in self.links or powers or candidate == self.canonical:
+            return candidate
+        (a, b), (c, d) = candidate.range, self.range
         raise InvalidInput(
             f"`link` of the {self.name} family must be one of {', '.join(map(repr, (*self.links, 'canonical')))}",
-            got=repr(found.name),
-            advice=f"It gives means in ({a:g}, {b:g}), and those of the family are in ({c:g}, {d:g})."
-            if found.range != self.range
-            else f"It is made for another family: this one has {self.canonical!r}.",
+            got=repr(candidate.name),
+            advice=f"Choose one of these: this link gives means in ({a:g}, {b:g}), the family has ({c:g}, {d:g})."
+            if candidate.range != self.range
+            else f"Use {self.canonical!r}: this link belongs to another family.",
         )
 
     def check(self, y: Any) -> None:
@@ -184,7 +185,7 @@ class Family(ABC):
         """
         q, mu = np.asarray(q, dtype=np.float64), np.asarray(mu, dtype=np.float64)
         if not ((q > 0) & (q < 1)).all():
-            raise InvalidInput("`q` must be between 0 and 1", got=repr(q.tolist()), advice="0.025 and 0.975, say.")
+            raise InvalidInput("`q` must be between 0 and 1", got=repr(q.tolist()), advice="Pass 0.025 or 0.975, say.")
         return np.asarray(self._quantile(q, mu, self._dispersion(dispersion)), dtype=np.float64)
 
     @abstractmethod
@@ -206,10 +207,10 @@ class Family(ABC):
                 raise InvalidInput(
                     f"The dispersion of the {self.name} family must be 1",
                     got=repr(dispersion),
-                    advice="It is part of the distribution. For counts that vary more, use NegativeBinomial(theta).",
+                    advice="Leave it out, or use NegativeBinomial(theta) for counts that vary more.",
                 )
         elif not (np.ndim(dispersion) == 0 and dispersion > 0 and np.isfinite(dispersion)):
-            raise InvalidInput("`dispersion` must be a number > 0", got=repr(dispersion), advice="Estimate it first.")
+            raise InvalidInput("`dispersion` must be a number > 0", got=repr(dispersion), advice="Pass an estimate.")
         return float(dispersion)
 
 
@@ -265,8 +266,8 @@ class Gaussian(Family):
 class Bernoulli(Family):
     """P(y = 1) = μ: V = μ(1 − μ), d = 2[y log(y/μ) + (1 − y) log((1 − y)/(1 − μ))].
 
-    y between 0 and 1 is a share of successes, and its weight the number of trials. Where both are whole numbers the
-    log-likelihood has the binomial coefficient of that row, which no parameter changes.
+    y between 0 and 1 is a share of successes, and its weight the number of trials. If successes and trials are whole
+    numbers, the log-likelihood contains the binomial coefficient of that row, which no parameter changes.
 
     >>> Bernoulli().unit_deviance([0.0, 0.5, 1.0], 0.5).round(6)
     array([1.386294, 0.      , 1.386294])
@@ -299,8 +300,8 @@ class Bernoulli(Family):
 
     def unit_deviance(self, y: Any, mu: Any) -> Matrix:
         y, mu = np.asarray(y, dtype=np.float64), np.asarray(mu, dtype=np.float64)
-        gap = mu - y
-        return 2.0 * (_shared(y, mu, gap) + _shared(1 - y, 1 - mu, -gap))
+        difference = mu - y
+        return 2.0 * (_shared(y, mu, difference) + _shared(1 - y, 1 - mu, -difference))
 
     def start(self, y: Any) -> Matrix:
         """(y + ½)/2."""
@@ -315,14 +316,14 @@ class Bernoulli(Family):
         >>> np.exp(Bernoulli().log_likelihood([0.5], [0.5], weights=[2.0])).round(6)     # one of two
         np.float64(0.5)
         """
-        found = super().log_likelihood(y, mu, weights, dispersion)
+        total = super().log_likelihood(y, mu, weights, dispersion)
         if weights is None:
-            return found
+            return total
         y, trials = np.broadcast_arrays(np.asarray(y, dtype=np.float64), np.asarray(weights, dtype=np.float64))
         hits = np.round(y * trials)
         whole = (y > 0) & (y < 1) & (trials == np.round(trials)) & (np.abs(y * trials - hits) < 1e-9 * trials)
         n, k = trials[whole], hits[whole]
-        return found - float((np.log1p(n) + special.betaln(n - k + 1, k + 1)).sum())
+        return total - float((np.log1p(n) + special.betaln(n - k + 1, k + 1)).sum())
 
     def _quantile(self, q: Matrix, mu: Matrix, dispersion: float) -> Matrix:
         return (q > 1 - mu).astype(np.float64)
@@ -331,13 +332,13 @@ class Bernoulli(Family):
         return (rng.random(mu.shape) < mu).astype(np.float64)
 
 
-def _shared(y: Matrix, mu: Matrix, gap: Matrix) -> Matrix:
-    """y log(y/μ) − y + μ, which is μ at y = 0; `gap` is μ − y, which may be known better than μ and y are."""
+def _shared(y: Matrix, mu: Matrix, difference: Matrix) -> Matrix:
+    """y log(y/μ) − y + μ, which is μ at y = 0; `difference` is μ − y, which may be more accurate than μ and y."""
     zero = y == 0
     safe = np.where(zero, 1.0, y)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        x = gap / safe
-        far = safe * (np.log(safe) - np.log(mu)) + gap
+        x = difference / safe
+        far = safe * (np.log(safe) - np.log(mu)) + difference
     return np.where(zero, mu, np.where(np.abs(x) < 0.4, safe * _beyond_log(x), far))
 
 
@@ -382,13 +383,13 @@ class Poisson(Family):
     def _quantile(self, q: Matrix, mu: Matrix, dispersion: float) -> Matrix:
         from scipy import stats  # half a second
 
-        # Cornish and Fisher's expansion where the rate is so large that SciPy gives up: the error is O(1/√μ)
+        # Cornish and Fisher's expansion for rates so large that SciPy gives up: the error is O(1/√μ)
         z = special.ndtri(q)
         large = np.ceil(mu + z * np.sqrt(mu) + (z * z - 4) / 6)
         return np.where(mu > 1e8, large, stats.poisson.ppf(q, np.minimum(mu, 1e8)))
 
     def _sample(self, mu: Matrix, dispersion: float, rng: np.random.Generator) -> Matrix:
-        # beyond this the generator refuses
+        # the generator refuses larger rates
         return rng.poisson(np.minimum(mu, 9e18)).astype(np.float64)
 
 
@@ -482,7 +483,8 @@ class InverseGaussian(Family):
             return np.asarray(special.ndtr(a) + mirrored - p[rows])
 
         width = np.minimum(3 / root, 1.0)
-        return np.asarray(mu * np.exp(roots(beyond, -width, width)).reshape(q.shape))
+        u = find_roots(beyond, -width, width, grow=True)
+        return np.asarray(mu * np.exp(u).reshape(q.shape))
 
     def _sample(self, mu: Matrix, dispersion: float, rng: np.random.Generator) -> Matrix:
         return rng.wald(mu, 1 / dispersion)
@@ -525,7 +527,7 @@ class NegativeBinomial(Family):
     def unit_deviance(self, y: Any, mu: Any) -> Matrix:
         # ½d = y log(1 + u) + θ log(1 + v) with
         #   u = θ(y − μ)/(μ(y + θ)),  v = (μ − y)/(y + θ);  yu + θv = θ(y − μ)²/(μ(y + θ)) is the leading term,
-        # of which log(1 + u) − u and log(1 + v) − v take half: no cancellation where y ≈ μ.
+        # of which log(1 + u) − u and log(1 + v) − v take half: no cancellation at y ≈ μ.
         y, mu, theta = np.asarray(y, dtype=np.float64), np.asarray(mu, dtype=np.float64), self.theta
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             u, v = theta * (y - mu) / (mu * (y + theta)), (mu - y) / (y + theta)
@@ -537,7 +539,7 @@ class NegativeBinomial(Family):
         theta, rise = self.theta, np.log1p(mu / self.theta)
         if theta < 100.0:
             ratio = special.gammaln(y + theta) - special.gammaln(theta) - special.xlogy(y, theta)
-        else:  # log Γ(θ + y)/(Γ(θ) θʸ) by Stirling's series, in which nothing of the size of θ is left
+        else:  # log Γ(θ + y)/(Γ(θ) θʸ) by Stirling's series, in which no term of the size of θ is left
             x = theta + y
             ratio = (x - 0.5) * np.log1p(y / theta) - y + _stirling(x) - _stirling(theta)
         return np.asarray(special.xlogy(y, mu) + ratio - (y + theta) * rise - special.gammaln(y + 1))
@@ -608,7 +610,7 @@ class Tweedie(Family):
     def _log_density(self, y: Matrix, mu: Matrix, dispersion: float) -> Matrix:
         y, mu = np.broadcast_arrays(y, mu)
         rate, shape, scale = self._parts(mu, dispersion)
-        found = -rate
+        log_density = -rate
         some = y > 0
         if some.any():
             rate, scale, y = rate[some], scale[some], y[some]
@@ -621,9 +623,9 @@ class Tweedie(Family):
                     + special.xlogy(n * shape - 1, y / scale) - y / scale - special.gammaln(n * shape) - np.log(scale)
                 )  # fmt: skip
 
-            found = found.copy()
-            found[some] = _log_sum(log_term, peak, 1 / np.sqrt(1 + shape), 1 / np.sqrt(1 + shape))
-        return found
+            log_density = log_density.copy()
+            log_density[some] = _log_sum(log_term, peak, 1 / np.sqrt(1 + shape), 1 / np.sqrt(1 + shape))
+        return log_density
 
     def cdf(self, x: Matrix, mu: Matrix, dispersion: float) -> Matrix:
         """P(Y ≤ x) = Σₙ P(n amounts) F(x; n amounts) for x ≥ 0."""
@@ -637,16 +639,18 @@ class Tweedie(Family):
 
     def _quantile(self, q: Matrix, mu: Matrix, dispersion: float) -> Matrix:
         q, mu = np.broadcast_arrays(q, mu)
-        found = np.zeros(q.shape)
-        # the mass at zero is below no other quantile
+        quantiles = np.zeros(q.shape)
+        # q within the mass at zero has the quantile zero
         some = np.flatnonzero(q.ravel() > np.exp(-self._parts(mu, dispersion)[0]).ravel())
         if len(some):
             p, m = q.ravel()[some], mu.ravel()[some]
-            ends = np.log(m) - 1, np.log(m) + 1
-            found.reshape(-1)[some] = np.exp(
-                roots(lambda u, rows: self.cdf(np.exp(u), m[rows], dispersion) - p[rows], *ends)
-            )
-        return found
+
+            def beyond(u: Matrix, rows: NDArray[np.int64]) -> Matrix:
+                return self.cdf(np.exp(u), m[rows], dispersion) - p[rows]
+
+            u = find_roots(beyond, np.log(m) - 1, np.log(m) + 1, grow=True)
+            quantiles.reshape(-1)[some] = np.exp(u)
+        return quantiles
 
     def _sample(self, mu: Matrix, dispersion: float, rng: np.random.Generator) -> Matrix:
         rate, shape, scale = self._parts(mu, dispersion)
@@ -662,7 +666,7 @@ def _stirling(x: Any) -> Any:
 def _log_sum(log_term: Any, peak: Matrix, width: float, fine: float) -> Matrix:
     """log Σ_{n ≥ 1} exp(log_term(n)), whose terms are largest near `peak` and fall like a normal density there.
 
-    The window has ten standard deviations width·√peak and twenty terms on each side. Where the terms change over many
+    The window has ten standard deviations width·√peak and twenty terms on each side. If the terms change over many
     n (fine·√peak), every s-th of them counts s times: the trapezoidal rule, exact to rounding for such functions.
     """
     centre = np.maximum(np.round(peak), 1.0)
@@ -678,41 +682,10 @@ def _log_sum(log_term: Any, peak: Matrix, width: float, fine: float) -> Matrix:
         return np.asarray(offset + np.log(stride * total))
 
 
-def roots(f: Any, low: Matrix, high: Matrix) -> Matrix:
-    """The zeros of increasing functions f(x, rows), x (n,): regula falsi, and every third step a bisection.
-
-    `low` and `high` are guesses on both sides of the zeros, and are moved apart until they are.
-    """
-    rows = np.arange(len(high))
-    low, high = low.copy(), high.copy()
-    while (over := (below := f(low, rows)) > 0).any():
-        low = np.where(over, low - 2 * (high - low), low)
-    while (short := (above := f(high, rows)) < 0).any():
-        high = np.where(short, high + 2 * (high - low), high)
-    found = high.copy()
-    for step in range(200):
-        a, b, fa, fb = low[rows], high[rows], below[rows], above[rows]
-        x = middle = 0.5 * (a + b)
-        if step % 3 < 2:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                secant = b - fb * (b - a) / (fb - fa)
-            x = np.where((secant > a) & (secant < b), secant, middle)
-        fx = f(x, rows)
-        negative = fx < 0
-        # Illinois: an end that stays counts half, so that the other moves, too
-        low[rows], high[rows] = np.where(negative, x, a), np.where(negative, b, x)
-        below[rows], above[rows] = np.where(negative, fx, 0.5 * fa), np.where(negative, 0.5 * fb, fx)
-        found[rows] = x
-        rows = rows[(high[rows] - low[rows] > 1e-13 * np.maximum(np.abs(x), 1.0)) & (fx != 0)]
-        if not len(rows):
-            break
-    return found
-
-
 def _number(value: Any, what: str, low: float, high: float) -> float:
     if not real(value) or not low < value < high:
         bound = f"> {low:g}" if np.isinf(high) else f"between {low:g} and {high:g}"
-        advice = "Poisson() is the limit." if np.isinf(high) else "Poisson() is 1 and Gamma() is 2."
+        advice = "Use Poisson() for the limit." if np.isinf(high) else "Use Poisson() for 1 and Gamma() for 2."
         raise InvalidInput(f"{what} must be a number {bound}", got=repr(value), advice=advice)
     return float(value)
 
@@ -721,7 +694,7 @@ _NAMES: dict[str, Family] = {
     family.name: family
     for family in (Gaussian(), Bernoulli(), Poisson(), Gamma(), InverseGaussian(), NegativeBinomial(), Tweedie())
 }
-# What other libraries call them: R, statsmodels, scikit-learn.
+# Names in other libraries: R, statsmodels, scikit-learn.
 _ALIASES: dict[str, Family] = {
     "normal": Gaussian(),
     "binomial": Bernoulli(),
@@ -736,7 +709,7 @@ _ALIASES: dict[str, Family] = {
 
 
 def family_of(family: Any) -> Family:
-    """The family of this name, or the family itself.
+    """The family with this name, or the family itself.
 
     >>> family_of("poisson"), family_of("binomial"), family_of(NegativeBinomial(2.0))
     (Poisson(), Bernoulli(), NegativeBinomial(theta=2.0))

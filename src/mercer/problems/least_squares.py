@@ -28,7 +28,7 @@ class LeastSquares:
     gram : K of the n points, symmetric.
     y : targets, shape (n, t), float64.
     alpha : one penalty per target, shape (t,).
-    roots : √w > 0, shape (n,), or None where all weights are one. A row of weight zero does not belong here.
+    roots : √w > 0, shape (n,), or None if all weights are one. Rows of weight zero are not allowed.
     tail : P, shape (n, p), the values of the unpenalised functions (a column of ones is an intercept), or None.
     """
 

@@ -3,7 +3,7 @@
 A link onto (0, 1) is the distribution function of a latent noise ε: y = 1 iff η + ε > 0. Logistic noise gives the
 logit, normal noise the probit, Gumbel noise the complementary log-log, Cauchy noise the cauchit.
 
-Where μ would leave the range of float64, η is held: see `LARGEST` and `SMALLEST`.
+If μ would leave the range of float64, η is clipped: see `LARGEST` and `SMALLEST`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from mercer.errors import InvalidInput
 Matrix = NDArray[np.float64]
 T = TypeVar("T")
 LARGEST = 700.0
-"""exp is taken of at most this (and at least its negative): e⁷⁰⁰ ≈ 1.0e304."""
+"""The largest argument of exp (its negative is the least): e⁷⁰⁰ ≈ 1.0e304."""
 SMALLEST, HUGEST = 1e-100, 1e100
-"""A power of η is taken of η between these, and is itself between 1e-300 and 1e300."""
+"""η is clipped to this range before a power is taken, and the power to the range from 1e-300 to 1e300."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def _float(x: Any) -> Matrix:
 
 
 def _exp(eta: Any) -> Matrix:
-    """exp, of η held to ±LARGEST."""
+    """exp of η clipped to ±LARGEST."""
     return np.exp(np.clip(_float(eta), -LARGEST, LARGEST))
 
 
@@ -292,7 +292,7 @@ class Cauchit(UnitLink):
 
 
 def _cauchit_cost(eta: Matrix) -> Matrix:
-    """−log μ, from 1 − μ where μ is near one."""
+    """−log μ, from 1 − μ if μ is near one."""
     low = np.arctan2(1.0, -np.minimum(eta, 0.0)) / np.pi
     rest = np.arctan2(1.0, np.maximum(eta, 0.0)) / np.pi
     return -np.where(eta < 0, np.log(low), np.log1p(-rest))
@@ -300,7 +300,7 @@ def _cauchit_cost(eta: Matrix) -> Matrix:
 
 @dataclass(frozen=True)
 class Log(Link):
-    """η = log μ: μ = e^η, of η held to ±700.
+    """η = log μ: μ = e^η, η clipped to ±700.
 
     >>> Log().inverse([0.0, 1.0, 1e6])
     array([1.00000000e+000, 2.71828183e+000, 1.01423205e+304])
@@ -330,7 +330,7 @@ def real(value: Any) -> bool:
 
 
 class PowerLink(Link):
-    """η = μ^k with k ≠ 0, for μ > 0 and η > 0; elsewhere η is held to [1e-100, 1e100]."""
+    """η = μ^k with k ≠ 0, for μ > 0 and η > 0; η is clipped to [1e-100, 1e100]."""
 
     range = (0.0, np.inf)
 
@@ -416,7 +416,9 @@ class Power(PowerLink):
     def __post_init__(self) -> None:
         k = self.exponent
         if not real(k) or not 0 < abs(k) < np.inf:
-            raise InvalidInput("`exponent` of Power must be a number but 0", got=repr(k), advice="Use Log() for 0.")
+            raise InvalidInput(
+                "`exponent` of Power must be a number other than 0", got=repr(k), advice="Use Log() for 0."
+            )
         object.__setattr__(self, "exponent", float(k))
 
     @property
@@ -442,7 +444,11 @@ class LogRatio(Link):
 
     def __post_init__(self) -> None:
         if not real(self.theta) or not 0 < self.theta < np.inf:
-            raise InvalidInput("`theta` of LogRatio must be a number > 0", got=repr(self.theta), advice="The family's.")
+            raise InvalidInput(
+                "`theta` of LogRatio must be a number > 0",
+                got=repr(self.theta),
+                advice="Use the `theta` of the family.",
+            )
         object.__setattr__(self, "theta", float(self.theta))
 
     def __call__(self, mu: Any) -> Matrix:
@@ -469,7 +475,7 @@ class LogRatio(Link):
 _NAMES: dict[str, Link] = {
     link.name: link for link in (Identity(), Logit(), Probit(), Log(), Cloglog(), Cauchit(), Inverse(), Sqrt())
 }
-# What other libraries call them: R, statsmodels, scikit-learn.
+# Names in other libraries: R, statsmodels, scikit-learn.
 _ALIASES: dict[str, Link] = {
     "logistic": Logit(),
     "normit": Probit(),
@@ -501,24 +507,24 @@ def link_of(link: Any) -> Link:
     return named(link, "link", Link, _NAMES, _ALIASES)
 
 
-def named(given: Any, what: str, kind: Any, names: dict[str, T], aliases: dict[str, T]) -> T:
-    """The value of this name, or the value itself; `what` it is, for the error.
+def named(value_or_name: Any, what: str, kind: Any, names: dict[str, T], aliases: dict[str, T]) -> T:
+    """The value with this name, or the value itself; `what` names it in the error.
 
     >>> named("Logit", "link", Link, {"logit": Logit()}, {})
     Logit()
     """
-    if isinstance(given, kind):
-        return given
-    if isinstance(given, str):
-        key = given.strip().lower().replace("-", "_").replace(" ", "_")
-        found = names.get(key) or aliases.get(key)
-        if found is not None:
-            return found
+    if isinstance(value_or_name, kind):
+        return value_or_name
+    if isinstance(value_or_name, str):
+        key = value_or_name.strip().lower().replace("-", "_").replace(" ", "_")
+        value = names.get(key) or aliases.get(key)
+        if value is not None:
+            return value
     advice = "Choose one of these."
-    if isinstance(given, type) and issubclass(given, kind):
-        advice = f"Pass an instance: {given.__name__}()."
+    if isinstance(value_or_name, type) and issubclass(value_or_name, kind):
+        advice = f"Pass an instance: {value_or_name.__name__}()."
     raise InvalidInput(
         f"`{what}` must be one of {', '.join(map(repr, sorted(names)))}, or a {kind.__name__}",
-        got=repr(given),
+        got=repr(value_or_name),
         advice=advice,
     )

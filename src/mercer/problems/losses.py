@@ -2,8 +2,8 @@
 
     loss(y, η) = ½ d(y, μ),   loss' = −(y − μ) μ'/V(μ),   E loss'' = μ'²/V(μ)     with μ = g⁻¹(η)
 
-so that Gaussian is least squares, and Bernoulli, Poisson and the softmax are negative log-likelihoods up to what
-depends on y only. The expected second derivative (Fisher) is never negative; the observed one is exact, equal to it
+so that Gaussian is least squares, and Bernoulli, Poisson and the softmax are negative log-likelihoods up to terms that
+depend on y only. The expected second derivative (Fisher) is never negative; the observed one is exact, equal to it
 for canonical links, and ≥ 0 everywhere iff the loss is convex.
 
 Which losses are convex:
@@ -16,8 +16,8 @@ Which losses are convex:
 * Bernoulli-cloglog: −log(1 − μ) = u with u = e^η, and (−log μ)' = −u/(eᵘ − 1) rises because u/(eᵘ − 1) falls;
 * negative binomial-log: loss'' = (y + θ) π(1 − π) with π = μ/(μ + θ).
 
-The others are not: Gaussian with any but the identity (y < 0 or y large), Bernoulli-cauchit (loss'' ≈ −1/η² far on the
-wrong side), and the negative binomial with identity or sqrt (y = 0 and μ large) or inverse (y large).
+The others are not: Gaussian with any link but the identity (y < 0 or y large), Bernoulli-cauchit (loss'' ≈ −1/η² far on
+the wrong side), and the negative binomial with identity or sqrt (y = 0 and μ large) or inverse (y large).
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from mercer.threads import n_threads, run
 
 Matrix = NDArray[np.float64]
 HELD = 150.0
-"""Losses of families with positive means see log μ held to ±150: sums of squares of e¹⁵⁰ ≈ 1.4e65 are finite."""
+"""Losses of families with positive means clip log μ to ±150: sums of squares of e¹⁵⁰ ≈ 1.4e65 are finite."""
 PARALLEL = 1 << 19
-"""Rows that are worth a thread of their own; one of several classes counts eight times per class."""
+"""Rows that are worth a thread of their own; with several classes a row counts eight times per class."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +53,8 @@ class Terms:
     ----------
     value : loss, shape (n,).
     gradient : ∂loss/∂η, shape (n, t).
-    fisher : expected second derivative ≥ 0, shape (n, t); of several outputs its diagonal.
-    observed : exact second derivative, shape (n, t), negative somewhere if the loss is not convex; the diagonal, too.
+    fisher : expected second derivative ≥ 0, shape (n, t); with several outputs its diagonal.
+    observed : exact second derivative, shape (n, t), or its diagonal; negative somewhere if the loss is not convex.
     probabilities : p of the softmax, shape (n, k), or None: the second derivative of a row is diag(p) − ppᵀ.
     """
 
@@ -65,7 +65,7 @@ class Terms:
     probabilities: Matrix | None = None
 
     def curve(self, V: Matrix, rows: slice = slice(None)) -> Matrix:
-        """∂²loss/∂η² · V row by row, exact, shape (n, t); or of some rows, V being theirs."""
+        """∂²loss/∂η² · V row by row, exact, shape (n, t), for all rows or for some, to which V then belongs."""
         if self.probabilities is None:
             return self.observed[rows] * V
         P = self.probabilities[rows]
@@ -87,10 +87,6 @@ class Loss(ABC):
     @abstractmethod
     def value(self, y: Any, eta: Matrix) -> Matrix:
         """The loss alone, shape (n,); ∞ outside the domain of η."""
-
-    def curve(self, y: Any, eta: Matrix, V: Matrix) -> Matrix:
-        """∂²loss/∂η² · V row by row, exact, shape (n, t). At one η several times: `terms(y, eta).curve`."""
-        return self.terms(y, eta).curve(V)
 
     @abstractmethod
     def recession(self, y: Any) -> tuple[Matrix, Matrix]:
@@ -118,8 +114,8 @@ class Deviance(Loss):
     derivatives are 0.
 
     >>> logistic = Deviance(Bernoulli(), Logit())
-    >>> found = logistic.terms(np.array([1.0, 0.0]), np.array([[0.0], [-50.0]]))
-    >>> found.value, found.gradient.ravel(), logistic.convex
+    >>> terms = logistic.terms(np.array([1.0, 0.0]), np.array([[0.0], [-50.0]]))
+    >>> terms.value, terms.gradient.ravel(), logistic.convex
     (array([6.93147181e-01, 1.92874985e-22]), array([-5.00000000e-01,  1.92874985e-22]), True)
     """
 
@@ -171,7 +167,7 @@ class Deviance(Loss):
         return value if outside is None else np.where(outside, np.inf, value)
 
     def _outside(self, eta: Matrix) -> NDArray[np.bool_] | None:
-        """Which rows are outside the domain, None if none."""
+        """Which rows are outside the domain; None if all are inside."""
         low, high = self.domain
         if np.isinf(low) and np.isinf(high):
             return None
@@ -225,11 +221,11 @@ class Deviance(Loss):
 
 
 def _columns(y: Any, eta: Any) -> tuple[Matrix, Matrix]:
-    """y (n,) and η (n, 1) as the loops take them: contiguous, and as long as each other."""
+    """y (n,) and η (n, 1) as the loops need them: contiguous, and of the same length."""
     y, eta = (np.ascontiguousarray(np.asarray(a, dtype=np.float64).reshape(-1)) for a in (y, eta))
     if len(y) != len(eta):
         raise InvalidInput(
-            "y and η must have one number per row", got=f"{len(y)} and {len(eta)} numbers", advice="Check the shapes."
+            "y and η must have one number per row", got=f"{len(y)} and {len(eta)} numbers", advice="Pass one η per y."
         )
     return y, eta
 
@@ -285,7 +281,7 @@ def _poisson_value(y: Matrix, eta: Matrix) -> Matrix:
 
 
 def _costs(y: Matrix, cost_1: Matrix, cost_0: Matrix) -> Matrix:
-    """−y log μ − (1 − y) log(1 − μ), less what it is at μ = y."""
+    """−y log μ − (1 − y) log(1 − μ), less its value at μ = y."""
     return _less_entropy(y, y * cost_1 + (1 - y) * cost_0)
 
 
@@ -314,7 +310,7 @@ def _negative_binomial_value(theta: float, y: Matrix, eta: Matrix) -> Matrix:
 
 
 def _log_mean(link: Link, eta: Matrix) -> Matrix:
-    """log μ of a power link, held to ±HELD."""
+    """log μ of a power link, clipped to ±HELD."""
     L = np.log(np.maximum(eta, 1e-300)) / link.exponent if link.exponent else eta
     return np.clip(L, -HELD, HELD)
 
@@ -335,7 +331,7 @@ def _power(family: Family, link: Link, y: Matrix, eta: Matrix) -> Curves:
 
 
 def _held(loss: Deviance, eta: Matrix) -> tuple[Matrix, Matrix]:
-    """η and μ, where a mean that must be positive is held to e^±HELD."""
+    """η and μ; a mean that must be positive is clipped to e^±HELD."""
     mu = loss.link.inverse(eta)
     if loss.means[0] == 0.0:
         held = np.clip(mu, np.exp(-HELD), np.exp(HELD))
@@ -375,7 +371,9 @@ class Softmax(Loss):
 
     def __post_init__(self) -> None:
         if isinstance(self.k, bool) or not isinstance(self.k, (int, np.integer)) or self.k < 2:
-            raise InvalidInput("`k` of Softmax must be a whole number ≥ 2", got=repr(self.k), advice="Count classes.")
+            raise InvalidInput(
+                "`k` of Softmax must be a whole number ≥ 2", got=repr(self.k), advice="Pass the number of classes."
+            )
 
     @property
     def outputs(self) -> int:  # type: ignore[override]
@@ -400,7 +398,7 @@ class Softmax(Loss):
         return value
 
     def _checked(self, y: Any, eta: Any) -> tuple[NDArray[np.int64], Matrix]:
-        """As the loops take them: nothing may point outside."""
+        """Class numbers and predictors as the loops need them: no number may point outside."""
         y = np.ascontiguousarray(y, dtype=np.int64)
         eta = np.ascontiguousarray(eta, dtype=np.float64)
         if eta.shape != (len(y), self.k) or (len(y) and not (y.min() >= 0 and y.max() < self.k)):
@@ -414,7 +412,7 @@ class Softmax(Loss):
     def recession(self, y: Any) -> tuple[Matrix, Matrix]:
         """Not an interval: the loss of a row does not increase for ever along δ iff δ_y ≥ δⱼ for every class j.
 
-        With one number per row this is for the margins δ_y − δⱼ, the same for every j: they must be ≥ 0.
+        The interval is meant for the margins δ_y − δⱼ, the same for every j: they must be ≥ 0.
         """
         n = len(np.asarray(y))
         return np.zeros(n), np.full(n, np.inf)

@@ -1,8 +1,8 @@
 """Σ wᵢ loss(yᵢ, f(xᵢ) + oᵢ) + ½ alpha ‖f‖² with a smooth loss: its value, gradient and curvature in the space of f.
 
 The gradient at f is the function representer(w∘loss') + alpha f, and the second derivative takes a function v to
-representer(w∘loss''∘v) + alpha v: what a method needs costs one representer each, and along a line nothing but n
-values of the loss. At the minimum f = −representer(w∘loss')/alpha: with a Gram matrix cᵢ = −wᵢ loss'(yᵢ, fᵢ)/alpha.
+representer(w∘loss''∘v) + alpha v: each costs one representer, and a value along a line costs only n values of the
+loss. At the minimum f = −representer(w∘loss')/alpha: with a Gram matrix cᵢ = −wᵢ loss'(yᵢ, fᵢ)/alpha.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """The objective along f + step·d, of which only the loss is computed anew: O(n) a step."""
+    """The objective along f + step·d. Only the loss is computed anew, for O(n) a step."""
 
     risk: Risk
     start: Element
@@ -46,12 +46,12 @@ class Line:
     penalties: tuple[float, float, float]  # ‖f‖², ⟨f, d⟩ and ‖d‖² of the penalised parts
 
     def value(self, step: float) -> float:
-        """The objective there; ∞ where the loss is not defined."""
+        """The objective there; ∞ if the loss is not defined."""
         values = self.start.values + step * self.direction.values
         loss = self.risk.total(values)
         a, b, c = self.penalties
-        found = loss + 0.5 * self.risk.alpha * max(a + step * (2.0 * b + step * c), 0.0)
-        return found if np.isfinite(found) else np.inf
+        total = loss + 0.5 * self.risk.alpha * max(a + step * (2.0 * b + step * c), 0.0)
+        return total if np.isfinite(total) else np.inf
 
     def slope(self, step: float) -> float:
         """Its derivative by the step there."""
@@ -71,8 +71,8 @@ class Risk:
     loss : of the values, smooth.
     y : targets, shape (n,), or class numbers.
     alpha : ≥ 0.
-    weights : w > 0, shape (n,), or None where all are one.
-    offset : o, shape (n,), or None for none.
+    weights : w > 0, shape (n,), or None if all are one.
+    offset : o, shape (n,), or None.
     """
 
     space: Space
@@ -106,18 +106,18 @@ class Risk:
         return State(u, value, terms, gradient)
 
     def curve(self, state: State, v: Element) -> Element:
-        """The second derivative at a state, applied to v, without a matrix; Fisher's where a loss is not convex."""
+        """The second derivative at a state, applied to v, without a matrix; Fisher's if the loss is not convex."""
         terms, w, convex = state.terms, self.weights, self.loss.convex
 
         def second(rows: slice, V: Matrix) -> Matrix:
             R = terms.curve(V, rows) if convex else terms.fisher[rows] * V
             return R if w is None else w[rows, None] * R
 
-        found = self.space.normal(v, second)
-        return found.plus(self.alpha, self.space.penalised(v)) if self.alpha else found
+        curved = self.space.normal(v, second)
+        return curved.plus(self.alpha, self.space.penalised(v)) if self.alpha else curved
 
     def curvature(self, state: State) -> Matrix:
-        """w∘loss'' ≥ 0 of every row, shape (n,): the mean over the columns of its diagonal where there are several."""
+        """w∘loss'' ≥ 0 of every row, shape (n,): with several columns the mean of its diagonal."""
         return self._weighted(state.terms.observed if self.loss.convex else state.terms.fisher).mean(axis=1)
 
     def line(self, u: Element, d: Element) -> Line:

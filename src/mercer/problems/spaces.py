@@ -1,8 +1,8 @@
-"""Functions while a loss is minimised over them: coefficients together with their values at the data.
+"""Functions over which a loss is minimised: coefficients together with their values at the data.
 
-A loss sees a function only through its n values. So all that a method of descent needs of a space of functions
-f = Σ cⱼ φⱼ + Σ bⱼ pⱼ is one operation: the representer of a functional u ↦ Σᵢ Rᵢ u(xᵢ), the function whose inner
-product with u it is. Explicit features, a Gram matrix and Nyström centres differ in nothing else:
+A loss depends on a function only through its n values. So a method of descent needs one operation of a space of
+functions f = Σ cⱼ φⱼ + Σ bⱼ pⱼ: the representer of a functional u ↦ Σᵢ Rᵢ u(xᵢ), the function whose inner product with
+u is this sum. Explicit features, a Gram matrix and Nyström centres differ in nothing else:
 
 * features: ⟨u, v⟩ = wᵀw', the representer of R is w = XᵀR, with values X XᵀR;
 * a Gram matrix: ⟨u, v⟩ = cᵀKc', the representer of R is c = R itself (the solution lies in the span of the data);
@@ -26,18 +26,18 @@ from mercer.gram import Gram
 from mercer.gram.lowrank import Nystrom
 
 Matrix = NDArray[np.float64]
-# Entries of a block of rows: half of a second-level cache.
+# Entries of a block of rows: half the size of a second-level cache.
 BLOCK = 2**16
-# Up to so many entries one thread is done before a second one has begun.
+# Up to this many entries one thread finishes before a second one has started.
 SMALL = 2**19
-# Rows whose mean is taken for that of all, and the spreads from zero at which columns are far from it.
-SEEN, FAR = 4096, 30.0
+# The mean of this many rows stands for that of all. A column whose mean is this many spreads from zero is far from it.
+SAMPLED, FAR = 4096, 30.0
 
 
 class Element:
     """A function in t columns: coefficients (m, t), the tail's (p, t), and its values at the n points (n, t).
 
-    The values are computed when someone asks for them; sums of functions add them up where both are known.
+    The values are computed at their first use; sums of functions add the values of both if they are known.
     """
 
     def __init__(self, space: Space, coef: Matrix, tail: Matrix, values: Matrix | None = None) -> None:
@@ -65,7 +65,7 @@ class Space(ABC):
 
     Attributes
     ----------
-    n, size : how many points, and coefficients beside the tail.
+    n, size : the number of points, and of coefficients beside the tail.
     tail : P, shape (n, p), the values of the functions that are not penalised; p may be 0.
     """
 
@@ -78,7 +78,7 @@ class Space(ABC):
         """The function whose inner product with any u is Σ R∘u.values, for R of shape (n, t)."""
 
     def normal(self, v: Element, between: Callable[[slice, Matrix], Matrix]) -> Element:
-        """The representer of between(all rows, v.values), which works on rows by themselves: A* between(A v)."""
+        """A* between(A v), the representer of between(rows, v.values), which treats each row by itself."""
         return self.representer(between(slice(None), v.values))
 
     @abstractmethod
@@ -95,7 +95,7 @@ class Space(ABC):
 
     @abstractmethod
     def lift(self, u: Element, index: NDArray[np.int64]) -> Element:
-        """A function of the space restricted to these points as one of this space."""
+        """A function of the space restricted to these points, as a function of this space."""
 
     @abstractmethod
     def _inner(self, u: Element, v: Element) -> float:
@@ -110,7 +110,7 @@ class Space(ABC):
         return float(np.sqrt(max(self.inner(u, u), 0.0)))
 
     def squared_norm(self, u: Element) -> float:
-        """‖f‖², what the penalty sees: without the tail."""
+        """‖f‖² as penalised: without the tail."""
         return max(self._inner(u, u), 0.0)
 
     def penalised(self, u: Element) -> Element:
@@ -123,7 +123,7 @@ class Space(ABC):
         return Element(self, np.zeros((self.size, t)), np.zeros((self.tail.shape[1], t)), np.zeros((self.n, t)))
 
     def constant(self, b: Matrix) -> Element:
-        """The constant b, one value per column, where the tail's first function is 1."""
+        """The constant b, one value per column, if the tail's first function is 1."""
         zero = self.zero(len(b))
         tail = zero.tail.copy()
         tail[0] = b
@@ -133,8 +133,8 @@ class Space(ABC):
 class FeatureSpace(Space):
     """f(x) = wᵀ(x − m) + b on explicit columns, dense or sparse.
 
-    m is about the mean of the columns where there is an intercept (the tail, a column of ones) and they are dense:
-    columns far from zero keep their digits, and w is the same. `intercept(u)` is b of wᵀx + b.
+    m is about the mean of the columns if there is an intercept (the tail, a column of ones) and they are dense: this
+    keeps digits of columns far from zero, and w is the same. `intercept(u)` is b of wᵀx + b.
 
     >>> space = FeatureSpace(np.array([[0.0], [1.0], [5.0]]), np.ones((3, 1)))
     >>> u = space.representer(np.array([[1.0], [0.0], [0.0]]))
@@ -148,7 +148,7 @@ class FeatureSpace(Space):
         centred = not sp.issparse(X) and tail.shape[1] > 0
         self.mean, self.far = np.zeros(self.size) if mean is None else mean, far
         if centred and mean is None:
-            some = np.asarray(X[:: max(1, self.n // SEEN)], dtype=np.float64)
+            some = np.asarray(X[:: max(1, self.n // SAMPLED)], dtype=np.float64)
             self.mean = some.mean(axis=0)
             self.far = bool((np.abs(self.mean) > FAR * some.std(axis=0)).any())
         self.height = int(np.clip(BLOCK // max(1, self.size), 64, max(64, -(-self.n // threads.n_threads()))))
@@ -160,7 +160,7 @@ class FeatureSpace(Space):
         return np.asarray(self.X[rows], dtype=np.float64)
 
     def _over_rows(self, work: Callable[[slice, int], None]) -> None:
-        """Call `work(rows, share)` on blocks of rows, over the threads where there are several."""
+        """Call `work(rows, share)` on blocks of rows, over the threads if there are several blocks."""
         if self.height >= self.n:
             work(slice(0, self.n), 0)
         else:
@@ -207,7 +207,7 @@ class FeatureSpace(Space):
     def normal_matrix(self, W: Matrix, *, precise: bool = True) -> Matrix:
         """[X − m, P]ᵀ diag(W) [X − m, P], shape (size + p, size + p).
 
-        Not `precise`, the mean is taken out at the end, where columns are not far from zero: faster.
+        If not `precise`, the mean is subtracted at the end unless columns are far from zero: faster.
         """
         precise = precise or self.far
         p = self.tail.shape[1]
@@ -250,12 +250,12 @@ class FeatureSpace(Space):
     def unseen(self) -> Matrix:
         """An orthonormal basis of the weights that change no value at the points (up to a constant), shape (M, r)."""
         some = np.linspace(0, self.n - 1, min(self.n, 4 * self.size + 100)).astype(np.int64)
-        found = self.restrict(some)._flat()
-        return found if found.shape[1] == 0 else self._flat()  # what some rows see, all see
+        basis = self.restrict(some)._flat()
+        return basis if basis.shape[1] == 0 else self._flat()  # weights that change values at some rows do so at all
 
     def _flat(self) -> Matrix:
         M, H = self.size, self.normal_matrix(np.ones(self.n))
-        if self.tail.shape[1]:  # the intercept takes constants up
+        if self.tail.shape[1]:  # the intercept absorbs constants
             H = H[:M, :M] - np.outer(H[:M, M], H[M, :M]) / H[M, M]
         size = np.sqrt(np.maximum(np.diagonal(H), 0.0))
         scale = 1.0 / np.where(size > 0, size, 1.0)
@@ -321,7 +321,7 @@ class GramSpace(Space):
     def penalised(self, u: Element) -> Element:
         if not len(u.tail):
             return u
-        # By values that u keeps: inner products will ask for them.
+        # Through the values of u, which it keeps and inner products need.
         return Element(self, u.coef, np.zeros_like(u.tail), u.values - self.tail @ u.tail)
 
     def _inner(self, u: Element, v: Element) -> float:
@@ -354,7 +354,7 @@ class NystromSpace(Space):
         return self.element(self.Phi.normal(v.coef, collected), self.tail.T @ R)
 
     def restrict(self, index: NDArray[np.int64]) -> FeatureSpace:
-        """Few points: their features are stored."""
+        """The features of these few points are stored."""
         features = np.ascontiguousarray(self.Phi.features(index))
         return FeatureSpace(features, self.tail[index], np.zeros(self.size))
 

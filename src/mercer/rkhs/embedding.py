@@ -1,8 +1,8 @@
 """Samples as points of the Hilbert space: their means, the distance of two means (MMD), and dependence (HSIC).
 
 A distribution P has the mean embedding mu_P = E k(x, ·), with ⟨f, mu_P⟩ = E f(x) for every f of the space. For a
-characteristic kernel, such as the Gaussian, no two distributions share a mean embedding, so that ‖mu_P − mu_Q‖ tells
-them apart, and the same distance between a joint distribution and the product of its marginals tells dependence.
+characteristic kernel, such as the Gaussian, no two distributions share a mean embedding, so that ‖mu_P − mu_Q‖ is 0
+only if P = Q, and the same distance between a joint distribution and the product of its marginals measures dependence.
 Both statistics depend on the kernel through squared distances in feature space only (see `geometry`).
 """
 
@@ -26,16 +26,16 @@ from mercer.rkhs.space import finite, hilbert, joined, streamed
 
 @dataclass(frozen=True, eq=False)
 class KernelTest:
-    """A statistic of two samples and, if permutations were asked for, its p-value.
+    """A statistic of two samples and, with permutations, its p-value.
 
     Attributes
     ----------
     name : "MMD²" or "HSIC".
-    statistic : the estimate that was asked for: `unbiased` or `biased`.
-    biased, unbiased : both estimates; the unbiased one is None where there are too few points for it.
+    statistic : the chosen estimate, `unbiased` or `biased`.
+    biased, unbiased : both estimates; the unbiased one is None if there are too few points for it.
     p_value : (1 + #{permuted ≥ observed})/(1 + B) for B permutations, a valid p-value for every B; None without any.
     permuted : the statistic under each permutation, shape (B,).
-    hypothesis : what a small p-value speaks against.
+    hypothesis : the hypothesis that a small p-value speaks against.
     """
 
     name: str
@@ -81,7 +81,7 @@ def mean_embedding(kernel: Kernel, X: Any, weights: Any = None) -> Expansion:
         raise InvalidInput(
             "`weights` must be one number ≥ 0 per point, not all zero",
             got=f"shape {w.shape}, from {w.min():.3g} to {w.max():.3g}",
-            advice="Leave them out for the plain mean.",
+            advice="Leave out `weights` for the plain mean.",
         )
     w /= w.max()
     return Expansion(kernel, points, w / w.sum())
@@ -99,7 +99,7 @@ def mmd(
     MMD is the largest difference E f(x) − E f(y) over all functions with ‖f‖ ≤ 1. Estimates, from n and m points:
 
     * biased, the squared distance of the two sample means: mean k(xᵢ, xⱼ) + mean k(yᵢ, yⱼ) − 2 mean k(xᵢ, yⱼ) ≥ 0,
-    * unbiased: the first two means over i ≠ j only. It is 0 on average, and often negative, where P = Q.
+    * unbiased: the first two means over i ≠ j only. It is 0 on average, and often negative, if P = Q.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def hsic(
 ) -> KernelTest:
     """The Hilbert-Schmidt independence criterion of pairs (xᵢ, yᵢ), and a permutation test of independence.
 
-    HSIC is the squared norm of the covariance of phi(x) and psi(y), 0 only for independent variables where both
+    HSIC is the squared norm of the covariance of phi(x) and psi(y), 0 only for independent variables if both
     kernels are characteristic. With Gram matrices K and L, and K̃, L̃ the same with a diagonal of zeros:
 
     * biased: tr(KHLH)/n² ≥ 0, H = I − 11ᵀ/n,
@@ -170,7 +170,7 @@ def hsic(
     Parameters
     ----------
     kernel_x, kernel_y : kernels on any objects, not necessarily of the same kind.
-    X, Y : n ≥ 2 points each: xᵢ was observed together with yᵢ.
+    X, Y : n ≥ 2 points each; xᵢ and yᵢ were observed together.
     unbiased : which estimate is the statistic.
     permutations : how often Y is shuffled against X for the p-value; 999 is a good number.
     random_state : a seed or a NumPy generator.
@@ -192,7 +192,7 @@ def hsic(
         raise InvalidInput(
             "X and Y of HSIC must be observed together, point by point",
             got=f"{x.n} and {y.n} points",
-            advice="For two samples that are not paired use mc.mmd.",
+            advice="Use mc.mmd for two samples that are not paired.",
         )
     n = x.n
     _require_enough(n, 4 if unbiased else 2, "The unbiased HSIC" if unbiased else "HSIC")
@@ -257,7 +257,7 @@ def _result(
     rounding: float,
     hypothesis: str,
 ) -> KernelTest:
-    """Statistics, the observed one first and the permuted ones after it, as a result. Ties count as reached."""
+    """A result from statistics, the observed one first, then the permuted ones. An equal one counts as reached."""
     statistics = finite(fair if unbiased and fair is not None else biased, name)
     observed, permuted = statistics[0], statistics[1:]
     permuted.flags.writeable = False
@@ -281,7 +281,9 @@ def _require_enough(n: int, least: int, what: str) -> None:
 def _permutations(permutations: Any, random_state: Any) -> tuple[int, np.random.Generator]:
     whole = isinstance(permutations, (int, np.integer)) and not isinstance(permutations, bool)
     if not whole or permutations < 0:
-        raise InvalidInput("`permutations` must be a whole number ≥ 0", got=repr(permutations), advice="Try 999.")
+        raise InvalidInput(
+            "`permutations` must be a whole number ≥ 0", got=repr(permutations), advice="Use 999, for instance."
+        )
     try:
         return int(permutations), np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:

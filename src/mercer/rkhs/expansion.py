@@ -23,7 +23,7 @@ from mercer.rkhs.tail import Tail
 
 @dataclass(frozen=True)
 class Pruning:
-    """What `Expansion.prune` did: points kept and dropped, and ‖f − pruned f‖/‖f‖ (the largest of all outputs)."""
+    """The report of `Expansion.prune`: points kept and dropped, and ‖f − pruned f‖/‖f‖ (the largest of all outputs)."""
 
     kept: int
     dropped: int
@@ -43,8 +43,8 @@ class Expansion:
 
     Parameters
     ----------
-    kernel : what similar means.
-    X : n points, or what `kernel.prepare` made of them. They are not copied.
+    kernel : the kernel, or a smoothing weight.
+    X : n points, or points that `kernel.prepare` returned. They are not copied.
     coef : the coefficients, shape (n,), or (n, t) for t functions on the same points.
     tail : the part outside the Hilbert space (an intercept, a polynomial), or None. Values and derivatives include it;
         lengths and inner products do not, so with a tail `norm` is the seminorm that was penalised.
@@ -53,7 +53,7 @@ class Expansion:
     ----------
     kernel, coef, tail : as given; the coefficients as a read-only copy.
     points : the prepared points.
-    pruning : what `prune` did, on a function that it returned; else None.
+    pruning : the report of `prune`, on a function that it returned; else None.
 
     >>> import mercer as mc
     >>> f = mc.Expansion(mc.Polynomial(2), [[1.0, 0.0], [0.0, 1.0]], [1.0, -1.0])      # x0² − x1²
@@ -76,7 +76,9 @@ class Expansion:
 
     def __init__(self, kernel: Similarity, X: Any, coef: Any, tail: Tail | None = None) -> None:
         if not isinstance(kernel, Similarity):
-            raise InvalidInput("`kernel` must be a kernel", got=repr(kernel), advice="Such as mc.Gaussian(1.0).")
+            raise InvalidInput(
+                "`kernel` must be a kernel", got=repr(kernel), advice="Pass mc.Gaussian(1.0), for instance."
+            )
         points = kernel.prepare(X if isinstance(X, Points) else owned(X))
         for name, value in {"kernel": kernel, "points": points, "coef": _coefficients(coef, points.n)}.items():
             object.__setattr__(self, name, value)
@@ -133,13 +135,13 @@ class Expansion:
     def weights(self, d: Any = None) -> NDArray[np.float64]:
         """w = Σ cᵢ phi(xᵢ), so that f(x) = wᵀphi(x): as many numbers as phi = `kernel.features(d)` has features.
 
-        This is the parametric form of f, whose size does not grow with the points. Where the feature map is infinite,
-        as a Gaussian's, f is non-parametric: it has no such form and needs its points (lecture 002).
+        This is the parametric form of f, whose size does not grow with the points. If the feature map is infinite, like
+        that of a Gaussian, f is non-parametric: it has no such form and needs its points (lecture 002).
 
         Parameters
         ----------
-        d : what `kernel.features` asks for: the number of columns, or the ground set of a kernel on sets. By default
-            that of the points.
+        d : the argument of `kernel.features`: the number of columns, or the ground set of a kernel on sets. By default
+            it is taken from the points.
 
         Returns
         -------
@@ -167,7 +169,7 @@ class Expansion:
         self._require_same_space(other)
         if self.coef.shape[1:] != other.coef.shape[1:]:
             raise InvalidInput(
-                "Functions that are added must have as many outputs",
+                "Functions that are added must have the same number of outputs",
                 got=f"coefficients of shapes {self.coef.shape} and {other.coef.shape}",
                 advice="Add them column by column.",
             )
@@ -198,7 +200,9 @@ class Expansion:
         if not isinstance(divisor, Real):
             return NotImplemented
         if divisor == 0:
-            raise InvalidInput("A function must be divided by a number ≠ 0", got=divisor, advice="Check the divisor.")
+            raise InvalidInput(
+                "A function must be divided by a number ≠ 0", got=divisor, advice="Pass another divisor."
+            )
         with np.errstate(over="ignore", invalid="ignore"):
             return self._scaled(self.coef / float(divisor), 1.0 / float(divisor))
 
@@ -218,13 +222,13 @@ class Expansion:
         11.0
         """
         if not isinstance(other, Expansion):
-            raise InvalidInput("`inner` needs another Expansion", got=type(other).__name__, advice="f.inner(g).")
+            raise InvalidInput("`inner` needs another Expansion", got=type(other).__name__, advice="Call f.inner(g).")
         self._require_same_space(other)
         hilbert(self.kernel)
         left, right = self._columns(), other._columns()
         if left.shape[1] != right.shape[1] and 1 not in (left.shape[1], right.shape[1]):
             raise InvalidInput(
-                "Inner products pair functions column by column, so both must have as many",
+                "Inner products pair functions column by column, so both must have the same number of columns",
                 got=f"coefficients of shapes {self.coef.shape} and {other.coef.shape}",
                 advice="Select columns first.",
             )
@@ -251,8 +255,8 @@ class Expansion:
     def prune(self, tol: Any = 0.0) -> Expansion:
         """f without the points that it hardly needs: ‖f − pruned f‖ ≤ tol·‖f‖, for every output.
 
-        Points whose coefficients are zero go always. With tol > 0 points are dropped in the order of their own
-        length |cᵢ|·‖k(xᵢ, ·)‖, smallest first, for as long as the norm of all that was dropped stays within the
+        Points whose coefficients are zero are always dropped. With tol > 0 points are dropped in the order of their
+        length |cᵢ|·‖k(xᵢ, ·)‖, smallest first, as long as the norm of the sum of the dropped terms stays within the
         bound; the other coefficients do not change. At least one point is kept. The report is the result's `pruning`.
 
         >>> import mercer as mc
@@ -263,7 +267,7 @@ class Expansion:
         kept 1 of 3 points; ‖change‖ = 0.001·‖f‖
         """
         if isinstance(tol, bool) or not isinstance(tol, (int, float, np.floating)) or not 0 <= tol < 1:
-            raise InvalidInput("`tol` must be a number in [0, 1)", got=repr(tol), advice="0.01 is one per cent of ‖f‖.")
+            raise InvalidInput("`tol` must be a number in [0, 1)", got=repr(tol), advice="Pass 0.01 for 1 % of ‖f‖.")
         keep, change = np.asarray(self._columns().any(axis=1)), 0.0
         if tol > 0:
             with np.errstate(over="ignore", invalid="ignore"):
@@ -276,7 +280,7 @@ class Expansion:
         return pruned
 
     def _negligible(self, limit: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
-        """Points whose part of f has a norm within the limit (one per output), and which share of it they take."""
+        """Points whose part of f has a norm within the limit (one per output), and the share of it that they take."""
         C, bounded = self._columns(), limit > 0
         candidates = np.flatnonzero(~C[:, ~bounded].any(axis=1))
         C = C[:, bounded] / limit[bounded]
@@ -286,7 +290,7 @@ class Expansion:
         for span in threads.spans(len(order), tiling.TILE_ROWS):
             past, now = order[: span.start], order[span]
             block = self.points.take(now)
-            # ‖g + cⱼ k(xⱼ, ·)‖² − ‖g‖² = cⱼ (2 g(xⱼ) + cⱼ k(xⱼ, xⱼ)), g being the sum of what was dropped before j.
+            # ‖g + cⱼ k(xⱼ, ·)‖² − ‖g‖² = cⱼ (2 g(xⱼ) + cⱼ k(xⱼ, xⱼ)), g being the sum of the terms dropped before j.
             K = self.kernel(block, dtype=np.float64)
             g = np.tril(K, -1) @ C[now]
             if len(past):
@@ -306,7 +310,7 @@ class Expansion:
     def _require_same_space(self, other: Expansion) -> None:
         if self.kernel != other.kernel:
             raise InvalidInput(
-                "Both functions must belong to the same space, that of one kernel",
+                "Both functions must belong to the space of the same kernel",
                 got=f"{self.kernel!r} and {other.kernel!r}",
                 advice="Expand both in the same kernel.",
             )
@@ -316,14 +320,14 @@ class Expansion:
 
 
 def coordinates(f: Expansion, d: Any, required: str, advice: str) -> NDArray[np.float64]:
-    """Σ cᵢ phi(xᵢ) in the finite feature map of the kernel, block by block; `required` and `advice` where it is not."""
+    """Σ cᵢ phi(xᵢ) in the finite feature map of the kernel; `required` and `advice` explain an infinite one."""
     try:
         phi = f.kernel.features(_inputs(f) if d is None else d)
     except TypeError:
         raise InvalidInput(
             "`d` must be given for points that are not vectors",
             got=f"d = {d!r} for {f.kernel!r}",
-            advice="Pass what kernel.features(d) takes: the number of columns.",
+            advice="Pass the argument of kernel.features(d), such as the number of columns.",
         ) from None
     except InvalidInput as error:
         if f.kernel.tags.finite_rank:
@@ -339,7 +343,7 @@ def coordinates(f: Expansion, d: Any, required: str, advice: str) -> NDArray[np.
 
 
 def _inputs(f: Expansion) -> Any:
-    """What `kernel.features` asks for: the ground set of sets, the number of columns of vectors, else None."""
+    """The argument of `kernel.features`: the ground set of sets, the number of columns of vectors, else None."""
     if f.kernel.space == "sets":
         return frozenset().union(*f.points.encoded(Intersection()))
     try:
@@ -354,14 +358,16 @@ def _coefficients(coef: Any, n: int) -> Array:
     try:
         c = np.array(coef)
     except ValueError as error:
-        raise InvalidInput(required, got=str(error), advice="Give every point as many coefficients.") from None
+        raise InvalidInput(
+            required, got=str(error), advice="Give every point the same number of coefficients."
+        ) from None
     if c.dtype.kind not in "iuf":
         raise InvalidInput(required, got=f"dtype {c.dtype}", advice="Pass floats.")
     if c.ndim not in (1, 2) or len(c) != n or c.size == 0:
-        raise InvalidInput(required, got=f"shape {c.shape}", advice=f"There are {n} points.")
+        raise InvalidInput(required, got=f"shape {c.shape}", advice=f"Pass {n} coefficients, one per point.")
     if c.dtype not in (np.float32, np.float64):
         c = c.astype(np.float64)
     if not np.isfinite(c).all():
-        raise InvalidInput(required, got="NaN or infinity", advice="Check how they were computed.")
+        raise InvalidInput(required, got="NaN or infinity", advice="Rescale the data they were computed from.")
     c.flags.writeable = False
     return c

@@ -1,8 +1,8 @@
 """Distances, means and neighbours in feature space, from kernel values alone (lecture 000).
 
 Everything here is a function of d²(x, z) = ‖phi(x) − phi(z)‖² = k(x, x) − 2k(x, z) + k(z, z). That difference loses
-digits where the points are close or far from the origin, so d² is computed directly where the expression allows it,
-in float64, and means and centring are taken of d² instead of k: what is common to all points has cancelled already.
+digits if the points are close to each other or far from the origin, so d² is computed directly if the expression
+allows it, in float64, and means and centring use d² instead of k: the part common to all points has cancelled already.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ from mercer.memory import budget, within
 from mercer.rkhs.expansion import Expansion, coordinates
 from mercer.rkhs.space import hilbert, streamed
 
-FIRST, ENTRIES = 128, 2**20
-"""Columns that give the first neighbours, at least; distances that one thread holds at a time, at most."""
+FIRST = 128
+"""The least number of columns that give the first neighbours."""
+ENTRIES = 2**20
+"""The largest number of distances that one thread holds at a time."""
 
 
 class SquaredDistance(Node):
-    """‖phi(x) − phi(z)‖², not clamped at 0: of rounding, and of functions that are no kernels, it may be negative."""
+    """‖phi(x) − phi(z)‖², not clamped at 0: rounding, or a function that is not a kernel, may make it negative."""
 
     kernel: Any
 
@@ -54,7 +56,7 @@ class SquaredDistance(Node):
 
 
 def squared_distances(kernel: Any, X: Any, Z: Any = None) -> NDArray[np.float64]:
-    """The float64 matrix of d² where it fits the memory budget."""
+    """The float64 matrix of d², if it fits the memory budget."""
     squared = SquaredDistance(kernel)
     x, z = squared.prepare(X), None if Z is None else squared.prepare(Z)
     n, m = x.n, x.n if z is None else z.n
@@ -73,13 +75,13 @@ def squared_distance_gram(kernel: Any, X: Any, Z: Any = None) -> Gram:
 def distance(kernel: Kernel, X: Any, Z: Any = None, *, squared: bool = False) -> Array:
     """The distance of points in feature space, ‖phi(x) − phi(z)‖ = √(k(x, x) − 2k(x, z) + k(z, z)).
 
-    Close points keep their digits where the logarithm of the kernel is known (Gaussian, Laplacian, Periodic, and
-    their products), for Linear, and for sums and multiples of these. Else a distance is known to about 1e-8·√k(x, x).
+    Distances of close points are accurate if the logarithm of the kernel is known (Gaussian, Laplacian, Periodic, and
+    their products), for Linear, and for sums and multiples of these. Otherwise the error is about 1e-8·√k(x, x).
 
     Parameters
     ----------
     kernel : a kernel on any objects.
-    X, Z : n and m points. Without Z the distances within X: exactly symmetric, with a diagonal of zeros.
+    X, Z : n and m points. Without Z, distances within X are computed: exactly symmetric, with a diagonal of zeros.
     squared : whether to leave out the root.
 
     Returns
@@ -105,13 +107,13 @@ def distance(kernel: Kernel, X: Any, Z: Any = None, *, squared: bool = False) ->
 def distance_to_mean(kernel: Kernel, X: Any, Z: Any = None, *, squared: bool = False) -> Array:
     """The distance of every z to the mean of X in feature space, ‖phi(z) − (1/n) Σ phi(xᵢ)‖.
 
-    Its square is k(z, z) − (2/n) Σᵢ k(z, xᵢ) + (1/n²) Σᵢⱼ k(xᵢ, xⱼ), though nobody knows the mean (lecture 000). It is
-    computed as the mean of d²(z, xᵢ) minus half the mean of d²(xᵢ, xⱼ), tile by tile.
+    Its square is k(z, z) − (2/n) Σᵢ k(z, xᵢ) + (1/n²) Σᵢⱼ k(xᵢ, xⱼ), without the mean (lecture 000). It is computed as
+    the mean of d²(z, xᵢ) minus half the mean of d²(xᵢ, xⱼ), tile by tile.
 
     Parameters
     ----------
     kernel : a kernel on any objects.
-    X : n points, whose mean is meant.
+    X : n points, whose mean is taken.
     Z : m points; X itself by default.
     squared : whether to leave out the root.
 
@@ -136,14 +138,14 @@ def nearest(kernel: Kernel, X: Any, Z: Any, n: int = 1) -> tuple[Array, NDArray[
     """The n points of X that are nearest to every z in feature space, nearest first.
 
     For k(x, x) = 1 these are the n most similar ones. Among points at the same distance the first of X come first;
-    a point of X that is also in Z is its own neighbour. Worked through tile by tile.
+    a point of X that is also in Z is its own neighbour. The distances are computed tile by tile.
 
     Parameters
     ----------
     kernel : a kernel on any objects.
     X : the points to choose from.
-    Z : m points whose neighbours are wanted.
-    n : how many of them, from 1 to len(X).
+    Z : m points whose neighbours are searched.
+    n : the number of neighbours, from 1 to len(X).
 
     Returns
     -------
@@ -159,12 +161,12 @@ def nearest(kernel: Kernel, X: Any, Z: Any, n: int = 1) -> tuple[Array, NDArray[
     x, z = hilbert(kernel).prepare(X), kernel.prepare(Z)
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 1 <= n <= x.n:
         raise InvalidInput(
-            f"`n` must be a whole number from 1 to the number of points, {x.n}", got=repr(n), advice="Ask for fewer."
+            f"`n` must be a whole number from 1 to the number of points, {x.n}", got=repr(n), advice="Use fewer."
         )
     n = int(n)
     squared = SquaredDistance(kernel)
     pair = squared.pair(z, x, np.float64)
-    # Where log k is known it orders the points, also where all values of k underflow; only the chosen need d².
+    # If log k is known it orders the points, even if all values of k underflow; only the chosen points need d².
     by_log = kernel.exact_log and kernel.tags.normalised
     distances, indices = np.empty((z.n, n)), np.empty((z.n, n), np.int64)
     first = min(x.n, max(n, FIRST))
@@ -188,8 +190,8 @@ def nearest(kernel: Kernel, X: Any, Z: Any, n: int = 1) -> tuple[Array, NDArray[
                 best.add(tile, cols.start)
             finally:
                 space.release(mark)
-        found, indices[rows] = best.sorted()
-        distances[rows] = np.sqrt(-2.0 * np.expm1(-found) if by_log else found)
+        values, indices[rows] = best.sorted()
+        distances[rows] = np.sqrt(-2.0 * np.expm1(-values) if by_log else values)
 
     threads.stripes(z.n, search, rows=max(1, min(tiling.TILE_ROWS, ENTRIES // first)), columns=x.n)
     return distances.astype(_dtype(kernel, x, z), copy=False), indices
@@ -198,8 +200,8 @@ def nearest(kernel: Kernel, X: Any, Z: Any, n: int = 1) -> tuple[Array, NDArray[
 class _Nearest:
     """The n smallest entries of every row of a matrix that comes tile by tile, from left to right.
 
-    After a few tiles hardly an entry is below the n-th smallest of its row so far: one comparison is all that most of
-    them cost. Those that are wait until there are enough to be worth a merge.
+    After a few tiles hardly any entry is below the n-th smallest of its row so far: most entries cost one comparison.
+    The smaller ones are collected until there are enough to be worth a merge.
     """
 
     def __init__(self, rows: int, n: int) -> None:
@@ -209,7 +211,7 @@ class _Nearest:
         self.waiting: list[tuple[Array, Array, Array]] = []
 
     def add(self, tile: Array, start: int) -> None:
-        """Look at columns start, start + 1, …; the first tile has n of them at least."""
+        """Add the columns start, start + 1, …; the first tile has at least n of them."""
         if start == 0:
             self._keep(tile, np.broadcast_to(np.arange(tile.shape[1]), tile.shape))
             return
@@ -219,7 +221,7 @@ class _Nearest:
             self._merge()
 
     def sorted(self) -> tuple[Array, NDArray[np.int64]]:
-        """Values and columns, smallest first; of equal ones the first."""
+        """Values and columns, smallest first; among equal ones the first."""
         self._merge()
         order = np.argsort(self.values, axis=1, kind="stable")
         return np.take_along_axis(self.values, order, 1), np.take_along_axis(self.places, order, 1)
@@ -245,7 +247,7 @@ class _Nearest:
 
 
 def smallest_columns(values: Array, n: int) -> NDArray[np.int64]:
-    """Columns of the n smallest entries of every row, in order; of equal ones the first."""
+    """Columns of the n smallest entries of every row, in order; among equal ones the first."""
     chosen = _among_smallest(values, n)
     order = np.argsort(np.take_along_axis(values, chosen, 1), axis=1, kind="stable")
     return np.take_along_axis(chosen, order, 1)
@@ -256,7 +258,7 @@ def _among_smallest(values: Array, n: int) -> NDArray[np.int64]:
     if n == values.shape[1]:
         return np.broadcast_to(np.arange(n), values.shape)
     last = np.partition(values, n - 1, axis=1)[:, n - 1 : n]
-    # 0 below the n-th smallest, 1 at it, 2 above: a stable sort of these takes few ties, and the first.
+    # 0 below the n-th smallest, 1 at it, 2 above: a stable sort of these takes the first ties, no more than needed.
     rank = (values >= last).astype(np.int8) + (values > last)
     return np.argsort(rank, axis=1, kind="stable")[:, :n]
 
@@ -273,11 +275,11 @@ def centre(K: Any, X: Any = None, Z: Any = None) -> Array:
 
     `centre(K)` takes a Gram matrix, and `centre(K, K_test)` the rows k(z, xⱼ) of other points, from which the mean of
     the *training* points is subtracted. `centre(k, X)` and `centre(k, X, Z)` do both from a kernel and points, and
-    keep digits that K has lost already where all points are far from the origin.
+    keep digits that K has lost already if all points are far from the origin.
 
     Returns
     -------
-    shape (n, n), exactly symmetric where K is; or (m, n).
+    shape (n, n), exactly symmetric if K is; or (m, n).
 
     >>> import mercer as mc
     >>> mc.centre([[1.0, 2.0], [2.0, 4.0]])
@@ -316,8 +318,8 @@ def centre(K: Any, X: Any = None, Z: Any = None) -> Array:
 
 def _minus_means(rows: Array, means: NDArray[np.float64], *, same: bool) -> NDArray[np.float64]:
     """rows − (mean of each row) − (training mean of each column) + (mean of all training pairs)."""
-    own = means if same else rows.mean(axis=1, dtype=np.float64)
-    return np.asarray(rows - (own[:, None] + means) + means.mean())
+    row_means = means if same else rows.mean(axis=1, dtype=np.float64)
+    return np.asarray(rows - (row_means[:, None] + means) + means.mean())
 
 
 def _matrix(K: Any, name: str) -> Array:
@@ -329,21 +331,23 @@ def _matrix(K: Any, name: str) -> Array:
     if A.ndim != 2 or A.size == 0:
         raise InvalidInput(f"{name} must be a matrix", got=f"shape {A.shape}", advice="Pass k(X).")
     if not np.isfinite(A).all():
-        raise InvalidInput(f"{name} must be finite", got="NaN or infinity", advice="Check how it was computed.")
+        raise InvalidInput(
+            f"{name} must be finite", got="NaN or infinity", advice="Rescale the data it was computed from."
+        )
     return A
 
 
 def mean_coordinates(kernel: Kernel, X: Any, d: Any = None) -> NDArray[np.float64]:
-    """The mean of phi(X), feature by feature, where the feature map is finite.
+    """The mean of phi(X), feature by feature, if the feature map is finite.
 
-    Kernel values are inner products: they know lengths and angles, but no coordinates (lecture 000's question). So an
-    infinite or unknown map is refused; `distance_to_mean` and `mean_embedding` are what can be had instead.
+    Kernel values are inner products: they give lengths and angles, but no coordinates (the question of lecture 000).
+    An infinite or unknown map is refused; use `distance_to_mean` or `mean_embedding` instead.
 
     Parameters
     ----------
     kernel : a kernel with a finite feature map.
     X : n points.
-    d : what `kernel.features` asks for; by default that of the points.
+    d : the argument of `kernel.features`; by default it is taken from the points.
 
     Returns
     -------

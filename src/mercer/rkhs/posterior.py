@@ -1,4 +1,4 @@
-"""The Gaussian posterior: what is known of f after its noisy values at n points were seen.
+"""The Gaussian posterior: the distribution of f, given its noisy values at n points.
 
 Before the data f is a Gaussian process with covariance k. Given y = f(X) + noise of variance alpha/w, it is one again:
 
@@ -6,7 +6,7 @@ Before the data f is a Gaussian process with covariance k. Given y = f(X) + nois
     variance  v(z)    = k(z, z) − ‖L⁻¹ S k(X, z)‖²,
     between   v(z, x) = k(z, x) − ⟨L⁻¹ S k(X, z), L⁻¹ S k(X, x)⟩.
 
-The mean is the function that ridge regression finds with the penalty alpha; the variance does not depend on y.
+The mean is the function that ridge regression fits with the penalty alpha; the variance does not depend on y.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Posterior:
     ----------
     mean : m, an `Expansion` on the n points that were observed. Several functions share one covariance.
     L : the lower Cholesky factor of S K S + alpha I, shape (n, n). Entries above its diagonal are not read.
-    roots : √w, shape (n,), or None where all weights are one.
+    roots : √w, shape (n,), or None if all weights are one.
     scale : the unit of the functions, a number or one per function: their covariance is scale² times the kernel's.
 
     >>> import numpy as np, mercer as mc
@@ -95,8 +95,8 @@ class Posterior:
     def sample(self, Z: Any, n: int = 1, rng: Any = None) -> Array:
         """n functions drawn from the posterior, at m points: shape (m, n), or (m, t, n) for t functions.
 
-        The covariance is nearly singular wherever points are close. A pivoted Cholesky factor of its numerical rank
-        is its square root to rounding, so that nothing has to be added to the diagonal.
+        The covariance is nearly singular if points are close. A pivoted Cholesky factor of its numerical rank is its
+        square root to rounding, so that nothing has to be added to the diagonal.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ class Posterior:
         """The covariance in the kernel's units, shape (m, m)."""
         m, n = points.n, len(self.mean)
         size = 8 * m * (n + 2 * m)
-        within(size, budget(), f"The covariance of {m} points", "Take fewer of them at a time, or `variance` alone.")
+        within(size, budget(), f"The covariance of {m} points", "Pass fewer of them at a time, or use `variance`.")
         half, v = np.empty((n, m), order="F"), self.kernel.diagonal(points)
         for span, V in self._halves(points):
             half[:, span] = V

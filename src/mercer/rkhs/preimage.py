@@ -6,12 +6,12 @@ pre-image is the point x that comes nearest, the minimum of
     ‖phi(x) − P‖² − ‖P‖² = k(x, x) − 2 P(x).
 
 For P = Σ γᵢ k(xᵢ, ·) and a radial kernel φ(‖x − z‖²) the gradient vanishes at a mean of the points, x = Σ mᵢxᵢ/Σ mᵢ
-with mᵢ = −γᵢφ′(‖x − xᵢ‖²), and the fixed-point iteration of Mika et al. (1999) goes from mean to mean. Nothing holds
-it where some γ are negative: the sum may vanish, and the distance grow. But its step is one of steepest descent,
-divided by the curvature 4 Σ mᵢ. So here every kernel with derivatives takes steps of steepest descent, divided by the
-curvature that was seen along the step before (Barzilai and Borwein 1988), and a step that does not lower the distance
-is shortened until it does. On digits this finds the minima of the fixed-point iteration, where that one finds them,
-in as many steps or in a third of them; and `Linear()` needs one.
+with mᵢ = −γᵢφ′(‖x − xᵢ‖²), and the fixed-point iteration of Mika et al. (1999) goes from mean to mean. It can fail if
+some γ are negative: the sum may vanish, and the distance may grow. But its step is one of steepest descent, divided by
+the curvature 4 Σ mᵢ. So here every kernel with derivatives takes steps of steepest descent, divided by the curvature
+that was observed along the step before (Barzilai and Borwein 1988), and a step that does not lower the distance is
+shortened until it does. On images of digits this reaches the minima of the fixed-point iteration, if that reaches them,
+in the same number of steps or in a third of it; `Linear()` needs one step.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ Matrix = NDArray[np.float64]
 
 # Kernel values that are held at a time.
 ENTRIES = 2**22
-# A step must lower the distance by this share of what the slope promises; one that does not is a quarter as long.
+# A step must lower the distance by this share of what the slope promises; otherwise it is shortened by this factor.
 ARMIJO, SHORTER = 1e-4, 4.0
-# Points whose k(x, x) is differentiated at a time: the pairs off the diagonal are computed for nothing.
-OWN = 8
+# Points whose k(x, x) is differentiated at a time: the pairs off the diagonal are wasted work.
+DIAGONAL_BLOCK = 8
 TINY = float(np.finfo(np.float64).tiny)
 DIFFERENTIABLE = ("vectors", "table", "any")
 
@@ -49,9 +49,9 @@ def preimage(f: Expansion, start: Any, *, tol: float = 1e-8, max_iter: int = 300
     Parameters
     ----------
     f : m functions on vectors, coefficients (n, m) (or one, coefficients (n,)).
-    start : where to begin, shape (m, d).
+    start : the points to start from, shape (m, d).
     tol : relative change of a point, in units of the spread of the function's points, at which to stop.
-    max_iter : steps at the most.
+    max_iter : the largest number of steps.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def preimage(f: Expansion, start: Any, *, tol: float = 1e-8, max_iter: int = 300
         raise InvalidInput(
             f"`start` must hold one point per function, shape {(len(Gamma), centres.shape[1])}",
             got=f"shape {x.shape}",
-            advice="Such as the nearest of the function's points.",
+            advice="Start from the nearest of the function's points, for instance.",
         )
     for rows in threads.spans(len(x), max(1, ENTRIES // len(centres))):
         x[rows] = _Descent(kernel, centres, Gamma[rows]).run(x[rows], tol, max_iter)
@@ -87,17 +87,17 @@ def vectors(kernel: Kernel, points: Points) -> Matrix:
         except InvalidInput as error:
             got = error.got
     raise InvalidInput(
-        "Pre-images are found by derivatives, which need points that are vectors",
+        "Pre-images need derivatives, and so points that are vectors",
         got=got,
-        advice="inverse='nearest' gives the nearest of the training points, of any kind.",
+        advice="Use inverse='nearest', which gives the nearest training point, of any kind.",
     )
 
 
-def gaps(f: Expansion, x: Matrix) -> Matrix:
-    """‖phi(xⱼ) − fⱼ‖² − ‖fⱼ‖² of one point for each column, shape (m,).
+def distances_less_norm(f: Expansion, x: Matrix) -> Matrix:
+    """‖phi(xⱼ) − fⱼ‖² − ‖fⱼ‖² for one point of each column, shape (m,).
 
     >>> import mercer as mc
-    >>> gaps(mc.Expansion(mc.Linear(), [[1.0], [3.0]], [0.5, 0.5]), np.array([[2.0]]))
+    >>> distances_less_norm(mc.Expansion(mc.Linear(), [[1.0], [3.0]], [0.5, 0.5]), np.array([[2.0]]))
     array([-4.])
     """
     kernel = hilbert(f.kernel)
@@ -134,22 +134,22 @@ class _Descent:
                 change = self.gradient(x[good], good) - slope[good]
                 slope[good] += change
                 squares = np.maximum(lengths[lower] ** 2, TINY)
-                seen = np.einsum("ij,ij->i", step[lower], change) / squares
-                # Where the distance bends down, or hardly at all, longer steps are taken.
-                bend[good] = np.where(seen > 1e-3 * bend[good], seen, 0.5 * bend[good])
+                observed = np.einsum("ij,ij->i", step[lower], change) / squares
+                # If the distance curves downwards, or hardly at all, the next step is longer.
+                bend[good] = np.where(observed > 1e-3 * bend[good], observed, 0.5 * bend[good])
             active = active[lengths > tol * self.spread]
             if not len(active):
                 break
         return x
 
     def distance(self, x: Matrix, rows: Any) -> tuple[Matrix, Matrix]:
-        """k(x, x) − 2 P(x), and what rounding makes of it."""
+        """k(x, x) − 2 P(x), and its rounding error."""
         points = Points(x)
         K = self.kernel(points, self.points, dtype=np.float64)
         K *= self.Gamma[rows]
-        own = self.kernel.diag(points).astype(np.float64)
-        noise = 4 * np.finfo(np.float64).eps * (np.abs(own) + 2 * np.abs(K).sum(axis=1))
-        return own - 2 * K.sum(axis=1), noise
+        diagonal = self.kernel.diag(points).astype(np.float64)
+        noise = 4 * np.finfo(np.float64).eps * (np.abs(diagonal) + 2 * np.abs(K).sum(axis=1))
+        return diagonal - 2 * K.sum(axis=1), noise
 
     def tried(self, x: Matrix, rows: NDArray[np.int64]) -> tuple[Matrix, Matrix]:
         """The same, infinite for points so far away that the kernel overflows."""
@@ -166,13 +166,13 @@ class _Descent:
         """∂k(x, x) − 2 ∂P(x)."""
         slopes: Matrix = -2.0 * self.kernel.input_gradient(Points(x), self.Gamma[rows], self.points)
         if not self.kernel.tags.stationary:  # ∂k(x, x) = 2 ∂₁k(x, x), k being symmetric
-            for span in threads.spans(len(x), OWN):
-                own = Points(x[span])
-                slopes[span] += 2.0 * self.kernel.input_gradient(own, np.eye(own.n), own)
+            for span in threads.spans(len(x), DIAGONAL_BLOCK):
+                points = Points(x[span])
+                slopes[span] += 2.0 * self.kernel.input_gradient(points, np.eye(points.n), points)
         return slopes
 
     def curvature(self, x: Matrix, slope: Matrix) -> Matrix:
-        """How the distance bends along its slope, > 0, by one short step."""
+        """The curvature of the distance along its slope, > 0, by one short step."""
         sizes = np.linalg.norm(slope, axis=1)
         sizes[sizes == 0] = 1.0
         probe = -(1e-4 * self.spread / sizes)[:, None] * slope

@@ -1,4 +1,4 @@
-"""What the Hilbert space asks of kernels, matrices and points: shared by functions, geometry and embeddings."""
+"""Requirements of the Hilbert space on kernels, matrices and points, shared by functions, geometry and embeddings."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def hilbert(kernel: Any) -> Kernel:
     raise InvalidInput(
         "Lengths and distances need a kernel: only a positive semidefinite function is an inner product",
         got=f"the smoothing weight {kernel!r}" if isinstance(kernel, Weight) else repr(kernel),
-        advice="No Hilbert space belongs to it; use a kernel such as mc.Gaussian or mc.Matern.",
+        advice="Use a kernel such as mc.Gaussian or mc.Matern, which has a Hilbert space.",
     )
 
 
 def streamed(similarity: Similarity, X: Any, Z: Any = None, dtype: Any = None) -> Gram:
-    """The matrix for a single product: tiles are computed, used and forgotten, even where all of them would fit."""
+    """The matrix for a single product: tiles are computed, used and discarded, even if all of them would fit."""
     return TiledGram(similarity, similarity.pair(X, Z, dtype))
 
 
@@ -47,7 +47,7 @@ def joined(x: Points, z: Points) -> Points:
         raise
     except ValueError as error:
         raise InvalidInput(
-            "Both data sets must have the same columns", got=str(error), advice="Check how they were selected."
+            "Both data sets must have the same columns", got=str(error), advice="Select the same columns from both."
         ) from None
     known = x.index is not None and z.index is not None and x.among == z.among
     return Points(raw, np.concatenate([x.index, z.index]) if known else None, x.among if known else None)

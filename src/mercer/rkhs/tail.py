@@ -44,7 +44,7 @@ def count(d: int, degree: int) -> int:
 
 
 def monomials(X: Matrix, degree: int) -> Matrix:
-    """Every monomial up to the degree of the columns of X, shape (…, d) → (…, p); none for degree −1.
+    """Every monomial up to the degree of the columns of X, shape (…, d) → (…, p); no column for degree −1.
 
     >>> monomials(np.array([[2.0, 3.0]]), 2)
     array([[1., 2., 3., 4., 6., 9.]])
@@ -53,7 +53,7 @@ def monomials(X: Matrix, degree: int) -> Matrix:
     _require_memory(d, degree, 8 * prod(X.shape[:-1]))
     out = np.empty((*X.shape[:-1], count(d, degree)))
     out[..., :1] = 1.0
-    # Those of one degree are those of the degree before times a column that is not before their last one.
+    # Monomials of one degree are the monomials of the degree before times a column not before their last one.
     begin, last = 0, np.zeros(1, dtype=np.int64)
     for _ in range(degree):
         parents = begin + np.repeat(np.arange(len(last)), d - last)
@@ -123,7 +123,7 @@ class Monomials:
         raise Singular(
             f"A polynomial tail of degree {self.degree} needs points that determine its {p} monomials",
             got=why,
-            advice=f"Degree {lower} would do, with a radial function of order ≤ {lower + 1}; or add points.",
+            advice=f"Use degree {lower}, with a radial function of order ≤ {lower + 1}, or add points.",
         )
 
     def gradient(self, points: Points) -> Matrix:
@@ -146,7 +146,7 @@ class Monomials:
             return X
         if X.shape[1] != len(self.shift):
             raise InvalidInput(
-                f"Points must have {len(self.shift)} columns, as those of the fit",
+                f"Points must have {len(self.shift)} columns, as in the fit",
                 got=f"{X.shape[1]} columns",
                 advice="Pass the same columns.",
             )

@@ -1,4 +1,4 @@
-"""Memory-based methods: sums over the data, weighted by the similarity to each query, and what is made of them."""
+"""Memory-based methods: sums over the data, weighted by the similarity to each query, and estimates from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Densities by kernel sums: which kernels are densities, widths that compare, sums with own widths, leave-one-out.
+"""Densities by kernel sums: which kernels are densities, comparable widths, a width for each point, leave-one-out.
 
 The profiles themselves, with mass, moments and distribution functions, are in `kernels/vectors/densities.py`.
 """
@@ -21,14 +21,12 @@ from mercer.kernels.vectors.densities import Density
 from mercer.kernels.vectors.radial import ByWidth, Gaussian
 from mercer.kernels.vocabulary import vocabulary
 from mercer.smoothing.sums import exponents, sums
-from mercer.smoothing.sums.tiled import Stretched
+from mercer.smoothing.sums.tiled import COLS, ROWS, Stretched
 
 Float = NDArray[np.float64]
 
-ROWS, COLS = 64, 1024
-"""Queries and points of one tile."""
 MOMENTS = 3
-"""Up to so many columns the second moments of u are summed as monomials."""
+"""Up to this many columns the second moments of u are summed as monomials."""
 
 
 def families() -> list[type[Any]]:
@@ -43,47 +41,47 @@ def families() -> list[type[Any]]:
 
 
 def of(similarity: Any, d: int) -> Density:
-    """The profile of a similarity as a density of d columns; an error where it cannot be normalised.
+    """The profile of a similarity as a density of d columns; raises if it cannot be normalised.
 
     >>> import numpy as np, mercer as mc
     >>> float(np.exp(of(mc.Epanechnikov(1.0), 1).log_mass(1)).round(6))
     1.333333
     """
-    found = similarity.density if isinstance(similarity, ByWidth) else None
-    if found is None:
+    profile = similarity.density if isinstance(similarity, ByWidth) else None
+    if profile is None:
         names = ", ".join(cls.__name__ for cls in families())
         raise InvalidInput(
-            "A density needs a kernel whose integral is known", got=repr(similarity), advice=f"There are {names}."
+            "A density needs a kernel whose integral is known", got=repr(similarity), advice=f"Use one of {names}."
         )
-    found.require_integrable(d)
-    return found
+    profile.require_integrable(d)
+    return profile
 
 
 def on_a_line(similarity: Any) -> Density:
-    """The same on a line, where the distribution function is known in closed form.
+    """The profile as a density on a line whose distribution function is known in closed form.
 
     >>> import mercer as mc
     >>> on_a_line(mc.Triangular(1.0)).cdf(np.array([-1.0, 0.0, 0.5]))
     array([0.   , 0.5  , 0.875])
     """
-    found = of(similarity, 1)
-    if not found.on_a_line:
+    profile = of(similarity, 1)
+    if not profile.on_a_line:
         raise InvalidInput(
             "A distribution function needs a kernel whose integral is known in closed form",
             got=repr(similarity),
             advice="Use a Gaussian, Laplacian, rational quadratic or compact kernel.",
         )
-    return found
+    return profile
 
 
 def comparable(similarity: Any, d: int) -> bool:
-    """Whether the widths of a similarity compare with those of a Gaussian."""
-    known = similarity.density if isinstance(similarity, ByWidth) else None
-    return known is not None and not math.isnan(known.log_roughness(d))
+    """Whether the widths of a similarity can be compared with those of a Gaussian."""
+    profile = similarity.density if isinstance(similarity, ByWidth) else None
+    return profile is not None and not math.isnan(profile.log_roughness(d))
 
 
 def equivalent(similarity: Any, d: int) -> float:
-    """The factor by which a Gaussian's width is multiplied for this kernel to smooth as much.
+    """The factor from the width of a Gaussian to the width at which this kernel smooths equally.
 
     The best widths of two kernels differ by their canonical bandwidths δ = (∫k² / μ₂²)^(1/(d+4)) only (Marron & Nolan).
 
@@ -102,13 +100,13 @@ def equivalent(similarity: Any, d: int) -> float:
     return math.exp(log_ratio / (d + 4))
 
 
-# --- sums in which every point has its own width ----------------------------------------------------------------------
+# --- sums with a width for each point ---------------------------------------------------------------------------------
 
 
 def log_sums_of_spread(similarity: Similarity, x: Points, log_v: Float, z: Points, scale: Float) -> Float:
     """log Σᵢ vᵢ k((zⱼ − xᵢ)/(σ sᵢ)) for every query, shape (m,): point i has the width σ sᵢ.
 
-    log_v, scale : (n,); points of −inf do not count.
+    log_v, scale : (n,); points with log_v = −inf do not count.
     """
     pair = Pair(z, x, np.float64, shared=True)
     m, n = pair.shape
@@ -137,7 +135,7 @@ def log_sums_of_spread(similarity: Similarity, x: Points, log_v: Float, z: Point
 
 
 def log_sum_exp(W: Float) -> Float:
-    """log Σⱼ exp Wᵢⱼ for every row, −inf where all are; W is overwritten."""
+    """log Σⱼ exp Wᵢⱼ for every row, −inf if all entries are; W is overwritten."""
     largest = W.max(axis=1)
     unit = np.where(np.isfinite(largest), largest, 0.0)
     W -= unit[:, None]
@@ -150,10 +148,10 @@ def log_sum_exp(W: Float) -> Float:
 
 
 def left_out_sums(X: Float, widths: Float, V: Float) -> tuple[Float, Float, Float]:
-    """Gaussian sums at every point over all the others, and what their derivatives by the widths need.
+    """Gaussian sums at every point over all the others, and the second moments that their derivatives need.
 
-    Σ_{j≠i} kᵢⱼ Vⱼ = exp(sᵢ) Tᵢ and Σ_{j≠i} kᵢⱼ uᵢⱼₖ² Vⱼ = exp(sᵢ) Mᵢₖ with u = (x − z)/h: ∂/∂log hₖ of the first is the
-    second.
+    Σ_{j≠i} kᵢⱼ Vⱼ = exp(sᵢ) Tᵢ and Σ_{j≠i} kᵢⱼ uᵢⱼₖ² Vⱼ = exp(sᵢ) Mᵢₖ with u = (x − z)/h: the second is the
+    derivative of the first by log hₖ.
 
     Returns
     -------
@@ -161,17 +159,17 @@ def left_out_sums(X: Float, widths: Float, V: Float) -> tuple[Float, Float, Floa
     """
     kernel, points, d = Gaussian(widths), Points(X), X.shape[1]
     if d <= MOMENTS:
-        found = sums(kernel, points, V, degree=2, exclude=True, tolerance=1e-10)
+        moments = sums(kernel, points, V, degree=2, exclude=True, tolerance=1e-10)
         powers = exponents(d, 2)
         pure = [int(np.flatnonzero(powers[:, k] == 2)[0]) for k in range(d)]
-        return found.log_scale, found.totals[:, 0], found.totals[:, pure]
-    # In many columns most monomials are mixed ones: u² = x² − 2xz + z² needs 2d columns more, not d² monomials.
+        return moments.log_scale, moments.totals[:, 0], moments.totals[:, pure]
+    # With many columns most monomials are mixed: u² = x² − 2xz + z² needs 2d columns more instead of d² monomials.
     U = (X - X.mean(axis=0)) / widths
     parts = [V, *(V * U[:, k, None] for k in range(d)), *(V * U[:, k, None] ** 2 for k in range(d))]
-    found = sums(kernel, points, np.hstack(parts), exclude=True, tolerance=1e-12)
-    T, first, second = np.split(found.totals[:, 0].reshape(len(X), 2 * d + 1, -1), [1, d + 1], axis=1)
+    moments = sums(kernel, points, np.hstack(parts), exclude=True, tolerance=1e-12)
+    T, first, second = np.split(moments.totals[:, 0].reshape(len(X), 2 * d + 1, -1), [1, d + 1], axis=1)
     M = U[:, :, None] ** 2 * T - 2 * U[:, :, None] * first + second
-    return found.log_scale, T[:, 0], np.maximum(M, 0.0)
+    return moments.log_scale, T[:, 0], np.maximum(M, 0.0)
 
 
 def leave_one_out(X: Float, widths: Float, w: Float) -> tuple[Float, Float]:

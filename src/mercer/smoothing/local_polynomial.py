@@ -3,8 +3,8 @@
     b(z) = argmin Σᵢ w(z, xᵢ) vᵢ (yᵢ − Σ_α b_α uᵢ^α)²,   so   S b = t,   S_αβ = Σ w v u^(α+β),   t_α = Σ w v u^α y.
 
 The value at z is b₀ = Σ lᵢ(z) yᵢ with lᵢ = w vᵢ aᵀφ(uᵢ), a = S⁻¹e₀; degree 0 is Nadaraya-Watson. S is factorised as
-LDLᵀ in graded order: pivot α is what is left of u^α after all monomials before it. Where nothing is left the points
-around z do not determine that coefficient, and it is 0: a fit of lower degree, as far as it has to be.
+LDLᵀ in graded order: pivot α is the rest of u^α after all monomials before it. If nothing is left, the points around z
+do not determine that coefficient, and it is 0: the fit has as low a degree as it needs.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ Float = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 TOLERANCE = (1e-8, 1e-8, 1e-11, 1e-11)
-"""Of the sums, by degree: ratios of sums lose no digits, differences of higher moments do."""
+"""The tolerance of the sums, by degree: ratios of sums lose no digits, differences of higher moments do."""
 DETERMINED = 100.0
-"""A monomial of which, after the ones before it, no more is left than so many tolerances is not determined."""
+"""A monomial is not determined if its rest after the ones before it is at most this many tolerances."""
 FAR = -1e6
-"""Logarithms of weights whose differences have few digits left."""
+"""Below this logarithm of a weight differences of logarithms have few digits left."""
 UNDERFLOW = -690.0
-"""Logarithms of sums whose terms may have underflowed, where no logarithm of the similarity is known."""
+"""Below this logarithm the terms of a sum may have underflowed, if no logarithm of the similarity is known."""
 STRIPE = 4096
-"""Systems that are solved side by side at the most: they stay in the cache."""
+"""The largest number of systems solved side by side: they stay in the cache."""
 ENTRIES = 2**22
 """Weights, or entries of systems, that are held at a time."""
 HELD = 2**24
 """Moments that are held at a time."""
 NARROW = 1e-3
-"""The width, as a share of the similarity's own, with which the nearest points decide."""
+"""The share of the similarity's width at which the nearest points decide."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +52,8 @@ class LocalFit:
 
     coef : b, (m, P, t), of the monomials of u = (x − z)/unit.
     dual : a = S⁻¹e₀ in units of exp(−log_scale), (m, P).
-    log_scale : (m,) of the sums; 0 where `alone`.
-    alone : (m,) whether no point had any weight: there the nearest ones decide.
+    log_scale : (m,) of the sums; 0 if `alone`.
+    alone : (m,) whether no point has any weight: then the nearest points decide.
     means : (m, q) weighted means of further columns.
     """
 
@@ -81,9 +81,9 @@ def fit(
     scale: Float | None = None,
     more: Float | None = None,
 ) -> LocalFit:
-    """The local polynomials of targets y (n, t) with weights v (n,), at z or (without it) at the points themselves.
+    """The local polynomials of targets y (n, t) with weights v (n,), at z, by default at the points themselves.
 
-    With `exclude` row j is left out of its own fit; `more` (n, q) are columns whose weighted mean is asked for too.
+    With `exclude` row j is left out of its own fit; `more` (n, q) are columns whose weighted means are returned, too.
     """
     centre = v @ y / v.sum()
     columns = [v[:, None], v[:, None] * (y - centre)] + ([] if more is None else [v[:, None] * more])
@@ -91,14 +91,14 @@ def fit(
     parts = []
     for rows in _held(x, z, degree, V.shape[1]):
         at, factors = _part(z, scale, rows)
-        found = sums(
+        moments = sums(
             similarity, x, V, at, degree=2 * degree, exclude=exclude, scale=factors, tolerance=TOLERANCE[degree]
         )
-        made = solved(found, columns_of(x, degree), degree, y.shape[1])
-        if made.alone.any():
-            _by_the_nearest(made, similarity, x, V, at, exclude)
-        made.coef[:, 0] += centre
-        parts.append(made)
+        local = solved(moments, columns_of(x, degree), degree, y.shape[1])
+        if local.alone.any():
+            _by_the_nearest(local, similarity, x, V, at, exclude)
+        local.coef[:, 0] += centre
+        parts.append(local)
     return parts[0] if len(parts) == 1 else _joined(parts)
 
 
@@ -110,7 +110,7 @@ def _held(x: Points, z: Points | None, degree: int, columns: int) -> list[slice]
         allocatable(
             8 * x.n * moments,
             f"{moments} moments for each of {x.n} rows",
-            "Lower `degree`, or give a `bandwidth`, and predict a few queries at a time.",
+            "Lower `degree`, or pass a `bandwidth`, and predict a few queries at a time.",
         )
         return [slice(0, x.n)]
     return threads.spans(z.n, max(1, HELD // moments)) or [slice(0, 0)]
@@ -133,11 +133,11 @@ def columns_of(x: Points, degree: int) -> int:
     return int(x.vectors().shape[1]) if degree else 1
 
 
-def solved(found: Sums, d: int, degree: int, t: int) -> LocalFit:
-    """The fits from the moments of (v, v·y, v·more); nothing is said yet where nobody is in reach."""
-    totals = found.totals
-    alone = ~np.isfinite(found.log_scale) | (totals[:, 0, 0] <= 0)
-    log_scale = np.where(alone, 0.0, found.log_scale)
+def solved(moments: Sums, d: int, degree: int, t: int) -> LocalFit:
+    """The fits from the moments of (v, v·y, v·more), not yet filled for queries without a point in reach."""
+    totals = moments.totals
+    alone = ~np.isfinite(moments.log_scale) | (totals[:, 0, 0] <= 0)
+    log_scale = np.where(alone, 0.0, moments.log_scale)
     weight = np.where(alone, 1.0, totals[:, 0, 0])
     means = totals[:, 0, 1 + t :] / weight[:, None]
     if degree == 0:
@@ -159,7 +159,7 @@ def solved(found: Sums, d: int, degree: int, t: int) -> LocalFit:
 
 
 def pairs(d: int, degree: int, shift: Any = 0) -> Index:
-    """Positions of α + β + shift among the monomials up to the degree that holds them all, (P, P)."""
+    """Positions of α + β + shift among the monomials up to the degree that contains them all, (P, P)."""
     powers = exponents(d, degree)
     place = {tuple(a): i for i, a in enumerate(exponents(d, 2 * degree + int(np.sum(shift))).tolist())}
     return np.array([[place[tuple((a + b + shift).tolist())] for b in powers] for a in powers])
@@ -168,7 +168,7 @@ def pairs(d: int, degree: int, shift: Any = 0) -> Index:
 def ldl_solve(S: Float, right: Float, least: float = 1e-9) -> Float:
     """S⁻¹ right for m symmetric systems at once, S (P, P, m) and right (P, c, m), without undetermined unknowns.
 
-    These are those whose pivot is at most `least` of their diagonal entry.
+    An unknown is undetermined if its pivot is at most `least` of its diagonal entry.
 
     >>> S = np.array([[[2.0], [2.0]], [[2.0], [2.0]]])                # rank 1: the second unknown is left out
     >>> ldl_solve(S, np.array([[[4.0]], [[4.0]]]))[:, 0, 0]
@@ -179,7 +179,7 @@ def ldl_solve(S: Float, right: Float, least: float = 1e-9) -> Float:
     for k in range(P):
         scaled = L[k, :k] * pivots[:k]
         pivot = S[k, k] - (L[k, :k] * scaled).sum(axis=0)
-        # A comparison that NaN fails, too.
+        # NaN fails this comparison, too.
         kept = pivot > least * S[k, k]
         pivots[k] = np.where(kept, pivot, np.inf)
         if k:
@@ -187,7 +187,7 @@ def ldl_solve(S: Float, right: Float, least: float = 1e-9) -> Float:
         if k + 1 < P:
             below = S[k + 1 :, k] - np.einsum("ijm,jm->im", L[k + 1 :, :k], scaled) if k else S[1:, 0]
             L[k + 1 :, k] = below / pivots[k]
-        # The left-out row must not reach those after it: its pivot is infinite, and so its multipliers are 0.
+        # The left-out row must not affect the rows after it: its pivot is infinite, and so its multipliers are 0.
         pivots[k] = np.where(kept, pivot, 0.0)
         x[k] = np.where(kept, x[k], 0.0)
     with np.errstate(divide="ignore"):
@@ -198,28 +198,28 @@ def ldl_solve(S: Float, right: Float, least: float = 1e-9) -> Float:
     return x
 
 
-# --- nobody in reach --------------------------------------------------------------------------------------------------
+# --- no point in reach ------------------------------------------------------------------------------------------------
 
 
 def _by_the_nearest(
-    made: LocalFit, similarity: Similarity, x: Points, V: Float, z: Points | None, exclude: bool
+    local: LocalFit, similarity: Similarity, x: Points, V: Float, z: Points | None, exclude: bool
 ) -> None:
-    """Fill in the rows where nobody is in reach: with the mean of the nearest points, or of all where none is near."""
-    rows = np.flatnonzero(made.alone)
+    """Fill the rows without a point in reach: with the mean of the nearest points, or of all without distances."""
+    rows = np.flatnonzero(local.alone)
     totals = _nearest_totals(similarity, x, V, z, rows, exclude)
     if not (totals[:, 0] > 0).all():
         raise InvalidInput(
             "Leaving a row out must leave another one", got="a single row", advice="Fit on two rows or more."
         )
-    t = made.coef.shape[2]
-    made.coef[rows], made.dual[rows] = 0.0, 0.0
-    made.coef[rows, 0] = totals[:, 1 : 1 + t] / totals[:, :1]
-    made.dual[rows, 0] = 1.0 / totals[:, 0]
-    made.means[rows] = totals[:, 1 + t :] / totals[:, :1]
+    t = local.coef.shape[2]
+    local.coef[rows], local.dual[rows] = 0.0, 0.0
+    local.coef[rows, 0] = totals[:, 1 : 1 + t] / totals[:, :1]
+    local.dual[rows, 0] = 1.0 / totals[:, 0]
+    local.means[rows] = totals[:, 1 + t :] / totals[:, :1]
 
 
 def _nearest_totals(similarity: Similarity, x: Points, V: Float, z: Points | None, rows: Index, exclude: bool) -> Float:
-    """Σ V over the nearest points of these rows, each tie with its share; over all points where distance is unknown."""
+    """Σ V over the nearest points of these rows, ties sharing equally; over all points if no distance is known."""
     narrow = narrowed(similarity)
     if narrow is None:
         everything = V.sum(axis=0)
@@ -230,7 +230,7 @@ def _nearest_totals(similarity: Similarity, x: Points, V: Float, z: Points | Non
 
 
 def narrowed(similarity: Similarity) -> Similarity | None:
-    """A Gaussian of the same distances, so narrow that the nearest points decide; None where there is no distance."""
+    """A Gaussian of the same distances, so narrow that the nearest points decide; None if there is no distance."""
     return similarity.narrowed(NARROW)
 
 
@@ -238,7 +238,7 @@ def narrowed(similarity: Similarity) -> Similarity | None:
 
 
 def spread(
-    made: LocalFit,
+    local: LocalFit,
     similarity: Similarity,
     x: Points,
     v: Float,
@@ -249,41 +249,43 @@ def spread(
     scale: Float | None = None,
     squares: Float | None = None,
 ) -> Float:
-    """Σᵢ lᵢ(z)²/vᵢ, (m,): the variance of f(z) over that of one target; 1/it is an effective number of rows.
+    """Σᵢ lᵢ(z)²/vᵢ, (m,): the variance of f(z) over that of one target. Its inverse is an effective number of rows.
 
-    v are the weights of the fit, and `squares` those of w² in this sum: the same where they mean repetition.
+    v are the weights of the fit, and `squares` the weights of w² in this sum: the same if they mean repetition.
     """
     squares = v if squares is None else squares
     power = similarity.squared()
-    share, lost = np.empty(len(made.alone)), np.zeros(len(made.alone), dtype=bool)
+    share, lost = np.empty(len(local.alone)), np.zeros(len(local.alone), dtype=bool)
     for group in _held(x, z, degree, 1):
         at, factors = _part(z, scale, group)
-        found = sums(
+        moments = sums(
             power, x, squares[:, None], at,
             degree=2 * degree, exclude=exclude, scale=factors, tolerance=TOLERANCE[degree],
         )  # fmt: skip
-        share[group] = _square(found, made, group, unit_of(power) / unit_of(similarity), columns_of(x, degree), degree)
-        # where w² has underflowed, w has not yet
-        lost[group] = (found.totals[:, 0, 0] <= 0) | ((found.log_scale < UNDERFLOW) & (not power.exact_log))
-    # Far away the logarithms are so large that their difference has no digits: there the weights are looked at.
-    far = np.flatnonzero(made.alone | lost | (made.log_scale < FAR) | ~np.isfinite(share))
+        share[group] = _square(
+            moments, local, group, unit_of(power) / unit_of(similarity), columns_of(x, degree), degree
+        )
+        # w² underflows before w does
+        lost[group] = (moments.totals[:, 0, 0] <= 0) | ((moments.log_scale < UNDERFLOW) & (not power.exact_log))
+    # Far away the logarithms are so large that their difference has no digits: the weights themselves are used there.
+    far = np.flatnonzero(local.alone | lost | (local.log_scale < FAR) | ~np.isfinite(share))
     queries = x if z is None else z
     for span in threads.spans(len(far), max(1, ENTRIES // x.n)):
         rows = far[span]
-        part = LocalFit(made.coef[rows], made.dual[rows], made.log_scale[rows], made.alone[rows], made.means[rows])
-        own, factors = rows if exclude else None, None if scale is None else scale[rows]
-        shares = weights(part, similarity, x, v, queries.take(rows), degree=degree, scale=factors, own=own)
+        part = LocalFit(local.coef[rows], local.dual[rows], local.log_scale[rows], local.alone[rows], local.means[rows])
+        left_out, factors = rows if exclude else None, None if scale is None else scale[rows]
+        shares = weights(part, similarity, x, v, queries.take(rows), degree=degree, scale=factors, left_out=left_out)
         share[rows] = shares**2 @ (squares / v**2)
-    # Σ l = 1, so that Σ l²/v ≥ 1/Σv: what rounding may have taken away.
+    # Σ l = 1, so that Σ l²/v ≥ 1/Σv: rounding must not go below.
     return np.maximum(share, 1.0 / v.sum())
 
 
-def _square(found: Sums, made: LocalFit, rows: slice, ratio: Any, d: int, degree: int) -> Float:
+def _square(moments: Sums, local: LocalFit, rows: slice, ratio: Any, d: int, degree: int) -> Float:
     """Σ l²/v of some queries from the moments of w², whose width is `ratio` of the similarity's."""
-    a, totals = made.dual[rows], found.totals[:, :, 0]
+    a, totals = local.dual[rows], moments.totals[:, :, 0]
     share = np.empty(len(a))
     with np.errstate(over="ignore", invalid="ignore"):
-        unit = np.exp(found.log_scale - 2 * made.log_scale[rows])
+        unit = np.exp(moments.log_scale - 2 * local.log_scale[rows])
         if degree == 0:
             return np.asarray(unit * totals[:, 0] * a[:, 0] ** 2)
         at = pairs(d, degree)
@@ -297,7 +299,7 @@ def _square(found: Sums, made: LocalFit, rows: slice, ratio: Any, d: int, degree
 
 
 def weights(
-    made: LocalFit,
+    local: LocalFit,
     similarity: Similarity,
     x: Points,
     v: Float,
@@ -305,34 +307,34 @@ def weights(
     *,
     degree: int = 0,
     scale: Float | None = None,
-    own: Index | None = None,
+    left_out: Index | None = None,
 ) -> Float:
-    """lᵢ(z), (m, n): f(z) = Σ lᵢ(z) yᵢ and Σᵢ lᵢ(z) = 1; `own` are rows that each query leaves out."""
-    shares = _relative(similarity, x, z, scale, own) * v
+    """lᵢ(z), (m, n): f(z) = Σ lᵢ(z) yᵢ and Σᵢ lᵢ(z) = 1; `left_out` are the rows that each query leaves out."""
+    shares = _relative(similarity, x, z, scale, left_out) * v
     if degree:
         X, Z = x.vectors().astype(np.float64), z.vectors().astype(np.float64)
         unit = np.broadcast_to(unit_of(similarity), X.shape[1:])
         for rows in threads.spans(len(Z), max(1, ENTRIES // X.size)):
             u = (X[None] - Z[rows, None]) / unit
-            local = np.zeros(shares[rows].shape)
-            for alpha, a in zip(exponents(len(unit), degree), made.dual[rows].T):
-                local += a[:, None] * np.prod(u**alpha, axis=2)
-            shares[rows] *= local
-    if made.alone.any():
-        lone = np.flatnonzero(made.alone)
+            polynomial = np.zeros(shares[rows].shape)
+            for alpha, a in zip(exponents(len(unit), degree), local.dual[rows].T):
+                polynomial += a[:, None] * np.prod(u**alpha, axis=2)
+            shares[rows] *= polynomial
+    if local.alone.any():
+        lone = np.flatnonzero(local.alone)
         narrow = narrowed(similarity)
-        left = None if own is None else own[lone]
+        hidden = None if left_out is None else left_out[lone]
         if narrow is not None:
-            shares[lone] = _relative(narrow, x, z.take(lone), None, left) * v
+            shares[lone] = _relative(narrow, x, z.take(lone), None, hidden) * v
         else:
             shares[lone] = v
-            if left is not None:
-                shares[lone, left] = 0.0
+            if hidden is not None:
+                shares[lone, hidden] = 0.0
     shares /= shares.sum(axis=1, keepdims=True)
     return shares
 
 
-def _relative(similarity: Similarity, x: Points, z: Points, scale: Float | None, own: Index | None) -> Float:
+def _relative(similarity: Similarity, x: Points, z: Points, scale: Float | None, left_out: Index | None) -> Float:
     """w(zⱼ, xᵢ) over the largest of the row, (m, n)."""
     pair = Pair(z, x, np.float64, shared=True)
     m, n = pair.shape
@@ -344,8 +346,8 @@ def _relative(similarity: Similarity, x: Points, z: Points, scale: Float | None,
             block = Stretched(pair, rows, slice(0, n), block.workspace, scale[rows, None])
         with np.errstate(over="ignore", invalid="ignore"):
             similarity.log_tile(block, out[rows])
-        if own is not None:
-            out[np.arange(rows.start, rows.stop), own[rows]] = -np.inf
+        if left_out is not None:
+            out[np.arange(rows.start, rows.stop), left_out[rows]] = -np.inf
         largest = out[rows].max(axis=1, keepdims=True)
         out[rows] -= np.where(np.isfinite(largest), largest, 0.0)
         np.exp(out[rows], out=out[rows])

@@ -17,11 +17,11 @@ from mercer.kernels.vectors.radial import Gaussian
 Float = NDArray[np.float64]
 
 FEW = 64
-"""Up to so many neighbours a tree is faster than all distances."""
+"""Up to this many neighbours a tree is faster than all distances."""
 SLACK = 1e-5
-"""What a share of the rows may lack of a whole number: R's loess has the same."""
+"""A share of the rows is rounded up to a whole number if it lacks at most this, as in R's loess."""
 CLOSEST = 1e-9
-"""The least distance, in units of σ, where neighbours coincide."""
+"""The least distance, in units of σ, used if neighbours coincide."""
 
 
 def neighbour_distances(
@@ -34,8 +34,8 @@ def neighbour_distances(
     x : n points.
     sigma : the units of the columns.
     neighbors : k, or a share of the rows as a float: k = ⌊share·n⌋, at least 1, as in R's loess.
-    z : m queries; without them the points themselves, each its own nearest neighbour unless `exclude`.
-    v : (n,) how often each row counts, by default once.
+    z : m queries; by default the points themselves, each its own nearest neighbour unless `exclude`.
+    v : (n,) the number of times that each row counts, by default once.
 
     >>> neighbour_distances(Points(np.arange(5.0)[:, None]), 1.0, 2, Points(np.array([[0.0], [2.4]])))
     array([1. , 0.6])
@@ -47,28 +47,30 @@ def neighbour_distances(
     if v is None:
         others = n - 1 if exclude else n
         if others < 1:
-            raise InvalidInput("Leaving a row out must leave another one", got="one row", advice="Fit on two or more.")
+            raise InvalidInput(
+                "Leaving a row out must leave another one", got="one row", advice="Fit on two or more rows."
+            )
         k = min(max(1, _count(neighbors, others)), others) + (1 if exclude else 0)  # the tree crashes at 0
         if d == 1:
-            found = _on_a_line(A[:, 0], B[:, 0], k)
+            distances = _on_a_line(A[:, 0], B[:, 0], k)
         elif k <= FEW:
-            found = np.asarray(cKDTree(A).query(B, [k], workers=threads.n_threads())[0])[:, 0]
+            distances = np.asarray(cKDTree(A).query(B, [k], workers=threads.n_threads())[0])[:, 0]
         else:
-            found = _by_all(A, B, lambda D, rows: np.partition(D, k - 1, axis=1)[:, k - 1])
+            distances = _by_all(A, B, lambda D, rows: np.partition(D, k - 1, axis=1)[:, k - 1])
     else:
-        found = _by_all(A, B, lambda D, rows: _weighted(D, rows, v, neighbors, exclude))
-    return _outwards(np.maximum(found, CLOSEST), A, B)
+        distances = _by_all(A, B, lambda D, rows: _weighted(D, rows, v, neighbors, exclude))
+    return _outwards(np.maximum(distances, CLOSEST), A, B)
 
 
-def _outwards(found: Float, A: Float, B: Float) -> Float:
-    """Distances lengthened by what rounding may have taken away, so that they do reach the k-th row.
+def _outwards(distances: Float, A: Float, B: Float) -> Float:
+    """Distances increased by a bound on their rounding, so that they do reach the k-th row.
 
     A squared distance is a difference of squares, each wrong by a few units of rounding.
     """
     centre = A.mean(axis=0)
     size = np.square(A - centre).sum(axis=1).max() + np.square(B - centre).sum(axis=1)
-    rounding = 8 * np.finfo(np.float64).eps * size / np.square(found)
-    return found * (1 + np.clip(rounding, 1e-12, 1e-6))
+    rounding = 8 * np.finfo(np.float64).eps * size / np.square(distances)
+    return distances * (1 + np.clip(rounding, 1e-12, 1e-6))
 
 
 def _count(neighbors: Any, n: float) -> int:
@@ -78,7 +80,7 @@ def _count(neighbors: Any, n: float) -> int:
 
 
 def _on_a_line(x: Float, z: Float, k: int) -> Float:
-    """The k nearest are a window of the sorted points: the first one whose middle is beyond z, or the one before it."""
+    """The k nearest are a window of the sorted points: the first whose middle is beyond z, or the one before it."""
     x = np.sort(x)
     low, high = x[: len(x) - k + 1], x[k - 1 :]
     at = np.searchsorted(low + high, 2 * z)
@@ -89,28 +91,28 @@ def _on_a_line(x: Float, z: Float, k: int) -> Float:
 
 
 def _by_all(A: Float, B: Float, reduce: Any) -> Float:
-    """A reduction of the distances of every row of B to all of A."""
-    found = np.empty(len(B))
+    """A reduction of the distances between every row of B and all rows of A."""
+    distances = np.empty(len(B))
     pair = Gaussian(1.0).pair(B, A, np.float64)
 
     def work(rows: slice, share: int) -> None:
         D = np.empty((rows.stop - rows.start, len(A)))
         pair.block(rows, slice(0, len(A))).sqdist(D)
         np.sqrt(np.maximum(D, 0.0, out=D), out=D)
-        found[rows] = reduce(D, rows)
+        distances[rows] = reduce(D, rows)
 
     threads.stripes(len(B), work, rows=32, columns=len(A))
-    return found
+    return distances
 
 
 def _weighted(D: Float, rows: slice, v: Float, neighbors: Any, exclude: bool) -> Float:
-    """The distance within which rows of weight k lie."""
+    """The distance within which the rows have the total weight k."""
     counts = np.broadcast_to(v, D.shape)
     if exclude:
         counts = counts.copy()
         counts[np.arange(len(D)), np.arange(rows.start, rows.stop)] = 0.0
     order = np.argsort(D, axis=1)
     within = np.cumsum(np.take_along_axis(counts, order, axis=1), axis=1)
-    wanted = np.array([min(_count(neighbors, w), w) for w in within[:, -1].tolist()])
-    at = (within < wanted[:, None] * (1 - 1e-12)).sum(axis=1)
+    weight = np.array([min(_count(neighbors, w), w) for w in within[:, -1].tolist()])
+    at = (within < weight[:, None] * (1 - 1e-12)).sum(axis=1)
     return np.take_along_axis(np.take_along_axis(D, order, axis=1), at[:, None], axis=1)[:, 0]

@@ -1,15 +1,15 @@
 """Which solver, and why: from the size, the penalty and the memory budget of a problem.
 
-The ladder, with what was measured on two cores (Gaussian kernel, d = 20):
+The ladder, as measured on two cores (Gaussian kernel, d = 20):
 
 * n up to `SMALL`: the float64 Cholesky factor, in place.
 * above: a float32 factor (half the time, half the memory) as the preconditioner of float64 conjugate gradients, 3 to 6
-  iterations; K is recomputed in float64 tile by tile, or stored where the budget allows it and by `gram.costs` it pays.
-* alpha large beside k(x, x): no factor at all, but a few hundred randomly pivoted columns as the preconditioner of
-  float32 iterations, refined by float64 residuals.
-* beyond memory for a float32 matrix: Nyström, an approximation, and the status says so.
+  iterations; K is recomputed in float64 tile by tile, or stored if the budget allows and that pays (`gram.costs`).
+* alpha large compared with k(x, x): no factor at all, but a few hundred randomly pivoted columns as the preconditioner
+  of float32 iterations, refined by float64 residuals.
+* not enough memory for a float32 matrix: Nyström, an approximation, and the status says so.
 
-Every rung falls back to a safer one: pivots to the float32 factor, that one to the float64 factor.
+Every rung falls back to a safer one: pivots to the float32 factor, the float32 factor to the float64 factor.
 """
 
 from __future__ import annotations
@@ -39,18 +39,19 @@ SOLVERS = ("auto", "cholesky", "eigen", "cg", "nystrom")
 TOL = 1e-10
 # Up to this n the float64 factor costs less than the float32 one and its iterations.
 SMALL = 1000
-# Up to this n the float64 matrix is stored from the start, where the budget allows it: caches hold much of it.
+# Up to this n the float64 matrix is stored from the start if the budget allows it: caches hold much of it.
 STORED = 4000
 # From this n, and from this alpha in units of the mean k(x, x), pivoted columns beat every factor.
 PIVOTED_N, PIVOTED_ALPHA = 5000, 0.05
+# The number of pivoted columns.
 PIVOTED_RANK = 500
-# One eigendecomposition costs as much as this many solutions (n = 2000: 1.04 s and 0.05 s).
+# One eigendecomposition costs as much as this many solutions (n = 2000: 1.04 s and 0.05 s each).
 EIGEN_ALPHAS = 20
 # More iterations than these cost more than the next safer rung.
 FACTOR_ITERATIONS, PIVOTED_ITERATIONS = 15, 120
-# Where there is no safer rung within memory.
+# The limit if no safer rung fits the memory.
 LAST_ITERATIONS = 1000
-# A float32 matrix knows its entries to 6e-8: a smaller residual would be about other numbers.
+# The entries of a float32 matrix are accurate to 6e-8: a smaller residual would mean nothing.
 FLOAT32_TOL = 1e-7
 
 
@@ -62,7 +63,7 @@ class Choice:
     ----------
     solver : "cholesky", "eigen", "cg" or "nystrom".
     why : one sentence.
-    preconditioner : of "cg": "factor" (float32 Cholesky) or "pivots" (randomly pivoted columns).
+    preconditioner : for "cg", "factor" (float32 Cholesky) or "pivots" (randomly pivoted columns).
     low_memory : whether "cg" must do without a stored float64 matrix.
     """
 
@@ -73,17 +74,19 @@ class Choice:
 
 
 def choose(problem: LeastSquares, solver: str = "auto", budget: Any = None) -> Choice:
-    """The solver that `solve` takes, and why.
+    """The solver that `solve` uses, and why.
 
     >>> import mercer as mc
     >>> from mercer.problems.least_squares import LeastSquares
     >>> X = np.arange(4.0)[:, None]
     >>> choose(LeastSquares(mc.gram.of(mc.Gaussian(1.0), X), X, np.array([0.0]))).why
-    'alpha = 0 asks for the solution of minimum norm'
+    'alpha = 0 requires the solution of minimum norm'
     """
     if solver not in SOLVERS:
         raise InvalidInput(
-            f"`solver` must be one of {', '.join(map(repr, SOLVERS))}", got=repr(solver), advice="'auto' chooses well."
+            f"`solver` must be one of {', '.join(map(repr, SOLVERS))}",
+            got=repr(solver),
+            advice="Use 'auto' if in doubt.",
         )
     n, limit = problem.n, _budget(budget)
     square = problem.gram.dtype.itemsize * n * n
@@ -92,12 +95,12 @@ def choose(problem: LeastSquares, solver: str = "auto", budget: Any = None) -> C
             raise InvalidInput(
                 "`alpha` must be > 0 for `solver='cg'`", got="0", advice="Use `solver='eigen'` for the minimum norm."
             )
-        return _iterative(problem, limit, "as asked")
+        return _iterative(problem, limit, "as requested")
     if solver != "auto":
-        return Choice(solver, "as asked")
+        return Choice(solver, "as requested")
     if (problem.alpha == 0).any():
         _fits(24 * n * n, limit, n)
-        return Choice("eigen", "alpha = 0 asks for the solution of minimum norm")
+        return Choice("eigen", "alpha = 0 requires the solution of minimum norm")
     different = len(np.unique(problem.alpha))
     if different >= EIGEN_ALPHAS and 24 * n * n <= limit:
         return Choice("eigen", f"one decomposition serves all {different} values of alpha")
@@ -146,16 +149,16 @@ def solve(
     centers: Any = "uniform",
     progress: Progress | None = None,
 ) -> Solution:
-    """The coefficients, by the solver asked for or the one that suits size, penalty and memory.
+    """The coefficients, by the given solver or the one that suits size, penalty and memory.
 
     Parameters
     ----------
     problem : the Gram matrix, the targets, one alpha each, weights and tail.
     solver : "auto", "cholesky", "eigen", "cg" or "nystrom".
     budget : bytes, or a text such as "2 GB"; by default MERCER_MEMORY, else half of the available memory.
-    tol : relative residual that iterations go on for, by default 1e-10; "nystrom" has its own measure and default.
-    random_state : of pivots and centres.
-    n_centers, centers : how many for "nystrom", and how they are chosen.
+    tol : relative residual at which iterations stop, by default 1e-10; "nystrom" has its own measure and default.
+    random_state : the seed of pivots and centres.
+    n_centers, centers : the number of centres for "nystrom", and how they are chosen.
     progress : called with a `cg.Step` after every iteration of "cg"; False stops it there.
 
     >>> import mercer as mc
@@ -193,7 +196,7 @@ def solve(
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The solution (u, b) at one alpha: its residual vectors, and how it was found."""
+    """The solution (u, b) at one alpha: its residual vectors, and how it was computed."""
 
     u: Matrix
     b: Matrix | None
@@ -206,7 +209,7 @@ class Outcome:
 
 
 class Iteration:
-    """Conjugate gradients with refinement, one alpha after the other, falling back where they are slow."""
+    """Conjugate gradients with refinement, one alpha after the other, with a fallback if they are slow."""
 
     def __init__(
         self, problem: LeastSquares, choice: Choice, limit: int, tol: float, seed: int, progress: Progress | None
@@ -239,7 +242,7 @@ class Iteration:
         converged = all(o.converged for o in outcomes)
         iterations = max(o.iterations for o in outcomes)
         status = "; ".join(dict.fromkeys(o.how for o in outcomes))
-        if not any(o.direct and not o.converged for o in outcomes):  # those have said it
+        if not any(o.direct and not o.converged for o in outcomes):  # whose status gives the residual already
             status = f"{status}, residual {residual:.1e}"
         if any(not o.converged and not o.direct for o in outcomes):
             why = "stopped" if any(o.stopped for o in outcomes) else "not converged"
@@ -250,7 +253,7 @@ class Iteration:
         return Solution(coef, b, "cholesky" if direct else "cg", status, residual, stats)
 
     def at(self, alpha: float, columns: NDArray[np.int64]) -> Outcome:
-        """The solution for the targets of one alpha, by the first rung that holds."""
+        """The solution for the targets of one alpha, by the first rung that succeeds."""
         n = self.problem.n
         if self.choice.preconditioner == "pivots":
             first = self.by_pivots(alpha, columns)
@@ -269,8 +272,8 @@ class Iteration:
     # -- the rungs ------------------------------------------------------------------------------------------------
 
     def by_pivots(self, alpha: float, columns: NDArray[np.int64]) -> Outcome:
-        """Randomly pivoted columns as the preconditioner of float32 iterations on a float32 matrix, refined; where
-        not even that matrix fits, of float64 iterations on tiles."""
+        """Randomly pivoted columns as the preconditioner of float32 iterations on a float32 matrix, refined; or of
+        float64 iterations on tiles if not even that matrix fits."""
         rng = np.random.default_rng(self.seed)
         if self.choice.low_memory:
             if self.F is None:
@@ -294,7 +297,7 @@ class Iteration:
         return self.refine(alpha, columns, multiply, inner, low_rank, limit, how, precise=precise)
 
     def by_factor(self, alpha: float, columns: NDArray[np.int64], *, last: bool) -> Outcome | None:
-        """The float32 factor as the preconditioner; None where it does not exist, unless this is the last rung."""
+        """The float32 factor as the preconditioner; None if it does not exist, unless this is the last rung."""
         K, self.K32 = self.K32, None
         if K is None and self.problem.n <= STORED and not (self.single or self.choice.low_memory):
             K = self.store().astype(np.float32)
@@ -305,7 +308,7 @@ class Iteration:
         except np.linalg.LinAlgError:
             if not last:
                 return None
-            # No room for the exact factor: a larger shift, and more iterations for it.
+            # There is no memory for the exact factor: use a larger shift, which costs more iterations.
             del K
             shift = alpha + 100 * float(np.finfo(np.float32).eps) * self.problem.n * _scale(self.problem)
             rounded = RoundedFactor(self.problem.matrix(np.float32), shift)
@@ -322,7 +325,7 @@ class Iteration:
         y = self.problem.y[:, columns]
         c, b, R = factor.refined(y, TOLERANCE[8])
         u = c if self.problem.roots is None else c / self.problem.roots[:, None]
-        how, converged = verdict(f"by a float64 Cholesky factor, for {why}", relative(R, self.Y[:, columns]), alpha)
+        how, converged = verdict(f"by a float64 Cholesky factor, because {why}", relative(R, self.Y[:, columns]), alpha)
         return Outcome(u, b, R, 0, converged, False, how, direct=True)
 
     # -- products with K̃ ------------------------------------------------------------------------------------------
@@ -365,10 +368,10 @@ class Iteration:
         *,
         precise: bool,
     ) -> Outcome:
-        """(u, b) by conjugate gradients on what is left of the right-hand side, until its true residual is small.
+        """(u, b) by conjugate gradients on the residual of the right-hand side, until the true residual is small.
 
         A = K̃ + alpha I is `multiply` in float64, `inner` in the iterations. The tail's columns are solved for
-        beside the targets: with V = A⁻¹P̃, b = (P̃ᵀV)⁻¹P̃ᵀA⁻¹(s∘y). Their own residuals are carried along.
+        together with the targets: with V = A⁻¹P̃, b = (P̃ᵀV)⁻¹P̃ᵀA⁻¹(s∘y). Their residuals are kept, too.
         """
         dtype = np.float64 if precise else np.float32
         t = len(columns)
@@ -381,7 +384,7 @@ class Iteration:
         while True:
             scales = np.linalg.norm(R, axis=0)
             scales[scales == 0] = 1.0
-            # The recursion sees its own residual a little too small; half the tolerance leaves room for that.
+            # The residual of the recursion is a little too small; half the tolerance makes up for that.
             goal = float(np.clip(0.5 * self.tol / min(reached, 1.0), 1e-13 if precise else 1e-4, 0.1))
             step = conjugate_gradients(
                 inner,

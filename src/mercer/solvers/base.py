@@ -1,4 +1,4 @@
-"""What a solver returns: the coefficients, and how well they solve the problem."""
+"""The result of a solver: the coefficients, and how well they solve the problem."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from mercer.solvers.factor import Factor
 
 Matrix = NDArray[np.float64]
 
-# Iterative refinement: at most this many sweeps, towards this relative residual by bytes of the matrix's dtype.
+# Iterative refinement: at most this many sweeps, to this relative residual, by the itemsize of the matrix's dtype.
 SWEEPS, TOLERANCE = 3, {4: 1e-7, 8: 1e-10}
-# With a relative residual above this nothing was solved: the system is singular to rounding.
+# Above this relative residual the system was not solved: it is singular to rounding.
 UNSOLVED = 1e-6
 
 
@@ -44,17 +44,18 @@ class Solution:
     Attributes
     ----------
     coef : c, shape (n, t), or (m, t) on m centres.
-    tail : b, shape (p, t), or None where the problem has no tail.
-    solver : the one that was used: "cholesky", "eigen", "cg", "nystrom".
-    status : in words what was done, and why this solver.
+    tail : b, shape (p, t), or None if the problem has no tail.
+    solver : the solver used: "cholesky", "eigen", "cg" or "nystrom".
+    status : how it was solved, and why by this solver, in words.
     residual : the relative residual of the linear system, measured in float64: the largest ‖r‖/‖s∘y‖ over the targets
-        with r = s∘y − (K̃ + alpha I)u − P̃b. At alpha = 0 r is what no function reaches, and need not vanish: what does
-        is its part along functions and tail, the larger of ‖K̃r‖/(‖K̃‖‖s∘y‖) and ‖Qᵀr‖/‖s∘y‖, Q a basis of the tail.
-    stats : iterations, rank, and whatever else the solver knows.
-    points : the centres that the coefficients belong to, or None where they are the problem's own n points.
-    factors : the system at each alpha, where the solver factorised it in float64 and in memory that it needed anyway.
-        They answer leave-one-out, intervals and evidence without a second factorisation. Each holds n² numbers for as
-        long as it is referred to: a caller that will not ask lets them go with the solution.
+        with r = s∘y − (K̃ + alpha I)u − P̃b. At alpha = 0 r is the part of s∘y that no function reaches, and need not
+        vanish. Then the residual is its part along functions and tail, the larger of ‖K̃r‖/(‖K̃‖‖s∘y‖) and
+        ‖Qᵀr‖/‖s∘y‖, Q a basis of the tail.
+    stats : iterations, rank, and other figures of the solver.
+    points : the centres that the coefficients belong to, or None for the n points of the problem.
+    factors : the system at each alpha, if the solver factorised it in float64 and in memory that it needed anyway.
+        They give leave-one-out, intervals and evidence without a second factorisation. Each keeps n² numbers in memory
+        as long as it is referenced: a caller that does not need them drops them with the solution.
     """
 
     coef: Matrix
@@ -72,7 +73,7 @@ def not_psd(value: float, n: int) -> InvalidInput:
     return InvalidInput(
         "The Gram matrix must be positive semidefinite",
         got=f"the eigenvalue {value:.4g} < 0 on these {n} points",
-        advice="mc.check(kernel, X) shows where, kernel.proof() names the unproven part, mc.repair(K) mends a matrix.",
+        advice="Run mc.check(kernel, X) to see where. kernel.proof() shows the unproven part, mc.repair(K) mends K.",
     )
 
 
@@ -80,7 +81,7 @@ def not_psd(value: float, n: int) -> InvalidInput:
 
 
 def recomputed(problem: LeastSquares) -> LeastSquares:
-    """The problem with a float64 Gram that is never stored, whatever it is now."""
+    """The problem with a float64 Gram that is never stored."""
     return replace(problem, gram=problem.gram.recomputed(np.float64))
 
 
@@ -107,7 +108,7 @@ def refined(
     roots: Matrix | None,
     tol: float,
 ) -> tuple[Matrix, Matrix | None, Matrix]:
-    """(c, b) and its residual vectors: solved for y, then for what is left, as long as that halves it."""
+    """(c, b) and its residual vectors: solved for y, then for the residual, as long as that halves it."""
     s = np.ones(1) if roots is None else roots[:, None]
     c, b = solve(y)
     R = residual(c, b)
@@ -125,7 +126,7 @@ def refined(
 
 
 def verdict(how: str, residual: float, alpha: float) -> tuple[str, bool]:
-    """The status of a direct solution, and whether it is one: "exact, …" unless its residual says otherwise."""
+    """The status of a direct solution, and whether it is exact: "exact, …" unless the residual is too large."""
     if residual <= UNSOLVED:
         return f"exact, {how}", True
     advice = "Raise `alpha`, or scale columns of very different size"

@@ -25,11 +25,11 @@ class Step:
     tol: float
 
     def __str__(self) -> str:
-        return f"iteration {self.iteration}: relative residual {self.residual:.1e}, wanted {self.tol:.1e}"
+        return f"iteration {self.iteration}: relative residual {self.residual:.1e}, tolerance {self.tol:.1e}"
 
 
 Progress = Callable[[Step], bool]
-"""Called after every iteration; False ends the iteration there."""
+"""Called after every iteration; returning False ends the run."""
 
 
 class Measure(Enum):
@@ -46,13 +46,13 @@ class Vectors(Protocol[Vector]):
         """Zeros, which `add` may overwrite."""
 
     def inner(self, u: Vector, v: Vector) -> NDArray[np.float64]:
-        """⟨u, v⟩ of each, shape (t,)."""
+        """⟨u, v⟩ for each of them, shape (t,)."""
 
     def plus(self, u: Vector, step: NDArray[np.float64], v: Vector) -> Vector:
         """u + step∘v."""
 
     def add(self, u: Vector, which: NDArray[np.int64], step: NDArray[np.float64], v: Vector) -> Vector:
-        """u, with step∘v added to those at these positions."""
+        """u, with step∘v added at these positions."""
 
     def take(self, u: Vector, which: NDArray[np.bool_]) -> Vector:
         """Some of them."""
@@ -88,7 +88,7 @@ class Iterate(Generic[Vector]):
     iterations : products with the matrix.
     residual : the size of b − AX relative to that of b, per column, as the recursion sees it, shape (t,).
     converged : whether every column is within the tolerance.
-    stopped : whether `progress` asked to stop.
+    stopped : whether `progress` stopped it.
     flat : whether a direction without positive curvature ended a column: A is not positive definite to rounding.
     """
 
@@ -126,8 +126,8 @@ def conjugate_gradients(
     max_iter : iterations at most.
     progress : called after every iteration.
     measure : the size of a residual.
-    sizes : sizes that residuals are divided by, shape (t,), instead of those of B.
-    together : whether no column leaves the products before all are done, for a `multiply` that knows its columns.
+    sizes : the sizes by which residuals are divided, shape (t,); by default those of B.
+    together : whether columns stay in the products until all are done, for a `multiply` that depends on the column.
 
     >>> A = np.diag([1.0, 2.0, 3.0])
     >>> result = conjugate_gradients(lambda V: A @ V, np.ones((3, 1)))
@@ -181,7 +181,7 @@ def iterate(
         Q = multiply(P)
         curvature = vectors.inner(P, Q)
         iterations += 1
-        # Rounding can make a step along an exhausted direction senseless: such a column stays where it is.
+        # Rounding can make a step along an exhausted direction meaningless: such a column does not move.
         sane = (curvature > 0) & (rho > 0) & np.isfinite(curvature)
         step = np.divide(rho, curvature, out=np.zeros_like(rho), where=sane)
         X = vectors.add(X, active, step, P)

@@ -17,11 +17,11 @@ from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.base import TOLERANCE, UNSOLVED, Solution, not_psd, refined, relative, verdict
 from mercer.solvers.factor import Border, Factor, Matrix
 
-# Up to this many columns, one after the other at the speed of memory beats a packed matrix product.
+# Up to this many columns, solving one after the other at the speed of memory beats a packed matrix product.
 FEW_COLUMNS = 8
 # A negative eigenvalue counts as rounding down to this many times n ε of the matrix's size.
 ROUNDINGS = 100
-# Up to this size the diagnosis computes every eigenvalue; above, Lanczos finds the extreme ones.
+# Up to this size the diagnosis computes every eigenvalue; above it, Lanczos computes the extreme ones.
 ALL_EIGENVALUES = 1500
 
 
@@ -33,16 +33,16 @@ class CholeskyFactor(Factor):
     K : K̃, symmetric and C-ordered. It is overwritten by the factor.
     alpha : > 0 unless K̃ is positive definite by itself.
     roots, tail : √w and P as in `LeastSquares`, or None.
-    shift : ≥ 0, added to the diagonal that is factorised only: `multiply` and `residual` are those of alpha.
+    shift : ≥ 0, added to the diagonal for the factorisation only: `multiply` and `residual` use alpha alone.
 
     Attributes
     ----------
     L : the factor on and below the diagonal. Above the diagonal the entries of K̃ stay, so that `multiply` needs no
         second matrix.
     shifted : the diagonal of A.
-    border : of the tail, or None.
+    border : the border of the tail, or None.
 
-    Raises `numpy.linalg.LinAlgError` where A is not positive definite to rounding.
+    Raises `numpy.linalg.LinAlgError` if A is not positive definite to rounding.
     """
 
     def __init__(
@@ -71,11 +71,11 @@ class CholeskyFactor(Factor):
 
     @classmethod
     def of(cls, problem: LeastSquares, alpha: float, dtype: Any = None) -> CholeskyFactor:
-        """The factor of a problem; an error that names the eigenvalue where its Gram matrix is not one.
+        """The factor of a problem; raises an error with the negative eigenvalue if its Gram matrix has one.
 
-        Beside an alpha > 0 that is below the rounding of K̃, whether a pivot comes out positive is an accident of the
-        order of operations. Then K̃ is factorised with what rounding can amount to on its diagonal, and the residual,
-        which is always that of alpha, says how well this solves the system.
+        If an alpha > 0 is below the rounding of K̃, the order of operations decides whether a pivot is positive. Then
+        a bound on the rounding is added to the diagonal before the factorisation, and the residual, always computed
+        with alpha itself, shows how well this solves the system.
         """
         if problem.weighted_tail is not None:
             require_independent(problem.weighted_tail)
@@ -111,7 +111,7 @@ class CholeskyFactor(Factor):
         return condition(self.L, self._norm())
 
     def _norm(self) -> float:
-        """The 1-norm of A, from what L holds above the diagonal."""
+        """The 1-norm of A, from the entries of K̃ above the diagonal of L."""
         sums = np.abs(self.shifted)
         for i in range(0, len(sums), 256):
             strip = np.abs(self.L[:, i : i + 256])
@@ -131,17 +131,17 @@ class CholeskyFactor(Factor):
         return R if b is None or self.tail is None else R - s * (self.tail @ b)
 
     def refined(self, y: Matrix, tol: float) -> tuple[Matrix, Matrix | None, Matrix]:
-        """(c, b) and its residual vectors, refined where the first solution's are above `tol`."""
+        """(c, b) and its residual vectors, refined if those of the first solution are above `tol`."""
         return refined(self.solve, lambda c, b: self.residual(y, c, b), y, self.roots, tol)
 
     def into_inverse(self) -> Matrix:
-        """`inverse` in the memory of the factor, which is used up."""
+        """`inverse` in the memory of the factor, which is destroyed."""
         return self._scaled(self._inverted(self.L))
 
     def grown(
         self, across: Matrix, K: Matrix, roots: Matrix | None = None, tail: Matrix | None = None
     ) -> CholeskyFactor:
-        """The factor of [[A, K̃₁₂], [K̃₂₁, K̃₂₂ + alpha I]], for O(n²) per row that is added.
+        """The factor of [[A, K̃₁₂], [K̃₂₁, K̃₂₂ + alpha I]], at O(n²) per added row.
 
         L₂₁ = K̃₂₁ L⁻ᵀ, and L₂₂ is the factor of the Schur complement K̃₂₂ + alpha I − L₂₁ L₂₁ᵀ. A new matrix is filled
         each time: the copy costs as much as one of the new rows.
@@ -213,7 +213,7 @@ def condition(L: Matrix, size: float) -> float:
 
 
 def triangular(L: NDArray[Any], B: NDArray[Any], *, transposed: bool = False) -> NDArray[Any]:
-    """L⁻¹B or L⁻ᵀB in the precision of L, for a Fortran-ordered lower L; what is above its diagonal is not read."""
+    """L⁻¹B or L⁻ᵀB in the precision of L, for a Fortran-ordered lower L; entries above its diagonal are not read."""
     B = np.asarray(B, dtype=L.dtype)
     trsv, trsm = blas.get_blas_funcs(("trsv", "trsm"), (L,))
     if B.ndim == 1:
@@ -227,7 +227,7 @@ def triangular(L: NDArray[Any], B: NDArray[Any], *, transposed: bool = False) ->
 
 
 def upper_product(A: NDArray[Any], diagonal: NDArray[Any], U: Matrix) -> Matrix:
-    """A symmetric matrix times U in float64: what the Fortran-ordered A holds above its diagonal, and `diagonal`."""
+    """A symmetric matrix times U in float64, from the Fortran-ordered A above its diagonal, and `diagonal`."""
     n, t = U.shape
     if A.dtype == np.float64:
         product = np.empty((n, t), order="F")
@@ -248,14 +248,14 @@ def upper_product(A: NDArray[Any], diagonal: NDArray[Any], U: Matrix) -> Matrix:
 
 
 def require_independent(P: Matrix) -> None:
-    """Raise where the tail's functions are dependent on the points: their coefficients would not be unique."""
+    """Raise if the tail's functions are linearly dependent on the points: their coefficients would not be unique."""
     sizes = np.linalg.norm(P, axis=0)
     rank = np.linalg.matrix_rank(P / np.where(sizes > 0, sizes, 1.0))
     if rank < P.shape[1]:
         raise InvalidInput(
             "The functions of the tail must be linearly independent on the points",
             got=f"rank {rank} of {P.shape[1]}",
-            advice="Leave the dependent ones out, or use `solver='eigen'` for the minimum-norm solution.",
+            advice="Leave out the dependent ones, or use `solver='eigen'` for the minimum-norm solution.",
         )
 
 
@@ -294,7 +294,7 @@ def _extremes(problem: LeastSquares) -> tuple[float, float]:
         return np.asarray(problem.gram @ v.reshape(n), dtype=np.float64)
 
     largest = extreme(product)
-    # Shifted by the largest, the other end of the spectrum is the one of largest size.
+    # After a shift by the largest, the other end of the spectrum is the largest in size.
     other = largest + extreme(lambda v: product(v) - largest * v.reshape(n))
     return min(largest, other), max(abs(largest), abs(other))
 
@@ -312,10 +312,10 @@ def solve(problem: LeastSquares) -> Solution:
         for dtype in dict.fromkeys([problem.gram.dtype, np.dtype(np.float64)]):
             factor = CholeskyFactor.of(problem, float(alpha), dtype)
             coef[:, columns], b, R[:, columns] = factor.refined(y, tol)
-            if len(alphas) == 1 and dtype == np.float64:  # several would be more memory than the fit needs
+            if len(alphas) == 1 and dtype == np.float64:  # several would take more memory than the fit
                 factors[float(alpha)] = factor
             if relative(R[:, columns], Y[:, columns]) <= UNSOLVED:
-                break  # a float32 factor may be too rough even to refine by
+                break  # a float32 factor may be too rough for refinement
         else:
             if alpha == 0:
                 raise diagnose(problem, 0.0)

@@ -1,7 +1,7 @@
 """The second derivative of a risk as a system: (A*WA + alpha) d = g, factorised for weights W = w∘loss'' ≥ 0.
 
-Features and centres factorise a matrix of their own size; a Gram matrix B = alpha I + √W K √W, whose eigenvalues are at
-least alpha however small the weights (W⁻¹ is never formed).
+For features and centres it is a matrix of their number; for a Gram matrix it is B = alpha I + √W K √W, whose
+eigenvalues are at least alpha, however small the weights are (W⁻¹ is never formed).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from mercer.problems.spaces import Element, FeatureSpace, GramSpace, NystromSpac
 from mercer.solvers.cholesky import CholeskyFactor
 
 Matrix = NDArray[np.float64]
-# From this many points on a Gram matrix is factorised in float32 first: conjugate gradients restore the digits.
+# Above this many points a Gram matrix is factorised in float32 first: conjugate gradients restore the digits.
 HALF = 1500
-# Systems of up to this many multiply-adds are computed again for nearly every step.
+# Systems of up to this many multiply-adds are computed anew for nearly every step.
 CHEAP = 1e7
-# Up to this many features are factorised; more of them are scaled by the diagonal.
+# Up to this many features their matrix is factorised; with more, only its diagonal is used.
 WIDE = 4000
-# Nyström systems of more multiply-adds than EXACT see a sample of the rows, PER_CENTER for each centre.
+# Nyström systems of more multiply-adds than EXACT use a sample of the rows, PER_CENTER for each centre.
 EXACT, PER_CENTER = 1e10, 12
 
 
@@ -34,8 +34,8 @@ class System(ABC):
 
     Attributes
     ----------
-    exact : whether to rounding; otherwise it is a preconditioner.
-    patience : it serves more steps as long as each lowers the excess by this factor; less where it is cheap to make.
+    exact : whether the solution is exact to rounding; otherwise the system is a preconditioner.
+    patience : it serves more steps as long as each lowers the excess by this factor; smaller if it is cheap to make.
     """
 
     exact: bool = True
@@ -47,15 +47,15 @@ class System(ABC):
 
 
 class FeatureSystem(System):
-    """By the Cholesky factor of ZᵀWZ + alpha, Z = [X, P], scaled to a unit diagonal; where it is singular, by its
-    eigenvectors: then the shortest of all solutions."""
+    """By the Cholesky factor of ZᵀWZ + alpha, Z = [X, P], scaled to a unit diagonal; if it is singular, by its
+    eigenvectors, which give the shortest of all solutions."""
 
     def __init__(self, space: FeatureSpace | NystromSpace, H: Matrix, alpha: float, *, exact: bool = True) -> None:
         self.space, self.exact = space, exact
         self.patience = 1e-3 if space.n * space.size**2 <= CHEAP else 0.1
         H = H.copy()
         m = space.size
-        if isinstance(space, FeatureSpace) and alpha == 0:  # what a constant column leaves of itself is rounding
+        if isinstance(space, FeatureSpace) and alpha == 0:  # a centred constant column is only rounding
             total = float(np.trace(H[m:, m:])) if len(H) > m else 0.0
             lost = np.flatnonzero(np.diagonal(H)[:m] <= (8 * np.finfo(float).eps * space.mean) ** 2 * total)
             H[lost], H[:, lost] = 0.0, 0.0
@@ -81,7 +81,7 @@ class FeatureSystem(System):
         return len(self.H) if self.vectors is None else self.vectors.shape[1]
 
     def seen_from(self, space: FeatureSpace | NystromSpace, *, exact: bool) -> FeatureSystem:
-        """The same system for another set of points, whose curvature it nearly is."""
+        """The same system for another set of points with nearly the same curvature."""
         other = copy(self)
         other.space, other.exact, other.patience = space, exact, 0.1
         return other
@@ -96,7 +96,7 @@ class FeatureSystem(System):
         return np.asarray(self.scale[:, None] * solved)
 
     def inverse(self) -> Matrix:
-        """(ZᵀWZ + alpha)⁻¹, or the pseudo-inverse of what is singular."""
+        """(ZᵀWZ + alpha)⁻¹, or the pseudo-inverse if it is singular."""
         return self.apply(np.eye(len(self.H)))
 
     def solve(self, g: Element) -> Element:
@@ -106,7 +106,7 @@ class FeatureSystem(System):
 
 
 class Diagonal(System):
-    """Scaled by the diagonal of ZᵀWZ + alpha alone: for features too many to factorise."""
+    """By the diagonal of ZᵀWZ + alpha alone, if there are too many features to factorise it."""
 
     exact = False
 
@@ -153,8 +153,8 @@ class GramSystem(System):
         return np.asarray((diagonal - self.factor.quadratic(b, tail.T)) / self.alpha, dtype=np.float64)
 
 
-def system(space: Space, W: Matrix, alpha: float, *, precise: bool = False) -> System:
-    """The system of a space for these weights: exact where that is cheap or wanted, else a preconditioner."""
+def factorise(space: Space, W: Matrix, alpha: float, *, precise: bool = False) -> System:
+    """The system of a space for these weights: exact if that is cheap or `precise`, else a preconditioner."""
     if isinstance(space, FeatureSpace):
         if space.size > WIDE and not precise:
             return Diagonal(space, W, alpha)
@@ -166,7 +166,7 @@ def system(space: Space, W: Matrix, alpha: float, *, precise: bool = False) -> S
         try:
             return GramSystem(space, W, alpha, np.float32)
         except np.linalg.LinAlgError:
-            pass  # float32 has not the digits
+            pass  # float32 does not have enough digits
     try:
         return GramSystem(space, W, alpha)
     except np.linalg.LinAlgError:

@@ -1,7 +1,7 @@
 """Down a smooth risk: gradient descent with fixed steps or backtracking, and L-BFGS, in the space of functions.
 
 Every method is written once for features, Gram matrices and centres: a step is a function added to a function, and the
-loss along it needs no pass over the data. `Trace` keeps what lecture 003 compares: objective, gradient and step.
+loss along it needs no pass over the data. `Trace` keeps the figures of lecture 003: objective, gradient and step.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from mercer.problems.spaces import Element
 from mercer.solvers.base import End
 
 Matrix = NDArray[np.float64]
-# A step must lower the objective by this share of what the slope promises, and its end must be this much flatter.
+# A step must lower the objective by this share of what the slope promises, and reduce the slope to this share.
 ARMIJO, WOLFE = 1e-4, 0.9
-# Halvings of a step before it is given up; pairs that L-BFGS remembers; steps of the power method.
+# The limit of halvings of a step; the pairs that L-BFGS remembers; the limit of steps of the power method.
 HALVINGS, MEMORY, POWER = 60, 10, 60
-# Coefficients up to so many are kept for every step of a trace.
+# Up to this many coefficients are kept for every step of a trace.
 KEPT = 256
-# Rounding of a sum of n losses, relative to it: below, a change of the objective cannot be seen.
+# The relative rounding of a sum of n losses: a smaller change of the objective cannot be seen.
 ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)
 class Step:
-    """How far a minimisation is, told to whoever watches it.
+    """The state of a minimisation, for `progress`.
 
     Attributes
     ----------
     iteration : its number; 0 is the start.
     objective, gradient : the objective, and the norm of its gradient.
-    step : the length along the direction that led here.
-    gap : what the stopping rule looks at, relative; `tol` where it stops.
+    step : the length of the step along its direction.
+    gap : the relative error in the stopping rule, which stops at `tol`.
     tol : the tolerance.
-    seconds : since the start.
+    seconds : the time since the start.
     """
 
     iteration: int
@@ -57,7 +57,7 @@ class Step:
 
     @property
     def detail(self) -> str:
-        """What only this method knows, in words."""
+        """The figures that only this method has, in words."""
         return f"step {self.iteration}, gradient {self.gradient:.1e}"
 
 
@@ -70,9 +70,9 @@ class Trace:
 
     Attributes
     ----------
-    objective, gradient, step, seconds : of every iterate, shape (steps + 1,).
-    coef : the coefficients of every iterate with the tail's (an intercept) last, shape (steps + 1, size), where there
-        are few of them and one column; else empty.
+    objective, gradient, step, seconds : one number per iterate, shape (steps + 1,).
+    coef : the coefficients of every iterate with the tail's (an intercept) last, shape (steps + 1, size), if there are
+        few of them and one column; else empty.
 
     >>> Trace.of([Step(0, 2.0, 1.0, 0.0, 1.0, 1e-6, 0.0)], []).objective
     array([2.])
@@ -98,14 +98,14 @@ class Trace:
 
 @dataclass(frozen=True, eq=False)
 class Minimum:
-    """Where a method stopped.
+    """The result of a minimisation.
 
     Attributes
     ----------
     state : the best iterate, with its value and gradient.
-    end : why it stopped there.
+    end : why the method stopped.
     status : the same in words.
-    trace : the way there.
+    trace : the steps to it.
     overshot : whether a fixed step was so long that the best iterate is not the last.
     """
 
@@ -122,13 +122,13 @@ class Minimum:
 
     @property
     def interrupted(self) -> bool:
-        """Whether the caller's Ctrl-C ended it."""
+        """Whether Ctrl-C ended it."""
         return self.end is End.INTERRUPTED
 
 
 @dataclass(eq=False)
 class Journey:
-    """The bookkeeping of one minimisation: steps told and kept, limits, interrupts."""
+    """The bookkeeping of one minimisation: steps reported and kept, limits, interrupts."""
 
     risk: Risk
     tol: float
@@ -138,53 +138,53 @@ class Journey:
     steps: list[Step] = field(default_factory=list)
     path: list[Matrix] = field(default_factory=list)
     began: float = field(default_factory=time.perf_counter)
-    steep: float = 0.0  # the gradient's norm at the best constant, where it begins elsewhere
+    steep: float = 0.0  # the gradient's norm at the best constant, if the start is another one
     state: State | None = None
-    kept: Step | None = None
+    best: Step | None = None
     ended: End | None = None
     reason: str = ""  # more about the end, in words
     overshot: bool = False
-    system: Any = None
-    scale: float | None = None
+    system: Any = None  # the last system of Newton's method
+    scale: float | None = None  # the objective at the best constant, if the start is another one
 
     def steepness(self, first: State) -> float:
-        """What norms of gradients are relative to: that of the first iterate, or of a constant where it is larger."""
+        """The unit of gradient norms: the norm at the first iterate, or at the best constant if that is larger."""
         return max(self.risk.space.norm(first.gradient), self.steep) or 1.0
 
     def arrive(self, state: State, step: float, gap: float) -> bool:
-        """Keep an iterate and tell of it. Whether to go on from it."""
+        """Keep an iterate and report it. Returns whether to continue from it."""
         seconds = time.perf_counter() - self.began
-        told = Step(len(self.steps), state.value, self.risk.space.norm(state.gradient), step, gap, self.tol, seconds)
-        self.steps.append(told)
+        latest = Step(len(self.steps), state.value, self.risk.space.norm(state.gradient), step, gap, self.tol, seconds)
+        self.steps.append(latest)
         if self.state is None or state.value <= self.state.value + ROUNDING * abs(self.state.value):
-            self.state, self.kept = state, told
+            self.state, self.best = state, latest
         coef = state.at.coef
         if coef.shape[1] == 1 and len(coef) <= KEPT:
             self.path.append(np.concatenate([coef[:, 0], state.at.tail[:, 0]]))
-        if self.progress is not None and self.progress(told) is False:
+        if self.progress is not None and self.progress(latest) is False:
             self.ended = End.CALLER
         elif gap <= self.tol:
             self.ended = End.CONVERGED
-        elif told.iteration >= self.max_iter:
+        elif latest.iteration >= self.max_iter:
             self.ended = End.ITERATIONS
         elif self.max_time is not None and seconds > self.max_time:
             self.ended = End.TIME
         return self.ended is None
 
     def forget(self) -> None:
-        """The last iterate is arrived at again."""
+        """Remove the last iterate, which will be reported again."""
         self.steps.pop()
         if self.path:
             self.path.pop()
 
     def stop(self, end: End, reason: str = "") -> None:
-        """Go no further."""
+        """End the minimisation."""
         self.ended, self.reason = end, reason
 
     def end(self, *, interrupted: bool = False) -> Minimum:
-        """Where it stopped: at the best iterate."""
+        """The result, at the best iterate."""
         assert self.state is not None
-        assert self.kept is not None
+        assert self.best is not None
         if interrupted:
             self.stop(End.INTERRUPTED)
         assert self.ended is not None
@@ -196,9 +196,9 @@ class Journey:
             End.INTERRUPTED: "interrupted after",
         }
         count, why = len(self.steps) - 1, f", {self.reason}" if self.reason else ""
-        told = f"{words.get(self.ended, 'stopped after')} {count} step{'s' * (count != 1)}{why}"
-        told += f": objective {self.kept.objective:.8g}, relative gap {self.kept.gap:.1e}"
-        return Minimum(self.state, self.ended, told, Trace.of(self.steps, self.path), self.overshot)
+        status = f"{words.get(self.ended, 'stopped after')} {count} step{'s' * (count != 1)}{why}"
+        status += f": objective {self.best.objective:.8g}, relative gap {self.best.gap:.1e}"
+        return Minimum(self.state, self.ended, status, Trace.of(self.steps, self.path), self.overshot)
 
 
 def backtrack(line: Line, value: float, slope: float, step: float = 1.0) -> tuple[float, bool]:
@@ -213,7 +213,8 @@ def backtrack(line: Line, value: float, slope: float, step: float = 1.0) -> tupl
 def _descends(line: Line, value: float, slope: float, step: float) -> bool:
     """Whether a step lowers the objective by ARMIJO of what the slope promises.
 
-    Where rounding hides the change, the slope at the step's end tells: of a parabola, the same. (Hager and Zhang, 2005)
+    If rounding hides the change, the slope at the step's end decides, which for a parabola is equivalent (Hager and
+    Zhang, 2005).
     """
     hidden = ROUNDING * abs(value)
     if -step * slope > hidden:
@@ -236,14 +237,14 @@ def steepest(loss: Loss) -> float:
 def lipschitz(risk: Risk) -> float:
     """A bound on the curvature of the whole risk: that of the loss times ‖A‖², by the power method, plus alpha.
 
-    Descent with steps of 1/L cannot diverge. Losses whose curvature grows without end have none.
+    Descent with steps of 1/L cannot diverge. There is no bound for losses whose curvature grows without end.
     """
     bound = steepest(risk.loss)
     if not np.isfinite(bound):
         raise InvalidInput(
             "Fixed steps need a loss of bounded curvature, so that 1/L is a safe step",
             got=repr(risk.loss),
-            advice="Use solver='backtracking', or give `step` a number.",
+            advice="Use solver='backtracking', or pass a number for `step`.",
         )
     space, w = risk.space, 1.0 if risk.weights is None else risk.weights[:, None]
     R = np.random.default_rng(0).normal(size=(len(risk.y), 1))
@@ -255,16 +256,16 @@ def lipschitz(risk: Risk) -> float:
             break
         R = u.values / size
         u = u.times(1.0 / size)
-        found = float((w * u.values**2).sum())  # ⟨u, A*wA u⟩
-        if found <= (1.0 + 1e-4) * largest:
-            largest = max(found, largest)
+        quotient = float((w * u.values**2).sum())  # ⟨u, A*wA u⟩
+        if quotient <= (1.0 + 1e-4) * largest:
+            largest = max(quotient, largest)
             break
-        largest = found
+        largest = quotient
     return 1.05 * bound * largest + risk.alpha
 
 
 def gradient(risk: Risk, start: Element, journey: Journey, step: float | None = None) -> Minimum:
-    """f ← f − step·gradient with a fixed step: 1/L, or the one given, which may diverge (the status says so)."""
+    """f ← f − step·gradient with a fixed step: 1/L, or the given one, which may diverge (then the status says so)."""
     space = risk.space
     state = risk.at(start)
     begin, first = state.value, journey.steepness(state)
@@ -335,7 +336,7 @@ Pair = tuple[Element, Element, float]
 
 
 def secant(risk: Risk, before: State, after: State) -> list[Pair]:
-    """The pair of a step, or none where it shows no curvature for rounding."""
+    """The pair of a step, or an empty list if rounding hides its curvature."""
     space = risk.space
     s, y = after.at.plus(-1.0, before.at), after.gradient.plus(-1.0, before.gradient)
     product = space.inner(s, y)
@@ -343,7 +344,7 @@ def secant(risk: Risk, before: State, after: State) -> list[Pair]:
 
 
 def two_loops(risk: Risk, g: Element, pairs: list[Pair], solve: Callable[[Element], Element] | None = None) -> Element:
-    """H⁻¹g by the secant pairs, from `solve` for an H⁻¹ known nearly, or from a multiple of the identity."""
+    """H⁻¹g by the secant pairs, starting from `solve`, an approximate H⁻¹, or from a multiple of the identity."""
     space, q, shares = risk.space, g, []
     for s, y, product in reversed(pairs):
         share = space.inner(s, q) / product
@@ -360,7 +361,7 @@ def two_loops(risk: Risk, g: Element, pairs: list[Pair], solve: Callable[[Elemen
 
 
 def _wolfe(line: Line, value: float, slope: float, step: float) -> tuple[float, bool]:
-    """A step after which the objective is lower and its slope flatter: bisection between one too short and too long."""
+    """A step after which the objective is lower and its slope flatter, by bisection."""
     low, high = 0.0, np.inf
     for _ in range(HALVINGS):
         if not _descends(line, value, slope, step):

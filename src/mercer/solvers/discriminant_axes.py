@@ -1,10 +1,10 @@
-"""Discriminant axes: directions along which class means lie far apart for how much the classes spread.
+"""Discriminant axes: directions along which class means lie far apart, compared with the spread within classes.
 
-With the scatter of the rows within their classes and that of the class means,
+With the scatter of the rows within their classes and the scatter of the class means,
 
     S_w = Σᵢ wᵢ (xᵢ − m_y)(xᵢ − m_y)ᵀ,      S_b = Σ_c n_c (m_c − m)(m_c − m)ᵀ,
 
-the axes solve S_b a = λ A a, A = S_w + alpha I: at most k − 1 have λ > 0. Two steps find them. Whitening makes the
+the axes solve S_b a = λ A a, A = S_w + alpha I: at most k − 1 have λ > 0. They take two steps. Whitening makes the
 within-class covariance A/n the identity; then the axes are the principal axes of the k class means.
 
 `by_columns` whitens vectors by singular values. `by_scores` whitens in any Hilbert space, from ridge regression to
@@ -32,9 +32,9 @@ Index = NDArray[np.int64]
 EPS = float(np.finfo(np.float64).eps)
 # A column whose values differ by less than this share of their size is constant: the rest is rounding.
 CONSTANT = 32 * EPS
-# Smallest over largest squared singular value down to which squares leave ten digits of them.
+# The ratio of smallest to largest squared singular value down to which squaring leaves ten digits.
 SQUARED = 1e-5
-# Of the class means, the share outside the whitened space from which on it is worth a word.
+# The share of the class means outside the whitened space from which on it is reported.
 OUTSIDE = 1e-8
 
 
@@ -47,7 +47,7 @@ class Axes:
     directions : D, shape (p, r), one axis per column, the largest ratio first.
     origin : the mean of the class means by their priors, shape (p,).
     means : the class means in the coordinates z, shape (k, r); the last class is on the positive side.
-    ratios : λ, the scatter of the class means along each axis over that within classes, shape (r,).
+    ratios : λ, the scatter of the class means along each axis over the scatter within classes, shape (r,).
     """
 
     directions: Matrix
@@ -64,7 +64,7 @@ def principal(whitening: Matrix, means: Matrix, priors: Matrix, n_components: in
     whitening : W, shape (p, q): u W has within-class covariance I.
     means : of the classes, shape (k, p).
     priors : π, the weight of each mean, shape (k,).
-    n_components : how many axes; by default all on which the means differ, at most k − 1.
+    n_components : the number of axes; by default all along which the means differ, at most k − 1.
 
     >>> import numpy as np
     >>> axes = principal(np.eye(2), np.array([[0.0, 0.0], [0.0, 2.0]]), np.array([0.5, 0.5]))
@@ -94,7 +94,7 @@ class Whitened:
     means : the class means, shape (k, d).
     half, ridge : the covariance is halfᵀhalf + diag(ridge), of shapes (q, d) and (d,).
     rank : of the within-class covariance before any ridge.
-    shrinkage : s, as given or found.
+    shrinkage : s, as given or estimated.
     lost : whether class means differ in directions without any spread, which `whitening` leaves out.
     """
 
@@ -113,10 +113,10 @@ def by_columns(
     """Whiten vectors by the covariance ((1 − s) S_w + s T + alpha I)/W, W being the total weight.
 
     T is tr(S_w)/d I for a number s. For "auto" it is the diagonal of S_w, so that correlations are shrunk, whatever the
-    units of the columns; one that varies between classes only has their largest distance from the middle instead.
+    units of the columns; a column that varies only between classes gets the largest distance of a class mean.
 
-    Where neither s nor alpha makes it regular, its pseudoinverse is taken, for columns in units of their own spread:
-    directions in which no class spreads are left out.
+    If neither s nor alpha makes it regular, its pseudoinverse is used, for columns in units of their spread: directions
+    in which no class spreads are left out.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def by_columns(
     codes : the class number of each row, shape (n,).
     weights : w, shape (n,), or None.
     k : the number of classes.
-    shrinkage : s in [0, 1], or "auto" for `ledoit_wolf` in units of the columns' own spread.
+    shrinkage : s in [0, 1], or "auto" for `ledoit_wolf` in units of the spread of each column.
     alpha : ≥ 0.
     """
     n, d = X.shape
@@ -133,7 +133,7 @@ def by_columns(
     size = np.maximum(X.max(axis=0), -X.min(axis=0))
     if size.any() and not SMALLEST <= size.max() <= LARGEST:
         raise InvalidInput(
-            f"X must hold numbers whose squares are numbers, {SMALLEST:.0e} to {LARGEST:.0e} for the largest",
+            f"The largest number in X must have a finite square that is not zero: {SMALLEST:.0e} to {LARGEST:.0e}",
             got=f"{size.max():.3g}",
             advice="Scale the columns (sklearn's StandardScaler).",
         )
@@ -155,14 +155,17 @@ def by_columns(
     else:
         s, target = float(shrinkage), np.full(d, float(spread @ spread) / d)
     ridge = s * target + alpha / total
-    found = _regularised(D, offsets, 1 - s, np.sqrt(ridge)) if (ridge > 0).all() else _pseudo(D, offsets, unit)
-    if isinstance(shrinkage, str):  # a constant column has a unit of its own only to be divided by
+    if (ridge > 0).all():
+        whitening, half, rank, lost = _regularised(D, offsets, 1 - s, np.sqrt(ridge))
+    else:
+        whitening, half, rank, lost = _pseudo(D, offsets, unit)
+    if isinstance(shrinkage, str):  # the unit of a constant column only avoids a division by zero
         ridge = np.where(np.maximum(spread, whole) > 0, ridge, alpha / total)
-    return Whitened(found[0], middle + offsets, found[1], ridge, found[2], s, found[3])
+    return Whitened(whitening, middle + offsets, half, ridge, rank, s, lost)
 
 
 def _regularised(D: Matrix, offsets: Matrix, share: float, unit: Matrix) -> tuple[Matrix, Matrix, int, bool]:
-    """(share DᵀD + diag(unit²))^(−½) on the span of rows and class means: elsewhere nothing is ever measured."""
+    """(share DᵀD + diag(unit²))^(−½) on the span of rows and class means, the only part that is ever used."""
     n, d = D.shape
     D, offsets, basis = D / unit, offsets / unit, None
     if d > n + len(offsets):
@@ -179,13 +182,13 @@ def _regularised(D: Matrix, offsets: Matrix, share: float, unit: Matrix) -> tupl
 
 
 def _pseudo(D: Matrix, offsets: Matrix, unit: Matrix) -> tuple[Matrix, Matrix, int, bool]:
-    """(DᵀD)^(−½) where it exists, with columns in these units."""
+    """(DᵀD)^(−½) on the range of DᵀD, with columns in these units."""
     D = D / unit
     S, Vt = _singular(D)
     rank = _rank(S, max(D.shape))
     if rank == 0:
         raise InvalidInput(
-            "Rows must differ within their classes, or there is no covariance to measure by",
+            "Rows must differ within their classes: otherwise there is no covariance",
             got="no spread within any class",
             advice="Set alpha > 0, or add rows.",
         )
@@ -197,7 +200,7 @@ def _pseudo(D: Matrix, offsets: Matrix, unit: Matrix) -> tuple[Matrix, Matrix, i
 
 
 def _singular(D: Matrix, *, whole: bool = False) -> tuple[Matrix, Matrix]:
-    """Singular values, descending, and right singular vectors as rows, of the whole space or the rows' span."""
+    """Singular values, descending, and right singular vectors as rows, for the whole space or the span of the rows."""
     if D.shape[0] > D.shape[1]:
         values, vectors = np.linalg.eigh(D.T @ D)
         if values[0] > SQUARED * values[-1]:
@@ -245,7 +248,7 @@ def by_scores(residuals: Matrix, codes: Index, weights: Matrix | None, *, resolu
     """Whiten the k functions of a ridge regression (with intercept) to one-hot targets by (S_w + alpha I)/W.
 
     With μ the eigenvalues of N^(−½) Yᵀ(w∘R) N^(−½) beside the constant one, R being the residuals, the axes' ratios are
-    λ = (1 − μ)/μ: nothing cancels where classes are far apart.
+    λ = (1 − μ)/μ: nothing cancels if classes are far apart.
 
     Parameters
     ----------
@@ -268,7 +271,7 @@ def by_scores(residuals: Matrix, codes: Index, weights: Matrix | None, *, resolu
     mu, E = np.linalg.eigh(others.T @ (C + C.T) @ others / 2)
     if mu[0] <= 0:
         raise InvalidInput(
-            "`alpha` must leave the classes some spread",
+            "`alpha` must be large enough to leave some spread within the classes",
             got=f"a fit that reproduces the labels to rounding (1 − {1 - mu[0]:.3g})",
             advice="Raise `alpha`.",
         )

@@ -1,10 +1,10 @@
 """One eigendecomposition, every alpha: K̃ = U diag(λ) Uᵀ.
 
-With Z = Uᵀ(s∘y), Q = UᵀP̃ and D = 1/(λ + alpha), all that depends on alpha is a sum over eigenvalues:
+With Z = Uᵀ(s∘y), Q = UᵀP̃ and D = 1/(λ + alpha), everything that depends on alpha is a sum over eigenvalues:
 
     u = U D (Z − Q b),   b = (QᵀDQ)⁻¹ QᵀDZ,   (M⁻¹) = diag(s) U [D − DQ (QᵀDQ)⁻¹ QᵀD] Uᵀ diag(s).
 
-At alpha = 0 the limit is taken: of all functions with the least squared error the one of smallest norm.
+At alpha = 0 the limit is used: among all functions with the least squared error, the one with the smallest norm.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from mercer.solvers.saddle import Projected
 
 
 class Spectrum:
-    """The spectrum of a problem: `at(alpha)` is its factorised system, for any alpha ≥ 0 and O(n²) each.
+    """The spectrum of a problem: `at(alpha)` is its factorised system, for any alpha ≥ 0, in O(n²).
 
     Attributes
     ----------
-    values : λ, ascending, with what is negative by rounding set to zero.
-    tolerance : what rounding alone can make of a zero.
+    values : λ, ascending; values that are negative by rounding are set to zero.
+    tolerance : the largest value that rounding alone can make of a zero.
     vectors : U, in the dtype of the decomposition.
     rank : eigenvalues above rounding.
     functions : P, the tail's functions at the points, or None; `tail` is P̃ in the eigenbasis.
@@ -41,14 +41,14 @@ class Spectrum:
         self.vectors: NDArray[Any] = vectors
         precision = np.float32 if np.float32 in (problem.gram.dtype, vectors.dtype) else np.float64
         largest = max(float(np.abs(values).max()), np.finfo(np.float64).tiny)
-        if isinstance(problem, Projected):  # what is taken out leaves its rounding behind
+        if isinstance(problem, Projected):  # the projected-out part leaves its rounding behind
             largest = max(largest, problem.size)
         self.tolerance = len(values) * float(np.finfo(precision).eps) * largest
         if values[0] < -100 * self.tolerance:
             raise not_psd(float(values[0]), len(values))
         self.values: Matrix = np.maximum(values, 0.0).astype(np.float64)
         self.rank = int((self.values > self.tolerance).sum())
-        if not self.rank:  # no more than rounding: its size is the scale for alpha
+        if not self.rank:  # K is zero to rounding, and the size of that rounding is the scale for alpha
             self.values = np.maximum(self.values, self.tolerance)
         self.roots = np.ones(problem.n) if problem.roots is None else problem.roots
         self.targets = self.coordinates(problem.weighted_targets)
@@ -70,12 +70,12 @@ class Spectrum:
 
 
 class SpectralFactor(Factor):
-    """The system of a spectrum at one alpha: D = 1/(λ + alpha), 0 on the null space where alpha = 0; b = B Z."""
+    """The system of a spectrum at one alpha: D = 1/(λ + alpha), 0 on the null space if alpha = 0; b = B Z."""
 
     def __init__(self, spectrum: Spectrum, alpha: float) -> None:
         self.spectrum, self.alpha, self.roots, self.tail = spectrum, alpha, spectrum.roots, spectrum.functions
         shifted = spectrum.values + alpha
-        # Only alpha = 0 has to say which eigenvalues are zero; an alpha > 0 outweighs those that rounding made.
+        # Only alpha = 0 requires a decision which eigenvalues are zero; an alpha > 0 outweighs rounding.
         self.null = spectrum.values <= spectrum.tolerance if alpha == 0 else shifted == 0
         self.D = np.divide(1.0, shifted, out=np.zeros_like(shifted), where=~self.null)
         self.B = self._tail_map()
@@ -83,7 +83,7 @@ class SpectralFactor(Factor):
     def _tail_map(self) -> Matrix:
         """The tail's coefficients as a linear map of the targets: (QᵀDQ)⁻¹QᵀD.
 
-        Where alpha = 0, the tail first fits what no function of the space can reach (the null space), then the rest.
+        If alpha = 0, the tail first fits the part that no function reaches (the null space), then the rest.
         """
         Q = self.spectrum.tail
         if Q is None:
@@ -153,12 +153,12 @@ class SpectralFactor(Factor):
         if not self.null.any():
             return super().leave_one_out(y)
         require_left(self.tail)
-        # The limit alpha → 0. Where a point can be moved off every function of the space, its own residual and its
-        # share of the null space decide; elsewhere the inverse stays finite.
+        # The limit alpha → 0. If the null space contains a share of a point, that share and the residual decide;
+        # otherwise the inverse stays finite.
         s = self.spectrum
         U = s.vectors[:, self.null]
         if s.tail is not None:
-            # As in the tail's map: relative to the whole tail, because all that is left of it here may be rounding.
+            # As in the tail's map: relative to the whole tail, because its part in the null space may be rounding.
             basis, sizes, _ = np.linalg.svd(s.tail[self.null], full_matrices=False)
             basis = basis[:, sizes > 1e-8 * np.linalg.norm(s.tail)]
             U = U - (U @ basis) @ basis.T
@@ -174,7 +174,7 @@ class SpectralFactor(Factor):
             raise InvalidInput(
                 "`alpha` must be > 0 to leave whole folds out of a singular Gram matrix",
                 got=f"alpha = 0 and rank {self.spectrum.rank} of {len(self.D)}",
-                advice="Raise alpha.",
+                advice="Raise `alpha`.",
             )
         return super().leave_fold_out(y, fold)
 
@@ -189,7 +189,7 @@ class SpectralFactor(Factor):
 
 
 def solve(problem: LeastSquares, spectrum: Spectrum | None = None) -> Solution:
-    """The exact solution, of minimum norm where alpha = 0 and K is singular; its residual is measured anew."""
+    """The exact solution, of minimum norm if alpha = 0 and K is singular; its residual is computed anew."""
     spectrum = spectrum or Spectrum(problem)
     factors = {float(alpha): spectrum.at(alpha) for alpha in np.unique(problem.alpha)}
 
@@ -200,7 +200,7 @@ def solve(problem: LeastSquares, spectrum: Spectrum | None = None) -> Solution:
         tail = None if problem.tail is None else np.hstack([b for _, b in columns if b is not None])
         return s * np.hstack([u for u, _ in columns]), tail
 
-    # At alpha = 0 what is left need not vanish: there is nothing to refine by.
+    # At alpha = 0 the residual need not vanish, so it cannot be used for refinement.
     tol = TOLERANCE[problem.gram.dtype.itemsize] if problem.alpha.all() else np.inf
     coef, tail, R = refined(by_columns, lambda c, b: left_over(problem, c, b), problem.y, problem.roots, tol)
     residual = _residual(problem, R, float(spectrum.values[-1]))
@@ -210,7 +210,7 @@ def solve(problem: LeastSquares, spectrum: Spectrum | None = None) -> Solution:
 
 
 def _residual(problem: LeastSquares, R: Matrix, largest: float) -> float:
-    """The relative residual as `Solution` defines it: of the normal equations for targets whose alpha is 0."""
+    """The relative residual as `Solution` defines it; with alpha = 0 it is that of the normal equations."""
     Y, P, free = problem.weighted_targets, problem.weighted_tail, problem.alpha == 0
     residual = relative(R[:, ~free], Y[:, ~free])
     if free.any():

@@ -7,7 +7,7 @@ row i out changes it to f(z) − lᵢ(z) rᵢ, with the leave-one-out residual r
 takes the block (M⁻¹)_BB instead of one entry. The evidence needs log |det M|.
 
 Weights enter as s = √w on both sides: A = K̃ + alpha I with K̃ = diag(s) K diag(s), P̃ = diag(s) P and c = s∘u. They are
-applied here; an implementation sees only the weighted system M̃ = [[A, P̃], [P̃ᵀ, 0]].
+applied here; a subclass sees only the weighted system M̃ = [[A, P̃], [P̃ᵀ, 0]].
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 class Factor(ABC):
-    """The system at one alpha, factorised: O(n²) for each answer.
+    """The system at one alpha, factorised: each result costs O(n²).
 
     Attributes
     ----------
     alpha : the penalty.
     roots : √w, shape (n,), or None.
     tail : P, shape (n, p), without weights, or None.
-    explicit : whether a query is given to `smoother` by its features φ(z), and not by its row k(z, X).
+    explicit : whether `smoother` takes the features φ(z) of a query instead of its row k(z, X).
     """
 
     explicit: ClassVar[bool] = False
@@ -59,7 +59,7 @@ class Factor(ABC):
 
     @abstractmethod
     def _inverse(self) -> Matrix:
-        """The first n rows and columns of M̃⁻¹, in memory of their own."""
+        """The first n rows and columns of M̃⁻¹, in new memory."""
 
     @abstractmethod
     def _log_determinant(self) -> float:
@@ -70,7 +70,7 @@ class Factor(ABC):
     def condition(self) -> float:
         """The condition number of the matrix that was factorised: estimated, or known from its spectrum."""
 
-    # -- its answers ----------------------------------------------------------------------------------------------
+    # -- its results ----------------------------------------------------------------------------------------------
 
     def solve(self, y: Matrix) -> tuple[Matrix, Matrix | None]:
         """(c, b) for targets y of shape (n, t)."""
@@ -112,9 +112,9 @@ class Factor(ABC):
         return np.asarray(c / self.diagonal()[:, None])
 
     def leave_fold_out(self, y: Matrix, fold: NDArray[np.int64]) -> Matrix:
-        """The residuals yᵢ − f₋B(xᵢ) where the whole fold B of point i was left out: (M⁻¹)_BB⁻¹ c_B.
+        """The residuals yᵢ − f₋B(xᵢ) without the whole fold B of point i: (M⁻¹)_BB⁻¹ c_B.
 
-        `fold` names the fold of each point; −1 belongs to none, and its row is NaN.
+        `fold` is the number of each point's fold; a point with −1 is in no fold, and its row is NaN.
         """
         c, _ = self.solve(y)
         G = self.inverse()
@@ -146,7 +146,7 @@ class Border:
         M̃⁻¹ = [[A⁻¹, 0], [0, 0]] − [W; −T] [W; −T]ᵀ.
 
     With the singular values of L⁻¹P̃ = X Σ Yᵀ it is W = L⁻ᵀX and T = YΣ⁻¹, so that WWᵀ = A⁻¹P̃ S⁻¹ P̃ᵀA⁻¹ and TTᵀ = S⁻¹
-    for the Schur complement S = P̃ᵀA⁻¹P̃. Where functions depend on each other S⁻¹ is the pseudoinverse.
+    for the Schur complement S = P̃ᵀA⁻¹P̃. If functions depend on each other, S⁻¹ is the pseudoinverse.
 
     Attributes
     ----------
@@ -177,7 +177,7 @@ class Border:
 
 
 def spread(values: Matrix) -> float:
-    """The largest over the smallest of values ≥ 0; 1 where there are none, or none but zeros."""
+    """The largest over the smallest of values ≥ 0; 1 if there are none, or only zeros."""
     if not len(values) or values.max() == 0:
         return 1.0
     return float(values.max() / values.min()) if values.min() > 0 else np.inf
@@ -186,7 +186,7 @@ def spread(values: Matrix) -> float:
 def orthonormal(P: Matrix) -> tuple[Matrix, Matrix]:
     """Q with orthonormal columns that span those of P, shape (n, r), and R⁻¹ with b = R⁻¹Qᵀz the shortest solution of
     P b ≈ z, shape (p, r)."""
-    if P.shape[1] == 1:  # an intercept, of which searches ask often
+    if P.shape[1] == 1:  # an intercept, the usual case in searches
         left, sizes, right = P, np.linalg.norm(P, axis=0), np.eye(1)
         left = left / np.where(sizes > 0, sizes, 1.0)
     else:
@@ -196,15 +196,15 @@ def orthonormal(P: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def log_square(R_inverse: Matrix) -> float:
-    """log det(PᵀP) = log det(RᵀR) from the R⁻¹ of `orthonormal`, without the functions that depend on others."""
+    """log det(PᵀP) = log det(RᵀR) from the R⁻¹ of `orthonormal`, without functions that depend on others."""
     upper = np.linalg.qr(R_inverse, mode="r")
     return -2.0 * float(np.log(np.abs(np.diagonal(upper))).sum())
 
 
 def require_left(P: Matrix | None, out: NDArray[np.int64] | None = None, name: str = "") -> None:
-    """Raise where the rows that are left do not determine the tail P, shape (n, p): without any one, or without `out`.
+    """Raise if the remaining rows do not determine the tail P, shape (n, p): without any one row, or without `out`.
 
-    With an orthonormal basis Q of P, the rows left when B is out have the least singular value √(1 − ‖Q_B‖²).
+    With an orthonormal basis Q of P, the rows without B have the least singular value √(1 − ‖Q_B‖²).
     """
     if P is None or not P.any():
         return
@@ -222,5 +222,5 @@ def require_left(P: Matrix | None, out: NDArray[np.int64] | None = None, name: s
         raise Singular(
             required,
             got=f"{name}, without which it is not (n_samples = {len(P)})",
-            advice="Add points, or take fewer functions that are not penalised (the intercept is one).",
+            advice="Add points, or use fewer unpenalised functions (the intercept is one).",
         )

@@ -4,48 +4,50 @@ Without row i the minimiser moves, to first order, by H₋ᵢ⁻¹ of that row's
 
     η₋ᵢ = ηᵢ + hᵢ rᵢ / (1 − Wᵢ hᵢ),      h = diag(A (A*WA + alpha)⁻¹ A*),
 
-exact for the squared loss. Where the loss is not convex, a quadratic knows too little of the others, and the curvature
-of the others changes on the way. Up to SEARCHED rows the first step has the same direction (Fisher's weights make H
-positive definite), and its length is where the risk without row i is least along it. For most rows that is the minimum.
-For the few whose loss could still change by more than SETTLED, Newton's method goes on with the curvature that the
-others then have, by conjugate gradients preconditioned with H₋ᵢ: one factorisation serves all rows.
+exact for the squared loss. If the loss is not convex, a quadratic describes the other rows badly, and their curvature
+changes on the way. Up to SEARCHED rows the first step has the same direction (Fisher's weights make H positive
+definite), and its length minimises the risk without row i along it. For most rows that is the minimum. For the few rows
+whose loss could still change by more than SETTLED, Newton's method continues with the curvature at the new point, by
+conjugate gradients preconditioned with H₋ᵢ: one factorisation serves all rows.
 
-With the log link a single step is cut where it leads far beyond all fitted values: a quadratic knows nothing of the
-exponential there.
+With the log link a single step is cut if it leads far beyond all fitted values, where a quadratic is no longer an
+approximation of the exponential.
 
-Of several classes W is diag(p) − ppᵀ, h a matrix for each row, and where there are too many weights for one H of all
+With several classes W is diag(p) − ppᵀ and h is a matrix for each row. If there are too many weights for one H of all
 classes, each class has its own, with the weights p(1 − p).
 """
 
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercer import threads
 from mercer.gram import lapack
-from mercer.problems.families import roots
 from mercer.problems.links import Log
 from mercer.problems.losses import Deviance, Loss, Terms
 from mercer.problems.risk import Risk, State
+from mercer.problems.root_finding import find_roots
 from mercer.problems.spaces import FeatureSpace, GramSpace, NystromSpace, Space
-from mercer.solvers.curvature import FeatureSystem, GramSystem, System, system
+from mercer.solvers.cg import Measure, iterate
+from mercer.solvers.curvature import FeatureSystem, GramSystem, System, factorise
 from mercer.solvers.newton import SURE as ACCURATE
 from mercer.solvers.newton import TIRED
 from mercer.solvers.smooth import MAX_ITER
 
 Matrix = NDArray[np.float64]
-# Above this share of itself a row decides its own value, and nothing is known without it.
+# Above this share of its own value a row decides it alone, and nothing is known without the row.
 SURE = 1 - 1e-9
-# Up to this many weights of all classes together, H is factorised as it is.
+# Up to this many weights of all classes together, H is factorised as one matrix.
 JOINT = 3000
 # With the log link one step may lead this far beyond the range of all fitted values: a factor of e in the mean.
 BEYOND = 1.0
-# Up to SEARCHED rows, a risk that is not convex is minimised without each row, which takes n² losses a time and a few
-# times n³ multiplications, with ENTRIES numbers in memory at once. More rows have small steps. No step is longer than
-# FARTHEST of Newton's.
+# Up to SEARCHED rows, a risk that is not convex is minimised without each row, which takes n² losses for each step and
+# a few times n³ multiplications, with ENTRIES numbers in memory at once. With more rows steps are small. No step is
+# longer than FARTHEST times Newton's.
 SEARCHED, ENTRIES, FARTHEST = 4000, 2**18, 1e3
 # A left-out row is settled when its loss can change by no more than this share of itself and the mean loss of the fit.
 # Then the sum over all rows, which is larger than that of the fit, is known to twice this share.
@@ -62,7 +64,7 @@ def left_out_values(risk: Risk, state: State) -> Matrix:
             return eta + _searched(risk, state, weights)[:, None]
         second = state.terms.observed if risk.loss.convex else state.terms.fisher
         W = weights * second[:, 0]
-        h = leverages(system(risk.space, W, risk.alpha, precise=True), W)
+        h = leverages(factorise(risk.space, W, risk.alpha, precise=True), W)
         step = h[:, None] * pull / (1.0 - np.minimum(W * h, SURE))[:, None]
         return eta + (_within(state.at.values, step) if _steep(risk.loss) else step)
     W = weights[:, None, None] * (P[:, :, None] * np.eye(t) - P[:, :, None] * P[:, None, :])
@@ -71,13 +73,13 @@ def left_out_values(risk: Risk, state: State) -> Matrix:
         return eta + np.linalg.solve(np.eye(t) - SURE * (h @ W), h @ pull[:, :, None])[:, :, 0]
     for j in range(t):
         of_class = t / (t - 1) * np.ascontiguousarray(W[:, j, j])
-        h = leverages(system(risk.space, of_class, risk.alpha, precise=True), of_class)
+        h = leverages(factorise(risk.space, of_class, risk.alpha, precise=True), of_class)
         eta[:, j] += h * pull[:, j] / (1.0 - np.minimum(of_class * h, SURE))
     return eta
 
 
 def _searched(risk: Risk, state: State, weights: Matrix) -> Matrix:
-    """Steps of η₋ᵢ, shape (n,): one along H⁻¹A*eᵢ to the least risk without row i, more where that is not settled."""
+    """Steps of η₋ᵢ, shape (n,): one along H⁻¹A*eᵢ to the least risk without row i, and more if that is not settled."""
     removal = _Removal(risk, state, weights)
     length, step, far = np.empty(removal.n), np.empty(removal.n), np.zeros(removal.n, dtype=bool)
     for part in threads.spans(removal.n, max(1, ENTRIES // removal.n)):
@@ -96,10 +98,10 @@ def _searched(risk: Risk, state: State, weights: Matrix) -> Matrix:
 class _Removal:
     """The risk without row i, around the minimum of all rows, where H = A*WA + alpha with Fisher's weights W.
 
-    Functions are f + H⁻¹A*z, with the values η + V, V = C z and C = A H⁻¹A*. All rows balance the penalty at f, hence
-    the gradient of the risk without row i is A*q with
+    Functions are f + H⁻¹A*z, with the values η + V, V = C z and C = A H⁻¹A*. At f rows and penalty balance, hence the
+    gradient of the risk without row i is A*q with
 
-        q = w∘(loss'(η + V) − loss'(η)) + z − W∘V,      where row i has no loss'(η + V),
+        q = w∘(loss'(η + V) − loss'(η)) + z − W∘V,      without loss'(η + V) of row i,
 
     and the second derivative takes H⁻¹A*s to A*(s + (w∘loss'' − W)∘C s). So n numbers stand for a function, a gradient
     or a direction, H⁻¹ of a gradient is the same n numbers, and a step costs a product with C.
@@ -109,20 +111,20 @@ class _Removal:
         self.loss, self.y, self.weights, self.n = risk.loss, risk.y, weights, len(risk.y)
         self.eta = risk.eta(state.at.values)[:, 0]
         self.W, self.pull = weights * state.terms.fisher[:, 0], weights * state.terms.gradient[:, 0]
-        self.held = system(risk.space, self.W, risk.alpha, precise=True)
+        self.system = factorise(risk.space, self.W, risk.alpha, precise=True)
         self.typical = float(np.average(state.terms.value, weights=weights))
-        self.Z = _joint(self.held.space, slice(0, self.n)) if isinstance(self.held, FeatureSystem) else None
+        self.Z = _joint(self.system.space, slice(0, self.n)) if isinstance(self.system, FeatureSystem) else None
 
     def smoothed(self, R: Matrix) -> Matrix:
         """C R, shape (n, m)."""
-        if isinstance(self.held, FeatureSystem):
+        if isinstance(self.system, FeatureSystem):
             assert self.Z is not None
-            return np.asarray(self.Z @ self.held.apply(self.Z.T @ R))
-        assert isinstance(self.held, GramSystem)
-        return self.held.solve(self.held.space.representer(R)).values
+            return np.asarray(self.Z @ self.system.apply(self.Z.T @ R))
+        assert isinstance(self.system, GramSystem)
+        return self.system.solve(self.system.space.representer(R)).values
 
     def at(self, rows: NDArray[np.int64], z: Matrix, V: Matrix) -> tuple[Matrix, Terms]:
-        """q without each of these rows, shape (n, m), and the loss of all n·m values; of row i at η itself."""
+        """q without each of these rows, shape (n, m), and the loss at all n·m values, for row i at η itself."""
         each = np.arange(len(rows))
         E = self.eta[:, None] + V
         E[rows, each] = self.eta[rows]
@@ -133,7 +135,7 @@ class _Removal:
 
 
 class _Columns:
-    """The functions without row i for some rows i, z and V having a column for each.
+    """The functions without row i, for some rows i; z and V have a column for each.
 
     H without row i differs from H in one row: C₋ᵢ = C + κ G Gᵀ, where G is column i of C and κ = Wᵢ/(1 − WᵢGᵢ).
     """
@@ -163,11 +165,11 @@ class _Columns:
 
     @property
     def share(self) -> Matrix:
-        """Wᵢhᵢ: how much of its own value a row decides, at most SURE."""
+        """Wᵢhᵢ: the share of its own value that a row decides, at most SURE."""
         return np.minimum(self.removal.W[self.rows] * self.h, SURE)
 
     def first(self) -> Matrix:
-        """Go along H⁻¹A*eᵢ to the least risk; the lengths. They are looked for in units of the one Newton step."""
+        """Go along H⁻¹A*eᵢ to the least risk, and return the lengths. They are searched in units of one Newton step."""
         pull, s, q = self.removal.pull[self.rows], np.zeros_like(self.G), np.zeros_like(self.G)
         newton = pull / (1.0 - self.share)
         s[self.rows, self.each], q[self.rows, self.each] = newton, -pull
@@ -176,7 +178,7 @@ class _Columns:
         return length
 
     def go(self, length: Matrix) -> None:
-        """To these lengths along H⁻¹A*eᵢ."""
+        """Go to these lengths along H⁻¹A*eᵢ."""
         self.z[self.rows, self.each], self.V = length, self.G * length
 
     def gradient(self) -> tuple[Matrix, Matrix]:
@@ -187,13 +189,15 @@ class _Columns:
         return q, B
 
     def least(self, q: Matrix, s: Matrix, S: Matrix) -> Matrix:
-        """How far along each s, with the values S, the risk is least, its slope ACCURATE of that at q, shape (m,)."""
+        """The length along each s, with the values S, at which the risk is least, shape (m,).
+
+        It is found when the slope is below ACCURATE of the slope at q.
+        """
         begin = np.einsum("ij,ij->j", q, S)
-        down = np.flatnonzero(np.isfinite(begin) & (begin < 0))  # the others end in rounding
-        reached, outside = np.zeros(len(begin)), np.zeros(len(begin), dtype=bool)
+        down = np.flatnonzero(np.isfinite(begin) & (begin < 0))  # elsewhere rounding decides
 
         def slope(x: Matrix, index: NDArray[np.int64]) -> Matrix:
-            """Along these columns at x, > 0 beyond the least risk, where the domain ends or far away."""
+            """Along these columns at x; ∞ outside the domain of the loss and far away."""
             some = down[index]
             ahead = S[:, some]
             with np.errstate(all="ignore"):
@@ -202,37 +206,35 @@ class _Columns:
                 )
                 total = np.einsum("ij,ij->j", there, ahead)
             inside = np.isfinite(terms.value.reshape(there.shape)).all(axis=0) & np.isfinite(total) & (x < FARTHEST)
-            reached[some] = np.where(inside & (total < 0), np.maximum(x, reached[some]), reached[some])
-            outside[some] = ~inside
             return np.where(inside, np.where(np.abs(total) <= -ACCURATE * begin[some], 0.0, total), np.inf)
 
+        # At the end of the domain the search ends inside, where the slope is smaller.
         x = np.zeros(len(begin))
-        if len(down):
-            x[down] = roots(slope, np.zeros(len(down)), np.ones(len(down)))
-        return np.where(outside, reached, x)  # up to the end of the domain, not beyond it
+        x[down] = find_roots(slope, np.zeros(len(down)), np.ones(len(down)), grow=True)
+        return x
 
     def unsettled(self, q: Matrix) -> NDArray[np.bool_]:
-        """Where the row's loss may still change by more than SETTLED when the gradient is A*q.
+        """Whether each row's loss may still change by more than SETTLED if the gradient is A*q.
 
         By Cauchy and Schwarz η₋ᵢ moves by at most √(C₋ᵢ at i) √(qᵀC₋ᵢq), if the curvature is that of H₋ᵢ.
         """
         return self._may_change(np.einsum("ij,ij->j", q, self._without(q)[1]))
 
     def _may_change(self, squared: Matrix) -> NDArray[np.bool_]:
-        of, share = self.removal, self.share
+        removal, share = self.removal, self.share
         left = np.sqrt(np.maximum(self.h / (1.0 - share) * squared, 0.0))
-        y, at = of.y[self.rows], of.eta[self.rows] + self.moved
+        y, at = removal.y[self.rows], removal.eta[self.rows] + self.moved
         with np.errstate(all="ignore"):
-            here, less, more = (of.loss.value(y, (at + way)[:, None]) for way in (0.0, -left, left))
+            here, less, more = (removal.loss.value(y, (at + way)[:, None]) for way in (0.0, -left, left))
             change = np.maximum(np.abs(less - here), np.abs(more - here))
-            return ~(change <= SETTLED * (here + of.typical)) & np.isfinite(here) & (share < SURE)
+            return ~(change <= SETTLED * (here + removal.typical)) & np.isfinite(here) & (share < SURE)
 
     def _without(self, q: Matrix) -> tuple[Matrix, Matrix]:
         """H₋ᵢ⁻¹A*q: as the n numbers s of H⁻¹A*s, and its values."""
         S = self.removal.smoothed(q)
-        s, own = q.copy(), self.removal.W[self.rows] / (1.0 - self.share) * S[self.rows, self.each]
-        s[self.rows, self.each] += own
-        return s, S + own * self.G
+        s, added = q.copy(), self.removal.W[self.rows] / (1.0 - self.share) * S[self.rows, self.each]
+        s[self.rows, self.each] += added
+        return s, S + added * self.G
 
     def settle(self) -> Matrix:
         """`moved` after the number of Newton's steps that each column needs."""
@@ -254,38 +256,77 @@ class _Columns:
         return moved
 
     def _newton(self, q: Matrix, B: Matrix) -> tuple[Matrix, Matrix]:
-        """The s of Newton's steps and their values: conjugate gradients, with C₋ᵢ, until the rest is settled."""
+        """The s of Newton's steps and their values, by conjugate gradients with C₋ᵢ as preconditioner."""
         bend = B - self.removal.W[:, None]
-        s, S = np.zeros_like(q), np.zeros_like(q)
-        p, P = self._without(-q)
-        r, rho = -q, -np.einsum("ij,ij->j", q, P)
-        going = rho > 0
-        for k in range(TIRED):
-            curved = p + bend * P
-            curvature = np.einsum("ij,ij->j", P, curved)
-            falling = going & (curvature <= 0)  # the risk bends down along p: what was found before is a descent
-            if k == 0:
-                s[:, falling], S[:, falling] = p[:, falling], P[:, falling]
-            going &= ~falling
-            length = np.divide(rho, curvature, out=np.zeros_like(rho), where=going)
-            s, S, r = s + length * p, S + length * P, r - length * curved
-            y, Y = self._without(r)
-            before, rho = rho, np.einsum("ij,ij->j", r, Y)
-            going &= (rho > 0) & self._may_change(rho)
-            if not going.any():
-                break
-            again = np.divide(rho, before, out=np.zeros_like(rho), where=going)
-            p, P = y + again * p, Y + again * P
+
+        def multiply(p: _Functions) -> _Functions:
+            assert p.values is not None
+            return _Functions(p.columns, p.numbers + bend[:, p.columns] * p.values)
+
+        def precondition(r: _Functions) -> _Functions:
+            return _Functions(r.columns, *self.take(r.columns)._without(r.numbers))
+
+        down = _Functions(self.each, -q)
+        run = iterate(
+            _Arithmetic(),
+            multiply,
+            down,
+            precondition=precondition,
+            tol=ACCURATE,
+            max_iter=TIRED,
+            measure=Measure.ENERGY,
+        )
+        s, S = run.X.numbers, run.X.values
+        assert S is not None
+        # A risk that bends down along the first direction already leaves a column at 0: that direction is a descent.
+        still = ~s.any(axis=0)
+        if run.flat and still.any():
+            s[:, still], S[:, still] = self.take(np.flatnonzero(still))._without(-q[:, still])
         return s, S
 
 
+@dataclass(frozen=True, eq=False)
+class _Functions:
+    """Functions H⁻¹A*s without row i, or gradients A*s: for these columns the n numbers s, and a function's values."""
+
+    columns: NDArray[np.int64]
+    numbers: Matrix
+    values: Matrix | None = None
+
+
+class _Arithmetic:
+    """The arithmetic of `_Functions`, for conjugate gradients. Each inner product is of a gradient and a function."""
+
+    def zero(self, like: _Functions) -> _Functions:
+        return _Functions(like.columns, np.zeros_like(like.numbers), np.zeros_like(like.numbers))
+
+    def inner(self, u: _Functions, v: _Functions) -> Matrix:
+        numbers, values = (u.numbers, v.values) if u.values is None else (v.numbers, u.values)
+        assert values is not None
+        return np.asarray(np.einsum("ij,ij->j", numbers, values))
+
+    def plus(self, u: _Functions, step: Matrix, v: _Functions) -> _Functions:
+        values = None if u.values is None or v.values is None else u.values + step * v.values
+        return _Functions(u.columns, u.numbers + step * v.numbers, values)
+
+    def add(self, u: _Functions, which: NDArray[np.int64], step: Matrix, v: _Functions) -> _Functions:
+        assert u.values is not None
+        assert v.values is not None
+        u.numbers[:, which] += step * v.numbers
+        u.values[:, which] += step * v.values
+        return u
+
+    def take(self, u: _Functions, which: NDArray[np.bool_]) -> _Functions:
+        return _Functions(u.columns[which], u.numbers[:, which], None if u.values is None else u.values[:, which])
+
+
 def _steep(loss: Loss) -> bool:
-    """Whether means grow exponentially with η, so that a step that is too long by little is wrong by much."""
+    """Whether means grow exponentially with η, so that a step slightly too long gives a large error."""
     return isinstance(loss, Deviance) and isinstance(loss.link, Log)
 
 
 def _within(values: Matrix, step: Matrix) -> Matrix:
-    """The steps, cut where they would lead out of the range of the fitted values by more than BEYOND."""
+    """The steps, cut so that no value leaves the range of the fitted values by more than BEYOND."""
     return np.clip(values + step, values.min() - BEYOND, values.max() + BEYOND) - values
 
 
@@ -304,7 +345,7 @@ def _explicit(space: Space) -> FeatureSpace:
 def _of_classes(space: FeatureSpace, W: Matrix, alpha: float) -> Matrix:
     """The blocks z (H⁻¹) zᵀ of all rows, shape (n, t, t), for W (n, t, t).
 
-    H is 0 (of the tail) or alpha along what is the same for all classes, which changes nothing: it may be anything > 0.
+    Along the direction common to all classes H is alpha, or 0 for the tail. It has no effect: any value > 0 is allowed.
     """
     n, t, q = len(W), W.shape[1], space.size + space.tail.shape[1]
     H = np.empty((t, q, t, q))
@@ -328,12 +369,12 @@ def _of_classes(space: FeatureSpace, W: Matrix, alpha: float) -> Matrix:
     return h
 
 
-def leverages(held: System, W: Matrix) -> Matrix:
-    """h, shape (n,): the variance of η at every row, were alpha⁻¹ that of f."""
-    if isinstance(held, GramSystem):
-        return _of_gram(held, W)
-    assert isinstance(held, FeatureSystem)
-    space, inverse = held.space, held.inverse()
+def leverages(system: System, W: Matrix) -> Matrix:
+    """h, shape (n,): the variance of η at every row if f has the prior variance alpha⁻¹."""
+    if isinstance(system, GramSystem):
+        return _of_gram(system, W)
+    assert isinstance(system, FeatureSystem)
+    space, inverse = system.space, system.inverse()
     h = np.empty(space.n)
     for rows in threads.spans(space.n, int(np.clip(2**18 // max(1, space.size), 16, 4096))):
         Z = _joint(space, rows)
@@ -347,15 +388,15 @@ def _joint(space: FeatureSpace | NystromSpace, rows: slice) -> Matrix:
     return np.hstack([space.Phi.features(np.arange(rows.start, rows.stop)), space.tail[rows]])
 
 
-def _of_gram(held: GramSystem, W: Matrix) -> Matrix:
-    """From the diagonal of the inverse of B: W h = 1 − alpha B⁻¹ᵢᵢ; where W vanishes, from the values themselves."""
-    space: GramSpace = held.space
+def _of_gram(system: GramSystem, W: Matrix) -> Matrix:
+    """From the diagonal of the inverse of B: W h = 1 − alpha B⁻¹ᵢᵢ; if W vanishes, from the variances themselves."""
+    space: GramSpace = system.space
     safe = np.where(W > 0, W, 1.0)
-    kept = held.factor.diagonal() / safe  # (B⁻¹)ᵢᵢ with the tail projected out
-    h = (1.0 - held.alpha * kept) / safe
-    doubtful = np.flatnonzero(W * space.gram.diag() < 1e-6 * held.alpha)
+    inverse = system.factor.diagonal() / safe  # (B⁻¹)ᵢᵢ with the tail projected out
+    h = (1.0 - system.alpha * inverse) / safe
+    doubtful = np.flatnonzero(W * space.gram.diag() < 1e-6 * system.alpha)
     diagonal = np.asarray(space.gram.diag(), dtype=np.float64)
     for part in threads.spans(len(doubtful), 256):
         rows = doubtful[part]
-        h[rows] = held.variances(space.gram.rows(rows).T, diagonal[rows], space.tail[rows])
+        h[rows] = system.variances(space.gram.rows(rows).T, diagonal[rows], space.tail[rows])
     return np.maximum(h, 0.0)

@@ -5,16 +5,16 @@ tail's columns, the tail is projected out and β solves
 
     A β = Φ̃ᵀ(I − QQᵀ)√w∘y,      A = Φ̃ᵀ(I − QQᵀ)Φ̃ + alpha I.
 
-Conjugate gradients see A through one pass over the rows of K_nm each. Their preconditioner M is the same matrix of
+A product of conjugate gradients with A is one pass over the rows of K_nm. Their preconditioner M is the same matrix for
 a few rows drawn at random: with s rows per centre the eigenvalues of M⁻¹A lie about within (1 ± 1/√s)², so an iteration
-gains a factor √s, whatever alpha and the kernel. Where all rows are cheap, M = A and the first step is exact.
+gains a factor √s, whatever alpha and the kernel. If all rows are cheap, M = A and the first step is exact.
 
-The error is measured where it counts: rᵀM⁻¹r ≈ ‖β − β*‖²_A is twice the excess of the objective over its minimum, and
-`tol` bounds its root relative to that of β = 0. So the share of the targets' variance that is lost is tol² at most.
+The error is measured in the objective: rᵀM⁻¹r ≈ ‖β − β*‖²_A is twice the excess of the objective over its minimum, and
+`tol` bounds its root relative to that of β = 0. So at most the share tol² of the targets' variance is lost.
 
 Rounding is noise in K_nm of variance (u k)²/12, u the unit of the dtype that f will be evaluated in. On average it adds
-½ rounding ‖c‖² to the objective, rounding = Σ wᵢ (u k)²/12, and that is what A contains in addition: nothing to see in
-float64; in float32 it keeps the coefficients from growing until f is rounding only, also at alpha = 0.
+½ rounding ‖c‖² to the objective, rounding = Σ wᵢ (u k)²/12, and A contains this term in addition. It is negligible in
+float64; in float32 it keeps the coefficients from growing until f is only rounding, even at alpha = 0.
 """
 
 from __future__ import annotations
@@ -34,25 +34,26 @@ from mercer.memory import budget as _budget
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.base import Matrix, Solution
 from mercer.solvers.cg import Measure, Progress, Step, conjugate_gradients
+from mercer.solvers.factor import orthonormal
 
 # Up to this n m² (about a tenth of a second) the normal equations are solved exactly, in float64.
 EXACT = 4e9
-# What float32 passes can reach, in units of the tolerance.
+# The smallest tolerance that float32 passes can reach.
 FLOAT32 = 1e-4
 # The time of one entry of K_nm in a pass over the rows, in multiply-adds of a matrix product.
 ENTRY = 50.0
-# Steps that do not halve the error, until the rounding of float32, or rows too few, are taken for the reason.
+# Steps without a halved error after which the cause must be float32 rounding, or too few rows (in float64).
 PATIENCE = 6, 20
-# Centres that add more than this to the span of the others are never dropped.
+# Centres that add more than this share to the span of the others are never dropped.
 ENOUGH = 1e-6
-# One factorisation for many penalties pays from here on.
-MANY = 8
+# From this many penalties on, one eigendecomposition costs less than a Cholesky factor for each.
+SPECTRAL_ALPHAS = 8
 
 
 def default_centers(n: int, limit: int) -> int:
     """5 √n centres, at least 100 and at most n, whose factors take no more than a quarter of the budget.
 
-    With alpha ~ √n the statistical error of kernel ridge regression is that of O(√n) centres.
+    With alpha ~ √n, O(√n) centres do not increase the order of the statistical error of kernel ridge regression.
 
     >>> default_centers(100_000, 10**9), default_centers(50, 10**9)
     (1581, 50)
@@ -79,9 +80,9 @@ def solve(
     n_centers : m; by default `default_centers(n)`.
     centers : how to choose them, or the centres: see `gram.centers.choose_centers`.
     tol : relative error of f in the norm of the objective; the loss in R² is about its square. From 1e-4 up, passes may
-        run in float32; below, and for small problems, all is float64.
-    max_iter : passes over the rows.
-    random_state : seed of the centres and of the rows that the preconditioner sees.
+        run in float32; below, and for small problems, everything is float64.
+    max_iter : the largest number of passes over the rows.
+    random_state : seed of the centres and of the rows that the preconditioner uses.
     budget : memory, see `memory.budget`.
     progress : called with a `cg.Step` after every iteration; False stops it there.
 
@@ -95,16 +96,16 @@ def solve(
     ((12, 1), True)
     """
     if not 0.0 < tol < 1.0:
-        raise InvalidInput("`tol` must lie between 0 and 1", got=repr(tol), advice="1e-3 is the default.")
+        raise InvalidInput("`tol` must lie between 0 and 1", got=repr(tol), advice="Use the default, 1e-3.")
     gram, n, limit = problem.gram, problem.n, _budget(budget)
     rng = np.random.default_rng(random_state)
     chosen = choose_centers(gram, default_centers(n, limit) if n_centers is None else n_centers, centers, rng=rng)
     known, steps = np.zeros((chosen.n, problem.y.shape[1])), 0
     ways = [(dtype, False) for dtype in _precisions(gram, tol, n * chosen.n**2 <= EXACT)]
     for dtype, careful in [*ways, (np.float64, True)]:
-        # What float32 cannot resolve goes on in float64, from where it stopped. Beside a tiny penalty single rows weigh
-        # much, which those that were drawn do not know, and so does the rounding of sums, which centres amplify by
-        # 1/√least: then all rows make the preconditioner, and centres must add more than the rounding.
+        # If float32 does not reach the tolerance, float64 continues from there. With a tiny penalty single rows matter,
+        # which a sample may lack, and so does the rounding of sums, which centres amplify by 1/√least: then all rows
+        # make the preconditioner, and centres must add more than the rounding.
         least = _least_share(problem) if careful else 0.0
         Phi = gram.low_rank(chosen, dtype, limit, least)
         m = Phi.shape[1]
@@ -135,7 +136,7 @@ def solve(
 
 
 def _status(problem: LeastSquares, centers: Any, wanted: int, stats: dict[str, Any], error: float) -> str:
-    """In words: which centres, which way, how well."""
+    """The centres, the method and the error, in words."""
     n, m = problem.n, stats["centers"]
     which = f"{m} {centers if isinstance(centers, str) else 'given'} centres"
     if wanted == n:
@@ -147,14 +148,14 @@ def _status(problem: LeastSquares, centers: Any, wanted: int, stats: dict[str, A
 
 
 def _precisions(gram: Gram, tol: float, exact: bool) -> list[Any]:
-    """float32 first where it may do, then float64; float32 values of unbounded kernels could overflow."""
+    """float32 first if it may suffice, then float64; float32 values of unbounded kernels could overflow."""
     if exact or tol < FLOAT32 or not (gram.bounded or gram.dtype == np.float32):
         return [np.float64]
     return [np.float32, np.float64]
 
 
 def _least_share(problem: LeastSquares) -> float:
-    """The share of k(z, z) from which on a centre amplifies the rounding of n terms by less than alpha."""
+    """The share of k(z, z) above which a centre amplifies the rounding of n terms to less than alpha."""
     rounding = problem.n * float(np.finfo(np.float64).eps) * float(problem.gram.diag().max())
     return min((rounding / max(float(problem.alpha.min()), rounding)) ** 2, ENOUGH)
 
@@ -168,7 +169,7 @@ def _sample_size(n: int, m: int, tol: float) -> int:
 
 
 class _System:
-    """A and the right-hand side, with the tail projected out: Φ̃ᵀ(u − Q Qᵀu), where Qᵀu = Gᵀβ is known beforehand."""
+    """A and the right-hand side, with the tail projected out: Φ̃ᵀ(u − Q Qᵀu), with Qᵀu = Gᵀβ known beforehand."""
 
     def __init__(self, problem: LeastSquares, Phi: Nystrom) -> None:
         self.problem, self.Phi, self.alpha = problem, Phi, problem.alpha
@@ -176,13 +177,13 @@ class _System:
         total = float(problem.n if problem.roots is None else (problem.roots**2).sum())
         self.ridge = total * unit**2 / 12.0 if problem.gram.dtype == np.float32 else 0.0
         self.weights = None if problem.roots is None else (problem.roots**2)[:, None]
-        # Targets of any unit: float32 holds what is near one.
+        # Targets are scaled to one, whatever their unit, for float32.
         self.scale = np.abs(problem.y).max(axis=0)
         self.scale[self.scale == 0] = 1.0
         targets, tail = problem.weighted_targets / self.scale, problem.weighted_tail
         self.Q: Matrix | None = None
         if tail is not None:
-            self.Q, self.to_tail = _orthonormal(tail)
+            self.Q, self.to_tail = orthonormal(tail)
             self.in_tail = self.Q.T @ targets
             targets = np.hstack([targets - self.Q @ self.in_tail, self.Q])
         if problem.roots is not None:
@@ -219,14 +220,6 @@ class _System:
         return self.Phi.coefficients(beta) * self.scale, tail
 
 
-def _orthonormal(P: Matrix) -> tuple[Matrix, Matrix]:
-    """Q with orthonormal columns that span those of P, and B with b = B Qᵀu the shortest solution of P b ≈ u."""
-    Q, R = np.linalg.qr(P)
-    U, sizes, Vt = np.linalg.svd(R)
-    rank = int((sizes > 1e-12 * sizes[0]).sum()) if len(sizes) else 0
-    return Q @ U[:, :rank], Vt[:rank].T / sizes[:rank]
-
-
 class _Preconditioner:
     """M = Φ̃ᵀ(I − QQᵀ)Φ̃ + alpha I over some rows, scaled up to all."""
 
@@ -242,17 +235,17 @@ class _Preconditioner:
             w = roots**2
             index, factor = np.sort(rng.choice(n, rows, p=w / w.sum())), w.sum() / rows
         if rows < n and tail is not None:
-            # The tail as the drawn rows see it: projecting on less than its own span keeps M positive.
-            seen = tail[index] if roots is None else tail[index] / roots[index, None]
-            tail, roots = _orthonormal(seen)[0], None
+            # The tail on the drawn rows: projecting on less than its own span keeps M positive.
+            drawn = tail[index] if roots is None else tail[index] / roots[index, None]
+            tail, roots = orthonormal(drawn)[0], None
         elif rows < n:
             roots = None
         H = factor * Phi.normal_matrix(index, roots, tail, system.ridge / factor)
-        # Below the rounding of its own sums M knows nothing, and must not claim to.
+        # Eigenvalues of M below the rounding of its sums mean nothing, and are raised to it.
         floor = float(np.finfo(Phi.dtype).eps) * float(np.diagonal(H).max())
         alphas, self.which = np.unique(problem.alpha, return_inverse=True)
         self.vectors: Matrix | None = None
-        if len(alphas) >= MANY:
+        if len(alphas) >= SPECTRAL_ALPHAS:
             spectrum, self.vectors = sla.eigh(H, overwrite_a=True, check_finite=False, driver="evd")
             self.spectrum = np.maximum(spectrum, 0.0)[:, None] + problem.alpha + floor
         else:
@@ -270,7 +263,7 @@ class _Preconditioner:
 
 
 def _shifted(H: Matrix, alpha: float, floor: float) -> Any:
-    """The Cholesky factor of H + alpha I, with as much more on the diagonal as it needs: at most H's own size."""
+    """The Cholesky factor of H + alpha I, with a larger diagonal if needed: at most by the size of H."""
     size = max(float(np.diagonal(H).max()), float(np.finfo(np.float64).tiny))
     while floor <= size < np.inf:
         A = H.copy(order="F")
@@ -278,13 +271,13 @@ def _shifted(H: Matrix, alpha: float, floor: float) -> Any:
             A.flat[:: len(A) + 1] += alpha + floor
         with contextlib.suppress(np.linalg.LinAlgError):
             factor, lower = sla.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
-            if np.isfinite(np.diagonal(factor)).all():  # not every LAPACK refuses what is not a number
+            if np.isfinite(np.diagonal(factor)).all():  # not every LAPACK refuses NaN
                 return factor, lower
         floor = max(10.0 * floor, float(np.finfo(np.float64).tiny))
     raise InvalidInput(
         "The sums over the rows of the features must be finite numbers",
         got=f"a matrix with {size:.3g} on its diagonal that has no Cholesky factor",
-        advice="Scale the columns of X, the kernel or the weights: the squares of its values overflow.",
+        advice="Scale the columns of X, the kernel or the weights, whose squares overflow.",
     )
 
 
@@ -297,7 +290,7 @@ class _Watch:
         self.at, self.stopped = 0, False
 
     def __call__(self, step: Step) -> bool:
-        """Whether to go on; `stopped` where the caller's own `progress` said no."""
+        """Whether to go on; `stopped` is set if the caller's `progress` returned False."""
         if self.progress is not None:
             self.stopped = not self.progress(Step(self.before + step.iteration, step.residual, self.tol))
         if step.residual < 0.5 * self.halved:
@@ -315,10 +308,10 @@ def _solve(
     patience: int,
     progress: Progress | None,
 ) -> tuple[Matrix, float, int, bool]:
-    """β, its relative error (the largest of the targets'), the number of steps, and whether `progress` stopped them.
+    """β, its relative error (the largest over the targets), the number of steps, and whether `progress` stopped them.
 
-    A run of conjugate gradients ends early where the error has not halved in `patience` steps; then the residual itself
-    is computed, from which the recursion drifts by rounding, and which alone sees the rounding of K_nm.
+    A run of conjugate gradients ends early if the error has not halved in `patience` steps; then the residual itself is
+    computed: the recursion drifts from it by rounding, and only the residual shows the rounding of K_nm.
     """
     sizes = np.sqrt(np.maximum(_dots(system.target, precondition(system.target)), 0.0))
     sizes[sizes == 0] = 1.0

@@ -1,9 +1,9 @@
 """The kernel perceptron (lecture 002): f = Σ_{s ∈ S} yₛ k(xₛ, ·), where S are the examples it was wrong about.
 
-Examples are learnt from one after the other, and computed many at a time: the values of f at a chunk are one product
-with the support set as it was before, and what the chunk's own mistakes change is a loop over its own kernel values.
-A chunk of examples, or of queries, is given as its Gram, which knows the matrix between its points and others. All of
-it is float64, whatever the points are, so that every decision is the one that `values` stands for.
+It learns from one example after the other, but computes many at a time: the values of f at a chunk are one product with
+the support set before the chunk, and a loop over the kernel values within the chunk adds the changes by its mistakes.
+A chunk of examples, or of queries, is given as its Gram, which has the matrix between its points and others. Everything
+is float64, whatever the points are, so that every decision agrees with `values`.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ CHUNK = 1024
 SEGMENT = 2048
 """Support vectors that are kept together, in the layout that products need."""
 ROWS = 8192
-"""Rows of explicit features between two looks at the clock."""
+"""Rows of explicit features between two checks of the clock."""
 LARGEST = float(np.finfo(np.float64).max)
 
 
 def functions_of(classes: int) -> int:
-    """How many functions tell the classes apart: one for two of them, else one each."""
+    """The number of functions that separate the classes: one for two classes, else one each."""
     return 1 if classes == 2 else classes
 
 
 def changes(codes: Index, guesses: Index, functions: int) -> Matrix:
-    """The changes of the coefficients by mistakes, one row each: ±1, or 1 for the class and −1 for the guess."""
+    """The changes of the coefficients after mistakes, one row each: ±1, or 1 for the class and −1 for the guess."""
     if functions == 1:
         return np.where(codes == 1, 1.0, -1.0)[:, None]
     D = np.zeros((len(codes), functions))
@@ -65,8 +65,8 @@ class Learnt(NamedTuple):
     rows, codes : their positions in the stream and their classes, shape (s,).
     coef : their coefficients, shape (s, functions).
     late : Σ time·(change of the coefficients), the time being the number of examples before; same shape.
-    slots, guesses, times : of each update its support vector, the class that was guessed, and its time (voted only).
-    seen, mistakes : how many examples there were, and on how many f was wrong.
+    slots, guesses, times : for each update its support vector, the guessed class, and its time (voted only).
+    seen, mistakes : the number of examples so far, and of those on which f was wrong.
     """
 
     segments: tuple[Points, ...]
@@ -96,7 +96,7 @@ class Learnt(NamedTuple):
         return np.where(self.rows[order[at]] == rows, order[at], -1)
 
     def after(self, points: Points, rows: Index, codes: Index, guesses: Index, order: Index, voted: bool) -> Learnt:
-        """With what was learnt from visiting the points in this order: guesses ≥ 0 were mistakes."""
+        """The state after visiting the points in this order: guesses ≥ 0 were mistakes."""
         wrong = np.flatnonzero(guesses >= 0)
         seen, mistakes = self.seen + len(order), self.mistakes + len(wrong)
         if not len(wrong):
@@ -139,7 +139,7 @@ class OnlinePerceptron:
 
     Parameters
     ----------
-    classes : how many there are.
+    classes : the number of classes.
     variant : "plain" for the last function, "averaged" for the mean of all functions on the way, "voted" for their
         votes.
     """
@@ -149,7 +149,7 @@ class OnlinePerceptron:
     def __init__(self, classes: int, variant: str = "plain") -> None:
         self.variant, self.functions = variant, functions_of(classes)
         self.learnt = Learnt.nothing(self.functions)
-        self.anchor: Points | None = None  # where f = 0 is written as 0·k(x, ·)
+        self.anchor: Points | None = None  # the x with which f = 0 is written as 0·k(x, ·)
 
     @property
     def seen(self) -> int:
@@ -164,7 +164,7 @@ class OnlinePerceptron:
         return self.learnt.rows
 
     def learn(self, gram: Gram, codes: Index, rows: Index) -> int:
-        """Learn from a chunk of examples, in their order: how many of them were mistakes."""
+        """Learn from a chunk of examples, in their order. Returns the number of mistakes."""
         from mercer._loops import perceptron as loops
 
         points = self._begin(gram)
@@ -176,7 +176,7 @@ class OnlinePerceptron:
         return mistakes
 
     def passes(self, gram: Gram, codes: Index) -> Callable[[Index], int]:
-        """For points whose kernel matrix is kept: a function that visits them in an order, from f = 0 on."""
+        """A function that visits the points in an order, from f = 0 on, with their kernel matrix in memory."""
         from mercer._loops import perceptron as loops
 
         points = self._begin(gram)
@@ -192,7 +192,7 @@ class OnlinePerceptron:
         return visit
 
     def values(self, gram: Gram) -> Matrix:
-        """f at the m points of a Gram, shape (m, functions); where they vote, the mean vote."""
+        """f at the m points of a Gram, shape (m, functions); for the voted perceptron, the mean vote."""
         return self._votes(gram) if self.variant == "voted" else self._sum(gram, self.coef)
 
     @property
@@ -254,10 +254,10 @@ class PrimalPerceptron:
         return visited[np.sort(np.unique(visited, return_index=True)[1])]
 
     def learn(self, X: Any, codes: Index, rows: Index) -> int:
-        """Learn from rows of features, dense or CSR, in their order: how many of them were mistakes."""
+        """Learn from rows of features, dense or CSR, in their order. Returns the number of mistakes."""
         from mercer._loops import perceptron as loops
 
-        # |wᵀx| is at most the number of mistakes times the largest ‖x‖² ≤ d max |xₖ|², and so is no weight larger.
+        # |wᵀx| is at most the number of mistakes times the largest ‖x‖² ≤ d max |xₖ|², and no weight is larger.
         largest = float(np.abs(X.data if sp.issparse(X) else X).max(initial=0.0))
         if not largest < np.sqrt((LARGEST / (self.seen + X.shape[0]) ** 2 - 1) / X.shape[1]):
             raise InvalidInput("‖x‖² must fit float64", got="an overflow", advice="Rescale the columns of X.")
@@ -266,7 +266,7 @@ class PrimalPerceptron:
         (W, late), (b, late_b) = (np.ascontiguousarray(p) for p in (parts[..., :-1], parts[..., -1:]))
         state = W, b, late, late_b, self.seen, int(self.intercept), guesses
         if sp.issparse(X):
-            # Index types differ by the size of the matrix: one is enough for the loop.
+            # The index type depends on the size of the matrix; the loop is compiled for one type.
             at = X.indices.astype(np.int64, copy=False), X.indptr.astype(np.int64, copy=False)
             mistakes: int = loops.sweep_sparse(X.data.astype(np.float64, copy=False), *at, codes, *state)
         else:

@@ -1,7 +1,7 @@
 """Perceptrons on a budget: whatever the length of the stream, the state fits a fixed memory.
 
-`Projectron` replaces an example by its projection on the span of the support set, where that is near or the budget is
-spent. `Forgetron` forgets the oldest example, after it has shrunk all of them so far that this does little harm.
+`Projectron` replaces an example by its projection on the span of the support set, if that is near or the budget is
+spent. `Forgetron` forgets the oldest example, after all of them have shrunk so far that this does little harm.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Basis(NamedTuple):
 
     Attributes
     ----------
-    points, rows : the support vectors (None where there are none yet) and their positions, shape (s,).
+    points, rows : the support vectors (None if there are none yet) and their positions, shape (s,).
     W, late : the coordinates of f, and Σ time·(their change), shape (functions, budget).
-    numbers : examples seen, mistakes, the largest k(x, x), and a number that only the Forgetron needs.
+    numbers : examples seen, mistakes, the largest k(x, x), and a number that only the Forgetron uses.
     """
 
     points: Points | None
@@ -48,10 +48,10 @@ class Queue(NamedTuple):
 
     Attributes
     ----------
-    points, rows : the support vectors (None where there are none) and their positions, shape (s,).
-    codes, others : their classes and what had been guessed, shape (s,).
+    points, rows : the support vectors (None if there are none) and their positions, shape (s,).
+    codes, others : their classes and the guessed classes, shape (s,).
     coef, sigma : their coefficients, shape (functions, s), and the size of these, shape (s,).
-    numbers : examples seen, mistakes, the largest k(x, x), and what forgetting has cost.
+    numbers : examples seen, mistakes, the largest k(x, x), and the cost of forgetting so far.
     """
 
     points: Points | None
@@ -99,16 +99,16 @@ class Budgeted(ABC):
 
 
 class Projectron(Budgeted):
-    """Projectron++ with a hard budget, in an orthonormal basis of what the support set spans.
+    """Projectron++ with a hard budget, in an orthonormal basis of the span of the support set.
 
     With the Cholesky factor L of the support set's Gram matrix, φ(x) = L⁻¹k(x) are the coordinates of x's projection,
-    and f(x) = wᵀφ(x): a perceptron with explicit features, whose number grows while there is room. What is outside the
+    and f(x) = wᵀφ(x): a perceptron with explicit features, whose number grows within the budget. The part outside the
     span has the squared length k(x, x) − ‖φ(x)‖².
 
     Parameters
     ----------
-    classes : how many there are.
-    budget : support vectors at the most.
+    classes : the number of classes.
+    budget : the largest number of support vectors.
     eta : a mistake whose part outside the span is at most this, in units of the largest √k(x, x), is projected.
     averaged : whether f is the mean of all functions on the way.
     """
@@ -120,13 +120,13 @@ class Projectron(Budgeted):
         self.functions, self.eta, self.averaged = functions_of(classes), eta, averaged
         within(16 * budget**2, memory_budget(), f"A budget of {budget:,} support vectors", "Lower `max_support`.")
         self.L = np.zeros((budget, budget))  # rows beyond the support set are not used yet
-        self._inverse = np.empty((0, 0))  # of the others, where it is known
+        self._inverse = np.empty((0, 0))  # of the rows in use, if it is known
         zero = np.zeros((self.functions, budget))
         self.learnt = Basis(None, np.empty(0, dtype=np.int64), zero, zero, np.zeros(4))
         self.anchor = None
 
     def learn(self, gram: Gram, codes: Index, rows: Index) -> int:
-        """Learn from a chunk of examples, in their order: how many of them were mistakes."""
+        """Learn from a chunk of examples, in their order. Returns the number of mistakes."""
         from mercer._loops import perceptron as loops
 
         points = gram.x
@@ -159,19 +159,19 @@ class Projectron(Budgeted):
         return np.asarray(solve_triangular(self.L[:s, :s], W[:, :s].T, lower=True, trans="T"))
 
     def _coordinates(self, gram: Gram) -> Matrix:
-        """φ = L⁻¹k for every point, shape (n, budget), of which those of the support set are filled."""
+        """φ = L⁻¹k for every point, shape (n, budget), filled for the support set, else 0."""
         support, points, budget = self.learnt.points, gram.x, len(self.L)
         if support is None:
             return np.zeros((points.n, budget))
         s = support.n
         if len(self._inverse) != s:
-            # Pivots are not small, so that the inverse is as good as solving, and a product is much faster.
+            # Pivots are not small: the inverse is as accurate as solving, and a product is much faster.
             self._inverse = np.ascontiguousarray(lapack.dtrtri(self.L[:s, :s], lower=1)[0])
         K, inverse = gram.between(points, support, np.float64).fresh(), self._inverse
         phi = np.empty((points.n, budget)) if s == budget else np.zeros((points.n, budget))
 
         def work(rows: slice, share: int) -> None:
-            for part in threads.spans(s, BLOCK):  # what is above the diagonal is 0
+            for part in threads.spans(s, BLOCK):  # the inverse is 0 above its diagonal
                 np.matmul(K[rows, : part.stop], inverse[part, : part.stop].T, out=phi[rows, part])
 
         threads.stripes(points.n, work)
@@ -189,12 +189,12 @@ class Projectron(Budgeted):
 
 
 class Forgetron(Budgeted):
-    """The self-tuned Forgetron: after a mistake beyond the budget all coefficients shrink, and the oldest one goes.
+    """The self-tuned Forgetron: after a mistake beyond the budget all coefficients shrink, and the oldest is removed.
 
     Parameters
     ----------
-    classes : how many there are.
-    budget : support vectors at the most.
+    classes : the number of classes.
+    budget : the largest number of support vectors.
     """
 
     chunk = CHUNK
@@ -207,7 +207,7 @@ class Forgetron(Budgeted):
         self.anchor = None
 
     def learn(self, gram: Gram, codes: Index, rows: Index) -> int:
-        """Learn from a chunk of examples, in their order: how many of them were mistakes."""
+        """Learn from a chunk of examples, in their order. Returns the number of mistakes."""
         from mercer._loops import perceptron as loops
 
         points = gram.x

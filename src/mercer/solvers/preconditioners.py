@@ -1,4 +1,4 @@
-"""M ≈ K̃ + alpha I with an inverse that is cheap: a few iterations instead of hundreds."""
+"""M ≈ K̃ + alpha I with a cheap inverse: a few iterations instead of hundreds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mercer.solvers.cholesky import FEW_COLUMNS, CholeskyFactor
 class RoundedFactor:
     """M = L Lᵀ from the matrix rounded to float32: half the memory and twice the speed of the exact factor.
 
-    Rounding spoils eigenvalues near or below 6e-8 of the largest; 3 to 6 iterations mend it at usual alpha.
+    Rounding spoils eigenvalues near or below 6e-8 of the largest; at usual alpha 3 to 6 iterations correct this.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ class RoundedFactor:
 class LowRank:
     """M = F Fᵀ + alpha I, with M⁻¹R = (R − F (alpha I + FᵀF)⁻¹ FᵀR)/alpha.
 
-    The smaller alpha, the more of the spectrum F must hold: at alpha ≳ 0.05 of the kernel's scale a few hundred
-    columns do, at 1e-3 they do not.
+    The smaller alpha is, the more of the spectrum F must hold: at alpha ≳ 0.05 of the kernel's scale a few hundred
+    columns are enough, at 1e-3 they are not.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class LowRank:
 
     def __call__(self, R: NDArray[Any]) -> NDArray[Any]:
         """M⁻¹R, in the dtype of R."""
-        # All by SciPy's BLAS: NumPy's has threads of its own, and each pool waits spinning on the other's cores.
+        # Only SciPy's BLAS is used: NumPy's has its own threads, and the two pools would block each other's cores.
         gemm, gemv = blas.get_blas_funcs(("gemm", "gemv"), (self.F,))
         Z = np.empty(R.shape, R.dtype, order="F")
         if R.shape[1] > FEW_COLUMNS:

@@ -1,10 +1,10 @@
 """The primal side: weights on explicit features, ½ Σ wᵢ (yᵢ − θᵀφ(xᵢ) − bᵀp(xᵢ))² + ½ alpha ‖θ‖², for every alpha.
 
-With the weighted features Φ̃ and tail P̃ = QR, the singular values of (I − QQᵀ)Φ̃ = U S Vᵀ give all at once:
+With the weighted features Φ̃ and tail P̃ = QR, the singular values of (I − QQᵀ)Φ̃ = U S Vᵀ give everything at once:
 
     fitted = QQᵀỹ + U S²/(S² + alpha) Uᵀỹ,   θ = V S/(S² + alpha) Uᵀỹ,   leverage hᵢᵢ, leave-one-out rᵢ = eᵢ/(1 − hᵢᵢ).
 
-It is the same function as the dual's with K = ΦΦᵀ, at the cost of the number of features instead of points.
+The function is that of the dual with K = ΦΦᵀ, at a cost that depends on the number of features instead of points.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from mercer.errors import InvalidInput
 from mercer.solvers.cholesky import CholeskyFactor
 from mercer.solvers.factor import EPS, Factor, Matrix, log_square, orthonormal, require_left, spread
 
-# Of a direction of length one, the share below which a point is taken to have no part in it.
+# A point with a smaller share than this in a direction of length one counts as having no part in it.
 SHARE = 1e-10
-# ‖QᵀQ − I‖ up to which a second Cholesky factor makes Q orthonormal to rounding.
+# Up to this ‖QᵀQ − I‖ a second Cholesky factor makes Q orthonormal to rounding.
 NEAR = 0.1
-# A first correction of this share says that the next one ends at rounding.
+# If the first correction is below this share, the next one ends at rounding.
 REFINABLE = 1e-6
 # A Gram matrix's solution is refined in at most this many steps, each smaller by this share, until they are this small.
 STEPS, SHRINK, SMALL_STEP = 6, 1e-2, 1e-9
-# Features of any larger or smaller size have squares that overflow or vanish, however many are added up.
+# Features outside this range have squares that overflow or vanish.
 LARGEST, SMALLEST = 1e145, 1e-145
 
 
@@ -48,13 +48,13 @@ class FeatureSpectrum:
 
     Attributes
     ----------
-    S, Vt : singular values, those that are zero by rounding set to zero, and right singular vectors as rows.
+    S, Vt : singular values, with those at rounding level set to zero, and right singular vectors as rows.
     values : S².
-    rank : how many are not zero.
+    rank : the number of singular values that are not zero.
     tolerance : values up to this are rounding.
     tail : P.
-    Q, R_inverse : P̃ = QR, and R⁻¹; the pseudoinverse where the tail's functions are dependent on the points.
-    through : QᵀΦ̃, shape (p, M): what the tail explains of the features.
+    Q, R_inverse : P̃ = QR, and R⁻¹; the pseudoinverse if the tail's functions are linearly dependent on the points.
+    through : QᵀΦ̃, shape (p, M): the part of the features that the tail explains.
 
     >>> import numpy as np
     >>> spectrum = FeatureSpectrum(np.array([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]]))
@@ -73,7 +73,7 @@ class FeatureSpectrum:
         self._U: Matrix | None = None
         self._basis: Matrix | None = None
         S = self._by_normal_equations() if sp.issparse(features) else self._by_triangle()
-        # Relative to the features before the tail was taken out: what it explains leaves rounding behind.
+        # Relative to the features before the tail was projected out, which leaves rounding of that size behind.
         largest = max(S.max(initial=0.0), float(np.linalg.norm(self.through)))
         tolerance = max(self.features.shape) * EPS * largest
         if sp.issparse(features):
@@ -104,10 +104,10 @@ class FeatureSpectrum:
 
     @property
     def U(self) -> Matrix:
-        """The left singular vectors, shape (n, k), k = min(n, M); zero where a sparse matrix's singular value is."""
+        """The left singular vectors, shape (n, k), k = min(n, M); for a sparse matrix zero if the singular value is."""
         if self._U is None:
             n, M = self.features.shape
-            advice = "Ask for predictions only: leave-one-out and intervals need one row of U per point."
+            advice = "Use predictions only: leave-one-out and intervals need one row of U per point."
             memory.allocatable(3 * 8 * n * M, f"The left singular vectors of {n:,} × {M:,} features", advice)
             if self._basis is None:
                 scaled = np.divide(self.Vt.T, self.S, out=np.zeros_like(self.Vt.T), where=self.S > 0)
@@ -117,7 +117,7 @@ class FeatureSpectrum:
         return self._U
 
     def coordinates(self, z: Matrix) -> Matrix:
-        """Uᵀz, without U where it was not needed yet."""
+        """Uᵀz, without forming U if it was not needed yet."""
         if self._U is not None:
             return self._U.T @ z
         if self._basis is not None:
@@ -132,7 +132,7 @@ class FeatureSpectrum:
 
     @cached_property
     def share(self) -> Matrix:
-        """Of each point's direction, the part that neither features nor tail reach, shape (n,)."""
+        """The part of each point's direction that neither features nor tail reach, shape (n,)."""
         n, used = len(self.roots), self.S > 0
         if self.rank + self.Q.shape[1] >= n:
             return np.zeros(n)
@@ -140,7 +140,7 @@ class FeatureSpectrum:
         return np.where(rest > SHARE, rest, 0.0)
 
     def rest(self, z: Matrix, coordinates: Matrix) -> Matrix:
-        """What neither features nor tail reach of z, shape (n, t)."""
+        """The part of z that neither features nor tail reach, shape (n, t)."""
         used = self.S > 0
         rest = z - self.Q @ (self.Q.T @ z) - self.U[:, used] @ coordinates[used]
         rest[self.share == 0] = 0.0
@@ -152,7 +152,7 @@ class FeatureSpectrum:
 
 
 class FeatureFactor(Factor):
-    """The system of explicit features at one alpha; of minimum norm where alpha = 0 and the features are dependent."""
+    """The system of explicit features at one alpha; of minimum norm if alpha = 0 and the features are dependent."""
 
     explicit = True
 
@@ -181,8 +181,8 @@ class FeatureFactor(Factor):
     def leave_one_out(self, y: Matrix) -> Matrix:
         """yᵢ − f₋ᵢ(xᵢ), shape (n, t).
 
-        Residual and 1 − hᵢᵢ are both divided by alpha: no digits cancel where hᵢᵢ is near one, and the limit
-        alpha → 0 is a choice of terms.
+        Residual and 1 − hᵢᵢ are both divided by alpha: no digits cancel if hᵢᵢ is near one, and in the limit
+        alpha → 0 only some of the terms remain.
         """
         require_left(self.tail)
         s, z = self.spectrum, self._weighted(y)
@@ -204,9 +204,9 @@ class FeatureFactor(Factor):
         return theta, s.R_inverse @ (s.Q.T @ Z - s.through @ theta)
 
     def _dual(self, Z: Matrix) -> Matrix:
-        """u with θ = Σ sᵢ uᵢ φ(xᵢ): (zᵢ − f̃(xᵢ))/alpha, or the shortest such u where alpha = 0."""
+        """u with θ = Σ sᵢ uᵢ φ(xᵢ): (zᵢ − f̃(xᵢ))/alpha, or the shortest such u if alpha = 0."""
         s = self.spectrum
-        U, coordinates = s.U, s.coordinates(Z)  # U first: the same roundings at every call
+        U, coordinates = s.U, s.coordinates(Z)  # U first, for the same rounding at every call
         u = U @ (self.D[:, None] * coordinates)
         return u + s.rest(Z, coordinates) / self.alpha if self.alpha > 0 else u
 
@@ -227,7 +227,7 @@ class FeatureFactor(Factor):
     def _inverse(self) -> Matrix:
         s = self.spectrum
         H = (s.U * self.D) @ s.U.T
-        if self.alpha > 0:  # and 1/alpha along what neither features nor tail reach
+        if self.alpha > 0:  # and 1/alpha on the part that neither features nor tail reach
             used = s.U[:, s.S > 0]
             H += (np.eye(len(H)) - s.Q @ s.Q.T - used @ used.T) / self.alpha
         return np.asarray(H)
@@ -246,11 +246,11 @@ class FeatureFactor(Factor):
 
 
 class GramFactor(CholeskyFactor):
-    """The dual system of explicit features at one alpha > 0: K + alpha I = LLᵀ, with what the tail explains taken out.
+    """The dual system of explicit features at one alpha > 0: K + alpha I = LLᵀ, with the tail projected out.
 
     K = AAᵀ with A = (I − QQᵀ)Φ̃ squares the condition of the features. Corrections by z − Aθ − alpha u, in which
-    nothing is squared, give the digits of θ = Aᵀu back; where they do not shrink there is no solution to trust, and
-    `numpy.linalg.LinAlgError` says so. Leave-one-out is not refined: it loses the digits of `condition`.
+    nothing is squared, restore the digits of θ = Aᵀu; if they do not shrink, the solution cannot be trusted and
+    `numpy.linalg.LinAlgError` is raised. Leave-one-out is not refined: it loses the digits of `condition`.
 
     Parameters
     ----------
@@ -278,12 +278,12 @@ class GramFactor(CholeskyFactor):
         else:
             self.A = _without(self.A, self.Q)
             K = self.A @ self.A.T
-        # Along the tail K is zero. Anything there keeps the matrix well-conditioned, and u stays orthogonal to it.
+        # Along the tail K is zero. This term keeps the matrix well-conditioned there; u stays orthogonal to the tail.
         K += (np.trace(K) / n + alpha) * (self.Q @ self.Q.T)
         super().__init__(K, alpha, roots, tail)
 
     def _norm(self) -> float:
-        return max(super()._norm(), self._whole)  # what was taken out with the tail left its rounding behind
+        return max(super()._norm(), self._whole)  # projecting out the tail left rounding of this size behind
 
     def weights(self, y: Matrix) -> tuple[Matrix, Matrix]:
         """(θ, b) of shapes (M, t) and (p, t) for targets of shape (n, t)."""
@@ -311,7 +311,7 @@ class GramFactor(CholeskyFactor):
         return values - self.through.T @ (self.Q.T @ u) if sp.issparse(self.A) else values
 
     def _refined(self, Z: Matrix) -> tuple[Matrix, Matrix, Matrix]:
-        """(θ, u, b): of all with Aθ + alpha u = z the one of least ‖θ‖² + alpha ‖u‖², one column per target."""
+        """(θ, u, b): among all with Aθ + alpha u = z those with the least ‖θ‖² + alpha ‖u‖², one column per target."""
         z = _without(Z, self.Q)
         u = _without(self.solve_system(z), self.Q)
         theta = self._down(u)
@@ -339,8 +339,8 @@ def by_normal_equations(
 ) -> tuple[Matrix, Matrix] | None:
     """(θ, b) for one alpha > 0 without singular values: (ΦᵀΦ + alpha I)θ = Φᵀy by a Cholesky factor, refined.
 
-    Two corrections by the residual Φᵀ(y − Φθ) − alpha θ, which is not squared, give back the digits that ΦᵀΦ lost.
-    Where the first one is large, the system is too ill-conditioned for this: None.
+    Two corrections by the residual Φᵀ(y − Φθ) − alpha θ, which is not squared, restore the digits that ΦᵀΦ lost.
+    If the first one is large, the system is too ill-conditioned for this, and the result is None.
     """
     A = _weighted(features, roots)
     s = np.ones(len(A)) if roots is None else roots
@@ -366,7 +366,7 @@ def tall_qr(A: Matrix) -> tuple[Matrix, Matrix]:
     """A = QR with QᵀQ = I and R triangular, for at least as many rows as columns.
 
     By two Cholesky factors, RᵀR = AᵀA and once more for the Q of the first: products of matrices throughout, and as
-    exact as reflections where the first Q is near orthonormal (Yamamoto et al. 2015). Elsewhere, by reflections.
+    exact as reflections if the first Q is nearly orthonormal (Yamamoto et al. 2015). Otherwise, by reflections.
     """
     size = np.sqrt(np.einsum("ij,ij->j", A, A))
     size[size == 0] = 1.0
@@ -398,9 +398,9 @@ def _weighted(features: Any, roots: Matrix | None) -> Any:
     size = max(entries.max(initial=0.0), -entries.min(initial=0.0))
     if size and not SMALLEST <= size <= LARGEST:
         raise InvalidInput(
-            f"Features must be numbers whose squares are numbers, {SMALLEST:.0e} to {LARGEST:.0e} for the largest",
+            f"The largest feature must have a finite square that is not zero: {SMALLEST:.0e} to {LARGEST:.0e}",
             got=f"{size:.3g}",
-            advice="Scale them (sklearn's StandardScaler), with a prior's standard deviation where there is one.",
+            advice="Scale the features (sklearn's StandardScaler), and a prior's standard deviation with them.",
         )
     return A
 

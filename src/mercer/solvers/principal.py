@@ -5,11 +5,11 @@ eigenvalues of G = P S K S P with P = I − qqᵀ, up to the factor 1/W, and to 
 
     f = Σ cᵢ k(xᵢ, ·),   c = S P u/√λ,   f(xᵢ) − ⟨f, μ⟩ = √λ uᵢ/sᵢ.
 
-G is never formed unless all of its eigenvalues are wanted: centring is two inner products around K @ V.
+G is never formed unless all of its eigenvalues are needed: centring is two inner products around K @ V.
 
-* few points, or many of the eigenvalues: one decomposition of G.
-* else a block Krylov space with full orthogonalisation and thick restarts. A product with a block of vectors costs
-  hardly more than with one (K comes from memory, or is computed anew), so that blocks converge in fewer of them.
+* Few points, or many of the eigenvalues: one decomposition of G.
+* Otherwise a block Krylov space with full orthogonalisation and thick restarts. A product with a block of vectors costs
+  hardly more than with one (K comes from memory, or is computed anew), and blocks need fewer products.
 * Nyström: the functions on m centres, an approximation. Its G is m × m.
 """
 
@@ -33,15 +33,15 @@ from mercer.solvers.base import not_psd
 Matrix = NDArray[np.float64]
 
 SOLVERS = ("auto", "eigen", "krylov", "nystrom")
-# All eigenvalues cost less than a few of them up to this n, and beyond it if this share of them is wanted.
+# All eigenvalues cost less than a few of them up to this n, and above it if this share of them is needed.
 SMALL, SHARE = 250, 0.15
-# Beyond memory, products that compute K anew are taken up to this n.
+# If K does not fit the memory, products compute it anew up to this n.
 TILED = 60_000
 # Rows of a stored K that are multiplied at a time.
 STRIPE = 512
-# Vectors beyond those wanted, and vectors in one block at the most.
+# Vectors beyond the required ones, and the largest number of vectors in a block.
 EXTRA, WIDEST = 6, 64
-# Vectors in the Krylov space before it restarts, at least, and in multiples of what is wanted; products at the most.
+# The Krylov space restarts at this many vectors, or this multiple of the required ones; and the limit of products.
 BASIS, BASIS_SHARE, PRODUCTS = 400, 4, 500
 
 
@@ -52,17 +52,17 @@ class Principal:
     Attributes
     ----------
     eigenvalues : λ, descending, of the centred Gram matrix: W times the variances, shape (t,).
-    coef : of the functions, one column each, shape (n, t), or (m, t) on m centres.
+    coef : the coefficients of the functions, one column each, shape (n, t), or (m, t) on m centres.
     mean : the coefficients of the mean μ, shape (n,) or (m,).
     values : fⱼ at those points, shape (n, t) or (m, t).
     mean_values : μ at those points, shape (n,) or (m,).
     offsets : ⟨fⱼ, μ⟩, shape (t,).
     mean_square : ‖μ‖².
     total : Σ wᵢ ‖phi(xᵢ) − μ‖², the sum of all eigenvalues.
-    solver, status : which, and how it ended.
-    residual : the largest ‖Gu − λu‖/λ, at which every λ is that close to an eigenvalue.
-    converged : whether that is within the tolerance.
-    points : the centres, or None where they are the n points.
+    solver, status : the solver, and how it ended.
+    residual : the largest ‖Gu − λu‖/λ; every λ is that close to an eigenvalue.
+    converged : whether the residual is within the tolerance.
+    points : the centres, or None for the n points.
     """
 
     eigenvalues: Matrix
@@ -96,7 +96,7 @@ class Centred:
         self.weight = float(self.s @ self.s)
         self.q = self.s / np.sqrt(self.weight)
         self.mean = self.s**2 / self.weight
-        # μ at the points, and with it all that depends on the mean
+        # μ at the points, and everything that depends on the mean
         self.mean_values = self.multiply(self.mean[:, None])[:, 0]
         self.mean_square = float(self.mean @ self.mean_values)
         spread = float(self.s**2 @ gram.diag().astype(np.float64))
@@ -104,14 +104,14 @@ class Centred:
         self.size = max(self.weight * abs(self.mean_square), spread / self.n)
 
     def rounding_beside(self, largest: float) -> float:
-        """The eigenvalue that rounding alone can make: by the size of K, be it the largest variance or the mean."""
+        """The largest eigenvalue that rounding alone can make, from the size of K: the largest variance or the mean."""
         return rounding(self.gram, max(self.size, largest))
 
     def multiply(self, V: Matrix) -> Matrix:
         """K V."""
         if not self.gram.keeps:
             return np.asarray(self.gram @ V, dtype=np.float64)
-        # Rows of K as columns: BLAS reads them in order, and every thread its own.
+        # Rows of K as columns: BLAS reads them in order, and every thread has its own.
         K, out = self.gram.dense(), np.empty((V.shape[1], self.n))
         left = np.ascontiguousarray(V.T, dtype=K.dtype)
 
@@ -160,29 +160,31 @@ def choose(gram: Gram, t: int | None, solver: str, limit: int) -> tuple[str, str
     """The solver for t of the eigenvalues (None: all), and why."""
     if solver not in SOLVERS:
         raise InvalidInput(
-            f"`solver` must be one of {', '.join(map(repr, SOLVERS))}", got=repr(solver), advice="'auto' chooses well."
+            f"`solver` must be one of {', '.join(map(repr, SOLVERS))}",
+            got=repr(solver),
+            advice="Use 'auto' if in doubt.",
         )
     if solver == "krylov" and t is None:
         raise InvalidInput(
-            "`solver='krylov'` finds some of the eigenvalues, not all",
+            "`solver='krylov'` computes some of the eigenvalues, not all",
             got="n_components=None",
             advice="Set `n_components`, or use solver='eigen'.",
         )
     n = gram.shape[0]
     if solver == "auto":
         if t is None or ((n <= SMALL or t > SHARE * n) and 32 * n * n <= limit):
-            return "eigen", f"n = {n} is small" if n <= SMALL else f"{t or 'all'} of {n} eigenvalues are wanted"
+            return "eigen", f"n = {n} is small" if n <= SMALL else f"{t or 'all'} of {n} eigenvalues are needed"
         if gram.keeps or n <= TILED:
             return "krylov", f"n = {n}" if gram.keeps else f"n = {n}, K computed anew in each product"
-        return "nystrom", f"n = {n} is beyond memory and {TILED:,}: an approximation"
-    return solver, "as asked"
+        return "nystrom", f"n = {n} exceeds the memory and {TILED:,}: an approximation"
+    return solver, "as requested"
 
 
-def decompose(operator: Centred, t: int | None, limit: int, why: str = "as asked") -> Principal:
-    """By all eigenvalues of G; those above rounding, or the t largest."""
+def decompose(operator: Centred, t: int | None, limit: int, why: str = "as requested") -> Principal:
+    """From all eigenvalues of G: the ones above rounding, or the t largest."""
     n = operator.n
-    within(32 * n * n, limit, f"The eigendecomposition of {n} points", "Set n_components, or solver='nystrom'.")
-    # Threads that wait for each other cost a small matrix more than they gain.
+    within(32 * n * n, limit, f"The eigendecomposition of {n} points", "Set `n_components`, or use solver='nystrom'.")
+    # For a small matrix threads cost more than they gain.
     with threads.single_threaded_blas() if n <= SMALL else nullcontext():
         values, vectors = lapack.eigh(np.require(operator.dense().T, requirements=["F", "W"]))
     zero = operator.rounding_beside(float(np.abs(values).max()))
@@ -195,11 +197,11 @@ def decompose(operator: Centred, t: int | None, limit: int, why: str = "as asked
     return operator.principal(values[top].copy(), vectors[:, top], solver="eigen", status=status, residual=0.0)
 
 
-def krylov(operator: Centred, t: int, *, tol: float, rng: np.random.Generator, why: str = "as asked") -> Principal:
+def krylov(operator: Centred, t: int, *, tol: float, rng: np.random.Generator, why: str = "as requested") -> Principal:
     """The t largest eigenvalues of G and their vectors, by a block Krylov space.
 
     It grows by G times its last block, orthogonalised twice. Within it the eigenvalues are those of T = QᵀGQ, and the
-    part of GQ that is outside bounds what they lack. Where it is full, it starts again from its best vectors.
+    part of GQ outside of it bounds their error. When it is full, it restarts from its best vectors.
     """
     with threads.single_threaded_blas():  # products run on the threads; the rest is too small for them
         return _krylov(operator, t, tol, rng, why)
@@ -224,11 +226,13 @@ def _krylov(operator: Centred, t: int, tol: float, rng: np.random.Generator, why
         zero = operator.rounding_beside(float(np.abs(values).max()))
         if values[0] < -100 * zero:  # an eigenvalue of G is as small, or smaller
             raise not_psd(float(values[0]), n)
-        wanted = min(t, m)
-        top = slice(m - 1, m - 1 - wanted if wanted < m else None, -1)
+        count = min(t, m)
+        top = slice(m - 1, m - 1 - count if count < m else None, -1)
         block, outside = np.linalg.qr(W)
         residuals = np.linalg.norm(outside @ Y[old:m, top], axis=0)
-        enough = np.maximum(tol * values[top], 2.0 * zero / np.sqrt(n))  # what products lose, vector by vector
+        enough = np.maximum(
+            tol * values[top], 2.0 * zero / np.sqrt(n)
+        )  # the rounding of the products, vector by vector
         converged = m >= t and bool((residuals <= enough).all())
         if converged or products == PRODUCTS or m == n:
             break
@@ -251,11 +255,11 @@ def _krylov(operator: Centred, t: int, tol: float, rng: np.random.Generator, why
 
 
 def on_centers(
-    gram: Gram, centers: Points, t: int | None, roots: Matrix | None, budget: Any, why: str = "as asked"
+    gram: Gram, centers: Points, t: int | None, roots: Matrix | None, budget: Any, why: str = "as requested"
 ) -> Principal:
     """The functions of largest variance among those on the centres; the mean is projected onto them, too.
 
-    In whitened features Φ the covariance is the one of PCA: an m × m matrix, a sum over the rows.
+    In whitened features Φ the covariance is that of PCA: an m × m matrix, a sum over the rows.
     """
     n = gram.shape[0]
     s = np.ones(n) if roots is None else roots
@@ -289,7 +293,7 @@ def on_centers(
 
 
 def rounding(gram: Gram, size: float) -> float:
-    """What rounding makes of a zero eigenvalue of a matrix of this norm: independent errors grow with √n."""
+    """The size of a zero eigenvalue after rounding, for a matrix of this norm: independent errors grow with √n."""
     return 8.0 * float(np.sqrt(gram.shape[0])) * float(np.finfo(gram.dtype).eps) * size
 
 
@@ -298,13 +302,13 @@ def require_rank(t: int, rank: int, n: int) -> int:
     if rank == 0:
         raise InvalidInput(
             "Principal components need points that differ: their variance in feature space must be > 0",
-            got=f"{n} points that are the same to the kernel, to rounding",
-            advice="Check X for constant rows, and the kernel for a width far too large.",
+            got=f"{n} points that the kernel sees as equal, to rounding",
+            advice="Remove equal rows of X, or lower the width of the kernel.",
         )
     if t > rank:
         raise InvalidInput(
             f"`n_components` must be at most the number of directions with a variance above rounding, {rank}",
             got=str(t),
-            advice="n_components=None takes all there are.",
+            advice="Use n_components=None for all of them.",
         )
     return t

@@ -11,7 +11,7 @@ from mercer.solvers.base import not_psd
 
 
 def negative_eigenvalue(gram: Gram) -> float | None:
-    """The smallest eigenvalue of K where it is negative beyond rounding, else None.
+    """The smallest eigenvalue of K if it is negative beyond rounding, else None.
 
     K + τI has a Cholesky factor iff every eigenvalue is above −τ, which is cheaper than computing them.
 
@@ -31,13 +31,13 @@ def negative_eigenvalue(gram: Gram) -> float | None:
 
 
 def require_psd(gram: Gram, *, warn: Callable[[float, int], None] | None = None) -> None:
-    """Raise, with the negative eigenvalue, if K has one beyond rounding: for kernels that nobody has proven.
+    """Raise, with the negative eigenvalue, if K has one beyond rounding: for kernels without a proof.
 
     Parameters
     ----------
     gram : K, or a part of it.
-    warn : called with the eigenvalue and the number of points instead, for models that have a solution all the same:
-        the box of a support vector machine is bounded.
+    warn : called with the eigenvalue and the number of points instead of raising, for models that have a solution
+        anyway: the box of a support vector machine is bounded.
     """
     smallest = negative_eigenvalue(gram)
     if smallest is None:

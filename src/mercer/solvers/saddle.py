@@ -3,11 +3,11 @@
     (A  P) (u)   (z)
     (Pᵀ 0) (b) = (0),      A = K̃ + alpha I.
 
-A is positive definite only where Pᵀu = 0. With P = Q (R; 0), Q = (Q₁ Q₂), those are the vectors u = Q₂v, and
+A is positive definite only for Pᵀu = 0. With P = Q (R; 0), Q = (Q₁ Q₂), these are the vectors u = Q₂v, and
 
     Q₂ᵀAQ₂ v = Q₂ᵀz,      R b = Q₁ᵀ(z − A u),
 
-where Q₂ᵀAQ₂ has a Cholesky factor. Q is kept as p reflections, so that all of it happens in the memory of A.
+where Q₂ᵀAQ₂ has a Cholesky factor. Q is kept as p reflections, so that everything happens in the memory of A.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mercer.rkhs.tail import Singular
 from mercer.solvers.cholesky import condition
 from mercer.solvers.factor import Factor, Matrix
 
-# Beyond this condition number a unique solution is worth no digit: rows that are the same are looked for.
+# Beyond this condition number no digit of the solution is right: equal rows are searched for.
 HOPELESS = 1e14
 REQUIRED = "The points must determine the function"
 
@@ -41,8 +41,8 @@ class SaddleFactor(Factor):
     K : K̃, symmetric, float64. It is overwritten.
     alpha : added to the diagonal.
     roots, tail : √w and P as in `LeastSquares`, or None.
-    definite : whether Q₂ᵀAQ₂ is positive definite. If it need not be (a tail of too low a degree), LU takes the place
-        of Cholesky.
+    definite : whether Q₂ᵀAQ₂ is positive definite. If it need not be (the tail's degree is too low), LU replaces
+        Cholesky.
 
     Its `condition` is that of Q₂ᵀAQ₂ in the 1-norm, estimated.
 
@@ -100,7 +100,7 @@ class SaddleFactor(Factor):
 
     @classmethod
     def of(cls, problem: LeastSquares, alpha: float) -> SaddleFactor:
-        """The factor of a problem; an error that names the reason where it has none."""
+        """The factor of a problem; raises an error with the reason if there is none."""
         try:
             factor = cls(problem.matrix(np.float64), alpha, problem.roots, problem.tail)
         except np.linalg.LinAlgError as error:
@@ -112,7 +112,7 @@ class SaddleFactor(Factor):
     # -- reflections ------------------------------------------------------------------------------------------------
 
     def _reflect(self, B: Matrix, side: str, trans: str) -> Matrix:
-        """QB or BQ, Q transposed with trans = "T"; B is overwritten where it is in LAPACK's order."""
+        """QB or BQ, Q transposed with trans = "T"; B is overwritten if it is in LAPACK's order."""
         if not self.p:
             return B
         B = np.asfortranarray(B)
@@ -198,13 +198,13 @@ def _lower_right(A: Matrix, p: int) -> Matrix:
         return A
     memory = A.T.reshape(-1)
     m = n - p
-    for j in range(m):  # towards the front, column by column: nothing is overwritten before it was read
+    for j in range(m):  # towards the front, column by column: nothing is overwritten before it is read
         memory[j * m : (j + 1) * m] = memory[(j + p) * n + p : (j + p + 1) * n]
     return memory[: m * m].reshape(m, m).T
 
 
 def repeated(gram: Gram) -> tuple[int, int] | None:
-    """Two rows of data that are the same to K, or None."""
+    """Two rows of data that K cannot distinguish, or None."""
     K = gram.fresh(np.float64)
     mixed = K @ np.random.default_rng(0).normal(size=len(K))
     order = np.argsort(mixed, kind="stable")
@@ -218,11 +218,11 @@ def repeated(gram: Gram) -> tuple[int, int] | None:
 
 
 def _dependent(reason: str) -> Singular:
-    return Singular(REQUIRED, got=reason, advice="Take a tail of lower degree, or more points.")
+    return Singular(REQUIRED, got=reason, advice="Use a tail of lower degree, or more points.")
 
 
 def diagnose(gram: Gram, alpha: float, error: np.linalg.LinAlgError | None = None) -> Singular:
-    """Why the system has no unique solution, in words; `error` is that of the factorisation."""
+    """Why the system has no unique solution, in words; `error` is the error of the factorisation."""
     if isinstance(error, Singular):  # which knows the reason itself
         return error
     pair = repeated(gram)
@@ -235,7 +235,7 @@ def diagnose(gram: Gram, alpha: float, error: np.linalg.LinAlgError | None = Non
     return Singular(
         f"{REQUIRED}: its system must be positive definite to rounding",
         got=f"alpha = {alpha:.3g}; {error or 'a singular matrix'}",
-        advice="Raise alpha, rescale the columns to similar ranges, or take a radial function of lower order.",
+        advice="Raise alpha, rescale the columns to similar ranges, or use a radial function of lower order.",
     )
 
 
@@ -243,13 +243,13 @@ def diagnose(gram: Gram, alpha: float, error: np.linalg.LinAlgError | None = Non
 class Projected(LeastSquares):
     """The problem whose matrix is (I − QQᵀ)K̃(I − QQᵀ), Q an orthonormal basis of the tail: positive semidefinite.
 
-    Its coefficients and leave-one-out residuals are those of the problem itself, because Pᵀu = 0 there: this is what
-    an eigendecomposition for all alphas can work with.
+    Its coefficients and leave-one-out residuals are the same as those of the problem, because Pᵀu = 0 there. An
+    eigendecomposition of it serves all alphas.
     """
 
     @cached_property
     def size(self) -> float:
-        """‖K̃‖ before the projection, in the Frobenius norm: what rounding is relative to."""
+        """‖K̃‖ before the projection, in the Frobenius norm: the scale of its rounding."""
         return float(np.linalg.norm(super().matrix(np.float64)))
 
     def matrix(self, dtype: Any = None) -> NDArray[Any]:
@@ -259,7 +259,7 @@ class Projected(LeastSquares):
             return K
         Q = np.linalg.qr(P)[0].astype(K.dtype)
         QK = Q.T @ K
-        # K − Q(QᵀK) − (KQ)Qᵀ + Q(QᵀKQ)Qᵀ, the last term shared out so that the result stays symmetric
+        # K − Q(QᵀK) − (KQ)Qᵀ + Q(QᵀKQ)Qᵀ, the last term split in two halves so that the result stays symmetric
         half = QK.T - 0.5 * Q @ (QK @ Q)
         K -= Q @ half.T
         K -= half @ Q.T

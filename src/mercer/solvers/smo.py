@@ -1,14 +1,14 @@
 """Decomposition for the box problem of support vector machines: pairs within a working set, sets within the data.
 
-A small problem is solved on its whole matrix, two variables at a time (`_loops.smo`). A large one takes a working set
-of some thousand variables, half of them those that violate optimality most, the rest those that moved last; solves it
-alone, and updates the gradient of all others by one product K[:, changed] Δ, which is never stored (`gram.values`).
-Values are float32 where the tolerance allows, the gradient float64; the gap that is returned is that of float64 values.
+A small problem is solved on its whole matrix, two variables at a time (`_loops.smo`). For a large one a working set of
+some thousand variables is chosen, half of them the worst violators of optimality, the rest the ones that moved last. It
+is solved alone, and one product K[:, changed] Δ, which is never stored (`gram.values`), updates the gradient of all
+others. Values are float32 if the tolerance allows, the gradient float64; the returned gap is that of float64 values.
 
-A time limit is looked at between pairs and, where a kernel is expensive, between its tiles: half of the time at most
-goes into values to be stored. Where that is not enough, parts of the data that double in size are solved one after the
-other, and at last all of it; at the limit the last part that was solved is what is returned, at least a working set
-alone. The gradient of variables that there was no time for is not known.
+A time limit is checked between pairs and, if a kernel is expensive, between its tiles: at most half of the time goes
+into values to be stored. If that is not enough, parts of the data that double in size are solved one after the other,
+and finally all of it. At the limit the last solved part is returned, at least one working set. The gradient of
+variables that were not reached is not known.
 """
 
 from __future__ import annotations
@@ -29,42 +29,42 @@ from mercer.solvers.base import End
 from mercer.solvers.working_set import Index, Part
 
 SMALL = 1500
-"""Up to this number of variables no one asks how much memory there is."""
+"""Up to this number of variables the available memory is not checked."""
 WHOLE = 4500
 """Up to this number of variables the whole matrix is one working set."""
 FIRST, SET = 256, 2048
 """Variables of the first working set and of the largest."""
 CHUNK = 20_000
-"""Pairs between two looks at the clock."""
+"""Pairs between two checks of the clock."""
 FEW = 4_000_000
 """Up to this number of values the gradient is computed in float64 throughout."""
 SAMPLED, SURE = 64, 8.0
-"""Rows on which float32 is held against float64, and how many times the largest difference seen is allowed for."""
+"""Rows on which float32 is compared with float64, and the safety factor for the largest observed difference."""
 INNER = 0.2
 """A working set is solved to this share of the gap."""
 SHRINK = 0.8
-"""Each time the gap falls to this share, variables that will hardly leave their bound are left out until the end."""
+"""Each time the gap falls to this share, variables that will hardly leave their bound are dropped until the end."""
 TURNS = 8
-"""How often the search is taken up again from the float64 gradient."""
+"""How often the search restarts from the float64 gradient."""
 DOUBLE = 400
-"""Up to this number of variables one set of float64 values is quicker than two."""
+"""Up to this number of variables float64 values alone are faster than float32 and float64 ones."""
 SINGLE = 1e-4
 """Tolerances below this need float64 values."""
 MODERATE = 1e-12, 1e12
 """Kernel values whose squares float32 can hold."""
 PATIENCE = 50
-"""Chunks or working sets without a smaller gap, after which rounding is what is left."""
+"""After this many chunks or working sets without a smaller gap only rounding is left."""
 UNBOUNDED = 1e10
-"""A variable without a bound that went this far, in units of 1/k(x, x), goes on for ever."""
+"""A variable without a bound that is this large, in units of 1/k(x, x), grows for ever."""
 LEAST, MOST = 10_000_000, 100
-"""Pairs that are moved at the most where the caller sets no limit: in all, or for each variable where that is more."""
+"""The default limit of pairs: this many, or this many for each variable if that is more."""
 
 LATE, CALLER = "stopped at the time limit", "stopped by the caller"
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where the iteration is: pairs moved, the gap, the objective, variables that are not zero, seconds."""
+    """The state of the iteration: pairs moved, the gap, the objective, variables that are not zero, seconds."""
 
     iteration: int
     gap: float
@@ -74,7 +74,7 @@ class Progress:
 
     @property
     def detail(self) -> str:
-        """What only this method knows, in words."""
+        """The figures that only this method has, in words."""
         return f"{self.support} support vectors"
 
 
@@ -84,17 +84,17 @@ class Optimum:
 
     Attributes
     ----------
-    beta, gradient : β and Kβ + q, shape (N,): of float64 kernel values wherever they decide the gap, of float32 ones
-        elsewhere if those were iterated on. NaN where the time limit came before it was computed.
-    gap : how far optimality fails, from float64 kernel values (at the time limit, from those that were iterated on);
-        infinite where the gradient is not known.
-    objective : ½ βᵀKβ + qᵀβ; NaN where it is not known.
+    beta, gradient : β and Kβ + q, shape (N,). The gradient comes from float64 kernel values wherever they decide the
+        gap, elsewhere from the values of the iteration. It is NaN where the time limit came first.
+    gap : the violation of optimality, from float64 kernel values (at the time limit, from those of the iteration);
+        infinite if the gradient is not known.
+    objective : ½ βᵀKβ + qᵀβ; NaN if it is not known.
     iterations : pairs that were moved.
     status : how it ended, in words.
     converged : whether the gap is within the tolerance.
     end : why it ended.
-    hurried : whether half of the time limit had passed before kernel values were stored, so that they were computed as
-        they were needed, on another way to the same optimum.
+    hurried : whether half of the time limit had passed before kernel values were stored, so that they were computed
+        when they were needed, which leads to the same optimum by other iterates.
     """
 
     beta: Matrix
@@ -130,14 +130,14 @@ def solve(
 
     Parameters
     ----------
-    problem : what to minimise.
-    tol : the gap at which it is reached, measured on float64 values.
-    max_iter : pairs at the most; by default ten million, or a hundred for each variable where that is more.
-    max_time : seconds at the most, or None; a first working set is solved whatever the time.
+    problem : the problem to solve.
+    tol : the gap at which to stop, measured on float64 values.
+    max_iter : the largest number of pairs; by default ten million, or a hundred for each variable if that is more.
+    max_time : the limit in seconds, or None; a first working set is always solved.
     progress : called now and then with a `Progress`; False stops there.
     budget : bytes that kernel values may take, or a text such as "2 GB"; by default as in `gram.of`.
     kept : an empty dict, to be passed again with further problems on the same Gram (another C, another linear term, a
-        subset of its points by `rows`): what was computed of the Gram stays there and is not computed anew.
+        subset of its points by `rows`): it keeps the computed values of the Gram.
 
     An interrupt (Ctrl-C) raises `Interrupted` with the best iterate.
 
@@ -174,7 +174,7 @@ class _Run:
     ) -> None:
         self.stopped = stopped
         self.tol, self.progress, self.budget, self.kept = float(tol), progress, budget, kept
-        # Some of the Gram's points are points of their own; several variables for a point are not.
+        # `rows` that select some of the Gram's points make a subset; several variables per point do not.
         subset = problem.rows is not None and problem.size <= problem.gram.shape[0]
         self.chosen = problem.rows if subset else None
         self.problem = replace(problem, rows=None) if subset else problem
@@ -183,12 +183,12 @@ class _Run:
         self.began = time.perf_counter()
         self.deadline = np.inf if max_time is None else self.began + max_time
         self.beta = np.array(problem.start, dtype=np.float64)
-        self.of_the_subset: dict[Any, Any] = {}
+        self.kept_for_subset: dict[Any, Any] = {}
         self.iterations = 0
         self.status = ""
         self.end = End.STALLED
         start, unmoved = self.problem.linear, not self.beta.any()
-        # Variables whose gradient at the iterate is known, it, and the objective.
+        # The variables whose gradient at the iterate is known, this gradient, and the objective.
         self.known: tuple[Index, Matrix, float] = (
             (np.arange(problem.size), start, 0.0) if unmoved else (np.zeros(0, dtype=np.int64), np.zeros(0), np.nan)
         )
@@ -197,7 +197,7 @@ class _Run:
         self.endless = bool(np.isinf(problem.lower).any() or np.isinf(problem.upper).any())
 
     def _roots(self) -> Matrix:
-        """√|k(x, x)| of every point of the Gram: what a value of K is large or small against."""
+        """√|k(x, x)| of every point of the Gram, the scale of its values."""
         if "roots" not in self.kept:
             self.kept["roots"] = np.sqrt(np.abs(self.problem.gram.diag()).astype(np.float64))
         roots: Matrix = self.kept["roots"]
@@ -208,7 +208,7 @@ class _Run:
         return 1.0 if self.problem.gram.normalised else float(self._roots().max() ** 2) or 1.0
 
     def sizes(self) -> Matrix:
-        """What the error of a variable's gradient is in proportion to: √|k(x, x)| of its point."""
+        """The scale of the error of each variable's gradient: √|k(x, x)| of its point."""
         p = self.problem
         if p.gram.normalised:
             return np.ones(p.size)
@@ -221,7 +221,7 @@ class _Run:
         key = "values", np.dtype(dtype).itemsize, limit > 0
         whole = self.problem.gram
         if key not in self.kept:
-            try:  # half of the time: the other half is for what is done with them
+            try:  # for at most half of the time: the other half is for the iteration
                 with threads.within(lambda: self.watched and time.perf_counter() > (self.began + self.deadline) / 2):
                     self.kept[key] = whole.values(dtype, limit)
             except threads.OutOfTime:
@@ -231,7 +231,7 @@ class _Run:
         return values if self.chosen is None else values.part(self.chosen)
 
     def gradient(self, values: Values | None = None) -> Matrix:
-        """Kβ + q, summed in float64, of these values of K or of those in float64."""
+        """Kβ + q, summed in float64, from these values of K, by default float64 ones."""
         p = self.problem
         moved = np.flatnonzero(self.beta)
         if not len(moved):
@@ -241,7 +241,7 @@ class _Run:
         values.add(g, p.points_of(moved), self.beta[moved])
         return np.asarray((g if p.rows is None else g[p.rows]) + p.linear, dtype=np.float64)
 
-    def exactly(self, some: Index) -> Matrix:
+    def exact_gradient(self, some: Index) -> Matrix:
         """Kβ + q of some variables, in float64."""
         p = self.problem
         moved = np.flatnonzero(self.beta)
@@ -253,11 +253,11 @@ class _Run:
         product = p.gram.partial_product(rows, columns, self.beta[moved])
         return np.asarray(product + p.linear[some], dtype=np.float64)
 
-    def decided(self, values: Values) -> Matrix:
-        """Kβ + q of these values, with float64 ones wherever they could decide the gap.
+    def checked_gradient(self, values: Values) -> Matrix:
+        """Kβ + q from these values, with float64 ones wherever they could decide the gap.
 
-        By how much the two differ, in units of √k(x, x), is seen where both are known: at rows here and there, and at
-        all that are so near an end of the gap that `SURE` times as much would carry them over it.
+        The difference of the two, in units of √k(x, x), is measured at a sample of rows, and at all rows so near an end
+        of the gap that `SURE` times that difference would carry them over it.
         """
         p = self.problem
         if values.dtype != np.float64 and p.size * np.count_nonzero(self.beta) <= FEW:
@@ -269,7 +269,7 @@ class _Run:
         todo = np.linspace(0, p.size - 1, min(p.size, SAMPLED)).astype(np.int64)
         off, sizes = 0.0, self.sizes()
         while len(todo):
-            exact = self.exactly(todo)
+            exact = self.exact_gradient(todo)
             off = max(off, float((np.abs(exact - g[todo]) / sizes[todo]).max()))
             g[todo], known[todo] = exact, True
             margin = SURE * off * sizes
@@ -285,7 +285,7 @@ class _Run:
 
     # -- the iteration ------------------------------------------------------------------------------------------------
 
-    def late(self) -> bool:
+    def out_of_time(self) -> bool:
         return time.perf_counter() > self.deadline
 
     def solve(self) -> Optimum:
@@ -293,37 +293,39 @@ class _Run:
         if not self.watched:
             return self.search()
         try:
-            with threads.within(self.late):
+            with threads.within(self.out_of_time):
                 return self.search()
         except threads.OutOfTime:
             self.status, self.end = LATE, End.TIME
             if not self.iterations:
-                self.first()
+                self.solve_first_set()
             index, gradient, objective = self.known
             g = np.full(self.problem.size, np.nan)
             g[index] = gradient
             return self.optimum(g, objective)
 
-    def first(self) -> None:
-        """A working set alone, solved whatever the clock says: without it there would be no function at all."""
-        W = self.spread(FIRST)
-        self.alone(W, self.exactly(W), np.float64)
+    def solve_first_set(self) -> None:
+        """Solve one working set, whatever the time limit: without it there would be no function at all."""
+        W = self.spread_variables(FIRST)
+        self.solve_alone(W, self.exact_gradient(W), np.float64)
 
-    def grow(self, dtype: Any, limit: int) -> None:
-        """Twice as many variables alone, and again, as long as there is time: a part of the data is a problem that
-        makes sense, a few steps on all of them need not."""
-        size, W = FIRST, self.spread(FIRST)
+    def solve_growing_parts(self, dtype: Any, limit: int) -> None:
+        """Solve parts of the data that double in size, as long as there is time.
+
+        The solution of a part is a useful function; a few steps on all of the data need not be.
+        """
+        size, W = FIRST, self.spread_variables(FIRST)
         while len(W) < self.problem.size and len(W) ** 2 * np.dtype(dtype).itemsize <= limit:
-            self.alone(W, None, dtype)
+            self.solve_alone(W, None, dtype)
             if self.status:
                 return
             size *= 2
-            W = self.spread(size)
+            W = self.spread_variables(size)
 
-    def spread(self, size: int) -> Index:
-        """The variables of the given number of points, among them those of all smaller numbers.
+    def spread_variables(self, size: int) -> Index:
+        """The variables of the given number of points; a larger number includes all points of a smaller one.
 
-        They are spread evenly over the order of the linear term: over both classes, over the range of a target.
+        They are spread evenly over the order of the linear term: over both classes, or over the range of a target.
         """
         p = self.problem
         n = p.size if p.rows is None else len(np.unique(p.rows))
@@ -337,8 +339,8 @@ class _Run:
         points = order[np.argsort(halves, kind="stable")[:size]]
         return np.sort(points) if p.rows is None else np.flatnonzero(np.isin(p.rows, points))
 
-    def alone(self, W: Index, g: Matrix | None, dtype: Any) -> None:
-        """Pairs of these variables, which have the gradient g, or none of the others has moved."""
+    def solve_alone(self, W: Index, g: Matrix | None, dtype: Any) -> None:
+        """Move pairs of these variables only. g is their gradient, or None if no other variable has moved."""
         p = self.problem
         points = p.points_of(W)
         values = Streamed(p.gram.recomputed(dtype)).part(points if self.chosen is None else self.chosen[points])
@@ -357,7 +359,7 @@ class _Run:
             self.known = W, f, objective
             if gap < self.tol or not done or gap < self.rounding(dtype):
                 return
-            if self.status or self.over(gap, objective):
+            if self.status or self.must_stop(gap, objective):
                 return
 
     def search(self) -> Optimum:
@@ -366,10 +368,10 @@ class _Run:
         single = p.size > DOUBLE and self.tol >= SINGLE and MODERATE[0] < self.largest < MODERATE[1]
         values = self.values(np.float32 if single else np.float64, limit // 2)
         if self.hurried and not self.beta.any():
-            self.grow(np.float32 if single else np.float64, limit)
+            self.solve_growing_parts(np.float32 if single else np.float64, limit)
         g = self.gradient(values)
         self.known = np.arange(p.size), g, p.objective(self.beta, g)
-        # In float32 a gradient so large has no digits left.
+        # In float32 such a large gradient has no digits left.
         if single and float(np.finfo(np.float32).eps) * float(np.abs(g).max(initial=0.0)) >= self.tol:
             single, values = False, self.values(np.float64, limit // 2)
             g = self.gradient(values)
@@ -382,11 +384,11 @@ class _Run:
             aim = self.tol * 0.5**turn if turn < 3 else 0.1 * self.tol
             laid_out = values.laid_out is not None and p.rows is None
             if laid_out or (p.size <= WHOLE and p.size**2 * size <= limit and not self.hurried):
-                self.whole(g, values, dtype, aim)
+                self.solve_whole(g, values, dtype, aim)
             else:
                 wide = int(np.sqrt(0.25 * limit / size))
-                self.decomposed(g, values, dtype, aim, min(SET, wide), shrink=turn < 2)
-            g = self.decided(values)
+                self.solve_by_sets(g, values, dtype, aim, min(SET, wide), shrink=turn < 2)
+            g = self.checked_gradient(values)
             before, gap = gap, p.bounds_met(self.beta, g)[0]
             if dtype == np.float64 and gap > 0.9 * before:
                 break
@@ -400,7 +402,7 @@ class _Run:
         return optimum
 
     def optimum(self, g: Matrix, objective: float | None = None) -> Optimum:
-        """The iterate as it is, with its float64 gradient, as far as that is known."""
+        """The present iterate, with its float64 gradient as far as that is known."""
         gap = np.inf if np.isnan(g).any() else max(0.0, float(self.problem.bounds_met(self.beta, g)[0]))
         converged = gap <= self.tol
         status = "converged" if converged else self.status or "stalled at rounding"
@@ -411,7 +413,7 @@ class _Run:
         )
 
     def report(self, gap: float, at: Matrix | Part | float) -> Progress:
-        """How far it is, from the gradient of all variables or of a part, or from the objective."""
+        """The progress, from the gradient of all variables, from a part, or from the objective."""
         if isinstance(at, Part):
             objective = at.objective()
         elif isinstance(at, float):
@@ -421,7 +423,7 @@ class _Run:
         seconds = time.perf_counter() - self.began
         return Progress(self.iterations, gap, objective, int(np.count_nonzero(self.beta)), seconds)
 
-    def over(self, gap: float, at: Matrix | Part | float) -> bool:
+    def must_stop(self, gap: float, at: Matrix | Part | float) -> bool:
         """Whether to stop before the tolerance is reached."""
         if self.stopped():
             self.status, self.end = "interrupted", End.INTERRUPTED
@@ -430,7 +432,7 @@ class _Run:
         elif self.iterations >= self.max_iter:
             self.status = f"stopped after {self.iterations} iteration{'s' * (self.iterations != 1)}"
             self.end = End.ITERATIONS
-        elif self.late():
+        elif self.out_of_time():
             if self.watched and not self.iterations:
                 raise threads.OutOfTime
             self.status, self.end = LATE, End.TIME
@@ -439,14 +441,14 @@ class _Run:
         return bool(self.status)
 
     def rounding(self, dtype: Any) -> float:
-        """The gap that is left by rounding: of n independent errors in K, times β."""
+        """The gap that rounding leaves: n independent errors in K, times β."""
         return 4.0 * float(np.finfo(dtype).eps) * self.largest * float(np.linalg.norm(self.beta))
 
-    def whole(self, g: Matrix, values: Values, dtype: Any, aim: float) -> None:
-        """Pairs of all variables, on the whole matrix."""
+    def solve_whole(self, g: Matrix, values: Values, dtype: Any, aim: float) -> None:
+        """Move pairs of all variables, on the whole matrix."""
         p = self.problem
         key = "matrix", np.dtype(dtype).itemsize
-        kept = self.kept if self.chosen is None else self.of_the_subset
+        kept = self.kept if self.chosen is None else self.kept_for_subset
         if key not in kept:
             kept[key] = (values if p.rows is None else values.part(p.rows)).rows(lambda n: self.space(n, dtype))
         rows: Rows = kept[key]
@@ -460,7 +462,7 @@ class _Run:
                 break
             f = state.f.astype(np.float64)
             self.known = np.arange(p.size), f, p.objective(self.beta, f)
-            if self.over(gap, f) or gap < self.rounding(dtype):
+            if self.must_stop(gap, f) or gap < self.rounding(dtype):
                 break
             objective = p.objective(self.beta, f)
             better = gap < best or objective < least - 10 * float(np.finfo(dtype).eps) * abs(least)
@@ -468,7 +470,7 @@ class _Run:
             best, least = min(best, gap), min(least, objective)
 
     def space(self, n: int, dtype: Any) -> NDArray[Any]:
-        """A matrix to be filled; for a subset in what the last one in this thread leaves, whose pages are there."""
+        """A matrix to be filled; for a subset in the memory of the last one in this thread, which is mapped already."""
         if self.chosen is None:
             return _loops.smo.matrix(n, dtype)
         key = "space", np.dtype(dtype).itemsize, threading.get_ident()
@@ -476,8 +478,8 @@ class _Run:
             self.kept[key] = _loops.smo.matrix(n, dtype)
         return _loops.smo.matrix(n, dtype, self.kept[key])
 
-    def decomposed(self, g: Matrix, values: Values, dtype: Any, aim: float, size: int, shrink: bool) -> None:
-        """Pairs of a working set, on its matrix; then the gradient of all that may still take part."""
+    def solve_by_sets(self, g: Matrix, values: Values, dtype: Any, aim: float, size: int, shrink: bool) -> None:
+        """Move pairs of one working set after the other, and update the gradient of all that still take part."""
         p = self.problem
         part = Part(p, np.arange(p.size), self.beta.copy(), g.copy(), values, p.objective(self.beta, g))
         space = _loops.smo.matrix(size, dtype)
@@ -487,7 +489,7 @@ class _Run:
         best, least, stale = np.inf, np.inf, 0
         while stale <= PATIENCE:
             gap = part.problem.bounds_met(part.beta, part.g)[0]
-            if gap <= aim or self.over(gap, part):
+            if gap <= aim or self.must_stop(gap, part):
                 return
             if gap < level:
                 level = SHRINK * gap

@@ -38,65 +38,65 @@ def minimise(
 
     Parameters
     ----------
-    risk : what to minimise.
-    solver : "newton" (also what "auto" takes), "newton-cg", "lbfgs", "gradient" or "backtracking".
-    start : where to begin; by default the best constant, for Newton's method then the fit to a sample of the rows.
+    risk : the function to minimise.
+    solver : "newton" (the same as "auto"), "newton-cg", "lbfgs", "gradient" or "backtracking".
+    start : the first iterate; by default the best constant, for Newton's method then the fit to a sample of the rows.
     step : a fixed step of "gradient", by default 1/L.
-    tol : Newton's methods stop where the root of the predicted excess over the minimum, relative to the first
-        objective, is below it; the others where the norm of the gradient is, relative to the first one (or to that at
-        the best constant, where it is larger).
+    tol : Newton's methods stop when the root of the predicted excess over the minimum, relative to the first objective,
+        is below it; the others when the norm of the gradient is, relative to the first one (or to the one at the best
+        constant if that is larger).
     max_iter, max_time : steps and seconds.
     progress : called with a `descent.Step` after every step; False stops there.
 
-    An interrupt (Ctrl-C) ends it at the best iterate, which `interrupted` says; before there is one, it is raised.
+    An interrupt (Ctrl-C) ends it at the best iterate, with `interrupted` set; before the first iterate it is raised.
 
     >>> from mercer.problems.losses import loss_of
     >>> X, y = np.array([[-1.0], [0.0], [1.0], [2.0]]), np.array([0.0, 1.0, 0.0, 1.0])
     >>> risk = Risk(FeatureSpace(X, np.ones((4, 1))), loss_of("bernoulli", "logit"), y, alpha=0.1)
-    >>> found = minimise(risk)
-    >>> found.converged, found.state.at.coef.round(4)
+    >>> minimum = minimise(risk)
+    >>> minimum.converged, minimum.state.at.coef.round(4)
     (True, array([[0.8155]]))
     """
     if solver not in SOLVERS:
         raise InvalidInput(
             f"`solver` must be one of {', '.join(map(repr, SOLVERS))}",
             got=repr(solver),
-            advice="'auto' takes 'newton'.",
+            advice="Use 'auto', which is 'newton'.",
         )
     name = "newton" if solver == "auto" else solver
     journey = Journey(risk, tol, MAX_ITER[name] if max_iter is None else max_iter, progress, max_time)
     begin = constant(risk) if start is None else start
-    if start is not None:  # a poor start must not make any place a good one
+    if start is not None:  # progress must not be measured against a poor start
         usual = risk.at(constant(risk))
         journey.steep, journey.scale = risk.space.norm(usual.gradient), abs(usual.value)
     try:
         match name:
             case "newton":
-                found = newton.newton(risk, begin, journey, levels=start is None)
+                minimum = newton.newton(risk, begin, journey, levels=start is None)
             case "newton-cg":
-                found = newton.newton_cg(risk, begin, journey)
+                minimum = newton.newton_cg(risk, begin, journey)
             case "lbfgs":
-                found = descent.lbfgs(risk, begin, journey)
+                minimum = descent.lbfgs(risk, begin, journey)
             case "backtracking":
-                found = descent.backtracking(risk, begin, journey)
+                minimum = descent.backtracking(risk, begin, journey)
             case _:
-                found = descent.gradient(risk, begin, journey, step)
+                minimum = descent.gradient(risk, begin, journey, step)
     except KeyboardInterrupt:
         if not journey.steps:
             raise
-        found = journey.end(interrupted=True)
-    return _balanced(found) if isinstance(risk.loss, Softmax) else found
+        minimum = journey.end(interrupted=True)
+    return _balanced(minimum) if isinstance(risk.loss, Softmax) else minimum
 
 
-def _balanced(found: Minimum) -> Minimum:
-    """Without what all classes have in common: the softmax does not see it, and steps add rounding to it."""
-    u = found.state.at
+def _balanced(minimum: Minimum) -> Minimum:
+    """The minimum without the part common to all classes: the softmax ignores it, and steps add rounding to it."""
+    u = minimum.state.at
     at = Element(u.space, *(a - a.mean(axis=1, keepdims=True) for a in (u.coef, u.tail, u.values)))
-    return replace(found, state=replace(found.state, at=at))
+    return replace(minimum, state=replace(minimum.state, at=at))
 
 
 def constant(risk: Risk) -> Element:
-    """The best constant function, 0 where there is no intercept; a rough fit where the loss is not defined there."""
+    """The best constant function, or 0 without an intercept; a rough fit if the loss is not defined there."""
     t, loss = risk.loss.outputs, risk.loss
     begin = risk.space.zero(t)
     if risk.space.tail.shape[1]:
@@ -131,17 +131,17 @@ def _best_constant(risk: Risk, w: Matrix | None) -> Matrix:
 
 
 def _rough(risk: Risk) -> Element:
-    """Least squares to the link of targets pulled inside their range: where the loss is not defined at a constant."""
+    """Least squares to the link of targets moved inside their range, if the loss is not defined at a constant."""
     loss: Any = risk.loss
-    wanted = loss.link(loss.family.start(risk.y))
+    targets = loss.link(loss.family.start(risk.y))
     if risk.offset is not None:
-        wanted = wanted - risk.offset
-    linear = Risk(risk.space, Deviance(Gaussian(), Identity()), wanted, risk.alpha, risk.weights)
-    found = newton.newton(linear, risk.space.zero(1), Journey(linear, 1e-6, 5), levels=False).state.at
-    if not np.isfinite(risk.total(found.values)):
+        targets = targets - risk.offset
+    linear = Risk(risk.space, Deviance(Gaussian(), Identity()), targets, risk.alpha, risk.weights)
+    fit = newton.newton(linear, risk.space.zero(1), Journey(linear, 1e-6, 5), levels=False).state.at
+    if not np.isfinite(risk.total(fit.values)):
         raise InvalidInput(
             f"The {loss.link.name} link needs a start at which every mean is possible",
-            got="none, neither a constant nor the fit to the link of the targets",
+            got="impossible means for a constant and for the fit to the link of the targets",
             advice="Use the log link, or fit_intercept=True.",
         )
-    return found
+    return fit

@@ -17,7 +17,7 @@ Index = NDArray[np.int64]
 class Part:
     """The variables that still take part, with their gradient.
 
-    `index` are their positions among all; `problem` is theirs alone (its Gram is that of all points).
+    `index` are their positions among all variables; `problem` has these variables only (its Gram has all points).
     """
 
     def __init__(
@@ -27,12 +27,12 @@ class Part:
         self.began = beta.copy(), g.copy(), objective
 
     def objective(self) -> float:
-        """That of all variables: what it was, and ½ Δᵀ(g + g₀) for what has changed."""
+        """The objective of all variables: its value at the start, and ½ Δᵀ(g + g₀) for the change since."""
         beta, g, objective = self.began
         return objective + 0.5 * float((self.beta - beta) @ (self.g + g))
 
     def points(self, variables: Index) -> Index:
-        """Where the values of these variables are."""
+        """The points of these variables."""
         return self.problem.points_of(variables)
 
     def add(self, columns: Index, delta: Matrix) -> None:
@@ -45,7 +45,7 @@ class Part:
             self.g += product[self.problem.rows]
 
     def shrunk(self, recent: Index) -> tuple[Part, Index]:
-        """Without the variables at a bound that are further from leaving it than any pair is from optimal."""
+        """The part without variables at a bound that are farther from leaving it than any pair is from optimality."""
         p = self.problem
         stay = np.zeros(p.size, dtype=bool)
         for member in p.members():
@@ -63,12 +63,11 @@ class Part:
             values = values.part(points)
         group = None if p.group is None else p.group[kept]
         smaller = BoxProblem(p.gram, p.linear[kept], p.lower[kept], p.upper[kept], p.start[kept], rows, group)
-        return Part(smaller, self.index[kept], self.beta[kept], self.g[kept], values, self.objective()), position[
-            recent
-        ]
+        part = Part(smaller, self.index[kept], self.beta[kept], self.g[kept], values, self.objective())
+        return part, position[recent]
 
     def working_set(self, recent: Index, size: int) -> Index:
-        """The variables that violate optimality most on either side, and those that moved last."""
+        """The variables that violate optimality most on either side, and the variables that moved last."""
         p = self.problem
         kept = recent[-int(size * KEPT) :] if len(recent) else recent
         out = np.ones(p.size, dtype=bool)

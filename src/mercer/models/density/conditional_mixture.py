@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from mercer import threads
 from mercer.data.points import Points
@@ -18,14 +17,16 @@ from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
 from mercer.kernels.block import Pair
 from mercer.kernels.vectors.radial import Gaussian
-from mercer.models.density.parzen_line import CELL, MOMENTS, REACH, TAIL, gap_to
+from mercer.models.density.cells import MOMENTS, TAIL, Cells, level
+from mercer.problems.root_finding import find_roots
 from mercer.smoothing import density
 from mercer.smoothing.local_polynomial import narrowed
 from mercer.smoothing.sums.far import remote_weights
 
 Float = NDArray[np.float64]
 
-Law = Callable[[NDArray[np.int64], Float], tuple[Float, Float]]
+Law = Callable[[NDArray[np.int64], Float], Float]
+"""F of the mixtures with these numbers, at one t each."""
 
 ENTRIES = 2**22
 """Weights held at a time."""
@@ -115,81 +116,32 @@ class Mixture:
         kept = np.flatnonzero(W.max(axis=0) > NEGLIGIBLE * float(p.min()))
         kept = kept[np.argsort(self.r[kept])]
         W, r = W[:, kept], self.r[kept]
-        ends = np.cumsum(W, axis=1)
-        law, direct = self._law(W, r), self._point_by_point(W, r)
-        found = np.empty((len(W), len(p)))
+        exact = self._point_by_point(W, r)
+        cells = self._by_cells(W, r) or exact
+        t = np.empty((len(W), len(p)))
         for j, share in enumerate(p):
-            first = r[np.minimum((ends < share).sum(axis=1), len(r) - 1)]
-            u = float(self.profile.quantile(np.array(share)))
-            # F of the mixture lies between the kernels' own: so does the quantile.
-            of = direct if share < TAIL else law
-            found[:, j] = _invert(of, float(share), first, r[0] + self.h * u, r[-1] + self.h * u, self.h)
-        return found
+            law = exact if share < TAIL else cells
 
-    def _law(self, W: Float, r: Float) -> Law:
-        """F and its density for some of the rows, at one t each; r is sorted."""
-        cells = np.floor((r - r[0]) / (CELL * self.h))
-        starts = np.flatnonzero(np.concatenate([[True], cells[1:] != cells[:-1]]))
-        if isinstance(self.similarity, Gaussian) and 4 * MOMENTS * len(starts) < len(r):
-            return _law_of_cells(W, r, r[0] + (cells[starts] + 0.5) * CELL * self.h, starts, self.h)
-        return self._point_by_point(W, r)
+            def beyond(at: Float, rows: NDArray[np.int64], law: Law = law, share: float = share) -> Float:
+                return level(law(rows, at), share)
+
+            # F of the mixture lies between the distribution functions of its kernels: so does the quantile.
+            u = float(self.profile.quantile(np.array(share)))
+            low, high = np.full(len(W), r[0] + self.h * u), np.full(len(W), r[-1] + self.h * u)
+            t[:, j] = find_roots(beyond, low, high, atol=1e-13 * self.h, rtol=4e-16)
+        return t
+
+    def _by_cells(self, W: Float, r: Float) -> Law | None:
+        """F by cells, where these are few enough to save work; r is sorted."""
+        if not isinstance(self.similarity, Gaussian):
+            return None
+        cells = Cells(r, self.h)
+        return cells.mixtures(W).cdf if 4 * MOMENTS * len(cells) < len(r) else None
 
     def _point_by_point(self, W: Float, r: Float) -> Law:
         """The same without cells, accurate relative to F itself."""
 
-        def law(rows: NDArray[np.int64], t: Float) -> tuple[Float, Float]:
-            u = (t[:, None] - r) / self.h
-            weights = W[rows]
-            F = np.einsum("ij,ij->i", weights, self.profile.cdf(u))
-            f = np.einsum("ij,ij->i", weights, np.exp(self.profile.log_profile(u) - self.log_mass))
-            return F, f
+        def law(rows: NDArray[np.int64], t: Float) -> Float:
+            return np.asarray(np.einsum("ij,ij->i", W[rows], self.profile.cdf((t[:, None] - r) / self.h)))
 
         return law
-
-
-def _law_of_cells(W: Float, r: Float, centres: Float, starts: NDArray[np.int64], h: float) -> Law:
-    """F and its density from moments of the points of a cell: Φ(u − ε) = Φ(u) − φ(u) Σ_{k≥1} εᵏ/k! He_{k−1}(u)."""
-    e = (r - centres.repeat(np.diff(np.append(starts, len(r))))) / h
-    term, moments = W.copy(), []
-    for k in range(MOMENTS):
-        moments.append(np.add.reduceat(term, starts, axis=1))
-        term *= e / (k + 1)
-
-    def law(rows: NDArray[np.int64], t: Float) -> tuple[Float, Float]:
-        u = np.clip((t[:, None] - centres) / h, -REACH - 1, REACH + 1)
-        F, f = np.zeros_like(u), np.zeros_like(u)
-        before, hermite = np.zeros_like(u), np.ones_like(u)
-        for k in range(MOMENTS):
-            m = moments[k][rows]
-            f += m * hermite
-            F += m * before
-            before, hermite = hermite, u * hermite - k * before
-        phi = np.exp(-0.5 * u * u) / np.sqrt(2 * np.pi)
-        return (moments[0][rows] * ndtr(u) - phi * F).sum(axis=1), (phi * f).sum(axis=1) / h
-
-    return law
-
-
-def _invert(law: Law, p: float, first: Float, low: float, high: float, h: float) -> Float:
-    """F(t) = p for every row by Newton's steps from `first` that stay within a bracket."""
-    t = np.clip(first, low, high)
-    if not low < high:
-        return t
-    below, above = np.full(len(t), low), np.full(len(t), high)
-    active = np.arange(len(t))
-    for _ in range(200):
-        at = t[active]
-        F, slope = law(active, at)
-        gap = gap_to(F, p)
-        below[active] = np.where(gap <= 0, at, below[active])
-        above[active] = np.where(gap >= 0, at, above[active])
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            step = at - gap / slope
-        room = (above - below)[active]
-        usable = (step > below[active]) & (step < above[active]) & (np.abs(step - at) < 0.5 * room)
-        t[active] = np.where(gap == 0, at, np.where(usable, step, 0.5 * (below[active] + above[active])))
-        size = 1e-13 * h + 4e-16 * np.maximum(np.abs(below[active]), np.abs(above[active]))
-        active = active[(room > size) & (np.abs(t[active] - at) > size) & (gap != 0)]
-        if not len(active):
-            break
-    return t

@@ -191,10 +191,7 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
         line, q = self._line(), numbers_of(p, "p")
         if ((q < 0) | (q > 1)).any():
             raise InvalidInput("`p` must lie in [0, 1]", got=shortened(p), advice="A probability, such as 0.5.")
-        found = line.quantile(
-            q.ravel(), lambda x: np.exp(self._log_density(x[:, None], np.empty((len(x), 0), np.int64)))
-        )
-        return found.reshape(q.shape)[()]
+        return line.quantile(q.ravel()).reshape(q.shape)[()]
 
     def on_grid(self, n: int | None = None, margin: float = 3.0) -> OnGrid:
         """The density on a regular grid over the data, for plots of one or two columns of numbers.

@@ -28,6 +28,7 @@ from mercer.problems.families import (
     Tweedie,
 )
 from mercer.problems.losses import Deviance
+from mercer.problems.root_finding import find_roots
 from mercer.solvers.curvature import FeatureSystem, GramSystem
 
 Matrix = NDArray[np.float64]
@@ -76,13 +77,13 @@ def quantiles(
     nodes = student(freedom, special.ndtr(NODES))  # of the same probability: the weights remain
     mu = means(loss, eta[:, None] + deviation[:, None] * nodes)
 
-    def above(y: Matrix) -> Matrix:
+    def above(y: Matrix, rows: Any = slice(None)) -> Matrix:
         with np.errstate(all="ignore"):
-            return np.asarray(cdf(family, y[:, None], mu, dispersion) @ SHARES - q)
+            return np.asarray(cdf(family, y[:, None], mu[rows], dispersion) @ SHARES - q)
 
     if isinstance(family, Gaussian):
-        ends = family.quantile(q, mu, dispersion)  # a mixture's quantile is between those of its parts
-        return _crossing(above, ends.min(axis=1), ends.max(axis=1))
+        ends = family.quantile(q, mu, dispersion)  # the quantile of a mixture lies between the quantiles of its parts
+        return find_roots(above, ends.min(axis=1), ends.max(axis=1), atol=0.0, rtol=WIDTH)
     whole = isinstance(family, (Bernoulli, Poisson, NegativeBinomial))
     high = np.ceil(means(loss, eta)) if whole else np.maximum(means(loss, eta), 1.0 / FARTHEST)
     low = np.full(len(eta), -1.0 if whole else 0.0)
@@ -90,7 +91,7 @@ def quantiles(
         low, high = np.where(short, high, low), np.where(short, 2.0 * high + whole, high)
     if whole:
         return _first_whole(above, low, high)
-    return np.where(above(np.zeros(len(eta))) >= 0.0, 0.0, _crossing(above, low, high))
+    return find_roots(above, low, high, atol=0.0, rtol=WIDTH)
 
 
 def _first_whole(above: Any, low: Matrix, high: Matrix) -> Matrix:
@@ -99,27 +100,6 @@ def _first_whole(above: Any, low: Matrix, high: Matrix) -> Matrix:
         middle = np.where(wide, np.floor(0.5 * (low + high)), high)
         there = above(middle) >= 0.0
         low, high = np.where(wide & ~there, middle, low), np.where(there, middle, high)
-    return high
-
-
-def _crossing(above: Any, low: Matrix, high: Matrix) -> Matrix:
-    """Where a rising function crosses 0 in [low, high]: false position, whose stale end is halved (Illinois)."""
-    at_low, at_high = above(low), above(high)
-    last = np.zeros(len(low))
-    for turn in range(200):
-        wide = high - low > WIDTH * np.maximum(np.abs(high), np.abs(low))
-        if not wide.any():
-            break
-        with np.errstate(invalid="ignore", divide="ignore"):
-            step = at_low / (at_low - at_high)
-        # every third step is a bisection, and none is nearer to an end than a thousandth
-        step = np.where(np.isfinite(step) & (turn % 3 < 2), np.clip(step, 1e-3 if turn % 3 else 1e-6, 1 - 1e-6), 0.5)
-        middle = low + step * (high - low)
-        value = above(middle)
-        right = value >= 0.0
-        at_low = np.where(right, np.where(last > 0, 0.5 * at_low, at_low), value)
-        at_high = np.where(right, value, np.where(last < 0, 0.5 * at_high, at_high))
-        low, high, last = np.where(right, low, middle), np.where(right, middle, high), np.where(right, 1.0, -1.0)
     return high
 
 

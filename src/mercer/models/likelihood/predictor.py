@@ -45,7 +45,7 @@ from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
 from mercer.solvers import smooth
 from mercer.solvers.base import End
-from mercer.solvers.curvature import WIDE, System, system
+from mercer.solvers.curvature import WIDE, System, factorise
 from mercer.solvers.descent import KEPT, Minimum, Step, Trace
 from mercer.solvers.nystrom import default_centers
 from mercer.solvers.psd import require_psd
@@ -226,7 +226,7 @@ class Predictor(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  #
         """The factorised curvature at the minimum, with Fisher's weights."""
         if "_curvature" not in self.__dict__:
             risk = self._whole()
-            self._curvature = system(risk.space, self._fisher_weights(), risk.alpha, precise=True)
+            self._curvature = factorise(risk.space, self._fisher_weights(), risk.alpha, precise=True)
         return self._curvature
 
     def _fisher_weights(self) -> Matrix:

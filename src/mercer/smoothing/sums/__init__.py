@@ -3,8 +3,8 @@
     Σᵢ w(zⱼ, xᵢ) uᵢⱼ^α Vᵢ = exp(log_scaleⱼ) · totalsⱼ,     uᵢⱼ = (xᵢ − zⱼ)/σ.
 
 Densities are such sums with V = 1, Nadaraya-Watson is a ratio of two of them, local regression solves for the moments
-with |α| ≤ 2p. The logarithm of the magnitude is kept apart: far from all data the weights underflow, their ratios do
-not.
+with |α| ≤ 2p. The logarithm of the magnitude is kept separately: far from all data the weights underflow, but their
+ratios do not.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from mercer.smoothing.sums.tiled import tiled
 Float = NDArray[np.float64]
 
 MANY_COLUMNS = 64
-"""Above this many columns of V matrix products are as fast as anything."""
+"""Above this many columns of V nothing is faster than matrix products."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sums:
     """Σᵢ w(zⱼ, xᵢ) uᵢⱼ^α Vᵢ = exp(log_scale[j]) · totals[j, α].
 
-    log_scale : (m,); −inf where no point has any weight (compact weights), and totals are 0 there.
+    log_scale : (m,); −inf if no point has any weight (compact weights), and then totals are 0.
     totals : (m, M, c), one row per monomial (see `exponents`), one column per column of V.
     """
 
@@ -47,12 +47,12 @@ class Sums:
 
     @property
     def values(self) -> Float:
-        """The sums themselves, (m, M, c): 0 where they underflow."""
+        """The sums themselves, (m, M, c); 0 if they underflow."""
         return np.exp(self.log_scale)[:, None, None] * self.totals
 
 
 TUPLE = 120
-"""Bytes of a tuple in a list, beside 8 for each of its entries."""
+"""Bytes of a tuple in a list, in addition to 8 for each of its entries."""
 
 
 def exponents(d: int, degree: int) -> NDArray[np.int64]:
@@ -94,14 +94,14 @@ def sums(
     x : the n data points, prepared by `similarity.prepare`.
     V : (n, c) numbers that are summed: ones, targets, indicators of classes, sample weights. A broadcast row (such as
         np.broadcast_to(1.0, (n, 1))) is known to be the same everywhere.
-    z : the m queries; without them the data points themselves.
-    degree : of the monomials; above 0 points must be dense vectors. u is in units of the similarity's sigma (per
-        column; 1 where it has none), whatever `scale` is.
+    z : the m queries; by default the data points themselves.
+    degree : the largest degree of the monomials; above 0 points must be dense vectors. u is in units of the
+        similarity's sigma (per column; 1 if it has none), whatever `scale` is.
     exclude : whether row j is left out of its own sum (leave-one-out); only without z.
     scale : (m,) factors > 0 of the similarity's width, one per query, or None.
-    tolerance : of the error of column c, relative to Σᵢ w |u^α| rᵢ · maxᵢ|Vᵢc| of the query, where the size rᵢ of row i
-        is its largest entry, each in units of its column's largest. With a column of ones (or of the sample weights
-        that the others are multiplied by) sums of one sign are accurate relative to themselves, also far from all
+    tolerance : the error of column c, relative to Σᵢ w |u^α| rᵢ · maxᵢ|Vᵢc| for the query; the size rᵢ of row i is its
+        largest entry, each in units of the largest in its column. With a column of ones (or of the sample weights
+        that the others are multiplied by) sums of one sign are accurate relative to themselves, even far from all
         data. Compact weights on a line and the Laplacian are exact up to rounding.
 
     >>> import numpy as np, mercer as mc
@@ -132,7 +132,7 @@ def _dense(points: Points) -> Float:
 
 
 def _remote(similarity: Any, x: Points, z: Points | None, scale: Float | None) -> NDArray[np.int64]:
-    """The queries that are summed apart: more than WIDEST widths away from dense data, or all where data is so wide."""
+    """The queries to sum separately: more than WIDEST widths from dense data, or all if the data is so wide."""
     none, queries = np.empty(0, dtype=np.int64), x if z is None else z
     if type(similarity) not in (Gaussian, *COMPACT) or any(sp.issparse(p.vectors()) for p in (x, queries)):
         return none
@@ -143,7 +143,7 @@ def _remote(similarity: Any, x: Points, z: Points | None, scale: Float | None) -
     (low, high), (first, last) = ends(x), ends(queries)
     gaussian = type(similarity) is Gaussian
     factors = np.ones(1) if scale is None else scale
-    # a compact weight whose query is so wide that it may reach somebody is summed as any other
+    # a compact weight so wide that it may reach a point is summed as any other
     limits = WIDEST * np.minimum(factors, 1.0) if gaussian else np.maximum(factors, WIDEST)
     with np.errstate(over="ignore"):
         if not float(np.max((high - low) / sigma)) < WIDEST:
@@ -166,19 +166,19 @@ def _with_remote(
     scale: Float | None,
     tolerance: float,
 ) -> Sums:
-    """The sums with these queries apart: a compact weight does not reach them."""
+    """The sums, with these queries computed separately: a compact weight does not reach them."""
     queries = x if z is None else z
     m, factors = queries.n, np.ones(queries.n) if scale is None else scale
     log_scale, totals = np.full(m, -np.inf), np.zeros((m, len(powers), V.shape[1]))
     if type(similarity) is Gaussian:
         X, sigma = _dense(x), np.broadcast_to(np.asarray(similarity.sigma, dtype=np.float64), x.vectors().shape[1:])
-        own = remote if exclude else None
+        left_out = remote if exclude else None
         log_scale[remote], totals[remote] = remote_sums(
-            X, V, _dense(queries)[remote], sigma, factors[remote], powers, own
+            X, V, _dense(queries)[remote], sigma, factors[remote], powers, left_out
         )
     near = np.setdiff1d(np.arange(m), remote)
     if len(near):
-        # data is never remote from itself unless all of it is: these are queries of their own
+        # data is never remote from itself unless all of it is: these queries are not the data
         part = sums(
             similarity, x, V, queries.take(near), degree=int(powers.sum(axis=1).max()),
             scale=None if scale is None else scale[near], tolerance=tolerance,
@@ -201,15 +201,17 @@ def _checked(
     V = np.asarray(V, dtype=np.float64)
     V = V if V.strides[:1] == (0,) else np.ascontiguousarray(V)
     if V.ndim != 2 or len(V) != x.n:
-        raise InvalidInput(f"`V` must have shape ({x.n}, c)", got=V.shape, advice="One row per data point.")
+        raise InvalidInput(f"`V` must have shape ({x.n}, c)", got=V.shape, advice="Pass one row per data point.")
     if not np.isfinite(different(V)).all():
-        raise InvalidInput("`V` must be finite", got="NaN or infinity in it", advice="Drop those points first.")
+        raise InvalidInput("`V` must be finite", got="NaN or infinity", advice="Drop those points first.")
     if exclude and z is not None:
         raise InvalidInput("`exclude` needs the data as queries", got="other queries", advice="Leave out `z`.")
     if not isinstance(tolerance, (float, np.floating)) or not 0 < tolerance < 1:
-        raise InvalidInput("`tolerance` must lie between 0 and 1", got=repr(tolerance), advice="Such as 1e-8.")
+        raise InvalidInput(
+            "`tolerance` must lie between 0 and 1", got=repr(tolerance), advice="Use 1e-8, for instance."
+        )
     if isinstance(degree, bool) or not isinstance(degree, (int, np.integer)) or degree < 0:
-        raise InvalidInput("`degree` must be a whole number ≥ 0", got=repr(degree), advice="0 sums the values.")
+        raise InvalidInput("`degree` must be a whole number ≥ 0", got=repr(degree), advice="Use 0 to sum the values.")
     similarity.touch(x)
     if z is not None:
         similarity.touch(z)
@@ -221,16 +223,18 @@ def _checked(
 def _factors(similarity: Similarity, scale: Any, m: int) -> Float:
     factors = np.asarray(scale, dtype=np.float64)
     if factors.shape != (m,):
-        raise InvalidInput(f"`scale` must have shape ({m},)", got=factors.shape, advice="One factor per query.")
+        raise InvalidInput(f"`scale` must have shape ({m},)", got=factors.shape, advice="Pass one factor per query.")
     if not (np.isfinite(factors) & (factors > 0)).all():
         raise InvalidInput(
             "`scale` must be finite and > 0",
             got=f"{factors[~(np.isfinite(factors) & (factors > 0))][0]}",
-            advice="Use a positive factor where the nearest neighbours coincide.",
+            advice="Use a positive factor if the nearest neighbours coincide.",
         )
     if not all(isinstance(leaf, ByWidth) for leaf in similarity.leaves):
         raise InvalidInput(
-            "`scale` needs a similarity of (x − z)/σ", got=repr(similarity), advice="Such as Gaussian or Tricube."
+            "`scale` needs a similarity of (x − z)/σ",
+            got=repr(similarity),
+            advice="Use Gaussian or Tricube, for instance.",
         )
     return factors
 
@@ -243,6 +247,8 @@ def _columns(x: Points, z: Points | None) -> int:
     d = int(X.shape[1])
     if z is not None and (sp.issparse(z.vectors()) or z.vectors().shape[1] != d):
         raise InvalidInput(
-            f"Queries must be dense vectors with {d} columns", got=z.vectors().shape, advice="Like the data."
+            f"Queries must be dense vectors with {d} columns",
+            got=z.vectors().shape,
+            advice="Pass the columns of the data.",
         )
     return d

@@ -1,8 +1,8 @@
-"""Gaussian sums on a line: cells with moments where points are dense, windows of the sorted points where they are not.
+"""Gaussian sums on a line: cells with moments if points are dense, windows of the sorted points if they are not.
 
 Cells have a width of hσ. The points of a cell act on a query at a distance of at most t through K moments with a
 relative error below |a|ᴷ e^|a| / K!, a = t·h/2, so h and K follow from the tolerance; cells so far away that all of
-them together weigh less than the tolerance of the nearest one are left out. The rows this cannot serve (queries far
+them together weigh less than the tolerance of the nearest one are left out. Rows that this cannot serve (queries far
 from all data, sums that would cancel) are summed over windows of the sorted points, relative to the nearest.
 """
 
@@ -23,20 +23,20 @@ Int = NDArray[np.int64]
 FEWEST, SMALL, LARGE = 8, 16, 40
 """Numbers of moments per cell: for few queries, for queries among the data, and for those far from it."""
 NEARBY, SPAN = 3.0, 20.0
-"""Distances from the data, in units of σ, up to which these serve."""
-MANY = 1e8
-"""From this many pairs on, far queries are worth cells of their own: else their windows are narrow enough."""
+"""Distances from the data, in units of σ, up to which the small and the large number serve."""
+FAR_PAIRS = 1e8
+"""From this many pairs on, far queries are worth a second set of cells; windows are faster for fewer."""
 CHUNK = 8192
-"""Queries or points between two looks at whether to stop."""
+"""Queries or points between two checks for an interrupt."""
 DISTINCT = 0.3
-"""Points at this distance (in σ) show moments of u at their true size: what is left out is small beside them."""
+"""Points at this distance (in σ) show the true size of the moments of u, by which omitted terms are judged."""
 FAITHFUL = 0.01
-"""Σ w u² below this share of Σ w: the points are so close that cells would cancel digits of it."""
+"""If Σ w u² is below this share of Σ w, the points are so close that cells would cancel digits of it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """The Gaussian sums on a line that are asked for."""
+    """A task: Gaussian sums on a line."""
 
     x: Float
     """(n,) points."""
@@ -49,13 +49,13 @@ class Line:
     degree: int
     tolerance: float
     share: float
-    """Σ size / min size: how much all points can outweigh one of them."""
+    """Σ size / min size: the weight of all points, relative to the smallest."""
     measure: int
     exclude: bool
 
     @property
     def exponent(self) -> float:
-        """Points whose weight is below exp(−exponent) of the nearest one's may be left out; moments need some more."""
+        """Points of a weight below exp(−exponent) of the nearest point's may be left out; moments need more of them."""
         return math.log(4.0 * self.share / self.tolerance) + 5.0 * self.degree
 
     @cached_property
@@ -87,15 +87,15 @@ class Scheme:
     h: float
     K: int
     reach: Int
-    """reach[o]: how many cells to either side count for queries whose nearest occupied cell is o cells away."""
+    """reach[o]: the number of cells to either side that count if the nearest occupied cell is o cells away."""
     terms: Int
-    """terms[o]: how many moments count for a cell that is o cells away."""
+    """terms[o]: the number of moments that count for a cell that is o cells away."""
 
 
 @lru_cache(maxsize=64)
 def scheme(exponent: float, degree: int, tolerance: float, K: int, distance: float) -> Scheme:
     """The widest cells that K moments allow for queries up to `distance` from the data."""
-    # u of a close cell may be much smaller than its parts δ and t: there the moments of u need more digits.
+    # u of a close cell may be much smaller than its parts δ and t: its moments need more digits.
     close = max(math.exp(-5.0 * degree) * tolerance / 4, 1e-15)
     far = tolerance / (4 if degree == 0 else 32)
 
@@ -126,9 +126,9 @@ def _terms(a: float, tolerance: float) -> int:
 
 
 def cell_sums(line: Line) -> tuple[Float, Float]:
-    """log_scale (m,) and totals (m, degree + 1, c) by cells, then by windows for the rows left."""
+    """log_scale (m,) and totals (m, degree + 1, c) by cells, then by windows for the remaining rows."""
     m, c = len(line.z), line.V.shape[1]
-    # Σ w u² tells whether the first moment is faithful: it comes along.
+    # Σ w u² shows whether the first moment is accurate, so it is computed, too.
     even = replace(line, degree=line.degree + line.degree % 2)
     log_scale, totals = np.empty(m), np.empty((m, even.degree + 1, c))
     tolerance = line.tolerance / 10 if line.exclude else line.tolerance
@@ -140,7 +140,7 @@ def cell_sums(line: Line) -> tuple[Float, Float]:
         chosen = scheme(even.exponent, even.degree, tolerance, K, distance)
         rest, doubts = _by_cells(even, chosen, left, log_scale, totals)
         left, doubtful = rest, [*doubtful, doubts]
-        if len(left) * len(line.x) < MANY or _outside(line, left).all():
+        if len(left) * len(line.x) < FAR_PAIRS or _outside(line, left).all():
             break
     left = np.concatenate([left, *doubtful])
     if len(left):
@@ -154,12 +154,12 @@ def _outside(line: Line, rows: Int) -> NDArray[np.bool_]:
 
 
 def _outermost(line: Line, rows: Int) -> Line:
-    """The line with the points that count for these rows alone, where all of them are outside the data."""
+    """The line with only the points that count for these rows, if all of them are outside the data."""
     (low, high), z = line.ends, line.z[rows]
     if line.exclude or not _outside(line, rows).all():
         return line
     outside = np.maximum(low - z, z - high)
-    # Seen from a distance a the nearest point is an end, and what counts is √(a² + r²) − a behind it.
+    # At a distance a the nearest point is an end of the data, and points count up to √(a² + r²) − a behind it.
     reach = math.sqrt(2 * line.exponent) * line.sigma * (1 + 1e-9)
     behind = float(np.max(reach * (reach / (np.hypot(outside, reach) + outside)))) + 1e-9 * (high - low)
     sides = [(z < low).any() and line.x <= low + behind, (z > high).any() and line.x >= high - behind]
@@ -168,7 +168,7 @@ def _outermost(line: Line, rows: Int) -> Line:
 
 
 def _by_cells(line: Line, s: Scheme, rows: Int, log_scale: Float, totals: Float) -> tuple[Int, Int]:
-    """Fill these rows, which are in the order of z; return those that the scheme does not serve, or not well."""
+    """Fill these rows, which are in the order of z; return the rows served not at all, and badly."""
     occupied, centres, moments = _moments(line, s)
     z = line.z if _all_in_order(rows, len(line.z)) else line.z[rows]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -178,16 +178,16 @@ def _by_cells(line: Line, s: Scheme, rows: Int, log_scale: Float, totals: Float)
     np.not_equal(cells[1:], cells[:-1], out=starts[1:])
     starts[::CHUNK] = True
     bounds = np.append(np.flatnonzero(starts), len(z))
-    own, sizes = cells[bounds[:-1]], np.diff(bounds)
-    after = np.searchsorted(occupied, own)
+    cell, sizes = cells[bounds[:-1]], np.diff(bounds)
+    after = np.searchsorted(occupied, cell)
     before, after = np.maximum(after - 1, 0), np.minimum(after, len(occupied) - 1)
-    to_left, to_right = np.abs(own - occupied[before]), np.abs(occupied[after] - own)
+    to_left, to_right = np.abs(cell - occupied[before]), np.abs(occupied[after] - cell)
     nearest, offset = np.where(to_left < to_right, before, after), np.minimum(to_left, to_right)
     reach = s.reach[np.minimum(offset, len(s.reach) - 1)]
     served = offset < len(s.reach)
-    first = np.searchsorted(occupied, own - reach)
-    last = np.where(served, np.searchsorted(occupied, own + reach, side="right"), first)
-    groups = np.ascontiguousarray(np.stack([own, nearest, first, last], axis=1))
+    first = np.searchsorted(occupied, cell - reach)
+    last = np.where(served, np.searchsorted(occupied, cell + reach, side="right"), first)
+    groups = np.ascontiguousarray(np.stack([cell, nearest, first, last], axis=1))
     results = np.empty((len(z), *totals.shape[1:]))
     parts = _parts(bounds)
 
@@ -208,7 +208,7 @@ def _by_cells(line: Line, s: Scheme, rows: Int, log_scale: Float, totals: Float)
         size = results[:, 0, line.measure].copy()
         if line.exclude:
             results[:, 0] -= line.V[rows] * np.exp(0.5 * t0 * t0)[:, None]
-            # the own term must not have cancelled the others'
+            # subtracting the row itself must not have cancelled the rest
             good &= results[:, 0, line.measure] > 0.1 * size
         for k in range(2, line.degree + 1, 2):
             good &= results[:, k, line.measure] > FAITHFUL ** (k // 2) * size
@@ -259,7 +259,7 @@ def _moments(line: Line, s: Scheme) -> tuple[Int, Float, Float]:
 
 
 def _parts(bounds: Int) -> Int:
-    """Positions of groups that begin a part: about CHUNK queries, fewer where all threads would not have one."""
+    """Positions of groups that begin a part: about CHUNK queries, fewer if some threads would have no part."""
     wanted = np.arange(0, bounds[-1], min(CHUNK, max(64, int(bounds[-1]) // (2 * threads.n_threads()))))
     return np.unique(np.append(np.searchsorted(bounds[:-1], wanted), len(bounds) - 1))
 
@@ -272,7 +272,7 @@ def window_sums(line: Line, rows: Int | None = None) -> tuple[Float, Float]:
     x, V = line.sorted
     n = len(x)
     if rows is None:
-        # in the order of the points, for these are looked up many times
+        # in the order of the points, which are looked up many times
         rows = np.argsort(line.z)
         log_scale, totals = np.empty(len(rows)), np.empty((len(rows), line.degree + 1, len(V)))
         log_scale[rows], totals[rows] = window_sums(line, rows)
@@ -285,25 +285,27 @@ def window_sums(line: Line, rows: Int | None = None) -> tuple[Float, Float]:
     z = line.z[rows]
     sigma = np.full(len(rows), line.sigma) if line.scale is None else line.sigma * line.scale[rows]
     if line.exclude:
-        own = inverse[rows]
-        before, after = own - 1, own + 1
+        left_out = inverse[rows]
+        before, after = left_out - 1, left_out + 1
     else:
-        own = np.full(len(rows), -1)
+        left_out = np.full(len(rows), -1)
         after = np.searchsorted(x, z)
         before = after - 1
     with np.errstate(over="ignore"):
         nearest = np.where(_distance(x, z, before) <= _distance(x, z, after), before, after)
         anchor = np.abs(x[nearest] - z)
         if line.degree:
-            # moments of u are seen from the nearest point that is not at u = 0
-            gap = DISTINCT * sigma
+            # the size of the moments comes from the nearest point that is not at u = 0
+            apart = DISTINCT * sigma
             distinct = np.minimum(
-                _distance(x, z, np.searchsorted(x, z - gap, side="right") - 1),
-                _distance(x, z, np.searchsorted(x, z + gap)),
+                _distance(x, z, np.searchsorted(x, z - apart, side="right") - 1),
+                _distance(x, z, np.searchsorted(x, z + apart)),
             )
             anchor = np.maximum(anchor, distinct)
         width = np.hypot(anchor, math.sqrt(2 * line.exponent) * sigma) * (1 + 1e-12)
-        windows = np.stack([np.searchsorted(x, z - width), np.searchsorted(x, z + width, side="right"), nearest, own])
+        windows = np.stack(
+            [np.searchsorted(x, z - width), np.searchsorted(x, z + width, side="right"), nearest, left_out]
+        )
         windows = np.ascontiguousarray(windows.T)
         u0 = (x[nearest] - z) / sigma
         log_scale = np.maximum(-0.5 * u0 * u0, np.finfo(np.float64).min)
@@ -322,7 +324,7 @@ def window_sums(line: Line, rows: Int | None = None) -> tuple[Float, Float]:
 
 
 def _distance(x: Float, z: Float, at: Int) -> Float:
-    """|x[at] − z|, infinite where there is no such point."""
+    """|x[at] − z|, infinite if there is no such point."""
     distance: Float = np.abs(x[np.clip(at, 0, len(x) - 1)] - z)
     distance[(at < 0) | (at >= len(x))] = np.inf
     return distance

@@ -1,8 +1,7 @@
 """Direct sums in the plane, in space and beyond: over the cells of a grid near each query, or over all points.
 
-Points are sorted by the cells of a grid; a query meets the cells within the reach of its weight. A Gaussian reaches as
-far as the tolerance asks: where a first sum shows that what was left out may count, the row is repeated with a longer
-reach.
+Points are sorted by the cells of a grid; a query meets the cells within the reach of its weight. That of a Gaussian
+follows from the tolerance: if a first sum shows that omitted points may count, the row is repeated with a longer one.
 """
 
 from __future__ import annotations
@@ -24,21 +23,21 @@ Int = NDArray[np.int64]
 
 LONGEST = 30.0
 """Reach of the Gaussian (in σ) beyond which its values come close to underflow."""
-MANY, LOOKED_AT, MOST = 2000, 64, 0.9
-"""From so many queries on, so many are looked at to know the reach that this share of them needs."""
+LARGE, SAMPLE, SERVED = 2000, 64, 0.9
+"""From LARGE queries on, a SAMPLE of them estimates the reach that the share SERVED of them needs."""
 CROWD = 16
-"""Points per cell that are aimed at."""
+"""The desired number of points per cell."""
 GROUP = 64
 """Queries that share one copy of the points."""
 
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """The sums that are asked for, of a Gaussian or a compact weight."""
+    """A task: sums of a Gaussian or a compact weight."""
 
     kind: str
     x: Float
-    """(n, d) points, in units of a power of two near σ, or of σ itself where it differs by column."""
+    """(n, d) points, in units of a power of two near σ, or of σ itself if it differs by column."""
     V: Float
     """(n, c) values."""
     z: Float
@@ -52,12 +51,12 @@ class Space:
     tolerance: float
     measure: int
     """The column of V that bounds every row of it."""
-    own: Int | None
+    left_out: Int | None
     """(m,) the point that a query leaves out, or None."""
 
     @property
     def unit(self) -> float:
-        """Turns |v|² into the loop's argument: the exponent of 2, or |u|²."""
+        """The factor from |v|² to the argument of the loop: the exponent of 2, or |u|²."""
         inverse = 1.0 / self.sigma**2
         return 0.5 * math.log2(math.e) * inverse if self.kind == "Gaussian" else inverse
 
@@ -70,7 +69,7 @@ class Space:
 
     @property
     def reach(self) -> float:
-        """How far weights count, in units of σ; a Gaussian's first guess."""
+        """The distance up to which weights count, in units of σ; for a Gaussian a first guess."""
         if self.kind != "Gaussian":
             return 1.0 + 1e-9
         share = self.V[:, self.measure].sum() / self.V[:, self.measure].min()
@@ -84,7 +83,7 @@ def all_pairs(space: Space) -> Float:
     starts = np.arange(0, m, GROUP)
     groups = np.zeros((len(starts), 5), dtype=np.int64)
     groups[:, 0], groups[:, 1] = starts, np.minimum(starts + GROUP, m)
-    return _sums(space, space.x, space.V, space.z, space.ratios, space.own, groups, None, 1)
+    return _sums(space, space.x, space.V, space.z, space.ratios, space.left_out, groups, None, 1)
 
 
 def by_cells(space: Space) -> tuple[Float, Int]:
@@ -99,24 +98,24 @@ def by_cells(space: Space) -> tuple[Float, Int]:
         rows, needed = rows[needed > reach], needed[needed > reach]
         if len(rows) == 0 or reach >= LONGEST:
             break
-        # Most of those that are left are served by the median; a longer reach costs its cube.
+        # The median serves half of the remaining rows; the cost of a reach is its cube.
         reach = min(max(float(np.median(needed)), 1.2 * reach), LONGEST)
     return totals, rows
 
 
 def _first_reach(space: Space) -> float:
-    """How far to go at first: where a guess would be costly, as far as most queries of a sample need."""
+    """The first reach: the guess, or if that would be costly, the reach that most queries of a sample need."""
     guess = space.reach
-    if space.kind != "Gaussian" or len(space.z) < MANY:
+    if space.kind != "Gaussian" or len(space.z) < LARGE:
         return guess
-    some = np.linspace(0, len(space.z) - 1, LOOKED_AT).astype(np.int64)
-    own = None if space.own is None else space.own[some]
-    sample = replace(space, z=space.z[some], ratios=space.ratios[some], own=own)
-    return min(guess, float(np.sort(_needed(space, all_pairs(sample), guess))[int(MOST * LOOKED_AT)]))
+    some = np.linspace(0, len(space.z) - 1, SAMPLE).astype(np.int64)
+    left_out = None if space.left_out is None else space.left_out[some]
+    sample = replace(space, z=space.z[some], ratios=space.ratios[some], left_out=left_out)
+    return min(guess, float(np.sort(_needed(space, all_pairs(sample), guess))[int(SERVED * SAMPLE)]))
 
 
 def _needed(space: Space, totals: Float, reach: float) -> Float:
-    """The reach that the sums found ask for: beyond it, everything together is below the tolerance."""
+    """The reach that these sums need: all points beyond it together are below the tolerance."""
     powers = space.exponents
     needed = np.zeros(len(totals))
     everything = float(space.V[:, space.measure].sum())
@@ -125,9 +124,9 @@ def _needed(space: Space, totals: Float, reach: float) -> Float:
         pure = np.flatnonzero((powers.sum(axis=1) == k) & (powers.max(axis=1) == k))
         size = totals[:, pure, space.measure].sum(axis=1) / space.sigma**k
         with np.errstate(divide="ignore", over="ignore"):
-            # nobody found: twice as far, until somebody is
-            found = np.log(4.0 * everything * reach**k / (space.tolerance * np.maximum(size, 0.0)))
-        needed = np.maximum(needed, np.where(size > 0, np.sqrt(2.0 * np.maximum(found, 0.0)), 2.0 * reach))
+            # a query without any point goes twice as far, until it has one
+            exponent = np.log(4.0 * everything * reach**k / (space.tolerance * np.maximum(size, 0.0)))
+        needed = np.maximum(needed, np.where(size > 0, np.sqrt(2.0 * np.maximum(exponent, 0.0)), 2.0 * reach))
     return needed
 
 
@@ -137,7 +136,7 @@ def _within(space: Space, rows: Int, reach: float) -> Float:
 
     n, d = space.x.shape
     low, span = space.x.min(axis=0), np.ptp(space.x, axis=0)
-    # cells that hold about CROWD points if these were spread evenly, but not so small that most of the work is empty
+    # cells for about CROWD evenly spread points, but not so small that most of them are empty
     volume = float(np.prod(np.maximum(span / space.sigma, 1e-3 * reach)))
     side = min(max((CROWD * volume / n) ** (1.0 / d), reach / 5), reach)
     # and not so many that their numbers overflow
@@ -159,16 +158,16 @@ def _within(space: Space, rows: Int, reach: float) -> Float:
         starts = np.append(first, n)
     dims = (1, *shape) if d == 2 else tuple(shape)
     grid = Grid((dims[0], dims[1], dims[2]), side, reach, occupied, starts)
-    own = None
-    if space.own is None:
+    left_out = None
+    if space.left_out is None:
         sequence = np.lexsort(queries.T[::-1])
     else:
         place = np.empty(n, dtype=np.int64)
         place[order] = np.arange(n)
-        # the queries are points: in the order of the points those of one cell are together
-        sequence = np.argsort(place[space.own[rows]])
-        own = place[space.own[rows]][sequence]
-        queries = points[space.own[rows]]
+        # the queries are points: in the order of the points the queries of a cell are together
+        sequence = np.argsort(place[space.left_out[rows]])
+        left_out = place[space.left_out[rows]][sequence]
+        queries = points[space.left_out[rows]]
     cells = queries[sequence]
     new = np.ones(len(rows), dtype=bool)
     new[1:] = (cells[1:] != cells[:-1]).any(axis=1)
@@ -179,7 +178,7 @@ def _within(space: Space, rows: Int, reach: float) -> Float:
     groups[:, 5 - d :] = cells[starts_of]
     chosen = rows[sequence]
     x, V = space.x[order], space.V[order]
-    results = _sums(space, x, V, space.z[chosen], space.ratios[chosen], own, groups, grid, 16)
+    results = _sums(space, x, V, space.z[chosen], space.ratios[chosen], left_out, groups, grid, 16)
     totals = np.empty_like(results)
     totals[sequence] = results
     return totals
@@ -195,7 +194,7 @@ def _sums(
     V: Float,
     z: Float,
     ratios: Float,
-    own: Int | None,
+    left_out: Int | None,
     groups: Int,
     grid: Grid | None,
     step: int,
@@ -209,7 +208,7 @@ def _sums(
 
     def work(span: slice, share: int) -> None:
         local_direct.direct_sums(
-            space.code, columns, values, z, space.unit, ratios, of, groups[span], grid, own, totals
+            space.code, columns, values, z, space.unit, ratios, of, groups[span], grid, left_out, totals
         )
 
     threads.stripes(len(groups), work, rows=step)

@@ -1,7 +1,7 @@
-"""Gaussian sums far from all data: only points nearly as near as the nearest count, and a tree finds them.
+"""Gaussian sums far from all data: only points almost as near as the nearest count, and a tree finds them.
 
-Relative to the nearest point x₀ of the query z the exponent is −⟨x − x₀, (x − z) + (x₀ − z)⟩/2σ², which keeps its
-digits however far the query is.
+Relative to the point x₀ nearest to the query z the exponent is −⟨x − x₀, (x − z) + (x₀ − z)⟩/2σ², which stays accurate
+however far the query is.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ LARGEST = np.finfo(np.float64).max
 
 
 def far_sums(
-    x: Float, V: Float, z: Float, sigma: Float, scale: Float, exponents: Int, exponent: float, own: Int | None
+    x: Float, V: Float, z: Float, sigma: Float, scale: Float, exponents: Int, exponent: float, left_out: Int | None
 ) -> tuple[Float, Float]:
     """log_scale (m,) and totals (m, M, c) of exp(−‖u‖²/2s²), u = (x − z)/σ.
 
-    x (n, d), V (n, c), z (m, d), sigma (d,), scale (m,) the factors s; weights below exp(−exponent) of the nearest
-    one's are left out; own (m,) the point that a query leaves out, or None.
+    x (n, d), V (n, c), z (m, d), sigma (d,), scale (m,) the factors s; weights below exp(−exponent) of the
+    nearest point's are left out; left_out (m,) is the point that each query leaves out, or None.
     """
     m, M, c = len(z), len(exponents), V.shape[1]
     log_scale, totals = np.full(m, -np.inf), np.zeros((m, M, c))
-    if own is not None and len(x) == 1:
+    if left_out is not None and len(x) == 1:
         return log_scale, totals
-    # The tree finds who is near; what they weigh is computed from the points as they came.
+    # The tree finds the near points; their weights are computed from the original coordinates.
     centre = x.mean(axis=0)
     tree, queries = cKDTree((x - centre) / sigma), (z - centre) / sigma
-    k = 1 if own is None else 2
+    k = 1 if left_out is None else 2
     distances, at = (a.reshape(m, k) for a in tree.query(queries, k=k, workers=threads.n_threads()))
-    second = np.zeros(m, dtype=np.int64) if own is None else (at[:, 0] == own).astype(np.int64)
+    second = np.zeros(m, dtype=np.int64) if left_out is None else (at[:, 0] == left_out).astype(np.int64)
     nearest, distance = at[np.arange(m), second], distances[np.arange(m), second]
     with np.errstate(over="ignore"):
         log_scale[:] = np.maximum(-0.5 * np.square(distance / scale), np.finfo(np.float64).min)
@@ -50,29 +50,37 @@ def far_sums(
     for start, stop in zip([0, *cuts], [*cuts, m]):
         if start < stop:
             rows = slice(start, stop)
-            found = tree.query_ball_point(queries[rows], radius[rows])
-            hidden = None if own is None else own[rows]
-            part = _relative(x, V, z[rows], sigma, scale[rows], exponents, nearest[rows], found, hidden)
+            near = tree.query_ball_point(queries[rows], radius[rows])
+            hidden = None if left_out is None else left_out[rows]
+            part = _relative(x, V, z[rows], sigma, scale[rows], exponents, nearest[rows], near, hidden)
             log_scale[rows] += part[0]
             totals[rows] = part[1]
     return log_scale, totals
 
 
 def _relative(
-    x: Float, V: Float, z: Float, sigma: Float, scale: Float, exponents: Int, nearest: Int, found: Any, own: Int | None
+    x: Float,
+    V: Float,
+    z: Float,
+    sigma: Float,
+    scale: Float,
+    exponents: Int,
+    nearest: Int,
+    near: Any,
+    left_out: Int | None,
 ) -> tuple[Float, Float]:
-    """The sums over the points found, relative to the nearest; and its logarithm relative to the one called so."""
-    sizes = np.array([len(f) for f in found])
-    points = np.concatenate([np.asarray(f, dtype=np.int64) for f in found])
+    """Logarithms of the largest weights relative to those of `nearest`, and the sums over the near points."""
+    sizes = np.array([len(f) for f in near])
+    points = np.concatenate([np.asarray(f, dtype=np.int64) for f in near])
     rows = np.repeat(np.arange(len(z)), sizes)
     width = sigma * scale[rows, None]
     v = x[points] - z[rows]
     exponent = -0.5 * np.einsum(
         "ij,ij->i", (x[points] - x[nearest[rows]]) / width, (v + (x[nearest] - z)[rows]) / width
     )
-    if own is not None:
-        exponent[points == own[rows]] = -np.inf
-    # Distances were rounded: another one may be nearer.
+    if left_out is not None:
+        exponent[points == left_out[rows]] = -np.inf
+    # Distances were rounded: another point may be nearer.
     largest = np.maximum.reduceat(exponent, np.cumsum(sizes) - sizes)
     weights = np.exp(exponent - largest[rows])
     totals = np.zeros((len(z), len(exponents), V.shape[1]))
@@ -87,9 +95,9 @@ def _relative(
 
 
 def remote_sums(
-    x: Float, V: Float, z: Float, sigma: Float, scale: Float, exponents: Int, own: Int | None
+    x: Float, V: Float, z: Float, sigma: Float, scale: Float, exponents: Int, left_out: Int | None
 ) -> tuple[Float, Float]:
-    """As `far_sums`, over all points and at any distance at all: squares of it need not be floats.
+    """As `far_sums`, over all points and at any distance, even if its square overflows.
 
     The logarithm of the magnitude and the moments are cut off at the largest float.
     """
@@ -98,8 +106,8 @@ def remote_sums(
     empty: NDArray[np.bool_] = np.abs(V).max(axis=1) == 0
     for j in range(m):
         hidden = empty.copy()
-        if own is not None:
-            hidden[own[j]] = True
+        if left_out is not None:
+            hidden[left_out[j]] = True
         if hidden.all():
             continue
         log_scale[j], log_weights = remote_weights(x, z[j], sigma * scale[j], hidden)
@@ -113,11 +121,11 @@ def remote_sums(
 
 
 def remote_weights(x: Float, z: Float, sigma: Float, hidden: NDArray[np.bool_] | None = None) -> tuple[float, Float]:
-    """The logarithm of the largest weight exp(−‖(x − z)/σ‖²/2), and those of all (n,) relative to it.
+    """The logarithm of the largest weight exp(−‖(x − z)/σ‖²/2), and the logarithms of all (n,) relative to it.
 
     x (n, d), z (d,), sigma (d,); `hidden` (n,) marks points that do not count, if any.
     """
-    # In units of the largest of them, differences have squares.
+    # In units of the largest difference, squares do not overflow.
     with np.errstate(over="ignore", invalid="ignore"):
         v = 0.5 * x - 0.5 * z
         longest = max(float(np.abs(v).max()), 1e-300)

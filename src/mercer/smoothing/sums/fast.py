@@ -1,4 +1,4 @@
-"""The fast ways through the sums: what they share before, and what is repaired after."""
+"""The fast paths of the sums: their common preparation, and the repair of rows that they cannot serve."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Int = NDArray[np.int64]
 FAINT = 1e-250
 """Sums of a Gaussian below this have lost terms to underflow."""
 ISOLATED = 1e-3
-"""Where the other points' share of a sum is below this, subtracting the own term would cancel it."""
+"""If the other points' share of a sum is below this, subtracting the row itself would cancel digits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,13 +57,13 @@ class Task:
 
     @property
     def share(self) -> float:
-        """How much all points together can outweigh one of them."""
+        """The weight of all points together, relative to the smallest."""
         sizes = self.V[:, self.measure]
         return float(len(sizes)) if sizes.strides[0] == 0 else float(sizes.sum() / sizes.min())
 
 
 def different(V: Float) -> Float:
-    """The rows of V that may differ: one where it is a row broadcast to all."""
+    """The rows of V that may differ: a single one if V is a row broadcast to all."""
     return V[:1] if V.strides[0] == 0 else V
 
 
@@ -78,22 +78,22 @@ def fast_sums(
     scale: Float | None,
     tolerance: float,
 ) -> tuple[Float, Float]:
-    """log_scale (m,) and totals (m, M, c) by the path planned."""
+    """log_scale (m,) and totals (m, M, c) by the planned path."""
     rows_of = different(V)
-    given: NDArray[np.bool_] = rows_of[:, 0] != 0
+    nonzero: NDArray[np.bool_] = rows_of[:, 0] != 0
     for k in range(1, V.shape[1]):
-        given |= rows_of[:, k] != 0
-    if not given.any():
+        nonzero |= rows_of[:, k] != 0
+    if not nonzero.any():
         m = len(X if Z is None else Z)
         return np.zeros(m), np.zeros((m, len(powers), V.shape[1]))
-    if not given.all():
-        # Points without any value count nowhere, not even as the nearest; as queries they have no own term.
-        some, values = X[given], V[given]
+    if not nonzero.all():
+        # Points without any value count nowhere, not even as the nearest; as queries they have nothing to leave out.
+        some, values = X[nonzero], V[nonzero]
         if not exclude:
             queries = X if Z is None else Z
             return fast_sums(path, similarity, some, values, queries, powers, False, scale, tolerance)
         log_scale, totals = np.empty(len(X)), np.empty((len(X), len(powers), V.shape[1]))
-        parts: list[tuple[NDArray[np.bool_], Float | None]] = [(given, None), (~given, X[~given])]
+        parts: list[tuple[NDArray[np.bool_], Float | None]] = [(nonzero, None), (~nonzero, X[~nonzero])]
         for rows, others in parts:
             factors = None if scale is None else scale[rows]
             part = fast_sums(path, similarity, some, values, others, powers, others is None, factors, tolerance)
@@ -107,7 +107,7 @@ def fast_sums(
 
 
 def _measured(V: Float) -> tuple[Float, int]:
-    """V with a column that is the size of every row: one of its own where there is such, else one more."""
+    """V with a column that is the size of every row, and its position: a column of V if possible, else a new one."""
     if V.shape[1] == 1:
         return (V, 0) if different(V).min() > 0 else (np.concatenate([V, np.abs(V)], axis=1), 1)
     largest = np.abs(V).max(axis=0)
@@ -147,7 +147,7 @@ def _recursions(task: Task) -> tuple[Float, Float]:
 
 
 def _space(task: Task) -> tuple[Space, Float]:
-    """The task in the loop's units, and what its monomials are to be multiplied by."""
+    """The task in the units of the loop, and the factors of its monomials."""
     X, Z = task.X, task.queries
     if np.ptp(task.sigma) == 0:
         # A power of two near 1/σ scales without rounding: no offset of the data costs a digit.
@@ -158,8 +158,8 @@ def _space(task: Task) -> tuple[Space, Float]:
         centre, width = X.mean(axis=0), 1.0
         X, Z = (X - centre) / task.sigma, (Z - centre) / task.sigma
     ratios = np.ones(len(Z)) if task.scale is None else 1.0 / np.square(task.scale)
-    own = np.arange(len(X)) if task.exclude else None
-    space = Space(task.kind, X, task.V, Z, width, ratios, task.powers, task.tolerance, task.measure, own)
+    left_out = np.arange(len(X)) if task.exclude else None
+    space = Space(task.kind, X, task.V, Z, width, ratios, task.powers, task.tolerance, task.measure, left_out)
     return space, width ** -task.powers.sum(axis=1).astype(np.float64)
 
 
@@ -192,7 +192,7 @@ def _product(task: Task) -> tuple[Float, Float]:
 
 
 def _finished(task: Task, totals: Float, left: Int) -> tuple[Float, Float]:
-    """log_scale and totals, with the rows that are left summed relative to their nearest point."""
+    """log_scale and totals, with the rows in `left` summed relative to their nearest point."""
     log_scale = np.where(totals[:, 0, task.measure] > 0, 0.0, -np.inf)
     if len(left):
         exponent = math.log(4.0 * task.share / task.tolerance) + 5.0 * task.degree

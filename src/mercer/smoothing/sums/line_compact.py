@@ -20,18 +20,18 @@ def compact_sums(
 
     order = np.argsort(x, kind="stable")
     x = x[order]
-    # A power of two near 1/σ scales without rounding, so that |u| ≤ 1 is decided as the weight itself does.
+    # A power of two near 1/σ scales without rounding, so that |u| ≤ 1 is decided exactly as in the weight itself.
     unit = 2.0 ** -round(math.log2(sigma))
     tree = local_tree.tree(kind, x, np.ascontiguousarray(V[order].T), unit, degree)
     sequence = order if exclude else np.argsort(z, kind="stable")
     z = z[sequence]
-    own = np.arange(len(x)) if exclude else None
+    left_out = np.arange(len(x)) if exclude else None
     places = np.searchsorted(x, z)
     ratios = np.ones(len(z)) if scale is None else 1.0 / np.square(scale[sequence])
     results = np.empty((len(z), degree + 1, V.shape[1]))
 
     def work(span: slice, share: int) -> None:
-        hidden = None if own is None else own[span]
+        hidden = None if left_out is None else left_out[span]
         local_tree.tree_sums(tree, z[span], places[span], 1.0 / sigma**2, ratios[span], hidden, results[span])
 
     threads.stripes(len(z), work, rows=2048)

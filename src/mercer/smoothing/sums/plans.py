@@ -1,4 +1,4 @@
-"""Which way the sums go, and why: by similarity, dimension, bandwidth, and the number of pairs that count."""
+"""The path of a sum, and why: by similarity, dimension, bandwidth, and the number of pairs that count."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Float = NDArray[np.float64]
 
 COMPACT = (Uniform, Triangular, Epanechnikov, Biweight, Tricube)
 FEW = 2**14
-"""Up to this many pairs nothing is worth setting up."""
+"""Up to this many pairs no faster path is worth its preparation."""
 WIDEST = 1e30
 """Spread of the data in units of σ above which powers of it could overflow."""
 COUNTABLE = 1e14
@@ -30,14 +30,14 @@ DIRECT_COLUMNS = 8
 SPARSE = 0.5
 """Share of the points within reach up to which cells save time."""
 SAMPLE = 1024, 32
-"""Points and queries that are looked at to estimate it."""
+"""Points and queries in the sample that estimates it."""
 TIGHT = 1e-11
-"""Tolerances below this ask for differences instead of products."""
+"""Tolerances below this need differences instead of products."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The way chosen for one call of `sums`.
+    """The path of one call of `sums`.
 
     path : "line cells" (moments of cells), "line windows" (sorted points), "line tree" (compact weights), "recursions"
         (Laplacian), "space cells" (a grid), "product" (fused K V), "direct" (all pairs in registers) or "tiled".
@@ -61,7 +61,7 @@ def plan(
     scale: Any = None,
     tolerance: float = 1e-8,
 ) -> Plan:
-    """How `sums` would go about these points, and why.
+    """The path that `sums` takes for these points, and why.
 
     >>> import numpy as np, mercer as mc
     >>> k = mc.Tricube(0.1)
@@ -69,7 +69,7 @@ def plan(
     Plan(line tree: a piecewise polynomial on a line)
     """
     if type(similarity) not in (Gaussian, Laplacian, *COMPACT):
-        return Plan("tiled", f"no faster way is known for {similarity!r}")
+        return Plan("tiled", f"no faster path is known for {similarity!r}")
     m = (x if z is None else z).n
     few = f"only {x.n} × {m} pairs" if x.n * m <= FEW else ""
     if few and type(similarity) is not Gaussian:
@@ -80,7 +80,7 @@ def plan(
     Z = X if z is None else z.vectors()
     d = X.shape[1]
     if np.size(similarity.sigma) not in (1, d) or Z.shape[1] != d:  # type: ignore[attr-defined]
-        return Plan("tiled", "columns that do not match")  # which raises
+        return Plan("tiled", "columns that do not match")  # raises later
     if d > DIRECT_COLUMNS:
         if type(similarity) is Gaussian and degree == 0 and scale is None and tolerance >= TIGHT:
             return Plan("product", f"the fused product with d = {d}")
@@ -133,7 +133,7 @@ def _on_a_line(
 def _in_space(similarity: Similarity, X: Any, Z: Any, sigma: Float, degree: int, scale: Any, tolerance: float) -> Plan:
     d = len(sigma)
     if isinstance(similarity, Laplacian):
-        return Plan("tiled", f"no faster way is known for the Laplacian with d = {d}")
+        return Plan("tiled", f"no faster path is known for the Laplacian with d = {d}")
     gaussian = isinstance(similarity, Gaussian)
     reason = f"d = {d}"
     if scale is not None:
@@ -150,7 +150,7 @@ def _in_space(similarity: Similarity, X: Any, Z: Any, sigma: Float, degree: int,
 
 
 def _reach(n: int, degree: int, tolerance: float) -> float:
-    """How far a Gaussian counts, in widths."""
+    """The distance up to which a Gaussian counts, in widths."""
     return math.sqrt(1.0 + 2.0 * (math.log(4.0 * n / tolerance) + 5.0 * degree))
 
 

@@ -1,8 +1,8 @@
 """Kernel sums for every similarity on every kind of object, tile by tile.
 
-Where the logarithm of the similarity is known exactly, each row is shifted by its running maximum (log-sum-exp), so
-that sums far from all data neither underflow nor lose digits. Else the values themselves are summed, in units of the
-row's largest one.
+If the logarithm of the similarity is known exactly, each row is shifted by its running maximum (log-sum-exp), so that
+sums far from all data neither underflow nor lose digits. Otherwise the values themselves are summed, in units of the
+largest in the row.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ ROWS, COLS = 64, 1024
 
 
 class Stretched(Block):
-    """A tile whose distances are divided by a factor: of the row (r, 1), so that every query has its own width, or of
-    the column (c,), so that every point has.
+    """A tile whose distances are divided by a factor: one per row (r, 1), which gives every query a width, or one per
+    column (c,), which gives every point a width.
     """
 
     def __init__(self, pair: Pair, rows: slice, cols: slice, workspace: Workspace, scale: Float) -> None:
@@ -67,12 +67,12 @@ def tiled(
     scale: Float | None,
 ) -> tuple[Float, Float]:
     """log_scale (m,) and totals (m, M, c)."""
-    # The one pair is shared between the leaves: the fused loops would know nothing of a stretched block.
+    # One pair is shared between the leaves: fused loops would ignore that a block is stretched.
     pair = Pair(x if z is None else z, None if z is None else x, np.float64, shared=True)
     m, n = pair.shape
     log_scale = np.full(m, -np.inf)
     totals = np.zeros((m, len(powers), V.shape[1]))
-    own = np.arange(m)
+    left_out = np.arange(m)
     # Points without any value count nowhere, not even for the unit of a row.
     empty: NDArray[np.bool_] = np.abs(V).max(axis=1) == 0
     void = empty if empty.any() else None
@@ -89,13 +89,13 @@ def tiled(
                 else:
                     block = Stretched(pair, rows, cols, space, scale[rows, None])
                 tile = np.empty(block.shape)
-                hidden = own[rows] if exclude else None
-                nobody = None if void is None else void[cols]
-                _add(similarity, block, tile, V[cols], powers, hidden, nobody, log_scale[rows], totals[rows])
+                hidden = left_out[rows] if exclude else None
+                without_value = None if void is None else void[cols]
+                _add(similarity, block, tile, V[cols], powers, hidden, without_value, log_scale[rows], totals[rows])
             finally:
                 space.release(mark)
 
-    # Made before the threads: what a pair keeps about its points is then there for all of them.
+    # Called before the threads start, so that all of them use the prepared points.
     similarity.touch(pair.x)
     similarity.touch(pair.z)
     threads.stripes(m, work, rows=ROWS, columns=n)
@@ -108,21 +108,21 @@ def _add(
     W: Array,
     V: Float,
     powers: NDArray[np.int64],
-    own: NDArray[np.int64] | None,
+    left_out: NDArray[np.int64] | None,
     empty: NDArray[np.bool_] | None,
     log_scale: Float,
     totals: Float,
 ) -> None:
-    """Add one tile to the totals of its rows, both in units of exp(log_scale), which grows with the row's maximum."""
+    """Add one tile to the totals of its rows, both in units of exp(log_scale), the row's running maximum."""
     logarithmic = similarity.exact_log
     if logarithmic:
         with np.errstate(over="ignore", invalid="ignore"):
             similarity.log_tile(block, W)
     else:
         tiling.evaluate(similarity, block, W, similarity.tags.bounded)
-    if own is not None:
-        inside = np.flatnonzero((own >= block.cols.start) & (own < block.cols.stop))
-        W[inside, own[inside] - block.cols.start] = -np.inf if logarithmic else 0.0
+    if left_out is not None:
+        inside = np.flatnonzero((left_out >= block.cols.start) & (left_out < block.cols.stop))
+        W[inside, left_out[inside] - block.cols.start] = -np.inf if logarithmic else 0.0
     if empty is not None:
         W[:, empty] = -np.inf if logarithmic else 0.0
     with np.errstate(divide="ignore"):
@@ -145,7 +145,7 @@ def _add(
 def _times_monomials(
     similarity: Similarity, block: Block, W: Array, powers: NDArray[np.int64]
 ) -> Iterator[tuple[int, Array]]:
-    """(a, W u^α) for every monomial α = powers[a], each as its parent times one coordinate of u."""
+    """(a, W u^α) for every monomial α = powers[a], each computed as its parent times one coordinate of u."""
     yield 0, W
     if len(powers) == 1:
         return
@@ -153,7 +153,7 @@ def _times_monomials(
     sigma = np.broadcast_to(unit_of(similarity), x.shape[1:])
     u = [(x[:, k] - z[:, k, None]) / s for k, s in enumerate(sigma)]
     place = {tuple(alpha): a for a, alpha in enumerate(powers.tolist())}
-    # Depth first: no more tiles are alive than the degree.
+    # Depth first: at most `degree` tiles are in memory.
     stack: list[tuple[list[int], int, Array]] = [([0] * len(u), 0, W)]
     while stack:
         alpha, first, product = stack.pop()
@@ -168,5 +168,5 @@ def _times_monomials(
 
 
 def unit_of(similarity: Any) -> Any:
-    """The unit of u = (x − z)/σ: the similarity's own width, one where it has none."""
+    """The unit of u = (x − z)/σ: the similarity's width, or one if it has none."""
     return np.asarray(getattr(similarity, "sigma", 1.0), dtype=np.float64)
