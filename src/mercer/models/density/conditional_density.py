@@ -27,7 +27,7 @@ from mercer.smoothing import density
 from mercer.smoothing.density import log_sum_exp
 from mercer.smoothing.sums import sums
 from mercer.smoothing.sums.tiled import unit_of
-from mercer.tuning.folds import generator
+from mercer.validation import generator
 
 Float = NDArray[np.float64]
 

@@ -29,7 +29,7 @@ from mercer.models.density.parzen_widths import (
 from mercer.smoothing import density
 from mercer.smoothing.sums import sums
 from mercer.tuning.bandwidth import silverman
-from mercer.tuning.folds import generator
+from mercer.validation import generator
 
 Float = NDArray[np.float64]
 

@@ -34,7 +34,7 @@ from mercer.models.least_squares.smoother import GaussianSmoother
 from mercer.solvers.factor import log_square
 from mercer.solvers.primal import FeatureFactor, FeatureSpectrum
 from mercer.tuning import evidence
-from mercer.tuning.folds import generator
+from mercer.validation import generator
 
 EPS = float(np.finfo(np.float64).eps)
 

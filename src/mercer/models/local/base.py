@@ -33,9 +33,9 @@ from mercer.models.local.bandwidth import (
 from mercer.models.quantiles import share
 from mercer.smoothing import local_polynomial as local
 from mercer.smoothing.sums.tiled import unit_of
-from mercer.tuning.folds import generator
 from mercer.tuning.local_losses import SquaredError
 from mercer.tuning.smoothing import loo_bandwidth
+from mercer.validation import generator
 
 Matrix = NDArray[np.float64]
 
