@@ -30,7 +30,7 @@ from mercer.models.base import (
     weights,
 )
 from mercer.models.least_squares.kernel_ridge import KernelRidge
-from mercer.models.solver_parameters import asked_for, check_solver_parameters
+from mercer.models.solver_parameters import check_solver_parameters, requested_solver
 from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.preimage import ENTRIES, gaps, preimage, vectors
@@ -236,7 +236,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
     def _solve(self, K: Gram, roots: Matrix | None) -> Principal:
         limit, t = memory_budget(self.budget), self.n_components
-        solver, why = leading.choose(K, t, asked_for(self, K.shape[0]), limit)
+        solver, why = leading.choose(K, t, requested_solver(self, K.shape[0]), limit)
         rng = np.random.default_rng(self.random_state)
         if solver == "nystrom":
             m = default_centers(K.shape[0], limit) if self.n_centers is None else self.n_centers

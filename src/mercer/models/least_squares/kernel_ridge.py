@@ -20,7 +20,7 @@ from mercer.memory import budget as memory_budget
 from mercer.memory import within
 from mercer.models.base import Matrix, Rows, outside, penalties, resolve_kernel
 from mercer.models.least_squares.smoother import PenalisedSmoother
-from mercer.models.solver_parameters import asked_for, check_solver_parameters
+from mercer.models.solver_parameters import check_solver_parameters, requested_solver
 from mercer.models.tunable import RidgeProblem
 from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.expansion import Expansion
@@ -120,7 +120,7 @@ class KernelRidge(PenalisedSmoother):
         if isinstance(self.alpha, str) and self.tune is None:
             problem, solution = self._along_the_path(problem)
         else:
-            solution = self._solve(problem, asked_for(self, problem.n), self.n_centers, self.centers)
+            solution = self._solve(problem, requested_solver(self, problem.n), self.n_centers, self.centers)
         if not solution.stats.get("converged", True):
             warnings.warn(solution.status, ConvergenceWarning, stacklevel=outside())
         self._cache.update(solution.factors)
@@ -194,7 +194,7 @@ class KernelRidge(PenalisedSmoother):
 
     def _on_centres(self, problem: LeastSquares) -> bool:
         """Whether the fit will be one on centres."""
-        solver = asked_for(self, problem.n)
+        solver = requested_solver(self, problem.n)
         if isinstance(self.alpha, str) and self.tune is None:
             fits = DECOMPOSED * problem.n**2 <= memory_budget(self.budget)
             return solver == "nystrom" or (solver == "auto" and not fits)

@@ -123,7 +123,7 @@ class Predictor(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  #
         task = listeners.begin(steps=True)
 
         def told(step: Step) -> bool:
-            return listeners.told(task, step)
+            return listeners.report(task, step)
 
         found = smooth.minimise(
             risk,
