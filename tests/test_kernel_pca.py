@@ -405,7 +405,7 @@ def test_denoised_digits():
         ({"tol": 0.0}, np.eye(5), "`tol`"),
         ({"tol": None}, np.eye(5), "`tol`"),
         ({"tol": "a"}, np.eye(5), "`tol`"),
-        ({"n_centers": -1}, np.eye(5), "`n_centers` must be None or a whole number ≥ 1, got -1"),
+        ({"n_centers": -1}, np.eye(5), "`n_centers` must be a whole number ≥ 1, or None, got -1"),
         ({"n_centers": True}, np.eye(5), "`n_centers`"),
         ({"centers": "x"}, np.eye(5), "`centers` must be one of"),
         ({"centers": None}, np.eye(5), "`centers` must be one of"),

@@ -670,7 +670,7 @@ def test_constant_targets_with_normalize_y_are_not_tuned_on_rounding(level, by):
 )  # fmt: skip
 def test_a_grid_wants_lists(values):
     X, Y, _, _ = data(30)
-    with pytest.raises(mc.InvalidInput, match=rf"`grid` must hold a list .*'{next(iter(values))}'.*got .*Such as"):
+    with pytest.raises(mc.InvalidInput, match=rf"`grid` must hold a list .*'{next(iter(values))}'.*got .*Pass a list, such as"):
         tune(KernelRidge(mc.Gaussian(1.0)), X, Y, grid=values)
 
 

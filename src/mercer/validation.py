@@ -113,8 +113,8 @@ def check_choice(value: Any, name: str, choices: Iterable[str], *, alternative: 
     words = list(choices)
     if isinstance(value, str) and value in words:
         return value
-    *before, last = map(repr, words)
-    kind = f"{', '.join(before)} or {last}" if before and not alternative else ", ".join([*before, last])
+    quoted = [repr(word) for word in words]
+    kind = " or ".join(quoted) if len(words) == 2 and not alternative else f"one of {', '.join(quoted)}"
     raise _refusal(value, name, kind, alternative, advice or "Pass one of these words.")
 
 
