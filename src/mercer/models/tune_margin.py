@@ -197,7 +197,7 @@ def tune_margin(
 def _searched(
     compare: Any, model: Any, whole: Points, hold: Iterable[str], spread: float
 ) -> tuple[list[Recipe], Matrix, Matrix]:
-    """The candidates of a search without a grid, the Cs and the scores: widths first, then other parameters one by one."""
+    """The candidates without a grid, the Cs and the scores: widths first, then the other parameters one by one."""
     kernel = resolve_kernel(model.kernel, whole, indefinite=True)
     tube = "epsilon" in model.tunable
     names = [*kernel.parameter_names, "C", *(["epsilon"] if tube else [])]
