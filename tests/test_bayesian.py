@@ -238,7 +238,10 @@ def test_tuning_where_there_is_nothing_to_tune_by():
     exact = BayesianLinearRegression(tune="evidence").fit(X, X @ [1.0, 2.0])
     assert "fitted exactly" in exact.status_
     close(exact.coef_, [1.0, 2.0], 1e-7)
-    assert "nothing to tune by" in BayesianLinearRegression(tune="evidence").fit(X, np.zeros(25)).status_
+    assert (
+        "not tuned, because all targets equal the prior's mean"
+        in BayesianLinearRegression(tune="evidence").fit(X, np.zeros(25)).status_
+    )
     noise = BayesianLinearRegression(tune="evidence").fit(X, np.random.default_rng(11).normal(size=25) * 0.1)
     assert np.isfinite(noise.predict(Z)).all()
     constant = BayesianLinearRegression(tune="evidence", fit_intercept=True).fit(X, np.ones(25))
@@ -330,7 +333,7 @@ def test_sparse_and_single_precision_and_pickles():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"noise_precision": 0.0}, "`noise_precision` must be a finite number > 0"),
+        ({"noise_precision": 0.0}, "`noise_precision` must be a number > 0"),
         ({"noise_precision": "high"}, "noise_precision"),
         ({"prior_precision": -1.0}, "≥ 0"),
         ({"prior_precision": [1.0, 2.0, 3.0]}, "shape"),
@@ -343,11 +346,11 @@ def test_sparse_and_single_precision_and_pickles():
         ({"tune": "loo"}, "'evidence'"),
         ({"tune": "evidence", "max_iter": 0}, "`max_iter` must be a whole number ≥ 1, got 0"),
         ({"tune": "evidence", "max_iter": "many"}, "`max_iter`"),
-        ({"tune": "evidence", "tol": -1.0}, "`tol` must be a finite number > 0"),
+        ({"tune": "evidence", "tol": -1.0}, "`tol` must be a number > 0"),
         ({"noise_precision": 1e300, "prior_precision": 1e-300}, "squares"),
-        ({"noise_precision": 1e300, "prior_precision": 1e-280}, "precisions.*must be numbers"),
-        ({"noise_precision": 1e-310}, "`noise_precision` must be"),
-        ({"noise_precision": 1e300, "tune": "evidence", "prior_precision": 1e-280}, "precisions.*must be numbers"),
+        ({"noise_precision": 1e300, "prior_precision": 1e-280}, "precisions.*must not overflow"),
+        ({"noise_precision": 1e-310}, "precisions.*must not overflow"),
+        ({"noise_precision": 1e300, "tune": "evidence", "prior_precision": 1e-280}, "precisions.*must not overflow"),
         ({"features": mc.Gaussian(1.0)}, "finite feature map"),
         ({"features": 3}, "`features` must be"),
         ({"budget": 100}, "budget"),

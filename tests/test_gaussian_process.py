@@ -414,7 +414,7 @@ def test_contradicting_duplicates_need_noise():
     noisy = GaussianProcessRegressor(mc.Gaussian(1.0), alpha=0.1).fit(X, [0.0, 1.0, 2.0, 3.0])
     mean, _ = brute(mc.Gaussian(1.0), X, np.array([0.0, 1.0, 2.0, 3.0]), X, 0.1)
     np.testing.assert_allclose(noisy.predict(X), mean)
-    with pytest.raises(mc.InvalidInput, match="no function takes all targets"):
+    with pytest.raises(mc.InvalidInput, match="no function interpolates all targets"):
         GaussianProcessRegressor(mc.Linear(), alpha=0.0).fit([[1.0], [2.0], [3.0]], [1.0, 0.0, 1.0])
 
 
@@ -476,7 +476,7 @@ def test_a_refused_partial_fit_leaves_the_model_as_it_was(normalize_y):
     X, y = data(12)
     model = GaussianProcessRegressor(mc.Gaussian(1.0), alpha=0.0, normalize_y=normalize_y).fit(X, y)
     before = *model.predict(X, return_cov=True), model.loo_predictions_, model.log_evidence_, model.jitter_
-    with pytest.raises(mc.InvalidInput, match="no function takes all targets"):
+    with pytest.raises(mc.InvalidInput, match="no function interpolates all targets"):
         model.partial_fit(X[:1], y[:1] + 1)
     after = *model.predict(X, return_cov=True), model.loo_predictions_, model.log_evidence_, model.jitter_
     for ours, theirs in zip(after, before):

@@ -399,13 +399,13 @@ def test_denoised_digits():
         ({"kernel": mc.Gaussian(1.0)}, np.ones((10, 2)), "points that differ"),
         ({"kernel": mc.Gaussian(1.0), "n_components": 2, "solver": "krylov"}, np.ones((10, 2)), "points that differ"),
         ({"kernel": mc.Linear(), "n_components": 1, "solver": "nystrom"}, np.ones((10, 2)), "points that differ"),
-        ({}, np.ones((1, 2)), "two points at least"),
+        ({}, np.ones((1, 2)), "at least two points"),
         ({}, [[0.0, 1.0], [np.nan, 1.0]], "NaN"),
         ({}, [[0.0, 1.0], [np.inf, 1.0]], "infinity"),
         ({"tol": 0.0}, np.eye(5), "`tol`"),
         ({"tol": None}, np.eye(5), "`tol`"),
         ({"tol": "a"}, np.eye(5), "`tol`"),
-        ({"n_centers": -1}, np.eye(5), "`n_centers` must be None or a whole number ≥ 1, got -1"),
+        ({"n_centers": -1}, np.eye(5), "`n_centers` must be a whole number ≥ 1, or None, got -1"),
         ({"n_centers": True}, np.eye(5), "`n_centers`"),
         ({"centers": "x"}, np.eye(5), "`centers` must be one of"),
         ({"centers": None}, np.eye(5), "`centers` must be one of"),
@@ -441,7 +441,7 @@ def test_bad_scores_queries_and_weights():
     ):
         with pytest.raises(InvalidInput, match=match):
             model.inverse_transform(Z)
-    with pytest.raises(InvalidInput, match="Refit"):
+    with pytest.raises(InvalidInput, match="Fit the model again"):
         mc.KernelPCA(n_components=2).fit(X).set_params(inverse="regression").inverse_transform(np.zeros((1, 2)))
     with pytest.raises(ValueError, match="4 features"):
         model.transform(X[:, :4])

@@ -368,7 +368,7 @@ def test_bad_targets_and_weights():
     X, y = data()
     broken = y.copy()
     broken[[3, 7]] = np.nan
-    with pytest.raises(mc.InvalidInput, match=r"2 that are NaN or inf, the first \(NaN\) in row 3"):
+    with pytest.raises(mc.InvalidInput, match=r"2 NaN or inf, the first \(NaN\) in row 3"):
         mc.KernelRidge().fit(X, broken)
     for bad in (y[:-1], np.array(["a"] * 40), y[:, None, None], [[1.0]] * 39 + [[1.0, 2.0]], y + 1j):
         with pytest.raises(mc.InvalidInput, match="y must"):

@@ -300,7 +300,7 @@ def test_bad_input(kernel):
     bad = [
         (GOOD, [1] * 5, None, "at least two classes, got 1 class"),
         (GOOD, [0.0, np.nan, 1, 1, 0], None, "NaN"),
-        (GOOD, [0.5, 1.25, 2.5, 0.1, 3], None, "use Ridge"),
+        (GOOD, [0.5, 1.25, 2.5, 0.1, 3], None, "Use Ridge"),
         (GOOD, y[:4], None, "4 labels for 5 points"),
         (GOOD, None, None, "None"),
         (GOOD[:1], [1], None, "at least two classes"),

@@ -768,7 +768,7 @@ BAD = {
     "one row": (lambda m: m.fit(X[:1], y[:1]), r"at least two classes"),
     "no rows": (lambda m: m.fit(X[:0], y[:0]), r"at least one sample"),
     "NaN labels": (lambda m: m.fit(X, y + NAN), r"one label per point.*NaN"),
-    "numbers": (lambda m: m.fit(X, X[:, 0]), r"use GLM or KernelGLM"),
+    "numbers": (lambda m: m.fit(X, X[:, 0]), r"Use GLM or KernelGLM"),
     "no labels": (lambda m: m.fit(X, None), r"requires y"),
     "lengths": (lambda m: m.fit(X, y[:-1]), r"119 labels for 120 points"),
     "a class of weight 0": (lambda m: m.fit(X, y, (y == 1).astype(float)), r"the only one with weight > 0"),

@@ -393,5 +393,5 @@ def test_what_messages_advise():
     for model in (KernelNeighborsClassifier, KernelNeighborsRegressor):
         with pytest.raises(mc.InvalidInput, match="smoothing weight Tricube"):
             model(mc.Tricube(1.0)).fit(X, labels)
-    with pytest.raises(mc.InvalidInput, match="use KernelNeighborsRegressor"):
+    with pytest.raises(mc.InvalidInput, match="Use KernelNeighborsRegressor"):
         KernelNeighborsClassifier().fit(X, y)

@@ -219,7 +219,7 @@ def test_an_ill_conditioned_interpolant_still_interpolates():
         ({"d": np.zeros(3)}, "first axis of `d`"),
         ({"d": np.full(N, np.nan)}, "`d` must be finite"),
         ({"kernel": mc.Epanechnikov(1.0)}, "positive definite"),
-        ({"kernel": mc.Gaussian(1.0), "epsilon": 1.0}, "`epsilon` belongs"),
+        ({"kernel": mc.Gaussian(1.0), "epsilon": 1.0}, "`epsilon` is for kernels that are passed by name"),
         ({"kernel": "gaussian", "epsilon": 0.0}, "`epsilon` must be a number > 0"),
     ],
 )

@@ -25,7 +25,7 @@ RAGGED = [[1.0]] * 23 + [[1.0, 2.0]]
         ({"neighbors": []}, "`neighbors` must be"),
         ({"d": RAGGED}, "`d` must hold numbers"),
         ({"y": RAGGED}, "`y` must hold numbers"),
-        ({"y": X + 1j}, "`y` must hold numbers, got complex ones"),
+        ({"y": X + 1j}, "`y` must hold numbers, got complex numbers"),
     ],
 )
 def test_arguments_of_the_wrong_kind(change, message):

@@ -105,7 +105,7 @@ def test_auto_takes_the_cheaper_form_and_says_why():
     assert Ridge().fit(X, Y).form_ == "primal"
     assert Ridge().fit(X, Y).status_ == "primal: 3 features ≤ 30 rows; by the normal equations, refined"
     assert Ridge().fit(X[:2], Y[:2]).status_ == "dual: 3 features > 2 rows; by a Cholesky factor"
-    assert Ridge(form="dual").fit(X, Y).status_ == "dual: as asked; by a Cholesky factor"
+    assert Ridge(form="dual").fit(X, Y).status_ == "dual: as requested; by a Cholesky factor"
     least = Ridge(alpha=0.0).fit(X[:2], Y[:2])
     assert least.form_ == "primal"
     assert "alpha = 0" in least.status_
@@ -228,7 +228,7 @@ def test_a_gram_matrix_that_loses_the_digits_gives_way_to_singular_values_or_is_
     rng = np.random.default_rng(0)
     A, t = rng.normal(size=(6, 9)) * np.r_[1e8, np.ones(8)], rng.normal(size=6)
     model = Ridge(form="dual").fit(A, t)
-    assert model.status_ == "dual: as asked; by singular values, rank 5"
+    assert model.status_ == "dual: as requested; by singular values, rank 5"
     close(A.T @ model.dual_coef_, model.coef_, 1e-7)
     wide = rng.normal(size=(6, 300)) * np.r_[1e8, np.ones(299)]
     with pytest.raises(mc.InvalidInput, match=r"singular values of 6 × 300 features.*budget.*Scale the columns"):
@@ -415,7 +415,7 @@ def test_sparse_is_dense(fit_intercept, weights, monkeypatch):
     for alpha in (0.0, 0.5):
         dense = Ridge(alpha=alpha, fit_intercept=fit_intercept).fit(A.toarray(), t, w)
         for limit in (2**26, 0):  # 0: never filled in
-            monkeypatch.setattr("mercer.models.least_squares.ridge.SMALL", limit)
+            monkeypatch.setattr("mercer.models.least_squares.ridge.DENSE_BYTES", limit)
             for form in ("primal", "dual"):
                 model = Ridge(alpha=alpha, fit_intercept=fit_intercept, form=form).fit(A, t, w)
                 close(model.predict(A), dense.predict(A.toarray()), 1e-9 if alpha else 1e-7)

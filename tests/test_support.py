@@ -22,7 +22,7 @@ import mercer as mc
 from mercer.errors import InvalidInput
 from mercer.models import svm
 from mercer.models.convergence import NotConverged
-from mercer.models.svm import solving
+from mercer.models.svm import limits
 from mercer.models.svm.problems import feasible, filled, grown, soft_margin
 from mercer.models.svm.solving import unsolved
 from mercer.models.svm.split import per_pair, split
@@ -86,8 +86,11 @@ def test_bounded_support_vectors_are_those_at_their_bound():
 
 
 def test_a_fit_passes_five_records():
-    """BoxProblem and Optimum are the solver's; the sigmoids are what a calibration finds, not what a fit passes on."""
-    homes = [import_module(f"mercer.models.svm.{found.name}") for found in pkgutil.iter_modules(svm.__path__)]
+    """BoxProblem and Optimum are the solver's; the sigmoids are the result of a calibration, not passed on by a fit.
+
+    The machines themselves are data classes too, of their parameters.
+    """
+    homes = [import_module(f"mercer.models.svm.{module.name}") for module in pkgutil.iter_modules(svm.__path__)]
     records = {
         name
         for home in homes
@@ -355,8 +358,8 @@ def test_every_problem_is_solved_once_the_large_ones_first(monkeypatch, many):
 
     real = smo.solve
     monkeypatch.setattr(smo, "solve", solve)
-    monkeypatch.setattr(solving, "LARGE", 65)
-    monkeypatch.setattr(solving, "MANY", many)
+    monkeypatch.setattr(limits, "OWN_THREADS", 65)
+    monkeypatch.setattr(limits, "SHARED_PREPARATION", many)
     model = mc.SVC(K, tol=1e-6).fit(X, LABELS)
     pairs = sorted(np.bincount(LABELS)[[a, b]].sum() for a, b in combinations(range(4), 2))
     assert sorted(sizes) == pairs
@@ -454,7 +457,7 @@ def interrupted_early(*given, **more):
 def test_an_interrupt_before_there_is_an_iterate_leaves_the_model_as_it_was(monkeypatch):
     model = mc.SVC(K).fit(X, LABELS)
     before = model.predict(X)
-    monkeypatch.setattr(SupportVectorMachine, "_look_at", interrupted_early)
+    monkeypatch.setattr(SupportVectorMachine, "_warn_if_indefinite", interrupted_early)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:, :2], y > 0)
     np.testing.assert_array_equal(model.predict(X), before)

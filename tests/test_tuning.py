@@ -637,7 +637,7 @@ def test_a_held_alpha_is_not_changed():
 @pytest.mark.parametrize("options", [{"hold": "alpha"}, {"grid": {"kernel__sigma": [0.5, 1.0]}}])
 def test_an_alpha_that_is_not_tuned_must_be_one_number(alpha, options):
     X, Y, _, _ = data(30, 3, 2)
-    with pytest.raises(mc.InvalidInput, match=r"`alpha` must be one number where it is not tuned, got .*grid"):
+    with pytest.raises(mc.InvalidInput, match=r"`alpha` must be one number if it is not tuned, got .*grid"):
         tune(KernelRidge(mc.Gaussian(1.0), alpha=alpha), X, Y, **options)
     same = tune(KernelRidge(mc.Gaussian(1.0), alpha=[0.3, 0.3]), X, Y, n_restarts=0, **options)
     assert same.alpha == 0.3
@@ -670,7 +670,9 @@ def test_constant_targets_with_normalize_y_are_not_tuned_on_rounding(level, by):
 )  # fmt: skip
 def test_a_grid_wants_lists(values):
     X, Y, _, _ = data(30)
-    with pytest.raises(mc.InvalidInput, match=rf"`grid` must hold a list .*'{next(iter(values))}'.*got .*Such as"):
+    with pytest.raises(
+        mc.InvalidInput, match=rf"`grid` must hold a list .*'{next(iter(values))}'.*got .*Pass a list, such as"
+    ):
         tune(KernelRidge(mc.Gaussian(1.0)), X, Y, grid=values)
 
 

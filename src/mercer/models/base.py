@@ -1,4 +1,4 @@
-"""What every estimator with a kernel shares: parameters that reach into frozen expressions, and checked input."""
+"""The base class of every estimator with a kernel: parameters that reach into frozen expressions, and checked input."""
 
 from __future__ import annotations
 
@@ -24,41 +24,42 @@ from mercer.kernels.algebra.values import Value
 from mercer.kernels.base import Indefinite, Kernel
 from mercer.kernels.tables.typed import Typed
 from mercer.kernels.vectors.median import median_gaussian
+from mercer.words import count
 from mercer.words import shortened as shortened
 from mercer.words import shown as shown
 
 Matrix = NDArray[np.float64]
 LEAST_WEIGHT, MOST_WEIGHT = float(np.finfo(np.float64).tiny), 1e150
-"""Weights of full precision, whose squares, and the sums of many, are finite."""
+"""The range of weights: they have full precision, and their squares and sums are finite."""
 DATES = (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
 @contextmanager
 def refitted(model: Any) -> Iterator[None]:
-    """A fit that is refused or interrupted leaves the model as it was: wholly the old one, or not fitted.
+    """Leave the model unchanged if its fit is refused or interrupted: it stays the old one, or not fitted.
 
-    An iterative fit may keep what it had reached by then: once the model is whole, it raises the interrupt `keeping`
-    it.
+    An iterative fit may keep the iterate it has reached: once the model is complete, it raises the interrupt with
+    `keeping`.
     """
-    own = model.__dict__
-    before = own.copy()
+    attributes = model.__dict__
+    before = attributes.copy()
     try:
         yield
     except BaseException as error:
-        if not any(whole is model for whole in getattr(error, "kept", ())):
-            own.clear()
-            own.update(before)
+        if not any(complete is model for complete in getattr(error, "kept", ())):
+            attributes.clear()
+            attributes.update(before)
         raise
 
 
 def keeping(model: Any, interrupt: KeyboardInterrupt) -> KeyboardInterrupt:
-    """The interrupt, which says that the model is whole: `refitted` is not to take back what was reached."""
+    """The interrupt, marked so that `refitted` keeps the model, which is complete."""
     setattr(interrupt, "kept", (*getattr(interrupt, "kept", ()), model))  # noqa: B010  # no attribute of its own
     return interrupt
 
 
 def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """A `fit` that happens wholly or not at all: see `refitted`."""
+    """A `fit` that happens completely or not at all: see `refitted`."""
 
     @wraps(fit)
     def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -71,8 +72,8 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
 class KernelEstimator(Saved, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A scikit-learn estimator whose parameters may be kernels.
 
-    Kernels are frozen values, so `clone` shares them and `set_params(kernel__sigma=2.0)` puts another kernel in their
-    place. Names go as deep as the expression does: `kernel__0__sigma` is the width of the first term of a sum.
+    Kernels are frozen values: `clone` shares them, and `set_params(kernel__sigma=2.0)` replaces the kernel by another
+    one. Names go as deep as the expression does: `kernel__0__sigma` is the width of the first term of a sum.
 
     >>> import mercer as mc
     >>> from mercer.models.base import KernelEstimator
@@ -82,10 +83,10 @@ class KernelEstimator(Saved, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     >>> Model(mc.Gaussian(1.0) + mc.Linear()).set_params(kernel__0__sigma=2.0).kernel
     Gaussian(sigma=2.0) + Linear()
 
-    Whatever stops a `fit`, the model is wholly the old one or the new one: every subclass's `fit` is `all_or_nothing`.
+    Whatever stops a `fit`, the model is the old one or the new one: the `fit` of every subclass is `all_or_nothing`.
     """
 
-    _indefinite: ClassVar[bool] = False  # whether it only warns where the kernel is not positive semidefinite
+    _indefinite: ClassVar[bool] = False  # whether a kernel that is not positive semidefinite only causes a warning
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -94,28 +95,27 @@ class KernelEstimator(Saved, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name; `kernel__...` replaces the kernel by one with other parameters."""
-        inside: dict[str, dict[str, Any]] = {}
-        own = {}
+        of_kernels: dict[str, dict[str, Any]] = {}
+        others = {}
         for name, value in params.items():
             head, _, rest = name.partition("__")
             if rest and isinstance(params.get(head, getattr(self, head, None)), Value):
-                inside.setdefault(head, {})[rest] = value
+                of_kernels.setdefault(head, {})[rest] = value
             else:
-                own[name] = value
-        for name in own:
+                others[name] = value
+        for name in others:
             head, _, rest = name.partition("__")
-            if (
-                rest
-                and head in self.get_params(deep=False)
-                and not hasattr(own.get(head, getattr(self, head)), "get_params")
-            ):
+            if not rest or head not in self.get_params(deep=False):
+                continue
+            target = others.get(head, getattr(self, head))
+            if not hasattr(target, "get_params"):
                 raise InvalidInput(
                     f"`{name}` needs a kernel to reach into",
-                    got=f"{head}={shortened(own.get(head, getattr(self, head)))}",
+                    got=f"{head}={shortened(target)}",
                     advice=f"Set {head} first, such as {head}=mc.Gaussian(1.0).",
                 )
-        super().set_params(**own)
-        for head, changes in inside.items():
+        super().set_params(**others)
+        for head, changes in of_kernels.items():
             setattr(self, head, getattr(self, head).replace(**changes))
         return self
 
@@ -124,12 +124,12 @@ class KernelEstimator(Saved, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         tags.input_tags.sparse = True
         kernel = getattr(self, "kernel", None)
         if isinstance(kernel, Kernel):
-            # Bare Precomputed() takes the matrix in place of X: cross-validation must cut its columns too.
+            # Bare Precomputed() takes the matrix in place of X: cross-validation must select its columns, too.
             tags.input_tags.pairwise = kernel.pairwise
         return tags
 
     def _training(self, X: Any, y: Any, sample_weight: Any = None) -> Rows:
-        """Check what `fit` was given: the rows to fit on. Sets `kernel_` and the names and number of columns."""
+        """The rows to fit on, checked. Sets `kernel_` and the names and number of columns."""
         rows = Rows.of(training_points(X), y, sample_weight)
         self._resolve(X, rows.points)
         return rows
@@ -138,26 +138,26 @@ class KernelEstimator(Saved, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         """Set `kernel_` for the points to fit on, and the names and number of columns of X."""
         self.kernel_ = resolve_kernel(getattr(self, "kernel", None), points, indefinite=self._indefinite)
         self.kernel_.touch(points)
-        _columns(self, X, reset=True)
+        check_columns(self, X, reset=True)
 
     def _queries(self, X: Any) -> Points:
-        """Check X against what was fitted, for `predict` and its kin."""
+        """X as points, checked against the columns of `fit`, for `predict` and similar methods."""
         check_is_fitted(self)
-        _columns(self, X, reset=False)
+        check_columns(self, X, reset=False)
         return self.kernel_.prepare(X)
 
 
-def _columns(model: Any, X: Any, *, reset: bool) -> None:
-    """Record (or compare) the names and the number of columns, where the data has columns."""
+def check_columns(model: Any, X: Any, *, reset: bool) -> None:
+    """Record (or, without `reset`, compare) the names and the number of columns, if the data has columns."""
     require_distinct_names(X)
     if not reset and is_frame(X) and isinstance(getattr(model, "kernel_", None), Typed):
-        return  # it finds its columns by name, and checks them: others, or another order, do not matter
+        return  # this kernel finds and checks its columns by name: other columns, or another order, do not matter
     _check_feature_names(model, X, reset=reset)
     if reset:
         model._fitted_on = described(X)
     shape = getattr(X, "shape", None)
     listed = shape is None and isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], (list, tuple, np.ndarray))
-    if listed and model.kernel_.space == "vectors":  # elsewhere a list may be a set or a sequence
+    if listed and model.kernel_.space == "vectors":  # in other spaces a list may be a set or a sequence
         shape = (len(X), len(X[0]))
     if shape is not None and len(shape) == 2:
         if reset or hasattr(model, "n_features_in_"):
@@ -167,9 +167,9 @@ def _columns(model: Any, X: Any, *, reset: bool) -> None:
 
 
 def training_points(X: Any) -> Points:
-    """X as points of the model's own: what is written into X after `fit` does not change the model.
+    """X as points that belong to the model: changes of X after `fit` do not change it.
 
-    A table without rows or columns is refused in scikit-learn's words.
+    A table without rows or columns is refused in scikit-learn's words, which its tests look for.
     """
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape) == 2 and 0 in shape:
@@ -185,9 +185,9 @@ def training_points(X: Any) -> Points:
 
 
 def resolve_kernel(kernel: Any, X: Any, *, indefinite: bool = False) -> Kernel:
-    """The kernel that a parameter stands for: a kernel itself, a rule X → kernel, or None for the median Gaussian.
+    """The kernel of a parameter that is a kernel, a rule X → kernel, or None for the median Gaussian.
 
-    With `indefinite`, for machines that only warn, also a function that is known not to be positive semidefinite.
+    With `indefinite` it may also be a function that is known not to be positive semidefinite.
     """
     if isinstance(kernel, Kernel):
         return kernel
@@ -200,28 +200,29 @@ def resolve_kernel(kernel: Any, X: Any, *, indefinite: bool = False) -> Kernel:
         )
     if kernel is None:
         return median_gaussian(X)
-    got, advice = shortened(kernel), "Such as mc.Gaussian(1.0), mc.Matern(1.0) + mc.Linear(), or mc.median_gaussian."
+    got = shortened(kernel)
+    advice = "Pass a kernel such as mc.Gaussian(1.0) or mc.Matern(1.0) + mc.Linear(), or the rule mc.median_gaussian."
     if callable(kernel) and not isinstance(kernel, type):
         try:
-            made = kernel(X.raw if isinstance(X, Points) else X)
+            result = kernel(X.raw if isinstance(X, Points) else X)
         except InvalidInput:
             raise
         except TypeError as error:
             raise InvalidInput(
                 "`kernel` must be a kernel or a rule X → kernel",
                 got=f"{got}, which failed ({error})",
-                advice="A function of two points is mc.FromFunction(f).",
+                advice="If it is a function of two points, pass mc.FromFunction(f).",
             ) from error
-        if isinstance(made, Kernel):
-            return made
-        got += f", a rule that returned {shortened(made)}"
+        if isinstance(result, Kernel):
+            return result
+        got += f", a rule that returned {shortened(result)}"
     if isinstance(kernel, str):
-        advice = f"scikit-learn's names are kernels here: 'rbf' is mc.Gaussian, 'poly' mc.Polynomial. {advice}"
+        advice = f"In place of scikit-learn's 'rbf' pass mc.Gaussian, in place of 'poly' mc.Polynomial. {advice}"
     raise InvalidInput("`kernel` must be a kernel, a rule X → kernel, or None", got=got, advice=advice)
 
 
 def outside() -> int:
-    """The `stacklevel` of whoever called the library, for a warning of the function that asks."""
+    """The `stacklevel` with which a warning of the calling function points to the code that called the library."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("mercer.", "sklearn.")):
         level, frame = level + 1, frame.f_back
@@ -229,14 +230,14 @@ def outside() -> int:
 
 
 def innermost(model: Any) -> Any:
-    """The model that computes: what an automatic model chose, what a conformal one is wrapped around, or itself."""
+    """The model that computes: the one inside an automatic or a conformal model, or the model itself."""
     while hasattr(model, "model_"):
         model = model.model_
     return model
 
 
 def targets(y: Any, n: int) -> tuple[Matrix, bool]:
-    """y as (n, t) float64, and whether it was a single column given as a vector."""
+    """y as (n, t) float64, and whether it was passed as a vector."""
     if y is None:
         raise InvalidInput(
             "A model requires y to be passed, but the target y is None", got="None", advice="Pass one target per row."
@@ -249,11 +250,11 @@ def targets(y: Any, n: int) -> tuple[Matrix, bool]:
     except ValueError as error:
         raise InvalidInput(required, got=str(error), advice="Pass one number per point.") from None
     if Y.dtype.kind in "US" or (Y.dtype == object and any(isinstance(v, (str, bytes)) for v in Y.ravel())):
-        raise InvalidInput(required, got="text", advice="Convert it: y.astype(float), or use a classifier.")
+        raise InvalidInput(required, got="text", advice="Convert it by y.astype(float), or use a classifier.")
     if Y.dtype.kind in "mM" or (Y.dtype == object and any(isinstance(v, DATES) for v in Y.ravel())):
         raise InvalidInput(
             "y must hold numbers", got="dates or durations",
-            advice="Make numbers of them in a unit of your choice, such as days since the first date.",
+            advice="Convert them to numbers, such as days since the first date.",
         )  # fmt: skip
     if Y.dtype.kind == "c":
         raise InvalidInput(
@@ -267,22 +268,22 @@ def targets(y: Any, n: int) -> tuple[Matrix, bool]:
             required, got=f"dtype {Y.dtype}", advice="Encode classes as numbers, or use a classifier."
         ) from None
     if Y.ndim not in (1, 2) or len(Y) != n or Y.size == 0:
-        raise InvalidInput(required, got=f"shape {Y.shape}", advice=f"X has {n} points.")
+        raise InvalidInput(required, got=f"shape {Y.shape}", advice=f"Pass one row per point: X has {n} points.")
     if not np.isfinite(Y).all():
         bad = np.argwhere(~np.isfinite(Y.reshape(n, -1)))
         kind = "NaN" if np.isnan(Y.reshape(n, -1)[tuple(bad[0])]) else "inf"
         raise InvalidInput(
             required,
-            got=f"{len(bad)} that are NaN or inf, the first ({kind}) in row {bad[0][0]}",
+            got=f"{len(bad)} NaN or inf, the first ({kind}) in row {bad[0][0]}",
             advice="Drop those rows (X and y), or fill them in.",
         )
     return Y.reshape(n, -1), Y.ndim == 1
 
 
-def checked_numbers(given: Any, required: str, advice: str) -> Matrix:
-    """A float64 copy of numbers, with no silent conversion of dates or of complex ones."""
+def checked_numbers(numbers: Any, required: str, advice: str) -> Matrix:
+    """A float64 copy of numbers, without a silent conversion of dates or complex numbers."""
     try:
-        values = real_numbers(unframed(given))
+        values = real_numbers(unframed(numbers))
         if values.dtype.kind in "mM":
             raise TypeError("dates or durations")
         return np.array(values, dtype=np.float64)
@@ -291,7 +292,7 @@ def checked_numbers(given: Any, required: str, advice: str) -> Matrix:
 
 
 def weights(sample_weight: Any, n: int) -> Matrix | None:
-    """Sample weights as (n,) float64 ≥ 0, not all zero; None where all are one."""
+    """Sample weights as (n,) float64 ≥ 0, not all zero; None if all are one."""
     if sample_weight is None:
         return None
     required = f"`sample_weight` must hold {n} finite numbers ≥ 0, not all of them 0"
@@ -312,7 +313,7 @@ def weights(sample_weight: Any, n: int) -> Matrix | None:
             f"`sample_weight` must be 0 or between {LEAST_WEIGHT:.2g} and {MOST_WEIGHT:g}, the largest at least "
             f"{np.sqrt(LEAST_WEIGHT):.2g}",
             got=f"{w[bad]:g} in row {bad}",
-            advice="Divide the weights by the largest, and set those that count for nothing to 0.",
+            advice="Divide the weights by the largest, and set negligible ones to 0.",
         )
     return None if (w == 1).all() else w
 
@@ -325,9 +326,9 @@ class Rows:
     ----------
     points : their points.
     y : their targets, shape (n, t).
-    single : whether y was given as a vector.
-    roots : √w, shape (n,), or None where all weights are one.
-    kept : their positions among the rows that were given.
+    single : whether y was passed as a vector.
+    roots : √w, shape (n,), or None if all weights are one.
+    kept : their positions among the rows that were passed.
     left_out : the points of the other rows, or None.
     """
 
@@ -340,7 +341,7 @@ class Rows:
 
     @classmethod
     def of(cls, points: Points, y: Any, sample_weight: Any = None) -> Rows:
-        """Checked rows from what `fit` was given."""
+        """The rows of the arguments of `fit`, checked."""
         Y, single = targets(y, points.n)
         w = weights(sample_weight, points.n)
         if w is None:
@@ -357,7 +358,7 @@ class Rows:
         return np.ones(len(self.y)) if self.roots is None else self.roots**2
 
     def shaped(self, values: NDArray[Any]) -> NDArray[Any]:
-        """(m, t) as y was given: (m,) for a vector."""
+        """Values of shape (m, t) in the shape of y: (m,) for a vector."""
         return values[:, 0] if self.single else values
 
     def __len__(self) -> int:
@@ -371,9 +372,11 @@ def penalties(alpha: Any, t: int, *, positive: bool = False) -> Matrix:
     try:
         a = np.asarray(real_numbers(alpha), dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput(required, got=repr(alpha), advice="Try 1.0.") from None
+        raise InvalidInput(required, got=repr(alpha), advice="Pass a number such as 1.0.") from None
     if isinstance(alpha, (bool, np.bool_)) or a.ndim > 1 or (a.ndim == 1 and a.shape != (t,)):
-        raise InvalidInput(required, got=repr(alpha), advice=f"There is {t} target." if t == 1 else f"{t} targets.")
+        advice = f"Pass one number, or one for each of {count(t, 'target')}."
+        raise InvalidInput(required, got=repr(alpha), advice=advice)
     if not np.isfinite(a).all() or (a < 0).any() or (positive and (a == 0).any()):
-        raise InvalidInput(required, got=repr(alpha), advice="It is the noise variance; larger is smoother.")
+        advice = "Pass the variance of the noise: the larger it is, the smoother is the function."
+        raise InvalidInput(required, got=repr(alpha), advice=advice)
     return np.broadcast_to(a, (t,)).copy()

@@ -1,4 +1,4 @@
-"""Callbacks of scikit-learn, which has them from release 1.9 on; older releases get an estimator that refuses them."""
+"""Callbacks of scikit-learn 1.9 and newer; with older releases an estimator refuses them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ else:
     except ImportError:
 
         class CallbackSupportMixin:
-            """The place of scikit-learn's class of this name in releases before 1.9, which have no callbacks."""
+            """Stands in for scikit-learn's class of this name, which releases before 1.9 do not have."""
 
             def set_callbacks(self, *callbacks: Any) -> Any:
-                """Refuse callbacks, and name what does the same job."""
+                """Refuse callbacks, and name an alternative."""
                 import sklearn
 
                 raise InvalidInput(
                     "callbacks need scikit-learn 1.9 or newer",
                     got=f"scikit-learn {sklearn.__version__}",
-                    advice="Upgrade scikit-learn, or pass `progress=` a function where the model has that parameter.",
+                    advice="Upgrade scikit-learn, or pass a function as `progress` if the model has that parameter.",
                 )
 
         def with_callbacks(fit: Any) -> Any:
-            """Leave `fit` as it is: there are no callbacks to prepare."""
+            """Return `fit` unchanged: there are no callbacks to prepare."""
             return fit

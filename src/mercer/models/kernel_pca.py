@@ -22,15 +22,14 @@ from mercer.memory import budget as memory_budget
 from mercer.models.base import (
     KernelEstimator,
     Matrix,
-    _columns,
+    check_columns,
     outside,
     resolve_kernel,
-    shown,
     training_points,
     weights,
 )
 from mercer.models.least_squares.kernel_ridge import KernelRidge
-from mercer.models.solver_parameters import asked_for, check_solver_parameters
+from mercer.models.solver_parameters import check_solver_parameters, requested_solver
 from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.preimage import ENTRIES, distances_less_norm, preimage, vectors
@@ -40,14 +39,15 @@ from mercer.solvers import principal as leading
 from mercer.solvers.eigen import Spectrum
 from mercer.solvers.nystrom import default_centers
 from mercer.solvers.principal import Principal
+from mercer.validation import check_choice, check_number, check_whole_number
 
 INVERSES = ("distance", "regression", "nearest")
-# The mean of so many nearest points is the other start of the way to a pre-image.
 NEIGHBOURS = 5
-# Rows whose leave-one-out error chooses the penalty of the map from scores to points, and among which penalties.
+"""The search for a pre-image starts from the nearest point, or from the mean of this number of nearest points."""
 ROWS, PENALTIES = 1000, tuple(10.0**e for e in range(-8, 2))
-# Scores within this share of the largest are equal: the first of them decides on the sign.
+"""The number of rows whose leave-one-out error chooses the penalty of the map from scores to points; its candidates."""
 TIE = 1e-6
+"""Scores within this share of the largest count as equal: the first of them decides the sign."""
 
 
 @dataclass(eq=False, repr=False)
@@ -61,18 +61,18 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     Parameters
     ----------
     kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
-    n_components : how many components; None takes all with a variance above rounding.
-    inverse : how `inverse_transform` finds points for scores. "distance", the point whose feature vector is nearest:
-        what a pre-image is, with nothing to train and nothing to choose, and exact for `Linear()`. "regression", kernel
-        ridge regression from scores to points: one product of matrices, also for kernels without derivatives.
-        "nearest", the nearest of the training points, which may be any objects.
+    n_components : the number of components; None takes all with a variance above rounding.
+    inverse : how `inverse_transform` finds points for scores. "distance" takes the point whose feature vector is
+        nearest, the pre-image: there is nothing to train or to choose, and it is exact for `Linear()`. "regression" is
+        kernel ridge regression from scores to points: one product of matrices, also for kernels without derivatives.
+        "nearest" takes the nearest of the training points, which may be any objects.
     solver : "auto", "eigen" (all eigenvalues), "krylov" (the leading ones, by products with K) or "nystrom". "auto"
-        takes the fastest exact one within memory, computes K anew in each product where it does not fit, and takes
-        Nyström centres for very many points, or where some are named; `status_` says which and why.
-    n_centers, centers : for Nyström: how many, and "uniform", "kmeans", "pivoted" or the points themselves.
-    tol : the relative residual ‖Gu − λu‖/λ at which "krylov" stops; eigenvalues are as exact, or better.
-    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
-    random_state : for random starts and centres; the same number gives the same fit.
+        takes the fastest exact one; if K does not fit into memory, each product computes it again; for very many
+        points, or if centres are named, it takes Nyström centres. `status_` says which and why.
+    n_centers, centers : for Nyström: their number, and "uniform", "kmeans", "pivoted" or the points themselves.
+    tol : the relative residual ‖Gu − λu‖/λ at which "krylov" stops; eigenvalues are at least as exact.
+    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, or half of the available memory.
+    random_state : seed of random starts and centres.
 
     Attributes
     ----------
@@ -80,11 +80,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     function_ : the t components as an `Expansion`, orthonormal in the Hilbert space; its values are the scores.
     mean_ : the mean μ of the points in feature space, an `Expansion` (with Nyström: its projection on the centres).
     dual_coef_ : the coefficients of the components, shape (n, t).
-    eigenvalues_ : of the centred Gram matrix, descending, shape (t,): the sums of the squared scores.
+    eigenvalues_ : eigenvalues of the centred Gram matrix, descending, shape (t,): the sums of the squared scores.
     explained_variance_ : the variance of every score, eigenvalues over n − 1.
     explained_variance_ratio_ : its share of the whole variance in feature space, which is known without the other
         eigenvalues: (1/n) Σ k(xᵢ, xᵢ) − ‖μ‖².
-    n_components_, solver_, status_, residual_ : how many, how they were found, and ‖Gu − λu‖/λ at the most.
+    n_components_, solver_, status_, residual_ : their number, how they were computed, and the largest ‖Gu − λu‖/λ.
 
     >>> import numpy as np, mercer as mc
     >>> angle = np.linspace(0, 2 * np.pi, 60, endpoint=False)
@@ -113,14 +113,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the components of n points X; y is not used.
 
-        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. (Not where
-        rows are drawn: the choice of Nyström centres.)
+        A sample weight says how often its row counts: with weight 2 as if it were there twice, with weight 0 not at
+        all. (Except in the random choice of Nyström centres.)
         """
         self._fit(X, sample_weight)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[Any]:
-        """`fit` and the scores of X, shape (n, t), without computing K again where it is stored."""
+        """`fit` and the scores of X, shape (n, t), without computing K again if it is stored."""
         whole = self._fit(X, sample_weight)
         if not whole:
             return self.transform(X)
@@ -132,10 +132,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         return self.function_(points)
 
     def inverse_transform(self, X: Any) -> Any:
-        """Points for scores of shape (m, t), as `inverse` says: shape (m, d); or training objects, for "nearest".
+        """Points for scores of shape (m, t), by the method `inverse`: shape (m, d); or training objects, for "nearest".
 
-        Scores of a noisy point along the leading components are those of a point without much of its noise, so that
-        `inverse_transform(transform(X))` removes it.
+        The leading components of a noisy point hold little of its noise, so that `inverse_transform(transform(X))`
+        removes most of it.
         """
         check_is_fitted(self)
         Z = self._scores(X)
@@ -143,25 +143,25 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         if self.inverse == "regression":
             if not hasattr(self, "_regression"):
                 required = "inverse='regression' learns its map in `fit`"
-                raise InvalidInput(required, got="another `inverse` there", advice="Refit.")
+                raise InvalidInput(required, got="a model fitted with another `inverse`", advice="Fit the model again.")
             return self._regression.predict(Z)
         points, coef = self._all.points, self._all.coef.astype(np.float64)
         if self.inverse == "nearest":
             return take(points.raw, self._nearest(Z, 1)[:, 0])
         centres = vectors(self.kernel_, points)
-        found = np.empty((len(Z), centres.shape[1]))
+        preimages = np.empty((len(Z), centres.shape[1]))
         for rows in threads.spans(len(Z), max(1, ENTRIES // points.n)):
             targets = Expansion(self.kernel_, points, coef @ np.vstack([Z[rows].T, np.ones(len(Z[rows]))]))
             near = self._nearest(Z[rows], min(NEIGHBOURS, points.n))
             starts = centres[near[:, 0]], centres[near].mean(axis=1)
             better = distances_less_norm(targets, starts[1]) < distances_less_norm(targets, starts[0])
-            found[rows] = preimage(targets, np.where(better[:, None], starts[1], starts[0]))
-        return found.astype(self.function_.coef.dtype, copy=False)
+            preimages[rows] = preimage(targets, np.where(better[:, None], starts[1], starts[0]))
+        return preimages.astype(self.function_.coef.dtype, copy=False)
 
     def reconstruction_error(self, X: Any) -> NDArray[Any]:
         """‖phi(x) − μ‖² − Σ scores²: the squared distance of phi(x) to the components' plane through μ, shape (m,).
 
-        Points unlike all training points are far from it. Known to rounding of k(x, x).
+        Points unlike all training points are far from it. It is exact up to the rounding of k(x, x).
 
         >>> import numpy as np, mercer as mc
         >>> X = np.column_stack([np.arange(5.0), np.arange(5.0)])                         # points of a line
@@ -169,8 +169,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         array([0., 2.])
         """
         points = self._queries(X)
-        pairwise = self.kernel_.pairwise
-        if pairwise and not same_points(points, self.function_.points):
+        if self.kernel_.pairwise and not same_points(points, self.function_.points):
             raise InvalidInput(
                 "A distance needs k(z, z) of the queries, which a matrix of queries against training points lacks",
                 got="bare Precomputed()",
@@ -185,9 +184,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     # -- inside ---------------------------------------------------------------------------------------------------
 
     def _fit(self, X: Any, sample_weight: Any) -> bool:
-        """Fit; whether all rows took part."""
+        """Fit; whether the components are functions of all rows."""
         self._check_parameters()
-        self.__dict__.pop("_regression", None)  # of an earlier fit
+        self.__dict__.pop("_regression", None)  # left by an earlier fit
         points = training_points(X)
         w = weights(sample_weight, points.n)
         n = points.n
@@ -195,35 +194,37 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             points, w = points.take(np.flatnonzero(w)), w[w > 0]
         self.kernel_ = resolve_kernel(self.kernel, points)
         self.kernel_.touch(points)
-        _columns(self, X, reset=True)
+        check_columns(self, X, reset=True)
         t = self.n_components
         if points.n == 1:
             raise InvalidInput(
-                "Principal components need two points at least", got="n_samples = 1", advice="Pass more rows."
+                "Principal components need at least two points", got="n_samples = 1", advice="Pass more rows."
             )
         if t is not None and t >= points.n:
             raise InvalidInput(
                 f"`n_components` must be at most n − 1 = {points.n - 1}: centring takes one direction away",
                 got=str(t),
-                advice="n_components=None takes all there are.",
+                advice="Pass n_components=None for all components.",
             )
         total = float(points.n if w is None else w.sum())
         if total <= 1.0:
             raise InvalidInput(
-                "`sample_weight` counts rows, so that its sum must be > 1", got=f"{total:.4g}", advice="Multiply by n."
+                "`sample_weight` counts rows, so that its sum must be > 1",
+                got=f"{total:.4g}",
+                advice="Multiply the weights by the number of rows.",
             )
         K = gram.of(self.kernel_, points, budget=self.budget)
-        found = self._solve(K, None if w is None else np.sqrt(w))
-        if not found.converged:
-            warnings.warn(found.status, ConvergenceWarning, stacklevel=outside())
-        self._keep(found, found.points or points, K.dtype, total)
+        principal = self._solve(K, None if w is None else np.sqrt(w))
+        if not principal.converged:
+            warnings.warn(principal.status, ConvergenceWarning, stacklevel=outside())
+        self._keep(principal, principal.points or points, K.dtype, total)
         if self.inverse == "regression":
-            scores = self._values - self._offsets if found.points is None else self.function_(points)
+            scores = self._values - self._offsets if principal.points is None else self.function_(points)
             self._regression = self._learn(scores.astype(np.float64), vectors(self.kernel_, points), w)
-        return points.n == n and found.points is None
+        return points.n == n and principal.points is None
 
     def _learn(self, scores: Matrix, X: Matrix, w: Matrix | None) -> KernelRidge:
-        """Kernel ridge regression from scores to points, with the penalty of least leave-one-out error on some rows."""
+        """Kernel ridge regression from scores to points; the leave-one-out error on some rows chooses its penalty."""
         kernel = median_gaussian(scores)
         some = np.sort(np.random.default_rng(self.random_state).permutation(len(X))[:ROWS])
         Y, roots = X[some], None if w is None else np.sqrt(w[some])
@@ -236,7 +237,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
     def _solve(self, K: Gram, roots: Matrix | None) -> Principal:
         limit, t = memory_budget(self.budget), self.n_components
-        solver, why = leading.choose(K, t, asked_for(self, K.shape[0]), limit)
+        solver, why = leading.choose(K, t, requested_solver(self, K.shape[0]), limit)
         rng = np.random.default_rng(self.random_state)
         if solver == "nystrom":
             m = default_centers(K.shape[0], limit) if self.n_centers is None else self.n_centers
@@ -246,33 +247,33 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             return leading.krylov(operator, t, tol=self.tol, rng=rng, why=why)
         return leading.decompose(operator, t, limit, why)
 
-    def _keep(self, found: Principal, points: Points, dtype: np.dtype[Any], total: float) -> None:
-        scores = found.values - found.offsets
+    def _keep(self, principal: Principal, points: Points, dtype: np.dtype[Any], total: float) -> None:
+        scores = principal.values - principal.offsets
         sizes = np.abs(scores)
         deciding = (sizes >= (1 - TIE) * sizes.max(axis=0)).argmax(axis=0)
         signs = np.where(scores[deciding, np.arange(scores.shape[1])] < 0, -1.0, 1.0)
-        coef = (found.coef * signs).astype(dtype, copy=False)
-        self._values, self._offsets = found.values * signs, found.offsets * signs
-        self._mean_values, self._mean_square = found.mean_values, found.mean_square
+        coef = (principal.coef * signs).astype(dtype, copy=False)
+        self._values, self._offsets = principal.values * signs, principal.offsets * signs
+        self._mean_values, self._mean_square = principal.mean_values, principal.mean_square
         # The mean as one more column: a query is compared with the points once.
-        self._all = Expansion(self.kernel_, points, np.column_stack([coef, found.mean.astype(dtype, copy=False)]))
+        self._all = Expansion(self.kernel_, points, np.column_stack([coef, principal.mean.astype(dtype, copy=False)]))
         self.function_ = Expansion(self.kernel_, self._all.points, coef, Tail.constant(-self._offsets))
         self.mean_ = Expansion(self.kernel_, self._all.points, self._all.coef[:, -1])
         self.dual_coef_ = self.function_.coef
-        self.eigenvalues_ = found.eigenvalues
-        self.explained_variance_ = found.eigenvalues / (total - 1)
-        self.explained_variance_ratio_ = found.eigenvalues / found.total
-        self.n_components_ = self._n_features_out = len(found.eigenvalues)
-        self.solver_, self.status_, self.residual_ = found.solver, found.status, found.residual
+        self.eigenvalues_ = principal.eigenvalues
+        self.explained_variance_ = principal.eigenvalues / (total - 1)
+        self.explained_variance_ratio_ = principal.eigenvalues / principal.total
+        self.n_components_ = self._n_features_out = len(principal.eigenvalues)
+        self.solver_, self.status_, self.residual_ = principal.solver, principal.status, principal.residual
 
     def _nearest(self, Z: Matrix, count: int) -> NDArray[np.int64]:
         """The training points (or centres) nearest to μ + Σ zⱼfⱼ in feature space, nearest first, shape (m, count)."""
         points = self._all.points
-        own = self.kernel_.diag(points).astype(np.float64) - 2 * self._mean_values
+        constant = self.kernel_.diag(points).astype(np.float64) - 2 * self._mean_values
         near = np.empty((len(Z), count), np.int64)
         for rows in threads.spans(len(Z), max(1, ENTRIES // points.n)):
             # ‖phi(x) − P‖² − ‖P‖² = k(x, x) − 2 P(x)
-            squared = own - 2 * Z[rows] @ self._values.T
+            squared = constant - 2 * Z[rows] @ self._values.T
             some = np.argpartition(squared, count - 1, axis=1)[:, :count]
             order = np.argsort(np.take_along_axis(squared, some, 1), axis=1, kind="stable")
             near[rows] = np.take_along_axis(some, order, 1)
@@ -281,28 +282,20 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     def _scores(self, X: Any) -> Matrix:
         """Checked scores, shape (m, t)."""
         required = f"Scores must be finite numbers of shape (m, {self.n_components_})"
+        advice = "Pass the result of `transform`."
         try:
             Z = np.asarray(X, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise InvalidInput(required, got=str(error), advice="Pass what `transform` returned.") from None
+            raise InvalidInput(required, got=str(error), advice=advice) from None
         if Z.ndim != 2 or Z.shape[1] != self.n_components_:
-            raise InvalidInput(required, got=f"shape {Z.shape}", advice="Pass what `transform` returned.")
+            raise InvalidInput(required, got=f"shape {Z.shape}", advice=advice)
         if not np.isfinite(Z).all():
-            raise InvalidInput(required, got="NaN or infinity", advice="Pass what `transform` returned.")
+            raise InvalidInput(required, got="NaN or infinity", advice=advice)
         return Z
 
     def _check_parameters(self) -> None:
-        t = self.n_components
-        if t is not None and (isinstance(t, bool) or not isinstance(t, (int, np.integer)) or t < 1):
-            raise InvalidInput(
-                "`n_components` must be a whole number ≥ 1, or None for all", got=shown(t), advice="Such as 2."
-            )
-        if self.tol is None:
-            raise InvalidInput("`tol` must be a number in (0, 1)", got="None", advice="1e-8 is the default.")
+        if self.n_components is not None:
+            check_whole_number(self.n_components, "n_components", alternative="None for all", such_as=2)
+        check_number(self.tol, "tol", above=0, below=1, such_as=1e-8)
         check_solver_parameters(self, leading.SOLVERS)
-        if self.inverse not in INVERSES:
-            raise InvalidInput(
-                f"`inverse` must be one of {', '.join(map(repr, INVERSES))}",
-                got=shown(self.inverse),
-                advice="'distance' is the default.",
-            )
+        check_choice(self.inverse, "inverse", INVERSES, advice="Pass 'distance', the default.")

@@ -1,9 +1,9 @@
-"""How far a fit is, told to scikit-learn's callbacks: `model.set_callbacks(ProgressBar()).fit(X, y)`.
+"""The progress of a fit, reported to scikit-learn's callbacks: `model.set_callbacks(ProgressBar()).fit(X, y)`.
 
-A solver does not know how many steps it will take, but its gap falls about as fast on a logarithmic scale all the way:
-log(first gap/gap)/log(first gap/tol) is the share that is done. One problem is `STEPS` tasks, told as that share grows
-(and now and then where it does not, so that a callback is heard and may stop the fit); several are a task each.
-Each of these tasks carries a `Progress` (gap, objective, and what the solver adds) as metadata["progress"].
+A solver does not know how many steps it will take, but on a logarithmic scale its gap falls at an almost constant rate:
+log(first gap/gap)/log(first gap/tol) is the share that is done. A single problem is `STEPS` tasks, reported as that
+share grows (and regularly while it does not, so that a callback may stop the fit); several problems are one task each.
+Each task carries a `Progress` (gap, objective, and details of the solver) as metadata["progress"].
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import numpy as np
 from mercer import threads
 
 STEPS = 200
-"""Tasks of a problem that is told of in steps."""
+"""The number of tasks of a problem that is reported in steps."""
 HEARTBEAT = 1.0
-"""Seconds after which a step is told though the gap has not fallen."""
+"""Seconds after which a step is reported although the gap has not fallen."""
 
 
 class Progress(Protocol):
-    """Where an iteration is, as any solver tells it."""
+    """The state of an iteration, as every solver reports it."""
 
     @property
     def gap(self) -> float: ...
@@ -38,58 +38,58 @@ class Progress(Protocol):
 
 
 class Watch:
-    """The callbacks of one fit: what they are told, and whether they want it to go on."""
+    """The callbacks of one fit: reports the tasks to them, and passes on whether the fit may continue."""
 
-    def __init__(self, model: Any, problems: int | None, given: dict[str, Any]) -> None:
-        self.model, self.given, self.alone, self.count = model, given, problems == 1, 0
+    def __init__(self, model: Any, problems: int | None, arguments: dict[str, Any]) -> None:
+        self.model, self.arguments, self.alone, self.count = model, arguments, problems == 1, 0
         self.context = model._init_callback_context(
             max_subtasks=STEPS if self.alone else problems, sequential_subtasks=self.alone
         )
-        self.context.call_on_fit_task_begin(estimator=model, **given)
+        self.context.call_on_fit_task_begin(estimator=model, **arguments)
 
     def task(self, steps: bool) -> Task:
-        """The task of the next problem, told of in steps where it is a long one."""
+        """The task of the next problem, reported in `steps` if it is a long one."""
         if self.alone:
-            return Task(self, self.context, own=False)
+            return Task(self, self.context, whole=True)
         self.count += 1
         context = self.context.subcontext("problem", self.count - 1, STEPS if steps else 0)
         context.call_on_fit_task_begin(estimator=self.model)
-        return Task(self, context, own=True)
+        return Task(self, context, whole=False)
 
     def end(self) -> None:
-        # Copies of the model are fitted: there is nothing to be added to them.
-        self.context.call_on_fit_task_end(estimator=self.model, reconstruction_attributes=dict, **self.given)
+        # Copies of the model are fitted already: a callback needs no attributes to reconstruct them.
+        self.context.call_on_fit_task_end(estimator=self.model, reconstruction_attributes=dict, **self.arguments)
 
 
 class Task:
-    """One problem: the steps that were told of it."""
+    """One problem, which may be the whole fit, and the number of its steps that were reported."""
 
-    def __init__(self, watch: Watch, context: Any, own: bool) -> None:
-        self.watch, self.context, self.own = watch, context, own
-        self.told, self.last, self.first = 0, time.perf_counter(), 0.0
+    def __init__(self, watch: Watch, context: Any, whole: bool) -> None:
+        self.watch, self.context, self.whole = watch, context, whole
+        self.reported, self.last, self.first = 0, time.perf_counter(), 0.0
         self.progress: Progress | None = None
 
     def __call__(self, progress: Progress) -> bool:
-        """Tell the steps up to here; False where a callback asks to stop."""
+        """Report the steps up to here; False if a callback stops the fit."""
         self.progress = progress
         self.first = self.first or progress.gap
         most = self.context.max_subtasks - 1 if self.context.max_subtasks else 0
         reached = int(most * share_done(self.first, progress.gap, self.watch.model.tol))
         now = time.perf_counter()
         if now - self.last > HEARTBEAT:
-            reached = max(reached, self.told + 1)
+            reached = max(reached, self.reported + 1)
         stop = False
-        while self.told < min(reached, most):
+        while self.reported < min(reached, most):
             step = self.context.subcontext("step")
             step.call_on_fit_task_begin(estimator=self.watch.model)
             stop |= step.call_on_fit_task_end(estimator=self.watch.model, metadata={"progress": progress})
-            self.told, self.last = self.told + 1, now
+            self.reported, self.last = self.reported + 1, now
         return not stop
 
     def end(self) -> bool:
-        """Tell that the problem is solved, or as far as it will be."""
+        """Report that the solver has finished with the problem."""
         at_end = {"estimator": self.watch.model, "metadata": {"progress": self.progress}}
-        if self.own:
+        if not self.whole:
             return not self.context.call_on_fit_task_end(**at_end)
         step = self.context.subcontext("step")
         step.call_on_fit_task_begin(estimator=self.watch.model)
@@ -98,7 +98,7 @@ class Task:
 
 @contextmanager
 def watched(model: Any, problems: int | None, X: Any, y: Any, sample_weight: Any) -> Iterator[None]:
-    """While a model solves so many problems (None: no one knows), its callbacks are told. Without any, nothing."""
+    """Report the given number of problems (None if unknown) to the callbacks of a model, if it has any."""
     if not getattr(model, "_skl_callbacks", None):
         yield
         return
@@ -112,7 +112,7 @@ def watched(model: Any, problems: int | None, X: Any, y: Any, sample_weight: Any
 
 
 class Listeners:
-    """A caller's progress and callbacks, from one thread at a time; what stops one problem stops all of them."""
+    """The caller's `progress` and the callbacks, one thread at a time; to stop one problem is to stop all."""
 
     def __init__(self, progress: Callable[[Any], bool] | None, watch: Watch | None, go_on: bool = True) -> None:
         self.progress, self.watch, self.lock, self.go_on = progress, watch, threading.Lock(), go_on
@@ -121,8 +121,8 @@ class Listeners:
         with self.lock:
             return None if self.watch is None else self.watch.task(steps)
 
-    def told(self, task: Task | None, progress: Progress) -> bool:
-        """Whether to go on."""
+    def report(self, task: Task | None, progress: Progress) -> bool:
+        """Report the progress of a task; whether to go on."""
         if threads.stopped():
             return False
         with self.lock:
@@ -139,7 +139,7 @@ class Listeners:
 
 
 def share_done(first: float, gap: float, tol: float) -> float:
-    """How much of the way from the first gap to tol is behind, on a logarithmic scale.
+    """The share of the way from the first gap to tol that is done, on a logarithmic scale.
 
     >>> share_done(1.0, 0.1, 0.01), share_done(1.0, 2.0, 0.01), share_done(1.0, 0.0, 0.01)
     (0.5, 0.0, 1.0)
@@ -150,45 +150,45 @@ def share_done(first: float, gap: float, tol: float) -> float:
 
 
 class SolverProgress:
-    """A callback that writes a line on how a fit is going: objective, gap, support vectors, time left.
+    """A callback that writes a line about the state of a fit: objective, gap, support vectors, time left.
 
-    On a terminal the line is written over; elsewhere a new one is written from time to time.
+    On a terminal the line is overwritten; otherwise a new line is written every time.
 
     Parameters
     ----------
     every : seconds between two lines.
-    stream : where to write; by default standard error.
+    stream : the stream to write to; by default standard error.
 
     >>> import sys, numpy as np, mercer as mc
     >>> from mercer.models.progress import SolverProgress
     >>> X = np.random.default_rng(0).normal(size=(50, 2))
-    >>> told = SolverProgress(stream=sys.stdout)
-    >>> model = mc.SVC(mc.Gaussian(1.0)).set_callbacks(told).fit(X, X[:, 0] > 0)        # doctest: +ELLIPSIS
+    >>> progress = SolverProgress(stream=sys.stdout)
+    >>> model = mc.SVC(mc.Gaussian(1.0)).set_callbacks(progress).fit(X, X[:, 0] > 0)        # doctest: +ELLIPSIS
     SVC: 100 %, objective -..., gap ... (to 0.001), ... support vectors, ... s
     """
 
     def __init__(self, *, every: float = 0.5, stream: Any = None) -> None:
         self.every, self.stream = every, stream
-        self._fits: dict[int, _Line] = {}  # one callback may watch several at once
+        self._fits: dict[int, _Line] = {}  # one callback may watch several fits at once
 
     def setup(self, estimator: Any, context: Any) -> None:
         """A fit begins."""
         self._fits[id(estimator)] = _Line(time.perf_counter())
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        """Nothing to tell yet."""
+        """Do nothing: there is nothing to report yet."""
 
     def on_fit_task_end(self, estimator: Any, context: Any, *, metadata: Any = None) -> None:
-        """Write a line, where the last one is old."""
+        """Write a line if the last one is old enough."""
         progress, line = (metadata or {}).get("progress"), self._fits.get(id(estimator))
         if progress is None or line is None:
             return
-        line.tell(estimator, progress, context)
+        line.update(estimator, progress, context)
         if time.perf_counter() - line.written >= self.every:
             self._write(line)
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        """A fit is over, or given up: write how it stood, and end the line."""
+        """A fit is over or was stopped: write its last state, and end the line."""
         line = self._fits.pop(id(estimator), None)
         if line is not None and line.text:
             self._write(line, last=True)
@@ -205,7 +205,7 @@ class SolverProgress:
 
 @dataclass
 class _Line:
-    """What is known of one fit."""
+    """The line about one fit."""
 
     began: float
     written: float = -np.inf
@@ -215,7 +215,7 @@ class _Line:
     text: str = ""
     fresh: bool = False
 
-    def tell(self, model: Any, progress: Progress, context: Any) -> None:
+    def update(self, model: Any, progress: Progress, context: Any) -> None:
         now = time.perf_counter()
         total, since, share, of = context.parent.max_subtasks, self.began, None, ""
         if context.task_name == "problem":

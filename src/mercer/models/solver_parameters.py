@@ -1,4 +1,4 @@
-"""Parameters of solvers, checked in every fit: also where the solver that is taken does not read them."""
+"""Parameters of solvers, checked in every fit, even if the chosen solver does not read them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer.errors import InvalidInput
 from mercer.gram.centers import RULES
-from mercer.models.base import shown
-from mercer.tuning.folds import generator
+from mercer.validation import check_choice, check_number, check_whole_number, generator
 
 
 def check_solver_parameters(model: Any, solvers: tuple[str, ...]) -> None:
@@ -18,35 +16,27 @@ def check_solver_parameters(model: Any, solvers: tuple[str, ...]) -> None:
     >>> import mercer as mc
     >>> check_solver_parameters(mc.KernelPCA(n_centers=-1), ("auto", "eigen"))
     Traceback (most recent call last):
-    mercer.errors.InvalidInput: `n_centers` must be None or a whole number ≥ 1, got -1. Such as 100.
+    mercer.errors.InvalidInput: `n_centers` must be a whole number ≥ 1, or None, got -1. Pass a whole number such as \
+100.
     """
-    m, centers, tol = model.n_centers, model.centers, model.tol
-    if not isinstance(model.solver, str) or model.solver not in solvers:
-        raise InvalidInput(
-            f"`solver` must be one of {', '.join(map(repr, solvers))}",
-            got=shown(model.solver),
-            advice="'auto' chooses well.",
-        )
-    if m is not None and (isinstance(m, (bool, np.bool_)) or not isinstance(m, (int, np.integer)) or m < 1):
-        raise InvalidInput("`n_centers` must be None or a whole number ≥ 1", got=shown(m), advice="Such as 100.")
-    if centers is None or (np.isscalar(centers) and not (isinstance(centers, str) and centers in RULES)):
-        raise InvalidInput(
-            f"`centers` must be one of {', '.join(map(repr, RULES))}, or the centres themselves",
-            got=shown(centers),
-            advice="'uniform' is the default.",
-        )
-    number = isinstance(tol, (int, float, np.number)) and not isinstance(tol, bool)
-    if tol is not None and not (number and 0 < tol < 1):
-        raise InvalidInput("`tol` must be a number in (0, 1)", got=shown(tol), advice="Leave it out for the default.")
-    if not isinstance(model.random_state, np.random.RandomState):  # which would move on
+    centers = model.centers
+    check_choice(model.solver, "solver", solvers, advice="Pass 'auto' to have one chosen.")
+    if model.n_centers is not None:
+        check_whole_number(model.n_centers, "n_centers", alternative="None", such_as=100)
+    if centers is None or np.isscalar(centers):
+        advice = "Pass 'uniform', the default, or an array of points."
+        check_choice(centers, "centers", RULES, alternative="the centres themselves", advice=advice)
+    if model.tol is not None:
+        check_number(model.tol, "tol", above=0, below=1, advice="Leave it out to use the default.")
+    if not isinstance(model.random_state, np.random.RandomState):  # whose state a check would change
         generator(model.random_state)
 
 
-def asked_for(model: Any, n: int) -> str:
-    """The solver that a model of n points asks for: who names centres wants them, unless that is all points.
+def requested_solver(model: Any, n: int) -> str:
+    """The solver that the parameters of a model request for n points: to name fewer centres is to request Nyström.
 
     >>> import mercer as mc
-    >>> asked_for(mc.KernelRidge(n_centers=100), 1000), asked_for(mc.KernelRidge(n_centers=100), 50)
+    >>> requested_solver(mc.KernelRidge(n_centers=100), 1000), requested_solver(mc.KernelRidge(n_centers=100), 50)
     ('nystrom', 'auto')
     """
     named = not isinstance(model.centers, str) or (model.n_centers is not None and model.n_centers < n)

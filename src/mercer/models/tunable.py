@@ -1,4 +1,4 @@
-"""What a model says to `mc.tune`: by which criterion it is tuned, and which kernels a grid of its parameters holds."""
+"""The models that `mc.tune` can tune, by their criterion, and the kernels in a grid of their parameters."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from mercer.tuning.ranges import ranges, slots
 
 
 class RidgeProblem(NamedTuple):
-    """The kernel ridge regression that a model is: its criteria are closed forms.
+    """The kernel ridge regression that a model solves: its criteria are closed forms.
 
     Attributes
     ----------
-    kernel : of the given rows.
-    y : the targets as the model sees them, shape (n, t).
+    kernel : the kernel for these rows.
+    y : the targets that the model fits, shape (n, t).
     tail : the functions without a penalty at the points, shape (n, m), or None.
     """
 
@@ -43,7 +43,7 @@ class RidgeTunable(Protocol):
         """As in scikit-learn."""
 
     def ridge_problem(self, rows: Rows) -> RidgeProblem:
-        """The problem on these rows; raise where the model is another one."""
+        """The problem on these rows; an error if the model solves another one."""
 
 
 @runtime_checkable
@@ -56,26 +56,26 @@ class FoldTunable(Protocol):
     tunable: tuple[str, ...]
 
     def path(self, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> Any:
-        """Models for ascending C."""
+        """One fitted model for each C."""
 
 
 def stratified(model: Any, y: Any) -> bool:
-    """Whether the folds of a model should have their share of each value of y: as in scikit-learn, of classifiers."""
+    """Whether each fold should have its share of each value of y: as in scikit-learn, for classifiers."""
     return is_classifier(model) and type_of_target(y) in ("binary", "multiclass")
 
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """A kernel that is made of the rows that it is fitted to.
+    """A kernel that is built from the rows to fit on.
 
     Attributes
     ----------
     kernel : a kernel, a rule X → kernel, or None for the median width.
     changes : parameters to replace, by name.
-    shifts : what is added to `theta`, the logarithms of the kernel's free parameters, or None.
-    suggested : whether widths are those that the data suggests, before they are shifted.
+    shifts : numbers to add to `theta`, the logarithms of the kernel's free parameters, or None.
+    suggested : whether the widths, before they are shifted, are those that the data suggests.
     others : further parameters of the model.
-    indefinite : whether the model takes functions that are not positive semidefinite.
+    indefinite : whether the model accepts functions that are not positive semidefinite.
     """
 
     kernel: Any
@@ -92,8 +92,8 @@ class Recipe:
             return kernel
         theta = kernel.theta
         if self.suggested:
-            known = ranges(kernel, points, np.ones((points.n, 1)))
-            theta = np.array([r.start if one else t for r, one, t in zip(known, widths(kernel, points), theta)])
+            starts = [one.start for one in ranges(kernel, points, np.ones((points.n, 1)))]
+            theta = np.where(widths(kernel, points), starts, theta)
         low, high = kernel.bounds.T
         return kernel.with_theta(np.clip(theta + self.shifts, low, high))
 
@@ -108,7 +108,7 @@ def recipes(kernel: Any, grid: Mapping[str, Any], own: Sequence[str], *, indefin
 
     Parameters
     ----------
-    kernel : the model's own, where the grid has none.
+    kernel : the kernel of the model, used if the grid has none.
     grid : values by name.
     own : names of the model's parameters; the first is the penalty, which has an axis of its own.
     indefinite : as in `Recipe`.
@@ -117,7 +117,7 @@ def recipes(kernel: Any, grid: Mapping[str, Any], own: Sequence[str], *, indefin
         raise InvalidInput(
             "`grid` must be a dictionary of values by parameter name",
             got=shortened(grid),
-            advice=f"Such as {{{own[0]!r}: [1.0, 10.0], 'kernel__sigma': [0.5, 1.0]}}.",
+            advice=f"Pass a dictionary such as {{{own[0]!r}: [1.0, 10.0], 'kernel__sigma': [0.5, 1.0]}}.",
         )
     inside = [name for name in grid if name not in own]
     wrong = [name for name in inside if not isinstance(name, str) or name.partition("__")[0] != "kernel"]
@@ -125,17 +125,17 @@ def recipes(kernel: Any, grid: Mapping[str, Any], own: Sequence[str], *, indefin
         raise InvalidInput(
             f"`grid` must name {', '.join(own)}, `kernel`, or parameters of the kernel",
             got=repr(wrong[0]),
-            advice=f"Such as {own[0]!r} and 'kernel__sigma'.",
+            advice=f"Use names such as {own[0]!r} and 'kernel__sigma'.",
         )
     names = [*(name for name in own[1:] if name in grid), *sorted(inside)]
-    found = []
-    for chosen in product(*([plain(v) for v in listed(name, grid[name])] for name in names)):
-        changes = dict(zip(names, chosen))
+    combinations = []
+    for values in product(*([plain(v) for v in listed(name, grid[name])] for name in names)):
+        changes = dict(zip(names, values))
         others = {name: changes.pop(name) for name in own if name in changes}
         base = changes.pop("kernel") if "kernel" in changes else kernel
         inner = {name.removeprefix("kernel__"): value for name, value in changes.items()}
-        found.append(Recipe(base, inner, others=others, indefinite=indefinite))
-    return found
+        combinations.append(Recipe(base, inner, others=others, indefinite=indefinite))
+    return combinations
 
 
 def listed(name: str, values: Any) -> list[Any]:
@@ -146,11 +146,11 @@ def listed(name: str, values: Any) -> list[Any]:
         raise InvalidInput(
             f"`grid` must hold a list of at least one value for {name!r}",
             got=shortened(values),
-            advice=f"Such as {{{name!r}: {example}}}.",
+            advice=f"Pass a list, such as {{{name!r}: {example}}}.",
         )
     return some
 
 
 def plain(value: Any) -> Any:
-    """1.0 for np.float64(1.0), as models show their parameters."""
+    """A value as a plain Python object, as models show their parameters: 1.0, not np.float64(1.0)."""
     return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value

@@ -1,4 +1,4 @@
-"""Choose the kernel's parameters and alpha of a model: by gradient, or on a grid in closed form."""
+"""`mc.tune`: kernel parameters and alpha of a model, chosen by gradient or on a grid, in closed form."""
 
 from __future__ import annotations
 
@@ -43,26 +43,26 @@ def tune(
 
     Parameters
     ----------
-    model : a `KernelRidge`, a `GaussianProcessRegressor`, an `RBFNetwork` with the penalty wᵀKw, or another model that
-        is kernel ridge regression and says so by a method `ridge_problem`; or a support vector machine with a C, whose
-        C, kernel and `epsilon` or `nu` are compared on a grid by folds. Its `max_time` is for each fit. (Machines
-        without a C, and Pipelines, are for scikit-learn's GridSearchCV.) A rule X → kernel is resolved on the training
-        rows of each fold, and without folds on all rows.
+    model : a `KernelRidge`, a `GaussianProcessRegressor`, an `RBFNetwork` with the penalty wᵀKw, or another model of
+        kernel ridge regression, which has a method `ridge_problem`; or a support vector machine with a C, whose C,
+        kernel and `epsilon` or `nu` are compared on a grid by folds. Its `max_time` applies to each fit. (Use
+        scikit-learn's GridSearchCV for machines without a C and for Pipelines.) A rule X → kernel is resolved on the
+        training rows of each fold, and without folds on all rows.
     X, y : the data, as for `fit`.
     by : "loo", the leave-one-out squared error; "evidence", the log marginal likelihood; or, with `grid`, the number of
         folds, shuffled by `random_state`, compared by mean R² as scikit-learn's GridSearchCV does. By default "loo".
-    cv : the same as a number for `by` (support vector machines have folds only, stratified for classes); or what
-        scikit-learn takes: a splitter, or pairs of training and test rows.
+    cv : the same as a number for `by` (the only choice for support vector machines, stratified for classes); or, as in
+        scikit-learn, a splitter or pairs of training and test rows.
     grid : values by parameter name, such as {"kernel__sigma": [0.5, 1.0], "alpha": [0.1, 1.0]}.
-    hold : names of parameters to leave alone, such as "alpha" or "kernel__sigma". Those in `mc.Fixed` are held anyway.
-    n_restarts : random starts beside the model's own kernel and the one that the data suggests.
-    sample_weight : as for `fit`. A weight is not a repetition here: a row given twice predicts itself when left out.
+    hold : names of parameters to keep, such as "alpha" or "kernel__sigma". Those in `mc.Fixed` are kept anyway.
+    n_restarts : the number of random starts, beside the model's own kernel and the one that the data suggests.
+    sample_weight : as for `fit`. A weight is not a repetition here: of two equal rows, one predicts the other.
     random_state : seed of restarts, samples and folds.
 
     Returns
     -------
     model : fitted; its attribute `tuning_` holds the chosen `parameters`, all `trials`, notes about parameters that do
-        not matter, and by `baseline` and `beats_baseline` whether the choice is better than always predicting the same.
+        not matter, and (as `baseline` and `beats_baseline`) a comparison with always predicting the same value.
 
     >>> import numpy as np, mercer as mc
     >>> rng = np.random.default_rng(0)
@@ -84,11 +84,11 @@ def tune(
         raise InvalidInput(
             "`model` must be kernel ridge regression, which has closed forms, or a support vector machine with a C",
             got=model.__name__ if isinstance(model, type) else type(model).__name__,
-            advice="Such as mc.KernelRidge() or mc.SVC(). NuSVC, OneClassSVM and Pipelines are tuned by scikit-learn's "
-            "GridSearchCV, with names such as svc__kernel__sigma; KernelRidge(tune='loo') in a Pipeline tunes itself, "
-            "and some models have alpha='loo'.",
+            advice="Pass a model such as mc.KernelRidge() or mc.SVC(). Tune NuSVC, OneClassSVM and Pipelines by "
+            "scikit-learn's GridSearchCV, with names such as svc__kernel__sigma; KernelRidge(tune='loo') in a Pipeline "
+            "tunes itself, and some models have alpha='loo'.",
         )
-    known = model.get_params(deep=False)
+    parameters = model.get_params(deep=False)
     by = "loo" if by is None else by
     rows = Rows.of(training_points(X), y, sample_weight)
     problem = model.ridge_problem(rows)
@@ -99,10 +99,10 @@ def tune(
             raise InvalidInput(
                 'Without `grid`, `by` must be "loo" or "evidence"',
                 got=repr(by),
-                advice="Pass a grid: folds have no gradient here.",
+                advice="Pass a grid to use folds.",
             )
         held = held_names([*kernel.parameter_names, "alpha"], hold)[-1]
-        alpha = _start(known["alpha"], problem.y.shape[1], not held)
+        alpha = _start(parameters["alpha"], problem.y.shape[1], not held)
         tuned = tune_problem(
             kernel, rows.points, problem.y, alpha, rows.roots, problem.tail, by,
             hold=hold, n_restarts=n_restarts, random_state=random_state,
@@ -110,32 +110,29 @@ def tune(
     else:
         tuned = _on_grid(model, problem, rows, by, grid, random_state)
     tuned = _against_the_mean(tuned, problem.y, rows.roots)
-    changes = tuned.parameters | ({"tune": None} if "tune" in known else {})
-    fitted = (
-        clone(model)
-        .set_params(**changes)
-        .fit(X, y, **({} if sample_weight is None else {"sample_weight": sample_weight}))
-    )
+    changes = tuned.parameters | ({"tune": None} if "tune" in parameters else {})
+    weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
+    fitted = clone(model).set_params(**changes).fit(X, y, **weighted)
     fitted.tuning_ = _with_centres(tuned, fitted)
     return fitted
 
 
 def _start(alpha: Any, t: int, tuned: bool) -> float:
-    """The alpha to begin with; where it is not tuned, the one to keep."""
-    given = None if isinstance(alpha, str) else penalties(alpha, t)
-    if not tuned and (given is None or np.ptp(given) > 0):
+    """The alpha to begin with; the one to keep if it is not tuned."""
+    alphas = None if isinstance(alpha, str) else penalties(alpha, t)
+    if not tuned and (alphas is None or np.ptp(alphas) > 0):
         raise InvalidInput(
-            "`alpha` must be one number where it is not tuned",
+            "`alpha` must be one number if it is not tuned",
             got=repr(alpha),
             advice="Put alphas into the grid, or do not hold it.",
         )
-    if given is None:
+    if alphas is None:
         return 1.0
-    return float(given.mean()) if np.ptp(given) > 0 else float(given[0])
+    return float(alphas.mean()) if np.ptp(alphas) > 0 else float(alphas[0])
 
 
 def _with_centres(tuned: Tuned, fitted: Any) -> Tuned:
-    """What was found, with a note where the model has other centres than the points that were searched with."""
+    """The record of the search, with a note if the model's centres are not the points of the search."""
     f = getattr(fitted, "function_", None)
     if f is None or same_points(f.points, fitted._rows.points):
         return tuned
@@ -144,10 +141,10 @@ def _with_centres(tuned: Tuned, fitted: Any) -> Tuned:
     note = f"That is the {what} of kernel ridge on all {len(rows)} points"
     if tuned.trials.measure == LOO_ERROR:
         w = np.ones(len(rows)) if rows.roots is None else rows.roots**2
-        own = float(np.average((fitted._leave_one_out() ** 2).mean(axis=1), weights=w))
-        if np.isclose(own, tuned.value, rtol=1e-6, atol=0.0):  # the same points in another order
+        error = float(np.average((fitted._leave_one_out() ** 2).mean(axis=1), weights=w))
+        if np.isclose(error, tuned.value, rtol=1e-6, atol=0.0):  # the same points in another order
             return tuned
-        note += f". On its {len(f)} centres this model has {own:.6g}: choose alpha='loo' for them, or more centres."
+        note += f". On its {len(f)} centres this model has {error:.6g}: choose alpha='loo' for them, or more centres."
     elif len(f) < len(rows):
         note += f"; this model has {len(f)} centres."
     else:
@@ -156,7 +153,7 @@ def _with_centres(tuned: Tuned, fitted: Any) -> Tuned:
 
 
 def _against_the_mean(tuned: Tuned, Y: Matrix, roots: Matrix | None) -> Tuned:
-    """What was found beside the criterion of always predicting the mean of the other rows, where it has one."""
+    """The record of the search, with the criterion of always predicting the mean as its baseline, if there is one."""
     if tuned.trials.measure == LOG_EVIDENCE:
         return tuned
     baseline = 0.0  # R² of the mean
@@ -181,8 +178,8 @@ def _on_grid(
     """The best of a grid: rules X → kernel are resolved on the training rows of each fold."""
     began = time.perf_counter()
     candidates = recipes(model.kernel, grid, ("alpha",))
-    given = listed("alpha", grid["alpha"]) if "alpha" in grid else [_start(model.alpha, problem.y.shape[1], False)]
-    alphas = penalties(given, len(given))
+    values = listed("alpha", grid["alpha"]) if "alpha" in grid else [_start(model.alpha, problem.y.shape[1], False)]
+    alphas = penalties(values, len(values))
     kernels = [recipe(rows.points) if isinstance(recipe.kernel, Kernel) else recipe for recipe in candidates]
     if not isinstance(by, str):
         n = len(rows) + (0 if rows.left_out is None else rows.left_out.n)

@@ -1,7 +1,7 @@
-"""Choose C and the kernel of a support vector machine by folds: every fold follows a path of growing C, warm.
+"""C and the kernel of a support vector machine, chosen by folds: each fold is a path of growing C with warm starts.
 
-A fold knows nothing of the rows that it is scored on: rules X → kernel (a median width, the scales of a table's
-columns) and widths in units of the data are resolved on its training rows alone.
+Held-out rows never influence a fold: rules X → kernel (a median width, the scales of a table's columns) and widths in
+units of the data are resolved on its training rows alone.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from mercer.tuning.ranges import held_names, scale_factors
 from mercer.tuning.trials import Measure, Tuned
 
 CS = np.geomspace(0.1, 1000.0, 5)
-"""Of a regression, in units of the spread of its targets."""
+"""The default grid of C; for a regression in units of the spread of its targets."""
 EPSILON = 0.1
-"""The half width of the tube, in units of the spread of the targets, where it is searched."""
+"""The half width of the tube that is tried without a grid, in units of the spread of the targets."""
 FACTORS = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
-"""Of a parameter, around its value or around the one that the data suggests."""
+"""Factors of a parameter that are tried, around its value or the one that the data suggests."""
 
 
 class MachineFolds(GridCriterion):
@@ -61,11 +61,11 @@ class MachineFolds(GridCriterion):
         self.measure = Measure(f"{len(folds)}-fold {score}", f"mean {score} of {len(folds)} folds", greater=True)
 
     def scores(self) -> Matrix:
-        """Of every candidate, C and fold."""
+        """The score of every candidate, C and fold."""
         return run_grid(self, np.ones((len(self.candidates), len(self.Cs)), dtype=bool))
 
     def evaluate(self, racing: Mask, folds: Sequence[int], scores: Matrix) -> None:
-        """A path for each candidate and fold."""
+        """Score a path for each candidate and fold."""
 
         def job(tasks: Sequence[tuple[int, int]]) -> None:
             for i, fold in tasks:
@@ -82,29 +82,29 @@ class MachineFolds(GridCriterion):
         train, test = self.folds[fold]
         kernel = candidate(self.train[fold])
         machine = clone(self.model).set_params(kernel=kernel, **candidate.others)
-        more = {} if self.w is None else {"sample_weight": self.w[train]}
-        along = machine.path(_part(kernel, self.points, train, train), self.y[train], self.Cs, **more)
+        weighted = {} if self.w is None else {"sample_weight": self.w[train]}
+        path = machine.path(_part(kernel, self.points, train, train), self.y[train], self.Cs, **weighted)
         held_out = _part(kernel, self.points, test, train), self.y[test]
-        more = {} if self.w is None else {"sample_weight": self.w[test]}
-        return [float(fitted.score(*held_out, **more)) for fitted in along]
+        weighted = {} if self.w is None else {"sample_weight": self.w[test]}
+        return [float(fitted.score(*held_out, **weighted)) for fitted in path]
 
     def baseline(self) -> float:
-        """The mean score of always predicting the same, of what the training rows suggest."""
+        """The mean score of always predicting the constant that the training rows suggest."""
         scores = []
         for train, test in self.folds:
-            w, own = (None, None) if self.w is None else (self.w[train], self.w[test])
+            w, held_out = (None, None) if self.w is None else (self.w[train], self.w[test])
             empty = np.zeros((len(train), 1)), np.zeros((len(test), 1))
             if is_classifier(self.model):
-                guess: Any = DummyClassifier(strategy="most_frequent").fit(empty[0], self.y[train], w)
-                scores.append(guess.score(empty[1], self.y[test], own))
+                constant: Any = DummyClassifier(strategy="most_frequent").fit(empty[0], self.y[train], w)
+                scores.append(constant.score(empty[1], self.y[test], held_out))
             elif hasattr(self.model, "quantile"):
                 for tau in np.atleast_1d(self.model.quantile):
-                    guess = DummyRegressor(strategy="quantile", quantile=tau).fit(empty[0], self.y[train], w)
-                    same = guess.predict(empty[1])
-                    scores.append(d2_pinball_score(self.y[test], same, sample_weight=own, alpha=tau))
+                    constant = DummyRegressor(strategy="quantile", quantile=tau).fit(empty[0], self.y[train], w)
+                    values = constant.predict(empty[1])
+                    scores.append(d2_pinball_score(self.y[test], values, sample_weight=held_out, alpha=tau))
             else:
-                guess = DummyRegressor().fit(empty[0], self.y[train], w)
-                scores.append(guess.score(empty[1], self.y[test], own))
+                constant = DummyRegressor().fit(empty[0], self.y[train], w)
+                scores.append(constant.score(empty[1], self.y[test], held_out))
         return float(np.mean(scores))
 
 
@@ -123,20 +123,20 @@ def tune_margin(
 
     Parameters
     ----------
-    model : a `FoldTunable`: its parameters are `kernel` and those in `tunable`, and `path` fits along C, warm.
+    model : a `FoldTunable`: its parameters are `kernel` and those in `tunable`, and `path` fits along C.
     X, y : the data, as for `fit`.
-    cv : the number of folds, shuffled by `random_state` (stratified for classes); or what scikit-learn takes as cv: a
-        splitter, such as TimeSeriesSplit() where the order of rows matters, or pairs of training and test rows.
+    cv : the number of folds, shuffled by `random_state` (stratified for classes); or, as in scikit-learn, a splitter,
+        such as TimeSeriesSplit() if the order of rows matters, or pairs of training and test rows.
     grid : values by parameter name, such as {"C": [1.0, 10.0], "kernel__sigma": [0.5, 1.0]}, and `epsilon` or `nu` of a
-        regression. By default C from 0.1 to 1000 (of a regression times the standard deviation of its targets), and
-        every free parameter of the kernel (those in `mc.Fixed` are not): first its widths, in steps of two around those
-        that the data suggests (or a rule does), then the others one after the other around their values. `epsilon` is a
-        tenth of the standard deviation, unless the given one is better. A kernel that was given is itself a candidate.
-    hold : names of parameters to leave alone where there is no grid, such as "C", "epsilon" or "kernel__sigma".
-    sample_weight : as for `fit`; the rows of a fold are scored by their weight, and rows of weight 0 are in none.
+        regression. By default C from 0.1 to 1000 (for a regression times the standard deviation of its targets), and
+        every free parameter of the kernel (those in `mc.Fixed` are not free): first its widths, in factors of two
+        around those that the data or a rule suggests, then the others one by one around their values. `epsilon` is a
+        tenth of the standard deviation, unless the model's own is better. The model's kernel is itself a candidate.
+    hold : names of parameters to keep if there is no grid, such as "C", "epsilon" or "kernel__sigma".
+    sample_weight : as for `fit`; the rows of a fold are scored by their weight, and rows of weight 0 are in no fold.
     random_state : seed of the folds.
 
-    The model's `max_time` is for each fit, of which there are many; scikit-learn's callbacks hear of the last one only.
+    The model's `max_time` applies to each of many fits; scikit-learn's callbacks are called for the last one only.
     """
     began = time.perf_counter()
     points = training_points(X)
@@ -151,13 +151,13 @@ def tune_margin(
         raise InvalidInput(
             "Support vector machines are compared by folds: `cv` must be their number ≥ 2, or a splitter",
             got=repr(cv),
-            advice="Pass cv=5; margin_report() bounds the leave-one-out error of one model.",
+            advice="Pass cv=5. (The leave-one-out error of one model is bounded by margin_report().)",
         )
     w = checked_weights(sample_weight, points.n)
     kept = np.arange(points.n) if w is None else np.flatnonzero(w)
     whole = points if len(kept) == points.n else points.take(kept)
-    shared = stratified(model, targets[kept])
-    folds = make_folds(points.n, cv, y=targets, stratify=shared, weights=w, random_state=random_state)
+    stratify = stratified(model, targets[kept])
+    folds = make_folds(points.n, cv, y=targets, stratify=stratify, weights=w, random_state=random_state)
     compare = partial(MachineFolds, model, points, targets, w, folds)
     if grid is None:
         spread = 1.0 if is_classifier(model) else _spread(targets, w)
@@ -175,8 +175,8 @@ def tune_margin(
     notes = []
     if not machines.measure.better(trials.best.score, baseline):
         notes.append(
-            f"No candidate is better than always predicting the same (score {baseline:.4f}): try another kernel, other "
-            "columns, or a wider grid."
+            f"No candidate is better than always predicting the same value (score {baseline:.4f}): try another kernel, "
+            "other columns, or a wider grid."
         )
     if "C" in table.at_edge:
         notes.append("The best C is at the edge of the grid: widen it.")
@@ -197,7 +197,7 @@ def tune_margin(
 def _searched(
     compare: Any, model: Any, whole: Points, hold: Iterable[str], spread: float
 ) -> tuple[list[Recipe], Matrix, Matrix]:
-    """Candidates without a grid, the Cs and the scores: widths first, the other parameters one after the other."""
+    """The candidates without a grid, the Cs and the scores: widths first, then the other parameters one by one."""
     kernel = resolve_kernel(model.kernel, whole, indefinite=True)
     tube = "epsilon" in model.tunable
     names = [*kernel.parameter_names, "C", *(["epsilon"] if tube else [])]
@@ -226,43 +226,45 @@ def _searched(
 
 
 def _spread(targets: NDArray[Any], w: Matrix | None) -> float:
-    """The standard deviation of the targets, 1 where they are constant."""
+    """The standard deviation of the targets, 1 if they are constant."""
     y = np.asarray(targets, dtype=np.float64)
     deviation = float(np.sqrt(np.average((y - np.average(y, axis=0, weights=w)) ** 2, axis=0, weights=w).mean()))
     return deviation if np.isfinite(deviation) and deviation > 0 else 1.0
 
 
 def _with_lists(grid: Any) -> Any:
-    """The grid with lists where a parameter other than the kernel has one value."""
+    """The grid, with a list in place of the single value of a parameter other than the kernel."""
     if not isinstance(grid, Mapping):
         return grid
     return {name: v if name == "kernel" or np.iterable(v) else [v] for name, v in grid.items()}
 
 
-def _penalties(given: Any) -> Matrix:
+def _penalties(values: Any) -> Matrix:
     """Values of C, ascending."""
     try:
-        Cs = np.unique(np.atleast_1d(np.asarray(given, dtype=np.float64)))
+        Cs = np.unique(np.atleast_1d(np.asarray(values, dtype=np.float64)))
     except (TypeError, ValueError):
         Cs = np.zeros(1)
     if not len(Cs) or not (Cs > 0).all():
-        raise InvalidInput("Values of C must be > 0", got=shortened(given), advice="Try [0.1, 1.0, 10.0].")
+        raise InvalidInput(
+            "Values of C must be > 0", got=shortened(values), advice="Pass numbers such as [0.1, 1.0, 10.0]."
+        )
     return Cs
 
 
 def _by_width(model: Any, kernel: Kernel, points: Points, free: NDArray[np.bool_]) -> list[Recipe]:
-    """The machine's kernel with all its widths times some factors; one that was given is among them as it is."""
+    """The machine's kernel with all its widths times each factor, and a kernel (not a rule) also unchanged."""
     moved = widths(kernel, points) & free
-    given = isinstance(model.kernel, Kernel)
-    plain = Recipe(model.kernel, indefinite=True)
+    is_kernel = isinstance(model.kernel, Kernel)
+    unchanged = Recipe(model.kernel, indefinite=True)
     if not moved.any():
-        return [plain]
-    scaled = [replace(plain, shifts=np.log(factor) * moved, suggested=given) for factor in FACTORS]
-    return [plain, *scaled] if given else scaled
+        return [unchanged]
+    scaled = [replace(unchanged, shifts=np.log(factor) * moved, suggested=is_kernel) for factor in FACTORS]
+    return [unchanged, *scaled] if is_kernel else scaled
 
 
 def _one_by_one(kernel: Kernel, points: Points, free: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The free parameters that are no widths, but for one factor of the whole kernel, which C stands for."""
+    """The free parameters other than widths, without one factor of the whole kernel, which has the effect of C."""
     others = ~widths(kernel, points) & free
     factors = scale_factors(kernel)
     if factors is not None:
@@ -271,14 +273,14 @@ def _one_by_one(kernel: Kernel, points: Points, free: NDArray[np.bool_]) -> NDAr
 
 
 def _moved(recipe: Recipe, kernel: Kernel, position: int, factor: float) -> Recipe:
-    """With one of its parameters multiplied."""
+    """The recipe with one parameter multiplied by a factor."""
     shifts = np.zeros(len(kernel.theta)) if recipe.shifts is None else recipe.shifts.copy()
     shifts[position] += np.log(factor)
     return replace(recipe, shifts=shifts)
 
 
 def _part(kernel: Kernel, points: Points, rows: NDArray[Any], columns: NDArray[Any]) -> Any:
-    """Some rows of X; where X is the kernel matrix itself, in the columns of the rows that are trained on."""
+    """Some rows of X; if X is the kernel matrix itself, only the columns of the training rows."""
     if kernel.pairwise:
         return points.vectors()[np.ix_(rows, columns)]
     return take(points.raw, rows)

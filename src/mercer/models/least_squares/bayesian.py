@@ -4,7 +4,7 @@ Before the data w ~ N(m₀, S₀); given t = Φw + noise of precision β it is G
 
     S_N⁻¹ = S₀⁻¹ + βΦᵀΦ,      m_N = S_N(S₀⁻¹m₀ + βΦᵀt).
 
-Neither inverse is formed. With S₀ = GGᵀ the whitened features ΦG have singular values, in which everything is diagonal;
+Neither inverse is formed. With S₀ = GGᵀ everything is diagonal in the singular vectors of the whitened features ΦG;
 directions in which the prior is flat (precision zero) are a tail that is not penalised.
 """
 
@@ -28,25 +28,25 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.custom import FromFeatures
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
-from mercer.models.base import KernelEstimator, Matrix, Rows, _columns, outside, training_points
+from mercer.models.base import KernelEstimator, Matrix, Rows, check_columns, outside, training_points
 from mercer.models.least_squares.design import Design
 from mercer.models.least_squares.smoother import GaussianSmoother
 from mercer.solvers.factor import log_square
 from mercer.solvers.primal import FeatureFactor, FeatureSpectrum
 from mercer.tuning import evidence
-from mercer.tuning.folds import generator
+from mercer.validation import check_choice, check_number, check_whole_number, generator
 
 EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    """A Gaussian over weights, N(mean, root rootᵀ), and flat along the columns of `flat`.
+    """A Gaussian distribution of weights, N(mean, root rootᵀ), flat along the columns of `flat`.
 
     Attributes
     ----------
-    mean : shape (M, t), one column per target.
-    root : G with covariance GGᵀ, shape (M, q), or (M,) for a diagonal one.
+    mean : the means, shape (M, t), one column per target.
+    root : G with covariance GGᵀ, shape (M, q), or (M,) for a diagonal G.
     flat : orthonormal directions of infinite variance, shape (M, p).
     """
 
@@ -60,20 +60,20 @@ class Belief:
 
     @property
     def proper(self) -> int:
-        """The number of directions in which the prior says something."""
+        """The number of directions in which the prior is not flat."""
         return int((self.root != 0).sum()) if self.root.ndim == 1 else self.root.shape[1]
 
 
 class Conditioning:
-    """A belief meets data: posterior and evidence for every precision of noise and every scale of the prior.
+    """A belief given data: posterior and evidence for every precision of noise and every scale of the prior.
 
     Parameters
     ----------
-    prior : the belief before, whose covariance is divided by `alpha` below.
+    prior : the belief before the data, whose covariance the methods divide by `alpha`.
     Phi, y, roots : features (n, M), targets (n, t), √w (n,) or None.
 
-    With (I − QQᵀ)Φ̃G = U S Vᵀ and targets z = ỹ − Φ̃m₀ of coordinates c = Uᵀz, the targets are independent of variance
-    1/β + S²/alpha along U and 1/β along what is left.
+    With (I − QQᵀ)Φ̃G = U S Vᵀ and targets z = ỹ − Φ̃m₀ with coordinates c = Uᵀz, the targets are independent, with
+    variance 1/β + S²/alpha along U and 1/β in all other directions.
     """
 
     def __init__(self, prior: Belief, Phi: Matrix, y: Matrix, roots: Matrix | None) -> None:
@@ -84,7 +84,7 @@ class Conditioning:
             raise InvalidInput(
                 "Directions with a flat prior (precision 0) must be determined by the data",
                 got=f"{prior.flat.shape[1]} of them, {s.Q.shape[1]} independent on {len(y)} rows",
-                advice="Pass more rows (at first), or a small precision > 0.",
+                advice="Pass more rows in the first call, or a small precision > 0.",
             )
         self.N = float(len(y) if roots is None else roots @ roots)
         self.targets = y - Phi @ prior.mean
@@ -104,9 +104,9 @@ class Conditioning:
             sizes = np.array([alpha + beta * largest, 1 / beta + largest / alpha, beta * self.size])
         if not np.isfinite(sizes).all():
             raise InvalidInput(
-                "The precisions of targets and weights, on these features, must be numbers",
+                "The precisions of targets and weights, on these features, must not overflow",
                 got=f"{beta:.3g} of the noise, with {largest / alpha:.3g} for weights and {self.size:.3g} for targets",
-                advice="Take less extreme precisions, or scale features and targets.",
+                advice="Use less extreme precisions, or scale features and targets.",
             )
 
     def factor(self, alpha: float, beta: float) -> FeatureFactor:
@@ -114,14 +114,14 @@ class Conditioning:
         return self.spectrum.at(alpha / beta)
 
     def posterior(self, alpha: float, beta: float) -> Belief:
-        """The belief after, whose covariance is root rootᵀ."""
+        """The belief after the data, with covariance root rootᵀ."""
         s, prior = self.spectrum, self.prior
         along = prior.flat @ s.R_inverse  # b = R⁻¹(Qᵀz − QᵀΨ̃u), in the weights' coordinates
         H = (np.diag(prior.root) if prior.root.ndim == 1 else prior.root) - along @ s.through
         V = s.Vt.T
         precision = alpha + beta * s.values
         parts = [H @ V / np.sqrt(precision)]
-        if V.shape[1] < V.shape[0]:  # more features than rows: no row speaks of these
+        if V.shape[1] < V.shape[0]:  # more features than rows: the data say nothing about these directions
             parts.append(H @ sla.qr(V, check_finite=False)[0][:, V.shape[1] :] / np.sqrt(alpha))
         parts.append(along / np.sqrt(beta))
         u = V @ ((beta * s.S / precision)[:, None] * self.c)
@@ -138,7 +138,7 @@ class Conditioning:
         return evidence.gaussian(misfit, log_determinant, n, self.t)
 
     def updated(self, alpha: float, beta: float) -> tuple[float, float]:
-        """Better precisions: MacKay's, or where the evidence would fall, those of EM, which never let it."""
+        """Better precisions: MacKay's, or if the evidence would fall, those of EM, with which it never falls."""
         now = self.log_evidence(alpha, beta)
         faster = self.fixed_point(alpha, beta)
         if all(0 < value < np.inf for value in faster) and self.log_evidence(*faster) >= now - 1e-12 * abs(now):
@@ -146,13 +146,13 @@ class Conditioning:
         return self.expected(alpha, beta)
 
     def fixed_point(self, alpha: float, beta: float) -> tuple[float, float]:
-        """MacKay's update: α = γ/‖u‖² and 1/β = ‖z − Ψu‖²/(N − γ), with γ = Σ λ/(α + λ) and flat directions in γ."""
+        """MacKay's update: α = γ/‖u‖² and 1/β = ‖z − Ψu‖²/(N − γ), with γ = Σ λ/(α + λ) including flat directions."""
         gamma, length, error = self._moments(alpha, beta)
         free = self.N - self.prior.flat.shape[1] - gamma
         return (self.t * gamma / length if length > 0 else np.inf), (self.t * free / error if error > 0 else np.inf)
 
     def expected(self, alpha: float, beta: float) -> tuple[float, float]:
-        """EM's update: one over the mean square of u under the posterior, and of the noise."""
+        """EM's update: the inverse mean squares of u and of the noise, under the posterior."""
         gamma, length, error = self._moments(alpha, beta)
         s, q, p = self.spectrum, self.prior.proper, self.prior.flat.shape[1]
         spread = float((1 / (alpha + beta * s.values)).sum()) + (q - len(s.values)) / alpha
@@ -183,7 +183,7 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
 
     Parameters
     ----------
-    features : None for the columns as they are; a feature map; a scikit-learn transformer, which is cloned and fitted;
+    features : None for the columns themselves; a feature map; a scikit-learn transformer, which is cloned and fitted;
         a function X → Φ; or a kernel with a finite feature map. See `Ridge`.
     prior_precision : α with S₀ = I/α, or one precision per feature. 0 is a flat (improper) prior, as is usual for a
         constant.
@@ -191,21 +191,21 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
     prior_mean : m₀, a number, or shape (M,) or (M, t); None is 0.
     prior_covariance : S₀, shape (M, M), positive semidefinite, in place of `prior_precision`.
     fit_intercept : whether a constant feature is added, with a flat prior.
-    tune : None, or "evidence": the scale of the prior and β maximise the evidence, from the given ones on.
-    tol, max_iter : `tune` ends where both precisions change by less than `tol`, or after `max_iter` updates.
-    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
+    tune : None, or "evidence": the scale of the prior and β maximise the evidence, starting from these.
+    tol, max_iter : `tune` ends when both precisions change by less than `tol`, or after `max_iter` updates.
+    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, or half of the available memory.
 
     Attributes
     ----------
-    coef_, intercept_ : m_N, shape (M,) or (M, t), and that of the constant feature.
+    coef_, intercept_ : m_N, shape (M,) or (M, t), and the mean weight of the constant feature.
     covariance_ : S_N, shape (M, M), with one more row for the constant feature.
-    prior_precision_, noise_precision_ : those that were used; the first is None where `prior_covariance` was given.
-    prior_scale_ : the factor of the prior's precision that `tune` found; 1.0 without it.
-    log_evidence_ : log p(t), summed over targets; with flat directions up to a constant of their units.
+    prior_precision_, noise_precision_ : those that were used; the first is None with `prior_covariance`.
+    prior_scale_ : the factor by which `tune` multiplied the prior's precision; 1.0 without it.
+    log_evidence_ : log p(t), summed over targets; with flat directions up to a constant, which depends on their units.
     degrees_of_freedom_ : γ, the number of weights that the data determine.
     equivalent_kernel_ : k(x, z) = βφ(x)ᵀS_Nφ(z), a kernel.
-    features_ : the feature map that was used, fitted; None for the columns as they are.
-    n_iter_, status_ : updates of the precisions (1 where nothing was tuned), and in words what was done.
+    features_ : the feature map that was used, fitted; None for the columns themselves.
+    n_iter_, status_ : the number of updates of the precisions (1 without `tune`), and how it was solved, in words.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(0, 1, 20)[:, None]
@@ -237,51 +237,48 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
     budget: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """The posterior given n points X and targets y, shape (n,) or (n, t), that share the prior and the noise.
+        """Compute the posterior given n points X and targets y, (n,) or (n, t), which share the prior and the noise.
 
-        A sample weight counts its row as often, in the evidence too: weight 2 is the row given twice, 0 the row left
-        out.
+        A sample weight says how often its row counts, in the evidence, too: with weight 2 as if it were there twice,
+        with weight 0 not at all.
         """
         rows = Rows.of(training_points(X), y, sample_weight)
         self._design = Design.of(self.features, rows.points, rows.y)
         self.features_ = self._design.phi
         self.kernel_ = self._design.kernel
-        _columns(self, X, reset=True)
+        check_columns(self, X, reset=True)
         Phi = self._features(rows.points)
         size = 8 * Phi.shape[1] * max(Phi.shape)
-        advice = "Take fewer features, or mc.GaussianProcessRegressor with the kernel φᵀS₀φ, of the rows' size."
+        advice = "Use fewer features, or mc.GaussianProcessRegressor with the kernel φᵀS₀φ, whose size is that of rows."
         within(4 * size, memory_budget(self.budget), f"The posterior of {Phi.shape[1]:,} weights", advice)
         self._single = rows.single
-        self._prior = self._believed(Phi.shape[1], rows.y.shape[1])
+        self._prior = self._prior_belief(Phi.shape[1], rows.y.shape[1])
         self._rows_fitted: Rows | None = rows
-        self.prior_scale_, self.noise_precision_ = 1.0, _positive(self.noise_precision, "noise_precision")
+        advice = "Pass the inverse of a variance, such as 1.0."
+        beta = check_number(self.noise_precision, "noise_precision", above=0, advice=advice)
+        self.prior_scale_, self.noise_precision_ = 1.0, beta
         self.n_iter_, self.status_ = 1, "closed form"
         data = Conditioning(self._prior, Phi, rows.y, rows.roots)
         data.require_numbers(1.0, self.noise_precision_)
-        if self.tune == "evidence":
+        if self.tune is not None:
+            advice = "Pass 'evidence', which tunes both precisions."
+            check_choice(self.tune, "tune", ("evidence",), alternative="None", advice=advice)
             self._tune(data)
-        elif self.tune is not None:
-            raise InvalidInput(
-                "`tune` must be None or 'evidence'",
-                got=repr(self.tune),
-                advice="Use 'evidence', which tunes both precisions.",
-            )
-        given = self.prior_precision
+        precision = self.prior_precision
         self.prior_precision_: Any = None
         if self.prior_covariance is None:
-            self.prior_precision_ = self.prior_scale_ * (
-                float(given) if np.ndim(given) == 0 else np.asarray(given, float)
-            )
+            precision = float(precision) if np.ndim(precision) == 0 else np.asarray(precision, float)
+            self.prior_precision_ = self.prior_scale_ * precision
         self._cache = {"data": data}
         self.log_evidence_ = 0.0
         self._row_sum = np.zeros(Phi.shape[1])
         return self._conclude(data, Phi, rows, self.prior_scale_)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Further rows: the posterior becomes the prior. The same posterior and evidence as `fit` on all rows.
+        """Condition on further rows, with the posterior as the prior: as `fit` on all rows, evidence included.
 
         The precisions stay those of the first call (`tune` chooses them from its rows). The rows are not kept, so that
-        leave-one-out and jackknife+ are not there any more.
+        leave-one-out and jackknife+ are no longer available.
 
         >>> import numpy as np, mercer as mc
         >>> X = np.linspace(0, 1, 20)[:, None]
@@ -313,8 +310,9 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
         Parameters
         ----------
         X : m points.
-        return_std : also √(1/β + φᵀS_Nφ), in the shape of the mean.
-        return_cov : also the covariance of the m targets, ΦS_NΦᵀ + I/β, shape (m, m), the same for every target.
+        return_std : whether to return √(1/β + φᵀS_Nφ), too, in the shape of the mean.
+        return_cov : whether to return the covariance of the m targets, too: ΦS_NΦᵀ + I/β, shape (m, m), the same for
+            every column of y.
         """
         points = self._queries(X)
         Phi, dtype = self._features(points), self._design.matrix(points).dtype
@@ -322,14 +320,14 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
         if not (return_std or return_cov):
             return mean
         half = Phi @ self._belief.root
-        answers = [mean]
+        results = [mean]
         if return_std:
             std = np.sqrt(1 / self.noise_precision_ + (half**2).sum(axis=1)).astype(dtype, copy=False)
-            answers.append(std if self._single else np.repeat(std[:, None], mean.shape[1], axis=1))
+            results.append(std if self._single else np.repeat(std[:, None], mean.shape[1], axis=1))
         if return_cov:
             covariance = half @ half.T + np.eye(points.n) / self.noise_precision_
-            answers.append(covariance.astype(dtype, copy=False))
-        return tuple(answers)
+            results.append(covariance.astype(dtype, copy=False))
+        return tuple(results)
 
     def predict_distribution(self, X: Any, *, noise: bool = True) -> tuple[Matrix, Matrix]:
         """Mean and standard deviation of a new target (or, without noise, of wᵀφ(x)): shapes (m,) or (m, t)."""
@@ -349,7 +347,7 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
         ((3, 4), True)
         """
         Phi = self._features(self._queries(X))
-        rng, n_samples = generator(random_state), _whole(n_samples, "n_samples")
+        rng, n_samples = generator(random_state), check_whole_number(n_samples, "n_samples", such_as=10)
         mean, root = self._belief.mean, self._belief.root
         drawn = rng.standard_normal((root.shape[1], mean.shape[1] * n_samples))
         around = (Phi @ root @ drawn).reshape(len(Phi), mean.shape[1], n_samples)
@@ -362,7 +360,7 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
         return values + rng.standard_normal(values.shape) / np.sqrt(self.noise_precision_)
 
     def summation_defect(self, X: Any) -> Matrix:
-        """1 − Σₙ k(x, xₙ) for every point x, shape (m,): what the equivalent kernel's weights lack to one.
+        """1 − Σₙ k(x, xₙ) for every point x, shape (m,): how far the equivalent kernel's weights are from summing to 1.
 
         If vᵀφ(x) = 1 for all x, it is φ(x)ᵀS_N S₀⁻¹v: zero everywhere iff the prior is flat (precision 0) on the
         constant, S₀⁻¹v = 0. Rows of weight w count w times.
@@ -402,25 +400,23 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
         if self._rows_fitted is None:
             raise InvalidInput(
                 "Leave-one-out and jackknife+ need the training rows",
-                got="a model after `partial_fit`, which does not keep them",
+                got="a model after `partial_fit`, which does not keep rows",
                 advice="Fit on all rows at once, or use method='gaussian'.",
             )
         return self._rows_fitted
 
     def _features(self, points: Points) -> Matrix:
-        """Φ in float64, with a column of ones at the end where there is an intercept."""
+        """Φ in float64, with a column of ones at the end if there is an intercept."""
         Phi = self._design.matrix(points)
         if sp.issparse(Phi):
-            limit = memory_budget(self.budget)
-            within(
-                8 * Phi.shape[0] * Phi.shape[1], limit, "The features as a dense matrix", "mc.Ridge takes sparse ones."
-            )
+            limit, size = memory_budget(self.budget), 8 * Phi.shape[0] * Phi.shape[1]
+            within(size, limit, "The features as a dense matrix", "Use mc.Ridge, which takes sparse features.")
             Phi = Phi.toarray()
         Phi = np.asarray(Phi, dtype=np.float64)
         return np.column_stack([Phi, np.ones(len(Phi))]) if self.fit_intercept else Phi
 
-    def _believed(self, M: int, t: int) -> Belief:
-        """The prior on M weights, the constant's included."""
+    def _prior_belief(self, M: int, t: int) -> Belief:
+        """The prior of M weights, including that of the constant."""
         count = M - bool(self.fit_intercept)
         mean = np.zeros((M, t))
         if self.prior_mean is not None:
@@ -435,7 +431,7 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
             raise InvalidInput(
                 "`prior_precision` must be ≥ 0",
                 got=precision.min(),
-                advice="Use 0 for a flat prior, and more where the weight is more certain.",
+                advice="Pass 0 for a flat prior, and a larger number for a weight that is more certain.",
             )
         scale = np.divide(1.0, np.sqrt(precision), out=np.zeros(M), where=precision > 0)
         return Belief(mean, scale, np.eye(M)[:, precision == 0])
@@ -443,9 +439,10 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
     def _tune(self, data: Conditioning) -> None:
         """Maximise the evidence by MacKay's fixed point."""
         alpha, beta = 1.0, self.noise_precision_
-        tol, max_iter = _positive(self.tol, "tol"), _whole(self.max_iter, "max_iter")
+        tol = check_number(self.tol, "tol", above=0, such_as=1e-8)
+        max_iter = check_whole_number(self.max_iter, "max_iter", such_as=1000)
         if data.size == 0:
-            self.status_ = "targets are the prior's mean: nothing to tune by"
+            self.status_ = "not tuned, because all targets equal the prior's mean"
             return
         strongest = float(data.spectrum.values.max(initial=0.0))
         tunable = data.spectrum.rank > 0
@@ -475,19 +472,19 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
         self.log_evidence_ += data.log_evidence(alpha, beta)
         self._row_sum = self._row_sum + (Phi.sum(axis=0) if rows.roots is None else rows.roots**2 @ Phi)
         self._map = self._feature_map(Phi.shape[1])
-        own = Phi.shape[1] - bool(self.fit_intercept)
-        self.coef_ = self._shaped(self._belief.mean[:own])
-        constant = self._belief.mean[own] if self.fit_intercept else np.zeros(rows.y.shape[1])
+        M = Phi.shape[1] - bool(self.fit_intercept)
+        self.coef_ = self._shaped(self._belief.mean[:M])
+        constant = self._belief.mean[M] if self.fit_intercept else np.zeros(rows.y.shape[1])
         self.intercept_: Any = float(constant[0]) if self._single else constant
         return self
 
     def _feature_map(self, M: int) -> FeatureMap | None:
-        """φ with the constant, as one map; None for the columns as they are."""
-        phi, own = self._design.phi, M - bool(self.fit_intercept)
+        """φ with the constant, as one map; None for the columns themselves."""
+        phi, dimension = self._design.phi, M - bool(self.fit_intercept)
         if phi is None and not self.fit_intercept:
             return None
         if not isinstance(phi, FeatureMap):
-            phi = IdentityMap(own) if phi is None else FunctionMap(phi, dimension=own)
+            phi = IdentityMap(dimension) if phi is None else FunctionMap(phi, dimension=dimension)
         return StackedMap((phi, ConstantMap())) if self.fit_intercept else phi
 
     @property
@@ -497,7 +494,7 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
         return self._data().effective(self.prior_scale_, self.noise_precision_)
 
     def _data(self) -> Conditioning:
-        """The training rows, conditioned on; computed again after pickling."""
+        """The prior given the training rows; computed again after pickling."""
         if "data" not in self._cache:
             rows = self._rows
             self._cache["data"] = Conditioning(self._prior, self._features(rows.points), rows.y, rows.roots)
@@ -520,20 +517,6 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
 # -- parameters --------------------------------------------------------------------------------------------------------
 
 
-def _positive(value: Any, name: str) -> float:
-    number = not isinstance(value, bool) and isinstance(value, (int, float, np.number))
-    if not number or not np.finfo(float).tiny <= value < np.inf:  # below, the inverse is infinite
-        advice = "Pass one over a variance." if "precision" in name else "Use a small number, such as 1e-8."
-        raise InvalidInput(f"`{name}` must be a finite number > 0", got=repr(value), advice=advice)
-    return float(value)
-
-
-def _whole(value: Any, name: str) -> int:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InvalidInput(f"`{name}` must be a whole number ≥ 1", got=repr(value), advice="Use a number such as 1000.")
-    return int(value)
-
-
 def _broadcast(value: Any, one: tuple[int, ...], several: tuple[int, int], name: str) -> Matrix:
     """A number, a vector of shape `one` or a matrix of shape `several`, as a finite matrix of that shape."""
     required = f"`{name}` must be a finite number, or have shape {one}" + (f" or {several}" if several[1] > 1 else "")
@@ -544,7 +527,7 @@ def _broadcast(value: Any, one: tuple[int, ...], several: tuple[int, int], name:
     if A.shape not in ((), one, several):
         raise InvalidInput(required, got=f"shape {A.shape}", advice="Pass one entry per feature.")
     if not np.isfinite(A).all():
-        raise InvalidInput(required, got="NaN or infinity", advice="Use precision 0 for a flat prior.")
+        raise InvalidInput(required, got="NaN or infinity", advice="Pass finite numbers; precision 0 is a flat prior.")
     return np.broadcast_to(A[:, None] if A.shape == one else A, several)
 
 
@@ -565,6 +548,6 @@ def _root(S: Any, M: int) -> Matrix:
         values, vectors = np.linalg.eigh((S + S.T) / 2)
     if values[0] < -M * EPS * max(values[-1], 0.0) * 10:
         raise InvalidInput(
-            required, got=f"the eigenvalue {values[0]:.4g}", advice="Pass mc.repair(S).K, the nearest one."
+            required, got=f"the eigenvalue {values[0]:.4g}", advice="Pass mc.repair(S).K, the nearest such matrix."
         )
     return vectors * np.sqrt(np.maximum(values, 0.0))

@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
-from mercer.models.base import KernelEstimator, Matrix, _columns, shortened, training_points
+from mercer.models.base import KernelEstimator, Matrix, check_columns, shortened, training_points
 from mercer.models.labels import Labelled
 from mercer.models.least_squares.kernel_ridge import KernelRidge
 from mercer.models.least_squares.ridge import Ridge
@@ -21,7 +21,7 @@ from mercer.solvers.auto import SOLVERS
 
 
 def one_hot(data: Labelled, n: int) -> tuple[Matrix, Matrix | None]:
-    """Targets and weights of all n rows that were given: 1 in the column of the class; weight 0 for rows left out."""
+    """Targets and weights of all n rows of `fit`: 1 in the column of the class; weight 0 for rows that are left out."""
     Y = np.zeros((n, len(data.classes)))
     Y[data.kept, data.codes] = 1.0
     if data.weights is None and len(data) == n:
@@ -43,35 +43,35 @@ class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[
 
         f_c minimises ½ Σ wᵢ ([yᵢ = c] − f_c(xᵢ))² + ½ alpha ‖f_c‖²,      predict(x) = argmax_c f_c(x).
 
-    A closed form, with closed-form leave-one-out; but squares punish rows far on the right side as those on the wrong
-    one, so that outliers move the boundary (lecture 003), and with many classes in a row those in between are masked.
-    The values are no probabilities: they sum to one where there is an intercept, but leave [0, 1].
-    `KernelLogisticRegression` and `KernelDiscriminant` have probabilities.
+    The fit and its leave-one-out predictions are closed forms. But squares punish rows far on the right side like those
+    on the wrong side, so that outliers move the boundary (lecture 003), and if several classes lie along a line, those
+    in the middle are masked. The values are not probabilities: with an intercept they sum to one, but they leave
+    [0, 1]. `KernelLogisticRegression` and `KernelDiscriminant` have probabilities.
 
     Parameters
     ----------
     kernel : a kernel or a rule X → kernel; None for the linear model, on the columns or on `features`.
-    features : of the linear model: None for the columns as they are, or whatever `Ridge` takes.
+    features : features of the linear model, as for `Ridge`; None for the columns themselves.
     alpha : the penalty, a number ≥ 0, or one per class; "loo" chooses it (one per class) by the leave-one-out error.
     fit_intercept : whether each function has a constant, which is not penalised.
-    class_weight : None, "balanced" (classes count the same however many rows they have) or numbers > 0 by label.
-    solver, tune, n_centers, centers, tol, random_state : of the kernel form, as for `KernelRidge`.
-    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
+    class_weight : None, "balanced" (all classes count the same, whatever their number of rows) or numbers > 0 by label.
+    solver, tune, n_centers, centers, tol, random_state : for a kernel, as for `KernelRidge`.
+    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, or half of the available memory.
 
     Attributes
     ----------
     classes_ : the labels, sorted.
     regression_ : the fitted `Ridge` or `KernelRidge`, one target per class.
     function_ : the k functions as one `Expansion` in the kernel `kernel_`.
-    coef_, intercept_ : weights of the linear model, shape (k, M), and constants, (k,).
-    alpha_, status_ : the penalty that was used, and in words how it was solved.
+    coef_, intercept_ : weights of the linear model, shape (k, M), and constants, shape (k,).
+    alpha_, status_ : the penalty that was used, and how it was solved, in words.
 
     >>> import mercer as mc
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> linear = mc.LeastSquaresClassifier(alpha=0.1).fit(X, y)
     >>> curved = mc.LeastSquaresClassifier(mc.Gaussian(2.0), alpha="loo").fit(X, y)
-    >>> round(linear.loo_score_, 3), round(curved.loo_score_, 3)          # the class in the middle is masked for one
+    >>> round(linear.loo_score_, 3), round(curved.loo_score_, 3)     # for the linear one the middle class is masked
     (0.82, 0.967)
     >>> mc.LeastSquaresClassifier(mc.Intersection()).fit([{1}, {2, 3}, {1, 4}], ["a", "b", "a"]).predict([{1, 2}])
     array(['a'], dtype='<U1')
@@ -98,8 +98,8 @@ class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to n points X and their labels y, of any type.
 
-        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. (Not where
-        rows are left out or drawn: alpha="loo", `tune`, and the choice of Nyström centres.)
+        A sample weight says how often its row counts: with weight 2 as if it were there twice, with weight 0 not at
+        all. (Except in alpha="loo", `tune` and the choice of Nyström centres, which leave out or draw rows.)
         """
         unfitted = self._regression()
         points = training_points(X)
@@ -110,7 +110,7 @@ class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[
         regression = unfitted.fit(X, Y, w)
         self.classes_, self.regression_, self._data = data.classes, regression, data
         self.kernel_, self.alpha_, self.status_ = regression.kernel_, regression.alpha_, regression.status_
-        _columns(self, X, reset=True)
+        check_columns(self, X, reset=True)
         return self
 
     def decision_function(self, X: Any) -> NDArray[Any]:
@@ -132,7 +132,9 @@ class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[
         """The weights of the linear model, shape (k, M)."""
         check_is_fitted(self)
         if not isinstance(self.regression_, Ridge):
-            raise AttributeError("Only the linear model has weights; for a kernel of finite rank, function_.weights().")
+            raise AttributeError(
+                "Only the linear model has weights; for a kernel of finite rank use function_.weights()."
+            )
         weights: Matrix = self.regression_.coef_.T
         return weights
 
@@ -145,7 +147,7 @@ class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[
 
     @property
     def tuning_(self) -> Any:
-        """What `tune` found."""
+        """The record of `tune`."""
         check_is_fitted(self)
         return self.regression_.tuning_
 
@@ -153,15 +155,15 @@ class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[
     def loo_predictions_(self) -> NDArray[Any]:
         """The label of each training point by the model fitted without it, in closed form, shape (n,).
 
-        A row of weight zero was left out anyway: its label is `predict`'s. The weights of class_weight="balanced" and
-        parameters that were chosen on all rows are taken as they are.
+        A row of weight zero was left out anyway: its label is that of `predict`. The weights of class_weight="balanced"
+        and parameters that were chosen on all rows are not chosen again.
         """
         check_is_fitted(self)
         return self._largest(self.regression_.loo_predictions_)
 
     @property
     def loo_score_(self) -> float:
-        """The share of the training points (by their sample weight) that are right when left out: estimates `score`."""
+        """The accuracy of the leave-one-out predictions, by sample weight: an estimate of `score` on new data."""
         check_is_fitted(self)
         data = self._data
         right = self.loo_predictions_[data.kept] == data.classes[data.codes]
@@ -180,20 +182,20 @@ class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[
                 raise InvalidInput(
                     "`tune` needs a kernel whose parameters it can choose",
                     got=f"tune={self.tune!r} with kernel=None",
-                    advice="Pass one, such as mc.median_gaussian; alpha='loo' tunes the linear model.",
+                    advice="Pass a kernel such as mc.median_gaussian, or tune the linear model by alpha='loo'.",
                 )
             return Ridge(self.features, alpha=self.alpha, fit_intercept=self.fit_intercept, budget=self.budget)
         if self.features is not None:
             raise InvalidInput(
-                "`kernel` or `features` must be None: the features are those of the kernel",
+                "`kernel` or `features` must be None: a kernel has its own features",
                 got=f"kernel={shortened(self.kernel)} and features={shortened(self.features)}",
-                advice="kernel.after(features) is the kernel on these features.",
+                advice="Pass kernel.after(features), which is the kernel on these features.",
             )
         return kernel_ridge(self, self.alpha, fit_intercept=self.fit_intercept)
 
     def _values(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
-        _columns(self, X, reset=False)
+        check_columns(self, X, reset=False)
         return np.asarray(self.regression_.predict(X))
 
     def _largest(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -201,5 +203,5 @@ class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[
 
 
 def _margin(values: NDArray[Any]) -> NDArray[Any]:
-    """One value per class; of two classes how much larger the second is."""
+    """One value per class; for two classes the second value less the first."""
     return values[:, 1] - values[:, 0] if values.shape[1] == 2 else values

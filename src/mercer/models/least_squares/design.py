@@ -1,4 +1,4 @@
-"""The features of a linear model: what a user gave as `features`, resolved on the training rows."""
+"""The features of a linear model: its parameter `features`, resolved on the training rows."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Design:
     Attributes
     ----------
     kernel : φ(x)ᵀφ(z).
-    phi : the map, or None for the columns as they are.
-    implicit : whether a kernel was given, so that the dual form never needs phi.
+    phi : the map, or None for the columns themselves.
+    implicit : whether they come from a kernel, so that the dual form never needs phi.
     """
 
     kernel: Kernel
@@ -36,7 +36,7 @@ class Design:
 
     @classmethod
     def of(cls, features: Any, points: Points, y: Any) -> Design:
-        """The features that the parameter `features` asks for; a scikit-learn transformer is cloned and fitted."""
+        """The features that the parameter `features` describes; a scikit-learn transformer is cloned and fitted."""
         if features is None:
             return cls(Linear(), None)
         if isinstance(features, Kernel):
@@ -45,14 +45,14 @@ class Design:
             raise InvalidInput(
                 "`features` must be None, a feature map, a transformer, a function X → Φ, or a kernel of finite rank",
                 got=repr(features),
-                advice="Use a kernel such as mc.Polynomial(5, c=1.0), or lambda X: np.column_stack([X, X**2]).",
+                advice="Pass a kernel such as mc.Polynomial(5, c=1.0), or lambda X: np.column_stack([X, X**2]).",
             )
         if hasattr(features, "fit") and hasattr(features, "transform"):
             features = clone(features).fit(points.raw, y)
         return cls(FromFeatures(features), features)
 
     def matrix(self, points: Points) -> Any:
-        """Φ, one row per point: an array, or a CSR array where the features are sparse."""
+        """Φ, one row per point: an array, or a CSR array if the features are sparse."""
         return points.vectors() if self.phi is None else points.view(Mapped(UserFunction(self.phi))).vectors()
 
     def dimension(self, points: Points) -> int:
@@ -72,8 +72,8 @@ def _finite_map(kernel: Kernel, points: Points) -> FeatureMap:
         if kernel.tags.finite_rank:
             raise
         raise InvalidInput(
-            "A kernel given as `features` must have a finite feature map",
+            "A kernel as `features` must have a finite feature map",
             got=error.got,
-            advice="Models whose name begins with Kernel take any; mc.fourier_features and mc.taylor_features "
-            "approximate some.",
+            advice="Use a model whose name begins with Kernel, which takes any kernel, or approximate features: "
+            "mc.fourier_features or mc.taylor_features.",
         ) from None

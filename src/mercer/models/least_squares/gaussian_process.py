@@ -1,4 +1,4 @@
-"""Gaussian process regression: ridge regression that knows how much it does not know."""
+"""Gaussian process regression: kernel ridge regression with the uncertainty of its predictions."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from mercer.solvers.cholesky import CholeskyFactor
 from mercer.solvers.psd import require_psd
 from mercer.tuning import evidence
 from mercer.tuning.by_gradient import tune_problem
-from mercer.tuning.folds import generator
+from mercer.validation import generator
 
 EPS = float(np.finfo(np.float64).eps)
-# Without noise, targets that the mean misses by more than this share of their size were not interpolated.
 MISSED = 1e-4
+"""Without noise, a mean that misses a target by more than this share of its size does not interpolate."""
 
 
 @dataclass(eq=False, repr=False)
@@ -39,32 +39,32 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
     """The Gaussian posterior of f, a process with covariance k, given y = f(X) + noise of variance alpha.
 
     Its mean is the function of `KernelRidge` with the same kernel and alpha; its variance says how far f may be from
-    it. Both are exact, by one Cholesky factor of K + alpha I.
+    that. Both are exact, by one Cholesky factor of K + alpha I.
 
     Parameters
     ----------
-    kernel : the covariance of f: a kernel, a rule X → kernel, or None for a Gaussian with the median width. Its scale
-        is that of y, so `c * kernel` with a free c is what to tune.
+    kernel : the covariance of f: a kernel, a rule X → kernel, or None for a Gaussian with the median width. It has the
+        scale of y: to tune that, too, pass `c * kernel` with a free c.
     alpha : the variance of the noise, a number ≥ 0, the same for all targets; `sample_weight` lets it differ by row.
-        0 interpolates; where rounding then needs more on the diagonal, `jitter_` says how much was added.
-    tune : None, "evidence" or "loo": choose kernel parameters and alpha by gradient, starting from the given ones.
+        0 interpolates; if rounding then needs more on the diagonal, `jitter_` says how much was added.
+    tune : None, "evidence" or "loo": choose kernel parameters and alpha by gradient, starting from these.
     normalize_y : whether targets are centred and divided by their standard deviation first. Predictions are in the
-        units of y; the kernel, alpha and the evidence speak of the normalised targets.
-    n_restarts : random starts of `tune`, beside the given kernel and the one that the data suggests.
-    hold : names of parameters that `tune` leaves alone, of the kernel's `parameter_names` or "alpha".
-    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
-    random_state : for the restarts of `tune`.
+        units of y; the kernel, alpha and the evidence refer to the normalised targets.
+    n_restarts : the number of random starts of `tune`, beside this kernel and the one that the data suggests.
+    hold : names of parameters that `tune` keeps: some of the kernel's `parameter_names`, or "alpha".
+    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, or half of the available memory.
+    random_state : seed of the restarts of `tune`.
 
     Attributes
     ----------
-    kernel_, alpha_ : those that were used.
-    jitter_ : what was added to the diagonal beside alpha, only because of rounding; 0.0 in general, and never more than
-        an alpha > 0.
+    kernel_, alpha_ : the kernel and the noise variance that were used.
+    jitter_ : the number that was added to the diagonal beside alpha, because of rounding; usually 0.0, and never more
+        than an alpha > 0.
     function_ : the posterior mean, an `Expansion`; `dual_coef_` its coefficients, shape (n,) or (n, t).
     posterior_ : the process given the data, a `Posterior`.
     log_evidence_ : log p(y), summed over targets.
-    tuning_ : what `tune` found.
-    status_ : in words what was done.
+    tuning_ : the record of `tune`.
+    status_ : how it was solved, in words.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(0, 6, 40)[:, None]
@@ -93,8 +93,8 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Condition on n points X and targets y, shape (n,) or (n, t).
 
-        A row of weight w has the noise variance alpha/w; weight 0 leaves it out. For the mean, weight 2 is the row
-        given twice; for the evidence it is not, which is the density of one target there and not of two.
+        A row of weight w has the noise variance alpha/w; weight 0 leaves it out. For the mean, a row of weight 2 is the
+        same as two rows; for the evidence it is not, because that is the density of one target and not of two.
         """
         rows = self._training(X, y, sample_weight)
         self._rows = rows
@@ -117,8 +117,8 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Condition on further rows: the same posterior as `fit` on all of them, for O(n²) per new row.
 
-        The Cholesky factor grows by a block. Kernel and alpha stay those of the first call (chosen from its rows if
-        `tune` or a rule says so). Rows that are refused leave the model as it was.
+        The Cholesky factor grows by a block. Kernel and alpha stay those of the first call (chosen from its rows by
+        `tune` or by a rule). Refused rows leave the model unchanged.
 
         >>> import numpy as np, mercer as mc
         >>> X, y = np.linspace(0, 6, 40)[:, None], np.sin(np.linspace(0, 6, 40))
@@ -161,14 +161,14 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
         Parameters
         ----------
         X : m points.
-        return_std : also √v(x), of f and not of a new noisy target, in the shape of the mean.
-        return_cov : also the covariance of f at all pairs, shape (m, m) or (m, m, t).
+        return_std : whether to return √v(x), too, for f and not for a new noisy target, in the shape of the mean.
+        return_cov : whether to return the covariance of f at all pairs, too, shape (m, m) or (m, m, t).
         """
         if return_std and return_cov:
             raise InvalidInput(
-                "At most one of `return_std` and `return_cov` can be asked for",
+                "At most one of `return_std` and `return_cov` can be True",
                 got="both",
-                advice="Ask for the covariance: its diagonal is std².",
+                advice="Use return_cov=True: the diagonal of the covariance is std².",
             )
         points = self._queries(X)
         mean = self.function_(points)
@@ -209,7 +209,7 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
         ----------
         theta : logarithms of the kernel's free parameters; by default those of `kernel_`.
         alpha : the noise variance; by default `alpha_`.
-        gradient : without it the value alone is returned.
+        gradient : whether to return the gradient, too.
 
         >>> import numpy as np, mercer as mc
         >>> X = np.linspace(0, 6, 40)[:, None]
@@ -242,7 +242,7 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
     # -- inside ---------------------------------------------------------------------------------------------------
 
     def _file_state(self) -> tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]:
-        """A factor that grew is kept in files: computed at once it has other last digits."""
+        """Keep a factor that grew in files: one that is computed in one step would differ in its last digits."""
         parameters, fitted, left_out = super()._file_state()
         if fitted.get("_grew"):
             fitted["_cache"] = {"factor": self._factor}
@@ -284,7 +284,7 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
         self.kernel_, self.alpha_ = self.tuning_.kernel, self.tuning_.alpha
 
     def _factorise(self) -> None:
-        """L Lᵀ = K̃ + (alpha + jitter) I, with the first jitter of 0, ε·tr K, 10 ε·tr K, … that rounding needs."""
+        """Find L with L Lᵀ = K̃ + (alpha + jitter) I, for the first jitter of 0, ε·tr K, 10 ε·tr K, … that is enough."""
         problem, n = self._problem(), len(self._rows)
         jitter, largest, trace = self.jitter_, np.inf, np.nan
         while jitter <= (largest if self.alpha_ == 0 else min(largest, self.alpha_)):
@@ -299,21 +299,21 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
                 self.jitter_, self._grew = jitter, False
                 return
         require_psd(problem.gram)
-        # More noise than was asked for would be another model.
+        # More noise than alpha would be another model.
         raise InvalidInput(
             "`alpha` must be larger than the rounding errors of the Gram matrix",
             got=f"alpha = {self.alpha_:.3g} and a Gram matrix of trace {trace:.2g}, which needs {jitter:.2g} on its"
             " diagonal or more",
-            advice="Raise alpha well above that, or scale the columns of X, such as by StandardScaler().",
+            advice="Raise alpha well above that, or scale the columns of X, for instance by StandardScaler().",
         )
 
     def _normalised(self) -> tuple[Matrix, Matrix, Matrix]:
-        """The targets as the process sees them, shape (n, t), with their centre and unit, shape (t,)."""
+        """The targets that the process is fitted to, shape (n, t), with their centre and unit, shape (t,)."""
         y = self._rows.y
         return normalised(self._rows) if self.normalize_y else (y, np.zeros(y.shape[1]), np.ones(y.shape[1]))
 
     def _condition(self) -> Self:
-        """The posterior of the rows, from the factor."""
+        """Set the posterior of the rows, from the factor."""
         rows, factor = self._rows, self._factor
         y, centre, unit = self._normalised()
         c, _ = factor.solve(y)
@@ -330,20 +330,20 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
         return self
 
     def _require_interpolation(self, y: Matrix, c: Matrix) -> None:
-        """Without noise and with a singular K: refuse targets that no function of the kernel takes."""
+        """Without noise and with a singular K: refuse targets that no function in the kernel's space interpolates."""
         rows = self._rows
         misses = np.abs(self.jitter_ * c if rows.roots is None else self.jitter_ * c / rows.roots[:, None] ** 2)
         i, target = np.unravel_index(int(misses.argmax()), misses.shape)
         if misses[i, target] <= MISSED * np.abs(y).max():
             return
-        alike = self.kernel_(rows.points.take([i]), rows.points, dtype=np.float64)[0]
-        alike = alike / np.sqrt(np.maximum(self.kernel_.diagonal(rows.points), np.finfo(np.float64).tiny))
-        alike[i] = -np.inf
-        j = int(alike.argmax())
+        similarity = self.kernel_(rows.points.take([i]), rows.points, dtype=np.float64)[0]
+        similarity = similarity / np.sqrt(np.maximum(self.kernel_.diagonal(rows.points), np.finfo(np.float64).tiny))
+        similarity[i] = -np.inf
+        j = int(similarity.argmax())
         raise InvalidInput(
-            "`alpha` must be > 0 where no function takes all targets",
+            "`alpha` must be > 0 if no function interpolates all targets",
             got=f"alpha = 0 and a singular Gram matrix: row {rows.kept[i]} has the target {rows.y[i, target]:.6g}, and"
-            f" the row most like it, {rows.kept[j]}, has {rows.y[j, target]:.6g}",
+            f" the most similar row, {rows.kept[j]}, has {rows.y[j, target]:.6g}",
             advice="Raise alpha, or drop repeated rows.",
         )
 
@@ -358,7 +358,7 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
         y, factor = self._rows.y, self._factor
         if not self.normalize_y:
             return factor.leave_one_out(y)
-        # Without row i the centre is another one, and residuals are linear in the targets: r(y − b) = r(y) − b·r(1).
+        # Without row i the centre b changes; residuals are linear in the targets, so that r(y − b) = r(y) − b·r(1).
         w = shares(self._rows)[:, None]
         rest = 1 - w
         centres = np.divide(w.T @ y - w * y, rest, out=np.zeros_like(y), where=rest > 0)
@@ -366,17 +366,17 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
 
 
 def shares(rows: Rows) -> Matrix:
-    """The weights of the rows, so that they add up to one."""
+    """The weights of the rows, divided by their sum."""
     return np.full(len(rows), 1 / len(rows)) if rows.roots is None else rows.roots**2 / (rows.roots @ rows.roots)
 
 
 def normalised(rows: Rows) -> tuple[Matrix, Matrix, Matrix]:
-    """Targets minus their mean, over their standard deviation, with both: shapes (n, t), (t,), (t,).
+    """Targets less their mean, divided by their standard deviation, with both: shapes (n, t), (t,), (t,).
 
-    Targets that are constant to rounding have no unit of their own, and are exact zeros.
+    Targets that are constant up to rounding become exact zeros, with the unit 1.
     """
     y, w = rows.y, shares(rows)
-    centre = y[0] + w @ (y - y[0])  # of constant targets exactly their value
+    centre = y[0] + w @ (y - y[0])  # exact for constant targets
     unit = np.sqrt(w @ (y - centre) ** 2)
     flat = unit <= 10 * EPS * np.abs(y).max(axis=0)
     unit[flat] = 1.0
@@ -389,13 +389,13 @@ def _noise(alpha: Any) -> float:
         raise InvalidInput(
             "`alpha` must be one number ≥ 0, because all targets share one covariance",
             got=f"shape {np.shape(alpha)}",
-            advice="Pass sample_weight to fit: the noise of a row is alpha/weight.",
+            advice="Pass one number; to let the noise differ by row, pass sample_weight to fit: it is alpha/weight.",
         )
     return float(penalties(alpha, 1)[0])
 
 
 def appended(old: Rows, new: Rows) -> Rows:
-    """Rows with others after them."""
+    """The old rows followed by the new ones."""
     if old.single != new.single or old.y.shape[1] != new.y.shape[1]:
         raise InvalidInput(
             f"y must have the shape of the first call: (n,{'' if old.single else f' {old.y.shape[1]}'})",
@@ -405,18 +405,18 @@ def appended(old: Rows, new: Rows) -> Rows:
     if is_frame(old.points.raw) != is_frame(new.points.raw):
         kinds = [type(rows.points.raw).__name__ for rows in (old, new)]
         raise InvalidInput(
-            f"X must be a {kinds[0]}, as in the first call", got=f"a {kinds[1]}", advice="Keep to one kind of data."
+            f"X must be a {kinds[0]}, as in the first call", got=f"a {kinds[1]}", advice=f"Convert X to a {kinds[0]}."
         )
     roots = None
     if old.roots is not None or new.roots is not None:
         roots = np.concatenate([np.ones(len(r)) if r.roots is None else r.roots for r in (old, new)])
     rest = [r.left_out for r in (old, new) if r.left_out is not None]
-    given = len(old) + (0 if old.left_out is None else old.left_out.n)
+    passed = len(old) + (0 if old.left_out is None else old.left_out.n)
     return Rows(
         joined(old.points, new.points),
         np.concatenate([old.y, new.y]),
         old.single,
         roots,
-        np.concatenate([old.kept, given + new.kept]),
+        np.concatenate([old.kept, passed + new.kept]),
         rest[0] if len(rest) == 1 else joined(rest[0], rest[1]) if rest else None,
     )

@@ -19,8 +19,8 @@ from mercer.gram.lowrank import Nystrom
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
 from mercer.models.base import Matrix, Rows, outside, penalties, resolve_kernel
-from mercer.models.least_squares.smoother import PenalisedSmoother
-from mercer.models.solver_parameters import asked_for, check_solver_parameters
+from mercer.models.least_squares.smoother import PenalisedSmoother, check_penalty_rule
+from mercer.models.solver_parameters import check_solver_parameters, requested_solver
 from mercer.models.tunable import RidgeProblem
 from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.expansion import Expansion
@@ -34,17 +34,18 @@ from mercer.solvers.psd import require_psd
 from mercer.tuning.by_gradient import tune_problem
 from mercer.tuning.folds import fold_numbers, make_folds
 from mercer.tuning.loo import alpha_path
+from mercer.validation import check_choice
 
-# Bytes per squared number of points of an eigendecomposition: the Gram matrix, its eigenvectors, and LAPACK's two.
-DECOMPOSED = 8 * (1 + 1 + 2)
+DECOMPOSITION = 8 * (1 + 1 + 2)
+"""Bytes per n² of an eigendecomposition: the Gram matrix, its eigenvectors, and two matrices of LAPACK's."""
 
 
 @dataclass(eq=False, repr=False)
 class KernelRidge(PenalisedSmoother):
     """Ridge regression in the Hilbert space of a kernel: f = Σ cᵢ k(xᵢ, ·) + b with c = (K + alpha I)⁻¹(y − b).
 
-    f minimises ½ Σ wᵢ (yᵢ − f(xᵢ))² + ½ alpha ‖f‖². alpha = 0 is kernel least squares: of all functions with the least
-    error the one of smallest norm.
+    f minimises ½ Σ wᵢ (yᵢ − f(xᵢ))² + ½ alpha ‖f‖². alpha = 0 is kernel least squares: the function of smallest norm
+    among all with the least error.
 
     Parameters
     ----------
@@ -52,13 +53,13 @@ class KernelRidge(PenalisedSmoother):
     alpha : the penalty, a number ≥ 0, or one per target; "loo" chooses it (one per target) by the leave-one-out error
         along the whole path.
     fit_intercept : whether a constant b is added, which is not penalised.
-    solver : "auto", "cholesky", "eigen", "cg" or "nystrom". "auto" takes the fastest exact one that fits the memory,
-        and Nyström centres beyond it or where `n_centers` or `centers` name some; `status_` says which and why.
-    tune : None, "loo" or "evidence": choose kernel parameters and alpha by gradient, starting from the given ones.
-    n_centers, centers : for Nyström: how many, and "uniform", "kmeans", "pivoted" or the points themselves.
+    solver : "auto", "cholesky", "eigen", "cg" or "nystrom". "auto" takes the fastest exact one that fits into memory;
+        if none fits, or if `n_centers` or `centers` is set, it takes Nyström centres. `status_` says which and why.
+    tune : None, "loo" or "evidence": choose kernel parameters and alpha by gradient, starting from these.
+    n_centers, centers : for Nyström: their number, and "uniform", "kmeans", "pivoted" or the points themselves.
     tol : relative residual at which iterative solvers stop; by default 1e-10, and 1e-3 for Nyström.
-    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
-    random_state : for random choices of solvers; the same number gives the same fit.
+    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, or half of the available memory.
+    random_state : seed of the random choices of solvers.
 
     Attributes
     ----------
@@ -67,8 +68,8 @@ class KernelRidge(PenalisedSmoother):
     function_ : the fitted function, an `Expansion`.
     dual_coef_, intercept_ : c, shape (n,) or (n, t), and b.
     solver_, status_, residual_ : how it was solved, in words, and the relative residual of the linear system.
-    rank_ : of the Gram matrix, where the solver knows it (alpha = 0 and "loo").
-    tuning_ : what `tune` found.
+    rank_ : the rank of the Gram matrix, if the solver computes it (alpha = 0 and "loo").
+    tuning_ : the record of `tune`.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(0, 6, 40)[:, None]
@@ -94,33 +95,28 @@ class KernelRidge(PenalisedSmoother):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to n points X and targets y, shape (n,) or (n, t).
 
-        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. (Not where
-        rows are left out or drawn: alpha="loo", `tune`, and the choice of Nyström centres.)
+        A sample weight says how often its row counts: with weight 2 as if it were there twice, with weight 0 not at
+        all. (Except in alpha="loo", `tune` and the choice of Nyström centres, which leave out or draw rows.)
         """
-        for name in ("tuning_", "path_"):  # of an earlier fit
+        for name in ("tuning_", "path_"):  # left by an earlier fit
             self.__dict__.pop(name, None)
         check_solver_parameters(self, auto.SOLVERS)
         rows = self._training(X, y, sample_weight)
         self._rows, self._intercept = rows, bool(self.fit_intercept)
         self._cache = {}
         alpha = penalties(1.0 if isinstance(self.alpha, str) else self.alpha, rows.y.shape[1])
-        if isinstance(self.alpha, str) and self.alpha != "loo":
-            raise InvalidInput(
-                "`alpha` must be a number ≥ 0, one per target, or 'loo'", got=repr(self.alpha), advice="Pass a float."
-            )
+        check_penalty_rule(self.alpha)
         if self.tune is not None:
-            if self.tune not in ("loo", "evidence"):
-                raise InvalidInput(
-                    "`tune` must be None, 'loo' or 'evidence'", got=repr(self.tune), advice="mc.tune has grids, too."
-                )
+            advice = "Pass 'loo', 'evidence' or None; mc.tune searches grids, too."
+            check_choice(self.tune, "tune", ("loo", "evidence"), alternative="None", advice=advice)
             alpha = self._tune(alpha)
         problem = self._problem(alpha)
         if not self.kernel_.proof(getattr(self, "n_features_in_", None)).valid and not self._on_centres(problem):
-            require_psd(problem.gram)  # of centres, their own matrix is checked
+            require_psd(problem.gram)  # on centres, their own matrix is checked
         if isinstance(self.alpha, str) and self.tune is None:
             problem, solution = self._along_the_path(problem)
         else:
-            solution = self._solve(problem, asked_for(self, problem.n), self.n_centers, self.centers)
+            solution = self._solve(problem, requested_solver(self, problem.n), self.n_centers, self.centers)
         if not solution.stats.get("converged", True):
             warnings.warn(solution.status, ConvergenceWarning, stacklevel=outside())
         self._cache.update(solution.factors)
@@ -154,7 +150,7 @@ class KernelRidge(PenalisedSmoother):
 
         Parameters
         ----------
-        cv : the number of folds (contiguous, as scikit-learn's), a splitter that puts every row in one test fold, or
+        cv : the number of folds (contiguous, as in scikit-learn), a splitter that puts every row in one test fold, or
             one fold label per row.
 
         >>> import numpy as np, mercer as mc
@@ -170,7 +166,9 @@ class KernelRidge(PenalisedSmoother):
             factor = self._factor(alpha)
             if factor.explicit:
                 raise InvalidInput(
-                    "`cv_predictions` needs an exact solver", got="'nystrom'", advice="Use loo_predictions_, or refit."
+                    "`cv_predictions` needs an exact solver",
+                    got="'nystrom'",
+                    advice="Use loo_predictions_, or fit again with another solver.",
                 )
             predictions[:, columns] -= factor.leave_fold_out(predictions[:, columns], fold)
         return self._rows.shaped(predictions)
@@ -178,7 +176,7 @@ class KernelRidge(PenalisedSmoother):
     # -- inside ---------------------------------------------------------------------------------------------------
 
     def _training_only(self) -> tuple[str, ...]:
-        # Without centres the rows are all in the function, and with their targets intervals are, too.
+        # Without centres the function holds all rows anyway; with their targets, intervals remain possible.
         return ("_rows",) if getattr(self, "solver_", None) == "nystrom" else ()
 
     def _solve(self, problem: LeastSquares, solver: str, n_centers: Any, centers: Any) -> Solution:
@@ -193,10 +191,10 @@ class KernelRidge(PenalisedSmoother):
         )
 
     def _on_centres(self, problem: LeastSquares) -> bool:
-        """Whether the fit will be one on centres."""
-        solver = asked_for(self, problem.n)
+        """Whether the fit will use centres."""
+        solver = requested_solver(self, problem.n)
         if isinstance(self.alpha, str) and self.tune is None:
-            fits = DECOMPOSED * problem.n**2 <= memory_budget(self.budget)
+            fits = DECOMPOSITION * problem.n**2 <= memory_budget(self.budget)
             return solver == "nystrom" or (solver == "auto" and not fits)
         return auto.choose(problem, solver, self.budget).solver == "nystrom"
 
@@ -205,7 +203,7 @@ class KernelRidge(PenalisedSmoother):
         n, limit = problem.n, memory_budget(self.budget)
         w = None if problem.roots is None else problem.roots**2
         if not self._on_centres(problem):
-            within(DECOMPOSED * n * n, limit, f"The eigendecomposition of {n} points", "Use solver='nystrom'.")
+            within(DECOMPOSITION * n * n, limit, f"The eigendecomposition of {n} points", "Use solver='nystrom'.")
             spectrum = eigen.Spectrum(problem)
             self.path_ = alpha_path(spectrum, problem.y, w)
             problem = self._problem(self.path_.chosen)
@@ -254,7 +252,7 @@ class KernelRidge(PenalisedSmoother):
         return factor
 
     def _on_features(self) -> FeatureSpectrum:
-        """The singular values of the training rows' features on the centres."""
+        """The singular values of the training rows' features, which are those of the centres."""
         if "spectrum" not in self._cache:
             rows = self._rows
             features, tail = self._query(rows.points, explicit=True)
@@ -266,7 +264,7 @@ class KernelRidge(PenalisedSmoother):
         tail = np.ones((points.n, 1)) if self._intercept else None
         if not explicit:
             return self.kernel_(points, self._rows.points, dtype=np.float64), tail
-        # Of centres: φ(x) = L⁻¹ k(centres, x), the coordinates in which the solver works.
+        # With centres, φ(x) = L⁻¹ k(centres, x) are the coordinates in which the solver works.
         centres = self._centres
         size = 8 * points.n * centres.n
         within(3 * size, memory_budget(self.budget), "Leave-one-out over Nyström centres", "Take fewer centres.")
@@ -279,13 +277,12 @@ class KernelRidge(PenalisedSmoother):
 
     def _folds(self, cv: Any) -> NDArray[np.int64]:
         """A fold label for each fitted row."""
-
         rows = self._rows
         total = len(rows) + (0 if rows.left_out is None else rows.left_out.n)
         if isinstance(cv, (list, tuple, np.ndarray)) and np.ndim(cv) == 1:
             if len(cv) != total:
                 raise InvalidInput(
-                    f"`cv` must have one fold label for each of the {total} rows",
+                    f"`cv` must hold one fold label for each of the {total} rows",
                     got=f"{len(cv)} labels",
                     advice="Pass one label per row, a number of folds, or a splitter such as KFold.",
                 )

@@ -1,4 +1,4 @@
-"""Radial interpolation for many points: at each query the interpolant of its nearest points."""
+"""Radial interpolation for many points: each query gets the interpolant of its nearest points."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from mercer.rkhs.tail import Singular, count, monomials
 
 Matrix = NDArray[np.float64]
 
-# Entries of local systems that one thread holds at a time: they stay in the cache.
-LOCAL_ENTRIES = 2**16
+CACHED_ENTRIES = 2**16
+"""Entries of local systems that one thread holds at a time, so that they stay in the cache."""
 
 
 class LocalFits:
@@ -30,9 +30,9 @@ class LocalFits:
     ----------
     kernel : a kernel, or a conditionally positive definite function.
     X, y : n points and their values, shapes (n, d) and (n, t).
-    ridge : what is added to the diagonal, shape (n,).
+    ridge : numbers that are added to the diagonal, shape (n,).
     k : the number of neighbours.
-    degree : of the polynomial tail, in coordinates in which each neighbourhood fills [−1, 1]; −1 for none.
+    degree : the degree of the polynomial, in coordinates in which each neighbourhood fills [−1, 1]; −1 for none.
 
     >>> import mercer as mc
     >>> X = np.arange(100.0)[:, None]
@@ -60,9 +60,9 @@ class LocalFits:
         n, k = len(self.X), min(self.k, len(self.X) - 1)
         _, index = self.tree.query(self.X, k + 1, workers=threads.n_threads())
         index = index.reshape(n, k + 1)
-        own = index == np.arange(n)[:, None]
-        own[~own.any(axis=1), -1] = True  # among many that coincide it may not be found: leave the last one out instead
-        return self.values(self.X, index[~own].reshape(n, k))
+        itself = index == np.arange(n)[:, None]
+        itself[~itself.any(axis=1), -1] = True  # among coinciding points it may be missing: leave out the last instead
+        return self.values(self.X, index[~itself].reshape(n, k))
 
     def values(self, Z: Matrix, index: NDArray[np.int64]) -> Matrix:
         """f(z) from the points at `index`, shape (m, k), for each of m queries."""
@@ -76,11 +76,11 @@ class LocalFits:
             queries = order[starts[span.start] : starts[span.stop]]
             out[queries] = self._chunk(Z[queries], hoods[span], which[queries] - span.start)
 
-        threads.stripes(len(hoods), work, rows=max(1, LOCAL_ENTRIES // size**2))
+        threads.stripes(len(hoods), work, rows=max(1, CACHED_ENTRIES // size**2))
         return out
 
     def _chunk(self, Z: Matrix, hoods: NDArray[np.int64], which: NDArray[np.int64]) -> Matrix:
-        """The values at queries Z of the interpolants of these neighbourhoods, query i belonging to number which[i]."""
+        """The values at queries Z, of which query i has the interpolant of neighbourhood hoods[which[i]]."""
         X = self.X[hoods]
         low, high = X.min(axis=1, keepdims=True), X.max(axis=1, keepdims=True)
         shift, half = (low + high) / 2, (high - low) / 2
@@ -110,7 +110,7 @@ class LocalFits:
         return Singular(
             "Every neighbourhood must have a unique interpolant",
             got=got,
-            advice="Use more neighbours, a lower degree, or smoothing > 0 where points coincide.",
+            advice="Use more neighbours, a lower degree, or smoothing > 0 if points coincide.",
         )
 
 
@@ -146,7 +146,8 @@ def similarities(kernel: Similarity, A: Matrix, B: Matrix) -> Matrix:
 def _distinct(index: NDArray[np.int64], n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The different rows of an index array, and which of them each row is.
 
-    Rows are compared by a random sum, which tells them apart unless two sums of 64 bits coincide: that is checked.
+    Rows are compared by random sums of 64 bits. If two different rows have the same sum, which is checked, they are
+    compared entry by entry.
     """
     numbers = np.random.default_rng(0).integers(0, 2**63, size=n, dtype=np.uint64)
     _, first, which = np.unique(numbers[index].sum(axis=1), return_index=True, return_inverse=True)
@@ -157,7 +158,7 @@ def _distinct(index: NDArray[np.int64], n: int) -> tuple[NDArray[np.int64], NDAr
 
 
 def order_of(kernel: Similarity) -> int:
-    """The order of conditional positive definiteness, 0 for a kernel; a smoothing weight has none."""
+    """The order of conditional positive definiteness, 0 for a kernel; a smoothing weight is refused."""
     if isinstance(kernel, ConditionalKernel):
         return kernel.order
     if isinstance(kernel, Kernel):

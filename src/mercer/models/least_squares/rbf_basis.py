@@ -1,4 +1,4 @@
-"""Radial basis functions: which function, around which centres, and in which coordinates its penalty is ‖θ‖²."""
+"""Radial basis functions: the function, its centres, and coordinates θ in which its penalty is ‖θ‖²."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from mercer.rkhs.tail import Monomials
 from mercer.solvers.base import not_psd
 
 CENTERS = ("all", "kmeans", "pivoted", "random")
-# Centres, where their number is not given and the data has more points.
 N_CENTERS = 100
-# Bytes up to which sparse rows are compared as dense ones.
-SMALL = 2**28
+"""The default number of centres."""
+DENSE_BYTES = 2**28
+"""Sparse rows are compared as dense ones if these take at most this many bytes."""
 
 
 def basis_function(kernel: Any, points: Points) -> Similarity:
-    """The radial function that a parameter stands for: also a conditionally positive definite one, or a weight."""
+    """The radial function of a parameter: a kernel, a conditionally positive definite function, or a weight."""
     if callable(kernel) and not isinstance(kernel, (type, Similarity)):
         resolved = kernel(points.raw)
         kernel = resolved if isinstance(resolved, (ConditionalKernel, Weight)) else kernel
@@ -86,9 +86,9 @@ class RadialBasis:
             least.require_unisolvent(self.centers)
             P = least(self.centers)
             N = np.linalg.qr(P, mode="complete")[0][:, P.shape[1] :]
-            size = float(np.linalg.norm(K))  # all that is left may be the rounding of what is taken out
+            size = float(np.linalg.norm(K))  # the projection of K may be only rounding errors of this size
             K = N.T @ K @ N
-        if not len(K):  # as many centres as monomials: the polynomial is all there is
+        if not len(K):  # as many centres as monomials: only the polynomial is left
             return np.zeros((m, 1))
         values, vectors = np.linalg.eigh(K)
         rounding = len(K) * float(np.finfo(float).eps) * max(size, float(np.abs(values).max()))
@@ -103,11 +103,11 @@ class RadialBasis:
 def chosen_centers(kernel: Similarity, points: Points, how: Any, n_centers: int | None, seed: int) -> Points:
     """Centres among different points, `how` being one of CENTERS or the centres themselves.
 
-    The choice does not depend on the order of the points, nor on how often a row was given.
+    The choice depends neither on the order of the points nor on repeated rows.
     """
     if isinstance(how, str) and how == "all":
         return points
-    # Conditionally positive definite functions and weights do not tell points apart: a Gaussian does.
+    # The Gram of a conditionally positive definite function or a weight cannot choose centres: a Gaussian's can.
     chooser = kernel if isinstance(kernel, Kernel) else median_gaussian(points)
     m = min(N_CENTERS, points.n) if n_centers is None else n_centers
     candidates = _sorted(points)
@@ -120,7 +120,7 @@ def chosen_centers(kernel: Similarity, points: Points, how: Any, n_centers: int 
 
 
 def different(points: Points) -> Points:
-    """The points without repetitions, in their order; objects that are no vectors stay as they are."""
+    """The points without repetitions, in their order; objects other than vectors are returned unchanged."""
     X = _coordinates(points)
     if X is None:
         return points
@@ -129,32 +129,33 @@ def different(points: Points) -> Points:
 
 
 def _sorted(points: Points) -> Points:
-    """The points in the order of their coordinates: a random choice among them does not depend on that of the rows."""
+    """The points ordered by their coordinates, so that a random choice does not depend on the order of the rows."""
     X = _coordinates(points)
     return points if X is None else points.take(np.lexsort(X.T[::-1]))
 
 
 def _coordinates(points: Points) -> Matrix | None:
-    """The points as a dense matrix, where they are vectors and it is not large beside the sparse one."""
+    """The points as a dense matrix, or None if they are not vectors or it would be large."""
     try:
         X = points.vectors()
-    except InvalidInput:  # no vectors, or none that can be used: the kernel says so
+    except InvalidInput:  # not vectors, or unusable ones: the kernel will say so
         return None
-    return None if sp.issparse(X) and 8 * X.shape[0] * X.shape[1] > SMALL else dense(points)
+    return None if sp.issparse(X) and 8 * X.shape[0] * X.shape[1] > DENSE_BYTES else dense(points)
 
 
 def dense(points: Points) -> Matrix:
+    """The vectors of the points as a dense float64 matrix."""
     X = points.vectors()
     return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
 
 
 def nearest_pair(points: Points) -> str:
-    """The two points that are closest to each other, in words; nothing where distances are not Euclidean or many."""
+    """The two points that are closest to each other, in words; empty if points are not vectors or too many."""
     X = _coordinates(points)
     if X is None or len(X) < 2 or X.shape[1] > 20 or len(X) > 50_000:
         return ""
     distances, index = KDTree(X).query(X, 2)
     i = int(distances[:, 1].argmin())
     a, b = sorted((i, int(index[i, 1] if index[i, 1] != i else index[i, 0])))
-    known = np.arange(len(X)) if points.index is None else points.index
-    return f"; the nearest two, rows {known[a]} and {known[b]}, are {distances[i, 1]:.3g} apart"
+    rows = np.arange(len(X)) if points.index is None else points.index
+    return f"; the nearest two, rows {rows[a]} and {rows[b]}, are {distances[i, 1]:.3g} apart"

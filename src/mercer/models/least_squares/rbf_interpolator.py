@@ -24,7 +24,6 @@ from mercer.solvers.saddle import HOPELESS, SaddleFactor, diagnose, repeated
 
 Matrix = NDArray[np.float64]
 
-# SciPy's names: the radial function of ε r, for ε = 1/width.
 NAMES: dict[str, Callable[[float], Similarity]] = {
     "linear": lambda width: Polyharmonic(1, sigma=width),
     "thin_plate_spline": lambda width: ThinPlate(width),
@@ -35,8 +34,9 @@ NAMES: dict[str, Callable[[float], Similarity]] = {
     "inverse_quadratic": lambda width: RationalQuadratic(width / np.sqrt(2.0), alpha=1.0),
     "gaussian": lambda width: Gaussian(width / np.sqrt(2.0)),
 }
-# Those for which another ε is another smoothing only.
+"""The radial functions of ε r by SciPy's names, for ε = 1/width."""
 SCALE_INVARIANT = ("linear", "thin_plate_spline", "cubic", "quintic")
+"""Names of functions for which another ε only changes the smoothing."""
 
 
 class RBFInterpolator(Saved):
@@ -48,14 +48,14 @@ class RBFInterpolator(Saved):
     ----------
     y : n points, shape (n, k).
     d : their values, real or complex, shape (n, ...).
-    neighbors : the value at each query is that of the interpolant of this number of nearest points (np.inf: of all n);
-        by default one interpolant of all points.
-    smoothing : λ ≥ 0, one or one per point; 0 interpolates.
+    neighbors : each query gets the interpolant of this number of nearest points (np.inf: of all n); by default there is
+        one interpolant of all points.
+    smoothing : λ ≥ 0, one number or one per point; 0 interpolates.
     kernel : "linear" −r, "thin_plate_spline" r² log r, "cubic" r³, "quintic" −r⁵, "multiquadric" −√(1 + r²),
         "inverse_multiquadric" 1/√(1 + r²), "inverse_quadratic" 1/(1 + r²), "gaussian" exp(−r²), each of ε r; or any
         kernel or radial function of this library, which has its own width.
-    epsilon : ε > 0. It must be given for the last four names and for "multiquadric".
-    degree : of the polynomial; −1 for none. By default the least that the function needs, and at least 0.
+    epsilon : ε > 0, required for the last four names.
+    degree : the degree of the polynomial; −1 for none. By default the smallest that the function needs, at least 0.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class RBFInterpolator(Saved):
     def _fit(self) -> Expansion:
         """The function of all points."""
         n = len(self.y)
-        within(8 * n * n, budget(), f"The {n}×{n} system", "Use `neighbors`, such as 50.")
+        within(8 * n * n, budget(), f"The {n}×{n} system", "Pass `neighbors`, such as 50.")
         points = self._function.prepare(self.y)
         basis, P = None, None
         if self._degree >= 0:
@@ -172,8 +172,8 @@ def _matrix(x: Any, name: str, *, empty: bool = False) -> Matrix:
     try:
         values = np.asarray(x)
         if values.dtype.kind == "c":
-            raise TypeError("complex ones, where they must be real")
-        X = np.array(values, dtype=np.float64, order="C")  # a copy, for it is kept
+            raise TypeError("complex numbers, which are not supported")
+        X = np.array(values, dtype=np.float64, order="C")  # a copy, because it is kept
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"`{name}` must hold numbers", got=str(error), advice="Pass one row per point.") from None
     if X.ndim != 2 or (not empty and 0 in X.shape):
@@ -222,11 +222,11 @@ def _smoothing(smoothing: Any, n: int) -> Matrix:
 
 
 def _radial(kernel: Any, epsilon: Any) -> tuple[Similarity, Any, float | None]:
-    """The function, the name it was asked by, and ε."""
+    """The function, its name or itself, and ε."""
     if isinstance(kernel, Similarity):
         if epsilon is not None:
             raise InvalidInput(
-                "`epsilon` belongs to kernels that are given by name", got=epsilon, advice=f"Set sigma of {kernel!r}."
+                "`epsilon` is for kernels that are passed by name", got=epsilon, advice=f"Set sigma of {kernel!r}."
             )
         return kernel, kernel, None
     name = kernel.lower() if isinstance(kernel, str) else kernel
@@ -234,7 +234,7 @@ def _radial(kernel: Any, epsilon: Any) -> tuple[Similarity, Any, float | None]:
         raise InvalidInput(
             f"`kernel` must be one of {', '.join(map(repr, NAMES))}, or a kernel",
             got=repr(kernel),
-            advice="Use 'thin_plate_spline', or a kernel such as mc.Matern(1.0).",
+            advice="Pass 'thin_plate_spline', or a kernel such as mc.Matern(1.0).",
         )
     if epsilon is None and name not in SCALE_INVARIANT:
         raise InvalidInput(
@@ -248,7 +248,7 @@ def _radial(kernel: Any, epsilon: Any) -> tuple[Similarity, Any, float | None]:
         width = np.nan
     if not 0 < width < np.inf:
         raise InvalidInput(
-            "`epsilon` must be a number > 0", got=repr(epsilon), advice="Use a smaller number for a wider function."
+            "`epsilon` must be a number > 0", got=repr(epsilon), advice="Pass a smaller number for a wider function."
         )
     return NAMES[name](1.0 / width), name, width
 
@@ -257,22 +257,22 @@ def _degree(degree: Any) -> int:
     whole = _integer(degree)
     if whole is None or whole < -1:
         required = "`degree` must be at least -1" + (", a whole number" if whole is None else "")
-        raise InvalidInput(required, got=repr(degree), advice="Use -1 for no polynomial.")
+        raise InvalidInput(required, got=repr(degree), advice="Pass -1 for no polynomial.")
     return whole
 
 
 def _count(neighbors: Any, n: int) -> int:
-    """How many neighbours, n at most: np.inf is all of them, as for SciPy."""
+    """The number of neighbours, at most n: np.inf is all of them, as in SciPy."""
     whole = n if isinstance(neighbors, (float, np.floating)) and neighbors == np.inf else _integer(neighbors)
     if isinstance(neighbors, bool) or whole is None or whole < 1:
         raise InvalidInput(
-            "`neighbors` must be a whole number ≥ 1", got=repr(neighbors), advice="Use a number such as 50."
+            "`neighbors` must be a whole number ≥ 1", got=repr(neighbors), advice="Pass a whole number such as 50."
         )
     return min(whole, n)
 
 
 def _integer(value: Any) -> int | None:
-    """The value cut to a whole number, as SciPy does; None where it has none."""
+    """The value cut to a whole number, as in SciPy; None if that is impossible."""
     try:
         return int(value)
     except (TypeError, ValueError, OverflowError):

@@ -16,7 +16,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel, Weight
 from mercer.kernels.vectors.splines import ConditionalKernel
 from mercer.memory import budget, within
-from mercer.models.base import Matrix, Rows, _columns, penalties, training_points
+from mercer.models.base import Matrix, Rows, check_columns, penalties, training_points
 from mercer.models.least_squares.local_fits import LocalFits, order_of
 from mercer.models.least_squares.rbf_basis import (
     CENTERS,
@@ -27,7 +27,7 @@ from mercer.models.least_squares.rbf_basis import (
     different,
     nearest_pair,
 )
-from mercer.models.least_squares.smoother import PenalisedSmoother
+from mercer.models.least_squares.smoother import PenalisedSmoother, check_penalty_rule
 from mercer.models.tunable import RidgeProblem
 from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.expansion import Expansion
@@ -38,34 +38,37 @@ from mercer.solvers.primal import FeatureFactor, FeatureSpectrum
 from mercer.solvers.psd import require_psd
 from mercer.solvers.saddle import HOPELESS, Projected, SaddleFactor
 from mercer.tuning.loo import choose_alpha
+from mercer.validation import check_choice, check_whole_number
 
-# Beyond this condition number few digits of a fit are left, and `status_` says so.
 ILL_CONDITIONED = 1e12
+"""Beyond this condition number few digits of a fit are left, and `status_` says so."""
 
 
 @dataclass(eq=False, repr=False)
 class RBFNetwork(PenalisedSmoother):
     """f(x) = Σⱼ wⱼ φ(‖x − μⱼ‖) + polynomial: radial basis functions around centres μ, by penalised least squares.
 
-    w minimises ½ Σ (yᵢ − f(xᵢ))² + ½ alpha wᵀKw, K being φ between centres: the norm of f in the Hilbert space of φ, so
-    that all points as centres give kernel ridge regression; or, with `penalty="ridge"`, ½ alpha ‖w‖² instead.
+    w minimises ½ Σ (yᵢ − f(xᵢ))² + ½ alpha wᵀKw, where K is φ between centres and wᵀKw is the squared norm of f in the
+    Hilbert space of φ: with all points as centres this is kernel ridge regression. With `penalty="ridge"` the penalty
+    is ½ alpha ‖w‖² instead.
 
     Parameters
     ----------
     kernel : φ. A kernel, a conditionally positive definite function (`ThinPlate`, `Polyharmonic`, `Multiquadric`), a
         smoothing weight (with the penalty ‖w‖²), a rule X → kernel, or None for a Gaussian with the median width.
-    n_centers : the number of centres; by default 100, or every point where there are fewer.
+    n_centers : the number of centres; by default 100, or every point if there are fewer.
     centers : "kmeans", "pivoted" (randomly pivoted Cholesky), "random", "all" (every point: at alpha = 0 the exact
         interpolant), or the centres themselves, shape (m, d). They are chosen among the different rows of X.
     alpha : the penalty, a number ≥ 0, or one per target; "loo" chooses it by the leave-one-out error.
-    penalty : "rkhs" for wᵀKw, "ridge" for ‖w‖²; "auto" takes the first, and the second where there is no Hilbert space:
-        a normalised basis, a smoothing weight.
-    normalized : divide the basis functions by their sum, h = φⱼ/Σφ: what least squares with input noise of density φ
-        leads to (lecture 004). Far from all centres the nearest one decides.
-    degree : of the polynomial, which is not penalised: 0 is an intercept, −1 none. By default the least that φ needs.
+    penalty : "rkhs" for wᵀKw, "ridge" for ‖w‖²; "auto" takes the second only if there is no Hilbert space, for a
+        normalised basis or a smoothing weight.
+    normalized : whether the basis functions are divided by their sum, h = φⱼ/Σφ, which follows from least squares with
+        input noise of density φ (lecture 004). Far from all centres the nearest one decides.
+    degree : the degree of the polynomial, which is not penalised: 0 is an intercept, −1 is no polynomial. By default
+        the smallest that φ needs.
     neighbors : for many points: each prediction comes from the network of this number of nearest points (all of them
         centres; `centers` is not used).
-    random_state : for the choice of centres; the same number gives the same fit.
+    random_state : seed of the choice of centres.
 
     Attributes
     ----------
@@ -73,8 +76,9 @@ class RBFNetwork(PenalisedSmoother):
     centers_ : the centres, m of them.
     coef_ : w, shape (m,) or (m, t).
     tail_ : the polynomial, or None.
-    function_ : f as an `Expansion`, where the basis is not normalised.
-    rank_, condition_, status_ : of the linear system, and in words how it was solved and how well it is conditioned.
+    function_ : f as an `Expansion`, unless the basis is normalised.
+    rank_, condition_ : rank and condition number of the linear system.
+    status_ : how it was solved, and how well it is conditioned.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(0, 6, 80)[:, None]
@@ -107,17 +111,18 @@ class RBFNetwork(PenalisedSmoother):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to n points X and targets y, shape (n,) or (n, t).
 
-        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. Only
-        leave-one-out, and with it alpha="loo", differs: a row of weight 2 is left out whole, of two equal rows one.
+        A sample weight says how often its row counts: with weight 2 as if it were there twice, with weight 0 not at
+        all. (Except in leave-one-out and alpha="loo": a row of weight 2 is left out as a whole, two equal rows are left
+        out one at a time.)
         """
         rows = Rows.of(training_points(X), y, sample_weight)
         self._rows = rows
         self._cache: dict[Any, Any] = {}
-        points = different(rows.points)  # so that a row given twice changes its weight and nothing else
+        points = different(rows.points)  # so that a repetition of a row changes its weight and nothing else
         self.kernel_ = basis_function(self.kernel, points)
         self.kernel_.touch(rows.points)
         self._of_rows = self.kernel_.dtype_of(rows.points)
-        _columns(self, X, reset=True)
+        check_columns(self, X, reset=True)
         self._check()
         alpha = penalties(1.0 if isinstance(self.alpha, str) else self.alpha, rows.y.shape[1])
         self._tail_basis = None
@@ -155,7 +160,7 @@ class RBFNetwork(PenalisedSmoother):
         return values.astype(self._dtype(points), copy=False)
 
     def basis(self, X: Any) -> Matrix:
-        """The basis functions at m points, shape (m, number of centres): φ(‖x − μⱼ‖), divided by their sum if asked so.
+        """The basis functions φ(‖x − μⱼ‖) at m points, shape (m, centres), divided by their sum if `normalized`.
 
         >>> import numpy as np, mercer as mc
         >>> model = mc.RBFNetwork(mc.Gaussian(1.0), normalized=True).fit([[0.0], [1.0]], [0.0, 1.0])
@@ -166,7 +171,7 @@ class RBFNetwork(PenalisedSmoother):
         points = self._queries(X)
         if self.neighbors is not None:
             raise InvalidInput(
-                "`basis` needs a network", got="`neighbors`: one per query", advice="Set neighbors=None."
+                "`basis` needs one network for all queries", got="`neighbors`", advice="Fit with neighbors=None."
             )
         return self._basis(points)
 
@@ -176,25 +181,14 @@ class RBFNetwork(PenalisedSmoother):
     # -- choices ------------------------------------------------------------------------------------------------------
 
     def _check(self) -> None:
-        """The parameters that only make sense together."""
-        if self.penalty not in ("auto", "rkhs", "ridge"):
-            raise InvalidInput(
-                "`penalty` must be 'auto', 'rkhs' or 'ridge'",
-                got=repr(self.penalty),
-                advice="Use 'auto', which chooses.",
-            )
-        if isinstance(self.alpha, str) and self.alpha != "loo":
-            raise InvalidInput(
-                "`alpha` must be a number ≥ 0, one per target, or 'loo'", got=repr(self.alpha), advice="Pass a float."
-            )
-        if isinstance(self.centers, str) and self.centers not in CENTERS:
-            raise InvalidInput(
-                f"`centers` must be one of {', '.join(map(repr, CENTERS))}, or the centres themselves",
-                got=repr(self.centers),
-                advice="Use 'kmeans', the default.",
-            )
+        """Check the parameters, alone and together."""
+        check_choice(self.penalty, "penalty", ("auto", "rkhs", "ridge"), advice="Pass 'auto' to have one chosen.")
+        check_penalty_rule(self.alpha)
+        if isinstance(self.centers, str):
+            advice = "Pass 'kmeans', the default, or an array of points."
+            check_choice(self.centers, "centers", CENTERS, alternative="the centres themselves", advice=advice)
         if self.n_centers is not None and not (isinstance(self.centers, str) and self.centers != "all"):
-            which = "centers='all'" if isinstance(self.centers, str) else "centres that are given"
+            which = "centers='all'" if isinstance(self.centers, str) else "an array of centres"
             raise InvalidInput(
                 "`n_centers` is for centres that are chosen",
                 got=f"{self.n_centers} beside {which}",
@@ -206,8 +200,8 @@ class RBFNetwork(PenalisedSmoother):
         if self._penalty == "rkhs" and not hilbert:
             what = "a normalised basis" if self.normalized else repr(kernel)
             raise InvalidInput(
-                "penalty='rkhs' needs a function of a Hilbert space, whose norm is wᵀKw",
-                got=f"{what}, which has none",
+                "penalty='rkhs' needs a function of a Hilbert space, whose squared norm is wᵀKw",
+                got=f"{what}, which has no Hilbert space",
                 advice="Use penalty='ridge', the penalty ‖w‖².",
             )
         if self.normalized and not kernel.tags.nonnegative:
@@ -217,20 +211,16 @@ class RBFNetwork(PenalisedSmoother):
                 advice="Use a kernel such as mc.Gaussian or mc.Matern.",
             )
         order = 0 if isinstance(kernel, Weight) else order_of(kernel)
-        self._degree = order - 1 if self.degree is None else self.degree
-        whole = isinstance(self._degree, (int, np.integer)) and not isinstance(self._degree, bool)
-        if not whole or self._degree < order - 1:
-            raise InvalidInput(
-                f"`degree` must be a whole number ≥ {order - 1} for {kernel!r}",
-                got=repr(self.degree),
-                advice="Use None, which takes the least.",
-            )
+        self._degree = order - 1
+        if self.degree is not None:
+            advice = f"Pass None for the smallest degree that {kernel!r} needs."
+            self._degree = check_whole_number(self.degree, "degree", least=order - 1, advice=advice)
         self._dual = isinstance(self.centers, str) and self.centers == "all" and self._penalty == "rkhs"
 
     # -- one network: every point a centre (a system of the points), or chosen centres (features) ----------------------
 
     def _fit_network(self, alpha: Matrix) -> Self:
-        """The weights of the centres, by the factor of each alpha."""
+        """Compute the weights of the centres, by the factor of each alpha."""
         rows, m = self._rows, self._centers.n
         if isinstance(self.alpha, str):
             spectrum = self._spectrum_of_points(alpha) if self._dual else self._spectrum_of_centers()
@@ -265,27 +255,26 @@ class RBFNetwork(PenalisedSmoother):
         n, m = len(self._rows), self._centers.n
         exact = self._dual and not self._penalties.any()
         if exact:
-            done = f"interpolation of {n} points"
+            status = f"interpolation of {n} points"
         else:
             every, penalty = "all " if self._dual else "", "wᵀKw" if self._penalty == "rkhs" else "‖w‖²"
-            done = f"penalised least squares on {every}{m} centres, penalty {penalty}"
+            status = f"penalised least squares on {every}{m} centres, penalty {penalty}"
         if self.rank_ < m:
-            done += f"; rank {self.rank_} of {m}" + (
-                ", the solution of minimum norm" if not self._penalties.all() else ""
-            )
-        done += f"; condition number {self.condition_:.1g}"
+            minimum = ", the solution of minimum norm" if not self._penalties.all() else ""
+            status += f"; rank {self.rank_} of {m}{minimum}"
+        status += f"; condition number {self.condition_:.1g}"
         if exact or self.condition_ > ILL_CONDITIONED:
-            done += nearest_pair(self._centers)
+            status += nearest_pair(self._centers)
         if self.condition_ > ILL_CONDITIONED:
-            done += ". Few digits are certain: raise alpha, take fewer centres or a narrower function"
-        return done
+            status += ". Few digits are certain: raise alpha, use fewer centres or a narrower function"
+        return status
 
     @property
     def _dimension(self) -> int | None:
         return getattr(self, "n_features_in_", None)
 
     def _dtype(self, points: Points) -> np.dtype[Any]:
-        """That of the data: queries and training points."""
+        """The dtype of the data: queries and training points."""
         return np.result_type(self.kernel_.dtype_of(points), self._of_rows)
 
     def _tail_values(self, points: Points) -> Matrix | None:
@@ -316,7 +305,7 @@ class RBFNetwork(PenalisedSmoother):
         return LeastSquares(K, rows.y, alpha, rows.roots, self._tail_values(rows.points))
 
     def _spectrum_of_points(self, alpha: Matrix) -> Spectrum:
-        """For every alpha, within the tail's null space: φ may be positive definite only there."""
+        """The spectrum for every alpha, within the tail's null space: φ may be positive definite only there."""
         p = self._problem(alpha)
         return Spectrum(Projected(p.gram, p.y, p.alpha, p.roots, p.tail))
 
@@ -342,11 +331,11 @@ class RBFNetwork(PenalisedSmoother):
         return basis @ self._whiten if hasattr(self, "_whiten") else basis
 
     def _spectrum_of_centers(self) -> FeatureSpectrum:
-        """For every alpha, the singular values of the basis functions at the rows."""
+        """The singular values of the basis functions at the rows, for every alpha."""
         if "spectrum" not in self._cache:
             rows, m = self._rows, self._centers.n
             size = 8 * len(rows) * m
-            within(4 * size, budget(), f"{m} basis functions at {len(rows)} points", "Take fewer centres.")
+            within(4 * size, budget(), f"{m} basis functions at {len(rows)} points", "Use fewer centres.")
             features, tail = self._query(rows.points, explicit=True)
             self._cache["spectrum"] = FeatureSpectrum(features, rows.roots, tail)
         spectrum: FeatureSpectrum = self._cache["spectrum"]
@@ -355,7 +344,7 @@ class RBFNetwork(PenalisedSmoother):
     # -- one network for each query, of its nearest points ------------------------------------------------------------
 
     def _fit_nearby(self, alpha: Matrix) -> Self:
-        """Find the different points and their mean targets; the networks are those of queries."""
+        """Keep the different points and their mean targets; each query will have its own network."""
         rows = self._rows
         if self.normalized or self._penalty != "rkhs" or isinstance(self.alpha, str) or self.n_centers is not None:
             raise InvalidInput(
@@ -363,16 +352,14 @@ class RBFNetwork(PenalisedSmoother):
                 got=f"penalty={self._penalty!r}, alpha={self.alpha!r}, normalized={self.normalized}",
                 advice="Leave `neighbors` out, or these parameters.",
             )
-        k: Any = self.neighbors
-        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-            raise InvalidInput("`neighbors` must be a whole number ≥ 1", got=repr(k), advice="Use a number such as 50.")
+        k = check_whole_number(self.neighbors, "neighbors", such_as=50)
         X, self._which = np.unique(dense(rows.points), axis=0, return_inverse=True)
         self._which = self._which.reshape(-1)
         w = np.ones(len(rows)) if rows.roots is None else rows.roots**2
         total = np.bincount(self._which, w)
         means = np.stack([np.bincount(self._which, w * column) for column in rows.y.T], axis=1) / total[:, None]
         self._merged = len(X) < len(rows)
-        k = min(int(k), len(X))
+        k = min(k, len(X))
         self._penalties = alpha
         self._report_alpha()
         self._local = [
@@ -419,8 +406,8 @@ class RBFNetwork(PenalisedSmoother):
         if self._merged:
             raise InvalidInput(
                 "Leave-one-out with `neighbors` needs different rows",
-                got="rows that are given more than once",
-                advice="Merge them: mean target, and sample_weight their number.",
+                got="repeated rows",
+                advice="Merge them: pass their mean target, and their number as sample_weight.",
             )
         if len(self._rows) < 2:
             raise InvalidInput(

@@ -13,12 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer import gram
 from mercer.data.points import Points
-from mercer.errors import InvalidInput
 from mercer.memory import budget as memory_budget
 from mercer.memory import show_bytes, show_count, within
-from mercer.models.base import Matrix, Rows, _columns, penalties, training_points
+from mercer.models.base import Matrix, Rows, check_columns, penalties, training_points
 from mercer.models.least_squares.design import Design
-from mercer.models.least_squares.smoother import PenalisedSmoother
+from mercer.models.least_squares.smoother import PenalisedSmoother, check_penalty_rule
 from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
@@ -27,14 +26,15 @@ from mercer.solvers.eigen import Spectrum
 from mercer.solvers.factor import Factor, require_left
 from mercer.solvers.primal import FeatureFactor, FeatureSpectrum, GramFactor, by_normal_equations
 from mercer.tuning.loo import choose_alpha
+from mercer.validation import check_choice
 
 FORMS = ("auto", "primal", "dual")
-# Sparse features up to this size, or four times their own, are solved as dense ones, by singular values.
-SMALL = 2**26
-# Up to this condition of its Gram matrix, features leave leave-one-out, which is not refined, about seven digits.
-RELIABLE = 1e9
-# Beyond this condition a kernel's own matrix has lost the digits that its features, where there is room, still have.
-HOPELESS = 1e12
+DENSE_BYTES = 2**26
+"""Sparse features of at most this size as a dense array, or four times their sparse size, are solved as dense ones."""
+SEVEN_DIGITS = 1e9
+"""Up to this condition, a Gram matrix leaves about seven digits to leave-one-out, which is not refined."""
+NO_DIGITS = 1e12
+"""Beyond this condition a kernel's Gram matrix has lost digits that its features still have."""
 
 
 @dataclass(eq=False, repr=False)
@@ -42,28 +42,28 @@ class Ridge(PenalisedSmoother):
     """Ridge regression on features: f(x) = wᵀφ(x) + b that minimises ½ Σ vᵢ (yᵢ − f(xᵢ))² + ½ alpha ‖w‖².
 
     The primal form solves for M weights, w = (ΦᵀΦ + alpha I)⁻¹Φᵀy; the dual form for N coefficients, w = Φᵀc with
-    c = (K + alpha I)⁻¹y and K = ΦΦᵀ. They are the same function. alpha = 0 is ordinary least squares: of all weights
-    with the least error the shortest. Columns of very different sizes, or far from zero, keep their digits: where the
-    Gram matrix of the dual form would lose them, the singular values of the features are taken.
+    c = (K + alpha I)⁻¹y and K = ΦΦᵀ. Both give the same function. alpha = 0 is ordinary least squares: the shortest
+    weights among all with the least error. Columns of very different sizes, or far from zero, keep their digits: if the
+    Gram matrix of the dual form would lose them, the singular values of the features are used.
 
     Parameters
     ----------
-    features : None for the columns as they are; a feature map such as `mc.Polynomial(5, c=1.0).features(d)`; a
+    features : None for the columns themselves; a feature map such as `mc.Polynomial(5, c=1.0).features(d)`; a
         scikit-learn transformer, which is cloned and fitted; a function X → Φ; or a kernel with a finite feature map,
         whose dual form uses the kernel alone and never builds the features.
     alpha : the penalty, a number ≥ 0, or one per target; "loo" chooses it (one per target) by the leave-one-out error.
     fit_intercept : whether a constant b is added, which is not penalised.
     form : "primal", "dual", or "auto" for the cheaper one; `form_` and `status_` say which and why.
-    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
+    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, or half of the available memory.
 
     Attributes
     ----------
     coef_, intercept_ : w, shape (M,) or (M, t), and b.
     dual_coef_ : c with w = Σ cᵢ φ(xᵢ), shape (n,) or (n, t).
     function_ : f as an `Expansion` in the kernel φ(x)ᵀφ(z), which is `kernel_`.
-    features_ : the feature map that was used, fitted; None for the columns as they are.
+    features_ : the feature map that was used, fitted; None for the columns themselves.
     alpha_ : the penalty that was used, a number, or one per target.
-    rank_ : of the features on the training rows, less the constant that an intercept takes out of them.
+    rank_ : the rank of the features on the training rows, less one if an intercept takes a constant out of them.
     form_, status_ : the form that was solved, and in words how and why.
 
     >>> import numpy as np, mercer as mc
@@ -83,7 +83,7 @@ class Ridge(PenalisedSmoother):
     """
 
     _cache: dict[Any, Any] = field(init=False)
-    _keeps_rows = False  # in files, although predictions do without
+    _keeps_rows = False  # whether files hold the rows, although predictions do not need them
     _weights: Matrix | None = field(init=False)
     _dual: Matrix | None = field(init=False)
 
@@ -97,19 +97,16 @@ class Ridge(PenalisedSmoother):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to n points X and targets y, shape (n,) or (n, t).
 
-        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. (That does
-        not hold for alpha="loo": leaving out one of two equal rows is not leaving out both.)
+        A sample weight says how often its row counts: with weight 2 as if it were there twice, with weight 0 not at
+        all. (Except in alpha="loo": leaving out one of two equal rows is not leaving out both.)
         """
         rows = Rows.of(training_points(X), y, sample_weight)
         self._design = Design.of(self.features, rows.points, rows.y)
         self.kernel_, self.features_ = self._design.kernel, self._design.phi
-        _columns(self, X, reset=True)
+        check_columns(self, X, reset=True)
         self._rows, self._single, self._cache = rows, rows.single, {}
         tune = isinstance(self.alpha, str)
-        if tune and self.alpha != "loo":
-            raise InvalidInput(
-                "`alpha` must be a number ≥ 0, one per target, or 'loo'", got=repr(self.alpha), advice="Pass a float."
-            )
+        check_penalty_rule(self.alpha)
         self._penalties = penalties(1.0 if tune else self.alpha, rows.y.shape[1])
         self.form_, why = self._choose()
         if tune or (self._penalties == 0).any():
@@ -165,7 +162,7 @@ class Ridge(PenalisedSmoother):
 
     @property
     def rank_(self) -> int:
-        """The rank of the features on the training rows, less the constant that an intercept takes out of them."""
+        """The rank of the features on the training rows, less one if an intercept takes a constant out of them."""
         check_is_fitted(self)
         spectrum = self._spectrum()
         if isinstance(spectrum, Spectrum) and spectrum.tail is not None:
@@ -180,22 +177,17 @@ class Ridge(PenalisedSmoother):
 
     def _choose(self) -> tuple[str, str]:
         """The form, and why."""
-        if self.form not in FORMS:
-            raise InvalidInput(
-                f"`form` must be one of {', '.join(map(repr, FORMS))}",
-                got=repr(self.form),
-                advice="Use 'auto', which chooses the cheaper one.",
-            )
+        check_choice(self.form, "form", FORMS, advice="Pass 'auto' to have the cheaper one chosen.")
         n, M = self._shape
         limit = memory_budget(self.budget)
         sizes = {"primal": self._primal_bytes(n, M), "dual": self._dual_bytes(n, M)}
         counts = f"{show_count(M)} features {'≤' if n >= M else '>'} {n} rows"
-        why = "as asked"
+        why = "as requested"
         form = self.form
         if form == "auto":
             form, why = ("primal" if n >= M else "dual"), counts
             if (self._penalties == 0).any() and not self._design.implicit and form == "dual":
-                form, why = "primal", f"alpha = 0 asks for the rank, which the Gram matrix would blur ({counts})"
+                form, why = "primal", f"alpha = 0 needs the rank, which the Gram matrix would blur ({counts})"
             other = {"primal": "dual", "dual": "primal"}[form]
             if sizes[form] > limit >= sizes[other]:
                 why = f"{counts}, but the {form} needs {show_bytes(sizes[form])}"
@@ -204,14 +196,14 @@ class Ridge(PenalisedSmoother):
             sizes[form],
             limit,
             f"The {form} form of {n:,} rows and {show_count(M)} features",
-            f"The other form needs {show_bytes(sizes['dual' if form == 'primal' else 'primal'])}. Raise `budget`, take "
-            "fewer features or rows, or KernelRidge(solver='nystrom').",
+            f"The other form needs {show_bytes(sizes['dual' if form == 'primal' else 'primal'])}. Raise `budget`, use "
+            "fewer features or rows, or use KernelRidge(solver='nystrom').",
         )
         return form, why
 
     @property
     def _shape(self) -> tuple[int, int]:
-        """Rows and features."""
+        """The numbers of rows and features."""
         return len(self._rows), self._design.dimension(self._rows.points)
 
     def _primal_bytes(self, n: int, M: int) -> int:
@@ -221,8 +213,8 @@ class Ridge(PenalisedSmoother):
 
     @staticmethod
     def _singular_bytes(n: int, M: int) -> int:
-        """Of singular values: the features, their copy less the mean, what LAPACK overwrites, both sets of vectors and
-        the four small squares that it works in."""
+        """The memory of singular values: the features, two copies (less their mean, and for LAPACK to overwrite), both
+        sets of vectors and LAPACK's four small squares."""
         return 8 * (4 * n * M + 5 * min(n, M) ** 2)
 
     @property
@@ -237,10 +229,10 @@ class Ridge(PenalisedSmoother):
 
     @staticmethod
     def _stays_sparse(Phi: Any) -> bool:
-        return bool(sp.issparse(Phi) and 8 * Phi.shape[0] * Phi.shape[1] > max(SMALL, 4 * 12 * Phi.nnz))
+        return bool(sp.issparse(Phi) and 8 * Phi.shape[0] * Phi.shape[1] > max(DENSE_BYTES, 4 * 12 * Phi.nnz))
 
     def _phi(self, fill: bool = False) -> Any:
-        """Φ on the training rows; sparse only where it would be large as an array."""
+        """Φ on the training rows; sparse only if a dense array would be large."""
         Phi = self._design.matrix(self._rows.points)
         return Phi.toarray() if sp.issparse(Phi) and (fill or not self._stays_sparse(Phi)) else Phi
 
@@ -260,13 +252,13 @@ class Ridge(PenalisedSmoother):
     # -- two paths: normal equations, refined, and singular values --------------------------------------------------
 
     def _solve(self) -> None:
-        """The weights by normal equations, or by singular values where these are known or the digits need them."""
+        """The weights by normal equations, or by singular values if these are known or needed for the digits."""
         rows = self._rows
         t = rows.y.shape[1]
         self._intercept = np.zeros(t)
         solved: dict[int, Matrix] = {}
         dual = False
-        for alpha, columns in self._by_alpha():  # ascending, so that one spectrum serves all where the first needs it
+        for alpha, columns in self._by_alpha():  # ascending: if the first alpha needs a spectrum, it serves all
             y = rows.y[:, columns]
             answer = self._by_normal_equations(alpha, y)
             if answer is None:
@@ -284,7 +276,7 @@ class Ridge(PenalisedSmoother):
         self.intercept_: Any = float(self._intercept[0]) if rows.single else self._intercept
 
     def _by_normal_equations(self, alpha: float, y: Matrix) -> tuple[Matrix, Matrix | None] | None:
-        """The weights from ΦᵀΦ or, in the dual form, from ΦΦᵀ; None where these are not built or lose the digits."""
+        """The weights from ΦᵀΦ or, in the dual form, from ΦΦᵀ; None if these are not built or lose the digits."""
         if alpha == 0 or "spectrum" in self._cache:
             return None
         if self.form_ == "primal":
@@ -295,7 +287,7 @@ class Ridge(PenalisedSmoother):
         factor = None if self._design.implicit else self._gram_factor(alpha)
         if not isinstance(factor, GramFactor):
             return None
-        if factor.condition <= RELIABLE:
+        if factor.condition <= SEVEN_DIGITS:
             self._cache[alpha] = factor
         with contextlib.suppress(np.linalg.LinAlgError):
             return factor.weights(y)
@@ -306,13 +298,13 @@ class Ridge(PenalisedSmoother):
             return self._spectrum().at(alpha)
         factor, implicit = self._gram_factor(alpha), self._design.implicit
         affordable = self._singular_bytes(*self._shape) <= memory_budget(self.budget)
-        limit = RELIABLE if not implicit else HOPELESS if affordable else np.inf
+        limit = SEVEN_DIGITS if not implicit else NO_DIGITS if affordable else np.inf
         if factor is not None and factor.condition <= limit:
             return factor
         return self._spectrum(lost=not implicit or affordable).at(alpha)
 
     def _gram_factor(self, alpha: float) -> CholeskyFactor | None:
-        """The dual system from the Gram matrix, by features where they were given; None where it is singular."""
+        """The dual system from the Gram matrix, by features unless a kernel was passed; None if it is singular."""
         rows = self._rows
         with contextlib.suppress(np.linalg.LinAlgError):
             if self._design.implicit:
@@ -321,7 +313,7 @@ class Ridge(PenalisedSmoother):
         return None
 
     def _spectrum(self, *, lost: bool = False) -> FeatureSpectrum | Spectrum:
-        """Singular values of the features; eigenvalues of K where it is all there is room for and nothing is `lost`."""
+        """Singular values of the features, or eigenvalues of K if only K fits into memory and no digits are `lost`."""
         if "spectrum" not in self._cache:
             self._cache["spectrum"] = self._decomposed(lost)
         spectrum: FeatureSpectrum | Spectrum = self._cache["spectrum"]

@@ -1,7 +1,7 @@
 """Models that are linear in their targets: closed-form leave-one-out and the intervals that follow from it.
 
 f(z) = Σᵢ lᵢ(z) yᵢ with weights that do not depend on y. Fitting without row i gives f(z) − lᵢ(z) rᵢ, where rᵢ is the
-leave-one-out residual: the n models that jackknife+ asks for cost one matrix product.
+leave-one-out residual: the n models that jackknife+ needs cost one matrix product.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from mercer.solvers.factor import Factor
 
 Matrix = NDArray[np.float64]
 
-ENTRIES = 2**23
-"""Weights lᵢ(z) held at a time."""
+WEIGHTS_AT_ONCE = 2**23
+"""The number of weights lᵢ(z) held in memory at a time (64 MB)."""
 
 
 class LinearSmoother(RegressorMixin, ABC):  # type: ignore[misc]  # scikit-learn has no types
-    """A fitted model with f(z) = Σ lᵢ(z) yᵢ, known by its weights and its leave-one-out residuals.
+    """A fitted model f(z) = Σ lᵢ(z) yᵢ, given by its weights and its leave-one-out residuals.
 
-    A subclass sets `_rows`, the rows it was fitted on, and implements `_smoothers` and `_leave_one_out`.
+    A subclass sets `_rows`, the rows that it was fitted on, and implements `_smoothers` and `_leave_one_out`.
     """
 
     _rows: Rows
@@ -45,7 +45,7 @@ class LinearSmoother(RegressorMixin, ABC):  # type: ignore[misc]  # scikit-learn
 
     @abstractmethod
     def _smoothers(self, X: Any) -> Iterator[tuple[NDArray[np.int64], Matrix]]:
-        """Groups of targets, with the weights lᵢ(z) that they share for every query z of X, shape (m, n)."""
+        """Groups of targets, each with its shared weights lᵢ(z) for every query z of X, shape (m, n)."""
 
     @abstractmethod
     def _leave_one_out(self) -> Matrix:
@@ -85,15 +85,15 @@ class LinearSmoother(RegressorMixin, ABC):  # type: ignore[misc]  # scikit-learn
         """Intervals that hold a new target with the given probability, by jackknife+ in closed form.
 
         Each of the n leave-one-out models predicts at z, moved down and up by its own leave-one-out residual; the
-        interval runs between the quantiles of those. Where rows are exchangeable it covers at least 1 − 2(1 −
-        coverage) of new targets whatever the distribution, and close to `coverage` in practice (Barber et al. 2021).
-        The guarantee is void if the same rows chose kernel or alpha: then hold out rows for the choice. Rows with
-        weights have them in the quantiles, too: the intervals are for a new row that is drawn as the weights say.
+        interval runs between quantiles of these values. If rows are exchangeable, it covers at least a share
+        1 − 2(1 − coverage) of new targets whatever the distribution, and close to `coverage` in practice (Barber et al.
+        2021). There is no guarantee if the same rows chose the kernel or alpha: then hold out rows for that choice.
+        Sample weights enter the quantiles, too: the intervals are for a new row that is drawn with these weights.
 
         Parameters
         ----------
         X : m queries.
-        coverage : in (0, 1).
+        coverage : the probability, in (0, 1).
 
         Returns
         -------
@@ -102,29 +102,39 @@ class LinearSmoother(RegressorMixin, ABC):  # type: ignore[misc]  # scikit-learn
         check_is_fitted(self)
         y = self._rows.y
         n, roots = len(y), self._rows.roots
-        own_weights = None if roots is None else roots**2
-        rank(coverage, n)  # refused before anything is computed
+        sample_weight = None if roots is None else roots**2
+        rank(coverage, n)  # refuse a wrong coverage before anything is computed
         residuals = self._leave_one_out()
         values = np.asarray(self.predict(X), dtype=np.float64).reshape(-1, y.shape[1])
         ends = np.empty((*values.shape, 2))
-        for span in threads.spans(len(values), max(1, ENTRIES // n)):
+        for span in threads.spans(len(values), max(1, WEIGHTS_AT_ONCE // n)):
             for targets, weights in self._smoothers(take(X, np.arange(len(values))[span])):
                 for t in targets:
                     others = values[span, t, None] - weights * residuals[:, t]  # f₋ᵢ(z)
                     spreads = np.abs(residuals[:, t, None])
-                    ends[span, t] = plus_ends(others[:, :, None], spreads, coverage, own_weights)[:, 0]
+                    ends[span, t] = plus_ends(others[:, :, None], spreads, coverage, sample_weight)[:, 0]
         return self._rows.shaped(ends)
 
 
+def check_penalty_rule(alpha: Any) -> None:
+    """Check that a parameter `alpha` which is text is "loo"."""
+    if isinstance(alpha, str) and alpha != "loo":
+        raise InvalidInput(
+            "`alpha` must be a number ≥ 0, one per target, or 'loo'",
+            got=repr(alpha),
+            advice="Pass a number such as 1.0, or 'loo'.",
+        )
+
+
 def explained(y: Matrix, predictions: Matrix, weights: Matrix | None) -> float:
-    """R² of left-out predictions, averaged over targets, in units in which squares of targets are numbers."""
+    """R² of held-out predictions, averaged over targets. Each target is scaled so that its squares do not overflow."""
     if len(y) < 2:
         raise InvalidInput(
             "A leave-one-out score needs at least two rows",
             got=f"{len(y)} row of weight > 0",
             advice="Fit on more rows.",
         )
-    from sklearn.metrics import r2_score  # here: a fit does not wait for it
+    from sklearn.metrics import r2_score  # imported here, so that a fit does not wait for it
 
     unit = np.abs(y).max(axis=0)
     unit[unit == 0] = 1.0
@@ -135,7 +145,7 @@ class PenalisedSmoother(LinearSmoother, KernelEstimator):
     """A smoother with one penalty per target, whose system is factorised once for each different one.
 
     A subclass sets `_penalties` (t,) and `_cache`, and implements `_factorise` and `_query`. `_cache` holds the system
-    of each alpha: from the fit, where the solver factorised it anyway, else from the first question that needs it. It
+    of each alpha: from the fit, if the solver factorised it anyway, otherwise from the first call that needs it. It
     takes n² numbers, or n times the number of features. Pickles, copies and files leave it out, because it can be
     computed again: `copy.copy(model)` is the model without it.
     """
@@ -150,13 +160,13 @@ class PenalisedSmoother(LinearSmoother, KernelEstimator):
 
     @abstractmethod
     def _query(self, points: Points, *, explicit: bool) -> tuple[Any, Matrix | None]:
-        """Queries as a factor reads them: their rows k(z, X), or their features if `explicit`; and the tail there."""
+        """The input of a factor: rows k(z, X) of the queries, or their features if `explicit`; and the tail there."""
 
     @property
     def degrees_of_freedom_(self) -> Any:
-        """tr K(K + alpha I)⁻¹, the number of targets that the fit could follow freely; one per target where alpha is.
+        """tr K(K + alpha I)⁻¹, the effective number of parameters; one per target if there is one alpha per target.
 
-        It runs from n (interpolation), or the number of features, down to 0; an intercept adds one.
+        It lies between 0 and n (interpolation) or the number of features; an intercept adds one.
         """
         check_is_fitted(self)
         freedom = np.empty(len(self._penalties))
@@ -165,12 +175,12 @@ class PenalisedSmoother(LinearSmoother, KernelEstimator):
         return float(freedom[0]) if np.ndim(self.alpha_) == 0 else freedom
 
     def _report_alpha(self) -> None:
-        """`alpha_`: a number where one was given or there is one target, else one for each."""
+        """Set `alpha_`: one number if `alpha` is one or there is one target, otherwise one per target."""
         one = self._rows.single or not (isinstance(self.alpha, str) or np.ndim(self.alpha) == 1)
         self.alpha_: Any = float(self._penalties[0]) if one else self._penalties
 
     def _by_alpha(self) -> list[tuple[float, NDArray[np.int64]]]:
-        """Every different alpha with the targets it belongs to."""
+        """Every different alpha, with its targets."""
         return [(float(a), np.flatnonzero(self._penalties == a)) for a in np.unique(self._penalties)]
 
     def _factor(self, alpha: float) -> Factor:
@@ -194,7 +204,7 @@ class PenalisedSmoother(LinearSmoother, KernelEstimator):
 
 
 class GaussianSmoother(LinearSmoother):
-    """A smoother with a Gaussian predictive distribution: its intervals are mean ± z·std, unless asked otherwise."""
+    """A smoother with a Gaussian predictive distribution: by default its intervals are mean ± z·std."""
 
     _intervals_need: ClassVar[tuple[str, ...]] = ()
 
@@ -217,10 +227,10 @@ class GaussianSmoother(LinearSmoother):
         Parameters
         ----------
         X : m points.
-        coverage : in (0, 1).
+        coverage : the probability, in (0, 1).
         noise : whether the interval is for a new target, or for f.
-        method : "gaussian", mean ± z·std, right if the model is; or "jackknife+", which assumes no model (see
-            `KernelRidge.predict_interval`; with `normalize_y` it takes the centre as given).
+        method : "gaussian", mean ± z·std, correct if the model is; or "jackknife+", which assumes no model (see
+            `KernelRidge.predict_interval`; with `normalize_y` it ignores that the centre was estimated).
 
         Returns
         -------
@@ -232,7 +242,7 @@ class GaussianSmoother(LinearSmoother):
             raise InvalidInput(
                 "`method` must be 'gaussian' or, for new targets, 'jackknife+'",
                 got=f"{method!r}, noise={noise}",
-                advice="jackknife+ knows targets only, not f.",
+                advice="Pass noise=True with 'jackknife+', whose intervals are for targets and not for f.",
             )
         mean, std = self.predict_distribution(X, noise=noise)
         reach = float(ndtri(0.5 + 0.5 * share(coverage))) * std

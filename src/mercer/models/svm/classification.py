@@ -1,8 +1,8 @@
-"""What classifiers by margins share: classes, functions between two sides, votes, probabilities and margins.
+"""The base class of `SVC` and `NuSVC`: classes, functions between two sides, votes, probabilities and margins.
 
-Two classes are one box problem. More of them are one problem per pair (or one per class against the rest), all on the
-same points: rows are sorted by class, pairs are solved side by side on one Gram, and where kernel values are expensive
-they are computed once for all of them, for the folds of a calibration and for a path of Cs.
+Two classes make one box problem. More classes make one problem per pair (or one per class against the rest), all on the
+same points: rows are sorted by class, pairs are solved side by side on one Gram, and expensive kernel values are
+computed once for all pairs, for the folds of a calibration and for a path of Cs.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from mercer.errors import InvalidInput
 from mercer.gram import Gram, KernelGram
 from mercer.kernels.custom import Precomputed
 from mercer.memory import budget as memory_budget
-from mercer.models.base import Matrix, Rows, keeping, outside, shortened, shown, training_points, weights
+from mercer.models.base import Matrix, Rows, keeping, outside, shown, training_points, weights
 from mercer.models.callbacks import with_callbacks
 from mercer.models.convergence import NotConverged
 from mercer.models.labels import class_weights, labels
 from mercer.models.progress import watched
+from mercer.models.svm import limits
 from mercer.models.svm.margins import MarginReport, Sides, functions
 from mercer.models.svm.probabilities import Sigmoid, couple
 from mercer.models.svm.solving import Solver, Store
@@ -43,23 +44,20 @@ from mercer.rkhs.tail import Tail
 from mercer.solvers import smo
 from mercer.solvers.base import End
 from mercer.tuning.folds import fold_numbers, make_folds
+from mercer.validation import check_choice
 
 FOLDS = 5
-"""Of the calibration."""
-FEW = 12
-"""Up to this number of classes all pairs are summed over all support vectors; beyond it, each over its own."""
-EXPENSIVE = 300
-"""Columns × passes from which the whole matrix of vectors is computed once and kept, where it fits."""
+"""The number of folds of a calibration, unless a class has fewer rows."""
 
 
 def _calibrated(model: Any) -> bool:
     if not model.calibrated:
-        raise AttributeError("Probabilities need calibrated=True; decision_function has values without it.")
+        raise AttributeError("Probabilities need calibrated=True; decision_function works without it.")
     return True
 
 
 class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]  # scikit-learn has no types
-    """What `SVC` and `NuSVC` share: classes, functions between two sides, votes, probabilities and margins."""
+    """The base class of `SVC` and `NuSVC`: a subclass solves the problem of each part."""
 
     kernel: Any
     multiclass: str
@@ -84,7 +82,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         starts: Sequence[Matrix] | None = None,
         values: Sequence[Store] | None = None,
     ) -> tuple[list[BoxProblem], list[smo.Optimum]]:
-        """The problem of each part, and its optimum; of rows with the weights w, from starts, with stores of values."""
+        """The problem of each part and its optimum, for rows with weights w, from `starts`, with stores of `values`."""
 
     # -- fit ----------------------------------------------------------------------------------------------------------
 
@@ -92,8 +90,8 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to n points X and their labels y, of any kind.
 
-        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. (Not in the
-        folds of a calibration: rows given twice may be on both sides.)
+        A sample weight says how often its row counts: with weight 2 as if it were there twice, with weight 0 not at
+        all. (In the folds of a calibration the copies of a row may be on both sides, a weighted row may not.)
         """
         solver = self._start()
         rows, w, K = self._data(solver, X, y, sample_weight)
@@ -103,31 +101,27 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
 
     def _start(self) -> Solver:
         self._check()
-        if self.multiclass not in ("ovo", "ovr"):
-            raise InvalidInput(
-                "`multiclass` must be 'ovo' (each pair of classes) or 'ovr' (each class against the rest)",
-                got=shortened(self.multiclass),
-                advice="Use 'ovo', which is faster.",
-            )
-        for name in ("_sigmoids", "_ends"):  # of an earlier fit
+        advice = "Pass 'ovo' (each pair of classes), which is faster, or 'ovr' (each class against the rest)."
+        check_choice(self.multiclass, "multiclass", ("ovo", "ovr"), advice=advice)
+        for name in ("_sigmoids", "_ends"):  # left by an earlier fit
             self.__dict__.pop(name, None)
         return super()._start()
 
     def _data(self, solver: Solver, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, Matrix, KernelGram]:
-        """The rows to fit on, with class numbers as y; their weights times those of their classes; and their Gram.
+        """The rows to fit on, with class numbers as y; their weights times the class weights; and their Gram.
 
-        They are sorted by class where there are more than two.
+        Rows are sorted by class if there are more than two classes.
         """
         points = training_points(X)
-        given = labels(y, points.n)
+        all_labels = labels(y, points.n)
         rows = Rows.of(points, np.zeros(points.n), sample_weight)
-        self.classes_, codes = np.unique(given[rows.kept], return_inverse=True)
+        self.classes_, codes = np.unique(all_labels[rows.kept], return_inverse=True)
         k = len(self.classes_)
         if k < 2:
             raise InvalidInput(
                 f"{type(self).__name__} needs at least two classes",
                 got=f"{k} class, {shown(self.classes_[0])}" + (" with weight > 0" if len(rows) < points.n else ""),
-                advice="OneClassSVM describes a single class.",
+                advice="Pass rows of two classes, or use OneClassSVM, which describes a single class.",
             )
         if self.calibrated and int(np.bincount(codes).min()) < 2:
             raise InvalidInput(
@@ -144,19 +138,21 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         codes, counts = class_numbers(rows), rows.weights
         w = counts * class_weights(self.class_weight, self.classes_, codes, counts)[codes]
         K = self._gram(solver, rows.points)
-        self._look_at(K, solver)
+        self._warn_if_indefinite(K, solver)
         return rows, w, K
 
     def _gram(self, solver: Solver, points: Points) -> KernelGram:
-        """K of all points: expensive values that are asked for repeatedly are computed once, where they fit.
+        """K of all points: expensive values that are needed several times are computed once, if they fit into memory.
 
-        Where half of the time is not enough for them, the solver computes those it needs.
+        If half of the time is not enough for them, the solver computes the values it needs.
         """
         kernel, n = self.kernel_, points.n
         looked_up = all(isinstance(leaf, Precomputed) for leaf in kernel.leaves)
         passes = (FOLDS if self.calibrated else 1) * (1 if len(self.classes_) == 2 else 2)
         columns = getattr(points.raw, "shape", (0, 0))[-1]
-        expensive = columns * passes >= EXPENSIVE and passes > 1 if kernel.space == "vectors" else not looked_up
+        expensive = not looked_up
+        if kernel.space == "vectors":
+            expensive = passes > 1 and columns * passes >= limits.WORTH_STORING
         if expensive and 3 * 8 * n * n <= memory_budget():
             try:
                 with threads.within(partial(solver.late, 0.5)):
@@ -174,7 +170,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         return len(self.classes_) > 2 and self.multiclass == "ovo"
 
     def _problems(self, rows: Rows) -> int | None:
-        """The number of box problems of a fit, where it is known before."""
+        """The number of box problems of a fit, or None if it is not known in advance."""
         k = len(self.classes_)
         parts = 1 if k == 2 else k * (k - 1) // 2 if self._pairs() else k
         return parts * (1 + _folds(class_numbers(rows)) * self.calibrated)
@@ -190,7 +186,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
     ) -> tuple[list[BoxProblem], list[smo.Optimum]]:
         """split(codes) → problems → optima → functions, and probabilities on top; an interrupt is raised at the end.
 
-        `starts` are coefficients to begin with, `values` stores of kernel values, one of each for every problem.
+        `starts` holds coefficients to begin with, `values` stores of kernel values, one for every problem.
         """
         parts = self._parts(class_numbers(rows))
         problems, optima = self._solve(solver, K, parts, w, starts, values)
@@ -218,7 +214,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
             self.dual_coef_, self.intercept_ = coef[used], sides.intercept
             self._codes = codes[used].astype(np.min_scalar_type(k))
             self._function = None
-            if k > FEW and not self.kernel_.pairwise:
+            if k > limits.SUMMED_TOGETHER and not self.kernel_.pairwise:
                 self._ends = np.searchsorted(self._codes, np.arange(k + 1))
             else:
                 self._function = self._of_pairs()
@@ -248,11 +244,11 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         parts: Sequence[Part],
         optima: Sequence[smo.Optimum],
     ) -> None:
-        """A sigmoid for each function, on values of functions that were fitted without the point's fold.
+        """Fit a sigmoid for each function, to values of functions that were fitted without the point's fold.
 
         Class weights move the functions and not the sigmoids: they say what an error costs, not how often a class
-        occurs, so that the mean probability of a class stays near its share of the rows. Where the fit was asked to
-        stop there are none, and the status says so.
+        occurs, so that the mean probability of a class stays near its share of the rows. If the fit was stopped, there
+        are no sigmoids, and the status says so.
         """
         if not solver.go_on or any(o.end is End.TIME for o in optima):
             self._uncalibrated(smo.LATE if solver.go_on else smo.CALLER)
@@ -293,10 +289,10 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         return np.asarray(Expansion(K.kernel, support, coef[used])(points).astype(np.float64) + sides.intercept)
 
     def calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit probabilities to rows that the model was not fitted to, instead of folds: `calibrated` is then True.
+        """Fit probabilities to held-out rows, instead of folds; `calibrated` is then True.
 
-        All pairs of more than two classes, whose margins are all ±1, share one sigmoid, the same for both sides: there
-        are too few such rows for each pair to have its own. That holds where no class weights have moved them apart.
+        With more than two classes all pairs share one sigmoid, the same for both sides: held-out rows are too few for
+        one sigmoid per pair, and all margins are ±1. That holds as long as class weights have not moved them apart.
 
         >>> import numpy as np, mercer as mc
         >>> X = np.array([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]])
@@ -305,15 +301,15 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         array([[0.8, 0.2]])
         """
         points = self._queries(X)
-        given, w = labels(y, points.n), weights(sample_weight, points.n)
-        unknown = given[~np.isin(given, self.classes_)]
+        held_out, w = labels(y, points.n), weights(sample_weight, points.n)
+        unknown = held_out[~np.isin(held_out, self.classes_)]
         if len(unknown):
             raise InvalidInput(
                 "`calibrate` needs labels of the classes that the model was fitted to",
                 got=shown(unknown[0]),
                 advice="Leave these rows out.",
             )
-        codes, counts = np.searchsorted(self.classes_, given), np.ones(points.n) if w is None else w
+        codes, counts = np.searchsorted(self.classes_, held_out), np.ones(points.n) if w is None else w
         k, values = len(self.classes_), self._values(points)
         if k == 2 or self.multiclass == "ovr":
             sides = range(k)[-values.shape[1] :]
@@ -330,36 +326,37 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
 
     def _uncalibrated(self, why: str) -> None:
         self.status_ = f"{why}, and therefore not calibrated"
-        if self.gap_ <= self.tol:  # else it has been warned of
+        if self.gap_ <= self.tol:  # otherwise there has been a warning
             warnings.warn(f"{self.status_}.", ConvergenceWarning, stacklevel=outside())
 
     def _warn_of_folds(self, optima: Sequence[smo.Optimum]) -> None:
-        """Once for all of them, and not where the whole has been warned of."""
+        """Warn once for all folds, unless there has been a warning about the whole fit."""
         late = [o for o in optima if not o.converged]
         if late and self.gap_ <= self.tol:
             status = (
-                f"Probabilities are less sure: {len(late)} of {len(optima)} problems of the calibration's folds ended "
-                f"before gap ≤ tol = {self.tol:g}, the first because it was {late[0].status}"
+                f"Probabilities are less accurate: {len(late)} of {len(optima)} problems of the calibration's folds "
+                f"ended before gap ≤ tol = {self.tol:g}, the first because it was {late[0].status}"
             )
             warnings.warn(NotConverged(status, "Raise `max_iter` or `max_time`."), stacklevel=outside())
 
     @property
     def calibrated_(self) -> bool:
-        """Whether there are probabilities: a calibration that was interrupted or stopped leaves none."""
+        """Whether there are probabilities; there are none after an interrupted or stopped calibration."""
         return hasattr(self, "_sigmoids")
 
     @available_if(_calibrated)  # type: ignore[untyped-decorator, unused-ignore]
     def predict_proba(self, X: Any) -> Matrix:
         """Probabilities of the classes for m points, shape (m, classes). Needs calibrated=True.
 
-        They are those of rows as common as in `fit`, each with its sample weight; class weights do not change them.
+        They assume that the classes are as common as in `fit`, with its sample weights; class weights do not change
+        them.
         """
         check_is_fitted(self)
         if not self.calibrated_:
             raise InvalidInput(
                 "Probabilities need a calibration that was not interrupted or stopped",
                 got=f"status_ = {self.status_!r}",
-                advice="Fit again, with more time.",
+                advice="Fit again with more time.",
             )
         values = self._values(self._queries(X))
         sides = np.column_stack([sigmoid(v) for sigmoid, v in zip(self._sigmoids, values.T)])
@@ -377,7 +374,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
     def function_(self) -> Expansion:
         """f = Σ βᵢ k(xᵢ, ·) + b over the support vectors, one per pair of classes."""
         check_is_fitted(self)
-        if self._function is None:  # the name is there already: other threads may be looking at them
+        if self._function is None:  # the attribute exists since `fit`: other threads may be iterating over all of them
             self._function = self._of_pairs()
         return self._function
 
@@ -396,11 +393,11 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         return pair_values(self.kernel_, self._support, self._ends, self.dual_coef_, self.intercept_, points)
 
     def decision_function(self, X: Any) -> Matrix:
-        """How far each point is on which side.
+        """On which side each point is, and how far.
 
-        Two classes: f(x), shape (m,), positive for the second. More: shape (m, classes), largest for the class that is
-        predicted. One-vs-one these are votes of the pairs, plus less than ½ by their values, so that equal votes are
-        decided by distance.
+        For two classes f(x), shape (m,), positive for the second class. For more, shape (m, classes), largest for the
+        predicted class; one-vs-one these are the votes of the pairs, plus less than ½ by their values, so that equal
+        votes are decided by distance.
         """
         values = self._values(self._queries(X))
         k = len(self.classes_)
@@ -411,9 +408,9 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         return votes(values, k)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The label of each of m points: where calibrated, the most probable one.
+        """The label of each of m points: the most probable one, if the model is calibrated.
 
-        With class weights, that of `decision_function`: they have moved it, and do not move probabilities.
+        With class weights it follows `decision_function`, because they move that and not the probabilities.
         """
         check_is_fitted(self)
         if self.calibrated and self.class_weight is None and self.calibrated_:

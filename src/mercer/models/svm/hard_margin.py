@@ -9,42 +9,43 @@ import numpy as np
 
 from mercer.gram import Gram
 from mercer.models.base import Matrix
+from mercer.models.svm import limits
 from mercer.models.svm.problems import soft_margin
 from mercer.models.svm.solving import Solved, Solver, stores
 from mercer.models.svm.split import Part
-from mercer.models.svm.support import looked_at
+from mercer.models.svm.support import sampled
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
 from mercer.solvers.base import End
 
-STAGE = 200_000
-"""Pairs in a stage, so that none takes for ever where coefficients grow with C."""
 STOPPED = "stopped before the hard margin was reached"
 GO_ON = End.CONVERGED, End.ITERATIONS, End.STALLED
 """Ends of a stage after which the next one may begin."""
 NARROW = 1e-5
-"""A margin below this share of the points' spread is none."""
+"""A margin below this share of the points' spread counts as no margin."""
 
 
 def hard_margin(
     solver: Solver, K: Gram, parts: Sequence[Part], starts: Sequence[Matrix] | None = None
 ) -> tuple[list[BoxProblem], list[smo.Optimum]]:
-    """C grows until no coefficient is at its bound, so that a larger one would change nothing.
+    """The problem and the optimum of each part, for a C that grows until no coefficient is at its bound.
 
-    Two classes are 2‖f‖/Σ|β| apart at the most: that is the distance of their means with the weights |β|. Where it
-    vanishes, no margin separates them, and the optimum is that of the stage with the least slack, its end `NO_MARGIN`.
+    A larger C would then change nothing. Two classes are at most 2‖f‖/Σ|β| apart: that is the distance of their means
+    with the weights |β|. If it vanishes, no margin separates them; the optimum is then that of the stage with the least
+    slack, and its end is `NO_MARGIN`.
     """
     values, even = stores(K, parts, again=True), np.ones(K.shape[0])
     length, most_pairs = _spread(K), np.inf if solver.model.max_iter is None else solver.model.max_iter
     C, last = 10.0 / length**2, 1e10 / length**2
     begin: list[Matrix | None] = [None] * len(parts) if starts is None else list(starts)
     reached: dict[int, Solved] = {}
-    least: dict[int, tuple[Matrix, Solved]] = {}  # of the stages, the one with the smallest Σ slack
+    least: dict[int, tuple[Matrix, Solved]] = {}  # the slack and the optimum of the stage with the smallest Σ slack
     pending = list(range(len(parts)))
     while pending:
         problems = [soft_margin(K, parts[i], even, C, begin[i]) for i in pending]
         spent = {i: reached[i][1].iterations if i in reached else 0 for i in pending}
-        pairs = int(min(max(0, most_pairs - max(spent.values())), max(STAGE, 100 * max(p.size for p in problems))))
+        stage = max(limits.STAGE_PAIRS, 100 * max(p.size for p in problems))
+        pairs = int(min(max(0, most_pairs - max(spent.values())), stage))
         optima = solver.solve_all(problems, [values[i] for i in pending], pairs)
         again = []
         for i, problem, optimum in zip(pending, problems, optima):
@@ -69,8 +70,8 @@ def hard_margin(
 
 
 def _spread(K: Gram) -> float:
-    """The root mean square distance of points from their mean, as the kernel sees them; 1 where they are all one."""
-    values = looked_at(K).fresh(np.float64)
+    """The root mean square distance of points from their mean in the kernel's space; 1 if all are the same point."""
+    values = sampled(K).fresh(np.float64)
     diagonal = np.diagonal(values)
     squared = max(float(diagonal.mean() - values.mean()), 1e-12 * float(np.abs(diagonal).mean()))
     return float(np.sqrt(squared)) if squared > 1e-290 else 1.0

@@ -1,12 +1,12 @@
-"""The functions of classifiers and their margins: the width, who holds it, and bounds on the leave-one-out error.
+"""The functions of classifiers and their margins: width, support vectors, and bounds on the leave-one-out error.
 
 This is the last step: from box problems and their optima to functions (`Sides`), and to the report on them.
 
-Leaving out a point that is no support vector changes nothing, so that the leave-one-out error is at most the share of
-support vectors. Looking at each of them is sharper: with its coefficient α = |β| and slack ξ, a point is classified
-correctly when left out unless 2αR² + ξ ≥ 1, R² being the range of the kernel (Joachims 2000). The span estimate counts
-α S² ≥ y f(x), S the distance of φ(x) from the affine span of the other free support vectors; it is exact if leaving
-out a point changes no other's role (Vapnik and Chapelle 2000).
+Leaving out a point that is not a support vector changes nothing, so that the leave-one-out error is at most the share
+of support vectors. A sharper bound looks at each of them: with its coefficient α = |β| and slack ξ, a point that is
+left out is still classified correctly unless 2αR² + ξ ≥ 1, where R² is the range of the kernel (Joachims 2000). The
+span estimate counts the points with α S² ≥ y f(x), where S is the distance of φ(x) from the affine span of the other
+free support vectors; it is exact if leaving out a point changes the role of no other (Vapnik and Chapelle 2000).
 """
 
 from __future__ import annotations
@@ -19,12 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.models.base import Matrix
+from mercer.models.svm import limits
 from mercer.models.svm.split import Index, Part, columns_of
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
-
-LARGEST = 5000
-"""With more support vectors than this the span estimate is left out: it factorises their matrix."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +34,11 @@ class Margin:
     between : the two sides, the negative one first.
     rows : the number of training points.
     margin : 1/‖f‖, the distance of f = ±1 from f = 0 in the space of the kernel.
-    free, bounded : support vectors on the margin, and those whose coefficient is at its bound.
-    errors : training points on the wrong side; None where the time limit left no time to look at them all.
+    free, bounded : the number of support vectors on the margin, and of those whose coefficient is at its bound.
+    errors : the number of training points on the wrong side; None if the time limit left no time to visit them all.
     loo_support, loo_slack : upper bounds of the leave-one-out error by the count of support vectors and by 2αR² + ξ.
     loo_span : its estimate by the span; None beyond 5 000 support vectors.
-    C : that these are of, where it was not given (`NuSVC`): another without a row would have another C.
+    C : for `NuSVC`, the C to which the leave-one-out figures refer (a fit without a row would have another C).
     """
 
     between: tuple[str, str]
@@ -56,20 +54,20 @@ class Margin:
 
     def __str__(self) -> str:
         span = "" if self.loo_span is None else f", about {self.loo_span:.1%} by the span"
-        kept = "" if self.C is None else f" of SVC(C={self.C:.4g})"
+        machine = "" if self.C is None else f" of SVC(C={self.C:.4g})"
         errors = "errors unknown" if self.errors is None else f"{self.errors} error" + "s" * (self.errors != 1)
         return (
             f"{self.between[0]} | {self.between[1]}: margin {self.margin:.4g}, {self.free} free and {self.bounded} "
-            f"bounded support vectors of {self.rows} rows, {errors}; leave-one-out error{kept} at most "
+            f"bounded support vectors of {self.rows} rows, {errors}; leave-one-out error{machine} at most "
             f"{min(self.loo_support, self.loo_slack):.1%}{span}"
         )
 
 
 @dataclass(frozen=True)
 class MarginReport:
-    """One `Margin` per function of a classifier: one for two classes, else one per pair or per class.
+    """One `Margin` per function of a classifier: one for two classes, otherwise one per pair or per class.
 
-    `status` says how the fit ended where it is not optimal: there margins are those of an iterate, and bound nothing.
+    `status` says how the fit ended if it is not optimal: the margins are then those of an iterate, and bound nothing.
     """
 
     functions: tuple[Margin, ...]
@@ -93,11 +91,11 @@ class Sides:
     Attributes
     ----------
     between : the two sides of each function, the negative one first.
-    rows, errors : training points of each, and those on the wrong side; −1 where the time limit left it unknown.
-    intercept : b of each.
-    ends : where the support vectors of each begin and end.
+    rows, errors : the numbers of training points of each function, and of those on the wrong side (−1 if unknown).
+    intercept : b of each function.
+    ends : where the support vectors of each function begin and end.
     support : their positions: among the rows as `functions` returns them, among the support vectors in a model.
-    beta, bound, values : their coefficients, the greatest |β|, and f there.
+    beta, bound, values : their coefficients, the largest allowed |β|, and f at these points.
     range : R², the largest value of the kernel less the smallest.
     """
 
@@ -117,12 +115,12 @@ class Sides:
 
     @property
     def function(self) -> Index:
-        """The number of the function that each coefficient belongs to."""
+        """The number of the function to which each coefficient belongs."""
         return np.repeat(np.arange(len(self)), np.diff(self.ends))
 
     @property
     def at_bound(self) -> NDArray[np.bool_]:
-        """Which coefficients are as large as they may be."""
+        """Which coefficients are at their bounds."""
         return _largest(self.beta, self.bound)
 
     def at(self, i: int) -> slice:
@@ -130,7 +128,7 @@ class Sides:
         return slice(int(self.ends[i]), int(self.ends[i + 1]))
 
     def coefficients(self, codes: Index, k: int, *, by_rows: bool) -> Matrix:
-        """Of all rows with these class numbers: shape (n, functions), or `by_rows` of all pairs (n, k − 1)."""
+        """The coefficients of all rows, with these class numbers: (n, functions), or `by_rows` for pairs (n, k − 1)."""
         coef = np.zeros((len(codes), k - 1 if by_rows else len(self)))
         column = columns_of(self.function, codes[self.support], k) if by_rows else self.function
         coef[self.support, column] = self.beta
@@ -145,7 +143,7 @@ class Sides:
         span: float | None = 0.0
         if np.isnan(values).any():
             values = among(self.support[at]) @ beta + b
-        if len(alpha) > LARGEST:
+        if len(alpha) > limits.SPAN_VECTORS:
             span = None
         elif len(alpha):
             spans = _spans(among(self.support[at]), ~at_bound)
@@ -169,10 +167,10 @@ class Sides:
 def functions(
     parts: Sequence[Part], problems: Sequence[BoxProblem], optima: Sequence[smo.Optimum], spread: float = np.nan
 ) -> tuple[Sides, Matrix, Matrix]:
-    """The functions of these optima, ±1 on the margin; the factors 1/ρ that make them so; and the duality gaps.
+    """The functions of these optima, scaled to ±1 on the margin; the scales 1/ρ; and the duality gaps.
 
-    Where the sums of both sides are fixed, Kβ + b = ±ρ on the margin: the offsets −Kβ of the two groups are b ± ρ. Else
-    ρ = 1. `spread` is the range of the kernel.
+    If the sums of both sides are fixed, Kβ + b = ±ρ on the margin: the offsets −Kβ of the two groups are b ± ρ.
+    Otherwise ρ = 1. `spread` is the range of the kernel.
     """
     moved, beta, bound, values = [], [], [], []
     intercept, scale, duality, errors = np.empty((4, len(parts)))
@@ -188,7 +186,7 @@ def functions(
             rho = half if half > 1e-12 * max(float(np.nanmax(np.abs(o.gradient - p.linear))), 1e-300) else 1.0
             coef, product, b = coef / rho, product / rho, b / rho
         values_here = product + b
-        if p.group is None and o.gap < 1:  # the other rows are right: yᵢ f(xᵢ) ≥ 1 − gap
+        if p.group is None and o.gap < 1:  # rows with βᵢ = 0 are on their side: yᵢ f(xᵢ) ≥ 1 − gap
             errors[i] = np.count_nonzero(coef * values_here <= 0)
         else:
             right = signs * ((o.gradient - p.linear) / rho + b)
@@ -214,17 +212,17 @@ def functions(
 
 
 def _offsets(problem: BoxProblem, optimum: smo.Optimum, free: Matrix) -> list[float]:
-    """`BoxProblem.offsets`, from the gradient of the free variables alone where there are any."""
+    """`BoxProblem.offsets`, from the gradient of the free variables alone if there are any."""
     if problem.group is None and np.isfinite(optimum.gap) and len(free):
         return [-float(free.sum()) / len(free)]
     return problem.offsets(optimum.beta, optimum.gradient)
 
 
 def duality_gap(problem: BoxProblem, optimum: smo.Optimum, offsets: Any) -> float:
-    """The primal at f = Σ βᵢ k(xᵢ, ·) + b less the dual at β: Σ (gᵢ + b)(βᵢ − t), the greatest over t in the box.
+    """The primal at f = Σ βᵢ k(xᵢ, ·) + b less the dual at β: the maximum of Σ (gᵢ + b)(βᵢ − tᵢ) over t in the box.
 
-    Zero iff β and b are optimal; every term is ≥ 0. `offsets` is b, or one for each group. Infinite where the time
-    limit left some of the gradient unknown.
+    It is zero iff β and b are optimal; every term is ≥ 0. `offsets` is b, or one for each group. It is infinite if the
+    time limit left some of the gradient unknown.
     """
     if np.isnan(optimum.gradient).any():
         return np.inf
@@ -233,7 +231,7 @@ def duality_gap(problem: BoxProblem, optimum: smo.Optimum, offsets: Any) -> floa
 
 
 def at_bound(problem: BoxProblem, beta: Matrix) -> NDArray[np.bool_]:
-    """Whether a point has a coefficient that is as large as it may be, shape (n,)."""
+    """Whether a point has a coefficient at its bound, shape (n,)."""
     inside = 1 - 1e-12
     far = (beta != 0) & ((beta <= inside * problem.lower) | (beta >= inside * problem.upper))
     return problem.per_point(far.astype(np.float64)) > 0

@@ -1,4 +1,4 @@
-"""Classification by the share of support vectors instead of the price of slack."""
+"""Support vector classification with the share of support vectors as its parameter, instead of the price of slack."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer.errors import InvalidInput
 from mercer.gram import Gram
-from mercer.models.base import Matrix, Rows, outside, shown
+from mercer.models.base import Matrix, Rows, outside
 from mercer.models.svm.classification import SupportVectorClassifier
 from mercer.models.svm.margins import Sides
 from mercer.models.svm.problems import nu_margin
 from mercer.models.svm.solving import Solver, Store, stores
 from mercer.models.svm.split import Part
-from mercer.models.svm.support import positive
+from mercer.models.svm.support import check_share
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
 from mercer.solvers.base import End
@@ -25,24 +24,24 @@ from mercer.solvers.base import End
 
 @dataclass(eq=False, repr=False)
 class NuSVC(SupportVectorClassifier):
-    """Support vector classification by the share of support vectors instead of C.
+    """Support vector classification with the share of support vectors as its parameter, instead of C.
 
         min ½ ‖f‖² − νρ + 1/n Σ max(0, ρ − yᵢ (f(xᵢ) + b)),   scaled so that ρ = 1:
 
-    at most the share ν of the rows lies within the margin, and at least that share are support vectors. It is the
-    function of `SVC` for C = 1/ρ.
+    at most the share ν of the rows lies within the margin, and at least that share are support vectors. `SVC` with
+    C = 1/ρ gives the same function.
 
     Parameters
     ----------
-    nu : in (0, 1], and at most twice the share of the smaller class (of each pair of classes).
+    nu : the share, in (0, 1], and at most twice the share of the smaller class (in each pair of classes).
     kernel, multiclass, calibrated, tol, max_iter, max_time, progress, random_state : as for `SVC`. There are no
-        class weights: they would take away what ν means.
+        class weights: ν would lose its meaning.
 
     Attributes
     ----------
-    as for `SVC`, whose coefficients and values these are; `C_` : 1/ρ of each function. `objective_` and `duality_gap_`
-        are of the form above, times Σw and before the scaling. A ν below what the data allow has ρ = 0, no margin, and
-        is warned of.
+    as for `SVC`, with the same coefficients and values; `C_` : 1/ρ of each function. `objective_` and `duality_gap_`
+        refer to the form above, times Σw and before the scaling. If ν is smaller than the data allow, then ρ = 0, there
+        is no margin, and a warning says so.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
@@ -69,8 +68,7 @@ class NuSVC(SupportVectorClassifier):
     random_state: int = 0
 
     def _check(self) -> None:
-        if positive(self.nu, "nu") > 1:
-            raise InvalidInput("`nu` must be in (0, 1]", got=shown(self.nu), advice="It is a share of the rows.")
+        check_share(self.nu)
 
     def _solve(
         self,
@@ -83,17 +81,17 @@ class NuSVC(SupportVectorClassifier):
     ) -> tuple[list[BoxProblem], list[smo.Optimum]]:
         problems = [nu_margin(K, part, w, float(self.nu)) for part in parts]
         optima = solver.solve_all(problems, stores(K, parts))
-        return problems, [self._judged(*one) for one in zip(parts, problems, optima)]
+        return problems, [self._with_margin(*solved) for solved in zip(parts, problems, optima)]
 
-    def _judged(self, part: Part, problem: BoxProblem, optimum: smo.Optimum) -> smo.Optimum:
-        """With the end `NO_MARGIN` where ρ vanishes: only rounding and the tolerance would be left, divided by it."""
+    def _with_margin(self, part: Part, problem: BoxProblem, optimum: smo.Optimum) -> smo.Optimum:
+        """The optimum, with the end `NO_MARGIN` if ρ vanishes: divided by it, only rounding errors would be left."""
         below, above = problem.offsets(optimum.beta, optimum.gradient)
         if not optimum.converged or (below - above) / 2 > self.tol:
             return optimum
-        negative, positive_side = part[2]
+        negative, positive = part[2]
         status = (
-            f"no margin between {negative} | {positive_side} for nu={float(self.nu):g}: ρ vanishes (≤ tol). "
-            "Raise `nu`, take SVC, or lower `tol` where the values of the kernel are small"
+            f"no margin between {negative} | {positive} for nu={float(self.nu):g}: ρ vanishes (≤ tol). "
+            "Raise `nu`, use SVC, or lower `tol` if the values of the kernel are small"
         )
         return replace(optimum, status=status, end=End.NO_MARGIN)
 

@@ -1,4 +1,4 @@
-"""Novelty by support vectors: the region that holds most of the data, as the kernel sees it."""
+"""Novelty detection by support vectors: the region of the kernel's space that holds most of the data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mercer.models.progress import watched
 from mercer.models.svm.margins import at_bound, duality_gap
 from mercer.models.svm.problems import one_class
 from mercer.models.svm.solving import Solver
-from mercer.models.svm.support import SupportVectorMachine, share
+from mercer.models.svm.support import SupportVectorMachine, check_share
 from mercer.solvers import smo
 
 
@@ -34,20 +34,20 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]  # 
     kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
     nu : the share, in (0, 1].
     tol : the violation of optimality at which to stop, in the units of `score_samples`.
-    max_iter, max_time : pairs and seconds at the most, or None.
-    progress : called now and then with a `Progress` (iteration, gap, objective, support, seconds); False stops.
+    max_iter, max_time : the largest number of pairs and of seconds, or None.
+    progress : called regularly with a `Progress` (iteration, gap, objective, support, seconds); False stops the fit.
 
     Attributes
     ----------
     kernel_ : the kernel that was used.
     offset_ : ρ, so that decision_function = score_samples − offset_.
-    support_, support_vectors_ : positions of the support vectors among the rows of `fit`, shape (s,), and they.
+    support_, support_vectors_ : positions of the support vectors among the rows of `fit`, shape (s,), and their points.
     bounded_ : for each of them, whether its coefficient is at its bound: only these can be outside.
     dual_coef_, intercept_ : their β, shape (s,), and −ρ.
     function_ : f, an `Expansion` over the support vectors alone.
     gap_, objective_ : the largest violation of optimality, in float64, and ½ βᵀKβ.
     duality_gap_ : the primal ½ ‖f + ρ‖² − ρν Σw + Σ wᵢ max(0, −f(xᵢ)) less the dual, ≥ 0.
-    n_iter_, status_ : pairs that were moved, and how it ended.
+    n_iter_, status_ : the number of pairs that were moved, and how the fit ended.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
@@ -68,16 +68,16 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]  # 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to n points X; y is not used.
 
-        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. An
-        interrupt keeps the best iterate and is raised again.
+        A sample weight says how often its row counts: with weight 2 as if it were there twice, with weight 0 not at
+        all. An interrupt keeps the best iterate and is raised again.
         """
-        share(self.nu)
+        check_share(self.nu)
         solver = self._start()
         points = training_points(X)
         rows = Rows.of(points, np.zeros(points.n), sample_weight)
         self._resolve(X, rows.points)
         K = gram.of(self.kernel_, rows.points)
-        self._look_at(K, solver)
+        self._warn_if_indefinite(K, solver)
         with watched(self, 1, X, y, sample_weight):
             self._fit(solver, rows, K)
         return self
@@ -86,7 +86,7 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]  # 
         problem = one_class(K, rows.weights, float(self.nu))
         optima = solver.solve_all([problem])
         beta, gradient = optima[0].beta, optima[0].gradient
-        # Any point that is not at its bound counts as inside, so that at most nu is outside whatever tol and rounding.
+        # A point that is not at its bound counts as inside, so that tol and rounding leave at most nu outside.
         rho = min(-problem.offsets(beta, gradient)[0], problem.bounds_met(beta, gradient)[1])
         b = np.array([32 * float(np.finfo(K.dtype).eps) * np.nanmax(abs(gradient)) - rho])
         used = self._keep(rows, beta[:, None].astype(K.dtype, copy=False), b, single=True)

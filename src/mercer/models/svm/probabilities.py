@@ -1,11 +1,11 @@
 """From decision values to probabilities: a sigmoid per function, and one distribution from all pairs of classes.
 
 Platt's sigmoid 1/(1 + exp(a f + b)) is fitted to held-out values of f by maximum likelihood, with targets slightly
-inside (0, 1) so that it exists for separable data (Lin, Lin and Weng 2007): N rows of a class, all of them right, say
-no more than that the next one is right with probability (N + 1)/(N + 2), Laplace's rule of succession. Where a model
-has one value per class, the softmax of a multiple of them is fitted in the same way (`Softmax`). For more than two
-classes the pairwise probabilities rᵢⱼ = P(i | i or j) are coupled: p minimises Σᵢⱼ (rⱼᵢ pᵢ − rᵢⱼ pⱼ)² with Σp = 1 (Wu,
-Lin and Weng 2004).
+inside (0, 1) so that it exists for separable data (Lin, Lin and Weng 2007): if N rows of a class are all classified
+correctly, the next one will be with probability (N + 1)/(N + 2), by Laplace's rule of succession. If a model has one
+value per class, the softmax of a multiple of them is fitted in the same way (`Softmax`). For more than two classes the
+pairwise probabilities rᵢⱼ = P(i | i or j) are coupled: p minimises Σᵢⱼ (rⱼᵢ pᵢ − rᵢⱼ pⱼ)² with Σp = 1 (Wu, Lin and
+Weng 2004).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Sigmoid:
     def fit(cls, f: Matrix, signs: Matrix, weights: Matrix | None = None) -> Self:
         """Maximum likelihood for values f of points with signs ±1, by Newton's method with halved steps."""
         w = np.ones(len(f)) if weights is None else weights
-        if not w.any():  # nothing is known of these two classes
+        if not w.any():  # nothing is known about these two classes
             return cls(0.0, 0.0)
         scale = max(float(np.abs(f).max(initial=0.0)), 1e-300)
         z = np.column_stack([f / scale, np.ones(len(f))])
@@ -89,14 +89,14 @@ class Softmax:
 
         Parameters
         ----------
-        values, codes : of rows that the model was not fitted to: on its own rows it is right too often.
-        weights : as often as each row counts; class weights are not among them.
-        shifted : whether b is fitted, for values that class weights have moved; else it is 0, and the most probable
-            class is that of the largest value.
+        values, codes : those of held-out rows: on the rows that it was fitted to, a model is right too often.
+        weights : how often each row counts; they do not include class weights.
+        shifted : whether b is fitted, for values that class weights have moved; otherwise it is 0, and the class of
+            the largest value is the most probable one.
         """
         n, k = values.shape
         w = np.ones(n) if weights is None else weights
-        # By Laplace's rule a row is of another class than the one seen with probability 1/(n + 2), whichever that is.
+        # By Laplace's rule a row belongs to another class than the observed one with probability 1/(n + 2).
         wrong = 1 / (float(w.sum()) + 2)
         T = np.full((n, k), wrong / (k - 1))
         T[np.arange(n), codes] = 1 - wrong
@@ -120,10 +120,10 @@ class Softmax:
             free = len(theta)
             return slope[:free], curvature[:free, :free]
 
-        shares = np.log(w @ T / w.sum()) if shifted else np.zeros(k)  # the best where values are of no use
+        shares = np.log(w @ T / w.sum()) if shifted else np.zeros(k)  # the optimum if the values carry no information
         start = np.append(0.0, shares) if shifted else np.zeros(1)
         theta = _minimum(loss, derivatives, start, float(w.sum()))
-        if theta[0] <= 0:  # values that say the contrary of the truth say nothing
+        if theta[0] <= 0:  # larger values go with less probable classes: they carry no information
             return cls(0.0, shares)
         return cls(float(theta[0] / unit), offsets(theta))
 
@@ -136,8 +136,8 @@ def _minimum(
 ) -> Matrix:
     """The minimum of a convex loss of few parameters, by Newton's method with halved steps.
 
-    `derivatives` are slope and curvature; `total` is the sum of the weights, the unit of the tolerance. The curvature
-    may be singular: one constant for all classes changes nothing.
+    `derivatives` returns slope and curvature; `total` is the sum of the weights, the unit of the tolerance. The
+    curvature may be singular: adding one constant to the values of all classes changes nothing.
     """
     value = loss(theta)
     for _ in range(100):

@@ -1,4 +1,4 @@
-"""The dual of each support vector machine as a box problem, and where to start in it: the second step."""
+"""The dual of each support vector machine as a box problem, and a start in the box: the second step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mercer.solvers import smo
 def soft_margin(K: Gram, part: Part, w: Matrix, C: float, start: Matrix | None = None) -> BoxProblem:
     """The margin between two sides at the price C wᵢ of slack: q = −y, βᵢ between 0 and yᵢCwᵢ, Σβ = 0.
 
-    `w` are the weights of all rows; `start` are coefficients to begin with, where they are feasible.
+    `w` are the weights of all rows; `start` are coefficients to begin with, if they are feasible.
     """
     rows, signs, _ = part
     most = C * (w if rows is None else w.take(rows)) * signs
@@ -37,7 +37,7 @@ def nu_margin(K: Gram, part: Part, w: Matrix, nu: float) -> BoxProblem:
             f"`nu` must be at most twice the share of the smaller class: it is infeasible above "
             f"{2 * smaller / w.sum():.4g} for {between[0]} | {between[1]}",
             got=shown(nu),
-            advice="Lower it, or take SVC, which always has a solution.",
+            advice="Lower `nu`, or use SVC, which always has a solution.",
         )
     start = np.zeros(len(w))
     for side in (-1.0, 1.0):
@@ -75,20 +75,20 @@ def one_class(K: Gram, w: Matrix, nu: float) -> BoxProblem:
 
 
 def _twice(n: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The point of each of two variables per row."""
+    """The point of each variable, if every row has two."""
     return np.concatenate([np.arange(n), np.arange(n)])
 
 
 def filled(C: Matrix, total: float) -> Matrix:
-    """β with 0 ≤ β ≤ C and Σβ = total ≤ ΣC, the first ones as large as they may be."""
+    """β with 0 ≤ β ≤ C and Σβ = total ≤ ΣC: the first entries are as large as allowed, the last are 0."""
     before = np.cumsum(C) - C
     return np.clip(total - before, 0.0, C)
 
 
 def grown(problem: BoxProblem, optimum: smo.Optimum, growth: float) -> Matrix:
-    """Where to start in a box `growth` times as large: from β, or from β times the growth.
+    """A start in a box that is `growth` times as large: β, or β times the growth.
 
-    Whichever is nearer to the best factor: s = −qᵀβ/βᵀKβ minimises ½s² βᵀKβ + s qᵀβ. Sums that are not 0 grow too.
+    The nearer one to the best factor is taken: s = −qᵀβ/βᵀKβ minimises ½s² βᵀKβ + s qᵀβ. Sums other than 0 grow too.
     """
     linear = -float(problem.linear @ optimum.beta)
     quadratic = float(optimum.beta @ (optimum.gradient - problem.linear))
@@ -97,7 +97,7 @@ def grown(problem: BoxProblem, optimum: smo.Optimum, growth: float) -> Matrix:
 
 
 def feasible(problem: BoxProblem, start: Matrix) -> BoxProblem:
-    """The problem from another start with the same sums, rounded into the box; unchanged where that is infeasible."""
+    """The problem with another start of the same sums, clipped to the box; unchanged if that is infeasible."""
     beta = np.clip(start, problem.lower, problem.upper)
     moved = np.array([float((beta - problem.start)[member].sum()) for member in problem.members()])
     return problem if (np.abs(moved) > 1e-9 * np.abs(beta).sum()).any() else replace(problem, start=beta)

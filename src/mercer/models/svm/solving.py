@@ -1,4 +1,4 @@
-"""Box problems of one fit, solved side by side within its limits: the third step of every support vector machine."""
+"""The box problems of one fit, solved side by side within its limits: the third step of every machine."""
 
 from __future__ import annotations
 
@@ -15,34 +15,32 @@ from mercer.gram import Gram
 from mercer.memory import budget as memory_budget
 from mercer.models.base import Matrix
 from mercer.models.progress import Listeners
+from mercer.models.svm import limits
 from mercer.models.svm.split import Part
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
 from mercer.solvers.base import End
 
-LARGE = 4000
-"""Problems with more variables use all threads by themselves; smaller ones share them."""
-MANY = 30
-"""From this number of problems on, one of them prepares what all share before the others begin."""
-
 Solved = tuple[BoxProblem, smo.Optimum]
 """A problem and its optimum."""
 Store = dict[Any, Any] | None
-"""Where a problem keeps its kernel values for the next one on the same Gram (`smo.solve`), or None."""
+"""Keeps the kernel values of a problem for the next one on the same Gram (`smo.solve`); None keeps nothing."""
 
 
 class Solver:
-    """The clock of one fit and its listeners: it solves problems until the time is over or someone asks to stop.
+    """The clock and the listeners of one fit: it solves problems until the time is over or a listener stops it.
+
+    The clock starts when the solver is made.
 
     Parameters
     ----------
-    model : whose `tol`, `max_iter`, `max_time`, `progress` and callbacks count; the clock starts here.
+    model : the model, with its `tol`, `max_iter`, `max_time`, `progress` and callbacks.
 
     Attributes
     ----------
-    go_on : whether no one has asked this fit to stop.
+    go_on : whether no listener has stopped this fit.
     hurried : whether kernel values were not stored because half of the time was over.
-    interrupt : the interrupt that ended it, or None.
+    interrupt : the interrupt that ended the fit, or None.
     """
 
     def __init__(self, model: Any) -> None:
@@ -64,8 +62,8 @@ class Solver:
     ) -> list[smo.Optimum]:
         """The optimum of each problem: large ones one after the other, small ones side by side.
 
-        `max_iter` are pairs at the most for each problem; by default the parameter of the model. An interrupt leaves an
-        iterate of every problem, which the caller keeps before it raises `interrupt` again.
+        `max_iter` is the largest number of pairs for each problem; by default the parameter of the model. After an
+        interrupt there is an iterate of every problem; the caller keeps them and then raises `interrupt` again.
         """
         optima: list[smo.Optimum | None] = [None] * len(problems)
         model, watch = self.model, getattr(self.model, "_watch", None)
@@ -89,8 +87,8 @@ class Solver:
             if listeners is None:
                 solve(i)
             elif listeners.go_on:
-                task = listeners.begin(steps=problems[i].size > LARGE)
-                solve(i, partial(listeners.told, task))
+                task = listeners.begin(steps=problems[i].size > limits.OWN_THREADS)
+                solve(i, partial(listeners.report, task))
                 listeners.end(task)
 
         def job(waiting: deque[int]) -> None:
@@ -102,10 +100,11 @@ class Solver:
                 listened(i)
 
         order = sorted(range(len(problems)), key=lambda i: -problems[i].size)
-        large = 1 if len(problems) == 1 else sum(problem.size > LARGE for problem in problems)
+        large = 1 if len(problems) == 1 else sum(problem.size > limits.OWN_THREADS for problem in problems)
         alone, waiting = order[:large], deque(order[large:])
-        if stores is not None and len(waiting) > MANY and stores[order[-1]] is stores[order[-2]] is not None:
-            alone.append(waiting.pop())  # the smallest prepares what all of them share
+        shared = stores is not None and len(problems) > 1 and stores[order[-1]] is stores[order[-2]] is not None
+        if shared and len(waiting) > limits.SHARED_PREPARATION:
+            alone.append(waiting.pop())  # the smallest problem prepares the points for all of them
         try:
             for i in alone:
                 listened(i)
@@ -119,9 +118,9 @@ class Solver:
 
 
 def stores(K: Gram, parts: Sequence[Part], *, again: bool = False) -> list[Store]:
-    """Stores for parts of one Gram: those of some rows share one, so that points are prepared once for all of them.
+    """A store for each part of one Gram: parts of some rows share one, so that points are prepared once for all.
 
-    Where they are to be solved `again`, parts of all rows keep their kernel values too, if these fit into memory.
+    If the parts will be solved `again`, parts of all rows keep their kernel values too, as far as memory allows.
     """
     shared: dict[Any, Any] = {}
     keep = again and 8 * K.shape[0] ** 2 * min(len(parts), 3) <= memory_budget() // 2
@@ -129,7 +128,7 @@ def stores(K: Gram, parts: Sequence[Part], *, again: bool = False) -> list[Store
 
 
 def unsolved(problem: BoxProblem, status: str, end: End) -> smo.Optimum:
-    """The start of a problem whose turn did not come."""
+    """The start of a problem, as the optimum of a problem that was never begun."""
     beta = np.array(problem.start, dtype=np.float64)
     gradient = problem.linear + (_product(problem, beta) if beta.any() else 0.0)
     gap = float(problem.bounds_met(beta, gradient)[0])
@@ -137,7 +136,7 @@ def unsolved(problem: BoxProblem, status: str, end: End) -> smo.Optimum:
 
 
 def _product(problem: BoxProblem, beta: Matrix) -> Matrix:
-    """Kβ of every variable."""
+    """(Kβ)ᵢ for every variable i."""
     rows, K = problem.rows, problem.gram
     if rows is None:
         return np.asarray(K @ beta, dtype=np.float64)

@@ -1,8 +1,8 @@
 """Classes split into problems between two sides, and the coefficients of all pairs by rows: the first step.
 
-Two classes are one problem. More of them are one per pair (or one per class against the rest), on the same points.
-With pairs each row has coefficients in its k − 1 pairs alone, so that they are kept by rows: column c of a row of class
-a belongs to its pair with the c-th other class.
+Two classes make one problem. More classes make one problem per pair (or one per class against the rest), all on the
+same points. With pairs, a row has coefficients only in the k − 1 pairs of its class a, which are kept by rows: column c
+belongs to the pair of a with the c-th other class.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Part = tuple[Index | None, Matrix, tuple[str, str]]
 
 
 def split(codes: Index, names: Sequence[str], multiclass: str) -> list[Part]:
-    """The problems of rows with these class numbers, sorted where there are more than two classes.
+    """The problems of rows with these class numbers, which must be sorted if there are more than two classes.
 
     >>> [(rows.tolist(), between) for rows, signs, between in split(np.array([0, 1, 1, 2]), "abc", "ovo")]
     [([0, 1, 2], ('a', 'b')), ([0, 3], ('a', 'c')), ([1, 2, 3], ('b', 'c'))]
@@ -40,7 +40,7 @@ def split(codes: Index, names: Sequence[str], multiclass: str) -> list[Part]:
     of_class, step = [at[i:j] for i, j in pairwise(ends)], np.repeat([-1.0, 1.0], most)
     parts: list[Part] = []
     for a, b in combinations(range(k), 2):
-        signs = step[most - len(of_class[a]) : most + len(of_class[b])]  # of a step that serves all pairs
+        signs = step[most - len(of_class[a]) : most + len(of_class[b])]  # a view of one array that serves all pairs
         parts.append((np.concatenate((of_class[a], of_class[b])), signs, (names[a], names[b])))
     return parts
 
@@ -59,7 +59,7 @@ def without(part: Part, fold: NDArray[np.bool_]) -> Part:
 
 
 def columns_of(pair: Index, codes: Index, k: int) -> Index:
-    """The column of a coefficient by rows: of rows with these class numbers, in these of all pairs of k classes."""
+    """The column, by rows, of the coefficient of a row with this class number in this pair of k classes."""
     one, other = np.triu_indices(k, 1)
     return np.where(codes == one[pair], other[pair] - 1, one[pair])
 
@@ -67,7 +67,7 @@ def columns_of(pair: Index, codes: Index, k: int) -> Index:
 def per_pair(coef: Matrix, codes: Index, k: int) -> Matrix:
     """Coefficients by rows with these class numbers as one function per pair, shape (s, k(k − 1)/2)."""
     one, other = np.triu_indices(k, 1)
-    pair = np.empty((k, k - 1), dtype=np.int64)  # which one column c of class a belongs to
+    pair = np.empty((k, k - 1), dtype=np.int64)  # the pair that column c of class a belongs to
     pair[one, other - 1] = pair[other, one] = np.arange(len(one))
     functions = np.zeros((len(coef), len(one)))
     np.put_along_axis(functions, pair[codes], coef, axis=1)
@@ -106,7 +106,7 @@ def votes(values: Matrix, k: int) -> Matrix:
     a, b = np.triu_indices(k, 1)
     of_pairs = np.zeros((len(a), k))
     of_pairs[np.arange(len(a)), a], of_pairs[np.arange(len(a)), b] = -1.0, 1.0
-    # A class has the votes of the pairs where it is first, less those it loses, and of the others those it wins.
+    # A class gets the votes of all pairs in which it is first, less those it loses, and those it wins as the second.
     won = (values > 0).astype(np.float64) @ of_pairs + np.arange(k)[::-1]
     sums = values @ of_pairs
     return won + sums / (3 * (np.abs(sums) + 1))

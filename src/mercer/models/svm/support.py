@@ -1,8 +1,8 @@
-"""What support vector machines share: the few points that are kept, paths of C, and how a fit ended.
+"""The base class of support vector machines: the few points that are kept, paths of C, and how a fit ended.
 
-A fit is four steps, each with a file of its own: classes are split into problems between two sides (`split`), each is a
-box problem (`problems`), all are solved within the limits of the fit (`solving`), and their optima are functions
-(`margins` for classifiers). The machines put them together.
+A fit has four steps, each in its own file: classes are split into problems between two sides (`split`), each of which
+is a box problem (`problems`); all are solved within the limits of the fit (`solving`), and their optima become
+functions (`margins` for classifiers). The machines put the steps together.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.gram import Gram
 from mercer.kernels.custom import Precomputed
-from mercer.models.base import KernelEstimator, Matrix, Rows, outside, shortened, shown
+from mercer.models.base import KernelEstimator, Matrix, Rows, outside
 from mercer.models.callbacks import CallbackSupportMixin
 from mercer.models.convergence import NotConverged
+from mercer.models.svm import limits
 from mercer.models.svm.solving import Solver
 from mercer.models.svm.split import Index
 from mercer.rkhs.expansion import Expansion
@@ -33,16 +34,14 @@ from mercer.rkhs.tail import Tail
 from mercer.solvers import smo
 from mercer.solvers.base import End
 from mercer.solvers.psd import require_psd
-
-LOOKED_AT = 1000
-"""Points on which a kernel is looked at."""
+from mercer.validation import check_function, check_number
 
 
 class PathInterrupted(KeyboardInterrupt):
-    """An interrupt of `path`: `models` are those that were fitted, by growing C; the last may be an iterate only."""
+    """An interrupt of `path`: `models` are the models fitted so far, by growing C; the last may be a mere iterate."""
 
     def __init__(self, models: Sequence[Any]) -> None:
-        super().__init__(f"interrupted; the {len(models)} models so far are the attribute `models` of this")
+        super().__init__(f"interrupted; the {len(models)} models so far are the attribute `models` of this exception")
         self.models = list(models)
 
 
@@ -55,18 +54,18 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
     ----------
     support_ : positions of the support vectors among the rows of `fit`.
     dual_coef_, intercept_ : their coefficients, shape (support vectors, functions), and one constant per function.
-    support_vectors_ : the support vectors as they were given.
+    support_vectors_ : the support vectors, in the form in which they were passed.
     bounded_ : for each of them, whether its coefficient is at its bound (in any function); the others are free.
     function_ : Σ βᵢ k(xᵢ, ·) + b over the support vectors alone.
-    gap_ : the largest violation of optimality, in float64; infinite where the time limit left no time to compute it.
-    objective_ : of the dual, one per problem; NaN where the time limit left no time to compute it.
-    duality_gap_ : by how much at most each of them is not optimal: the primal at `function_` less the dual, ≥ 0.
-    n_iter_, status_ : pairs that were moved, and how it ended.
-    end_ : why it ended, the value of a `mercer.solvers.base.End`: "converged", "time", "iterations", "caller",
-        "interrupted", "unbounded", "stalled", or "no margin" where none separates the classes.
+    gap_ : the largest violation of optimality, in float64; infinite if the time limit left no time to compute it.
+    objective_ : the dual objective of each problem; NaN if the time limit left no time to compute it.
+    duality_gap_ : a bound of the distance of each problem from its optimum: the primal at `function_` less the dual.
+    n_iter_, status_ : the number of pairs that were moved, and how the fit ended.
+    end_ : why the fit ended, the value of a `mercer.solvers.base.End`: "converged", "time", "iterations", "caller",
+        "interrupted", "unbounded", "stalled", or "no margin" if no margin separates the classes.
 
-    At the time limit the model is what was solved by then: at least the function of a few hundred rows, spread over all
-    of them. The limit counts from the beginning of `fit`, and is looked at while kernel values are computed.
+    At the time limit the model is the function reached by then, of at least a few hundred rows spread over all rows.
+    The limit counts from the beginning of `fit`, and is checked while kernel values are computed, too.
     """
 
     _indefinite = True
@@ -80,33 +79,46 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
 
     def _start(self) -> Solver:
         """The solver of a fit that begins now, its limits checked."""
-        limits(self)
+        check_number(self.tol, "tol", above=0, such_as=1e-3)
+        for name, unit, example in (("max_iter", "pairs", 100_000), ("max_time", "seconds", 60)):
+            if getattr(self, name) is not None:
+                check_number(
+                    getattr(self, name), name, least=0, infinite=True, alternative="None for no limit",
+                    advice=f"Pass a number of {unit} such as {example}.",
+                )  # fmt: skip
+        check_function(
+            self.progress, "progress", kind="a function of a Progress that returns whether to go on",
+            advice="Pass a function such as lambda p: p.seconds < 60.",
+        )  # fmt: skip
         return Solver(self)
 
-    def _look_at(self, K: Gram, solver: Solver) -> None:
-        """Warn, with the eigenvalue, where a kernel that nobody has proven is seen not to be one, if time allows.
+    def _warn_if_indefinite(self, K: Gram, solver: Solver) -> None:
+        """Warn if a kernel without a proof has a negative eigenvalue on these points, as far as time allows.
 
-        A warning, where other models refuse: a quadratic on a bounded box has a minimum whatever K is, and pairs of
-        variables find a point that none of them can improve; but it may be a local one, and the duality gap bounds
-        nothing. Of a large matrix a part is looked at: by interlacing, a negative eigenvalue of a part is one of the
-        whole (that none is seen there says nothing).
+        Other models refuse such a kernel. Here a warning is enough: a quadratic on a bounded box has a minimum whatever
+        K is, and the solver finds a point that no pair of variables can improve. But it may be a local minimum, and the
+        duality gap bounds nothing. Only a part of a large matrix is checked: by interlacing, a negative eigenvalue of
+        the part proves one of the whole. (If the part has none, nothing follows.)
         """
-        # The proof of Precomputed(K) is the eigenvalues of all of K, of which only these rows matter.
+        # A proof of Precomputed(K) takes the eigenvalues of all of K, although only these rows matter.
         stored = any(isinstance(leaf, Precomputed) for leaf in self.kernel_.leaves)
         if not stored and self.kernel_.proof(getattr(self, "n_features_in_", None)).valid:
             return
         within_time = threads.within(partial(solver.late, 0.25))
         with suppress(threads.OutOfTime), within_time, threads.single_threaded_blas():
-            require_psd(looked_at(K), warn=_warn_of_psd)
+            require_psd(sampled(K), warn=_warn_of_eigenvalue)
 
     def _along(self, Cs: Any, fit: Callable[[Self, float], None], *, infinite: bool = False) -> list[Self]:
-        """A copy of this model for each of the Cs, fitted by growing C: `fit(model, factor)`, C/the last one or 1."""
-        wanted = [positive(C, "C", infinite=infinite) for C in np.atleast_1d(np.asarray(Cs, dtype=object)).ravel()]
-        if not wanted:
-            raise InvalidInput("`Cs` must hold at least one C", got="none", advice="Such as np.logspace(-2, 3, 6).")
+        """A copy of this model for each of the Cs, fitted by growing C: `fit(model, growth)`, C/the last C or 1."""
+        listed = np.atleast_1d(np.asarray(Cs, dtype=object)).ravel()
+        requested = [check_number(C, "C", above=0, infinite=infinite) for C in listed]
+        if not requested:
+            raise InvalidInput(
+                "`Cs` must hold at least one C", got="none", advice="Pass numbers such as np.logspace(-2, 3, 6)."
+            )
         models: dict[float, Self] = {}
         before = np.inf
-        for C in sorted(set(wanted)):
+        for C in sorted(set(requested)):
             model = copy(self).set_params(C=C)
             try:
                 fit(model, C / before if models and np.isfinite(C) else 1.0)
@@ -114,7 +126,7 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
                 begun = [model] if hasattr(model, "status_") else []
                 raise PathInterrupted([*models.values(), *begun]) from None
             models[C], before = model, C
-        return [models[C] for C in wanted]
+        return [models[C] for C in requested]
 
     def _keep(self, rows: Rows, coef: Matrix, intercept: Matrix, *, single: bool) -> Index:
         """Keep one function, or one per column of `coef` (n, f), and return which rows are support vectors."""
@@ -127,10 +139,10 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
         return used
 
     def _keep_points(self, rows: Rows, coef: Matrix) -> Index:
-        """Keep the rows whose coefficients are not all zero, one at least; of a matrix, only their own columns.
+        """Keep the rows whose coefficients are not all zero, and at least one row.
 
-        Where they are columns of a matrix they are in the order of `fit`: if every point is one of them, the columns
-        `support_` are the matrix itself.
+        With a precomputed matrix only their columns are kept, in the order of `fit`: if every point is a support
+        vector, the columns `support_` are the matrix itself.
         """
         used = np.flatnonzero(coef.any(axis=1))
         used = used if len(used) else np.array([0])
@@ -145,19 +157,19 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
 
     @property
     def support_vectors_(self) -> Any:
-        """The support vectors as they were given."""
+        """The support vectors, in the form in which they were passed."""
         check_is_fitted(self)
         return self._support.raw
 
     def _queries(self, X: Any) -> Points:
-        """As for every model; a bare Precomputed() may have the columns of the support vectors alone."""
+        """X, checked as in every model; for a bare Precomputed(), the columns of the support vectors are enough."""
         check_is_fitted(self)
         if self.kernel_.pairwise and getattr(X, "shape", (0, 0))[-1] == len(self.support_):
             return self.kernel_.prepare(X)
         return super()._queries(X)
 
     def _report(self, solver: Solver, optima: Sequence[smo.Optimum], duality: Matrix) -> None:
-        """Record how it ended; warn where the tolerance was not reached. (That there is no margin is an answer.)"""
+        """Record how the fit ended; warn if the tolerance was not reached. (That there is no margin is an answer.)"""
         self.duality_gap_ = duality
         self.n_iter_ = sum(o.iterations for o in optima)
         self.gap_ = max(o.gap for o in optima)
@@ -172,64 +184,33 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
         if first is not None and first.end is End.NO_MARGIN:
             return
         if solver.hurried or any(o.hurried for o in optima):
-            self.status_ += "; half of `max_time` passed before kernel values were stored, so they were not"
+            self.status_ += "; half of `max_time` passed before the kernel values were computed, so none were stored"
         if first is not None:
             several = f" ({len(late)} of {len(optima)} problems)" if len(optima) > 1 else ""
             advice = "Raise `max_iter` or `max_time`, lower `C`, or scale the columns."
             if first.end is End.CALLER:
-                advice = "The model is what was reached by then."
+                advice = "The model is the iterate reached by then."
             reached = f"gap {self.gap_:.3g} > tol = {self.tol:g}"
             if np.isinf(self.gap_):
-                reached = "the model is that of the rows it had looked at, and its gap is not known"
+                reached = "the model comes from the rows visited by then, and its gap is not known"
             warnings.warn(NotConverged(f"{first.status}{several}: {reached}", advice), stacklevel=outside())
 
 
-def positive(value: Any, name: str, *, infinite: bool = False) -> float:
-    """A number > 0, checked."""
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not number or not value > 0 or (np.isinf(value) and not infinite):
-        raise InvalidInput(f"`{name}` must be a number > 0", got=shown(value), advice="Such as 1.0.")
-    return float(value)
+def check_share(nu: Any) -> float:
+    """The parameter `nu` in (0, 1], checked."""
+    return check_number(nu, "nu", above=0, most=1, advice="Pass a share of the rows, such as 0.1.")
 
 
-def looked_at(K: Gram) -> Gram:
-    """K, or where it is large, that of some points here and there."""
-    n = K.shape[0]
-    return K if n <= LOOKED_AT else K.restrict(np.unique(np.linspace(0, n - 1, LOOKED_AT).astype(np.int64)))
+def sampled(K: Gram) -> Gram:
+    """K, or if it is large, the Gram of evenly spread points."""
+    n, most = K.shape[0], limits.PSD_POINTS
+    return K if n <= most else K.restrict(np.unique(np.linspace(0, n - 1, most).astype(np.int64)))
 
 
-def _warn_of_psd(smallest: float, n: int) -> None:
+def _warn_of_eigenvalue(smallest: float, n: int) -> None:
     warnings.warn(
         f"The Gram matrix is not positive semidefinite: it has the eigenvalue {smallest:.4g} on {n} of these points, "
-        "so that the solution found may not be the best. mc.check(kernel, X) shows where, mc.repair(K) mends a matrix.",
+        "so that the solution may not be the best one. mc.check(kernel, X) shows where, mc.repair(K) mends a matrix.",
         RuntimeWarning,
         stacklevel=outside(),
     )
-
-
-def number(value: Any, name: str, range_: str, allowed: Callable[[float], bool], advice: str) -> float:
-    """A number in a range, checked."""
-    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not real or not allowed(value):
-        raise InvalidInput(f"`{name}` must be a number {range_}", got=shown(value), advice=advice)
-    return float(value)
-
-
-def share(nu: Any) -> float:
-    """nu in (0, 1], checked."""
-    return number(nu, "nu", "in (0, 1]", lambda v: 0 < v <= 1, "It is a share of the points, such as 0.1.")
-
-
-def limits(model: SupportVectorMachine) -> None:
-    """Check when a model is to stop: `tol`, `max_iter`, `max_time`, `progress`."""
-    positive(model.tol, "tol")
-    for name in ("max_iter", "max_time"):
-        value = getattr(model, name)
-        if value is not None:
-            number(value, name, "≥ 0, or None for no limit", lambda v: v >= 0, "Such as 100000 pairs or 60 seconds.")
-    if model.progress is not None and not callable(model.progress):
-        raise InvalidInput(
-            "`progress` must be a function of a Progress that returns whether to go on",
-            got=shortened(model.progress),
-            advice="Such as lambda p: p.seconds < 60.",
-        )

@@ -16,47 +16,47 @@ from mercer.models.svm.hard_margin import hard_margin
 from mercer.models.svm.problems import grown, soft_margin
 from mercer.models.svm.solving import Solved, Solver, Store, stores
 from mercer.models.svm.split import Part
-from mercer.models.svm.support import positive
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
+from mercer.validation import check_number
 
 
 @dataclass(eq=False, repr=False)
 class SVC(SupportVectorClassifier):
-    """The widest margin between classes, with a price C on what lies within it.
+    """The widest margin between classes, with a price C on points that lie within it.
 
         min ½ ‖f‖² + C Σ wᵢ max(0, 1 − yᵢ (f(xᵢ) + b))   over f in the Hilbert space of the kernel and b.
 
     Parameters
     ----------
     kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
-    C : the price of a unit of slack, a number > 0; inf is the hard margin, which allows none.
+    C : the price of a unit of slack, a number > 0; inf is the hard margin, which allows no slack.
     multiclass : "ovo" for one function per pair of classes, "ovr" for one per class against the rest.
     class_weight : None, "balanced" (n/(classes · rows of the class)), or a dictionary of factors of C by label.
-    calibrated : whether to fit probabilities, by five folds on the same kernel values. `predict` is then the most
-        probable class. Class weights do not enter probabilities, whose mean stays near the share of each class; with
-        them `predict` is, as without probabilities, the side of `decision_function`, which they move.
-    tol : the gap at which a problem is solved, measured in float64.
-    max_iter : pairs at the most, for each problem, or None.
-    max_time : seconds at the most, for all problems together, or None.
-    progress : called now and then with a `Progress` (iteration, gap, objective, support, seconds); False stops there.
-    random_state : of the folds of the calibration.
+    calibrated : whether to fit probabilities, by five folds on the same kernel values. `predict` then returns the most
+        probable class. Class weights do not change probabilities, whose mean stays near the share of each class; with
+        class weights `predict` follows `decision_function`, which they do move.
+    tol : the gap at which a problem counts as solved, measured in float64.
+    max_iter : the largest number of pairs for each problem, or None.
+    max_time : the largest number of seconds for all problems together, or None.
+    progress : called regularly with a `Progress` (iteration, gap, objective, support, seconds); False stops the fit.
+    random_state : the seed of the folds of the calibration.
 
     Attributes
     ----------
     classes_ : the labels, sorted.
     kernel_ : the kernel that was used.
     support_, support_vectors_, n_support_ : positions, points, and numbers by class of the support vectors, which are
-        sorted by class where there are more than two, and ascending for a bare `Precomputed()`.
+        sorted by class if there are more than two classes, and ascending for a bare `Precomputed()`.
     bounded_ : for each of them, whether its coefficient is at its bound C wᵢ: within the margin or beyond it.
     dual_coef_, intercept_ : β, shape (s,), and b. With more classes: shape (s, classes) and (classes,) for "ovr"; for
         "ovo" the coefficients of a row in its pairs with each of the other classes, shape (s, classes − 1), and one b
         per pair.
     function_ : f as an `Expansion`: one function, or one per pair or class.
-    gap_, objective_, n_iter_, status_ : the largest violation of optimality, the dual objectives (of a minimum), pairs
-        that were moved, and how it ended.
-    duality_gap_ : the primal less the dual of each problem, ≥ 0: so far at most is the primal from its minimum. (Of the
-        hard margin at the C that was enough for it.)
+    gap_, objective_, n_iter_, status_ : the largest violation of optimality, the dual objectives (to be minimised), the
+        number of pairs that were moved, and how the fit ended.
+    duality_gap_ : the primal less the dual of each problem, ≥ 0: a bound on how far the primal is from its minimum.
+        (For the hard margin, at the C that was large enough.)
 
     >>> import numpy as np, mercer as mc
     >>> X = np.array([[-2.0, 0.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, 0.0], [2.0, 1.0], [2.0, -1.0]])
@@ -89,8 +89,8 @@ class SVC(SupportVectorClassifier):
     def path(self, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> list[Self]:
         """A fitted model for each of the Cs, in their order.
 
-        They are fitted by growing C on the same kernel values, each from the coefficients of the last: scaled with C
-        where most of them are at their bounds, as they are where most are free and no longer depend on C.
+        They are fitted by growing C on the same kernel values. Each starts from the coefficients of the last: scaled
+        with C if most of them are at their bounds, unchanged if most are free and no longer depend on C.
 
         An interrupt raises a KeyboardInterrupt with the models fitted so far, by growing C, as its attribute `models`:
 
@@ -99,7 +99,7 @@ class SVC(SupportVectorClassifier):
             except KeyboardInterrupt as stop:
                 models = stop.models
 
-        `max_time` is for each model; `progress` is called as in `fit`, scikit-learn's callbacks are not.
+        `max_time` applies to each model; `progress` is called as in `fit`, scikit-learn's callbacks are not.
 
         >>> import numpy as np, mercer as mc
         >>> X = np.random.default_rng(0).normal(size=(200, 2))
@@ -124,7 +124,7 @@ class SVC(SupportVectorClassifier):
     # -- inside -------------------------------------------------------------------------------------------------------
 
     def _check(self) -> None:
-        positive(self.C, "C", infinite=True)
+        check_number(self.C, "C", above=0, infinite=True)
 
     def _problems(self, rows: Rows) -> int | None:
         return None if np.isinf(self.C) else super()._problems(rows)  # the hard margin grows C as long as it must

@@ -1,10 +1,10 @@
-"""Regression by support vectors: losses that are flat or straight, so that few points carry the function.
+"""Support vector regression: the loss is piecewise linear, so that few points carry the function.
 
     min ½ ‖f‖² + C Σ wᵢ loss(yᵢ − f(xᵢ))     over   f = Σ βᵢ k(xᵢ, ·) + b
 
-* within ε (`SVR`): loss r = max(|r| − ε, 0);
+* within ε (`SVR`): loss(r) = max(|r| − ε, 0);
 * within the ε that leaves a share ν of the points outside (`NuSVR`);
-* quantiles (`KernelQuantileRegressor`): loss r = τr for r ≥ 0, (τ − 1)r for r < 0.
+* quantiles (`KernelQuantileRegressor`): loss(r) = τr for r ≥ 0, (τ − 1)r for r < 0.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from mercer.models.progress import watched
 from mercer.models.svm.margins import at_bound, duality_gap
 from mercer.models.svm.problems import feasible, grown, nu_tube, pinball, tube
 from mercer.models.svm.solving import Solved, Solver, Store
-from mercer.models.svm.support import SupportVectorMachine, number, positive, share
+from mercer.models.svm.support import SupportVectorMachine, check_share
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
+from mercer.validation import check_number
 
 
 class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ignore[misc]  # scikit-learn has no types
-    """A function Σ βᵢ k(xᵢ, ·) + b for each box problem: what the regressors of this file share."""
+    """The base class of the regressors of this file: one function Σ βᵢ k(xᵢ, ·) + b for each box problem."""
 
     C: float
 
@@ -42,17 +43,17 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
 
     @abstractmethod
     def _check(self) -> None:
-        """Check the parameters that the others have not."""
+        """Check the parameters that only this class has."""
 
     @abstractmethod
     def _problems(self, rows: Rows, K: Gram, C: Matrix) -> list[BoxProblem]:
-        """The box problem of each function, Cᵢ = C wᵢ."""
+        """The box problem of each function; C is one number per row, C wᵢ."""
 
     def _conclude(self, rows: Rows, solved: Sequence[Solved], offsets: Sequence[list[float]]) -> None:
-        """Set the attributes that the others have not; `offsets` are those of each problem's groups."""
+        """Set the attributes that only this class has; `offsets` holds those of the groups of each problem."""
 
     def _single(self, rows: Rows) -> bool:
-        """Whether there is one function, given as such."""
+        """Whether predictions have one value per point, shape (m,)."""
         return rows.single
 
     # -- fit ----------------------------------------------------------------------------------------------------------
@@ -66,8 +67,8 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to n points X and targets y, shape (n,) or (n, t): one function per target.
 
-        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. An
-        interrupt keeps the best iterate and is raised again.
+        A sample weight says how often its row counts: with weight 2 as if it were there twice, with weight 0 not at
+        all. An interrupt keeps the best iterate and is raised again.
         """
         solver = self._start()
         rows, K = self._data(solver, X, y, sample_weight)
@@ -79,10 +80,10 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
     def path(self, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> list[Self]:
         """A fitted model for each of the Cs, in their order.
 
-        They are fitted by growing C, each from the coefficients of the last (scaled with C where most of them are at
-        their bounds), and where there is one function on the same kernel values. An interrupt raises a
-        KeyboardInterrupt with the models fitted so far, by growing C, as its attribute `models`. `max_time` is for each
-        model; `progress` is called as in `fit`, scikit-learn's callbacks are not.
+        They are fitted by growing C. Each starts from the coefficients of the last one (scaled with C if most of them
+        are at their bounds); a single function uses the same kernel values throughout. An interrupt raises a
+        KeyboardInterrupt with the models fitted so far, by growing C, as its attribute `models`. `max_time` applies to
+        each model; `progress` is called as in `fit`, scikit-learn's callbacks are not.
 
         >>> import numpy as np, mercer as mc
         >>> X = np.linspace(0, 6, 40)[:, None]
@@ -100,7 +101,7 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
             if last:
                 starts = [grown(problem, optimum, growth) for problem, optimum in last]
                 problems = [feasible(problem, start) for problem, start in zip(problems, starts, strict=True)]
-            # Several functions have their own values each.
+            # With several functions, each stores kernel values of its own.
             last[:] = zip(problems, model._fit(solver, rows, problems, [values] if len(problems) == 1 else None))
 
         return first._along(Cs, fit)
@@ -113,14 +114,14 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
     # -- inside -------------------------------------------------------------------------------------------------------
 
     def _start(self) -> Solver:
-        positive(self.C, "C")
+        check_number(self.C, "C", above=0)
         self._check()
         return super()._start()
 
     def _data(self, solver: Solver, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, Gram]:
         rows = self._training(X, y, sample_weight)
         K = gram.of(self.kernel_, rows.points)
-        self._look_at(K, solver)
+        self._warn_if_indefinite(K, solver)
         return rows, K
 
     def _weighted(self, rows: Rows, K: Gram) -> list[BoxProblem]:
@@ -129,7 +130,7 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
     def _fit(
         self, solver: Solver, rows: Rows, problems: Sequence[BoxProblem], values: Sequence[Store] | None = None
     ) -> list[smo.Optimum]:
-        """Fit all functions, with stored kernel values where these are given; raise an interrupt once they are kept."""
+        """Fit all functions, with stores of kernel values if passed; after an interrupt, keep them and raise it."""
         optima, dtype = solver.solve_all(problems, values), problems[0].gram.dtype
         solved = list(zip(problems, optima, strict=True))
         offsets = [p.offsets(o.beta, o.gradient) for p, o in solved]
@@ -145,10 +146,10 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):  # type: ign
 
 @dataclass(eq=False, repr=False)
 class SVR(SupportVectorRegressor):
-    """Support vector regression: errors up to epsilon are free, larger ones cost what they exceed it by.
+    """Support vector regression: errors up to epsilon cost nothing, larger ones cost their excess over it.
 
     f = Σ βᵢ k(xᵢ, ·) + b minimises ½ ‖f‖² + C Σ wᵢ max(|yᵢ − f(xᵢ)| − ε, 0). Points inside the tube have βᵢ = 0: f
-    does not need them. |βᵢ| ≤ C wᵢ, with equality outside the tube, so that no point pulls harder than that.
+    does not need them. |βᵢ| ≤ C wᵢ, with equality outside the tube, so that the pull of a point is bounded.
 
     Parameters
     ----------
@@ -156,19 +157,19 @@ class SVR(SupportVectorRegressor):
     C : the weight of errors against ‖f‖², > 0.
     epsilon : half the width of the tube, ≥ 0, in the units of y.
     tol : the violation of optimality at which to stop, in the units of y.
-    max_iter, max_time : pairs at the most for each target, and seconds for all of them; or None.
-    progress : called now and then with a `Progress` (iteration, gap, objective, support, seconds); False stops.
+    max_iter, max_time : the largest number of pairs for each target, and of seconds for all targets; or None.
+    progress : called regularly with a `Progress` (iteration, gap, objective, support, seconds); False stops the fit.
 
     Attributes
     ----------
     kernel_ : the kernel that was used.
-    support_, support_vectors_ : positions of the support vectors among the rows of `fit`, shape (s,), and they.
+    support_, support_vectors_ : positions of the support vectors among the rows of `fit`, shape (s,), and their points.
     bounded_ : for each of them, whether its coefficient is at its bound: the point is outside the tube.
     dual_coef_, intercept_ : their β, shape (s,) or (s, t), and b.
     function_ : the fitted function, an `Expansion` over the support vectors alone.
     gap_, objective_ : the largest violation of optimality, in float64, and ½ βᵀKβ − yᵀβ + ε‖β‖₁ of each target.
-    duality_gap_ : the primal less the dual of each target, ≥ 0: so far at most is the primal from its minimum.
-    n_iter_, status_ : pairs that were moved, and how it ended.
+    duality_gap_ : the primal less the dual of each target, ≥ 0: a bound on how far the primal is from its minimum.
+    n_iter_, status_ : the number of pairs that were moved, and how the fit ended.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(0, 6, 40)[:, None]
@@ -189,7 +190,7 @@ class SVR(SupportVectorRegressor):
     progress: Callable[[smo.Progress], bool] | None = None
 
     def _check(self) -> None:
-        number(self.epsilon, "epsilon", "≥ 0", lambda e: 0 <= e < np.inf, "In the units of y, such as 0.1.")
+        check_number(self.epsilon, "epsilon", least=0, advice="Pass a number in the units of y, such as 0.1.")
 
     def _problems(self, rows: Rows, K: Gram, C: Matrix) -> list[BoxProblem]:
         return [tube(K, y, C, float(self.epsilon)) for y in rows.y.T]
@@ -208,13 +209,13 @@ class NuSVR(SupportVectorRegressor):
     kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
     nu : the share, in (0, 1].
     C : the weight of errors against ‖f‖², > 0.
-    tol, max_iter, max_time, progress : as those of `SVR`.
+    tol, max_iter, max_time, progress : as for `SVR`.
 
     Attributes
     ----------
     epsilon_ : half the width of the tube, a number, or one per target.
     kernel_, support_, support_vectors_, bounded_, dual_coef_, intercept_, function_, gap_, objective_, duality_gap_,
-        n_iter_, status_ : as those of `SVR`, with the objective ½ βᵀKβ − yᵀβ.
+        n_iter_, status_ : as for `SVR`, with the objective ½ βᵀKβ − yᵀβ.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(0, 6, 40)[:, None]
@@ -237,13 +238,13 @@ class NuSVR(SupportVectorRegressor):
     progress: Callable[[smo.Progress], bool] | None = None
 
     def _check(self) -> None:
-        share(self.nu)
+        check_share(self.nu)
 
     def _problems(self, rows: Rows, K: Gram, C: Matrix) -> list[BoxProblem]:
         return [nu_tube(K, y, C, float(self.nu)) for y in rows.y.T]
 
     def _conclude(self, rows: Rows, solved: Sequence[Solved], offsets: Sequence[list[float]]) -> None:
-        # Where β⁺ is free y − f = ε, where β⁻ is free f − y = ε: the offsets of the groups are b + ε and b − ε.
+        # y − f = ε at a free β⁺, and f − y = ε at a free β⁻: the offsets of the groups are b + ε and b − ε.
         above, below = np.transpose(offsets)
         epsilon = np.maximum((above - below) / 2, 0.0)
         self.epsilon_: Any = float(epsilon[0]) if rows.single else epsilon
@@ -253,15 +254,15 @@ class NuSVR(SupportVectorRegressor):
 class KernelQuantileRegressor(SupportVectorRegressor):
     """Quantile regression: the function below which a share τ of the targets lies, at every x.
 
-    f = Σ βᵢ k(xᵢ, ·) + b minimises ½ ‖f‖² + C Σ wᵢ ρ(yᵢ − f(xᵢ)) with the pinball loss ρ(r) = max(τr, (τ − 1)r). Of
-    the training targets at most a share τ lies below f and at most 1 − τ above it; the rest is on it.
+    f = Σ βᵢ k(xᵢ, ·) + b minimises ½ ‖f‖² + C Σ wᵢ ρ(yᵢ − f(xᵢ)) with the pinball loss ρ(r) = max(τr, (τ − 1)r). At
+    most a share τ of the training targets lies below f and at most 1 − τ above it; the rest is on it.
 
     Parameters
     ----------
     kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
     quantile : τ in (0, 1), or several: one function each.
     C : the weight of errors against ‖f‖², > 0.
-    tol, max_iter, max_time, progress : as those of `SVR`.
+    tol, max_iter, max_time, progress : as for `SVR`.
 
     Attributes
     ----------
@@ -269,7 +270,7 @@ class KernelQuantileRegressor(SupportVectorRegressor):
     crossing_ : the share of the fitted rows at which functions of different quantiles are in the wrong order; there
         `predict` puts their values in order, which never increases the sum of their losses.
     kernel_, support_, support_vectors_, bounded_, dual_coef_, intercept_, function_, gap_, objective_, duality_gap_,
-        n_iter_, status_ : as those of `SVR`, with the objective ½ βᵀKβ − yᵀβ. The functions are as fitted, not put in
+        n_iter_, status_ : as for `SVR`, with the objective ½ βᵀKβ − yᵀβ. The functions are the fitted ones, not put in
         order.
 
     >>> import numpy as np, mercer as mc
@@ -294,14 +295,17 @@ class KernelQuantileRegressor(SupportVectorRegressor):
     progress: Callable[[smo.Progress], bool] | None = None
 
     def _check(self) -> None:
-        required = "`quantile` must be a number between 0 and 1, or several different ones"
         try:
             taus = np.atleast_1d(np.asarray(self.quantile, dtype=np.float64))
         except (TypeError, ValueError):
-            raise InvalidInput(required, got=shortened(self.quantile), advice="0.5 is the median.") from None
-        allowed = taus.ndim == 1 and taus.size and ((taus > 0) & (taus < 1)).all() and len(np.unique(taus)) == taus.size
-        if not allowed:
-            raise InvalidInput(required, got=shortened(self.quantile), advice="0.5 is the median.")
+            taus = np.empty(0)
+        inside = taus.ndim == 1 and taus.size and ((taus > 0) & (taus < 1)).all()
+        if not inside or len(np.unique(taus)) < taus.size:
+            raise InvalidInput(
+                "`quantile` must be a number between 0 and 1, or several different ones",
+                got=shortened(self.quantile),
+                advice="Pass a number such as 0.5, which is the median.",
+            )
         self.quantiles_, self._several = taus, np.ndim(self.quantile) == 1
 
     def _problems(self, rows: Rows, K: Gram, C: Matrix) -> list[BoxProblem]:
@@ -331,7 +335,7 @@ class KernelQuantileRegressor(SupportVectorRegressor):
         return values
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """1 − pinball loss of the model / that of the best constant, averaged over quantiles: 1 is perfect."""
+        """1 − (pinball loss of the model)/(loss of the best constant), averaged over quantiles: 1 is perfect."""
         predicted = np.reshape(self.predict(X), (-1, np.size(self.dual_coef_[0])))
         if not self._several:
             return float(
