@@ -750,7 +750,7 @@ def test_rows_without_exposure_are_named(bad):
     X, y = draw(30)
     exposure = np.ones(30)
     exposure[[4, 9]] = bad
-    with pytest.raises(InvalidInput, match=r"row 4 \(2 such rows\). Drop rows without exposure"):
+    with pytest.raises(InvalidInput, match=r"row 4 \(2 such rows\). Drop the rows without exposure"):
         mc.GLM(family="poisson").fit(X, y, exposure=exposure)
     model = mc.GLM(family="poisson").fit(X, y)
     with pytest.raises(InvalidInput, match="row 4"):
