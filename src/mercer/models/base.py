@@ -138,16 +138,16 @@ class KernelEstimator(Saved, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         """Set `kernel_` for the points to fit on, and the names and number of columns of X."""
         self.kernel_ = resolve_kernel(getattr(self, "kernel", None), points, indefinite=self._indefinite)
         self.kernel_.touch(points)
-        _columns(self, X, reset=True)
+        check_columns(self, X, reset=True)
 
     def _queries(self, X: Any) -> Points:
         """Check X against what was fitted, for `predict` and its kin."""
         check_is_fitted(self)
-        _columns(self, X, reset=False)
+        check_columns(self, X, reset=False)
         return self.kernel_.prepare(X)
 
 
-def _columns(model: Any, X: Any, *, reset: bool) -> None:
+def check_columns(model: Any, X: Any, *, reset: bool) -> None:
     """Record (or compare) the names and the number of columns, where the data has columns."""
     require_distinct_names(X)
     if not reset and is_frame(X) and isinstance(getattr(model, "kernel_", None), Typed):

@@ -33,7 +33,8 @@ from mercer.models.least_squares.smoother import GaussianSmoother
 from mercer.models.local.nadaraya_watson import NadarayaWatsonRegressor
 from mercer.models.provenance import fitted_rows
 from mercer.models.quantiles import ROUNDING, around, conformal, plus_ends, rows_needed, share
-from mercer.tuning.folds import fold_numbers, generator, make_folds
+from mercer.tuning.folds import fold_numbers, make_folds
+from mercer.validation import generator
 
 Index = NDArray[np.int64]
 

@@ -22,7 +22,7 @@ from mercer.memory import budget as memory_budget
 from mercer.models.base import (
     KernelEstimator,
     Matrix,
-    _columns,
+    check_columns,
     outside,
     resolve_kernel,
     shown,
@@ -195,7 +195,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             points, w = points.take(np.flatnonzero(w)), w[w > 0]
         self.kernel_ = resolve_kernel(self.kernel, points)
         self.kernel_.touch(points)
-        _columns(self, X, reset=True)
+        check_columns(self, X, reset=True)
         t = self.n_components
         if points.n == 1:
             raise InvalidInput(

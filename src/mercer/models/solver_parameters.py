@@ -9,7 +9,7 @@ import numpy as np
 from mercer.errors import InvalidInput
 from mercer.gram.centers import RULES
 from mercer.models.base import shown
-from mercer.tuning.folds import generator
+from mercer.validation import generator
 
 
 def check_solver_parameters(model: Any, solvers: tuple[str, ...]) -> None:

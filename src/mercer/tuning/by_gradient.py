@@ -19,13 +19,13 @@ from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel
 from mercer.tuning.criteria import LeastSquaresCriterion
-from mercer.tuning.folds import generator
 from mercer.tuning.loo import Matrix, fits, require_others
 from mercer.tuning.quasi_newton import EPS, Evaluation
 from mercer.tuning.ranges import held_names, mean_diagonal, ranges, scale_factors
 from mercer.tuning.remarks import remarks
 from mercer.tuning.search import GradientSearch, curvature
 from mercer.tuning.trials import Tuned
+from mercer.validation import generator
 
 # Up to this many points the whole data set is its own sample.
 SAMPLE = 256

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
+from mercer.validation import generator
 
 Index = NDArray[np.int64]
 
@@ -102,24 +103,6 @@ def fold_numbers(folds: list[Fold], n: int) -> Index:
             advice="Use KFold.",
         )
     return numbers
-
-
-def generator(random_state: Any) -> np.random.Generator:
-    """The generator that a parameter `random_state` stands for: a seed, a generator of NumPy (also an old one), None.
-
-    >>> generator(0).integers(10)
-    np.int64(8)
-    """
-    if isinstance(random_state, np.random.RandomState):
-        random_state = random_state.randint(2**31)
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError):
-        raise InvalidInput(
-            "`random_state` must be a whole number ≥ 0, a NumPy generator or None",
-            got=repr(random_state),
-            advice="The same number gives the same result.",
-        ) from None
 
 
 def _shuffler(random_state: Any) -> Any:

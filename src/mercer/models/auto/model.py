@@ -14,7 +14,7 @@ from mercer.models.auto.plan import Clock, Stop
 from mercer.models.auto.record import Choices
 from mercer.models.auto.search import Search
 from mercer.models.auto.task import Fit, Task
-from mercer.models.base import KernelEstimator, _columns, keeping, shown
+from mercer.models.base import KernelEstimator, check_columns, keeping, shown
 from mercer.rkhs.expansion import Expansion
 
 # The beginning of `status_` where the search was stopped.
@@ -80,8 +80,8 @@ class AutoModel(KernelEstimator):
         self.stopped_by_: Stop | None = search.clock.stop
         if self.stopped_by_ in STOPPED:
             self.status_ = f"{STOPPED[self.stopped_by_].format(search.clock.seconds)}; {self.status_}"
-        _columns(self, X, reset=True)
+        check_columns(self, X, reset=True)
 
     def _asked(self, X: Any) -> None:
         check_is_fitted(self)
-        _columns(self, X, reset=False)
+        check_columns(self, X, reset=False)

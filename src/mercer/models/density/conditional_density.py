@@ -14,7 +14,7 @@ from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.kernels.vectors.radial import Gaussian
-from mercer.models.base import KernelEstimator, Rows, _columns, shortened, targets, training_points
+from mercer.models.base import KernelEstimator, Rows, check_columns, shortened, targets, training_points
 from mercer.models.density.conditional_mixture import FARTHEST, Mixture, spans, weight_rows
 from mercer.models.density.conditional_widths import choose
 from mercer.models.density.parzen import OnGrid, require_grid
@@ -27,7 +27,7 @@ from mercer.smoothing import density
 from mercer.smoothing.density import log_sum_exp
 from mercer.smoothing.sums import sums
 from mercer.smoothing.sums.tiled import unit_of
-from mercer.tuning.folds import generator
+from mercer.validation import generator
 
 Float = NDArray[np.float64]
 
@@ -113,7 +113,7 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         widths = self.bandwidth, self.target_kernel, self.target_bandwidth, self.covariance
         made = self._choice = choose(kernel, *widths, numbers, rows.y, given)
         self.kernel_: Any = made.kernel
-        _columns(self, X, reset=True)
+        check_columns(self, X, reset=True)
         self.target_kernel_ = made.target_kernel
         self.bandwidth_ = None if made.x is None else made.x.shown
         self.target_bandwidth_ = made.t.shown
@@ -173,7 +173,7 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         """log p(y | x) for m pairs, shape (m,), of all targets together; without y the log p(x) of the joint model."""
         if y is None:
             check_is_fitted(self)
-            _columns(self, X, reset=False)
+            check_columns(self, X, reset=False)
             return self._log_marginal(self._prepared(X if isinstance(X, Points) else Points(X)))
         z, shift = self._at(X)
         T = self._targets(y, z.n) - shift
@@ -318,7 +318,7 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
     def _at(self, X: Any) -> tuple[Points, Float]:
         """Queries as the kernel sees them, moved nearer where distances would have no digits, and their shift."""
         check_is_fitted(self)
-        _columns(self, X, reset=False)
+        check_columns(self, X, reset=False)
         points = X if isinstance(X, Points) else Points(X)
         z = self._prepared(self._nearer(points))
         require_nonnegative(self.kernel_, self._points, z)

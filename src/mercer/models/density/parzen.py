@@ -14,7 +14,7 @@ from mercer.data.frames import is_frame
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
-from mercer.models.base import KernelEstimator, _columns, shortened, training_points, weights
+from mercer.models.base import KernelEstimator, check_columns, shortened, training_points, weights
 from mercer.models.density.parzen_columns import MixedTable, given_widths, level_weights, likeliest_width
 from mercer.models.density.parzen_line import Distribution, numbers_of
 from mercer.models.density.parzen_widths import (
@@ -29,7 +29,7 @@ from mercer.models.density.parzen_widths import (
 from mercer.smoothing import density
 from mercer.smoothing.sums import sums
 from mercer.tuning.bandwidth import silverman
-from mercer.tuning.folds import generator
+from mercer.validation import generator
 
 Float = NDArray[np.float64]
 
@@ -112,7 +112,7 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
         self.kernel_ = similarity
         table = self._table = MixedTable.of(X, self.categorical, self.ordered)
         numbers, codes = table.split(X)
-        _columns(self, X, reset=True)
+        check_columns(self, X, reset=True)
         w = weights(sample_weight, len(numbers))
         if w is not None:
             numbers, codes, w = numbers[w > 0], codes[w > 0], w[w > 0]
@@ -315,7 +315,7 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
 
     def _split(self, X: Any) -> tuple[Float, NDArray[np.int64]]:
         check_is_fitted(self)
-        _columns(self, X, reset=False)
+        check_columns(self, X, reset=False)
         return self._table.split(X)
 
     def _log_density(self, X: Float, codes: NDArray[np.int64]) -> Float:

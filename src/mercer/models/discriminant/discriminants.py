@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer import memory
 from mercer.errors import InvalidInput
 from mercer.kernels.vectors.dot import Linear
-from mercer.models.base import Matrix, _columns, outside, penalties, shown, training_points
+from mercer.models.base import Matrix, check_columns, outside, penalties, shown, training_points
 from mercer.models.discriminant.base import (
     Discriminant,
     GaussianDiscriminant,
@@ -75,7 +75,7 @@ class _Columns(Discriminant):
         A = np.asarray(A.toarray() if sp.issparse(A) else A, dtype=np.float64)
         found = by_columns(A, data.codes, data.weights, len(data.classes), shrinkage=shrinkage, alpha=alpha)
         self.kernel_ = Linear()
-        _columns(self, X, reset=True)
+        check_columns(self, X, reset=True)
         self.classes_, self.means_, self._whitened = data.classes, found.means, found
         self.shrinkage_, self.rank_ = found.shrinkage, found.rank
         self.status_ = f"covariance of rank {found.rank} in {d} columns"

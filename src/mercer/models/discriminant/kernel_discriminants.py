@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 from mercer.errors import InvalidInput
-from mercer.models.base import Matrix, _columns, penalties, training_points
+from mercer.models.base import Matrix, check_columns, penalties, training_points
 from mercer.models.discriminant.base import GaussianDiscriminant, class_priors, number_of_axes
 from mercer.models.labels import Labelled
 from mercer.models.least_squares.classifier import kernel_ridge, one_hot
@@ -98,7 +98,7 @@ class _HilbertDiscriminant(GaussianDiscriminant):
         self.alpha_ = float(np.ravel(ridge.alpha_)[0])
         self.solver_, self.status_ = ridge.solver_, ridge.status_
         self.tuning_ = getattr(ridge, "tuning_", None)
-        _columns(self, X, reset=True)
+        check_columns(self, X, reset=True)
         if ridge.solver_ == "nystrom":
             residuals = Y[data.kept] - ridge.function_(data.points)
         else:  # of an exact solution: wᵢ rᵢ = alpha cᵢ

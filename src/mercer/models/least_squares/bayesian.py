@@ -28,13 +28,13 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.custom import FromFeatures
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
-from mercer.models.base import KernelEstimator, Matrix, Rows, _columns, outside, training_points
+from mercer.models.base import KernelEstimator, Matrix, Rows, check_columns, outside, training_points
 from mercer.models.least_squares.design import Design
 from mercer.models.least_squares.smoother import GaussianSmoother
 from mercer.solvers.factor import log_square
 from mercer.solvers.primal import FeatureFactor, FeatureSpectrum
 from mercer.tuning import evidence
-from mercer.tuning.folds import generator
+from mercer.validation import generator
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -246,7 +246,7 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
         self._design = Design.of(self.features, rows.points, rows.y)
         self.features_ = self._design.phi
         self.kernel_ = self._design.kernel
-        _columns(self, X, reset=True)
+        check_columns(self, X, reset=True)
         Phi = self._features(rows.points)
         size = 8 * Phi.shape[1] * max(Phi.shape)
         advice = "Take fewer features, or mc.GaussianProcessRegressor with the kernel φᵀS₀φ, of the rows' size."

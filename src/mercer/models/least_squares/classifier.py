@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
-from mercer.models.base import KernelEstimator, Matrix, _columns, shortened, training_points
+from mercer.models.base import KernelEstimator, Matrix, check_columns, shortened, training_points
 from mercer.models.labels import Labelled
 from mercer.models.least_squares.kernel_ridge import KernelRidge
 from mercer.models.least_squares.ridge import Ridge
@@ -110,7 +110,7 @@ class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[
         regression = unfitted.fit(X, Y, w)
         self.classes_, self.regression_, self._data = data.classes, regression, data
         self.kernel_, self.alpha_, self.status_ = regression.kernel_, regression.alpha_, regression.status_
-        _columns(self, X, reset=True)
+        check_columns(self, X, reset=True)
         return self
 
     def decision_function(self, X: Any) -> NDArray[Any]:
@@ -193,7 +193,7 @@ class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[
 
     def _values(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
-        _columns(self, X, reset=False)
+        check_columns(self, X, reset=False)
         return np.asarray(self.regression_.predict(X))
 
     def _largest(self, values: NDArray[Any]) -> NDArray[Any]:

@@ -27,7 +27,7 @@ from mercer.solvers.cholesky import CholeskyFactor
 from mercer.solvers.psd import require_psd
 from mercer.tuning import evidence
 from mercer.tuning.by_gradient import tune_problem
-from mercer.tuning.folds import generator
+from mercer.validation import generator
 
 EPS = float(np.finfo(np.float64).eps)
 # Without noise, targets that the mean misses by more than this share of their size were not interpolated.

@@ -16,7 +16,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel, Weight
 from mercer.kernels.vectors.splines import ConditionalKernel
 from mercer.memory import budget, within
-from mercer.models.base import Matrix, Rows, _columns, penalties, training_points
+from mercer.models.base import Matrix, Rows, check_columns, penalties, training_points
 from mercer.models.least_squares.local_fits import LocalFits, order_of
 from mercer.models.least_squares.rbf_basis import (
     CENTERS,
@@ -117,7 +117,7 @@ class RBFNetwork(PenalisedSmoother):
         self.kernel_ = basis_function(self.kernel, points)
         self.kernel_.touch(rows.points)
         self._of_rows = self.kernel_.dtype_of(rows.points)
-        _columns(self, X, reset=True)
+        check_columns(self, X, reset=True)
         self._check()
         alpha = penalties(1.0 if isinstance(self.alpha, str) else self.alpha, rows.y.shape[1])
         self._tail_basis = None

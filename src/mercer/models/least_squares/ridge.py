@@ -16,7 +16,7 @@ from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.memory import budget as memory_budget
 from mercer.memory import show_bytes, show_count, within
-from mercer.models.base import Matrix, Rows, _columns, penalties, training_points
+from mercer.models.base import Matrix, Rows, check_columns, penalties, training_points
 from mercer.models.least_squares.design import Design
 from mercer.models.least_squares.smoother import PenalisedSmoother
 from mercer.problems.least_squares import LeastSquares
@@ -103,7 +103,7 @@ class Ridge(PenalisedSmoother):
         rows = Rows.of(training_points(X), y, sample_weight)
         self._design = Design.of(self.features, rows.points, rows.y)
         self.kernel_, self.features_ = self._design.kernel, self._design.phi
-        _columns(self, X, reset=True)
+        check_columns(self, X, reset=True)
         self._rows, self._single, self._cache = rows, rows.single, {}
         tune = isinstance(self.alpha, str)
         if tune and self.alpha != "loo":

@@ -27,7 +27,7 @@ from mercer.memory import show_bytes
 from mercer.models.base import (
     KernelEstimator,
     Matrix,
-    _columns,
+    check_columns,
     keeping,
     outside,
     penalties,
@@ -246,7 +246,7 @@ class FeaturePredictor(Predictor):
     def _open(self, X: Any, points: Points, y: Any) -> Space:
         self._points, self._design = points, Design.of(self.features, points, y)
         self.kernel_, self.features_ = self._design.kernel, self._design.phi
-        _columns(self, X, reset=True)
+        check_columns(self, X, reset=True)
         Phi = self._design.matrix(points)
         n, m = Phi.shape
         wide = m > TIMES * n and n <= ROWS and self._penalty() > 0 and self.start is None
@@ -337,7 +337,7 @@ class KernelPredictor(Predictor):
     def _open(self, X: Any, points: Points, y: Any) -> Space:
         self.kernel_ = resolve_kernel(self.kernel, points)
         self.kernel_.touch(points)
-        _columns(self, X, reset=True)
+        check_columns(self, X, reset=True)
         if self._penalty() == 0 and not self.kernel_.tags.finite_rank:
             raise InvalidInput(
                 "`alpha` must be > 0 for a kernel, whose functions fit any targets exactly",

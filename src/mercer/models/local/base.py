@@ -19,7 +19,7 @@ from mercer.kernels.base import Similarity
 from mercer.kernels.vectors.median import median_gaussian
 from mercer.kernels.vectors.radial import ByWidth, Gaussian
 from mercer.memory import allocatable
-from mercer.models.base import KernelEstimator, Rows, _columns, training_points
+from mercer.models.base import KernelEstimator, Rows, check_columns, training_points
 from mercer.models.least_squares.gaussian_process import appended
 from mercer.models.least_squares.smoother import LinearSmoother
 from mercer.models.local.bandwidth import (
@@ -33,9 +33,9 @@ from mercer.models.local.bandwidth import (
 from mercer.models.quantiles import share
 from mercer.smoothing import local_polynomial as local
 from mercer.smoothing.sums.tiled import unit_of
-from mercer.tuning.folds import generator
 from mercer.tuning.local_losses import SquaredError
 from mercer.tuning.smoothing import loo_bandwidth
+from mercer.validation import generator
 
 Matrix = NDArray[np.float64]
 
@@ -149,7 +149,7 @@ class LocalEstimator(KernelEstimator):
         points = training_points(X)
         self.kernel_ = similarity_of(self.kernel, points, self._default)
         self.kernel_.touch(points)
-        _columns(self, X, reset=True)
+        check_columns(self, X, reset=True)
         return points
 
     def _default(self, points: Points) -> Similarity:

@@ -26,7 +26,7 @@ from mercer.memory import budget
 from mercer.models.base import (
     KernelEstimator,
     Matrix,
-    _columns,
+    check_columns,
     resolve_kernel,
     shortened,
     targets,
@@ -90,7 +90,7 @@ class KernelNeighbors(KernelEstimator):
         self._kept = kept
         self.kernel_ = resolve_kernel(self.kernel, self._points)
         self.kernel_.touch(points)
-        _columns(self, X, reset=True)
+        check_columns(self, X, reset=True)
         self._common_diagonal = self._find_common_diagonal()
         return kept
 

@@ -18,7 +18,7 @@ from mercer.errors import InvalidInput
 from mercer.models.base import (
     KernelEstimator,
     Matrix,
-    _columns,
+    check_columns,
     keeping,
     refitted,
     shortened,
@@ -109,7 +109,7 @@ class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator): 
             if first:
                 self._start(points, X, known)
             else:
-                _columns(self, X, reset=False)
+                check_columns(self, X, reset=False)
                 self.kernel_.touch(points)
             self._learn(points, codes)
         return self
@@ -129,7 +129,7 @@ class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator): 
         self.classes_ = classes
         self._begin(points)
         self.kernel_.touch(points)
-        _columns(self, X, reset=True)
+        check_columns(self, X, reset=True)
         self._learner = self._new_learner(points)
         self._seen, self.n_iter_ = 0, 1
         self.mistakes_per_pass_: list[int] = []
