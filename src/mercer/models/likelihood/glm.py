@@ -49,8 +49,8 @@ class GLM(GeneralisedLinearModel, FeaturePredictor):
     step, start : the fixed step of "gradient"; initial weights (then the intercept).
     tol : Newton's methods stop when the predicted excess over the minimum is below tol² times the first objective, the
         others when the gradient is below tol times the first gradient.
-    max_iter, max_time : largest numbers of steps and seconds; by default each solver has a generous limit on steps and
-        none on time.
+    max_iter, max_time : limits on steps and seconds; by default 100 to 10 000 steps, depending on the solver, and no
+        limit on time.
     progress : a function that gets each `Step`; if it returns False, the fit stops there. Use `set_callbacks` for
         scikit-learn's callbacks.
 
