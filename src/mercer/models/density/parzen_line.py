@@ -167,11 +167,11 @@ def gap_to(F: Float, p: Any) -> Float:
 
 
 def numbers_of(values: Any, name: str) -> Float:
-    """What was given as float64 of any shape, without NaN."""
+    """The values as float64 of any shape; NaN is refused."""
     try:
-        made = np.asarray(values, dtype=np.float64)
+        numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        made = np.array(np.nan)
-    if np.isnan(made).any():
-        raise InvalidInput(f"`{name}` must hold numbers", got=shortened(values), advice="Without NaN.")
-    return made
+        numbers = np.array(np.nan)
+    if np.isnan(numbers).any():
+        raise InvalidInput(f"`{name}` must hold numbers", got=shortened(values), advice="Drop the NaN among them.")
+    return numbers
