@@ -152,7 +152,7 @@ def test_derivatives_on_a_line():
             model.derivative(z, order)
     with pytest.raises(InvalidInput, match="degree"):
         LocalRegression(degree=0, bandwidth=1.0).fit(X, X[:, 0]).predict_gradient(z)
-    with pytest.raises(InvalidInput, match="one column"):
+    with pytest.raises(InvalidInput, match="requires a single column"):
         LocalRegression(bandwidth=1.0).fit(np.c_[X, X], X[:, 0]).derivative(np.c_[z, z])
 
 

@@ -371,7 +371,7 @@ def test_extreme_odds_have_finite_logarithms():
         assert log_P[rare] == pytest.approx(-abs(model.decision_function(Z)[0]))
     several = mc.LogisticRegression(alpha=0.5).fit(X, THREE)
     assert np.isfinite(several.predict_log_proba(np.full((1, 3), 1e5))).all()
-    assert list(logistic._chosen(np.array([[0.0], [1e-300], [-1.0]]))) == [0, 1, 0]  # at even odds the first
+    assert list(logistic._most_probable(np.array([[0.0], [1e-300], [-1.0]]))) == [0, 1, 0]  # at even odds the first
 
 
 def calibration(P, t, bins=8):
@@ -509,7 +509,7 @@ def test_most_fits_need_no_linear_program(monkeypatch):
     def never(*given, **more):
         raise AssertionError
 
-    monkeypatch.setattr(separation, "UNCERTAIN", np.inf)
+    monkeypatch.setattr(separation, "GRADIENTS", np.inf)
     monkeypatch.setattr(separation, "linprog", never)
     mc.LogisticRegression(alpha=0.0).fit(X, y)
     mc.LogisticRegression(alpha=0.0).fit(X, THREE)
@@ -638,7 +638,7 @@ def test_what_is_not_reached_is_told(kind):
 
 
 def test_a_step_too_long_diverges_and_says_so():
-    with pytest.warns(ConvergenceWarning, match="diverged.*the step 10 is too long.*Take a shorter `step`"):
+    with pytest.warns(ConvergenceWarning, match="diverged.*the step 10 is too long.*Use a shorter `step`"):
         model = mc.LogisticRegression(alpha=0.5, solver="gradient", step=10.0).fit(X, y)
     assert "diverged" in model.status_
     assert model.objective_ == model.trace_.objective.min()
@@ -778,7 +778,10 @@ BAD = {
     "solver": (lambda m: m.set_params(solver="sgd").fit(X, y), r"`solver` must be one of 'auto', 'newton'.*got 'sgd'"),
     "no solver": (lambda m: m.set_params(solver=None).fit(X, y), r"`solver` must be one of"),
     "step of newton": (lambda m: m.set_params(step=0.1).fit(X, y), r"`step` is the fixed step of solver='gradient'"),
-    "step 0": (lambda m: m.set_params(step=0.0, solver="gradient").fit(X, y), r"`step` must be a number > 0, got 0.0"),
+    "step 0": (
+        lambda m: m.set_params(step=0.0, solver="gradient").fit(X, y),
+        r"`step` must be a number > 0, or None, got 0.0",
+    ),
     "step NaN": (lambda m: m.set_params(step=np.nan, solver="gradient").fit(X, y), r"`step` must be a number > 0"),
     "tol": (lambda m: m.set_params(tol=-1.0).fit(X, y), r"`tol` must be a number > 0, got -1.0"),
     "tol text": (lambda m: m.set_params(tol="small").fit(X, y), r"`tol` must be a number > 0, got 'small'"),
@@ -828,7 +831,9 @@ def test_queries_are_checked(kind):
 
 @pytest.mark.parametrize("start", [[1.0, 2.0], "here", [1.0, 2.0, np.nan, 0.0], np.ones((5, 1))])
 def test_starts_of_the_wrong_kind(start):
-    with pytest.raises(InvalidInput, match="`start` must hold 4 numbers: a weight per feature, then the intercept"):
+    with pytest.raises(
+        InvalidInput, match="`start` must hold 4 finite numbers: a weight per feature, then the intercept"
+    ):
         mc.LogisticRegression(start=start).fit(X, y)
 
 

@@ -584,7 +584,7 @@ def test_what_messages_advise():
         NadarayaWatsonRegressor("rbf").fit(X, y)
     with pytest.raises(InvalidInput, match="use NadarayaWatsonRegressor"):
         NadarayaWatsonClassifier().fit(X, y)
-    with pytest.raises(InvalidInput, match="There is 1 column"):
+    with pytest.raises(InvalidInput, match="Pass one number: there is 1 column"):
         NadarayaWatsonRegressor(bandwidth=[1.0, 2.0]).fit(X, y)
 
 

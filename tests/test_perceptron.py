@@ -182,7 +182,7 @@ def test_passes_count_their_mistakes_in_the_coefficients(classes, shuffle, monke
     assert model.t_ == 240
     np.testing.assert_allclose(model.decision_function(X).reshape(60, -1), [naive.f(x) for x in X], atol=1e-11)
     # The same, where the kernel matrix is too large to be kept.
-    monkeypatch.setattr(module, "KEPT", 0)
+    monkeypatch.setattr(module, "MATRIX_ROWS", 0)
     monkeypatch.setattr(solver.OnlinePerceptron, "chunk", 13)
     again = clone(model).fit(X, y)
     np.testing.assert_array_equal(again.support_, model.support_)
@@ -667,7 +667,7 @@ def test_streams_are_checked(model):
     before = model.decision_function(X)
     with pytest.raises(mc.InvalidInput, match=r"among the classes.*7 in row 2"):
         model.partial_fit(X[:3], [0, 1, 7])
-    with pytest.raises(mc.InvalidInput, match="stay those of the first call"):
+    with pytest.raises(mc.InvalidInput, match="be the same as in the first call"):
         model.partial_fit(X[:3], [0, 1, 2], classes=[0, 1])
     with pytest.raises(ValueError, match="2 features"):
         model.partial_fit(X[:3, :2], [0, 1, 2])
@@ -729,15 +729,15 @@ def test_numbers_that_overflow_are_refused():
     ("options", "message"),
     [
         ({"max_iter": 0}, "`max_iter` must be a whole number ≥ 1"),
-        ({"variant": "median"}, "`variant` must be one of"),
+        ({"variant": "median"}, "`variant` must be 'plain', 'averaged' or 'voted'"),
         ({"max_support": 2.5}, "`max_support` must be a whole number"),
-        ({"max_support": 5, "on_full": "random"}, "`on_full` must be one of"),
+        ({"max_support": 5, "on_full": "random"}, "`on_full` must be 'projectron' or 'forgetron'"),
         ({"max_support": 5, "eta": -1.0}, "`eta` must be a number ≥ 0"),
         ({"eta": "a"}, "`eta` must be a number ≥ 0"),
         ({"random_state": "a"}, "`random_state` must be a whole number"),
         ({"random_state": -1, "shuffle": True}, "`random_state` must be a whole number"),
-        ({"max_support": 5, "variant": "voted"}, "must keep every support vector"),
-        ({"max_support": 5, "variant": "averaged", "on_full": "forgetron"}, "must keep every support vector"),
+        ({"max_support": 5, "variant": "voted"}, "must keep all support vectors"),
+        ({"max_support": 5, "variant": "averaged", "on_full": "forgetron"}, "must keep all support vectors"),
         ({"kernel": "rbf"}, "mc.Gaussian"),
     ],
 )

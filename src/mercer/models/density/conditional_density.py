@@ -1,4 +1,4 @@
-"""Conditional densities from the joint Parzen model: the mean is Nadaraya-Watson's, and there is more than the mean."""
+"""Conditional densities from a joint Parzen model: the distribution of t at x, whose mean is Nadaraya-Watson's."""
 
 from __future__ import annotations
 
@@ -20,55 +20,56 @@ from mercer.models.density.conditional_widths import choose
 from mercer.models.density.parzen import OnGrid, require_grid
 from mercer.models.density.parzen_columns import dense
 from mercer.models.density.parzen_line import numbers_of
-from mercer.models.density.parzen_widths import counted, made_by_rule, require_tolerance
+from mercer.models.density.parzen_widths import apply_rule, check_tolerance, counted
 from mercer.models.local.bandwidth import nearer, require_nonnegative
 from mercer.models.quantiles import share
 from mercer.smoothing import density
 from mercer.smoothing.density import log_sum_exp
 from mercer.smoothing.sums import sums
 from mercer.smoothing.sums.tiled import unit_of
-from mercer.validation import generator
+from mercer.validation import check_number, check_whole_number, generator
 
 Float = NDArray[np.float64]
 
 DISTANT = 1e4
-"""From this logarithm of a sum on, a ratio of two of them is taken from normalised weights instead."""
+"""If the logarithm of a sum is below minus this number, a ratio of two sums is computed from normalised weights."""
 CANCELLED = 1e-6
-"""A variance below this share of the largest square is taken from normalised weights, too: E t² − (E t)² cancels."""
+"""A variance below this share of the largest square is computed from normalised weights, too: E t² − (E t)² cancels."""
 
 
 @dataclass(eq=False, repr=False)
 class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """p(t | x) = Σₙ Wₙ(x) K(t − tₙ), Wₙ(x) = k(x, xₙ)/Σₘ k(x, xₘ): lecture 004's conditional density.
+    """p(t | x) = Σₙ Wₙ(x) K(t − tₙ), Wₙ(x) = k(x, xₙ)/Σₘ k(x, xₘ): the conditional density of lecture 004.
 
-    The joint density is a Parzen model, (26); dividing by its marginal leaves a mixture for every x. Its mean is
-    Nadaraya-Watson's, (29). Under a full joint covariance Σ the components lean: their means are
+    The joint density is a Parzen model, (26); divided by its marginal it is a mixture for every x, whose mean is
+    Nadaraya-Watson's, (29). With a full joint covariance Σ the components depend on x: their means are
     tₙ + Σ_tx Σ_xx⁻¹(x − xₙ), their covariance is Σ_tt − Σ_tx Σ_xx⁻¹ Σ_xt.
 
     Parameters
     ----------
-    kernel : k, a family such as mc.Epanechnikov (None is the Gaussian) whose width is `bandwidth`; or any kernel or
-        weight ≥ 0, also on strings, sets and other objects, taken as it is unless there is a `bandwidth`; or a rule
+    kernel : k, a family such as mc.Epanechnikov (None is the Gaussian) whose width is `bandwidth`; any kernel or weight
+        ≥ 0, also on strings, sets and other objects, used unchanged unless there is a `bandwidth`; or a rule
         X → kernel.
-    bandwidth : of x: a number > 0, one per column, a covariance matrix (d, d), a rule X → one of these, or "loo" (the
-        default) for the largest leave-one-out likelihood of t given x, or "scott", "silverman", "isj" of x and t
-        together, which know nothing of how t depends on x.
+    bandwidth : the width of k: a number > 0, one per column, a covariance matrix (d, d), a rule X → one of these; "loo"
+        (the default) for the largest leave-one-out likelihood of t given x; or "scott", "silverman" and "isj" for x
+        and t together, which ignore how t depends on x.
     target_kernel : K, a family of densities, or one with its width; None is the Gaussian. Several targets have a
         product of them.
-    target_bandwidth : of t, in the same ways; one per target. ("scott" is the default for a kernel on objects.)
-    covariance : the joint covariance of (x, t), shape (d + t, d + t), or "scott"; then all is Gaussian and no other
-        width is given.
-    tolerance : the relative error of sums, where a fast one allows to trade it for time.
+    target_bandwidth : the width of K, in the same ways; one per target. (For a kernel on objects the default is
+        "scott".)
+    covariance : the joint covariance of (x, t), shape (d + t, d + t), or "scott"; then both kernels are Gaussian and
+        the other widths must be left out.
+    tolerance : the relative error that fast sums may make to save time.
 
     Attributes
     ----------
-    kernel_, target_kernel_ : with their widths.
+    kernel_, target_kernel_ : the kernels with their widths.
     bandwidth_, target_bandwidth_ : the widths (d,) and (t,), or covariance matrices; None for a kernel on objects.
     covariance_ : the joint covariance, or None.
     slope_ : Σ_tx Σ_xx⁻¹, shape (t, d), or None.
-    status_ : which rules chose, and what to know about it.
+    status_ : the rules that chose the widths, with notes.
 
-    Sample weights count as repetitions. Far from all data the nearest point decides, and answers are finite.
+    Sample weights count as repetitions. Far from all data the nearest point decides, and predictions are finite.
 
     >>> import numpy as np, mercer as mc
     >>> from mercer.models.density.conditional_density import ConditionalDensity
@@ -101,30 +102,36 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Keep n points X with targets y, shape (n,) or (n, t), and choose the widths."""
-        require_tolerance(self.tolerance)
+        check_tolerance(self.tolerance)
         rows = Rows.of(training_points(X), y, sample_weight)
         w = np.ones(len(rows)) if rows.roots is None else np.square(rows.roots)
-        given = None if rows.roots is None else w
-        kernel = made_by_rule(self.kernel, rows.points.raw)
+        kernel = apply_rule(self.kernel, rows.points.raw)
         self._objects = isinstance(kernel, Similarity) and kernel.space != "vectors"
         if isinstance(kernel, Similarity):
             require_nonnegative(kernel, kernel.prepare(rows.points))
         numbers = self._numbers = None if self._objects else dense(rows.points.raw)
-        widths = self.bandwidth, self.target_kernel, self.target_bandwidth, self.covariance
-        made = self._choice = choose(kernel, *widths, numbers, rows.y, given)
-        self.kernel_: Any = made.kernel
+        choice = self._choice = choose(
+            kernel,
+            self.bandwidth,
+            self.target_kernel,
+            self.target_bandwidth,
+            self.covariance,
+            X=numbers,
+            Y=rows.y,
+            w=None if rows.roots is None else w,
+        )
+        self.kernel_: Any = choice.kernel
         check_columns(self, X, reset=True)
-        self.target_kernel_ = made.target_kernel
-        self.bandwidth_ = None if made.x is None else made.x.shown
-        self.target_bandwidth_ = made.t.shown
-        self.covariance_, self.slope_, self.status_ = made.covariance, made.slope, made.status
+        self.target_kernel_ = choice.target_kernel
+        self.bandwidth_ = None if choice.x is None else choice.x.shown
+        self.target_bandwidth_ = choice.t.shown
+        self.covariance_, self.slope_, self.status_ = choice.covariance, choice.slope, choice.status
         self._rows, self._w = rows, w
         self._points = self._prepared(rows.points)
         self._residuals = rows.y - self._shift(rows.points)
         self._centre = np.average(self._residuals, axis=0, weights=w)
-        root = made.t.root
-        # the standard deviation of K, and its width along each target by itself
-        self._spread = made.t.shown if root is None else np.sqrt(np.diag(made.t.shown))
+        # the width of K along each target, and its standard deviation
+        self._spread = choice.t.shown if choice.t.root is None else np.sqrt(np.diag(choice.t.shown))
         self._kernel_std = self._spread * np.sqrt(density.of(self.target_kernel_, 1).variance(1))
         return self
 
@@ -135,8 +142,8 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         z, shift = self._at(X)
         R = self._residuals - self._centre
         V = np.hstack([np.ones((len(R), 1)), R, R * R if return_std else R[:, :0]]) * self._w[:, None]
-        found = sums(self.kernel_, self._points, V, z, tolerance=min(self.tolerance, 1e-12 if return_std else 1.0))
-        total = found.totals[:, 0]
+        tolerance = min(self.tolerance, 1e-12 if return_std else 1.0)
+        total = sums(self.kernel_, self._points, V, z, tolerance=tolerance).totals[:, 0]
         t, lost = R.shape[1], ~(total[:, 0] > 0)
         moments = total[:, 1:] / np.where(lost, 1.0, total[:, 0])[:, None]
         mean, variance = moments[:, :t], np.zeros((z.n, t))
@@ -158,19 +165,15 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         return self._rows.shaped(mean), self._rows.shaped(np.sqrt(variance))
 
     def bands(self, X: Any, deviations: float = 2.0) -> Float:
-        """mean ± so many standard deviations, shape (m, 2) or (m, t, 2): the lecture's two-standard-deviation bands."""
-        number = isinstance(deviations, (int, float, np.number)) and not isinstance(deviations, bool)
-        if not number or not 0 <= deviations < np.inf:
-            raise InvalidInput(
-                "`deviations` must be a finite number ≥ 0", got=shortened(deviations), advice="Two are usual."
-            )
+        """mean ± the given number of standard deviations, shape (m, 2) or (m, t, 2); the lecture uses two."""
+        check_number(deviations, "deviations", least=0, such_as=2)
         mean, std = self.predict(X, return_std=True)
         return np.stack([mean - deviations * std, mean + deviations * std], axis=-1)
 
     # -- the distribution -------------------------------------------------------------------------------------------
 
     def score_samples(self, X: Any, y: Any = None) -> Float:
-        """log p(y | x) for m pairs, shape (m,), of all targets together; without y the log p(x) of the joint model."""
+        """log p(y | x) for m pairs, shape (m,), of all targets together; without y, log p(x) of the joint model."""
         if y is None:
             check_is_fitted(self)
             check_columns(self, X, reset=False)
@@ -200,7 +203,7 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         return np.exp(self.score_samples(X, y))
 
     def cdf(self, X: Any, y: Any) -> Float:
-        """P(t ≤ y | x), of every target by itself: shape (m,) or (m, t)."""
+        """P(t ≤ y | x) for every target separately: shape (m,) or (m, t)."""
         z, shift = self._at(X)
         T = self._targets(y, z.n) - shift
         values = np.empty_like(T)
@@ -211,31 +214,31 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         return self._rows.shaped(values)
 
     def quantile(self, X: Any, p: Any) -> Float:
-        """The t with P(t ≤ · | x) = p for p in (0, 1), of every target by itself.
+        """The quantile q with P(t ≤ q | x) = p, for p in (0, 1), for every target separately.
 
-        Shape (m,) or (m, t) for a number p, with one more axis at the end for several.
+        Its shape is (m,) or (m, t) for a number p, with one more axis at the end for several.
         """
-        wanted = np.atleast_1d(numbers_of(p, "p"))
-        if wanted.ndim != 1 or not ((wanted > 0) & (wanted < 1)).all():
-            raise InvalidInput("`p` must be a number in (0, 1), or several", got=shortened(p), advice="Such as 0.5.")
+        shares = np.atleast_1d(numbers_of(p, "p"))
+        if shares.ndim != 1 or not ((shares > 0) & (shares < 1)).all():
+            advice = "Pass a probability such as 0.5."
+            raise InvalidInput("`p` must be a number in (0, 1), or several", got=shortened(p), advice=advice)
         z, shift = self._at(X)
-        values = np.empty((z.n, shift.shape[1], len(wanted)))
+        values = np.empty((z.n, shift.shape[1], len(shares)))
         for span in spans(z.n, len(self._w)):
             W = self._weights(z, span)
             for k, mixture in enumerate(self._mixtures()):
-                values[span, k] = mixture.quantiles(W, wanted) + shift[span, k, None]
+                values[span, k] = mixture.quantiles(W, shares) + shift[span, k, None]
         values = self._rows.shaped(values)
         return values[..., 0] if np.ndim(p) == 0 else values
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Float:
-        """Intervals with equal tails that hold t with this probability under p(t | x): shape (m, 2) or (m, t, 2)."""
+        """Intervals with equal tails that contain t with this probability under p(t | x): shape (m, 2) or (m, t, 2)."""
         tail = 0.5 * (1.0 - share(coverage))
         return self.quantile(X, [tail, 1.0 - tail])
 
     def sample(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Float:
         """n draws from p(t | x) at each of m points, shape (m, n) or (m, n, t)."""
-        if isinstance(n_samples, bool) or not isinstance(n_samples, (int, np.integer)) or n_samples < 1:
-            raise InvalidInput("`n_samples` must be a whole number > 0", got=repr(n_samples), advice="Such as 100.")
+        check_whole_number(n_samples, "n_samples", such_as=100)
         rng = generator(random_state)
         z, shift = self._at(X)
         draws = np.empty((z.n, n_samples, shift.shape[1]))
@@ -260,7 +263,9 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         require_grid(n, margin)
         z, shift = self._at(X)
         if shift.shape[1] != 1:
-            raise InvalidInput("A grid needs one target", got=f"{shift.shape[1]}", advice="Fit one at a time.")
+            raise InvalidInput(
+                "`on_grid` requires one target", got=f"{shift.shape[1]}", advice="Fit one model per target."
+            )
         reach = margin * self._kernel_std[0] if np.isfinite(self._kernel_std[0]) else margin * self._spread[0]
         low, high = self._residuals.min() + shift.min() - reach, self._residuals.max() + shift.max() + reach
         t, values = np.linspace(low, high, n), np.empty((z.n, n))
@@ -276,7 +281,7 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         return OnGrid((t,), values)
 
     def effective_sample_size(self, X: Any) -> Float:
-        """(ΣW)²/ΣW² for every query, shape (m,): how many points have a say; 1 where the nearest one decides."""
+        """(ΣW)²/ΣW² for every query, shape (m,): the effective number of points; 1 if the nearest one decides."""
         z, _ = self._at(X)
         size = np.empty(z.n)
         for span in spans(z.n, len(self._w)):
@@ -286,14 +291,14 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
     # -- inside -----------------------------------------------------------------------------------------------------
 
     def _prepared(self, points: Points) -> Points:
-        """Points as the kernel sees them: whitened where their width is a matrix."""
+        """Points for the kernel: whitened if their width is a matrix."""
         if self._objects:
             return self.kernel_.prepare(points)
         X = dense(points.raw)
         return Points(X if self._choice.x is None else self._choice.x.whitened(X))
 
     def _nearer(self, points: Points) -> Points:
-        """Queries so far outside of the data that distances have no digits, moved towards it."""
+        """The queries, those so far outside the data that distances lose all digits moved towards it."""
         if self._numbers is None:
             return points
         x = self._choice.x
@@ -302,21 +307,21 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         return points if moved is None else Points(moved)
 
     def _shift(self, points: Points) -> Float:
-        """Σ_tx Σ_xx⁻¹ x, shape (m, t): how far the components lean."""
+        """Σ_tx Σ_xx⁻¹ x, shape (m, t): the shift of the components with x."""
         if self.slope_ is None:
             return np.zeros((points.n, self._rows.y.shape[1]))
         with np.errstate(over="ignore", invalid="ignore"):
             shift: Float = (dense(points.raw) - self._choice.origin) @ self.slope_.T
         if not np.isfinite(shift).all():
             raise InvalidInput(
-                "Queries must be so near that the components, which lean with x, have means in float64",
+                "With a joint covariance, queries must be near enough for the means of the components to fit float64",
                 got="an overflow",
-                advice="Pass widths without correlation: with them the nearest points decide far away.",
+                advice="Pass bandwidths instead of `covariance`: then the nearest points decide far away.",
             )
         return shift
 
     def _at(self, X: Any) -> tuple[Points, Float]:
-        """Queries as the kernel sees them, moved nearer where distances would have no digits, and their shift."""
+        """Queries for the kernel, moved nearer if distances would lose all digits, and their shift."""
         check_is_fitted(self)
         check_columns(self, X, reset=False)
         points = X if isinstance(X, Points) else Points(X)
@@ -336,7 +341,9 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         t = self._residuals.shape[1]
         if T.shape[1] != t:
             raise InvalidInput(
-                f"y must have {counted(t, 'target')} for each point", got=f"shape {T.shape}", advice="As in `fit`."
+                f"y must have {counted(t, 'target')} for each point",
+                got=f"shape {T.shape}",
+                advice="Pass the same targets as in `fit`.",
             )
         return T
 
@@ -354,23 +361,25 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         """log p(x), for kernels that are densities."""
         if self._objects or type(self.kernel_) not in density.families():
             raise InvalidInput(
-                "log p(x) needs a kernel whose integral is known", got=shortened(self.kernel_), advice="Pass y."
+                "log p(x) requires a kernel whose integral is known",
+                got=shortened(self.kernel_),
+                advice="Pass y too, for log p(y | x).",
             )
-        found = sums(self.kernel_, self._points, self._w[:, None], z, tolerance=self.tolerance)
+        marginal = sums(self.kernel_, self._points, self._w[:, None], z, tolerance=self.tolerance)
         d = z.vectors().shape[1]
         sigma = np.broadcast_to(self.kernel_.sigma, (d,))
         volume = float(np.log(sigma).sum()) if self._choice.x is None else self._choice.x.log_volume
         with np.errstate(divide="ignore"):
-            total = found.log_scale + np.log(found.totals[:, 0, 0])
+            total = marginal.log_scale + np.log(marginal.totals[:, 0, 0])
         return np.asarray(total - np.log(self._w.sum()) - density.of(self.kernel_, d).log_mass(d) - volume)
 
     @property
     def _joint(self) -> bool:
-        """Whether x and t together are under one Gaussian."""
+        """Whether the joint kernel of x and t is Gaussian."""
         return isinstance(self.kernel_, Gaussian) and isinstance(self.target_kernel_, Gaussian) and not self._objects
 
     def _by_sums(self, z: Points, T: Float) -> Float:
-        """log p(t | x) as a ratio of two Gaussian sums; NaN where the ratio would lose its digits."""
+        """log p(t | x) as a ratio of two Gaussian sums; NaN if the ratio would lose its digits."""
         t, V = self._choice.t, self._w[:, None]
         values = np.full(z.n, np.nan)
         below = sums(self.kernel_, self._points, V, z, tolerance=self.tolerance)

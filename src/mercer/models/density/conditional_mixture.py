@@ -1,4 +1,4 @@
-"""One mixture for every query: the weights of the data given x, around targets that carry a kernel of their own.
+"""One mixture for every query: the weights of the rows given x, and a kernel around the target of each row.
 
 p(t | x) = Σₙ Wₙ(x) K(t − rₙ), the same for a product of kernels and, with residual targets r, for a full covariance.
 """
@@ -39,15 +39,15 @@ FARTHEST = 1e153
 
 
 def spans(m: int, n: int) -> list[slice]:
-    """Queries a few at a time, so that their weights on n points fit."""
+    """Groups of queries whose weights on n points fit in memory."""
     return threads.spans(m, max(1, min(512, ENTRIES // n)))
 
 
 def weight_rows(similarity: Similarity, x: Points, w: Float, z: Points, rows: slice) -> Float:
     """Wₙ(z) for some queries, shape (rows, n): non-negative, each row sums to one.
 
-    Far from all data the nearest points decide, also for compact kernels, which do not reach them; where nothing is
-    near (a kernel on objects that is 0), all points count alike.
+    Far from all data the nearest points decide, also for compact kernels, which do not reach them; if nothing is near
+    (a kernel on objects that is 0), all points have equal weights.
     """
     W = _log_weights(similarity, x, z, rows)
     lost = np.flatnonzero(~np.isfinite(W.max(axis=1)))
@@ -56,8 +56,8 @@ def weight_rows(similarity: Similarity, x: Points, w: Float, z: Points, rows: sl
         W[lost] = 0.0
         if narrow is not None:
             near = z.take(np.arange(z.n)[rows][lost])
-            found = _log_weights(narrow, x, near, slice(0, near.n))
-            W[lost] = np.where(np.isfinite(found.max(axis=1, keepdims=True)), found, 0.0)
+            logs = _log_weights(narrow, x, near, slice(0, near.n))
+            W[lost] = np.where(np.isfinite(logs.max(axis=1, keepdims=True)), logs, 0.0)
     with np.errstate(divide="ignore"):
         W += np.log(w)
     W -= W.max(axis=1, keepdims=True)
@@ -79,7 +79,7 @@ def _log_weights(similarity: Any, x: Points, z: Points, rows: slice) -> Float:
     finally:
         space.release(mark)
     if not similarity.tags.nonnegative:
-        W[np.isnan(W)] = -np.inf  # 0, but for rounding
+        W[np.isnan(W)] = -np.inf  # a weight that is 0 up to rounding
     if type(similarity) is Gaussian:
         X, Z = (np.asarray(side.vectors(), dtype=np.float64) for side in (x, z))
         sigma = np.broadcast_to(np.asarray(similarity.sigma, dtype=np.float64), X.shape[1:])
@@ -89,7 +89,7 @@ def _log_weights(similarity: Any, x: Points, z: Points, rows: slice) -> Float:
 
 
 class Mixture:
-    """Kernels around residual targets on a line: what one target of the conditional density is.
+    """Kernels around residual targets on a line: the distribution of one target.
 
     similarity : the kernel of t; r : (n,) centres; h : its width.
     """

@@ -1,4 +1,4 @@
-"""The widths of a conditional density: of x and of t, by rule, by likelihood, or from one joint covariance."""
+"""The widths of a conditional density, for x and for t: by a rule, by likelihood, or from a joint covariance."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from mercer.tuning.trials import Tuned
 
 Float = NDArray[np.float64]
 
-MANY = 10_000
-"""Rows on which the likeliest widths are looked for where nobody asked for them by name."""
+SEARCH_ROWS = 10_000
+"""Rows for the search of the likeliest widths, unless "loo" was passed by name: it takes a pass over all pairs."""
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Kernels of x and t with their widths; x is None where the kernel is taken as it is.
+    """Kernels of x and t with their widths; x is None if the kernel is used unchanged.
 
-    covariance, slope, origin : the joint covariance, Σ_tx Σ_xx⁻¹ (t, d), and the point from which it leans.
+    covariance, slope, origin : the joint covariance, Σ_tx Σ_xx⁻¹ (t, d), and the point x at which the shift is 0.
     """
 
     kernel: Any
@@ -48,47 +48,50 @@ def choose(
     target_kernel: Any,
     target_bandwidth: Any,
     covariance: Any,
+    *,
     X: Float | None,
     Y: Float,
     w: Float | None,
 ) -> Choice:
-    """What the parameters stand for on these data; X is None for objects."""
+    """The kernels and widths that the parameters stand for on these data; X is None for objects."""
     if covariance is not None:
-        given = [kernel, bandwidth, target_kernel, target_bandwidth]
-        if any(g is not None for g in given) or X is None:
+        others = [kernel, bandwidth, target_kernel, target_bandwidth]
+        if any(other is not None for other in others) or X is None:
             raise InvalidInput(
-                "`covariance` must be given alone: it holds all widths, and the kernels are Gaussian",
-                got=shortened(next((g for g in given if g is not None), "objects")),
+                "`covariance` must be passed alone: it holds all widths, and the kernels are Gaussian",
+                got=shortened(next((other for other in others if other is not None), "objects")),
                 advice="Leave out the kernels and bandwidths, or `covariance`.",
             )
-        return _leaning(covariance, X, Y, w)
-    own = isinstance(kernel, Similarity) and bandwidth is None
-    k: Any = kernel if own else family(kernel)
+        return _by_covariance(covariance, X, Y, w)
+    unchanged = isinstance(kernel, Similarity) and bandwidth is None
+    k: Any = kernel if unchanged else family(kernel)
     target: Any = family(target_kernel)
-    density.on_a_line(target)  # is it known there?
-    own_target = isinstance(target_kernel, Similarity) and target_bandwidth is None
+    density.on_a_line(target)  # raises if its integral on a line is not known
+    unchanged_target = isinstance(target_kernel, Similarity) and target_bandwidth is None
     d = 0 if X is None else X.shape[1]
-    if own and isinstance(k, ByWidth) and X is not None and np.size(k.sigma) not in (1, d):
+    if unchanged and isinstance(k, ByWidth) and X is not None and np.size(k.sigma) not in (1, d):
         raise InvalidInput(
             f"`kernel` must have one width, or one for each of {counted(d, 'column')}",
             got=shortened(k),
-            advice="Check sigma.",
+            advice="Pass one sigma, or one per column.",
         )
-    rule_x: Any = None if own else "loo" if bandwidth is None else bandwidth
-    usual = "loo" if X is not None and density.comparable(k, d) else "scott"
-    rule_t: Any = None if own_target else usual if target_bandwidth is None else target_bandwidth
+    rule_x: Any = None if unchanged else "loo" if bandwidth is None else bandwidth
+    default = "loo" if X is not None and density.comparable(k, d) else "scott"
+    rule_t: Any = None if unchanged_target else default if target_bandwidth is None else target_bandwidth
     thinned = "loo" not in [v for v in (bandwidth, target_bandwidth) if isinstance(v, str)]
     x = t = None
-    if not own and not isinstance(rule_x, str):
+    if not unchanged and not isinstance(rule_x, str):
         assert X is not None
         x = resolve(k, rule_x, X, w)
-    if own_target:
+    if unchanged_target:
         t = resolve(target, target.sigma, Y, w, "target_bandwidth")
     elif not isinstance(rule_t, str):
         t = resolve(target, rule_t, Y, w, "target_bandwidth")
     if t is not None and t.root is not None and not isinstance(target, Gaussian):
         raise InvalidInput(
-            "`target_bandwidth` may be a matrix for a Gaussian only", got=shortened(target), advice="One per target."
+            "`target_bandwidth` as a matrix requires a Gaussian target kernel",
+            got=shortened(target),
+            advice="Pass one width per target.",
         )
     notes: tuple[str, ...] = ()
     for name, rule in (("bandwidth", rule_x), ("target_bandwidth", rule_t)):
@@ -96,27 +99,27 @@ def choose(
             raise InvalidInput(
                 f"`{name}` must be widths, a rule X → widths, or one of {', '.join(map(repr, RULES))}",
                 got=repr(rule),
-                advice="Choose one of them.",
+                advice="Pass one of these names, or numbers.",
             )
-    if x is None and not own:
+    if x is None and not unchanged:
         assert X is not None
-        x, found, notes = _named(rule_x, rule_t if t is None else None, k, target, X, Y, w, t, thinned)
-        t = found if t is None else t
+        x, t_by_rule, notes = _both_widths(rule_x, rule_t if t is None else None, k, target, X, Y, w, t, thinned)
+        t = t_by_rule if t is None else t
     elif t is None:
-        t, notes = _target(rule_t, k, target, X, Y, w, x, thinned)
+        t, notes = _target_widths(rule_t, k, target, X, Y, w, x, thinned)
     assert t is not None
     if x is not None:
         k = k.replace(sigma=x.sigma)
     target = target.replace(sigma=1.0)
-    words = ["kernel" if own else rule_x if isinstance(rule_x, str) else "given"]
-    words.append("kernel" if own_target else rule_t if isinstance(rule_t, str) else "given")
-    return Choice(k, target, x, t, " ".join([f"Widths of x: {words[0]}, of t: {words[1]}.", *notes]))
+    source_x = "kernel" if unchanged else rule_x if isinstance(rule_x, str) else "given"
+    source_t = "kernel" if unchanged_target else rule_t if isinstance(rule_t, str) else "given"
+    return Choice(k, target, x, t, " ".join([f"Widths of x: {source_x}, of t: {source_t}.", *notes]))
 
 
-def _named(
+def _both_widths(
     rule_x: str, rule_t: Any, k: Any, target: Any, X: Float, Y: Float, w: Float | None, t: Widths | None, thinned: bool
 ) -> tuple[Widths, Widths | None, tuple[str, ...]]:
-    """Widths of x by a named rule, and those of t where it has one too, of both together."""
+    """Widths of x by a named rule; if t has a named rule too, the widths of both together."""
     d, joint = X.shape[1], np.hstack([X, Y])
     factor_x, factor_t = density.equivalent(k, d), 1.0 if rule_t is None else density.equivalent(target, 1)
     if rule_x == "loo":
@@ -135,23 +138,23 @@ def _named(
         return x, None, ()
     if rule_t == rule_x:
         return x, Widths(factor_t * widths[d:]), ()
-    made, notes = _target(rule_t, k, target, X, Y, w, x, thinned)
-    return x, made, notes
+    t_by_rule, notes = _target_widths(rule_t, k, target, X, Y, w, x, thinned)
+    return x, t_by_rule, notes
 
 
-def _target(
+def _target_widths(
     rule: str, k: Any, target: Any, X: Float | None, Y: Float, w: Float | None, x: Widths | None, thinned: bool
 ) -> tuple[Widths, tuple[str, ...]]:
-    """Widths of t by a named rule, those of x being known."""
+    """Widths of t by a named rule, given the widths of x."""
     factor = density.equivalent(target, 1)
     if rule != "loo":
         joint = Y if X is None else np.hstack([X, Y])
         return Widths(factor * _by_rule(rule, joint, w)[-Y.shape[1] :]), ()
     if X is None or not density.comparable(k, X.shape[1]):
         raise InvalidInput(
-            "target_bandwidth='loo' needs a kernel of x whose width compares with a Gaussian's",
+            "target_bandwidth='loo' requires a kernel of x whose width can be compared with a Gaussian's",
             got=shortened(k),
-            advice="Choose the target's width by 'scott', or give it.",
+            advice="Pass 'scott' or a number as `target_bandwidth`.",
         )
     d = X.shape[1]
     widths = np.ones(d)
@@ -167,20 +170,20 @@ def _target(
 
 
 def _likeliest(joint: Float, w: Float | None, targets: int, held: Float, thinned: bool) -> Tuned:
-    """The likeliest widths, on some of very many rows unless they were asked for by name."""
+    """The likeliest widths; if `thinned`, on a random sample of very many rows."""
     n, d = joint.shape
-    if n <= MANY or not thinned:
+    if n <= SEARCH_ROWS or not thinned:
         return loo(joint, w, targets=targets, held=held)
-    rows = np.random.default_rng(0).choice(n, MANY, replace=False)
+    rows = np.random.default_rng(0).choice(n, SEARCH_ROWS, replace=False)
     tuned = loo(joint[rows], None if w is None else w[rows], targets=targets, held=held)
     # the best width shrinks with n
-    widths = np.where(np.isfinite(held), held, tuned.parameters["widths"] * (MANY / n) ** (1.0 / (d + 4)))
-    note = f"Found on {MANY} of {n} rows and scaled to all; 'loo' by name looks at all of them."
+    widths = np.where(np.isfinite(held), held, tuned.parameters["widths"] * (SEARCH_ROWS / n) ** (1.0 / (d + 4)))
+    note = f"Found on {SEARCH_ROWS} of {n} rows and scaled to all; pass bandwidth='loo' to use all rows."
     return replace(tuned, parameters={"widths": widths}, notes=(*tuned.notes, note))
 
 
 def _gaussian_width(target: Any) -> float:
-    """The width of a Gaussian that smooths as much on a line, in units of this kernel's."""
+    """The width of the Gaussian that smooths equally on a line, in units of this kernel's width."""
     if density.comparable(target, 1):
         return 1.0 / density.equivalent(target, 1)
     variance = density.of(target, 1).variance(1)
@@ -191,8 +194,8 @@ def _by_rule(rule: str, joint: Float, w: Float | None) -> Float:
     return np.asarray(RULES[rule](joint, w))  # type: ignore[misc]
 
 
-def _leaning(covariance: Any, X: Float, Y: Float, w: Float | None) -> Choice:
-    """A joint Gaussian of any covariance: Σ_xx for x, and what is left of Σ_tt once x is known."""
+def _by_covariance(covariance: Any, X: Float, Y: Float, w: Float | None) -> Choice:
+    """A joint Gaussian of any covariance: Σ_xx for x, and the conditional covariance of t given x."""
     d, joint = X.shape[1], np.hstack([X, Y])
     size = joint.shape[1]
     if isinstance(covariance, str) and covariance == "scott":
@@ -202,10 +205,13 @@ def _leaning(covariance: Any, X: Float, Y: Float, w: Float | None) -> Choice:
         try:
             C = np.asarray(covariance, dtype=np.float64)
         except (TypeError, ValueError):
-            raise InvalidInput(required, got=shortened(covariance), advice="Such as 0.01 * np.eye(2).") from None
+            advice = f"Pass a matrix such as 0.01 * np.eye({size})."
+            raise InvalidInput(required, got=shortened(covariance), advice=advice) from None
         if C.shape != (size, size) or not np.isfinite(C).all():
             raise InvalidInput(
-                required, got=f"shape {C.shape}", advice=f"{counted(d, 'column')} of x, {counted(size - d, 'target')}."
+                required,
+                got=f"shape {C.shape}",
+                advice=f"Count {counted(d, 'column')} of x and {counted(size - d, 'target')}, all finite.",
             )
     covariance_root(C, "covariance")
     A = C[:d, :d]

@@ -1,4 +1,4 @@
-"""Parzen's density: a kernel on every point, the memory that all local methods share (lecture 004)."""
+"""Parzen's density: a kernel around every point (lecture 004). Local methods derive from it."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.models.base import KernelEstimator, check_columns, shortened, training_points, weights
-from mercer.models.density.parzen_columns import MixedTable, given_widths, level_weights, likeliest_width
+from mercer.models.density.parzen_columns import MixedTable, category_widths, level_weights, likeliest_width
 from mercer.models.density.parzen_line import Distribution, numbers_of
 from mercer.models.density.parzen_widths import (
     Widths,
+    apply_rule,
+    check_tolerance,
     counted,
     family,
     loo_with_categories,
-    made_by_rule,
-    require_tolerance,
     resolve,
 )
 from mercer.smoothing import density
 from mercer.smoothing.sums import sums
 from mercer.tuning.bandwidth import silverman
-from mercer.validation import generator
+from mercer.validation import check_number, check_whole_number, generator
 
 Float = NDArray[np.float64]
 
@@ -47,30 +47,30 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
 
     Parameters
     ----------
-    kernel : a family such as mc.Gaussian or mc.Epanechnikov (None is the Gaussian), or a kernel with its width, such
-        as mc.Gaussian(0.5), which is then taken as it is unless there is a `bandwidth`; or a rule X → kernel.
-    bandwidth : a number > 0 or one per column of numbers, the kernel's sigma; a covariance matrix (d, d), under which
-        the data is whitened; a rule X → any of these; or the name of a rule: "isj" (that of a family), "scott",
-        "silverman", or "loo" for the largest leave-one-out likelihood. Named rules speak of Gaussian widths: other
-        kernels get the width that smooths as much.
-    adaptive : Abramson's widths, h (p̃(xᵢ)/g)^(−1/2) around point i, p̃ a first density of fixed width and g its
-        geometric mean on the data; a number takes the place of 1/2.
-    categorical, ordered : columns (positions, or names in a data frame) that hold categories, and ordered ones; they
-        are smoothed over their levels (Aitchison & Aitken; Wang & van Ryzin). Numbers are ordered by size, an ordered
-        pandas Categorical and a Polars Enum as declared, other text by a dict {column: levels, the lowest first}. A
-        level that was neither declared nor seen by `fit` has density 0.
-    category_bandwidth : λ, the mass that leaves a level: a number, one per such column (the categorical ones first), or
-        None for the likeliest.
-    tolerance : the relative error of the density where a fast sum allows to trade it for time.
+    kernel : a family such as mc.Gaussian or mc.Epanechnikov (None is the Gaussian); a kernel with its width, such as
+        mc.Gaussian(0.5), whose width is used unless there is a `bandwidth`; or a rule X → kernel.
+    bandwidth : a number > 0 or one per column of numbers, the kernel's sigma; a covariance matrix (d, d), with which
+        the data is whitened; a rule X → any of these; or the name of a rule: "isj" (the default for a family), "scott",
+        "silverman", or "loo" for the largest leave-one-out likelihood. Named rules compute Gaussian widths; other
+        kernels get the width that smooths equally.
+    adaptive : Abramson's widths, h (p̃(xᵢ)/g)^(−1/2) around point i, where p̃ is a first density of fixed width and g
+        its geometric mean on the data; a number replaces the 1/2.
+    categorical, ordered : columns (positions, or names in a data frame) that hold unordered and ordered categories;
+        they are smoothed over their levels (Aitchison & Aitken; Wang & van Ryzin). Numbers are ordered by size, an
+        ordered pandas Categorical and a Polars Enum as declared, other text by a dict {column: levels, the lowest
+        first}. A level that was neither declared nor seen by `fit` has density 0.
+    category_bandwidth : λ, the mass that a level gives to the others: a number, one per such column (the categorical
+        ones first), or None for the likeliest.
+    tolerance : the relative error of the density that fast sums may make to save time.
 
     Attributes
     ----------
-    kernel_ : the kernel with its width (on whitened data where `bandwidth_` is a matrix).
+    kernel_ : the kernel with its width (on whitened data if `bandwidth_` is a matrix).
     bandwidth_ : (d,) widths, or the (d, d) covariance.
     category_bandwidth_ : (q,), λ of the categories.
-    categories_ : the levels of every such column.
+    categories_ : the levels of every column of categories.
     factors_ : (n,), the adaptive factors of the widths, or None.
-    status_ : which rule chose, and what to know about it.
+    status_ : the rule that chose the widths, with notes.
 
     Sample weights count as repetitions, also for "loo", which leaves equal rows out together.
 
@@ -106,8 +106,8 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Keep n points X, (n, d), and choose the widths; y is not used."""
         X = training_points(X).raw
-        require_tolerance(self.tolerance)
-        kernel = made_by_rule(self.kernel, X)
+        check_tolerance(self.tolerance)
+        kernel = apply_rule(self.kernel, X)
         similarity: Any = family(kernel)
         self.kernel_ = similarity
         table = self._table = MixedTable.of(X, self.categorical, self.ordered)
@@ -117,10 +117,10 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
         if w is not None:
             numbers, codes, w = numbers[w > 0], codes[w > 0], w[w > 0]
         self._like = X[:0] if is_frame(X) else None
-        # one number seen n times: the sums know it for a constant
+        # a single number, broadcast: the sums recognise constant weights by their stride
         self._w = np.broadcast_to(np.float64(1.0), (len(numbers),)) if w is None else w
-        own = self.bandwidth is None and isinstance(kernel, Similarity)
-        self._choose(similarity, own, numbers, codes, w)
+        kernel_width = self.bandwidth is None and isinstance(kernel, Similarity)
+        self._choose(similarity, kernel_width, numbers, codes, w)
         self._numbers, self._codes = numbers, codes
         self.categories_ = list(table.levels)
         self._centre = numbers.mean(axis=0)
@@ -134,7 +134,7 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
     # -- densities --------------------------------------------------------------------------------------------------
 
     def score_samples(self, X: Any) -> Float:
-        """log p(x) for m points, shape (m,): finite for a Gaussian everywhere, −inf where a compact kernel ends."""
+        """log p(x) for m points, shape (m,): finite everywhere for a Gaussian, −∞ out of reach of a compact kernel."""
         numbers, codes = self._split(X)
         return self._log_density(numbers, codes)
 
@@ -149,7 +149,7 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
         return float(values.sum() if w is None else values[w > 0] @ w[w > 0])
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:
-        """n draws from p: an array (n, d), or a data frame where `fit` was given one.
+        """n draws from p: an array (n, d), or a data frame if one was passed to `fit`.
 
         >>> import numpy as np
         >>> from mercer.models.density.parzen import ParzenDensity
@@ -158,8 +158,7 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
         (3, 1)
         """
         check_is_fitted(self)
-        if isinstance(n_samples, bool) or not isinstance(n_samples, (int, np.integer)) or n_samples < 1:
-            raise InvalidInput("`n_samples` must be a whole number > 0", got=repr(n_samples), advice="Such as 100.")
+        check_whole_number(n_samples, "n_samples", such_as=100)
         rng = generator(random_state)
         chosen = rng.choice(len(self._w), size=n_samples, p=self._w / self._w.sum())
         numbers = self._numbers[chosen]
@@ -190,7 +189,7 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
         """The x with P(X ≤ x) = p, for p in [0, 1] of any shape; one column of numbers only."""
         line, q = self._line(), numbers_of(p, "p")
         if ((q < 0) | (q > 1)).any():
-            raise InvalidInput("`p` must lie in [0, 1]", got=shortened(p), advice="A probability, such as 0.5.")
+            raise InvalidInput("`p` must lie in [0, 1]", got=shortened(p), advice="Pass a probability such as 0.5.")
         return line.quantile(q.ravel()).reshape(q.shape)[()]
 
     def on_grid(self, n: int | None = None, margin: float = 3.0) -> OnGrid:
@@ -198,8 +197,8 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
 
         Parameters
         ----------
-        n : points along every axis; 512 on a line, 128 in a plane unless given.
-        margin : how far the grid reaches beyond the data, in standard deviations of the kernel.
+        n : points along every axis; by default 512 on a line, 128 in a plane.
+        margin : how far the grid extends beyond the data, in standard deviations of the kernel.
 
         >>> from mercer.models.density.parzen import ParzenDensity
         >>> grid = ParzenDensity(bandwidth=1.0).fit([[0.0, 0.0], [1.0, 3.0]]).on_grid(64)
@@ -210,9 +209,9 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
         d = self._numbers.shape[1]
         if d not in (1, 2) or self._table.categories:
             raise InvalidInput(
-                "A grid needs one or two columns of numbers and no categories",
+                "`on_grid` requires one or two columns of numbers and no categories",
                 got=self._kinds_of_columns,
-                advice="Evaluate `pdf` on points of your own.",
+                advice="Evaluate `pdf` at points of your choice.",
             )
         n = (512 if d == 1 else 128) if n is None else n
         require_grid(n, margin)
@@ -231,12 +230,12 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
     # -- inside -----------------------------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled or saved: not the sorted line, which can be made again."""
+        """The state without the sorted line, which can be computed again."""
         state: dict[str, Any] = super().__getstate__()
         return {**state, "_distribution": None} if "_distribution" in state else state
 
     def _example_rows(self, count: int) -> Any:
-        return self.sample(count, random_state=0)  # numbers and categories: it keeps them apart
+        return self.sample(count, random_state=0)  # the model keeps numbers and categories separately
 
     @property
     def _kinds_of_columns(self) -> str:
@@ -247,20 +246,20 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
     def _whitening(self) -> bool:
         return self._widths.root is not None
 
-    def _choose(self, similarity: Any, own: bool, X: Float, codes: NDArray[np.int64], w: Float | None) -> None:
-        """Set the widths of numbers and categories; `own` is the kernel's."""
+    def _choose(self, similarity: Any, kernel_width: bool, X: Float, codes: NDArray[np.int64], w: Float | None) -> None:
+        """Set the widths of numbers and categories; with `kernel_width` they are the kernel's."""
         d, table = X.shape[1], self._table
         rule = "isj" if self.bandwidth is None else self.bandwidth
-        self.category_bandwidth_: Any = given_widths(self.category_bandwidth, table)
+        self.category_bandwidth_: Any = category_widths(self.category_bandwidth, table)
         if d == 0:
             self._widths = Widths(np.empty(0))
-        elif own:
+        elif kernel_width:
             sigma = np.asarray(similarity.sigma, dtype=np.float64)
             if sigma.ndim and sigma.shape != (d,):
                 raise InvalidInput(
                     f"`kernel` must have one width, or one for each of {counted(d, 'column')} of numbers",
                     got=shortened(similarity),
-                    advice="One sigma serves all columns.",
+                    advice="Pass one sigma for all columns, or one per column.",
                 )
             self._widths = Widths(np.broadcast_to(sigma, (d,)).copy())
         elif isinstance(rule, str) and rule == "loo" and table.categories and self.category_bandwidth is None:
@@ -277,8 +276,8 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
         if d:
             self.kernel_ = similarity.replace(sigma=self._widths.sigma)
             self._constant = density.of(self.kernel_, d).log_mass(d) + self._widths.log_volume
-        chosen = "kernel" if own else rule if isinstance(rule, str) else "given"
-        self.status_ = " ".join([f"Widths: {chosen}.", *self._widths.notes])
+        source = "kernel" if kernel_width else rule if isinstance(rule, str) else "given"
+        self.status_ = " ".join([f"Widths: {source}.", *self._widths.notes])
 
     def _likeliest(self, j: int, codes: NDArray[np.int64]) -> float:
         counts = np.bincount(codes[:, j], self._w, len(self._table.levels[j]))
@@ -286,29 +285,28 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
 
     @property
     def _level_weights(self) -> list[Float]:
-        """L of every column of categories."""
+        """L, the smoothing over levels, of every column of categories."""
         sizes = [len(levels) for levels in self._table.levels]
         if self._codes.size and (self._codes.max(axis=0) >= sizes).any():
             raise InvalidInput(
-                "The categories of a density must be numbered by its levels",
-                got=f"numbers up to {self._codes.max(axis=0).tolist()} for {sizes} levels",
-                advice="Load the file as it was saved, or fit again.",
+                "The codes of categories must be smaller than the number of levels",
+                got=f"codes up to {self._codes.max(axis=0).tolist()} for {sizes} levels",
+                advice="Load an unchanged file, or fit again.",
             )
         tables = zip(sizes, self.category_bandwidth_, self._table.ordered)
         return [level_weights(size, float(width), ordered) for size, width, ordered in tables]
 
     def _adapt(self) -> None:
-        power = 0.5 if self.adaptive is True else self.adaptive
-        if not isinstance(power, (int, float, np.number)) or not 0 < power <= 1:
-            raise InvalidInput(
-                "`adaptive` must be True, False or a number in (0, 1]",
-                got=repr(self.adaptive),
-                advice="1/2 is Abramson's.",
-            )
+        """Set the factors of the widths around each point, from a first density of fixed width."""
+        power = 0.5
+        if self.adaptive is not True:
+            power = check_number(self.adaptive, "adaptive", above=0, most=1, alternative="True or False", such_as=power)
         if not self._numbers.shape[1]:
-            raise InvalidInput("`adaptive` needs a column of numbers", got="categories only", advice="Leave it out.")
+            raise InvalidInput(
+                "`adaptive` requires a column of numbers", got="categories only", advice="Set adaptive=False."
+            )
         pilot = self._log_density(self._numbers, self._codes)
-        self.factors_ = np.exp(-float(power) * (pilot - np.average(pilot, weights=self._w)))
+        self.factors_ = np.exp(-power * (pilot - np.average(pilot, weights=self._w)))
 
     def _split(self, X: Any) -> tuple[Float, NDArray[np.int64]]:
         check_is_fitted(self)
@@ -324,7 +322,7 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
         values = np.full(len(Z), -np.inf)
         combinations, member = np.unique(codes, axis=0, return_inverse=True)
         for g, levels in enumerate(combinations):
-            if (levels < 0).any():  # never seen: no mass there
+            if (levels < 0).any():  # a level that `fit` never saw has no mass
                 continue
             v = self._w.copy()
             for j, L in enumerate(self._level_weights):
@@ -334,7 +332,7 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
         return values
 
     def _log_sums(self, Z: Float, v: Float) -> Float:
-        """log Σᵢ vᵢ k(z, xᵢ), each point with its own width where the density is adaptive."""
+        """log Σᵢ vᵢ k(z, xᵢ); if the density is adaptive, each point has its own width."""
         if not Z.shape[1]:
             with np.errstate(divide="ignore"):
                 return np.full(len(Z), np.log(v.sum()))
@@ -348,15 +346,15 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
         points = self._points
         if not constant and not v.all():
             points, v = points.take(v > 0), v[v > 0]
-        found = sums(self.kernel_, points, v[:, None], Points(Z), tolerance=self.tolerance)
+        total = sums(self.kernel_, points, v[:, None], Points(Z), tolerance=self.tolerance)
         with np.errstate(divide="ignore"):
-            return found.log_scale + np.log(found.totals[:, 0, 0])
+            return total.log_scale + np.log(total.totals[:, 0, 0])
 
     def _line(self) -> Distribution:
         check_is_fitted(self)
         if self._numbers.shape[1] != 1 or self._table.categories:
             raise InvalidInput(
-                "A distribution function needs one column of numbers",
+                "A distribution function requires one column of numbers",
                 got=self._kinds_of_columns,
                 advice="Fit the column of interest by itself.",
             )
@@ -368,9 +366,6 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
 
 
 def require_grid(n: Any, margin: Any) -> None:
-    """Raise where there is no grid of n points along an axis, `margin` beyond the data."""
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 2:
-        raise InvalidInput("`n` must be a whole number ≥ 2", got=shortened(n), advice="Such as 200.")
-    number = isinstance(margin, (int, float, np.number)) and not isinstance(margin, bool)
-    if not number or not 0 <= margin < np.inf:
-        raise InvalidInput("`margin` must be a finite number ≥ 0", got=shortened(margin), advice="Such as 3.")
+    """Check the parameters of a grid: n points along each axis, `margin` beyond the data."""
+    check_whole_number(n, "n", least=2, such_as=200)
+    check_number(margin, "margin", least=0, such_as=3)

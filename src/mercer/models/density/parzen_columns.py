@@ -1,8 +1,8 @@
 """Tables with numbers and categories: which columns are which, their levels, and smoothing over levels.
 
-A category smooths over its levels as a number does over its neighbours: a column of data at level c' puts the mass
+Categories are smoothed over their levels, as numbers are over their neighbours: a row at level c' puts the mass
 L[c, c'] on level c. Unordered levels share λ evenly (Aitchison & Aitken); ordered ones get λ^|c − c'| (Wang & van
-Ryzin), normalised over the levels there are.
+Ryzin), normalised over the existing levels.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from mercer.data.missing import refuse_missing
 from mercer.data.objects import object_array, object_matrix
 from mercer.data.vectors import as_vectors
 from mercer.errors import InvalidInput, InvalidType
+from mercer.validation import is_whole_number
 
 Float = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -28,11 +29,11 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class MixedTable:
-    """The columns of a table: positions of numbers and of categories, with their levels as `fit` saw them.
+    """The columns of a table: positions of numbers and of categories, with the levels that `fit` saw.
 
     numbers, categories : positions of the columns.
-    ordered : for every category whether its levels are ordered.
-    levels : for every category its levels: sorted, or in the order that was declared.
+    ordered : for every column of categories, whether its levels are ordered.
+    levels : for every column of categories, its levels: sorted, or in the declared order.
     """
 
     width: int
@@ -43,7 +44,7 @@ class MixedTable:
 
     @classmethod
     def of(cls, X: Any, categorical: Any, ordered: Any) -> MixedTable:
-        """The table that X is, with these columns (positions or names) as categories."""
+        """The columns of X, of which these (positions or names) hold categories."""
         if categorical is None and ordered is None:
             width = dense(X).shape[1]
             return cls(width, tuple(range(width)), (), (), ())
@@ -67,7 +68,7 @@ class MixedTable:
         return cls(width, numbers, chosen, (False,) * len(nominal) + (True,) * len(ranked), levels)
 
     def split(self, X: Any) -> tuple[Float, Codes]:
-        """The numbers (n, d) in float64, and the codes (n, q) of the categories, −1 for a level `fit` never saw."""
+        """The numbers (n, d) in float64, and the codes (n, q) of the categories, −1 for a level unknown to `fit`."""
         if not self.categories:
             numbers = dense(X)
             return numbers, np.empty((len(numbers), 0), dtype=np.int64)
@@ -89,7 +90,7 @@ class MixedTable:
         return dense(np.column_stack([columns[k] for k in self.numbers])), codes
 
     def join(self, numbers: Float, codes: Codes, like: Any) -> Any:
-        """Numbers and codes as the kind of table that `like` was: an array or a data frame."""
+        """Numbers and codes as the same kind of table as `like`: an array or a data frame."""
         if not self.categories and not is_frame(like):
             return numbers
         columns: list[Any] = [None] * self.width
@@ -105,9 +106,9 @@ class MixedTable:
 
 
 def dense(X: Any) -> Float:
-    """X as a float64 matrix; densities have no use for sparse data."""
+    """X as a float64 matrix; sparse data is refused."""
     if sp.issparse(X):
-        raise InvalidInput("A density needs dense data", got="a sparse matrix", advice="Pass X.toarray().")
+        raise InvalidInput("A density requires dense data", got="a sparse matrix", advice="Pass X.toarray().")
     try:
         return np.asarray(as_vectors(X), dtype=np.float64)
     except InvalidType as error:
@@ -117,7 +118,7 @@ def dense(X: Any) -> Float:
 
 
 def _records(X: Any) -> Any:
-    """X with a shape: a frame, a matrix, or rows of a list."""
+    """X as a table with a shape: a frame, a matrix, or the rows of a list as a matrix."""
     if sp.issparse(X):
         dense(X)
     if not hasattr(X, "shape"):
@@ -135,32 +136,28 @@ def _columns(X: Any) -> list[NDArray[Any]]:
     return frames.arrays(X) if is_frame(X) else [np.asarray(X[:, k]) for k in range(X.shape[1])]
 
 
-def _positions(X: Any, given: Any, name: str) -> tuple[int, ...]:
+def _positions(X: Any, columns: Any, name: str) -> tuple[int, ...]:
     """Columns, by position or name, as sorted positions."""
-    if given is None:
+    if columns is None:
         return ()
     names = column_names(X)
-    chosen = set()
-    for column in [given] if isinstance(given, (str, int, np.integer)) else given:
+    positions = set()
+    for column in [columns] if isinstance(columns, (str, int, np.integer)) else columns:
         if isinstance(column, str) and column in names:
-            chosen.add(names.index(column))
-        elif (
-            isinstance(column, (int, np.integer))
-            and not isinstance(column, bool)
-            and -X.shape[1] <= column < X.shape[1]
-        ):
-            chosen.add(int(column) % X.shape[1])
+            positions.add(names.index(column))
+        elif is_whole_number(column) and -X.shape[1] <= column < X.shape[1]:
+            positions.add(int(column) % X.shape[1])
         else:
             raise InvalidInput(
                 f"`{name}` must name columns of X",
                 got=repr(column),
                 advice=f"Choose from {names}." if names else f"Choose positions from 0 to {X.shape[1] - 1}.",
             )
-    return tuple(sorted(chosen))
+    return tuple(sorted(positions))
 
 
 def _values(column: NDArray[Any], position: int) -> list[Any]:
-    """The values of a category, none of them missing."""
+    """The values of a column of categories; missing ones are refused."""
     refuse_missing(column, position, "Fill them in with a level of their own, or drop the rows.")
     return column.tolist()
 
@@ -183,26 +180,26 @@ def _as_levels(ordered: list[Any]) -> NDArray[Any]:
 
 
 def _given_orders(X: Any, ordered: Any) -> dict[int, list[Any]]:
-    """The levels that `ordered` lists by itself, by position: {column: levels}."""
+    """The levels that `ordered` lists if it is a dict {column: levels}, by position."""
     if not isinstance(ordered, dict):
         return {}
     orders = {}
-    for column, given in ordered.items():
+    for column, listed in ordered.items():
         (position,) = _positions(X, [column], "ordered")
         required = "`ordered` as a dict must list different levels, the lowest first, for every column"
-        if isinstance(given, str) or not hasattr(given, "__iter__"):
+        if isinstance(listed, str) or not hasattr(listed, "__iter__"):
             raise InvalidInput(
-                required, got=f"{column!r}: {given!r}", advice="Pass a list, such as {'grade': ['low', 'high']}."
+                required, got=f"{column!r}: {listed!r}", advice="Pass a list, such as {'grade': ['low', 'high']}."
             )
-        levels = np.asarray(given).tolist() if hasattr(given, "dtype") else list(given)
+        levels = np.asarray(listed).tolist() if hasattr(listed, "dtype") else list(listed)
         if not levels or len(set(levels)) < len(levels):
-            raise InvalidInput(required, got=f"{column!r}: {given!r}", advice="Name every level once.")
+            raise InvalidInput(required, got=f"{column!r}: {listed!r}", advice="Name every level once.")
         orders[position] = levels
     return orders
 
 
 def _declared(X: Any, position: int) -> list[Any] | None:
-    """The order that a column's type declares: an ordered categorical of pandas, or an Enum of Polars."""
+    """The order that the type of a column declares: an ordered pandas Categorical, or a Polars Enum."""
     declared = declared_levels(frames.column(X, position)) if is_frame(X) else None
     if declared is None or declared.names is None or declared.ordered is False:
         return None
@@ -210,24 +207,24 @@ def _declared(X: Any, position: int) -> list[Any] | None:
 
 
 def _ranks(column: NDArray[Any], position: int, order: list[Any] | None) -> NDArray[Any]:
-    """The levels of an ordered column, lowest first: as declared, also those without a row; numbers by their size."""
+    """The levels of an ordered column, lowest first: as declared, including those without a row; numbers by size."""
     seen = _values(column, position)
     if order is None:
         if any(isinstance(v, (str, bytes)) for v in seen):
             raise InvalidInput(
-                f"Column {position} is text: `ordered` must know the order of its levels",
+                f"Column {position} is text, so `ordered` must declare the order of its levels",
                 got=", ".join(map(repr, sorted(set(map(str, seen)))[:5])),
                 advice="Pass ordered={column: levels, the lowest first}, an ordered pandas Categorical or a Polars "
                 "Enum; or name it in `categorical`.",
             )
         return _levels(column, position)
     known = set(order)
-    missing = [v for v in seen if v not in known]
-    if missing:
+    unknown = [v for v in seen if v not in known]
+    if unknown:
         raise InvalidInput(
             f"The levels of column {position} must be among those that `ordered` lists",
-            got=repr(missing[0]),
-            advice=f"List it with the others: {order}.",
+            got=repr(unknown[0]),
+            advice=f"Add it to the list {order}.",
         )
     return _as_levels(order)
 
@@ -255,31 +252,31 @@ def level_weights(levels: int, width: float, ordered: bool) -> Float:
 
 
 def widest(levels: int, ordered: bool) -> float:
-    """The largest width: all levels alike, or as alike as ordered ones can be."""
+    """The largest width: that of equal weights for all levels, or 1 for ordered ones."""
     return 1.0 if ordered else (levels - 1) / levels
 
 
-def given_widths(given: Any, table: MixedTable) -> list[float | None]:
-    """λ of every category as it was given, None where it is to be chosen."""
+def category_widths(bandwidth: Any, table: MixedTable) -> list[float | None]:
+    """λ of every column of categories by the parameter `category_bandwidth`; None if it is to be chosen."""
     q = len(table.categories)
-    if given is None:
+    if bandwidth is None:
         return [None] * q
     required = f"`category_bandwidth` must be a number in [0, 1], or one for each of {q} categorical columns"
     try:
-        widths = np.broadcast_to(np.asarray(given, dtype=np.float64), (q,))
+        widths = np.broadcast_to(np.asarray(bandwidth, dtype=np.float64), (q,))
     except (TypeError, ValueError):
-        raise InvalidInput(required, got=repr(given), advice="Pass a number such as 0.1.") from None
-    if isinstance(given, bool) or not ((widths >= 0) & (widths <= 1)).all():
+        raise InvalidInput(required, got=repr(bandwidth), advice="Pass a number such as 0.1.") from None
+    if isinstance(bandwidth, bool) or not ((widths >= 0) & (widths <= 1)).all():
         raise InvalidInput(
-            required, got=repr(given), advice="Choose the share of the mass that a level gives to the others."
+            required, got=repr(bandwidth), advice="Pass the share of the mass that a level gives to the others."
         )
-    # beyond the even spread a level would weigh less at home than abroad
+    # with a larger width a level would keep less mass than it gives to another one
     tops = [widest(len(levels), ordered) for levels, ordered in zip(table.levels, table.ordered)]
     return [float(min(a, top)) for a, top in zip(widths, tops)]
 
 
 def likeliest_width(counts: Float, ordered: bool) -> float:
-    """λ of the largest leave-one-out likelihood of one column of categories by itself.
+    """λ of the largest leave-one-out likelihood of one column of categories on its own.
 
     >>> round(likeliest_width(np.array([50.0, 50.0]), ordered=False), 3)
     0.5
@@ -295,5 +292,5 @@ def likeliest_width(counts: Float, ordered: bool) -> float:
         return -float(counts @ np.log(np.maximum(others, 1e-300)))
 
     top = widest(levels, ordered)
-    found = minimize_scalar(loss, bounds=(0.0, top), method="bounded", options={"xatol": 1e-8})
-    return float(min(found.x, top)) if found.fun <= loss(top) else top
+    minimum = minimize_scalar(loss, bounds=(0.0, top), method="bounded", options={"xatol": 1e-8})
+    return float(min(minimum.x, top)) if minimum.fun <= loss(top) else top

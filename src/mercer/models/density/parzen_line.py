@@ -85,7 +85,7 @@ class Distribution:
 
 
 def numbers_of(values: Any, name: str) -> Float:
-    """The values as float64 of any shape, without NaN."""
+    """The values as float64 of any shape; NaN is refused."""
     try:
         numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""What a density's parameters `kernel` and `bandwidth` stand for: a family of kernels and its widths on the data."""
+"""The parameters `kernel` and `bandwidth` of a density: a family of kernels, and its widths on the data."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ from mercer.tuning.parzen_likelihood import LIMIT, PRECISION, loo
 from mercer.tuning.quasi_newton import Evaluation
 from mercer.tuning.search import Criterion, GradientSearch
 from mercer.tuning.trials import LOO_LIKELIHOOD, Measure
+from mercer.validation import check_number
 
 Float = NDArray[np.float64]
 
 RULES = {"scott": rules.scott, "silverman": rules.silverman, "isj": rules.isj, "loo": None}
 COMBINATIONS = 64
-"""Combinations of categories that a leave-one-out likelihood takes."""
+"""The largest number of combinations of categories for a leave-one-out likelihood: it sums over each one separately."""
 
 
-def made_by_rule(kernel: Any, X: Any) -> Any:
-    """What a rule X → kernel makes of the data; anything else as it is."""
+def apply_rule(kernel: Any, X: Any) -> Any:
+    """The result of a rule X → kernel; any other parameter unchanged."""
     if callable(kernel) and not isinstance(kernel, (type, Similarity)):
         return kernel(X)
     return kernel
 
 
 def counted(n: int, word: str) -> str:
-    """So many of them, in words.
+    """A number with its noun.
 
     >>> counted(1, "column"), counted(3, "column")
     ('1 column', '3 columns')
@@ -44,36 +45,34 @@ def counted(n: int, word: str) -> str:
     return f"{n} {word}" if n == 1 else f"{n} {word}s"
 
 
-def require_tolerance(tolerance: Any) -> None:
-    """Raise where a relative error that was asked for is none."""
-    number = isinstance(tolerance, (float, np.floating))
-    if not number or not 0 < tolerance < 1:
-        raise InvalidInput("`tolerance` must lie between 0 and 1", got=shortened(tolerance), advice="Such as 1e-8.")
+def check_tolerance(tolerance: Any) -> None:
+    """Check the relative error of sums."""
+    check_number(tolerance, "tolerance", above=0, below=1, such_as=1e-8)
 
 
 def family(kernel: Any) -> ByWidth:
-    """The kernel that a parameter stands for; an instance has a width of its own."""
-    made = Gaussian(1.0) if kernel is None else kernel
-    if isinstance(made, type) and made in density.families():
-        made = made()
-    if type(made) not in density.families():
+    """The kernel that a parameter stands for: an instance, which has a width, a class, or None for the Gaussian."""
+    member = Gaussian(1.0) if kernel is None else kernel
+    if isinstance(member, type) and member in density.families():
+        member = member()
+    if type(member) not in density.families():
         names = ", ".join(f.__name__ for f in density.families())
         raise InvalidInput(
             "`kernel` of a density must be a family whose integral is known, as a class or an instance, or None",
             got=shortened(kernel),
-            advice=f"There are {names}; None is the Gaussian.",
+            advice=f"Pass one of {names}; None is the Gaussian.",
         )
-    assert isinstance(made, ByWidth)
-    return made
+    assert isinstance(member, ByWidth)
+    return member
 
 
 @dataclass(frozen=True, eq=False)
 class Widths:
-    """Widths for d columns: one each, or a covariance matrix as its Cholesky factor.
+    """Widths for d columns: one each, or a covariance matrix with its Cholesky factor.
 
-    shown : what was chosen, as a person reads it: (d,) widths or the (d, d) matrix.
-    root : lower triangular (d, d), or None.
-    notes : what to know about the choice.
+    shown : (d,) widths, or the (d, d) covariance matrix.
+    root : the Cholesky factor, lower triangular (d, d), or None.
+    notes : remarks on the choice, for `status_`.
     """
 
     shown: Float
@@ -82,6 +81,7 @@ class Widths:
 
     @property
     def log_volume(self) -> float:
+        """The logarithm of the product of all widths, or of the determinant of the root."""
         return float(np.log(self.shown if self.root is None else np.diag(self.root)).sum())
 
     @property
@@ -92,7 +92,7 @@ class Widths:
         return float(self.shown[0]) if (self.shown == self.shown[0]).all() else self.shown
 
     def whitened(self, X: Float) -> Float:
-        """X in units in which the kernel is round, or X itself where every column has a width."""
+        """X in units in which the kernel is radial; X itself if every column has its own width."""
         if self.root is None:
             return X
         return np.ascontiguousarray(solve_triangular(self.root, X.T, lower=True).T)
@@ -111,7 +111,7 @@ def resolve(similarity: ByWidth, bandwidth: Any, X: Float, w: Float | None, name
     )
     if isinstance(bandwidth, str):
         if bandwidth not in RULES:
-            raise InvalidInput(required, got=repr(bandwidth), advice="Choose one of them.")
+            raise InvalidInput(required, got=repr(bandwidth), advice="Pass one of these names.")
         factor = density.equivalent(similarity, d)
         notes: tuple[str, ...] = ()
         if bandwidth == "loo":
@@ -120,7 +120,7 @@ def resolve(similarity: ByWidth, bandwidth: Any, X: Float, w: Float | None, name
         elif bandwidth == "isj":
             plug = rules.plug_in(X, w)
             widths = plug.widths
-            notes = tuple(f"Column {k} has Silverman's width: {why}." for k, why in plug.reasons.items())
+            notes = tuple(f"Column {k} has Silverman's width: {reason}." for k, reason in plug.reasons.items())
         else:
             widths = RULES[bandwidth](X, w)  # type: ignore[misc]
         return Widths(factor * widths, notes=notes)
@@ -135,23 +135,25 @@ def resolve(similarity: ByWidth, bandwidth: Any, X: Float, w: Float | None, name
     try:
         H = np.asarray(bandwidth, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput(required, got=shortened(bandwidth), advice="Such as 0.5.") from None
+        raise InvalidInput(required, got=shortened(bandwidth), advice="Pass a number such as 0.5.") from None
     if (
         isinstance(bandwidth, bool)
         or H.ndim > 2
         or (H.ndim == 1 and len(H) != d)
         or (H.ndim == 2 and H.shape != (d, d))
     ):
-        raise InvalidInput(required, got=shortened(bandwidth), advice=f"X has {counted(d, 'column')} of numbers.")
+        advice = f"Pass one number, or one for each of {counted(d, 'column')} of numbers."
+        raise InvalidInput(required, got=shortened(bandwidth), advice=advice)
     if not np.isfinite(H).all() or (H.ndim < 2 and (H <= 0).any()):
-        raise InvalidInput(required, got=shortened(bandwidth), advice="A width of 0 would put all mass on the points.")
+        advice = "Pass widths > 0: a width of 0 would put all mass on the points."
+        raise InvalidInput(required, got=shortened(bandwidth), advice=advice)
     if H.ndim < 2:
         return Widths(np.broadcast_to(H, (d,)).copy())
     return Widths(H, covariance_root(H, name))
 
 
 def covariance_root(H: Float, name: str) -> Float:
-    """The Cholesky factor of a covariance matrix that was given."""
+    """The Cholesky factor of a covariance matrix, checked."""
     diagonal = np.diag(H)
     if (diagonal > 0).all():
         scale = np.sqrt(diagonal)
@@ -161,7 +163,7 @@ def covariance_root(H: Float, name: str) -> Float:
     raise InvalidInput(
         f"`{name}` as a matrix must be symmetric positive definite",
         got=shortened(H),
-        advice="It is a covariance, with squares of widths on its diagonal. Or pass one width per column.",
+        advice="Pass a covariance, with squares of widths on its diagonal, or one width per column.",
     )
 
 
@@ -181,8 +183,8 @@ def loo_with_categories(
 class CategoryCriterion(Criterion):
     """−Σ wᵢ log f₋ᵢ(xᵢ, cᵢ)/Σw and its gradient, by log h of the numbers and by θ of the categories, λ = top/(1 + e⁻ᶿ).
 
-    Rows that are equal are left out together, as in `loo`. Sums over the points of every combination of levels serve
-    all λ: f₋ᵢ = Σ_g B[cᵢ, g] Tᵢ_g with B the product of the columns' level weights.
+    Equal rows are left out together, as in `loo`. The sums T over the points of every combination g of levels do not
+    depend on λ: f₋ᵢ = Σ_g B[cᵢ, g] Tᵢ_g, where B is the product of the level weights of all columns.
     """
 
     X: Float
@@ -198,16 +200,16 @@ class CategoryCriterion(Criterion):
     def of(
         cls, X: Float, codes: NDArray[np.int64], table: MixedTable, w: Float | None, start: Float
     ) -> CategoryCriterion:
-        """Of these rows, with bounds around widths to start with."""
+        """The criterion for these rows, with bounds around the widths to start with."""
         different, inverse = np.unique(np.hstack([X, codes]), axis=0, return_inverse=True)
         counts = np.bincount(inverse.ravel(), w, len(different)).astype(np.float64)
         d = X.shape[1]
         combinations, member = np.unique(different[:, d:].astype(np.int64), axis=0, return_inverse=True)
         if len(combinations) > COMBINATIONS:
             raise InvalidInput(
-                f"bandwidth='loo' takes at most {COMBINATIONS} combinations of categories",
+                f"bandwidth='loo' requires at most {COMBINATIONS} combinations of categories",
                 got=f"{len(combinations)}",
-                advice="Use 'isj' or 'scott', or give `bandwidth` and `category_bandwidth` as numbers.",
+                advice="Use 'isj' or 'scott', or pass `bandwidth` and `category_bandwidth` as numbers.",
             )
         tops = np.array([widest(len(levels), o) for levels, o in zip(table.levels, table.ordered)])
         low, high = (
@@ -253,7 +255,7 @@ class CategoryCriterion(Criterion):
 
 
 def _slope(levels: int, width: float, ordered: bool) -> Float:
-    """The derivative of `level_weights` by the width."""
+    """The derivative of `level_weights` with respect to the width."""
     if levels == 1:
         return np.zeros((1, 1))
     if not ordered:

@@ -1,8 +1,8 @@
-"""What discriminants share: classes, axes, and linear scores in the coordinates of the axes.
+"""Discriminants: classes, axes, and scores that are linear in the coordinates on the axes.
 
 A discriminant projects points on at most k − 1 axes, in which the spread within classes is the same in all directions.
-There a class is its mean: whether it is the nearest one, or the most probable one of a mixture of Gaussians with one
-covariance, its score is linear in the coordinates, and so is the log-odds of any two classes.
+There a class is represented by its mean. Whether `predict` takes the nearest mean, or the most probable of Gaussians
+with one covariance, the score of a class is linear in the coordinates, and so are the log-odds of any two classes.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from mercer.errors import InvalidInput
 from mercer.models.base import KernelEstimator, Matrix, shortened, shown
 from mercer.models.labels import Labelled
 from mercer.solvers.discriminant_axes import Axes
+from mercer.validation import check_whole_number
 
 
 class Discriminant(
@@ -44,8 +45,8 @@ class Discriminant(
     def transform(self, X: Any) -> Matrix:
         """The coordinates of m points on the axes, shape (m, r): the largest ratio first, r ≤ k − 1.
 
-        The origin is the mean of the class means by their priors; the unit is the (regularised) standard deviation
-        within classes, and no two axes are correlated there; the last class is on the positive side of every axis.
+        The origin is the mean of the class means, weighted by their priors; the unit is the (regularised) standard
+        deviation within classes, where the axes are uncorrelated; the last class is on the positive side of every axis.
         """
         return self._project(X)
 
@@ -55,7 +56,7 @@ class Discriminant(
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The label of the largest score for each of m points."""
+        """The label with the largest score for each of m points."""
         largest = self._scores(X).argmax(axis=1)
         return self.classes_[largest]
 
@@ -71,14 +72,14 @@ class Discriminant(
         self._axes, self.centres_, self.ratios_ = axes, axes.means, axes.ratios
 
     def _score_by(self, means: Matrix, priors: Matrix | None = None, covariance: Matrix | None = None) -> None:
-        """Scores −½ (z − m_c)ᵀC⁻¹(z − m_c) + log π_c, less what all classes share: linear in z."""
+        """Set the scores −½ (z − m_c)ᵀC⁻¹(z − m_c) + log π_c without the terms that all classes share: linear in z."""
         self._slopes = np.asarray(means.T if covariance is None else np.linalg.solve(covariance, means.T))
         logs = 0.0 if priors is None else np.log(priors)
         self._offsets = logs - 0.5 * np.einsum("kr,rk->k", means, self._slopes)
 
 
 class GaussianDiscriminant(Discriminant):
-    """A discriminant whose classes are Gaussians: its scores are log-probabilities, up to what all classes share."""
+    """A discriminant whose classes are Gaussians: its scores are log-probabilities, up to a term all classes share."""
 
     def predict_proba(self, X: Any) -> Matrix:
         """p(c | x) for m points, shape (m, k)."""
@@ -89,36 +90,31 @@ class GaussianDiscriminant(Discriminant):
         return np.asarray(log_softmax(self._scores(X), axis=1))
 
 
-def class_priors(given: Any, data: Labelled) -> Matrix:
-    """One probability per class: the share of its weight, or as given, in the order of the classes or by label."""
+def class_priors(priors: Any, data: Labelled) -> Matrix:
+    """One probability per class: its share of the weight, or as passed, in the order of the classes or by label."""
     k = len(data.classes)
-    if given is None:
+    if priors is None:
         sizes = np.bincount(data.codes, data.weights, minlength=k)
         return np.asarray(sizes / sizes.sum())
     required = f"`priors` must be None, or {k} numbers > 0 with the sum 1, in the order of the classes or by label"
     names = ", ".join(shown(label) for label in data.classes[:10]) + (", …" if k > 10 else "")
-    advice = f"The classes are {names}."
-    if isinstance(given, Mapping):
-        if given.keys() != set(data.classes.tolist()):
-            raise InvalidInput(required, got=shortened(dict(given)), advice=advice)
-        given = [given[label] for label in data.classes.tolist()]
+    advice = f"Pass one number for each of the classes {names}."
+    if isinstance(priors, Mapping):
+        if priors.keys() != set(data.classes.tolist()):
+            raise InvalidInput(required, got=shortened(dict(priors)), advice=advice)
+        priors = [priors[label] for label in data.classes.tolist()]
     try:
-        priors = np.asarray(given, dtype=np.float64)
+        shares = np.asarray(priors, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput(required, got=shortened(given), advice=advice) from None
-    if priors.shape != (k,) or not (priors > 0).all() or not abs(priors.sum() - 1) < 1e-6:
-        raise InvalidInput(required, got=shortened(given), advice=advice)
-    return np.asarray(priors / priors.sum())
+        raise InvalidInput(required, got=shortened(priors), advice=advice) from None
+    if shares.shape != (k,) or not (shares > 0).all() or not abs(shares.sum() - 1) < 1e-6:
+        raise InvalidInput(required, got=shortened(priors), advice=advice)
+    return np.asarray(shares / shares.sum())
 
 
-def number_of_axes(given: Any, k: int) -> int:
-    """`n_components` as a number of axes."""
-    if given is None:
+def number_of_axes(n_components: Any, k: int) -> int:
+    """The number of axes for k classes by the parameter `n_components`."""
+    if n_components is None:
         return k - 1
-    if isinstance(given, (bool, np.bool_)) or not isinstance(given, (int, np.integer)) or not 1 <= given < k:
-        raise InvalidInput(
-            f"`n_components` must be None or a whole number from 1 to k − 1 = {k - 1}",
-            got=shown(given),
-            advice=f"The means of {k} classes differ along no more axes.",
-        )
-    return int(given)
+    advice = f"Pass None for all axes: the means of {k} classes differ along at most {k - 1}."
+    return check_whole_number(n_components, "n_components", most=k - 1, alternative="None", advice=advice)

@@ -11,9 +11,8 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import memory
-from mercer.errors import InvalidInput
 from mercer.kernels.vectors.dot import Linear
-from mercer.models.base import Matrix, check_columns, outside, penalties, shown, training_points
+from mercer.models.base import Matrix, check_columns, outside, penalties, training_points
 from mercer.models.discriminant.base import (
     Discriminant,
     GaussianDiscriminant,
@@ -22,6 +21,7 @@ from mercer.models.discriminant.base import (
 )
 from mercer.models.labels import Labelled
 from mercer.solvers.discriminant_axes import Whitened, by_columns, principal
+from mercer.validation import check_number
 
 
 class _Columns(Discriminant):
@@ -40,30 +40,31 @@ class _Columns(Discriminant):
 
     @property
     def coef_(self) -> Matrix:
-        """The scores' weights, shape (k, d); for two classes those of their difference, (1, d)."""
+        """The weights of the scores, shape (k, d); for two classes of their difference, (1, d)."""
         check_is_fitted(self)
         weights = (self._axes.directions @ self._slopes).T
         return weights[1:] - weights[:1] if len(weights) == 2 else weights
 
     @property
     def intercept_(self) -> Matrix:
-        """The scores' constants, shape (k,); for two classes that of their difference, (1,)."""
+        """The constants of the scores, shape (k,); for two classes of their difference, (1,)."""
         check_is_fitted(self)
         constants = self._offsets - self._axes.origin @ self._axes.directions @ self._slopes
         return constants[1:] - constants[:1] if len(constants) == 2 else constants
 
     @property
     def covariance_(self) -> Matrix:
-        """The covariance within classes that distances are measured by, regularised, shape (d, d)."""
+        """The regularised covariance within classes, by which distances are measured, shape (d, d)."""
         check_is_fitted(self)
         half, d = self._whitened.half, self._whitened.half.shape[1]
-        memory.allocatable(2 * 8 * d * d, f"The covariance of {d:,} columns", "Predictions do not need it.")
+        advice = "Use `transform` or `predict`, which do not need it."
+        memory.allocatable(2 * 8 * d * d, f"The covariance of {d:,} columns", advice)
         covariance = half.T @ half
         covariance.flat[:: d + 1] += self._whitened.ridge
         return covariance
 
     def _whiten(self, X: Any, y: Any, sample_weight: Any) -> tuple[Labelled, Whitened]:
-        """The classes and their whitened columns. Sets what all share."""
+        """The classes and their whitened columns; sets the attributes that all discriminants of columns have."""
         name = type(self).__name__
         shrinkage = _shrinkage(self.shrinkage)
         alpha = float(penalties(self.alpha, 1)[0])
@@ -71,27 +72,28 @@ class _Columns(Discriminant):
         data = Labelled.of(points, y, sample_weight, model=name, regressor="Ridge")
         A = data.points.vectors()
         n, d = A.shape
-        memory.allocatable(4 * 8 * n * d, f"{name} of {n:,} × {d:,} columns", "Take fewer rows, or a kernel form.")
+        advice = "Fit on fewer rows, or use KernelDiscriminant or KernelFisherDiscriminant."
+        memory.allocatable(4 * 8 * n * d, f"{name} of {n:,} rows × {d:,} columns", advice)
         A = np.asarray(A.toarray() if sp.issparse(A) else A, dtype=np.float64)
-        found = by_columns(A, data.codes, data.weights, len(data.classes), shrinkage=shrinkage, alpha=alpha)
+        whitened = by_columns(A, data.codes, data.weights, len(data.classes), shrinkage=shrinkage, alpha=alpha)
         self.kernel_ = Linear()
         check_columns(self, X, reset=True)
-        self.classes_, self.means_, self._whitened = data.classes, found.means, found
-        self.shrinkage_, self.rank_ = found.shrinkage, found.rank
-        self.status_ = f"covariance of rank {found.rank} in {d} columns"
-        if found.ridge.any():
-            self.status_ += f", regularised by {found.ridge.mean():.3g} on its diagonal"
-        elif found.rank < d:
-            self.status_ += ", inverted where there is spread within classes"
-        if found.lost:
-            self.status_ += "; class means differ elsewhere, too, which is left out"
+        self.classes_, self.means_, self._whitened = data.classes, whitened.means, whitened
+        self.shrinkage_, self.rank_ = whitened.shrinkage, whitened.rank
+        self.status_ = f"covariance of rank {whitened.rank} in {d} columns"
+        if whitened.ridge.any():
+            self.status_ += f", regularised by {whitened.ridge.mean():.3g} on its diagonal"
+        elif whitened.rank < d:
+            self.status_ += ", inverted in the directions with spread within classes"
+        if whitened.lost:
+            self.status_ += "; class means also differ in other directions, which are ignored"
             warnings.warn(
-                f"Class means differ in directions without spread within classes ({found.rank} of {d} have any): these "
-                "are left out. Set alpha > 0 or shrinkage > 0 to use them.",
+                f"Class means differ in directions without spread within classes (only {whitened.rank} of {d} have "
+                "any), which are ignored. Set alpha > 0 or shrinkage > 0 to use them.",
                 UserWarning,
                 stacklevel=outside(),
             )
-        return data, found
+        return data, whitened
 
     def _project(self, X: Any) -> Matrix:
         A = self._queries(X).vectors()
@@ -101,23 +103,23 @@ class _Columns(Discriminant):
 
 @dataclass(eq=False, repr=False)
 class LinearDiscriminant(_Columns, GaussianDiscriminant):
-    """Linear discriminant analysis: each class a Gaussian, all with one covariance Σ, so that log-odds are linear in x.
+    """Linear discriminant analysis: each class is a Gaussian, all with one covariance Σ, so log-odds are linear in x.
 
-        log p(c | x) = m_cᵀΣ⁻¹x − ½ m_cᵀΣ⁻¹m_c + log π_c + what all classes share,
+        log p(c | x) = m_cᵀΣ⁻¹x − ½ m_cᵀΣ⁻¹m_c + log π_c + a term that all classes share,
         Σ = ((1 − s) S_w + s T + alpha I)/n,    S_w = Σᵢ (xᵢ − m_yᵢ)(xᵢ − m_yᵢ)ᵀ,  T = tr(S_w)/d I.
 
-    Means, Σ and π are those of maximum likelihood (n is the total weight of the rows), before s and alpha.
+    Without s and alpha, the means, Σ and π maximise the likelihood (n is the total weight of the rows).
 
-    A singular Σ (constant or dependent columns, more columns than rows, for s = alpha = 0) is inverted where there is
-    spread within classes, with columns in units of that spread, as scikit-learn's solver "svd" does; where class means
-    differ in other directions, too, a warning says so.
+    A singular Σ (constant or dependent columns, more columns than rows, for s = alpha = 0) is inverted in the
+    directions with spread within classes, with columns in units of that spread, as in scikit-learn's solver "svd"; if
+    class means also differ in other directions, there is a warning.
 
     Parameters
     ----------
     shrinkage : s in [0, 1], towards one variance for all columns, in their units; or "auto", which shrinks correlations
-        only, T = diag(S_w), by the s of least expected error (Ledoit and Wolf).
+        only, T = diag(S_w), with the s of least expected error (Ledoit and Wolf).
     alpha : a ridge on the scatter S_w, ≥ 0, not scaled by the number of rows.
-    priors : π, numbers > 0 with the sum 1 in the order of the classes or by label; None for the classes' shares.
+    priors : π, numbers > 0 with the sum 1 in the order of the classes or by label; None for their shares of the rows.
 
     Attributes
     ----------
@@ -126,7 +128,7 @@ class LinearDiscriminant(_Columns, GaussianDiscriminant):
     coef_, intercept_ : the linear scores, (k, d) and (k,); the log-odds, (1, d) and (1,), for two classes.
     directions_, ratios_ : the axes of `transform`, shape (d, r), and between-class over within-class scatter on each.
     centres_ : the class means on the axes, shape (k, r).
-    shrinkage_, rank_, status_ : s as used, the rank of S_w, and in words how Σ was inverted.
+    shrinkage_, rank_, status_ : the s that was used, the rank of S_w, and how Σ was inverted, in words.
 
     >>> import mercer as mc
     >>> from sklearn.datasets import load_wine
@@ -148,7 +150,7 @@ class LinearDiscriminant(_Columns, GaussianDiscriminant):
     priors: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to n rows X and their labels y, of any type. A sample weight counts its row as often."""
+        """Fit to n rows X and their labels y, of any type. A sample weight says how often its row counts."""
         data, whitened = self._whiten(X, y, sample_weight)
         self.priors_ = class_priors(self.priors, data)
         axes = principal(whitened.whitening, whitened.means, self.priors_)
@@ -159,14 +161,14 @@ class LinearDiscriminant(_Columns, GaussianDiscriminant):
 
 @dataclass(eq=False, repr=False)
 class FisherDiscriminant(_Columns):
-    """Fisher's discriminant: the directions along which class means vary most, for how much the classes spread.
+    """Fisher's discriminant: the directions along which class means vary most, relative to the spread within classes.
 
         max_a aᵀS_b a/aᵀA a,    A = (1 − s) S_w + s T + alpha I,    S_b = Σ_c n_c (m_c − m)(m_c − m)ᵀ,
 
-    the first axis, and so on for the others, up to k − 1. Nothing is assumed about distributions. For two classes the
-    direction is A⁻¹(m₂ − m₁): that of least squares on targets −n/n₁ and n/n₂. `predict` takes the class whose mean is
-    nearest on the axes, in units of the spread within classes: class sizes do not matter for it, other than in
-    `LinearDiscriminant`. A singular A is treated as there.
+    gives the first axis, and so on for the others, up to k − 1. Nothing is assumed about distributions. For two classes
+    the direction is A⁻¹(m₂ − m₁), as in least squares with targets −n/n₁ and n/n₂. `predict` takes the class whose mean
+    is nearest on the axes, in units of the spread within classes, so unlike in `LinearDiscriminant` class sizes do not
+    matter. A singular A is treated as there.
 
     Parameters
     ----------
@@ -176,7 +178,7 @@ class FisherDiscriminant(_Columns):
     Attributes
     ----------
     classes_, means_ : the labels, sorted, and the class means, shape (k, d).
-    directions_ : the axes, shape (d, r), of unit spread: aᵀA a = n.
+    directions_ : the axes, shape (d, r), scaled to unit spread: aᵀA a = n.
     ratios_ : aᵀS_b a/aᵀA a on each axis, shape (r,).
     centres_ : the class means on the axes, shape (k, r).
     coef_, intercept_ : the linear scores, (k, d) and (k,); their difference, (1, d) and (1,), for two classes.
@@ -201,7 +203,7 @@ class FisherDiscriminant(_Columns):
     alpha: float = 0.0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to n rows X and their labels y, of any type. A sample weight counts its row as often."""
+        """Fit to n rows X and their labels y, of any type. A sample weight says how often its row counts."""
         data, whitened = self._whiten(X, y, sample_weight)
         count = number_of_axes(self.n_components, len(data.classes))
         axes = principal(whitened.whitening, whitened.means, class_priors(None, data), count)
@@ -210,9 +212,7 @@ class FisherDiscriminant(_Columns):
         return self
 
 
-def _shrinkage(given: Any) -> float | str:
-    if isinstance(given, str) and given == "auto":
-        return given
-    if isinstance(given, (bool, np.bool_)) or not isinstance(given, (int, float, np.number)) or not 0 <= given <= 1:
-        raise InvalidInput("`shrinkage` must be a number in [0, 1] or 'auto'", got=shown(given), advice="Try 'auto'.")
-    return float(given)
+def _shrinkage(shrinkage: Any) -> float | str:
+    if isinstance(shrinkage, str) and shrinkage == "auto":
+        return shrinkage
+    return check_number(shrinkage, "shrinkage", least=0, most=1, alternative="'auto'", such_as=0.1)

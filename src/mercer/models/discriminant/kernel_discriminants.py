@@ -1,4 +1,4 @@
-"""Discriminants in the Hilbert space of a kernel: ridge regression to one-hot targets, seen along its axes."""
+"""Discriminants in the Hilbert space of a kernel, by ridge regression to one-hot targets."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from mercer.rkhs.tail import Tail
 from mercer.solvers.auto import SOLVERS
 from mercer.solvers.discriminant_axes import Axes, by_scores, principal, within
 
-# Differences of the classes below this share are rounding, by bytes of the values; Nyström's iterations stop earlier.
+# Smaller relative differences of the classes are rounding, by the bytes of a value; Nyström's iterations stop earlier.
 RESOLUTION, RESOLUTION_NYSTROM = {4: 1e-6, 8: 1e-12}, 1e-8
-# Added to the variances on the axes, whose unit is the regularised one: where a fit leaves its rows no spread at all.
+# Added to the variances on the axes, in units of the regularised one, in case a fit leaves no spread within classes.
 LEAST_VARIANCE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
 class Regressed:
-    """The classes, the ridge regression to their one-hot targets, and what it leaves over, shape (n, k)."""
+    """The classes, the ridge regression to their one-hot targets, and its residuals, shape (n, k)."""
 
     data: Labelled
     ridge: KernelRidge
@@ -44,20 +44,21 @@ class Regressed:
         return principal(W, means, priors, n_components)
 
     def covariance(self, axes: Axes) -> Matrix:
-        """Of the rows on the axes, around the means of their classes, shape (r, r)."""
-        spread = -self.residuals @ axes.directions  # less the target's coordinates, the same for all rows of a class
+        """The covariance of the rows on the axes around the means of their classes, shape (r, r)."""
+        spread = -self.residuals @ axes.directions  # up to the target's coordinates, equal for all rows of a class
         return within(spread, self.data.codes, self.data.weights, len(self.data.classes))
 
     def covariance_left_out(self, axes: Axes) -> Matrix:
-        """Of the rows on the axes of fits without them, around the means of their classes in the fit with them.
+        """The covariance of each row on the axes of a fit without it, around the class means of the fit with all rows.
 
         The origin of a fit is the mean of its targets: ȳ, and ȳ − wᵢ (yᵢ − ȳ)/(W − wᵢ) without row i, so that all
-        points move away from the class of the row that is left out. What tells classes apart is the place beside it.
+        points move away from the class of the row that is left out. Coordinates are therefore taken from the origin of
+        the same fit.
         """
         data = self.data
         w = (np.ones(len(data)) if data.weights is None else data.weights)[:, None]
         y, mean = np.eye(len(data.classes))[data.codes], axes.origin
-        rest = np.maximum(w.sum() - w, w.min())  # and not 0 beside a row that outweighs all others
+        rest = np.maximum(w.sum() - w, w.min())  # not 0 by rounding if one row outweighs all others
         origins = np.clip(mean - w / rest * (y - mean), 0.0, 1.0)
         left_out = (self.ridge.loo_predictions_[data.kept] - origins) @ axes.directions
         spread = left_out - axes.means[data.codes]
@@ -79,10 +80,14 @@ class _HilbertDiscriminant(GaussianDiscriminant):
     function_: Expansion
 
     def _regress(self, X: Any, y: Any, sample_weight: Any, class_weight: Any = None) -> Regressed:
-        """Ridge regression to one-hot targets. Sets what all share."""
+        """Ridge regression to one-hot targets; sets the attributes that both kernel discriminants have."""
         if isinstance(self.alpha, str):
             if self.alpha != "loo":
-                raise InvalidInput("`alpha` must be a number > 0 or 'loo'", got=repr(self.alpha), advice="Try 0.1.")
+                raise InvalidInput(
+                    "`alpha` must be a number > 0 or 'loo'",
+                    got=repr(self.alpha),
+                    advice="Pass a number such as 0.1, or 'loo' to choose it by leave-one-out.",
+                )
         else:
             penalties(self.alpha, 1, positive=True)
         check_solver_parameters(self, SOLVERS)
@@ -101,13 +106,13 @@ class _HilbertDiscriminant(GaussianDiscriminant):
         check_columns(self, X, reset=True)
         if ridge.solver_ == "nystrom":
             residuals = Y[data.kept] - ridge.function_(data.points)
-        else:  # of an exact solution: wᵢ rᵢ = alpha cᵢ
+        else:  # an exact solution has wᵢ rᵢ = alpha cᵢ
             residuals = self.alpha_ * ridge.dual_coef_.astype(np.float64)
             residuals = residuals if data.weights is None else residuals / data.weights[:, None]
         return Regressed(data, ridge, residuals)
 
     def _keep_functions(self, axes: Axes, ridge: KernelRidge) -> None:
-        """The axes as functions: combinations of the fitted ones, less the origin."""
+        """Set the axes as functions: combinations of the fitted ones, minus the origin."""
         self._keep_axes(axes)
         f = ridge.function_
         constants = (ridge.intercept_ - axes.origin) @ axes.directions
@@ -121,20 +126,20 @@ class _HilbertDiscriminant(GaussianDiscriminant):
 
 @dataclass(eq=False, repr=False)
 class KernelFisherDiscriminant(_HilbertDiscriminant):
-    """Fisher's discriminant in the Hilbert space of a kernel: functions that separate classes for how much they spread.
+    """Fisher's discriminant in the Hilbert space of a kernel: functions that separate classes relative to their spread.
 
         max_f ⟨f, S_b f⟩/⟨f, (S_w + alpha I) f⟩,
 
     with the scatters of `FisherDiscriminant` for the feature vectors k(xᵢ, ·); with `mc.Linear()` it is that model. It
-    is kernel ridge regression with an intercept: to targets −n/n₁ and n/n₂ for two classes, to one-hot targets and a
-    small eigenproblem for more. One factorisation, and Nyström centres where there is no memory for it.
+    is kernel ridge regression with an intercept: to targets −n/n₁ and n/n₂ for two classes, to one-hot targets with a
+    small eigenproblem for more. It needs one factorisation, or Nyström centres if there is no memory for that.
 
-    `predict` and probabilities are those of linear discriminant analysis in the projected space: Gaussians with one
-    covariance around the class means on the axes, with the classes' shares as priors. A function that can follow its
-    own rows leaves them less spread than new ones have, and probabilities are too sure of themselves then; with
-    `calibrated` the covariance is that of rows left out, in closed form, around the class means of the fit. Axes and
-    means are kept, so that classes never change places: over the training rows of a class its mean log-odds against
-    any other class are higher than over the rows of that other one.
+    `predict` and probabilities follow from linear discriminant analysis in the projected space: Gaussians with one
+    covariance around the class means on the axes, with the classes' shares as priors. A flexible function gives its
+    training rows less spread than new rows have, and the probabilities are then overconfident; with `calibrated` the
+    covariance is computed from rows left out, in closed form, around the class means of the fit. Axes and means are
+    kept, so that classes never change places: over the training rows of a class its mean log-odds against any other
+    class are higher than over the rows of that other class.
 
     Parameters
     ----------
@@ -142,10 +147,10 @@ class KernelFisherDiscriminant(_HilbertDiscriminant):
     n_components : the number of axes, 1 to k − 1; by default all on which class means differ.
     alpha : the ridge on the scatter S_w, > 0, not scaled by the number of rows; "loo" chooses it by the leave-one-out
         error of the regression.
-    class_weight : None, "balanced" (classes count the same however many rows they have) or numbers > 0 by label, in
-        the scatters and as priors.
-    calibrated : whether the classes' spread on the axes is that of rows left out, at the cost of a matrix inverse. The
-        probabilities are then those of rows as common as in `fit`: class weights move `predict` alone.
+    class_weight : None, "balanced" (all classes count the same, however many rows they have) or numbers > 0 by label,
+        in the scatters and as priors.
+    calibrated : whether the spread of the classes on the axes is computed from rows left out, which costs a matrix
+        inverse. The probabilities then refer to classes as frequent as in `fit`: class weights affect `predict` only.
     solver, tune, n_centers, centers, tol, budget, random_state : as for `KernelRidge`.
 
     Attributes
@@ -154,8 +159,8 @@ class KernelFisherDiscriminant(_HilbertDiscriminant):
     function_ : the axes as functions, an `Expansion`: transform(X) = function_(X), shape (m, r).
     ratios_ : ⟨f, S_b f⟩/⟨f, (S_w + alpha I) f⟩ on each axis, shape (r,).
     centres_ : the class means on the axes, shape (k, r).
-    kernel_, alpha_, solver_, status_ : what was used, and in words how it was solved.
-    tuning_ : what `tune` found, or None.
+    kernel_, alpha_, solver_, status_ : the kernel, penalty and solver that were used, and the fit in words.
+    tuning_ : the result of `tune`, or None.
 
     >>> import mercer as mc
     >>> from sklearn.datasets import make_circles
@@ -190,19 +195,21 @@ class KernelFisherDiscriminant(_HilbertDiscriminant):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to n points X and their labels y, of any type.
 
-        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. (Not where
-        rows are left out or drawn: alpha="loo", `tune`, `calibrated`, and the choice of Nyström centres.)
+        A sample weight says how often its row counts: weight 2 is the same as the row given twice, weight 0 as the row
+        left out. (This does not hold where rows are left out or drawn: alpha="loo", `tune`, `calibrated`, and the
+        choice of Nyström centres.)
         """
-        found = self._regress(X, y, sample_weight, self.class_weight)
-        self.priors_ = class_priors(None, found.data)
-        axes = found.axes(self.priors_, number_of_axes(self.n_components, len(self.classes_)))
-        self._keep_functions(axes, found.ridge)
-        covariance = found.covariance_left_out(axes) if self.calibrated else found.covariance(axes)
+        regressed = self._regress(X, y, sample_weight, self.class_weight)
+        data = regressed.data
+        self.priors_ = class_priors(None, data)
+        axes = regressed.axes(self.priors_, number_of_axes(self.n_components, len(self.classes_)))
+        self._keep_functions(axes, regressed.ridge)
+        covariance = regressed.covariance_left_out(axes) if self.calibrated else regressed.covariance(axes)
         covariance.flat[:: len(covariance) + 1] += LEAST_VARIANCE
         self._score_by(axes.means, self.priors_, covariance)
         self._rarer = np.zeros(len(self.classes_))
         if self.calibrated and self.class_weight is not None:
-            self._rarer = np.log(class_priors(None, replace(found.data, weights=found.data.counts)) / self.priors_)
+            self._rarer = np.log(class_priors(None, replace(data, weights=data.counts)) / self.priors_)
         return self
 
     def predict_log_proba(self, X: Any) -> Matrix:
@@ -212,20 +219,20 @@ class KernelFisherDiscriminant(_HilbertDiscriminant):
 
 @dataclass(eq=False, repr=False)
 class KernelDiscriminant(_HilbertDiscriminant):
-    """Linear discriminant analysis in the Hilbert space of a kernel: each class a Gaussian, all with one covariance.
+    """Linear discriminant analysis in the Hilbert space of a kernel: each class is a Gaussian, all with one covariance.
 
-        log p(c | x) = −½ ‖Σ^(−½)(k(x, ·) − m_c)‖² + log π_c + what all classes share,    Σ = (S_w + alpha I)/n,
+        log p(c | x) = −½ ‖Σ^(−½)(k(x, ·) − m_c)‖² + log π_c + a term that all classes share,   Σ = (S_w + alpha I)/n,
 
-    m_c being the mean of the feature vectors of class c. With `mc.Linear()` it is `LinearDiscriminant` of the same
-    alpha. Distances to the classes differ only along k − 1 axes, those of `KernelFisherDiscriminant`: that model
-    measures the spread along them without alpha, this one with it.
+    where m_c is the mean of the feature vectors of class c. With `mc.Linear()` it is `LinearDiscriminant` with the same
+    alpha. Distances to the classes differ only along the k − 1 axes of `KernelFisherDiscriminant`: that model measures
+    the spread along them without alpha, this one with it.
 
     Parameters
     ----------
     kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
     alpha : the ridge on the scatter S_w, > 0, not scaled by the number of rows; "loo" chooses it by the leave-one-out
-        error of the regression. A small one makes probabilities too sure of themselves.
-    priors : π, numbers > 0 with the sum 1 in the order of the classes or by label; None for the classes' shares.
+        error of the regression. With a small alpha the probabilities are overconfident.
+    priors : π, numbers > 0 with the sum 1 in the order of the classes or by label; None for their shares of the rows.
     solver, tune, n_centers, centers, tol, budget, random_state : as for `KernelRidge`.
 
     Attributes
@@ -234,8 +241,8 @@ class KernelDiscriminant(_HilbertDiscriminant):
     function_ : the axes as functions, an `Expansion`: transform(X) = function_(X), shape (m, r).
     ratios_ : between-class over within-class scatter on each axis, shape (r,).
     centres_ : the class means on the axes, shape (k, r).
-    kernel_, alpha_, solver_, status_ : what was used, and in words how it was solved.
-    tuning_ : what `tune` found, or None.
+    kernel_, alpha_, solver_, status_ : the kernel, penalty and solver that were used, and the fit in words.
+    tuning_ : the result of `tune`, or None.
 
     >>> import mercer as mc
     >>> from sklearn.datasets import load_iris
@@ -260,12 +267,13 @@ class KernelDiscriminant(_HilbertDiscriminant):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to n points X and their labels y, of any type.
 
-        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. (Not where
-        rows are left out or drawn: alpha="loo", `tune`, and the choice of Nyström centres.)
+        A sample weight says how often its row counts: weight 2 is the same as the row given twice, weight 0 as the row
+        left out. (This does not hold where rows are left out or drawn: alpha="loo", `tune`, and the choice of Nyström
+        centres.)
         """
-        found = self._regress(X, y, sample_weight)
-        self.priors_ = class_priors(self.priors, found.data)
-        axes = found.axes(self.priors_)
-        self._keep_functions(axes, found.ridge)
+        regressed = self._regress(X, y, sample_weight)
+        self.priors_ = class_priors(self.priors, regressed.data)
+        axes = regressed.axes(self.priors_)
+        self._keep_functions(axes, regressed.ridge)
         self._score_by(axes.means, self.priors_)
         return self

@@ -1,12 +1,12 @@
-"""How sure a generalised linear model is: the variance of η at new points, and quantiles of a new response there.
+"""The uncertainty of a generalised linear model: the variance of η at new points, and quantiles of a new response.
 
 With H = A*WA + alpha the curvature at the minimum, the posterior of f is nearly Gaussian (Laplace), and
 
     Var η(z) = φ h(z),      h(z) = A_z H⁻¹ A_z*,
 
-the classical variance of the estimate where alpha = 0. A new response at z is the family's at a mean that is itself
-uncertain: its distribution function is Σₖ ωₖ F(y; g⁻¹(η + tₖ √(φh))) over nodes tₖ of the normal distribution, or of
-Student's t where φ was estimated.
+which is the classical variance of the estimate if alpha = 0. A new response at z has the family's distribution around a
+mean that is itself uncertain: its distribution function is Σₖ ωₖ F(y; g⁻¹(η + tₖ √(φh))) over nodes tₖ of the normal
+distribution, or of Student's t if φ was estimated.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ from mercer.problems.root_finding import find_roots
 from mercer.solvers.curvature import FeatureSystem, GramSystem
 
 Matrix = NDArray[np.float64]
-# The trapezoidal rule in units of the standard deviation: to rounding for integrands as smooth as the noise makes them.
+# The trapezoidal rule, in standard deviations: exact to rounding for integrands as smooth as the density of the noise.
 NODES = np.linspace(-6.0, 6.0, 31)
 SHARES = np.exp(-0.5 * NODES**2) / np.exp(-0.5 * NODES**2).sum()
 # Relative width of the bracket at which a quantile is known; the largest response that is looked at.
 WIDTH, FARTHEST = 1e-9, 1e300
 
 
-def of_features(held: FeatureSystem, Z: Matrix) -> Matrix:
+def of_features(curvature: FeatureSystem, Z: Matrix) -> Matrix:
     """h = diag(Z H⁻¹ Zᵀ) for rows of [φ(z) − m, P(z)], shape (m,)."""
-    return np.maximum(np.einsum("ij,ji->i", Z, held.apply(np.ascontiguousarray(Z.T))), 0.0)
+    return np.maximum(np.einsum("ij,ji->i", Z, curvature.apply(np.ascontiguousarray(Z.T))), 0.0)
 
 
-def of_gram(held: GramSystem, K: Matrix, diagonal: Matrix, tail: Matrix) -> Matrix:
+def of_gram(curvature: GramSystem, K: Matrix, diagonal: Matrix, tail: Matrix) -> Matrix:
     """h at m points from K (m, n), diagonal (m,) and the tail's functions (m, p)."""
-    return np.maximum(held.variances(K.T, diagonal, tail), 0.0)
+    return np.maximum(curvature.variances(K.T, diagonal, tail), 0.0)
 
 
 def means(loss: Deviance, eta: Matrix) -> Matrix:
-    """g⁻¹(η); an η that the link does not have (a negative one of the inverse) is held at the end of its domain."""
+    """g⁻¹(η); η outside the link's domain (negative for the inverse link) is moved to the end of the domain."""
     low, high = loss.domain
     return loss.link.inverse(np.clip(eta, low, high))
 
 
 def student(freedom: float, q: Any) -> Matrix:
-    """Quantiles of Student's t; of the normal distribution for infinite degrees of freedom.
+    """Quantiles of Student's t, or of the normal distribution for infinite degrees of freedom.
 
     >>> student(np.inf, 0.975).round(4), student(18.0, 0.975).round(4)
     (np.float64(1.96), np.float64(2.1009))
@@ -65,7 +65,7 @@ def student(freedom: float, q: Any) -> Matrix:
 
 
 def student_cdf(freedom: float, x: Any) -> Matrix:
-    """Student's distribution function; the normal one for infinite degrees of freedom."""
+    """Student's distribution function, or the normal one for infinite degrees of freedom."""
     return np.asarray(special.ndtr(x) if np.isinf(freedom) else special.stdtr(freedom, x))
 
 
@@ -131,7 +131,7 @@ def cdf(family: Family, y: Matrix, mu: Matrix, dispersion: float) -> Matrix:
 
 
 def _from_quantiles(family: Family, y: Matrix, mu: Matrix, dispersion: float) -> Matrix:
-    """By bisection of the family's quantiles: for families that are not of this library."""
+    """P(Y ≤ y) by bisection of the family's quantiles, for families that a user defined."""
     y, mu = np.broadcast_arrays(y, mu)
     low, high = np.full(y.shape, 1e-12), np.full(y.shape, 1.0 - 1e-12)
     for _ in range(40):

@@ -1,4 +1,4 @@
-"""The table of a fitted generalised linear model: what was estimated, and how well it is known."""
+"""The table of a fitted generalised linear model: the estimates and their uncertainty."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Matrix = NDArray[np.float64]
-# Rows of the table that are shown; of more, the first and the last.
-MOST = 60
+# A longer table shows its first and last rows only, so that it fits on a screen or two.
+SHOWN_ROWS = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,13 +19,13 @@ class Summary:
 
     Attributes
     ----------
-    title : the model.
-    facts : name and value of everything that is known of the whole fit, in order.
-    names : of the coefficients, the intercept last; empty for a kernel.
+    title : the name of the model.
+    facts : names and values of the statistics of the whole fit, in order.
+    names : the names of the coefficients, the intercept last; empty for a kernel.
     table : coefficient, standard error, z, p and both ends of the confidence interval, shape (p, 6).
-    coverage : of the intervals.
-    notes : what to mind.
-    statistic : "t" where the dispersion was estimated, else "z".
+    coverage : the coverage of the confidence intervals.
+    notes : remarks below the table.
+    statistic : "t" if the dispersion was estimated, else "z".
 
     >>> print(Summary("GLM", {"rows": "3"}, ["x0"], np.array([[1.0, 0.5, 2.0, 0.0455, 0.02, 1.98]]), 0.95))
     GLM
@@ -45,17 +45,17 @@ class Summary:
 
     @property
     def columns(self) -> list[str]:
-        """Heads of the table's columns."""
+        """The headings of the table's columns."""
         tail = 50.0 * (1.0 - self.coverage)
         return ["coefficient", "std. error", self.statistic, "p", f"{tail:.3g} %", f"{100.0 - tail:.4g} %"]
 
     def _rows(self) -> list[list[str]]:
-        """Head and body of the table as text, the names first."""
-        shown = [[name, *_written(row)] for name, row in zip(self.names, self.table)]
-        if len(shown) > MOST:
-            left_out = f"… {len(shown) - MOST} more"
-            shown = [*shown[: MOST - 5], [left_out, *[""] * 6], *shown[-5:]]
-        return [["", *self.columns], *shown]
+        """The headings and the rows of the table as text, the names first."""
+        rows = [[name, *_formatted(row)] for name, row in zip(self.names, self.table)]
+        if len(rows) > SHOWN_ROWS:
+            left_out = f"… {len(rows) - SHOWN_ROWS} more"
+            rows = [*rows[: SHOWN_ROWS - 5], [left_out, *[""] * 6], *rows[-5:]]
+        return [["", *self.columns], *rows]
 
     def __str__(self) -> str:
         lines = [self.title]
@@ -75,7 +75,7 @@ class Summary:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """The same for a notebook."""
+        """The table for a notebook."""
         facts = "".join(
             f"<tr><td>{html.escape(name)}</td><td>{html.escape(value)}</td></tr>" for name, value in self.facts.items()
         )
@@ -88,8 +88,8 @@ class Summary:
         return "\n".join([*parts, *(f"<p>{html.escape(note)}</p>" for note in self.notes)])
 
 
-def _written(row: Matrix) -> list[str]:
-    """One line of numbers: five digits each, p with four decimals."""
+def _formatted(row: Matrix) -> list[str]:
+    """The numbers of one row as text: four or five digits each, p with four decimals."""
     coef, error, z, p, low, high = (float(v) for v in row)
     return [
         f"{coef:.5g}",

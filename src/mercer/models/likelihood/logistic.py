@@ -1,4 +1,4 @@
-"""Logistic regression: classes as probabilities that are linear in log-odds, in columns or in a kernel's space."""
+"""Logistic regression: the log-odds of the classes are linear, in the columns of X or in the space of a kernel."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mercer.solvers.leave_out import left_out_values
 
 
 class LogisticClassifier(ClassifierMixin, Predictor):  # type: ignore[misc]  # scikit-learn has no types
-    """What both forms share: two classes by the logistic loss, more by the softmax."""
+    """A classifier with the logistic loss for two classes, and the softmax for more."""
 
     class_weight: Any
 
@@ -30,8 +30,8 @@ class LogisticClassifier(ClassifierMixin, Predictor):  # type: ignore[misc]  # s
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to n points X and their labels y, of any kind.
 
-        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. (Not where
-        rows are drawn: the choice of Nyström centres.)
+        A sample weight says how often its row counts: weight 2 is the same as the row given twice, weight 0 as the row
+        left out. (The random choice of Nyström centres ignores the weights.)
         """
         self.__dict__.pop("_left", None)
         name = type(self).__name__
@@ -40,7 +40,7 @@ class LogisticClassifier(ClassifierMixin, Predictor):  # type: ignore[misc]  # s
         )
         self.classes_, self._kept = rows.classes, rows.kept
         k = len(rows.classes)
-        with np.errstate(over="ignore"):  # which `require_numbers` tells of
+        with np.errstate(over="ignore"):  # `require_numbers` reports an overflow
             space = self._open(X, rows.points, rows.codes)
         require_numbers(self, space, rows.weights)
         with watched(self, 1, X, y, sample_weight):
@@ -55,12 +55,12 @@ class LogisticClassifier(ClassifierMixin, Predictor):  # type: ignore[misc]  # s
         return loss_of("bernoulli", "logit") if k == 2 else Softmax(k)
 
     def _logits(self, X: Any) -> Matrix:
-        """η at m points, shape (m, 1), or (m, k)."""
+        """η at m points, shape (m, 1) for two classes, (m, k) for more."""
         check_is_fitted(self)
         return self._values(self._queries(X))
 
     def decision_function(self, X: Any) -> Matrix:
-        """The log-odds of the second class, shape (m,); of more classes log p up to a constant, shape (m, k)."""
+        """The log-odds of the second class, shape (m,); with more classes log p up to a constant, shape (m, k)."""
         eta = self._logits(X)
         return eta[:, 0] if eta.shape[1] == 1 else eta
 
@@ -69,14 +69,13 @@ class LogisticClassifier(ClassifierMixin, Predictor):  # type: ignore[misc]  # s
         return _probabilities(self._logits(X))
 
     def predict_log_proba(self, X: Any) -> Matrix:
-        """log P(class | x), shape (m, k), finite where the probability rounds to 0."""
-        eta = self._logits(X)
-        return np.asarray(log_softmax(np.hstack([np.zeros_like(eta), eta]) if eta.shape[1] == 1 else eta, axis=1))
+        """log P(class | x), shape (m, k); it is finite even if the probability rounds to 0."""
+        return _log_probabilities(self._logits(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each of m points; at even odds the first."""
-        chosen = _chosen(self._logits(X))
-        return np.asarray(self.classes_[chosen])
+        codes = _most_probable(self._logits(X))
+        return np.asarray(self.classes_[codes])
 
     # -- leave-one-out ------------------------------------------------------------------------------------------------
 
@@ -93,25 +92,24 @@ class LogisticClassifier(ClassifierMixin, Predictor):  # type: ignore[misc]  # s
     def loo_proba_(self) -> Matrix:
         """P(class | xᵢ) of the model fitted without row i, for every row of weight > 0, shape (n, k): approximate.
 
-        One Newton step from the minimum without the row, by the last curvature: exact for a quadratic loss. Rougher
-        where the weights of more than two classes are thousands: then each class has a curvature of its own.
+        Each is one Newton step from the minimum, without the row but with the curvature of all rows, which would be
+        exact for a quadratic loss. It is less accurate with more than two classes and thousands of weights, where the
+        curvature of each class is computed separately.
         """
         return _probabilities(self._left_out())
 
     @property
     def loo_score_(self) -> float:
-        """The share of rows that `loo_proba_` classifies rightly: an estimate of `score` on new data."""
+        """The share of rows that `loo_proba_` classifies correctly: an estimate of `score` on new data."""
         eta = self._left_out()
-        right = _chosen(eta) == self._whole().y.astype(np.int64)
+        right = _most_probable(eta) == self._whole().y.astype(np.int64)
         return float(np.average(right, weights=self._whole().weights))
 
     @property
     def loo_log_loss_(self) -> float:
-        """The mean of −log P(class of row i) without row i: an estimate of the log-loss on new data."""
-        eta = self._left_out()
+        """The mean of −log P(class of row i), fitted without row i: an estimate of the log loss on new data."""
         codes = self._whole().y.astype(np.int64)
-        both = np.hstack([np.zeros_like(eta), eta]) if eta.shape[1] == 1 else eta
-        losses = -log_softmax(both, axis=1)[np.arange(len(codes)), codes]
+        losses = -_log_probabilities(self._left_out())[np.arange(len(codes)), codes]
         return float(np.average(losses, weights=self._whole().weights))
 
 
@@ -121,7 +119,11 @@ def _probabilities(eta: Matrix) -> Matrix:
     return np.asarray(softmax(eta, axis=1))
 
 
-def _chosen(eta: Matrix) -> NDArray[np.int64]:
+def _log_probabilities(eta: Matrix) -> Matrix:
+    return np.asarray(log_softmax(np.hstack([np.zeros_like(eta), eta]) if eta.shape[1] == 1 else eta, axis=1))
+
+
+def _most_probable(eta: Matrix) -> NDArray[np.int64]:
     return (eta[:, 0] > 0).astype(np.int64) if eta.shape[1] == 1 else eta.argmax(axis=1)
 
 
@@ -129,33 +131,35 @@ def _chosen(eta: Matrix) -> NDArray[np.int64]:
 class LogisticRegression(LogisticClassifier, FeaturePredictor):
     """Logistic regression on features: log-odds wᵀφ(x) + b; w minimises −log-likelihood + ½ alpha ‖w‖².
 
-    Two classes: P(y = 1 | x) = σ(wᵀφ(x) + b); more: P(y = j | x) ∝ exp(wⱼᵀφ(x) + bⱼ). The objective is convex. With
-    alpha = 0 on classes that a hyperplane separates it has no minimum: the error names the direction.
+    With two classes P(y = 1 | x) = σ(wᵀφ(x) + b), with more P(y = j | x) ∝ exp(wⱼᵀφ(x) + bⱼ). The objective is convex.
+    With alpha = 0 and classes that a hyperplane separates it has no minimum, and the error names the direction.
 
     Parameters
     ----------
-    features : None for the columns as they are (dense or sparse); a feature map, a transformer, a function X → Φ, or a
-        kernel of finite rank, as in `Ridge`.
+    features : None to use the columns of X unchanged (dense or sparse); a feature map, a transformer, a function X → Φ,
+        or a kernel of finite rank, as in `Ridge`.
     alpha : the penalty, ≥ 0. scikit-learn's C is 1/alpha.
-    fit_intercept : whether a constant b is added, which is not penalised.
+    fit_intercept : whether to add a constant b, which is not penalised.
     class_weight : None, "balanced", or numbers > 0 by label.
-    solver : "newton" (iteratively reweighted least squares; "auto" takes it), "newton-cg" (no Hessian is formed),
-        "lbfgs", "backtracking" (gradient descent, steps halved until they descend), "gradient" (fixed steps).
+    solver : "newton" (iteratively reweighted least squares; the choice of "auto"), "newton-cg" (forms no Hessian),
+        "lbfgs", "backtracking" (gradient descent with steps halved until they descend), "gradient" (fixed steps).
     step : the fixed step of "gradient"; by default 1/L, which cannot diverge.
-    start : weights (then the intercept) to begin at; by default those of the best constant.
-    tol : Newton's methods stop where the predicted excess over the minimum is tol² of the first objective, the others
-        where the gradient is tol of that at a constant (or at `start`, where it is larger).
-    max_iter, max_time : steps and seconds; by default as many as it takes, within reason.
-    progress : a function of each `Step`; False stops there. Callbacks are set by `set_callbacks`.
+    start : initial weights (then the intercept); by default those of the best constant.
+    tol : Newton's methods stop when the predicted excess over the minimum is below tol² times the first objective, the
+        others when the gradient is below tol times the gradient at a constant (or at `start`, if that is larger).
+    max_iter, max_time : limits on steps and seconds; by default 100 to 10 000 steps, depending on the solver, and no
+        limit on time.
+    progress : a function that gets each `Step`; if it returns False, the fit stops there. Use `set_callbacks` for
+        scikit-learn's callbacks.
 
     Attributes
     ----------
     classes_ : the labels.
-    coef_, intercept_ : shapes (1, M) and (1,), or (k, M) and (k,), as scikit-learn's.
+    coef_, intercept_ : shapes (1, M) and (1,), or (k, M) and (k,), as in scikit-learn.
     function_ : f as an `Expansion` in the kernel φ(x)ᵀφ(z).
-    trace_ : objective, gradient norm, step and seconds of every iterate, and the weights where there are few.
-    objective_, n_iter_ : the minimum, and the steps.
-    end_, status_ : how it ended, in one word such as "converged" or "time", and in a sentence.
+    trace_ : objective, gradient norm, step and seconds of every iterate, and the weights if there are few.
+    objective_, n_iter_ : the minimum, and the number of steps.
+    end_, status_ : how the fit ended, in one word such as "converged" or "time", and in a sentence.
     loo_proba_, loo_score_, loo_log_loss_ : approximate leave-one-out.
 
     >>> import numpy as np, mercer as mc
@@ -186,7 +190,7 @@ class LogisticRegression(LogisticClassifier, FeaturePredictor):
 
     @property
     def coef_(self) -> Matrix:
-        """Weights, shape (1, M) of two classes, (k, M) of more."""
+        """Weights, shape (1, M) for two classes, (k, M) for more."""
         check_is_fitted(self)
         return self._weights.T
 
@@ -201,26 +205,27 @@ class LogisticRegression(LogisticClassifier, FeaturePredictor):
 class KernelLogisticRegression(LogisticClassifier, KernelPredictor):
     """Logistic regression in the Hilbert space of a kernel: log-odds f = Σ cᵢ k(xᵢ, ·) + b.
 
-    f minimises −log-likelihood + ½ alpha ‖f‖². At the minimum cᵢ = wᵢ(yᵢ − P(y = 1 | xᵢ))/alpha: every point counts by
-    how badly it is predicted. More than two classes have one function each.
+    f minimises −log-likelihood + ½ alpha ‖f‖². At the minimum cᵢ = wᵢ(yᵢ − P(y = 1 | xᵢ))/alpha: the worse a point is
+    predicted, the larger its coefficient. With more than two classes, each has its own function.
 
     Parameters
     ----------
     kernel : a kernel, a rule X → kernel, or None for a Gaussian with the median width.
     alpha : the penalty, > 0 (for kernels of finite rank ≥ 0).
-    fit_intercept : whether a constant b is added, which is not penalised.
+    fit_intercept : whether to add a constant b, which is not penalised.
     class_weight : None, "balanced", or numbers > 0 by label.
     solver, step, tol, max_iter, max_time, progress : as in `LogisticRegression`.
-    n_centers, centers : f on that many Nyström centres instead of all points: "uniform", "kmeans", "pivoted", or the
-        points themselves. By default all points, and centres where their matrix would not fit; `status_` says so.
-    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
-    random_state : for the choice of centres.
+    n_centers, centers : use this number of Nyström centres instead of all points, chosen by "uniform", "kmeans" or
+        "pivoted", or given as points. By default all points are used, or centres if the matrix of all points would not
+        fit in memory; `status_` reports it.
+    budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of the available memory.
+    random_state : the seed for the choice of centres.
 
     Attributes
     ----------
     classes_, kernel_ : the labels, and the kernel that was used.
     function_ : f, an `Expansion`; dual_coef_ and intercept_ are its c, shape (n,) or (n, k), and b.
-    trace_, objective_, n_iter_, end_, status_ : the way to the minimum.
+    trace_, objective_, n_iter_, end_, status_ : the path to the minimum.
     loo_proba_, loo_score_, loo_log_loss_ : approximate leave-one-out.
 
     >>> import numpy as np, mercer as mc

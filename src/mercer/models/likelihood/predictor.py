@@ -1,7 +1,7 @@
-"""What models of a smooth loss share: a linear predictor η = f(x), in columns or in a kernel's space, and its descent.
+"""Models that minimise a smooth loss of a linear predictor η = f(x), on features or in the space of a kernel.
 
-A model says what the loss and its targets are. Here are the two kinds of functions it may minimise over (weights of
-features, an expansion in a kernel), the methods, the trace, and what an interrupt or a limit leaves behind.
+A model defines the loss and its targets. This module has the two kinds of functions to minimise over (weights of
+features, an expansion in a kernel), the call of the solver, the trace, and the state after an interrupt or a limit.
 """
 
 from __future__ import annotations
@@ -49,16 +49,18 @@ from mercer.solvers.curvature import WIDE, System, factorise
 from mercer.solvers.descent import KEPT, Minimum, Step, Trace
 from mercer.solvers.nystrom import default_centers
 from mercer.solvers.psd import require_psd
+from mercer.validation import check_function, check_number, check_whole_number
 
-# Bytes per squared number of points of an exact kernel fit: the matrix, its factor in half the precision, and a copy.
-EXACT = 8 + 4 + 4
-# Features that are this many times more than rows are solved through the rows' Gram matrix, up to so many rows, unless
-# they are so many times as far from zero as from each other: it would lose the square of that in digits.
-TIMES, ROWS, FAR = 2, 4000, 1e3
-# The rounding of a kernel's values must be below this share of alpha.
-ROUNDED = 0.01
-# A fitted model of more points than this does not hold its matrices; who asks for leave-one-out waits for them.
-HELD = 2000
+# Bytes per pair of points in an exact kernel fit: the matrix, its factor in half the precision, and a copy.
+PAIR_BYTES = 8 + 4 + 4
+# If there are this many times more features than rows, the fit uses the Gram matrix of the rows, up to this number of
+# rows. It does not if the rows are this many times farther from zero than from each other: the Gram matrix would lose
+# twice as many digits.
+FEATURES_PER_ROW, GRAM_ROWS, FAR_FROM_ZERO = 2, 4000, 1e3
+# A warning is given if the rounding of the kernel's values is above this share of alpha.
+ROUNDING_SHARE = 0.01
+# A fitted model of more points than this drops its matrices, to save memory; leave-one-out computes them again.
+KEPT_ROWS = 2000
 
 
 class Predictor(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -80,15 +82,15 @@ class Predictor(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  #
 
     @abstractmethod
     def _loss(self) -> Any:
-        """The loss of the fit."""
+        """The loss to minimise."""
 
     @abstractmethod
     def _open(self, X: Any, points: Points, y: Any) -> Space:
-        """The functions to minimise over, at the training points; sets `kernel_` and the columns."""
+        """The space of functions to minimise over, at the training points; sets `kernel_` and the columns."""
 
     @abstractmethod
     def _close(self, space: Space, u: Element) -> None:
-        """Keep the fitted function."""
+        """Set the attributes of the fitted function."""
 
     @abstractmethod
     def _values(self, points: Points) -> Matrix:
@@ -96,7 +98,7 @@ class Predictor(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  #
 
     @abstractmethod
     def _again(self) -> Space:
-        """The functions of the fit, built again from its points."""
+        """The space of functions of the fit, built again from its points."""
 
     # -- fit ----------------------------------------------------------------------------------------------------------
 
@@ -109,51 +111,54 @@ class Predictor(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  #
         offset: Matrix | None = None,
         start: Element | None = None,
     ) -> Minimum:
-        """Minimise, keep the function, the trace and the status; an interrupt keeps the best iterate and goes on."""
-        if self.progress is not None and not callable(self.progress):
-            raise InvalidInput(
-                "`progress` must be a function of a Step that returns whether to go on",
-                got=shown(self.progress),
-                advice="For a line on the terminal: model.set_callbacks(mc.SolverProgress()).",
-            )
+        """Minimise; set the function, the trace and the status. After an interrupt they are those of the best iterate.
+
+        `_finish` then raises the interrupt.
+        """
+        check_function(
+            self.progress,
+            "progress",
+            kind="a function of a Step that returns whether to go on",
+            advice="For a line on the terminal, call model.set_callbacks(mc.SolverProgress()).",
+        )
         for name in ("_curvature", "_fisher"):  # of an earlier fit
             self.__dict__.pop(name, None)
         risk = Risk(space, loss, y, self._penalty(), w, offset)
         listeners = Listeners(self.progress, getattr(self, "_watch", None))
         task = listeners.begin(steps=True)
 
-        def told(step: Step) -> bool:
+        def report(step: Step) -> bool:
             return listeners.report(task, step)
 
-        found = smooth.minimise(
+        minimum = smooth.minimise(
             risk,
             self.solver,
             start=start if start is not None else self._begin(space, loss),
             step=self._step(),
-            tol=self._tolerance(),
-            max_iter=self._limit("max_iter", whole=True),
-            max_time=self._limit("max_time"),
-            progress=told,
+            tol=check_number(self.tol, "tol", above=0, such_as=1e-6),
+            max_iter=self._max_iter(),
+            max_time=self._max_time(),
+            progress=report,
         )
         listeners.end(task)
-        self._risk, self._minimum = risk, found
-        self.trace_, self.n_iter_ = self._trace(space, found.trace), len(found.trace) - 1
-        self.objective_ = found.state.value
-        self.status_, self.end_ = f"{found.status}; {self._where(space)}", found.end.value
-        self._close(space, found.state.at)
-        return found
+        self._risk, self._minimum = risk, minimum
+        self.trace_, self.n_iter_ = self._trace(space, minimum.trace), len(minimum.trace) - 1
+        self.objective_ = minimum.state.value
+        self.status_, self.end_ = f"{minimum.status}; {self._where(space)}", minimum.end.value
+        self._close(space, minimum.state.at)
+        return minimum
 
     def _finish(self) -> None:
-        """Raise the interrupt that a fit ended with, or warn of what it did not reach; let go of large matrices."""
-        found, space = self._minimum, self._risk.space
-        if not isinstance(space, FeatureSpace) and space.n > HELD:
+        """Drop large matrices; raise the interrupt that ended the fit, or warn if it did not converge."""
+        minimum, space = self._minimum, self._risk.space
+        if not isinstance(space, FeatureSpace) and space.n > KEPT_ROWS:
             self.__dict__ = self.__getstate__()
-        if found.interrupted:
+        if minimum.interrupted:
             raise keeping(self, KeyboardInterrupt("interrupted; the best iterate so far was kept"))
-        if not found.converged:
-            advice = "Raise `max_iter`, scale the columns, or take solver='newton'."
-            if found.overshot:
-                advice = "Take a shorter `step`, or None for one that is safe."
+        if not minimum.converged:
+            advice = "Raise `max_iter`, scale the columns, or use solver='newton'."
+            if minimum.overshot:
+                advice = "Use a shorter `step`, or step=None for a safe one."
             warnings.warn(NotConverged(self.status_, advice), stacklevel=outside())
 
     def _penalty(self) -> float:
@@ -164,60 +169,60 @@ class Predictor(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  #
             return None
         if self.solver != "gradient":
             raise InvalidInput(
-                "`step` is the fixed step of solver='gradient'", got=f"solver={self.solver!r}", advice="Leave it out."
+                "`step` is the fixed step of solver='gradient' and requires this solver",
+                got=f"solver={self.solver!r}",
+                advice="Leave out `step`, or pass solver='gradient'.",
             )
-        return _number(self.step, "step")
+        return check_number(self.step, "step", above=0, alternative="None", such_as=0.1)
 
-    def _tolerance(self) -> float:
-        return _number(self.tol, "tol")
-
-    def _limit(self, name: str, *, whole: bool = False) -> Any:
-        value = getattr(self, name)
-        if value is None:
+    def _max_iter(self) -> int | None:
+        if self.max_iter is None:
             return None
-        found = _number(value, name)
-        if whole and found != int(found):
-            raise InvalidInput(f"`{name}` must be a whole number ≥ 1, or None", got=shown(value), advice="Such as 100.")
-        return int(found) if whole else found
+        return check_whole_number(self.max_iter, "max_iter", alternative="None", such_as=100)
+
+    def _max_time(self) -> float | None:
+        if self.max_time is None:
+            return None
+        return check_number(self.max_time, "max_time", above=0, alternative="None for no limit", such_as=60)
 
     def _begin(self, space: Space, loss: Loss) -> Element | None:
-        """The start that was asked for, or None."""
-        if getattr(self, "start", None) is not None:
-            raise InvalidInput("`start` is for weights of features", got="a kernel", advice="Leave it out.")
+        """The function to begin at, or None for the solver's default."""
         return None
 
     def _trace(self, space: Space, trace: Trace) -> Trace:
+        """The trace, with the path in the parameters of the model."""
         return trace
 
+    @abstractmethod
     def _where(self, space: Space) -> str:
-        """In words, what kind of functions."""
-        return f"{space.size} coefficients"
+        """The kind and size of the space, for `status_`."""
 
     def _tail(self, n: int) -> Matrix:
+        """The values of the functions that are not penalised: a column of ones for the intercept, or none."""
         return np.ones((n, 1 if self.fit_intercept else 0))
 
     # -- after it -----------------------------------------------------------------------------------------------------
 
     def _whole(self) -> Risk:
-        """The problem that was solved; where its matrices were let go of, as in a pickle, built again."""
+        """The problem that was solved; built again if its matrices were dropped, as in a pickle."""
         check_is_fitted(self)
         if "_risk" not in self.__dict__:
             y, w, offset, alpha, coef, tail = self._packed
             risk = Risk(self._again(), self._loss(), y, alpha, w, offset)
             state = risk.at(risk.space.element(coef, tail))
-            trace: Any = self.__dict__.get("trace_")  # which files leave out
-            end = End(getattr(self, "end_", "converged"))  # which older files do not have
+            trace: Any = self.__dict__.get("trace_")  # not in files
+            end = End(getattr(self, "end_", "converged"))  # not in older files
             self._risk, self._minimum = risk, Minimum(state, end, self.status_, trace)
         return self._risk
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: points and coefficients, not the matrices, which can be computed again."""
+        """The points and coefficients, without the matrices, which can be computed again."""
         state: dict[str, Any] = super().__getstate__()
         if "_risk" in state:  # not packed yet
             risk, at = state["_risk"], state["_minimum"].state.at
             state["_packed"] = risk.y, risk.weights, risk.offset, risk.alpha, at.coef, at.tail
-        gone = ("_risk", "_minimum", "_curvature", "_Phi")
-        return {name: value for name, value in state.items() if name not in gone}
+        matrices = ("_risk", "_minimum", "_curvature", "_Phi")
+        return {name: value for name, value in state.items() if name not in matrices}
 
     def _training_only(self) -> tuple[str, ...]:
         return ("_packed", "_points", "_kept")
@@ -231,7 +236,7 @@ class Predictor(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  #
 
     def _fisher_weights(self) -> Matrix:
         """W at the minimum, shape (n,)."""
-        if "_fisher" in self.__dict__:  # of a file, to the last digit
+        if "_fisher" in self.__dict__:  # from a file, so that a loaded model agrees to the last digit
             return self._fisher
         w = self._whole().weights
         return (1.0 if w is None else w) * self._minimum.state.terms.fisher[:, 0]
@@ -249,7 +254,7 @@ class FeaturePredictor(Predictor):
         check_columns(self, X, reset=True)
         Phi = self._design.matrix(points)
         n, m = Phi.shape
-        wide = m > TIMES * n and n <= ROWS and self._penalty() > 0 and self.start is None
+        wide = m > FEATURES_PER_ROW * n and n <= GRAM_ROWS and self._penalty() > 0 and self.start is None
         self._wide = wide and not (self.fit_intercept and _far_from_zero(Phi))
         self._Phi = Phi if self._wide else None
         return self._space(Phi)
@@ -265,7 +270,7 @@ class FeaturePredictor(Predictor):
         return GramSpace(gram.of(Precomputed(K), np.arange(len(K))), tail)
 
     def _close(self, space: Space, u: Element) -> None:
-        """Keep the weights; without a penalty, of all that give the same values the shortest, as in `Ridge`."""
+        """Set the weights. Without a penalty they are the shortest of all that give the same values, as in `Ridge`."""
         self._unseen = np.empty((space.size, 0))
         if isinstance(space, FeatureSpace) and self._penalty() == 0 and self.start is None and 0 < space.size <= WIDE:
             Q = self._unseen = space.unseen()
@@ -296,18 +301,19 @@ class FeaturePredictor(Predictor):
         assert isinstance(space, FeatureSpace)
         t, size = loss.outputs, space.size + bool(self.fit_intercept)
         last = ", then the intercept" if self.fit_intercept else ""
-        required, advice = f"`start` must hold {size} numbers: a weight per feature{last}", "None begins at a constant."
+        required = f"`start` must hold {size} finite numbers: a weight per feature{last}"
         required += f", for each of {t} classes: shape ({size}, {t})" if t > 1 else ""
+        advice = "Pass None to begin at a constant."
         try:
-            given = np.asarray(self.start, dtype=np.float64)
+            start = np.asarray(self.start, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise InvalidInput(required, got=str(error), advice=advice) from None
-        fits = given.shape == (size, t) or (t == 1 and given.shape == (size,))
-        if not fits or not np.isfinite(given).all():
+        fits = start.shape == (size, t) or (t == 1 and start.shape == (size,))
+        if not fits or not np.isfinite(start).all():
             raise InvalidInput(required, got=f"shape {np.shape(self.start)}", advice=advice)
-        given = given.reshape(size, t)
-        constants = given[-1] if self.fit_intercept else np.zeros(t)
-        return space.from_weights(given[: space.size], constants)
+        start = start.reshape(size, t)
+        constants = start[-1] if self.fit_intercept else np.zeros(t)
+        return space.from_weights(start[: space.size], constants)
 
     def _trace(self, space: Space, trace: Trace) -> Trace:
         """The path in weights and intercept of wᵀx + b."""
@@ -315,7 +321,7 @@ class FeaturePredictor(Predictor):
         if isinstance(space, FeatureSpace) and path.size and self.fit_intercept:
             path[:, -1] -= path[:, :-1] @ space.mean
         elif isinstance(space, GramSpace) and path.size:
-            few = self._Phi.shape[1] <= KEPT
+            few = self._Phi.shape[1] <= KEPT  # the trace holds the weights only if there are few
             weights = np.asarray((self._Phi.T @ path[:, : space.n].T).T) if few else np.empty((0, 0))
             trace = replace(trace, coef=np.hstack([weights, path[:, space.n :]]) if few else weights)
         return trace
@@ -340,20 +346,20 @@ class KernelPredictor(Predictor):
         check_columns(self, X, reset=True)
         if self._penalty() == 0 and not self.kernel_.tags.finite_rank:
             raise InvalidInput(
-                "`alpha` must be > 0 for a kernel, whose functions fit any targets exactly",
+                "`alpha` must be > 0 for a kernel of infinite rank, whose functions can fit any targets exactly",
                 got=shown(self.alpha),
-                advice="Try 1e-3; the linear models take 0.",
+                advice="Pass a number such as 1e-3; only the models on features accept 0.",
             )
         n, limit = points.n, memory_budget(self.budget)
         K = gram.of(self.kernel_, points, dtype=np.float64, budget=self.budget)
         self._points, self._centres, self._why = points, None, ""
-        exact, m = EXACT * n * n, self.n_centers
+        exact, m = PAIR_BYTES * n * n, self.n_centers
         if m is None and isinstance(self.centers, str):
             if self._penalty() == 0:
-                m = n  # of them as many as the rank are kept: a system of full rank, which the Gram matrix is not
+                m = n  # reduced to as many centres as the rank: that system has full rank, the Gram matrix does not
             elif exact <= limit:
                 if not self.kernel_.proof(getattr(self, "n_features_in_", None)).valid:
-                    require_psd(K)  # of centres, their own matrix is checked
+                    require_psd(K)  # with centres, their own matrix is checked instead
                 self._warn_of_rounding(K)
                 return GramSpace(K, self._tail(n))
             else:
@@ -372,12 +378,12 @@ class KernelPredictor(Predictor):
         return NystromSpace(K.low_rank(self._centres, np.float64, memory_budget(self.budget)), tail)
 
     def _warn_of_rounding(self, K: gram.Gram) -> None:
-        """Where the rounding of large kernel values is not far below alpha, the fit is not to be relied on."""
+        """Warn if the rounding of large kernel values is not far below alpha: the fit is then inexact."""
         largest = float(np.abs(K.diag()).max())
         rounding = K.shape[0] * float(np.finfo(np.float64).eps) * largest
-        if rounding > ROUNDED * self._penalty():
+        if rounding > ROUNDING_SHARE * self._penalty():
             warnings.warn(
-                f"Kernel values up to {largest:.3g} have a rounding of about {rounding:.1g}, near alpha = "
+                f"Kernel values up to {largest:.3g} have a rounding error of about {rounding:.1g}, close to alpha = "
                 f"{self.alpha:g}: the fit is inexact. Centre and scale the columns, or raise `alpha`.",
                 ConvergenceWarning,
                 stacklevel=outside(),
@@ -408,11 +414,4 @@ def _far_from_zero(Phi: Any) -> bool:
     if sp.issparse(Phi):
         return False
     mean = Phi.mean(axis=0, dtype=np.float64)
-    return bool(mean @ mean > FAR**2 * np.square(Phi - mean).sum() / len(Phi))
-
-
-def _number(value: Any, name: str) -> float:
-    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not real or not 0 < value < np.inf:
-        raise InvalidInput(f"`{name}` must be a number > 0", got=shown(value), advice="The default is fine.")
-    return float(value)
+    return bool(mean @ mean > FAR_FROM_ZERO**2 * np.square(Phi - mean).sum() / len(Phi))

@@ -1,4 +1,8 @@
-"""Data on which a likelihood has no maximum: a direction along which it rises for ever."""
+"""Data on which a likelihood has no maximum, because it grows without limit along some direction of the weights.
+
+Such rows are separable: along the direction no row's loss increases, and for some rows it decreases for ever. A row's
+*pull* is the size of its gradient, |∂loss/∂η|; at a minimum the pulls of all rows balance.
+"""
 
 from __future__ import annotations
 
@@ -16,55 +20,54 @@ from mercer.problems.risk import Risk, State
 from mercer.problems.spaces import FeatureSpace, NystromSpace, Space
 from mercer.solvers import smooth
 from mercer.solvers.descent import Minimum
+from mercer.validation import check_flag
 
 Matrix = NDArray[np.float64]
-# A row that could go on for ever and pulls less than this share of the strongest (a probability of 1e-5 is left), or
-# less than so many times the gradient that is left, is looked into. So are fits whose every loss is below that of even
-# odds.
-SUSPICIOUS, UNCERTAIN, EVEN = 1e-5, 10.0, np.log(2.0)
-# A direction counts if it moves some predictor by this much, of weights within ±1 in units of their columns.
-MOVES = 1e-7
-# Larger numbers are refused: their squares overflow.
+# A fit is suspected of separation if a row whose loss could decrease for ever has a pull below this share of the
+# strongest (a remaining probability of 1e-5), or below this multiple of the remaining gradient, or if the loss of every
+# row is below that of even odds.
+SMALL_PULL, GRADIENTS, EVEN_ODDS = 1e-5, 10.0, np.log(2.0)
+# A direction counts if it changes some η by this much, with weights within ±1 in units of their columns.
+LEAST_MOVE = 1e-7
+# Larger numbers are refused: sums of their squares would overflow.
 LARGE = 1e151
-# So many weights may be asked what they move: first by the rows that pull most, so many for each, and if they do not
-# tell, after so many steps more.
-WIDEST, FEW, CLOSER = 2000, 20, 30
+# The proof by pulls is tried for at most this number of weights. It uses this number of rows per weight, those of the
+# strongest pulls, then all rows, then all again after this number of further Newton steps.
+PROOF_WEIGHTS, ROWS_PER_WEIGHT, FURTHER_STEPS = 2000, 20, 30
 
 
 def require_numbers(model: Any, space: Space, w: Matrix | None) -> None:
-    """Raise where sums of squares of columns or weights would not be numbers, or `fit_intercept` is no yes or no."""
-    if not isinstance(model.fit_intercept, (bool, np.bool_)) and model.fit_intercept not in (0, 1):
-        raise InvalidInput(
-            "`fit_intercept` must be True or False", got=repr(model.fit_intercept), advice="Or leave it."
-        )
+    """Raise if sums of squares of columns or weights would overflow, or `fit_intercept` is neither True nor False."""
+    check_flag(model.fit_intercept, "fit_intercept")
     if w is not None and w.max() > LARGE:
         raise InvalidInput(
             f"`sample_weight` must be ≤ {LARGE:g}",
             got=f"{w.max():.3g}",
-            advice="Scale the weights, and `alpha` with them.",
+            advice="Divide the weights and `alpha` by the same number.",
         )
-    # The largest of some rows is a cheap first look: numbers this large are hardly alone.
-    large = isinstance(space, FeatureSpace) and space.X.size and float(abs(space.X[:1000]).max()) > 1e100
-    if large and isinstance(space, FeatureSpace) and (largest := (1.0 / _least(_scale(space)))) > LARGE:
+    if not isinstance(space, FeatureSpace) or not space.X.size:
+        return
+    # A cheap check of some rows comes first: numbers this large are hardly ever alone.
+    if float(abs(space.X[:1000]).max()) <= 1e100:
+        return
+    scale = _scale(space)
+    largest = 1.0 / float(scale[scale > 0].min(initial=np.inf))
+    if largest > LARGE:
         raise InvalidInput(
             f"X must hold numbers within ±{LARGE:g}, whose squares can be summed",
             got=f"{largest:.3g}",
-            advice="Scale the columns.",
+            advice="Scale the columns, for instance by their largest values.",
         )
 
 
-def _least(scale: Matrix) -> float:
-    return float(scale[scale > 0].min(initial=np.inf))
-
-
 class Separable(InvalidInput):
-    """Data that a direction separates, so that the likelihood has no maximum.
+    """The rows can be separated by a direction of the weights, so the likelihood has no maximum.
 
     Attributes
     ----------
-    direction : the weights and, last, the intercept (where there is one), along which the likelihood rises for ever,
-        shape (M + 1,), or (M + 1, k) of several classes.
-    complete : whether it separates every row, or only some of them (the others stay on the border).
+    direction : the weights and, last, the intercept (if there is one), along which the likelihood grows without limit,
+        shape (M + 1,), or (M + 1, k) for several classes.
+    complete : whether the direction separates every row, or only some of them (the others stay on the boundary).
 
     >>> import mercer as mc
     >>> try:
@@ -79,34 +82,34 @@ class Separable(InvalidInput):
 
 
 def require_finite_minimum(risk: Risk, minimum: Minimum, classes: list[str] | None = None, names: Any = None) -> None:
-    """Raise `Separable` where the unpenalised loss falls for ever along a direction."""
+    """Raise `Separable` if the loss without a penalty decreases for ever along a direction."""
     if risk.alpha > 0 or minimum.interrupted:
         return
     if minimum.converged and not _suspicious(risk, minimum.state):
         return
-    found = receding_direction(risk, minimum.state)
-    if found is None:
+    separation = receding_direction(risk, minimum.state)
+    if separation is None:
         return
-    direction, complete = found
-    rows = "every row" if complete else "some rows, the others being on the border"
+    direction, complete = separation
+    rows = "every row" if complete else "some rows, the others being on the boundary"
     what = f"the classes {', '.join(classes[:4])}{', …' if len(classes) > 4 else ''}" if classes else "the rows"
     error = Separable(
-        "`alpha` must be > 0 on data that a hyperplane separates: the likelihood rises for ever",
-        got=f"alpha = 0 and {what} separated ({rows}) along {_told(risk, direction, names)}",
+        "`alpha` must be > 0 on data that a hyperplane separates: the likelihood has no maximum",
+        got=f"alpha = 0 and {what} separated ({rows}) along {_main_columns(risk, direction, names)}",
         advice="Raise `alpha` (1e-3 is a weak penalty), or leave out the columns that give the answer away. "
-        "The whole direction is the error's `direction`.",
+        "The error's attribute `direction` holds the whole direction.",
     )
     error.direction, error.complete = direction, complete
     raise error
 
 
 def _suspicious(risk: Risk, state: State) -> bool:
-    """Whether rows that could go on for ever are all but there, for what the minimum is known to.
+    """Whether the fit may have stopped on the way along a receding direction, judged by small pulls.
 
-    Along a receding direction rows move by mᵢ ≥ 0 and Σ |rᵢ| mᵢ is the gradient's part along it: their pulls r have
-    become as small as the gradient, however large η is by then (7 of a probit is 10 of a logit).
+    Along such a direction rows move by mᵢ ≥ 0, and Σ |rᵢ| mᵢ is the component of the gradient along it. So their pulls
+    r have become as small as the gradient, however large η is by then (7 for a probit corresponds to 10 for a logit).
     """
-    if state.terms.value.max() < EVEN:
+    if state.terms.value.max() < EVEN_ODDS:
         return True
     R, w = np.abs(state.terms.gradient), risk.weights
     if isinstance(risk.loss, Softmax):
@@ -117,18 +120,18 @@ def _suspicious(risk: Risk, state: State) -> bool:
         return False
     pulls = R if w is None else w[:, None] * R
     least = pulls[free].min()
-    if R[free].min() < SUSPICIOUS * R.max():
+    if R[free].min() < SMALL_PULL * R.max():
         return True
     if not isinstance(risk.space, FeatureSpace):
         return True
     gradient = _scale(risk.space)[:, None] * _joint_gradient(risk.space, _weighted(risk, state))
-    return bool(least < UNCERTAIN * np.abs(gradient).sum())
+    return bool(least < GRADIENTS * np.abs(gradient).sum())
 
 
 def _scale(space: FeatureSpace) -> Matrix:
-    """One over the largest number of each column, and ones for the tail."""
+    """One over the largest absolute value of each column, and ones for the tail."""
     size = np.asarray(abs(space.X).max(axis=0).todense() if sp.issparse(space.X) else _largest(space.X)).ravel()
-    # a column whose inverse would overflow does not move anything
+    # a column whose inverse would overflow changes nothing
     inverse = np.divide(1.0, size, out=np.zeros(len(size)), where=size > 1.0 / np.finfo(np.float64).max)
     return np.concatenate([inverse, np.ones(space.tail.shape[1])])
 
@@ -138,12 +141,12 @@ def _largest(X: Matrix) -> Matrix:
 
 
 def _joint_gradient(space: FeatureSpace, R: Matrix) -> Matrix:
-    """[X, P]ᵀ R, of the columns as they are."""
+    """[X, P]ᵀ R, with columns that are not centred."""
     return np.vstack([np.asarray(space.X.T @ R), space.tail.T @ R])
 
 
-def _told(risk: Risk, direction: Matrix, names: Any) -> str:
-    """The columns that move the predictor most along a direction, by name."""
+def _main_columns(risk: Risk, direction: Matrix, names: Any) -> str:
+    """The names of the columns that change η most along a direction."""
     m = risk.space.size
     each = np.abs(direction.reshape(len(direction), -1)).max(axis=1)[:m]
     if isinstance(risk.space, FeatureSpace):
@@ -156,10 +159,11 @@ def _told(risk: Risk, direction: Matrix, names: Any) -> str:
 
 
 def receding_direction(risk: Risk, state: State | None = None) -> tuple[Matrix, bool] | None:
-    """Weights (and intercept) along which no row's loss rises and some row's falls for ever, and whether all do.
+    """Weights (and intercept) along which no row's loss rises and some row's falls for ever; and whether all fall.
 
-    Linear programs over weights within ±1 in units of their columns. With a kernel on centres the weights are the
-    coefficients of these. The state of a minimum, where there is one, mostly proves without them that there is none.
+    It is found by linear programs over weights within ±1 in units of their columns. With a kernel on centres the
+    weights are the coefficients of the centres. Given the state at a minimum, the pulls mostly prove that there is no
+    such direction, without a linear program.
     """
     space = risk.space
     if isinstance(space, NystromSpace):
@@ -179,21 +183,24 @@ def receding_direction(risk: Risk, state: State | None = None) -> tuple[Matrix, 
 
 
 def _proven(risk: Risk, space: FeatureSpace, state: State) -> bool:
-    """Whether the pulls at a minimum prove that there is no direction: those of some rows, of all, or nearer to it."""
+    """Whether the pulls at a minimum prove that there is no receding direction: those of some rows, or of all rows.
+
+    If not, the same is tried closer to the minimum.
+    """
     m, k = len(_scale(space)), risk.loss.outputs
-    if m * k > WIDEST:
+    if m * k > PROOF_WEIGHTS:
         return False
-    for nearer in (False, True):
-        if nearer:
-            state = smooth.minimise(risk, "newton", start=state.at, tol=1e-8, max_iter=CLOSER).state
+    for closer in (False, True):
+        if closer:
+            state = smooth.minimise(risk, "newton", start=state.at, tol=1e-8, max_iter=FURTHER_STEPS).state
         R = _weighted(risk, state)
         gradient = float(np.abs(_scale(space)[:, None] * _joint_gradient(space, R)).sum())
-        rows, few = np.arange(space.n), FEW * m
+        rows, few = np.arange(space.n), ROWS_PER_WEIGHT * m
         if few < space.n:
             strongest = np.argpartition(-np.abs(R).max(axis=1), few)[:few]
-            if _still(*_moves(risk, space, strongest, R), gradient):
+            if _immovable(*_moves(risk, space, strongest, R), gradient):
                 return True
-        if _still(*_moves(risk, space, rows, R), gradient):
+        if _immovable(*_moves(risk, space, rows, R), gradient):
             return True
     return False
 
@@ -201,10 +208,11 @@ def _proven(risk: Risk, space: FeatureSpace, state: State) -> bool:
 def _moves(
     risk: Risk, space: FeatureSpace, rows: NDArray[np.int64], R: Matrix | None = None
 ) -> tuple[sp.csr_array, sp.csr_array, Matrix]:
-    """Some rows as matrices on weights in units of their columns: what must be ≥ 0, what must be 0, and the pulls.
+    """The changes of η of some rows, as matrices that act on weights in units of their columns; and the pulls.
 
-    Of several classes these are the margins to each other class. With the pulls R, what moves nothing must be 0, too:
-    the same added to every class.
+    Along a receding direction the first must be ≥ 0, the second 0. With several classes they are the changes of the
+    margins to each other class. If the gradients R are given, the second matrix also forbids adding the same weights to
+    every class, which changes nothing.
     """
     X, tail = space.X[rows], space.tail[rows]
     joined = sp.hstack([sp.csr_array(X), tail]) if sp.issparse(X) else np.hstack([np.asarray(X, np.float64), tail])
@@ -230,11 +238,11 @@ def _weighted(risk: Risk, state: State) -> Matrix:
     return R if risk.weights is None else risk.weights[:, None] * R
 
 
-def _still(moving: sp.csr_array, fixed: sp.csr_array, pull: Matrix, gradient: float) -> bool:
-    """Whether no direction can move any row, by the pulls r ≥ 0 that all but balance at a minimum.
+def _immovable(moving: sp.csr_array, fixed: sp.csr_array, pull: Matrix, gradient: float) -> bool:
+    """Whether no receding direction exists, because the pulls r ≥ 0 nearly balance at a minimum.
 
     Along a receding direction w within ±1 all moves m are ≥ 0, and Σ r m = |gᵀw| ≤ ‖g‖₁. Hence ‖r∘m‖₂ ≤ ‖g‖₁, and
-    where the rows r∘z have no singular value as small as that, w is 0.
+    if the rows r∘z have no singular value as small as that, w is 0.
     """
     A = sp.csr_array(sp.vstack([sp.diags_array(pull) @ moving, pull.max(initial=0.0) * fixed]))
     H = np.asarray((A.T @ A).todense() if A.nnz < 0.1 * np.prod(A.shape) else A.toarray().T @ A.toarray())
@@ -243,40 +251,41 @@ def _still(moving: sp.csr_array, fixed: sp.csr_array, pull: Matrix, gradient: fl
 
 
 def _on_centres(risk: Risk, space: NystromSpace, state: State | None) -> tuple[Matrix, bool] | None:
-    found = receding_direction(replace(risk, space=space.restrict(np.arange(space.n))), state)
-    if found is None:
+    """A receding direction of a fit on Nyström centres, as coefficients of the centres."""
+    separation = receding_direction(replace(risk, space=space.restrict(np.arange(space.n))), state)
+    if separation is None:
         return None
-    direction, complete = found
+    direction, complete = separation
     return np.concatenate([space.Phi.coefficients(direction[: space.size]), direction[space.size :]]), complete
 
 
 def _direction(moving: sp.csr_array, fixed: sp.csr_array) -> tuple[Matrix | None, bool]:
-    """w within ±1 with moving w ≥ 0, fixed w = 0 and not all of it 0, and whether all moving w > 0.
+    """w within ±1 with moving w ≥ 0, not all of it 0, and fixed w = 0; and whether all of moving w > 0.
 
-    First the greatest least move t, then, where that is 0, the greatest sum of moves.
+    The first linear program maximises the least move t; if that is 0, the second maximises the sum of the moves.
     """
     n, m = moving.shape
     rest = {"A_eq": fixed, "b_eq": np.zeros(fixed.shape[0])} if fixed.shape[0] else {}
     widened = {"A_eq": sp.hstack([fixed, sp.csr_array((fixed.shape[0], 1))]), "b_eq": rest["b_eq"]} if rest else {}
     goal = np.concatenate([np.zeros(m), [-1.0]])
     with_least = sp.hstack([-moving, np.ones((n, 1))])
-    found = linprog(goal, A_ub=with_least, b_ub=np.zeros(n), bounds=[(-1, 1)] * m + [(0, None)], **widened)
-    if found.x is not None and found.x[-1] > MOVES:
-        return found.x[:-1], True
-    found = linprog(-np.asarray(moving.sum(axis=0)).ravel(), A_ub=-moving, b_ub=np.zeros(n), bounds=(-1, 1), **rest)
-    if found.x is None or (moving @ found.x).max() <= MOVES:
+    optimum = linprog(goal, A_ub=with_least, b_ub=np.zeros(n), bounds=[(-1, 1)] * m + [(0, None)], **widened).x
+    if optimum is not None and optimum[-1] > LEAST_MOVE:
+        return optimum[:-1], True
+    optimum = linprog(-np.asarray(moving.sum(axis=0)).ravel(), A_ub=-moving, b_ub=np.zeros(n), bounds=(-1, 1), **rest).x
+    if optimum is None or (moving @ optimum).max() <= LEAST_MOVE:
         return None, False
-    return found.x, False
+    return optimum, False
 
 
-def _margins(Z: sp.csr_array, rows: NDArray[np.int64], own: NDArray[np.int64], j: int, k: int) -> sp.csr_array:
-    """zᵢᵀδ_y − zᵢᵀδⱼ of some rows as a matrix on all the classes' weights, class by class."""
+def _margins(Z: sp.csr_array, rows: NDArray[np.int64], codes: NDArray[np.int64], j: int, k: int) -> sp.csr_array:
+    """zᵢᵀδ_y − zᵢᵀδⱼ of rows with classes y, as a matrix that acts on the weights of all classes, class by class."""
     count, m = len(rows), Z.shape[1]
     part = sp.coo_array(Z[rows])
-    at_own = own[part.coords[0]] * m + part.coords[1]
+    at_class = codes[part.coords[0]] * m + part.coords[1]
     at_other = j * m + part.coords[1]
     entries = (
         np.concatenate([part.data, -part.data]),
-        (np.tile(part.coords[0], 2), np.concatenate([at_own, at_other])),
+        (np.tile(part.coords[0], 2), np.concatenate([at_class, at_other])),
     )
     return sp.csr_array(entries, shape=(count, k * m))

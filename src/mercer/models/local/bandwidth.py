@@ -1,4 +1,4 @@
-"""Similarities of models that keep their data: what `kernel` and `bandwidth` stand for, and what is asked of them."""
+"""The parameters `kernel` and `bandwidth` of local models: the similarity they stand for, and what it must satisfy."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ from mercer.tuning import bandwidth as rules
 
 Matrix = NDArray[np.float64]
 
-CHECKED = 64
-"""Rows in which a similarity that is not known to be non-negative is looked at."""
-ENTRIES = 2**22
-"""Of its values, how many are held at a time."""
+CHECKED_ROWS = 64
+"""Rows at which `fit` checks a similarity that is not known to be non-negative."""
+BLOCK_ENTRIES = 2**22
+"""Values of the similarity in one block (32 MB)."""
 ROUNDING = 1e-9
-"""The share of negative weights that is put down to rounding."""
+"""A share of negative weights below this is attributed to rounding."""
 FARTHEST = 1e8
-"""Queries are not seen farther outside of the data than this, in units of its extent: there squared distances still
-tell apart rows that are 1e-8 of it from each other."""
+"""Queries farther outside the data than this, in units of its extent, are moved to this distance: squared distances can
+still distinguish rows that are 1e-8 of the extent apart."""
 
 
 def similarity_of(kernel: Any, points: Points, default: Callable[[Points], Similarity]) -> Similarity:
-    """The similarity that a parameter stands for: itself, what a rule makes of the data, or the default.
+    """The similarity that the parameter `kernel` stands for: itself, the result of a rule X → kernel, or the default.
 
-    A class of them stands for its member with the columns' standard deviations as widths, if it has widths (with the
-    median distance, if X is sparse).
+    A class with widths stands for its member whose widths are the standard deviations of the columns (or the median
+    distance, if X is sparse).
     """
     if isinstance(kernel, Similarity):
         return kernel
     if kernel is None:
         return default(points)
-    got, advice = shortened(kernel), "Such as mc.Gaussian(1.0), mc.Tricube(2.0) or mc.median_gaussian."
+    got, advice = shortened(kernel), "Pass for instance mc.Gaussian(1.0), mc.Tricube(2.0) or mc.median_gaussian."
     if isinstance(kernel, type) and issubclass(kernel, Similarity):
         return _member(kernel, points)
     if callable(kernel) and not isinstance(kernel, type):
-        made = kernel(points.raw)
-        if isinstance(made, Similarity):
-            return made
-        got += f", a rule that returned {shortened(made)}"
+        result = kernel(points.raw)
+        if isinstance(result, Similarity):
+            return result
+        got += f", a rule that returned {shortened(result)}"
     if isinstance(kernel, str):
         advice = f"scikit-learn's names are kernels here: 'rbf' is mc.Gaussian, 'poly' mc.Polynomial. {advice}"
     raise InvalidInput(
@@ -59,20 +59,20 @@ def similarity_of(kernel: Any, points: Points, default: Callable[[Points], Simil
 
 
 def _member(family: type[Similarity], points: Points) -> Similarity:
-    """The member of a class of similarities that the data suggests."""
+    """The member of a class of similarities whose widths follow from the data."""
     try:
-        made: Any = family()
+        member: Any = family()
     except TypeError:
         raise InvalidInput(
-            "`kernel` as a class must need no arguments",
+            "A class as `kernel` must have a constructor that requires no arguments",
             got=family.__name__,
             advice=f"Pass a kernel of that class: mc.{family.__name__}(…).",
         ) from None
-    if not isinstance(made, ByWidth):
-        return made
+    if not isinstance(member, ByWidth):
+        return member
     if sp.issparse(points.vectors()):
-        return with_bandwidth(made, median_gaussian(points).sigma, points)
-    return with_bandwidth(made, spreads(points), points)
+        return with_bandwidth(member, median_gaussian(points).sigma, points)
+    return with_bandwidth(member, spreads(points), points)
 
 
 def spreads(points: Points) -> Matrix:
@@ -83,14 +83,14 @@ def spreads(points: Points) -> Matrix:
 
 
 def by_rule(rule: str, similarity: Any, points: Points) -> Matrix:
-    """Bandwidths by name, (d,), as those of a Gaussian; of a compact weight as wide as to have its variance."""
+    """Bandwidths by the name of a rule, (d,): those of a Gaussian, or of a compact weight with the same variance."""
     if not isinstance(similarity, ByWidth):
         raise no_bandwidth(similarity, rule)
     if rule not in ("spread", "scott", "silverman"):
         raise InvalidInput(
             "`bandwidth` must be a number > 0, one per column, or 'loo', 'loo-common', 'scott' or 'silverman'",
             got=shortened(rule),
-            advice="'loo' is the one that looks at y.",
+            advice="Pass 'loo' for the bandwidth of least leave-one-out error.",
         )
     unit = 1.0 / np.sqrt(getattr(similarity, "variance", 1.0))
     n, d = points.vectors().shape
@@ -99,58 +99,61 @@ def by_rule(rule: str, similarity: Any, points: Points) -> Matrix:
     return np.asarray(unit * (rules.scott if rule == "scott" else rules.silverman)(points.vectors()))
 
 
-def with_bandwidth(similarity: Any, given: Any, points: Points) -> Similarity:
-    """The similarity with these bandwidths: one, or one per column."""
+def with_bandwidth(similarity: Any, bandwidth: Any, points: Points) -> Similarity:
+    """The similarity with this bandwidth: a number, or one per column."""
     required = "`bandwidth` must be a finite number > 0, or one per column"
     if not isinstance(similarity, ByWidth):
-        raise no_bandwidth(similarity, given)
+        raise no_bandwidth(similarity, bandwidth)
     try:
-        h = np.asarray(given, dtype=np.float64)
+        h = np.asarray(bandwidth, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput(required, got=shortened(given), advice="Or a rule: 'loo', 'scott'.") from None
+        advice = "Pass numbers, or the name of a rule: 'loo' or 'scott'."
+        raise InvalidInput(required, got=shortened(bandwidth), advice=advice) from None
     d = points.vectors().shape[1]
-    if isinstance(given, (bool, np.bool_)) or h.ndim > 1 or h.shape not in ((), (d,)):
-        columns = "There is 1 column." if d == 1 else f"There are {d} columns."
-        raise InvalidInput(required, got=shortened(given), advice=columns)
+    if isinstance(bandwidth, (bool, np.bool_)) or h.ndim > 1 or h.shape not in ((), (d,)):
+        advice = "Pass one number: there is 1 column." if d == 1 else f"Pass one number, or {d}: one per column."
+        raise InvalidInput(required, got=shortened(bandwidth), advice=advice)
     if not (np.isfinite(h) & (h > 0)).all():
-        raise InvalidInput(required, got=shortened(given), advice="It is the width of a neighbourhood.")
+        advice = "Pass the width of a neighbourhood, in the units of the columns."
+        raise InvalidInput(required, got=shortened(bandwidth), advice=advice)
     return similarity.replace(sigma=float(h) if h.ndim == 0 else h)
 
 
-def no_bandwidth(similarity: Any, given: Any) -> InvalidInput:
+def no_bandwidth(similarity: Any, bandwidth: Any) -> InvalidInput:
+    """The error for a bandwidth beside a similarity that has none."""
     return InvalidInput(
-        "A bandwidth needs a similarity of (x − z)/σ, such as Gaussian or Tricube",
-        got=f"{similarity!r} with bandwidth={shortened(given)}",
-        advice="Leave `bandwidth` out: the kernel is then taken as it is.",
+        "`bandwidth` requires a similarity of (x − z)/σ, such as Gaussian or Tricube",
+        got=f"{similarity!r} with bandwidth={shortened(bandwidth)}",
+        advice="Leave out `bandwidth`, to use the kernel unchanged.",
     )
 
 
 def require_nonnegative(similarity: Similarity, points: Points, queries: Points | None = None) -> None:
-    """Weights must not be negative: their sum could vanish, and the mean with it.
+    """Raise if weights are negative: their sum could be 0, and the weighted mean undefined.
 
-    Those of all queries are looked at, or without queries those of some of the points. It costs a pass over them for
-    similarities that are not known to be ≥ 0, and nothing for others.
+    The weights of all queries are checked, or without queries those of some of the points. This costs one pass over
+    them for similarities that are not known to be ≥ 0, and nothing for others.
     """
     if similarity.tags.nonnegative:
         return
     if queries is None:
-        queries = points.take(np.unique(np.linspace(0, points.n - 1, min(points.n, CHECKED)).astype(np.int64)))
-    for rows in threads.spans(queries.n, max(1, ENTRIES // points.n)):
+        queries = points.take(np.unique(np.linspace(0, points.n - 1, min(points.n, CHECKED_ROWS)).astype(np.int64)))
+    for rows in threads.spans(queries.n, max(1, BLOCK_ENTRIES // points.n)):
         W = similarity(queries.take(rows), points, dtype=np.float64)
         if (W.sum(axis=1) < (1 - ROUNDING) * np.abs(W).sum(axis=1)).any():
             raise InvalidInput(
                 "Weights must be ≥ 0",
                 got=f"{similarity!r}, with values down to {W.min():.3g}",
-                advice="Take a similarity that is nowhere negative, such as Gaussian, or k.exp().",
+                advice="Use a similarity that is nowhere negative, such as Gaussian, or k.exp().",
             )
 
 
 def nearer(Z: Any, X: Any, unit: Any) -> Matrix | None:
-    """Queries Z (m, d) that are far outside of the data X (n, d), moved towards it; None where there are none.
+    """The queries Z (m, d), those far outside the data X (n, d) moved towards it; None if there are none of these.
 
-    From `FARTHEST` extents on all is one direction: the same rows are near, but squared distances lose the digits that
-    tell these rows apart, and overflow at last. So such a query is moved along the line to the middle of the data.
-    `unit` is the similarity's width, one or (d,).
+    Beyond `FARTHEST` extents only the direction of a query matters: the nearest rows stay the same, but squared
+    distances lose the digits that distinguish these rows, and finally overflow. So such a query is moved along the line
+    to the middle of the data. `unit` is the similarity's width, a number or (d,).
 
     >>> import numpy as np
     >>> nearer(np.array([[0.5, 9.0], [1e30, 3e30]]), np.array([[-1.0, -1.0], [1.0, 1.0]]), 1.0)

@@ -1,4 +1,4 @@
-"""What models that keep their data share: a similarity with its bandwidth, normalised weights, and support."""
+"""Models that keep their data and predict by weighted means: a similarity, its bandwidth, and normalised weights."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ from mercer.smoothing import local_polynomial as local
 from mercer.smoothing.sums.tiled import unit_of
 from mercer.tuning.local_losses import SquaredError
 from mercer.tuning.smoothing import loo_bandwidth
-from mercer.validation import generator
+from mercer.validation import check_whole_number, generator
 
 Matrix = NDArray[np.float64]
 
-EXACT = 3000
-"""Rows up to which the squares of weights are summed even where no fast way is known."""
-BATCH = 2**22
-"""Bootstrap targets that are held at a time."""
+EXACT_ROWS = 3000
+"""Up to this number of rows the squares of weights are summed exactly, even if that takes a pass over all pairs."""
+BATCH_ENTRIES = 2**22
+"""Bootstrap targets in one batch (32 MB)."""
 
 
 class LocalEstimator(KernelEstimator):
-    """A model that keeps its rows and weighs them by their similarity to the query: wᵢ(z)/Σ w."""
+    """A model that keeps its rows and weights them by their similarity to the query: wᵢ(z)/Σ w."""
 
     kernel: Any
     bandwidth: Any
@@ -64,24 +64,24 @@ class LocalEstimator(KernelEstimator):
     def weights(self, X: Any) -> Matrix:
         """The normalised weights lᵢ(z) of every row for every query, shape (m, n): f(z) = Σ lᵢ(z) yᵢ.
 
-        They sum to one over the rows. From degree 1 on some are negative.
+        They sum to one over the rows. For degree ≥ 1 some are negative.
         """
         z = self._query_points(X)
         x, v = self._rows.points, self._v
-        allocatable(8 * z.n * x.n, f"The weights of {x.n} rows for {z.n} queries", "Ask for fewer queries at a time.")
+        allocatable(8 * z.n * x.n, f"The weights of {x.n} rows for {z.n} queries", "Pass fewer queries at a time.")
         return local.weights(self._fit_at(z), self.kernel_, x, v, z, degree=self._degree, scale=self._scale(z))
 
     def effective_sample_size(self, X: Any) -> Matrix:
-        """(Σ w)²/Σ w² for every query, shape (m,): how many rows of equal weight would say as much.
+        """(Σ w)²/Σ w² for every query, shape (m,): how many rows of equal weight carry the same information.
 
-        It is 1 where a single row decides, as far from all data, and n where all count alike. It is 0 where no row has
-        any weight and none is nearest (a category that is new): there the mean of all is predicted.
+        It is 1 if a single row decides, as it does far from all data, and n if all rows have equal weights. It is 0 if
+        no row has any weight and none is nearest (for a new category): there the mean of all targets is predicted.
         """
         z = self._query_points(X)
         x, v, scale = self._rows.points, self._v, self._scale(z)
-        made = local.fit(self.kernel_, x, self._rows.y[:, :1], v, z, scale=scale)
-        size = 1.0 / local.spread(made, self.kernel_, x, v, z, scale=scale, squares=self._v2)
-        size[self._unlike_all(made)] = 0.0
+        means = local.fit(self.kernel_, x, self._rows.y[:, :1], v, z, scale=scale)
+        size = 1.0 / local.spread(means, self.kernel_, x, v, z, scale=scale, squares=self._v2)
+        size[self._unlike_all(means)] = 0.0
         return size
 
     # -- inside -------------------------------------------------------------------------------------------------------
@@ -94,17 +94,17 @@ class LocalEstimator(KernelEstimator):
 
     @property
     def _v2(self) -> Matrix:
-        """The weights of squares over rows: repetition repeats the squares too."""
+        """The weights of the rows in sums of squares: a repeated row repeats its square."""
         return self._v
 
     def _scale(self, z: Points | None, exclude: bool = False) -> Matrix | None:
-        """Factors of the bandwidth, one per query."""
+        """Factors of the bandwidth, one per query, or None."""
         return None
 
     def _query_points(self, X: Any) -> Points:
-        """Checked queries; those that are far outside of the data are moved nearer, for distances lose digits there.
+        """Checked queries; those far outside the data are moved nearer, because distances lose digits there.
 
-        (Not so the rows of `partial_fit`, which are kept as they are: `_queries`.)
+        (The rows of `partial_fit` are not moved: they pass through `_queries` only.)
         """
         z = self._queries(X)
         moved = self._nearer(z)
@@ -113,7 +113,7 @@ class LocalEstimator(KernelEstimator):
         return z
 
     def _nearer(self, z: Points) -> Matrix | None:
-        """Far queries moved nearer, where points are dense vectors and the similarity is one of vectors."""
+        """The queries with far ones moved nearer, if points are dense vectors and the similarity is one of vectors."""
         kernel = self.kernel_
         vectors = kernel.space in ("vectors", "table") and all(leaf.space == "vectors" for leaf in kernel.leaves)
         if not vectors and not self._degree:
@@ -124,9 +124,9 @@ class LocalEstimator(KernelEstimator):
             return None
         return None if sp.issparse(Z) or sp.issparse(X) else nearer(Z, X, unit_of(kernel))
 
-    def _unlike_all(self, made: local.LocalFit) -> NDArray[np.bool_]:
-        """Queries to which no row is similar and none is nearest: objects without a distance."""
-        return made.alone if local.narrowed(self.kernel_) is None else np.zeros_like(made.alone)
+    def _unlike_all(self, fits: local.LocalFit) -> NDArray[np.bool_]:
+        """Whether no row is similar to a query and none is nearest, because the objects have no distance."""
+        return fits.alone if local.narrowed(self.kernel_) is None else np.zeros_like(fits.alone)
 
     def _fit_at(self, z: Points | None, *, exclude: bool = False, y: Any = None, more: Any = None) -> local.LocalFit:
         rows = self._rows
@@ -137,15 +137,15 @@ class LocalEstimator(KernelEstimator):
             degree=self._degree, exclude=exclude, scale=self._scale(z, exclude), more=more,
         )  # fmt: skip
 
-    def _spread(self, made: local.LocalFit, z: Points | None, *, exclude: bool = False) -> Matrix:
-        """Σ lᵢ² of these fits, copies of a row counted apart."""
+    def _spread(self, fits: local.LocalFit, z: Points | None, *, exclude: bool = False) -> Matrix:
+        """Σ lᵢ² of these fits; copies of a row count separately."""
         return local.spread(
-            made, self.kernel_, self._rows.points, self._v, z,
+            fits, self.kernel_, self._rows.points, self._v, z,
             degree=self._degree, exclude=exclude, scale=self._scale(z, exclude), squares=self._v2,
         )  # fmt: skip
 
     def _points(self, X: Any) -> Points:
-        """Check X, and the similarity that is asked for (its bandwidth is chosen later)."""
+        """Check X and the parameter `kernel`; set `kernel_`, whose bandwidth is chosen later."""
         points = training_points(X)
         self.kernel_ = similarity_of(self.kernel, points, self._default)
         self.kernel_.touch(points)
@@ -153,45 +153,45 @@ class LocalEstimator(KernelEstimator):
         return points
 
     def _default(self, points: Points) -> Similarity:
-        """The similarity where none was given, before its bandwidth."""
+        """The default similarity, before its bandwidth is chosen."""
         return median_gaussian(points) if sp.issparse(points.vectors()) else Gaussian(spreads(points))
 
     def _chosen_bandwidth(self) -> Any:
-        """What `bandwidth` says; without it and without a kernel that has one leave-one-out chooses."""
+        """The parameter `bandwidth`; by default "loo" if no kernel was given, or a class of kernels with widths."""
         family = isinstance(self.kernel, type) and issubclass(self.kernel, ByWidth)
         return "loo" if self.bandwidth is None and (self.kernel is None or family) else self.bandwidth
 
     def _choose(self, loss: Callable[[Matrix, Matrix], Any]) -> None:
-        """Give `kernel_` the bandwidth that is asked for."""
-        rows, given = self._rows, self._chosen_bandwidth()
+        """Set the bandwidth of `kernel_` by the parameter `bandwidth`."""
+        rows, bandwidth = self._rows, self._chosen_bandwidth()
         self.loo_loss_: float | None = None
         self.status_ = "kernel as given"
-        if isinstance(given, str) and given in ("loo", "loo-common"):
-            start = self.kernel_
+        if isinstance(bandwidth, str) and bandwidth in ("loo", "loo-common"):
+            start, common = self.kernel_, bandwidth == "loo-common"
             sparse = isinstance(start, ByWidth) and sp.issparse(rows.points.vectors())
-            if isinstance(start, ByWidth) and not sparse and given == "loo" and "sigma" not in start.fixed:
+            if isinstance(start, ByWidth) and not sparse and not common and "sigma" not in start.fixed:
                 start = with_bandwidth(start, by_rule("spread", start, rows.points), rows.points)
-            tuned = loo_bandwidth(
-                start, rows.points, loss(rows.y, self._v), degree=self._degree, common=given == "loo-common"
-            )
+            tuned = loo_bandwidth(start, rows.points, loss(rows.y, self._v), degree=self._degree, common=common)
             self.kernel_ = tuned.kernel
             self.status_ = "bandwidth not chosen: there is one row"
             if len(rows) > 1:
                 self.loo_loss_ = tuned.value
-                self.status_ = "bandwidth by least leave-one-out loss" + (", one factor" if given != "loo" else "")
-        elif isinstance(given, str):
-            self.kernel_ = with_bandwidth(self.kernel_, by_rule(given, self.kernel_, rows.points), rows.points)
-            self.status_ = f"bandwidth by the rule {given!r}"
-        elif given is not None:
-            self.kernel_ = with_bandwidth(self.kernel_, given, rows.points)
+                factor = ", one factor for all columns" if common else ""
+                self.status_ = f"bandwidth by least leave-one-out loss{factor}"
+        elif isinstance(bandwidth, str):
+            self.kernel_ = with_bandwidth(self.kernel_, by_rule(bandwidth, self.kernel_, rows.points), rows.points)
+            self.status_ = f"bandwidth by the rule {bandwidth!r}"
+        elif bandwidth is not None:
+            self.kernel_ = with_bandwidth(self.kernel_, bandwidth, rows.points)
             self.status_ = "bandwidth as given"
         require_nonnegative(self.kernel_, rows.points)
         self.bandwidth_ = getattr(self.kernel_, "sigma", None)
 
     def _append(self, new: Rows) -> Rows:
+        """The rows of the model followed by new ones."""
         if self.kernel_.pairwise:
             raise InvalidInput(
-                "`partial_fit` needs a kernel that can be evaluated between old and new rows",
+                "`partial_fit` requires a kernel that can be evaluated between old and new rows",
                 got="bare Precomputed()",
                 advice="Use Precomputed(K) with the matrix of all points, and positions in it as X.",
             )
@@ -199,14 +199,14 @@ class LocalEstimator(KernelEstimator):
 
 
 class LocalSmoother(LinearSmoother, LocalEstimator):
-    """A local fit of real targets, with what follows from its weights: standard errors, bands and leave-one-out."""
+    """A local fit of real targets, with the standard errors, bands and leave-one-out that follow from its weights."""
 
     @abstractmethod
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Keep the rows and choose the bandwidth."""
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Append rows; the bandwidth stays that of the first call. Rows that are refused leave the model as it was."""
+        """Append rows; the bandwidth of the first call is kept. If the rows are refused, the model does not change."""
         if not hasattr(self, "_rows"):
             return self.fit(X, y, sample_weight)
         self._rows = self._append(Rows.of(self._queries(X), y, sample_weight))
@@ -214,13 +214,13 @@ class LocalSmoother(LinearSmoother, LocalEstimator):
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """f(z) at m queries, shape (m,) or (m, t); with the standard error of f, in the same shape.
+        """f(z) at m queries, shape (m,) or (m, t); with `return_std` also the standard error of f, in the same shape.
 
         Parameters
         ----------
         X : m points.
-        return_std : also √(σ²(z) Σ lᵢ(z)²), the standard deviation of f(z) over other draws of the targets, with the
-            local variance σ²(z) of targets. It knows nothing of the bias of smoothing (see `bands`).
+        return_std : whether to return √(σ²(z) Σ lᵢ(z)²) too, the standard deviation of f(z) over other draws of the
+            targets, with the local variance σ²(z) of targets. It does not include the bias of smoothing (see `bands`).
         """
         z = self._query_points(X)
         if not return_std:
@@ -235,15 +235,15 @@ class LocalSmoother(LinearSmoother, LocalEstimator):
         return self._rows.shaped(mean), self._rows.shaped(std)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Matrix:
-        """Intervals that hold a new target with the given probability, if targets are normal around f.
+        """Intervals that contain a new target with the given probability, if targets are normal around f.
 
-        f(z) ± q √(σ²(z) (1 + Σ lᵢ(z)²)) with the local variance σ²(z), which may change from place to place; it is
-        estimated from few rows, so q is the quantile of Student's t with 1/Σ lᵢ(z)² degrees of freedom.
+        They are f(z) ± q √(σ²(z) (1 + Σ lᵢ(z)²)) with the local variance σ²(z), which may change from place to place.
+        Since it is estimated from few rows, q is the quantile of Student's t with 1/Σ lᵢ(z)² degrees of freedom.
 
         Parameters
         ----------
         X : m queries.
-        coverage : in (0, 1).
+        coverage : the probability, in (0, 1).
 
         Returns
         -------
@@ -264,32 +264,32 @@ class LocalSmoother(LinearSmoother, LocalEstimator):
         n_samples: int = 500,
         random_state: Any = 0,
     ) -> Matrix:
-        """Confidence bands of the mean: at each query they hold E f(z) with the given probability.
+        """Confidence bands of the mean: at each query they contain E f(z) with the given probability.
 
-        E f is the true function *smoothed*: where that bends within a bandwidth f is biased by about ½ h² f'' (degree 0
-        and 1), which no band made of residuals sees. The bandwidth of least error has a bias as large as its standard
-        error, so that a band covers the true function somewhat less often than it says; half that bandwidth mends it,
-        for a wider band.
+        E f is the true function *smoothed*: where it bends within a bandwidth, f is biased by about ½ h² f'' (degree 0
+        and 1), and bands computed from residuals do not include this bias. At the bandwidth of least error the bias is
+        as large as the standard error, so a band covers the true function somewhat less often than `coverage`; with
+        half that bandwidth the band is wider and the bias small.
 
         Parameters
         ----------
         X : m queries.
-        coverage : in (0, 1).
+        coverage : the probability, in (0, 1).
         method : "asymptotic", f ± q·std with the normal quantile; or "bootstrap", which multiplies every residual
-            by a standard normal number (wild bootstrap: the noise may differ from row to row). In both the quantile q
-            of a normal variable is replaced by that of Student's t with as many degrees of freedom as rows have a say,
-            1/Σ lᵢ(z)²: std is estimated from them.
-        simultaneous : for the bootstrap, whether the band holds all of the queries at once, not each one.
-        n_samples, random_state : of the bootstrap.
+            by a standard normal number (wild bootstrap: the noise may differ from row to row). In both, the quantile q
+            of a normal variable is replaced by that of Student's t with 1/Σ lᵢ(z)² degrees of freedom, the effective
+            number of rows from which std is estimated.
+        simultaneous : for the bootstrap, whether the band contains E f at all queries at once, or at each one.
+        n_samples, random_state : the number of bootstrap samples, and their seed.
 
         Returns
         -------
         lower and upper ends, shape (m, 2), or (m, t, 2) for t targets.
         """
-        held = share(coverage)
+        inside = share(coverage)
         z = self._query_points(X)
         mean, error, _, size = self._distribution(z)
-        normal = float(ndtri(0.5 + 0.5 * held))
+        normal = float(ndtri(0.5 + 0.5 * inside))
         if method == "asymptotic" and not simultaneous:
             reach = _student(normal, size) * error
             return self._rows.shaped(np.stack([mean - reach, mean + reach], axis=-1))
@@ -297,81 +297,82 @@ class LocalSmoother(LinearSmoother, LocalEstimator):
             raise InvalidInput(
                 "`method` must be 'asymptotic' or 'bootstrap', and 'bootstrap' for a simultaneous band",
                 got=repr(method),
-                advice="bands(X, method='bootstrap', simultaneous=True).",
+                advice="Call bands(X, method='bootstrap', simultaneous=True).",
             )
-        if isinstance(n_samples, bool) or not isinstance(n_samples, (int, np.integer)) or n_samples < 20:
-            raise InvalidInput("`n_samples` must be a whole number ≥ 20", got=repr(n_samples), advice="Such as 500.")
-        moved = self._redrawn(z, int(n_samples), generator(random_state))
+        check_whole_number(n_samples, "n_samples", least=20, such_as=500)
+        deviations = self._bootstrap_deviations(z, int(n_samples), generator(random_state))
         if simultaneous:
             unit = np.where(error > 0, error, 1.0)
-            largest = np.abs(moved / unit[:, :, None]).max(axis=0)
-            reach = _student(np.quantile(largest, held, axis=1), size) * error
+            largest = np.abs(deviations / unit[:, :, None]).max(axis=0)
+            reach = _student(np.quantile(largest, inside, axis=1), size) * error
             ends = np.stack([mean - reach, mean + reach], axis=-1)
         else:
             wider = _student(normal, size) / normal if normal > 0 else 1.0
-            low, high = wider * np.quantile(moved, [0.5 - 0.5 * held, 0.5 + 0.5 * held], axis=2)
+            low, high = wider * np.quantile(deviations, [0.5 - 0.5 * inside, 0.5 + 0.5 * inside], axis=2)
             ends = np.stack([mean - high, mean - low], axis=-1)
         return self._rows.shaped(ends)
 
     @property
     def degrees_of_freedom_(self) -> float:
-        """The trace of the smoother S, f = S y on the training rows: how many targets the fit could follow freely."""
+        """The trace of the smoother S, with f = S y on the training rows: the effective number of parameters."""
         check_is_fitted(self)
         return float(self._leverages()[1].sum())
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
     def _forget(self) -> None:
-        """Drop what was computed from other rows."""
+        """Drop the results that belong to earlier rows."""
         self._cache: dict[str, Any] = {}
 
     def _smoothers(self, X: Any) -> Iterator[tuple[NDArray[np.int64], Matrix]]:
         yield np.arange(self._rows.y.shape[1]), self.weights(X)
 
     def _left_out(self) -> local.LocalFit:
-        """The fits at each row without it, kept."""
+        """The fits at each row without it, kept for the next call."""
         if "left_out" not in self._cache:
             if len(self._rows) < 2:
                 raise InvalidInput(
-                    "Leave-one-out needs two rows", got="one row", advice="Standard errors and bands need it, too."
+                    "Leave-one-out, standard errors and bands require at least two rows",
+                    got="one row",
+                    advice="Fit on more rows.",
                 )
             self._cache["left_out"] = self._fit_at(None, exclude=True)
-        made: local.LocalFit = self._cache["left_out"]
-        return made
+        fits: local.LocalFit = self._cache["left_out"]
+        return fits
 
     def _leave_one_out(self) -> Matrix:
         return self._rows.y - self._left_out().values
 
     def _leverages(self) -> tuple[Matrix, Matrix]:
-        """f(xᵢ) (n, t) and Sᵢᵢ (n,): the own row has u = 0, so Sᵢᵢ = w(xᵢ, xᵢ) vᵢ a₀."""
+        """f(xᵢ) (n, t) and Sᵢᵢ (n,): the row itself has u = 0, so Sᵢᵢ = w(xᵢ, xᵢ) vᵢ a₀."""
         rows = self._rows
-        made = self._fit_at(None)
-        own = np.exp(self.kernel_.log_diagonal(rows.points) - made.log_scale) * self._v * made.dual[:, 0]
-        return made.values, np.clip(np.where(made.alone, 1.0, own), 0.0, 1.0)
+        fits = self._fit_at(None)
+        diagonal = np.exp(self.kernel_.log_diagonal(rows.points) - fits.log_scale) * self._v * fits.dual[:, 0]
+        return fits.values, np.clip(np.where(fits.alone, 1.0, diagonal), 0.0, 1.0)
 
     def _residuals(self) -> Matrix:
-        """Leave-one-out residuals, each divided by what its own fit adds to it: of the size of the noise. (n, t)"""
+        """Leave-one-out residuals over √(1 + Σ l²), which the fit adds to them: of the size of the noise. (n, t)"""
         if "residuals" not in self._cache:
-            rows, made = self._rows, self._left_out()
-            if len(rows) <= EXACT or not self.kernel_.squared().children:
-                extra = self._spread(made, None, exclude=True)
+            rows, fits = self._rows, self._left_out()
+            if len(rows) <= EXACT_ROWS or not self.kernel_.squared().children:
+                extra = self._spread(fits, None, exclude=True)
             else:
-                # all pairs would be dear: with so many rows Σ l² is small, and Σ l² ≤ max l ≈ l at the query itself
-                own = self.kernel_.log_diagonal(rows.points) - made.log_scale
-                extra = np.clip(np.exp(np.minimum(own, 0.0)) * self._v * made.dual[:, 0], 0.0, 1.0)
-            self._cache["residuals"] = (rows.y - made.values) / np.sqrt(1.0 + extra)[:, None]
-        found: Matrix = self._cache["residuals"]
-        return found
+                # All pairs would be expensive. With this many rows Σ l² is small: Σ l² ≤ max l ≈ l at the query itself.
+                log_diagonal = self.kernel_.log_diagonal(rows.points) - fits.log_scale
+                extra = np.clip(np.exp(np.minimum(log_diagonal, 0.0)) * self._v * fits.dual[:, 0], 0.0, 1.0)
+            self._cache["residuals"] = (rows.y - fits.values) / np.sqrt(1.0 + extra)[:, None]
+        residuals: Matrix = self._cache["residuals"]
+        return residuals
 
     @property
     def _unit(self) -> Matrix:
-        """The largest deviation of every target from its mean, (t,): squares of targets in this unit are numbers."""
+        """The largest deviation of every target from its mean, (t,): squares in this unit do not overflow."""
         y, v = self._rows.y, self._v
         largest = np.abs(y - (v / v.sum()) @ y).max(axis=0)
         return np.where(largest > 0, largest, 1.0)
 
     def _choose_by_error(self) -> None:
-        """Give `kernel_` the bandwidth that is asked for: by the squared error, if by leave-one-out."""
+        """Set the bandwidth of `kernel_`; leave-one-out minimises the squared error."""
         unit = self._unit
         self._choose(lambda y, v: SquaredError.of((y - (v / v.sum()) @ y) / unit, v))
         if self.loo_loss_ is not None and len(unit) == 1:
@@ -380,38 +381,39 @@ class LocalSmoother(LinearSmoother, LocalEstimator):
     def _distribution(self, z: Points) -> tuple[Matrix, Matrix, Matrix, Matrix]:
         """f, its standard error, and the local standard deviation of targets: (m, t) each; and 1/Σ lᵢ², (m,)."""
         unit = self._unit
-        made = self._fit_at(z, more=(self._residuals() / unit) ** 2)
-        share = self._spread(made, z)
-        deviation = unit * np.sqrt(made.means)
+        fits = self._fit_at(z, more=(self._residuals() / unit) ** 2)
+        share = self._spread(fits, z)
+        deviation = unit * np.sqrt(fits.means)
         error = deviation * np.sqrt(share)[:, None]
-        unlike = self._unlike_all(made)
-        if unlike.any():  # nothing is known but how targets spread
+        unlike = self._unlike_all(fits)
+        if unlike.any():  # only the spread of all targets is known
             y, v = self._rows.y / unit, self._v / self._v.sum()
             error[unlike] = unit * np.sqrt(v @ (y - v @ y) ** 2)
-        return made.values, error, deviation, 1.0 / share
+        return fits.values, error, deviation, 1.0 / share
 
-    def _redrawn(self, z: Points, n_samples: int, rng: np.random.Generator) -> Matrix:
+    def _bootstrap_deviations(self, z: Points, n_samples: int, rng: np.random.Generator) -> Matrix:
         """Σ lᵢ(z) sᵢ eᵢ for residuals e with standard normal factors s: (m, t, n_samples).
 
-        Random signs would do for one query; the largest of many deviations they bound where few rows have a say.
+        Random signs would be enough for one query; but with few effective rows they bound the largest of many
+        deviations.
         """
         e = self._residuals()
         n, t = e.shape
-        # Copies of a row are drawn apart: their mean has a variance smaller by the weight.
+        # Copies of a row are drawn separately: the variance of their mean is divided by the weight.
         e = e * np.sqrt(self._v2)[:, None] / self._v[:, None]
         allocatable(
-            8 * z.n * t * n_samples, f"{n_samples} bootstrap fits at {z.n} queries", "Ask for fewer queries at a time."
+            8 * z.n * t * n_samples, f"{n_samples} bootstrap fits at {z.n} queries", "Pass fewer queries at a time."
         )
-        moved = np.empty((z.n, t, n_samples))
-        step = max(1, BATCH // (n * t))
+        deviations = np.empty((z.n, t, n_samples))
+        step = max(1, BATCH_ENTRIES // (n * t))
         for start in range(0, n_samples, step):
             draws = min(step, n_samples - start)
             factors = rng.normal(size=(n, 1, draws))
             targets = (e[:, :, None] * factors).reshape(n, -1)
-            moved[:, :, start : start + draws] = self._fit_at(z, y=targets).values.reshape(z.n, t, draws)
-        return moved
+            deviations[:, :, start : start + draws] = self._fit_at(z, y=targets).values.reshape(z.n, t, draws)
+        return deviations
 
 
 def _student(normal: Any, size: Matrix) -> Matrix:
-    """What a normal quantile, one or (t,), becomes where the variance comes from so many rows: (m, 1) or (m, t)."""
+    """Student's quantile for a normal one, a number or (t,), with `size` degrees of freedom: (m, 1) or (m, t)."""
     return np.asarray(-stdtrit(np.maximum(size, 1.0)[:, None], ndtr(-np.asarray(normal))))

@@ -21,20 +21,21 @@ from mercer.models.local.bandwidth import spreads
 from mercer.models.local.base import LocalSmoother
 from mercer.smoothing.neighbours import neighbour_distances
 from mercer.smoothing.sums.tiled import unit_of
+from mercer.validation import check_whole_number, is_whole_number
 
 Matrix = NDArray[np.float64]
 
-MISTRUST = 1e-12
-"""The robustness weight of a row that is far off: it still decides where nobody else is near."""
+LEAST_TRUST = 1e-12
+"""The robustness weight of an outlier: above 0, so that it still decides where no other row is near."""
 
 
 @dataclass(eq=False, repr=False)
 class LocalRegression(LocalSmoother):
     """A polynomial around every query: f(z) = b₀ of min Σ w(z, xᵢ) (yᵢ − Σ_α b_α (xᵢ − z)^α)², |α| ≤ degree.
 
-    Degree 0 is Nadaraya-Watson, degree 1 lecture 000's locally weighted linear regression. Polynomials up to the
-    degree are reproduced exactly. Where the points around z do not determine all coefficients (too few, or on a line)
-    the fit is of lower degree, and where nobody is in reach the nearest point decides.
+    Degree 0 is Nadaraya-Watson, degree 1 the locally weighted linear regression of lecture 000. Polynomials up to the
+    degree are reproduced exactly. If the points around z do not determine all coefficients (too few, or on a line),
+    the fit has a lower degree; if no point is in reach, the nearest one decides.
 
     Parameters
     ----------
@@ -42,13 +43,13 @@ class LocalRegression(LocalSmoother):
         `bandwidth`, a rule X → kernel, or None for the Gaussian (with `neighbors`: the tricube).
     degree : 0, 1, 2 or 3, in all columns together.
     bandwidth : the kernel's sigma: a number > 0, one per column, "loo" (one per column, of least leave-one-out squared
-        error; "loo-common": one factor for all of them), "scott" or "silverman". By default "loo" without a kernel
-        or for a class of them; a kernel that is given is taken as it is.
-    neighbors : a number of rows ≥ 1 or a share of them in (0, 1], as a float (rounded down, as R's loess does): sigma
-        is multiplied, for every query, so that it just reaches that number of nearest rows. `bandwidth` then only says
-        in which units columns are compared: by default their standard deviations.
-    robust : so many times the fit is repeated with the rows weighted by the bisquare of their last residuals, so that
-        outliers lose their say (lowess: 3).
+        error; "loo-common": one factor for all columns), "scott" or "silverman". The default is "loo" if `kernel` is
+        None or a class; otherwise the kernel is used unchanged.
+    neighbors : a number of rows ≥ 1 or a share of them in (0, 1], as a float (rounded down, as in R's loess): for every
+        query, sigma is multiplied so that it just reaches that number of nearest rows. `bandwidth` then only sets the
+        units in which columns are compared, by default their standard deviations.
+    robust : how often the fit is repeated with the rows weighted by the bisquare of their last residuals, so that
+        outliers lose their influence (lowess uses 3).
 
     Attributes
     ----------
@@ -56,9 +57,9 @@ class LocalRegression(LocalSmoother):
     bandwidth_ : its sigma, a number or (d,).
     status_ : how the bandwidth was chosen.
     loo_loss_ : the leave-one-out error at bandwidths chosen by "loo" (targets in units of their deviation if several).
-    loo_predictions_, loo_score_ : f₋ᵢ(xᵢ), and their R²; robustness weights are taken as given there.
+    loo_predictions_, loo_score_ : f₋ᵢ(xᵢ), and their R²; the robustness weights of the fit are kept.
     degrees_of_freedom_ : the trace of the smoother.
-    robustness_weights_ : (n,) of the rows that were fitted, 1 without `robust`.
+    robustness_weights_ : one per fitted row, (n,); 1 without `robust`.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.linspace(0, 6, 61)[:, None]
@@ -84,8 +85,8 @@ class LocalRegression(LocalSmoother):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Keep n points X and targets y, shape (n,) or (n, t), and choose bandwidth and robustness weights.
 
-        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. (Not for
-        bandwidth="loo" and `loo_predictions_`, where a row is left out with all its weight.)
+        A sample weight says how often its row counts: weight 2 is the same as the row given twice, weight 0 as the row
+        left out. (But bandwidth="loo" and `loo_predictions_` leave out a row with all its weight.)
         """
         self._check()
         self._rows = Rows.of(self._points(X), y, sample_weight)
@@ -96,17 +97,17 @@ class LocalRegression(LocalSmoother):
         self._choose_by_error()
         self._distrust()
         if self.robust and self.loo_loss_ is not None:
-            self._choose_by_error()  # outliers have had their say on the bandwidth
+            self._choose_by_error()  # outliers had influenced the first bandwidth
             self._distrust()
         if self._near is not None:
-            self.status_ += "; it reaches the nearest rows of every query"
+            self.status_ += "; multiplied for every query so that it reaches the nearest rows"
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Append rows; the bandwidth stays that of the first call. Rows that are refused leave the model as it was."""
+        """Append rows; the bandwidth of the first call is kept. If the rows are refused, the model does not change."""
         if not hasattr(self, "_rows"):
             return self.fit(X, y, sample_weight)
-        _require_rounds(self.robust)
+        check_whole_number(self.robust, "robust", least=0, such_as=3)
         self._rows = self._append(Rows.of(self._queries(X), y, sample_weight))
         self._trust = None
         self._forget()
@@ -114,19 +115,21 @@ class LocalRegression(LocalSmoother):
         return self
 
     def predict_gradient(self, X: Any) -> Matrix:
-        """The local slopes, an estimate of ∇f by the columns of X: shape (m, d) or (m, t, d). Needs degree ≥ 1.
+        """The local slopes, an estimate of the gradient: shape (m, d) or (m, t, d). It requires degree ≥ 1.
 
-        They are not the derivative of `predict`, but of the polynomial at each query: less biased.
+        They are the slopes of the polynomial at each query, not the derivative of `predict`, and less biased.
         """
         z = self._query_points(X)
         if self._degree < 1:
-            raise InvalidInput("Slopes need `degree` ≥ 1", got=self._degree, advice="LocalRegression(degree=1).")
+            raise InvalidInput(
+                "`predict_gradient` requires `degree` ≥ 1", got=self._degree, advice="Use LocalRegression(degree=1)."
+            )
         d = z.vectors().shape[1]
         slopes = self._fit_at(z).coef[:, 1 : 1 + d] / np.broadcast_to(unit_of(self.kernel_), (d,))[:, None]
         return self._rows.shaped(np.swapaxes(slopes, 1, 2))
 
     def derivative(self, X: Any, order: int = 1) -> Matrix:
-        """The derivative of this order on a line, order ≤ degree, from the local polynomial: shape (m,) or (m, t).
+        """The derivative of this order for a single column, order ≤ degree: shape (m,) or (m, t).
 
         >>> import numpy as np, mercer as mc
         >>> X = np.linspace(-1, 1, 50)[:, None]
@@ -135,14 +138,14 @@ class LocalRegression(LocalSmoother):
         [0.125, 0.75, 3.0, 6.0]
         """
         z = self._query_points(X)
-        if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or not 0 <= order <= self._degree:
-            raise InvalidInput(
-                f"`order` must be a whole number from 0 to the degree {self._degree}",
-                got=repr(order),
-                advice="Raise `degree`: one more than the order is best.",
-            )
+        advice = "Raise `degree`: one more than the order is best."
+        check_whole_number(order, "order", least=0, most=self._degree, advice=advice)
         if order and z.vectors().shape[1] != 1:
-            raise InvalidInput("`derivative` needs one column", got=z.vectors().shape, advice="Use predict_gradient.")
+            raise InvalidInput(
+                "`derivative` requires a single column",
+                got=f"shape {z.vectors().shape}",
+                advice="Use predict_gradient.",
+            )
         unit = float(np.ravel(unit_of(self.kernel_))[0])
         return self._rows.shaped(math.factorial(order) / unit**order * self._fit_at(z).coef[:, order])
 
@@ -169,19 +172,17 @@ class LocalRegression(LocalSmoother):
         return v if self._trust is None else v * self._trust**2
 
     def _check(self) -> None:
-        degree, robust, near = self.degree, self.robust, self.neighbors
-        if isinstance(degree, bool) or not isinstance(degree, (int, np.integer)) or not 0 <= degree <= 3:
-            raise InvalidInput("`degree` must be 0, 1, 2 or 3", got=shortened(degree), advice="1 is a good default.")
-        _require_rounds(robust)
-        if near is not None:
-            _require_neighbors(near)
+        self._degree = check_whole_number(self.degree, "degree", least=0, most=3, such_as=1)
+        check_whole_number(self.robust, "robust", least=0, such_as=3)
+        self._near = self.neighbors
+        if self._near is not None:
+            _require_neighbors(self._near)
             if isinstance(self.bandwidth, str) and self.bandwidth.startswith("loo"):
                 raise InvalidInput(
-                    "`bandwidth` must be a number or one per column beside `neighbors`",
+                    "With `neighbors`, which determine the widths, `bandwidth` must be a number or one per column",
                     got=shortened(self.bandwidth),
-                    advice="Neighbours decide the widths: leave out one of the two.",
+                    advice="Leave out one of the two parameters.",
                 )
-        self._degree, self._near = int(degree), near
 
     def _require_vectors(self) -> None:
         kernel = self.kernel_
@@ -194,11 +195,13 @@ class LocalRegression(LocalSmoother):
             raise self._no_vectors(error.got) from None
         if sp.issparse(X):
             raise InvalidInput(
-                "Local polynomials and neighbours need dense data", got="a sparse matrix", advice="Pass X.toarray()."
+                "Local polynomials and neighbours require dense data", got="a sparse matrix", advice="Pass X.toarray()."
             )
         if self._near is not None and not isinstance(self.kernel_, ByWidth):
             raise InvalidInput(
-                "`neighbors` needs a similarity of (x − z)/σ", got=repr(self.kernel_), advice="Such as Tricube()."
+                "`neighbors` requires a similarity of (x − z)/σ",
+                got=repr(self.kernel_),
+                advice="Pass a kernel such as mc.Tricube().",
             )
         coefficients = math.comb(X.shape[1] + self._degree, self._degree)
         if coefficients > 500:
@@ -217,16 +220,16 @@ class LocalRegression(LocalSmoother):
     @staticmethod
     def _no_vectors(got: str) -> InvalidInput:
         return InvalidInput(
-            "Local polynomials and neighbours need a similarity of vectors, and X in numbers",
+            "Local polynomials and neighbours require a similarity of vectors, and numbers as X",
             got=got,
-            advice="Use NadarayaWatsonRegressor, which takes any objects.",
+            advice="Use NadarayaWatsonRegressor, which accepts any objects.",
         )
 
     def _default(self, points: Points) -> Similarity:
         return super()._default(points) if self._near is None else Tricube(spreads(points))
 
     def _chosen_bandwidth(self) -> Any:
-        """Without a kernel leave-one-out chooses, but not where neighbours do."""
+        """As for every local model, but with `neighbors` leave-one-out is not the default."""
         return self.bandwidth if self._near is not None else super()._chosen_bandwidth()
 
     def _scale(self, z: Points | None, exclude: bool = False) -> Matrix | None:
@@ -243,43 +246,37 @@ class LocalRegression(LocalSmoother):
         return scale
 
     def _distrust(self) -> None:
-        """Bisquare weights (1 − (r/6s)²)² of the residuals r, s being their median size (lowess).
+        """Set the bisquare weights (1 − (r/6s)²)² of the residuals r, where s is their median size (lowess).
 
-        With several targets r is the root mean square of r/s over them: a row is off as a whole.
+        With several targets, r/s is its root mean square over them: a row is an outlier as a whole.
         """
         base = LocalSmoother._v.fget(self)  # type: ignore[attr-defined]
         for _ in range(self.robust):
             r = np.abs(self._rows.y - self._fit_at(None).values)
             if (r <= 1e-12 * np.abs(self._rows.y).max(axis=0)).all():
-                return  # all rows are met
-            s = np.array([_size(column, base) for column in r.T])
+                return  # all rows are fitted exactly
+            s = np.array([_typical_size(column, base) for column in r.T])
             ratio = np.sqrt(np.mean((r / np.where(s > 0, s, np.inf)) ** 2, axis=1)) / 6.0
-            before, self._trust = self._trust, np.maximum((1 - np.minimum(ratio, 1.0) ** 2) ** 2, MISTRUST)
+            before, self._trust = self._trust, np.maximum((1 - np.minimum(ratio, 1.0) ** 2) ** 2, LEAST_TRUST)
             rounding = 8 * len(r) * np.finfo(np.float64).eps  # of sums over all rows
             if before is not None and np.abs(self._trust - before).max() <= rounding:
-                return  # more rounds would change nothing else
+                return  # more rounds would change nothing
 
 
-def _require_rounds(robust: Any) -> None:
-    if isinstance(robust, bool) or not isinstance(robust, (int, np.integer)) or robust < 0:
-        raise InvalidInput("`robust` must be a whole number ≥ 0", got=shortened(robust), advice="3 will do.")
-
-
-def _require_neighbors(near: Any) -> None:
-    whole = isinstance(near, (int, np.integer)) and not isinstance(near, bool)
-    share = isinstance(near, (float, np.floating)) and 0 < near <= 1
-    if not (share or (whole and near >= 1)):
+def _require_neighbors(neighbors: Any) -> None:
+    share = isinstance(neighbors, (float, np.floating)) and 0 < neighbors <= 1
+    if not (share or (is_whole_number(neighbors) and neighbors >= 1)):
         raise InvalidInput(
             "`neighbors` must be a number of rows ≥ 1, or a share of them in (0, 1] as a float",
-            got=shortened(near),
-            advice="Such as 30, or 0.3.",
+            got=shortened(neighbors),
+            advice="Pass a number such as 30, or a share such as 0.3.",
         )
 
 
-def _size(r: Matrix, v: Matrix) -> float:
-    """The weighted median of |r|; the mean where most rows are met exactly.
+def _typical_size(r: Matrix, v: Matrix) -> float:
+    """The weighted median of |r|, or their mean if most rows are fitted exactly.
 
-    Where half of the weight is below a row and half above, it is the middle of the two, as in lowess.
+    If half of the weight is below and half above a pair of rows, it is the middle of the two, as in lowess.
     """
     order = np.argsort(r)
     total = np.cumsum(v[order])

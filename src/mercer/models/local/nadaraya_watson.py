@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
-from mercer.models.base import Rows, shortened, weights
+from mercer.models.base import Rows, refitted, shortened, weights
 from mercer.models.labels import labels
 from mercer.models.local.base import LocalEstimator, LocalSmoother
 from mercer.smoothing import local_polynomial as local
@@ -25,21 +25,21 @@ class NadarayaWatsonRegressor(LocalSmoother):
     """The mean of the targets, weighted by similarity: f(z) = Σ w(z, xᵢ) yᵢ/Σ w(z, xᵢ).
 
     It is the conditional mean E[t | z] under a Parzen density of (x, t) whose t-part has mean zero (lecture 004), and
-    lecture 000's kernel regression. Nothing is trained; the width decides between the closest point (small) and the
-    mean of all points (large). Far from all data the nearest point decides, and `effective_sample_size` is 1.
+    the kernel regression of lecture 000. There is no training. With a small width the closest point decides, with a
+    large one the mean of all points. Far from all data the nearest point decides, and `effective_sample_size` is 1.
 
     Parameters
     ----------
     kernel : a kernel or smoothing weight on any objects, a class of them such as mc.Epanechnikov whose width is
         `bandwidth`, a rule X → kernel, or None for the Gaussian.
     bandwidth : the kernel's sigma: a number > 0, one per column, "loo" (one per column, of least leave-one-out squared
-        error; "loo-common": one factor for all of them), "scott" or "silverman". By default "loo" without a kernel
-        or for a class of them; a kernel that is given is taken as it is.
+        error; "loo-common": one factor for all columns), "scott" or "silverman". The default is "loo" if `kernel` is
+        None or a class; otherwise the kernel is used unchanged.
 
     Attributes
     ----------
     kernel_ : the similarity with its bandwidth.
-    bandwidth_ : its sigma, a number or (d,); None where it has none.
+    bandwidth_ : its sigma, a number or (d,); None if it has no sigma.
     status_ : how the bandwidth was chosen.
     loo_loss_ : the leave-one-out error at bandwidths chosen by "loo" (targets in units of their deviation if several).
     loo_predictions_, loo_score_ : f₋ᵢ(xᵢ), and their R².
@@ -53,7 +53,7 @@ class NadarayaWatsonRegressor(LocalSmoother):
     >>> model.effective_sample_size([[1.5], [100.0]]).round(1)
     array([10.6,  1. ])
     >>> words = mc.NadarayaWatsonRegressor(mc.Delta()).fit(["a", "a", "b"], [1.0, 2.0, 5.0])
-    >>> words.predict(["a", "b", "c"]).round(3)                       # nobody is like "c": the mean of all
+    >>> words.predict(["a", "b", "c"]).round(3)                       # no row is like "c": the mean of all
     array([1.5  , 5.   , 2.667])
 
     References
@@ -68,8 +68,8 @@ class NadarayaWatsonRegressor(LocalSmoother):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Keep n points X and targets y, shape (n,) or (n, t), and choose the bandwidth.
 
-        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. (Not for
-        bandwidth="loo" and `loo_predictions_`, where a row is left out with all its weight.)
+        A sample weight says how often its row counts: weight 2 is the same as the row given twice, weight 0 as the row
+        left out. (But bandwidth="loo" and `loo_predictions_` leave out a row with all its weight.)
         """
         self._rows = Rows.of(self._points(X), y, sample_weight)
         self._forget()
@@ -81,20 +81,20 @@ class NadarayaWatsonRegressor(LocalSmoother):
 class NadarayaWatsonClassifier(ClassifierMixin, LocalEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """The majority of the labels, weighted by similarity: p(c | z) = Σ_{yᵢ = c} w(z, xᵢ)/Σ w(z, xᵢ).
 
-    For two classes with labels t = ±1 this is lecture 000's sign(Σ w(z, xᵢ) tᵢ).
+    For two classes with labels t = ±1 this is sign(Σ w(z, xᵢ) tᵢ) of lecture 000.
 
     Parameters
     ----------
     kernel : a kernel or smoothing weight on any objects, a class of them such as mc.Epanechnikov whose width is
         `bandwidth`, a rule X → kernel, or None for the Gaussian.
     bandwidth : the kernel's sigma: a number > 0, one per column, "loo" (one per column, of greatest leave-one-out
-        likelihood; "loo-common": one factor for all of them), "scott" or "silverman". By default "loo" without a
-        kernel or for a class of them; a kernel that is given is taken as it is.
+        likelihood; "loo-common": one factor for all columns), "scott" or "silverman". The default is "loo" if `kernel`
+        is None or a class; otherwise the kernel is used unchanged.
 
     Attributes
     ----------
     classes_ : the labels, sorted.
-    kernel_, bandwidth_ : the similarity, and its sigma (None where it has none).
+    kernel_, bandwidth_ : the similarity, and its sigma (None if it has no sigma).
     status_ : how the bandwidth was chosen.
     loo_loss_ : the leave-one-out log loss at bandwidths chosen by "loo".
 
@@ -116,38 +116,34 @@ class NadarayaWatsonClassifier(ClassifierMixin, LocalEstimator):  # type: ignore
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Keep n points X and their labels y, of any kind, and choose the bandwidth.
 
-        A sample weight counts its row as often: weight 2 is the row given twice, weight 0 the row left out. (Not for
-        bandwidth="loo", where a row is left out with all its weight.)
+        A sample weight says how often its row counts: weight 2 is the same as the row given twice, weight 0 as the row
+        left out. (But bandwidth="loo" leaves out a row with all its weight.)
         """
         return self._start(X, y, None, sample_weight)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Append rows, of old classes or new ones; the bandwidth stays that of the first call.
+        """Append rows, of old classes or new ones; the bandwidth of the first call is kept.
 
         Parameters
         ----------
-        classes : labels that may come later: they have a probability, of 0 so far.
+        classes : labels that may occur later; until then their probability is 0.
         """
         if not hasattr(self, "_rows"):
             return self._start(X, y, classes, sample_weight)
         points = self._queries(X)
-        given = labels(y, points.n, "NadarayaWatsonRegressor")
+        new_labels = labels(y, points.n, "NadarayaWatsonRegressor")
         w = weights(sample_weight, points.n)
-        old, seen = self._rows, self.classes_[self._rows.y.argmax(axis=1)]
-        found = _union(self.classes_, classes, given if w is None else given[w > 0])
-        new = Rows.of(points, _indicators(given, found), sample_weight)
-        before = Rows(old.points, _indicators(seen, found), False, old.roots, old.kept, old.left_out)
-        held, self._rows = self._rows, before
-        try:
+        old, old_labels = self._rows, self.classes_[self._rows.y.argmax(axis=1)]
+        union = _union(self.classes_, classes, new_labels if w is None else new_labels[w > 0])
+        new = Rows.of(points, _indicators(new_labels, union), sample_weight)
+        with refitted(self):
+            self._rows = replace(old, y=_indicators(old_labels, union), single=False)
             self._rows = self._append(new)
-        except BaseException:
-            self._rows = held
-            raise
-        self.classes_ = found
+        self.classes_ = union
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of every query, shape (m,); the first of those that are equally so."""
+        """The most probable class of every query, shape (m,); of equally probable ones the first."""
         best = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
@@ -156,7 +152,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, LocalEstimator):  # type: ignore
         return _shares(self._fit_at(self._query_points(X)))
 
     def predict_log_proba(self, X: Any) -> Matrix:
-        """log p(c | z), shape (m, classes): −inf for a class without any weight."""
+        """log p(c | z), shape (m, classes); −∞ for a class without any weight."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
@@ -166,7 +162,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, LocalEstimator):  # type: ignore
         check_is_fitted(self)
         rows = self._rows
         if len(rows) < 2:
-            raise InvalidInput("Leave-one-out needs two rows", got="one row", advice="Fit on more.")
+            raise InvalidInput("Leave-one-out requires at least two rows", got="one row", advice="Fit on more rows.")
         shares = _shares(self._fit_at(None, exclude=True))
         if rows.left_out is None:
             return shares
@@ -177,45 +173,49 @@ class NadarayaWatsonClassifier(ClassifierMixin, LocalEstimator):  # type: ignore
 
     @property
     def loo_predictions_(self) -> NDArray[Any]:
-        """The class that all other rows give to each row, shape (n,)."""
+        """The class of each row as predicted from all others, shape (n,)."""
         return np.asarray(self.classes_[self.loo_proba_.argmax(axis=1)])
 
     @property
     def loo_score_(self) -> float:
-        """The share of rows that all others classify rightly: an estimate of `score` on new data."""
+        """The share of rows that are classified correctly from all others: an estimate of `score` on new data."""
         rows = self._rows
         right = self.loo_proba_[rows.kept].argmax(axis=1) == rows.y.argmax(axis=1)
         return float(self._v @ right / self._v.sum())
 
     def _start(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
         points = self._points(X)
-        given = labels(y, points.n, "NadarayaWatsonRegressor")
+        row_labels = labels(y, points.n, "NadarayaWatsonRegressor")
         w = weights(sample_weight, points.n)
-        self.classes_ = _union(None, classes, given if w is None else given[w > 0])
-        self._rows = Rows.of(points, _indicators(given, self.classes_), sample_weight)
+        self.classes_ = _union(None, classes, row_labels if w is None else row_labels[w > 0])
+        self._rows = Rows.of(points, _indicators(row_labels, self.classes_), sample_weight)
         self._choose(LogLoss)
         return self
 
 
-def _indicators(given: NDArray[Any], classes: NDArray[Any]) -> Matrix:
-    return (given[:, None] == classes[None, :]).astype(np.float64)
+def _indicators(row_labels: NDArray[Any], classes: NDArray[Any]) -> Matrix:
+    """One column per class: 1 if the row has its label, else 0."""
+    return (row_labels[:, None] == classes[None, :]).astype(np.float64)
 
 
-def _union(old: NDArray[Any] | None, more: Any, given: NDArray[Any]) -> NDArray[Any]:
-    """All labels, sorted; they must be of one kind, for NumPy would make text of the numbers among text."""
-    parts = [given] if more is None else [given, np.asarray(more)]
+def _union(old: NDArray[Any] | None, more: Any, row_labels: NDArray[Any]) -> NDArray[Any]:
+    """All labels, sorted. They must be of one kind: NumPy would convert numbers to text if some labels are text."""
+    parts = [row_labels] if more is None else [row_labels, np.asarray(more)]
     parts = parts if old is None else [old, *parts]
     if len({_is_text(part) for part in parts}) > 1:
-        shown = ", ".join(shortened(part[:3].tolist()) for part in parts)
-        raise InvalidInput("Labels must all be text, or none of them", got=shown, advice="Convert one to the other.")
+        examples = ", ".join(shortened(part[:3].tolist()) for part in parts)
+        advice = "Convert all labels to text, or all to numbers."
+        raise InvalidInput("Either all labels or none must be text", got=examples, advice=advice)
     return np.unique(np.concatenate(parts))
 
 
-def _is_text(given: NDArray[Any]) -> bool:
-    return given.dtype.kind in "US" or (given.dtype == object and isinstance(given.flat[0], (str, bytes)))
+def _is_text(row_labels: NDArray[Any]) -> bool:
+    return row_labels.dtype.kind in "US" or (
+        row_labels.dtype == object and isinstance(row_labels.flat[0], (str, bytes))
+    )
 
 
-def _shares(made: local.LocalFit) -> Matrix:
-    """Probabilities that are, after rounding too."""
-    p = np.maximum(made.values, 0.0)
+def _shares(fits: local.LocalFit) -> Matrix:
+    """Probabilities ≥ 0 that sum to 1, despite rounding."""
+    p = np.maximum(fits.values, 0.0)
     return np.asarray(p / p.sum(axis=1, keepdims=True))

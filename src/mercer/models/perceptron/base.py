@@ -1,4 +1,4 @@
-"""The part that perceptrons share: passes over data or a stream in chunks, known labels, and predictions."""
+"""Online classifiers: passes over data or a stream in chunks, the classes of a stream, and predictions."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from mercer.solvers.perceptron import Index
 from mercer.threads import spans
 
 REGRESSOR = "KernelRidge"
-"""The model that an error recommends where the labels are numbers to be predicted."""
+"""The model that an error recommends if the labels look like numbers to be predicted."""
 
 
 class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  # no types
-    """A classifier that looks at one example after the other. A subclass says what learns.
+    """A classifier that learns from one example after the other; a subclass provides the learner.
 
     A subclass has the parameters `max_iter`, `shuffle` and `random_state`.
     """
@@ -59,25 +59,25 @@ class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator): 
 
     @abstractmethod
     def _new_learner(self, points: Points) -> Any:
-        """Something with `learn(chunk, codes, rows)`, `values(queries)`, `seen`, `mistakes`, `rows` and `chunk`."""
+        """An object with `learn(chunk, codes, rows)`, `values(queries)`, `seen`, `mistakes`, `rows` and `chunk`."""
 
     @abstractmethod
     def _rows(self, points: Points, which: Index | None = None) -> Any:
-        """All points, or those at these positions, in the form that `learn` and `values` take."""
+        """All points, or those at these positions, as arguments of `learn` and `values`."""
 
-    def _whole(self, points: Points, codes: Index) -> Callable[[Index], int] | None:
-        """A function that makes a pass in a given order, where that is faster than chunk by chunk."""
+    def _full_pass(self, points: Points, codes: Index) -> Callable[[Index], int] | None:
+        """A function that makes a whole pass in a given order, if that is faster than chunk by chunk; else None."""
         return None
 
     # -- fit ----------------------------------------------------------------------------------------------------------
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any) -> Self:
-        """Begin with f = 0 and go over n points X and their labels y, of any kind, `max_iter` times at the most.
+        """Begin with f = 0 and make up to `max_iter` passes over n points X and their labels y, of any kind.
 
         An interrupt (Ctrl-C) keeps the function learnt until then. scikit-learn's callbacks are called after every
-        chunk, with metadata["seen"] and metadata["mistakes"]. There is no `sample_weight`: the change that an example
-        makes depends on when it comes, so that no weight could mean that it is repeated.
+        chunk, with metadata["seen"] and metadata["mistakes"]. There is no `sample_weight`: the effect of an example
+        depends on its position in the order, so a weight could not stand for repetitions.
         """
         self._check()
         random = _orders(self.random_state)
@@ -91,12 +91,12 @@ class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator): 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn from more examples, in their order: one pass over a chunk of any size.
 
-        However a stream is cut into chunks, the same is learnt from it as from one example after the other.
+        The result does not depend on how a stream is cut into chunks.
 
         Parameters
         ----------
         X, y : n points and their labels; or a single point and its label.
-        classes : all labels that the stream may hold; needed at the first call. A chunk may have few of them.
+        classes : all labels that may occur in the stream; required at the first call. A chunk need not contain all.
         """
         if y is not None and np.ndim(y) == 0:
             X, y = data_set(X), [y]
@@ -133,7 +133,7 @@ class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator): 
         self._learner = self._new_learner(points)
         self._seen, self.n_iter_ = 0, 1
         self.mistakes_per_pass_: list[int] = []
-        self._report("nothing learnt yet")
+        self._report("not trained yet")
 
     def _known(self, classes: Any, first: bool) -> NDArray[Any]:
         if classes is None:
@@ -141,34 +141,34 @@ class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator): 
                 raise InvalidInput(
                     "`classes` must be passed at the first call of partial_fit",
                     got="None",
-                    advice="Pass all labels that the stream may hold: classes=[...].",
+                    advice="Pass all labels that may occur in the stream, as classes=[...].",
                 )
             return np.asarray(self.classes_)
         try:
             known = np.unique(labels(classes, len(classes), REGRESSOR))
         except TypeError:
             raise InvalidInput(
-                "`classes` must be a list of labels", got=shortened(classes), advice="Such as [0, 1]."
+                "`classes` must be a list of labels", got=shortened(classes), advice="Pass a list such as [0, 1]."
             ) from None
         if len(known) < 2:
             raise InvalidInput(
-                "`classes` must be two labels or more",
+                "`classes` must be at least two different labels",
                 got=f"{len(known)} class",
-                advice="Pass all labels that the stream may hold.",
+                advice="Pass all labels that may occur in the stream.",
             )
         if not first and not np.array_equal(known, self.classes_):
             raise InvalidInput(
-                f"`classes` must stay those of the first call, {shortened(self.classes_.tolist())}",
+                f"`classes` must be the same as in the first call, {shortened(self.classes_.tolist())}",
                 got=shortened(known.tolist()),
-                advice="Leave them out after the first call.",
+                advice="Leave out `classes` after the first call.",
             )
         return known
 
     def _passes(self, points: Points, codes: Index, X: Any, y: Any, random: np.random.RandomState | None) -> None:
         n, learner = points.n, self._learner
-        visit = self._whole(points, codes) if self.max_iter > 1 else None
+        visit = self._full_pass(points, codes) if self.max_iter > 1 else None
         step = n if visit is not None else learner.chunk
-        self.status_, tell = "", self._reporter(self.max_iter * -(-n // step), X, y)
+        self.status_, report = "", self._reporter(self.max_iter * -(-n // step), X, y)
         clean = False
         try:
             for number in range(1, self.max_iter + 1):
@@ -184,7 +184,7 @@ class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator): 
                         chunk = self._rows(points, None if whole else which)
                         mistakes = learner.learn(chunk, codes[which], which)
                     self.mistakes_per_pass_[-1] += mistakes
-                    if not tell():
+                    if not report():
                         self._report("stopped by the caller")
                         return
                 clean = self.mistakes_per_pass_[-1] == 0
@@ -193,13 +193,13 @@ class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator): 
         except KeyboardInterrupt as stop:
             self._report("interrupted")
             raise keeping(self, stop) from None
-        several = "es" if self.n_iter_ > 1 else ""
+        plural = "es" if self.n_iter_ > 1 else ""
         self._report(
             f"converged: no mistakes in pass {self.n_iter_}"
             if clean
-            else f"stopped after {self.n_iter_} pass{several}, with {self.mistakes_per_pass_[-1]} mistakes in the last"
+            else f"stopped after {self.n_iter_} pass{plural}, with {self.mistakes_per_pass_[-1]} mistakes in the last"
         )
-        tell(end=True)
+        report(end=True)
 
     def _reporter(self, steps: int, X: Any, y: Any) -> Callable[..., bool]:
         """A function that reports one step to the callbacks, and returns whether to go on."""
@@ -208,18 +208,19 @@ class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator): 
         context = self._init_callback_context(max_subtasks=steps)
         context.call_on_fit_task_begin(estimator=self, X=X, y=y)
 
-        def tell(end: bool = False) -> bool:
+        def report(end: bool = False) -> bool:
             if end:
-                # Predictions need nothing beside what the model holds already.
+                # The model already holds all that predictions need.
                 return not context.call_on_fit_task_end(estimator=self, X=X, y=y, reconstruction_attributes=dict)
             task = context.subcontext("chunk")
             task.call_on_fit_task_begin(estimator=self)
             metadata = {"seen": self._learner.seen, "mistakes": self._learner.mistakes}
             return not task.call_on_fit_task_end(estimator=self, metadata=metadata)
 
-        return tell
+        return report
 
     def _report(self, status: str) -> None:
+        """Set the status and the counts of examples and mistakes."""
         self.status_, self.t_, self.mistakes_ = status, self._learner.seen, self._learner.mistakes
 
     @property
@@ -231,41 +232,42 @@ class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator): 
     # -- predict ------------------------------------------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> Matrix:
-        """f(x) for m points, shape (m,), positive for the second class; for more classes (m, classes)."""
+        """f(x) for m points, shape (m,), positive for the second class; with more classes (m, classes)."""
         points = self._queries(X)
         values: Matrix = self._learner.values(self._rows(points))
         return values[:, 0] if values.shape[1] == 1 else values
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The label of each of m points: the second of two where f(x) > 0; of more, the first of the largest."""
+        """The label of each of m points: of two the second if f(x) > 0; of more the first with the largest value."""
         decision = self.decision_function(X)
         return self.classes_[(decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)]
 
     def _seen_examples(self) -> tuple[Points | None, Index, Index]:
-        """The examples it was wrong about, their classes and positions, where they are kept."""
+        """The misclassified examples, their classes and positions, if the model keeps them."""
         raise InvalidInput(
-            "`mistake_bound` needs the examples, since this model does not keep those it was wrong about",
+            "`mistake_bound` requires the examples, since this model does not keep those that it misclassified",
             got="X = None",
             advice="Pass X and y.",
         )
 
     def mistake_bound(self, u: Any, X: Any = None, y: Any = None) -> float:
-        """‖u‖²·max k(x, x)/(min y·u(x))²: more mistakes a perceptron never makes, if u separates the classes.
+        """‖u‖²·max k(x, x)/(min y·u(x))²: a perceptron never makes more mistakes, if u separates the classes.
 
-        It holds for every u, for any order of the examples and for all passes together. With several classes u is one
-        function each, y·u(x) is by how much that of the class exceeds the others, and the bound twice as large.
+        The bound holds for every u, for any order of the examples and for all passes together. With several classes u
+        consists of one function for each, y·u(x) is the margin of the right class over the others, and the bound is
+        twice as large.
 
         Parameters
         ----------
         u : a separating function of the same kernel, an `Expansion` without a tail.
-        X, y : the examples. By default those it was wrong about, which is all that the proof asks for.
+        X, y : the examples. By default those that were misclassified: the proof needs no others.
         """
         check_is_fitted(self)
         if isinstance(u, Expansion) and u.kernel != self.kernel_:
             raise InvalidInput(
                 f"`u` must be a function of this model's kernel, {self.kernel_!r}",
                 got=repr(u.kernel),
-                advice="The bound is in that Hilbert space.",
+                advice="Pass an Expansion in the same kernel, such as the function_ of a model with that kernel.",
             )
         if X is not None:
             points = self._queries(X)
@@ -276,50 +278,35 @@ class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator): 
 
 
 def _orders(random_state: Any) -> np.random.RandomState:
-    """The source of the orders in which points are visited."""
+    """The random generator for the order of the points; RandomState, so that orders agree with scikit-learn's."""
     try:
         return check_random_state(random_state)
     except ValueError:
         raise InvalidInput(
-            "`random_state` must be a whole number ≥ 0 and < 2³², a numpy RandomState or None",
+            "`random_state` must be a whole number ≥ 0 and < 2³², a NumPy RandomState, or None",
             got=shortened(random_state),
-            advice="The same number gives the same orders.",
+            advice="Pass a seed such as 0, for the same order each time.",
         ) from None
 
 
 def data_set(x: Any) -> Any:
-    """One example as a data set; a data set as it is."""
+    """One example as a data set of one row; a data set unchanged."""
     if isinstance(x, np.ndarray) and x.ndim == 1:
         return x[None]
     rows = isinstance(x, (list, tuple)) and len(x) and isinstance(x[0], (list, tuple, np.ndarray))
     return x if rows or getattr(x, "ndim", 0) == 2 else [x]
 
 
-def coded(given: NDArray[Any], classes: NDArray[Any]) -> Index:
+def coded(row_labels: NDArray[Any], classes: NDArray[Any]) -> Index:
     """The class number of each label."""
     number = {label: i for i, label in enumerate(classes.tolist())}
-    different, inverse = np.unique(given, return_inverse=True)
+    different, inverse = np.unique(row_labels, return_inverse=True)
     codes = np.array([number.get(label, -1) for label in different.tolist()], dtype=np.int64)[inverse]
     if (codes < 0).any():
         row = int(np.flatnonzero(codes < 0)[0])
         raise InvalidInput(
             f"Labels must be among the classes {shortened(classes.tolist())}",
-            got=f"{shown(given[row])} in row {row}",
-            advice="Pass every label that may come as `classes` at the first call.",
+            got=f"{shown(row_labels[row])} in row {row}",
+            advice="Pass all labels that may occur as `classes` at the first call.",
         )
     return codes
-
-
-def whole(value: Any, name: str, least: int = 1) -> int:
-    """A whole number, checked."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise InvalidInput(f"`{name}` must be a whole number ≥ {least}", got=shortened(value), advice="Pass an int.")
-    return int(value)
-
-
-def one_of(value: Any, name: str, choices: tuple[str, ...]) -> None:
-    """A choice by name, checked."""
-    if not isinstance(value, str) or value not in choices:
-        raise InvalidInput(
-            f"`{name}` must be one of {', '.join(map(repr, choices))}", got=shortened(value), advice=repr(choices[0])
-        )

@@ -14,24 +14,26 @@ from mercer.solvers.perceptron import Index, functions_of, product
 def mistake_bound(u: Expansion, points: Points, codes: Index, classes: int, rows: Index) -> float:
     """‖u‖²·max k(x, x)/(min y·u(x))² over these examples: no perceptron makes more mistakes on them (lecture 002).
 
-    With several classes u is one function each, y·u(x) is by how much that of the class exceeds all others, ‖u‖² the
-    sum of their squares, and the bound twice as large, since an update moves two functions.
+    With several classes u consists of one function for each, y·u(x) is the margin of the right class over all others,
+    ‖u‖² the sum of their squares, and the bound twice as large, since an update changes two functions.
     """
     functions = functions_of(classes)
     if not isinstance(u, Expansion):
-        raise InvalidInput("`u` must be an Expansion", got=type(u).__name__, advice="Such as model.function_.")
+        raise InvalidInput(
+            "`u` must be an Expansion", got=type(u).__name__, advice="Pass for instance the function_ of a model."
+        )
     if u.tail is not None:
         raise InvalidInput(
             "`u` must lie in the Hilbert space of the kernel",
             got="a function with a tail (an intercept)",
-            advice="Leave it out, or give the kernel a constant: k + mc.Constant(1.0).",
+            advice="Leave out the tail, or add a constant to the kernel: k + mc.Constant(1.0).",
         )
     coef = u.coef.reshape(len(u), -1).astype(np.float64)
     if coef.shape[1] != functions:
         raise InvalidInput(
             f"`u` must be {functions} function{'s' * (functions > 1)} for {classes} classes",
             got=f"coefficients of shape {u.coef.shape}",
-            advice="One column per class; for two classes a single function, positive on the second.",
+            advice="Pass one column per class; for two classes a single function, positive on the second.",
         )
     kernel = hilbert(u.kernel)
     values = product(streamed(kernel, points, dtype=np.float64), u.points, coef)
@@ -46,7 +48,7 @@ def mistake_bound(u: Expansion, points: Points, codes: Index, classes: int, rows
         raise InvalidInput(
             "`u` must separate the classes, y·u(x) > 0 on every row",
             got=f"{margins[worst]:.3g} in row {rows[worst]}",
-            advice="The theorem is about separable data: take another u, or a kernel that separates it.",
+            advice="Pass another u, or use a kernel that separates the classes: the theorem is about separable data.",
         )
     squared = float(np.sum(np.square(u.norm())))
     largest = float(np.max(kernel.diagonal(points)))

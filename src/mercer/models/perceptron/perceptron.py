@@ -1,4 +1,4 @@
-"""Perceptrons (lecture 002): an example that was classified wrongly is added to the function."""
+"""Perceptrons (lecture 002): each misclassified example is added to the function."""
 
 from __future__ import annotations
 
@@ -15,56 +15,59 @@ from mercer.gram import Gram
 from mercer.kernels.algebra.nodes import Constant
 from mercer.kernels.vectors.dot import Linear
 from mercer.memory import budget as memory_budget
-from mercer.models.base import Matrix, resolve_kernel, shortened
-from mercer.models.perceptron.base import OnlineClassifier, one_of, whole
+from mercer.models.base import Matrix, resolve_kernel
+from mercer.models.perceptron.base import OnlineClassifier
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.space import streamed
 from mercer.rkhs.tail import Tail
 from mercer.solvers.perceptron import Index, OnlinePerceptron, PrimalPerceptron
 from mercer.solvers.perceptron_budget import Forgetron, Projectron
+from mercer.validation import check_choice, check_number, check_whole_number
 
-KEPT = 8192
-"""Up to this number of points several passes keep the whole kernel matrix."""
+MATRIX_ROWS = 8192
+"""Up to this number of points the whole kernel matrix is kept for several passes (512 MB)."""
 
 
 @dataclass(eq=False, repr=False)
 class KernelPerceptron(OnlineClassifier):
-    """The kernel perceptron: f = Σ_{s ∈ S} yₛ k(xₛ, ·), where S are the examples that f was wrong about.
+    """The kernel perceptron: f = Σ_{s ∈ S} yₛ k(xₛ, ·), where S are the examples that f misclassified.
 
-    S is empty at first. For each example (x, y) in turn f guesses sgn f(x); where that is not y, the example is added
-    to S. sgn(0) = −1: the first of the classes is guessed where f(x) = 0, here as in `predict`. Over several passes S
-    is a multiset, and the coefficients count. More than two classes have a function each; the first of the largest is
-    the guess, and after a mistake the example is added to the function of its class and taken from that of the guess.
+    S is empty at first. For each example (x, y) in turn f predicts sgn f(x); if that is not y, the example is added to
+    S. sgn(0) = −1: if f(x) = 0, the first class is predicted, here as in `predict`. Over several passes S is a
+    multiset, and the coefficients are counts. With more than two classes each has its own function; the first with the
+    largest value is predicted, and after a mistake the example is added to the function of its class and subtracted
+    from that of the predicted class.
 
-    Kernel values and sums are float64 whatever the points are.
+    Kernel values and sums are float64, whatever the type of the points.
 
     Parameters
     ----------
     kernel : a kernel, a rule X → kernel (of the first chunk, in `partial_fit`), or None for a Gaussian with the median
         width. An intercept is a constant in the kernel: k + mc.Constant(1.0).
-    max_iter : passes over the data in `fit`, at the most; it stops after one without mistakes.
+    max_iter : the largest number of passes over the data in `fit`; it stops after a pass without mistakes.
     variant : "plain" predicts by the last function, "averaged" by the mean of the functions after each example, "voted"
         by their votes.
     max_support : None, or a budget: the largest number of support vectors, so that memory is constant on an
         endless stream.
-    on_full : how the budget is kept. "projectron" (Projectron++) adds a mistake's projection on the span of the support
-        set where that is within `eta`, and any mistake's where the budget is spent; it also learns from right guesses
-        with a margin < 1. "forgetron" removes the oldest example, after it has shrunk all coefficients as far as that
-        needs. Both count margins and lengths in units of the largest k(x, x) so far.
-    eta : for "projectron", how far from the span a mistake may be, a number ≥ 0. Larger keeps fewer support vectors.
+    on_full : how the budget is kept. "projectron" (Projectron++) replaces a misclassified example by its projection on
+        the span of the support set, if that is within `eta`, and always once the budget is spent; it also learns from
+        correct predictions with a margin < 1. "forgetron" removes the oldest example, after shrinking all coefficients
+        as far as necessary. Both measure margins and lengths in units of the largest k(x, x) so far.
+    eta : for "projectron", the largest distance from the span at which an example is projected, ≥ 0. A larger number
+        keeps fewer support vectors.
     shuffle : whether `fit` visits the points in random order, a new one in each pass.
-    random_state : of these orders.
+    random_state : the seed of these orders.
 
     Attributes
     ----------
     classes_ : the labels, sorted.
     kernel_ : the kernel that was used.
-    mistakes_, t_ : how often a guess was wrong, and how many examples there were, in all passes or chunks.
-    mistakes_per_pass_, n_iter_ : of `fit`.
+    mistakes_, t_ : the number of mistakes, and of examples, in all passes or chunks.
+    mistakes_per_pass_, n_iter_ : the mistakes in each pass of `fit`, and the number of passes.
     support_, support_vectors_ : positions (in the data of `fit`, or in the stream) and points of S.
-    dual_coef_ : their coefficients, shape (s,), or (s, classes); where functions vote, those of the last.
-    function_ : f as an `Expansion`; not where functions vote.
-    status_ : how it ended.
+    dual_coef_ : their coefficients, shape (s,), or (s, classes); with variant="voted" those of the last function.
+    function_ : f as an `Expansion`; not available with variant="voted".
+    status_ : how the fit ended.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
@@ -102,7 +105,7 @@ class KernelPerceptron(OnlineClassifier):
 
     @property
     def support_vectors_(self) -> Any:
-        """The support vectors as they were given, in the order in which they were added."""
+        """The support vectors in their original form, in the order in which they were added."""
         check_is_fitted(self)
         support = self._learner.support()
         return take(self._learner.anchor.raw, np.arange(0)) if support is None else support.raw
@@ -112,27 +115,27 @@ class KernelPerceptron(OnlineClassifier):
         """f as an element of the Hilbert space."""
         check_is_fitted(self)
         if self.variant == "voted":
-            raise AttributeError("Functions that vote are not one function of the Hilbert space: variant='averaged'.")
+            raise AttributeError(
+                "Functions that vote are not a single function of the Hilbert space. Use variant='averaged'."
+            )
         support, coef = self._learner.support(), self._learner.coef
-        if support is None:  # f = 0 needs a point too
+        if support is None:  # an Expansion has at least one point, also f = 0
             support, coef = self._learner.anchor, np.zeros((1, coef.shape[1]))
         return Expansion(self.kernel_, support, coef[:, 0] if coef.shape[1] == 1 else coef)
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
     def _check(self) -> None:
-        whole(self.max_iter, "max_iter")
-        one_of(self.variant, "variant", ("plain", "averaged", "voted"))
-        one_of(self.on_full, "on_full", ("projectron", "forgetron"))
-        number = isinstance(self.eta, (int, float, np.number)) and not isinstance(self.eta, bool)
-        if not number or not 0 <= self.eta < np.inf:
-            raise InvalidInput("`eta` must be a number ≥ 0", got=shortened(self.eta), advice="Try 0.1.")
+        check_whole_number(self.max_iter, "max_iter")
+        check_choice(self.variant, "variant", ("plain", "averaged", "voted"))
+        check_choice(self.on_full, "on_full", ("projectron", "forgetron"))
+        check_number(self.eta, "eta", least=0, such_as=0.1)
         if self.max_support is None:
             return
-        whole(self.max_support, "max_support")
+        check_whole_number(self.max_support, "max_support", alternative="None", such_as=100)
         if self.variant == "voted" or (self.variant == "averaged" and self.on_full == "forgetron"):
             raise InvalidInput(
-                f"variant={self.variant!r} must keep every support vector there ever was",
+                f"variant={self.variant!r} must keep all support vectors, also those of earlier functions",
                 got=f"a budget, max_support={self.max_support}, with on_full={self.on_full!r}",
                 advice="Use variant='plain', or 'averaged' with on_full='projectron'.",
             )
@@ -151,19 +154,25 @@ class KernelPerceptron(OnlineClassifier):
     def _rows(self, points: Points, which: Index | None = None) -> Gram:
         return streamed(self.kernel_, points if which is None else points.take(which), dtype=np.float64)
 
-    def _whole(self, points: Points, codes: Index) -> Callable[[Index], int] | None:
-        if self.max_support is not None or points.n > KEPT or 2 * 8 * points.n**2 > memory_budget():
+    def _full_pass(self, points: Points, codes: Index) -> Callable[[Index], int] | None:
+        if self.max_support is not None or points.n > MATRIX_ROWS or 2 * 8 * points.n**2 > memory_budget():
             return None
         learner: OnlinePerceptron = self._learner
         return learner.passes(self._rows(points), codes)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> KernelPerceptron:
-        """As for every online classifier; a bare Precomputed() cannot compare with points that are to come."""
+        """As for every online classifier. A bare Precomputed() is refused: it has no values for later points.
+
+        Parameters
+        ----------
+        X, y : n points and their labels; or a single point and its label.
+        classes : all labels that may occur in the stream; required at the first call.
+        """
         if getattr(self.kernel, "pairwise", False):
             raise InvalidInput(
-                "partial_fit must compare new points with earlier ones",
+                "`partial_fit` requires a kernel that compares new points with earlier ones",
                 got="a bare Precomputed()",
-                advice="Use Precomputed(K), whose points are positions in K, or fit.",
+                advice="Use Precomputed(K), whose points are positions in K, or call `fit`.",
             )
         super().partial_fit(X, y, classes)
         return self
@@ -177,30 +186,31 @@ class KernelPerceptron(OnlineClassifier):
 
 @dataclass(eq=False, repr=False)
 class Perceptron(OnlineClassifier):
-    """The perceptron on the columns of X: f(x) = wᵀx + b, and w grows by y·x wherever sgn f(x) is not y.
+    """The perceptron on the columns of X: f(x) = wᵀx + b, where y·x is added to w whenever sgn f(x) is not y.
 
-    It is the kernel perceptron of xᵀz (of xᵀz + 1 with an intercept, which is a column of ones) with the same mistakes,
-    at a cost that does not grow with them; and stochastic gradient descent with step 1 on max(0, −y f(x)). sgn(0) = −1,
-    the first of the classes. Votes need the support set: mc.KernelPerceptron(mc.Linear(), variant="voted").
+    It is the kernel perceptron with the kernel xᵀz (with an intercept xᵀz + 1, like a column of ones) and makes the
+    same mistakes, at a cost that does not grow with their number. It is also stochastic gradient descent with step 1 on
+    max(0, −y f(x)). sgn(0) = −1, the first of the classes. Votes need the support set: use
+    mc.KernelPerceptron(mc.Linear(), variant="voted").
 
     Parameters
     ----------
     fit_intercept : whether f has a constant b.
-    max_iter : passes over the data in `fit`, at the most; it stops after one without mistakes.
+    max_iter : the largest number of passes over the data in `fit`; it stops after a pass without mistakes.
     variant : "plain" predicts by the last weights, "averaged" by the mean of the weights after each example.
     shuffle : whether `fit` visits the points in random order, a new one in each pass.
-    random_state : of these orders.
+    random_state : the seed of these orders.
 
     Attributes
     ----------
     classes_ : the labels, sorted.
     coef_, intercept_ : w, shape (d,), and b; with more than two classes shape (d, classes) and (classes,).
-    mistakes_, t_ : how often a guess was wrong, and how many examples there were, in all passes or chunks.
-    mistakes_per_pass_, n_iter_ : of `fit`.
-    support_ : positions of the examples it was wrong about (in the data of `fit`, or in the stream), each once.
+    mistakes_, t_ : the number of mistakes, and of examples, in all passes or chunks.
+    mistakes_per_pass_, n_iter_ : the mistakes in each pass of `fit`, and the number of passes.
+    support_ : positions of the misclassified examples (in the data of `fit`, or in the stream), each once.
     kernel_ : xᵀz, or xᵀz + 1.
-    function_ : f as an `Expansion` of xᵀz with the tail b: w is a function of that space.
-    status_ : how it ended.
+    function_ : f as an `Expansion` in the kernel xᵀz with the tail b: w is a function of that space.
+    status_ : how the fit ended.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.array([[2.0, 1.0], [1.0, 3.0], [-1.0, -2.0], [-3.0, 1.0]])
@@ -246,8 +256,8 @@ class Perceptron(OnlineClassifier):
     # -- inside -------------------------------------------------------------------------------------------------------
 
     def _check(self) -> None:
-        whole(self.max_iter, "max_iter")
-        one_of(self.variant, "variant", ("plain", "averaged"))
+        check_whole_number(self.max_iter, "max_iter")
+        check_choice(self.variant, "variant", ("plain", "averaged"))
 
     def _begin(self, points: Points) -> None:
         self.kernel_ = Linear() + Constant(1.0) if self.fit_intercept else Linear()
@@ -261,5 +271,5 @@ class Perceptron(OnlineClassifier):
         X = points.vectors()
         if which is None:
             return X
-        steady = len(which) == which[-1] - which[0] + 1 and bool((np.diff(which) == 1).all())
-        return X[which[0] : which[-1] + 1] if steady else X[which]
+        consecutive = len(which) == which[-1] - which[0] + 1 and bool((np.diff(which) == 1).all())
+        return X[which[0] : which[-1] + 1] if consecutive else X[which]
