@@ -344,7 +344,7 @@ def test_sparse_and_single_precision_and_pickles():
         ({"tune": "evidence", "max_iter": 0}, "`max_iter` must be a whole number ≥ 1, got 0"),
         ({"tune": "evidence", "max_iter": "many"}, "`max_iter`"),
         ({"tune": "evidence", "tol": -1.0}, "`tol` must be a finite number > 0"),
-        ({"noise_precision": 1e300, "prior_precision": 1e-300}, "squares"),
+        ({"noise_precision": 1e300, "prior_precision": 1e-300}, "finite square"),
         ({"noise_precision": 1e300, "prior_precision": 1e-280}, "precisions.*must be numbers"),
         ({"noise_precision": 1e-310}, "`noise_precision` must be"),
         ({"noise_precision": 1e300, "tune": "evidence", "prior_precision": 1e-280}, "precisions.*must be numbers"),
@@ -380,11 +380,11 @@ def test_extreme_precisions_are_right_or_refused(noise, prior):
 @pytest.mark.parametrize("size", [1e160, 1e-160])
 def test_features_whose_squares_are_no_numbers_are_refused(size):
     for params in ({}, {"fit_intercept": True}, {"tune": "evidence"}, {"prior_precision": 0.0}):
-        with pytest.raises(mc.InvalidInput, match="squares"):
+        with pytest.raises(mc.InvalidInput, match="finite square"):
             BayesianLinearRegression(**params).fit(X * size, T)
     model = BayesianLinearRegression().fit(X, T)
     before = model.predict(Z)
-    with pytest.raises(mc.InvalidInput, match="squares"):
+    with pytest.raises(mc.InvalidInput, match="finite square"):
         model.partial_fit(X * size, T)
     close(model.predict(Z), before, 0)
 
