@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
 import mercer as mc
 from mercer.errors import InvalidInput
 from mercer.models import conformal
-from mercer.models.conformal import ConformalRegressor
+from mercer.models.conformal import ConformalRegressor, with_intervals
 from mercer.models.local.nadaraya_watson import NadarayaWatsonRegressor
 from mercer.models.local.neighbors import KernelNeighborsRegressor
 from mercer.models.quantiles import conformal as quantile
@@ -459,3 +459,19 @@ def test_ratios_need_positive_targets():
     X = np.arange(9.0)[:, None]
     with pytest.raises(mc.InvalidInput, match="> 0"):
         mc.ConformalRegressor(mc.Ridge(), residuals="ratio").fit(X, X[:, 0] - 4)
+
+
+def test_counts_that_vary_more_than_poissons_get_intervals_by_their_residuals():
+    """The quantiles of a Poisson distribution would hold about half of such counts."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(600, 1))
+    y = rng.negative_binomial(1.0, 1.0 / (1.0 + np.exp(2.0 + X[:, 0])))
+    train, held_out, new = slice(0, 200), slice(200, 400), slice(400, 600)
+    glm = mc.KernelGLM(mc.Gaussian(1.0), family="poisson", alpha=1.0).fit(X[train], y[train])
+    model = with_intervals(glm, X[held_out], y[held_out])
+    inside = [
+        float(((ends[:, 0] <= y[new]) & (y[new] <= ends[:, 1])).mean())
+        for ends in (glm.predict_interval(X[new], 0.9), model.predict_interval(X[new], 0.9))
+    ]
+    assert inside[0] < 0.75 < 0.85 < inside[1] < 0.97
+    assert (model.predict_interval(X[new], 0.9) >= 0).all()

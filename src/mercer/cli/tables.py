@@ -172,7 +172,7 @@ def _targets(y: pl.Series, name: str, task: str, voice: Voice) -> tuple[Task, Ar
             raise InvalidInput(
                 f"The target {name!r} must hold numbers for --task regression",
                 got=f"{y[0]!r}",
-                advice="Leave --task out.",
+                advice="Use --task classification, for mercer tune with --model svm.",
             )
         if different > max(2, len(y) // 2) or different > MOST_CLASSES:
             raise InvalidInput(

@@ -30,6 +30,7 @@ from mercer.models.least_squares.gaussian_process import GaussianProcessRegresso
 from mercer.models.least_squares.kernel_ridge import KernelRidge
 from mercer.models.least_squares.ridge import Ridge
 from mercer.models.least_squares.smoother import GaussianSmoother
+from mercer.models.likelihood.glm_base import GeneralisedLinearModel
 from mercer.models.local.nadaraya_watson import NadarayaWatsonRegressor
 from mercer.models.provenance import fitted_rows
 from mercer.models.quantiles import ROUNDING, around, conformal, plus_ends, rows_needed, share
@@ -77,7 +78,7 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
     random_state : for the folds; the same number gives the same ones.
     residuals : what is measured on rows held out. "absolute": |y − f(x)|, so that intervals are f(x) ± a quantile. For
         method="split" also "signed": y − f(x), with a quantile for each side, for errors that are larger on one side;
-        "ratio": y/f(x) > 0, with a quantile for each side, for errors that grow with the target, as of models of log y.
+        "ratio": y/f(x) ≥ 0, with a quantile for each side, for errors that grow with the target, as of models of log y.
         Two sides need twice as many rows held out.
 
     Attributes
@@ -252,9 +253,9 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
                 advice="Give it noise (`alpha`) or more neighbours, or set normalised=False.",
             )
         if self.residuals == "ratio":
-            if not ((mean > 0) & (Y > 0)).all():
+            if not ((mean > 0) & (Y >= 0)).all():
                 raise InvalidInput(
-                    "residuals='ratio' needs targets and predictions > 0",
+                    "residuals='ratio' needs targets ≥ 0 and predictions > 0",
                     got=f"{min(mean.min(), Y.min()):.4g} at the least",
                     advice="Take residuals='signed'.",
                 )
@@ -369,9 +370,9 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
 def with_intervals(model: Any, X: Any, y: Any) -> Any:
     """A fitted regressor that has prediction intervals, also when it is loaded from its file.
 
-    It is the model itself where it is small and its own `predict_interval` answers there; else a `ConformalRegressor`
-    around it, by the residuals of rows that it has not seen. A classifier, or a model without enough such rows, stays
-    as it is.
+    It is the model itself if it is small and its own `predict_interval` answers there from left-out rows; otherwise a
+    `ConformalRegressor` around it, by the residuals of rows that it has not seen. A classifier, or a model without
+    enough such rows, stays as it is.
 
     Parameters
     ----------
@@ -386,10 +387,15 @@ def with_intervals(model: Any, X: Any, y: Any) -> Any:
     """
     if is_classifier(model) or length(X) < CALIBRATED:
         return model
-    if (fitted_rows(model) or 0) <= SMALL and model.has_intervals(in_file=True):
+    # The intervals of a generalised linear model hold if its distribution is right; those of residuals hold anyway.
+    assumed = isinstance(model, GeneralisedLinearModel)
+    if not assumed and (fitted_rows(model) or 0) <= SMALL and model.has_intervals(in_file=True):
         return model
-    on_log_scale = getattr(model, "loss_", None) == "log" and (np.asarray(y) > 0).all() and (model.predict(X) > 0).all()
-    residuals = "ratio" if on_log_scale else "signed"
+    positive = (model.predict(X) > 0).all()
+    in_ratios = positive and (
+        (np.asarray(y) >= 0).all() if assumed else getattr(model, "loss_", None) == "log" and (np.asarray(y) > 0).all()
+    )
+    residuals = "ratio" if in_ratios else "signed"
     return ConformalRegressor(model, cv="prefit", residuals=residuals).fit(X, y)
 
 
