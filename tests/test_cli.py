@@ -1018,13 +1018,14 @@ def test_no_command_writes_over_its_input(tmp_path, monkeypatch, capsys, argumen
 @pytest.mark.parametrize("how", [["-m", "ridge"], ["-m", "svm", "--time", "1"]], ids=["leave-one-out", "fitted rows"])
 def test_a_report_without_rows_held_out_has_the_scores_of_the_terminal(tmp_path, monkeypatch, capsys, how):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mercer.report.document._Page._pictures", lambda self: "")
+    monkeypatch.setattr("mercer.report.document._Page._plots", lambda self: "")
     houses(60).write_csv("t.csv")
     assert run(["fit", "t.csv", "--target", "price", "--drop", "large", "--test-size", "0", "--report", "r.html",
                 "--json", *how]) == 0  # fmt: skip
     answer, page = json.loads(capsys.readouterr().out), Path("r.html").read_text()
-    assert ("These rows were also fitted" in page) == (answer["judged_on"] != "leave-one-out") == (how[1] == "svm")
-    assert ("leave-one-out scores: each row is predicted by the model that is fitted without it" in page) == (
+    fitted_to_these = "The model was fitted to these rows" in page
+    assert fitted_to_these == (answer["judged_on"] != "leave-one-out") == (how[1] == "svm")
+    assert ("leave-one-out scores: each row is predicted by a model that is fitted without it" in page) == (
         answer["judged_on"] == "leave-one-out"
     )
     for score in answer["scores"]:
