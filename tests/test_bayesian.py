@@ -347,7 +347,7 @@ def test_sparse_and_single_precision_and_pickles():
         ({"tune": "evidence", "max_iter": 0}, "`max_iter` must be a whole number ≥ 1, got 0"),
         ({"tune": "evidence", "max_iter": "many"}, "`max_iter`"),
         ({"tune": "evidence", "tol": -1.0}, "`tol` must be a number > 0"),
-        ({"noise_precision": 1e300, "prior_precision": 1e-300}, "squares"),
+        ({"noise_precision": 1e300, "prior_precision": 1e-300}, "finite square"),
         ({"noise_precision": 1e300, "prior_precision": 1e-280}, "precisions.*must not overflow"),
         ({"noise_precision": 1e-310}, "precisions.*must not overflow"),
         ({"noise_precision": 1e300, "tune": "evidence", "prior_precision": 1e-280}, "precisions.*must not overflow"),

@@ -10,7 +10,19 @@ import pytest
 import mercer
 
 ROOT = Path(mercer.__file__).parent
-FOLDERS = ["_loops", "data", "features", "gram", "plot", "problems", "rkhs", "smoothing", "solvers", "threads.py"]
+FOLDERS = [
+    "_loops",
+    "cli",
+    "data",
+    "features",
+    "gram",
+    "plot",
+    "problems",
+    "rkhs",
+    "smoothing",
+    "solvers",
+    "threads.py",
+]
 NAMED_TUPLES = {"_replace", "_asdict", "_fields", "_make"}  # public, by their documentation
 STANDARD = {"_exit", "_getframe"}  # of os and sys, likewise
 

@@ -53,7 +53,7 @@ def test_heavy_tails_have_the_wrong_shape():
 
 
 def test_few_targets_prove_nothing():
-    assert calibration(Known(), X[:3], Y[:3]).verdict == "well calibrated, as far as 3 targets can tell"
+    assert calibration(Known(), X[:3], Y[:3]).verdict == "well calibrated, as far as 3 targets can show"
 
 
 def test_a_gaussian_process_also_has_a_density():
@@ -98,7 +98,7 @@ def test_the_table_can_be_read():
         "   50.0%   48.0% ±  5.0%           1",
         "   90.0%   70.0% ±  3.0%         2.5",
         "RMSE 0.8, NLPD 1.25, standardised residuals: mean 0.01, variance 2.00",
-        "100 targets: too narrow: the 90% intervals hold 70.0%",
+        "100 targets: too narrow: the 90% intervals contain 70.0%",
     ]
 
 
@@ -139,7 +139,7 @@ def test_methods_are_for_models_with_several():
     Z = np.linspace(0, 6, 40)[:, None]
     ridge = KernelRidge(mc.Gaussian(1.0), alpha=0.1).fit(Z, np.sin(Z[:, 0]))
     for model, method in ((ridge, "gaussian"), (Known(), "jackknife+")):
-        with pytest.raises(mc.InvalidInput, match=rf"`method` .*{type(model).__name__}.*Leave it out") as error:
+        with pytest.raises(mc.InvalidInput, match=rf"`method` .*{type(model).__name__}.*Omit `method`") as error:
             calibration(model, Z, np.sin(Z[:, 0]), method=method)
         assert method in error.value.got
     gp = GaussianProcessRegressor(mc.Gaussian(1.0), alpha=0.1).fit(Z, np.sin(Z[:, 0]))

@@ -280,7 +280,7 @@ def test_batches_are_the_whole(folder, model, monkeypatch, capsys):
     from mercer.cli import reading
 
     _, whole, _ = told(capsys, "predict", model, folder / "new.csv", "--keep")
-    monkeypatch.setattr(reading, "ROWS", 7)
+    monkeypatch.setattr(reading, "BATCH_ROWS", 7)
     code, pieces, _ = told(capsys, "predict", model, folder / "new.csv", "--keep")
     assert code == 0
     head, *rows = whole.splitlines()
@@ -332,7 +332,7 @@ def test_explain(folder, model, capsys):
     code, out, _ = told(capsys, "explain", model)
     assert code == 0
     assert "Proof" in out
-    assert "Rows that carry the function" in out
+    assert "Most influential training rows" in out
     answer = json.loads(told(capsys, "explain", model, "--json", "--top", "3")[1])
     assert answer["proven"]
     assert len(answer["influential"]) == 3
@@ -394,7 +394,7 @@ def test_held_out_rows_are_not_fitted(folder, capsys):
     pl.DataFrame({"x": rng.normal(size=100), "y": rng.normal(size=100)}).write_csv(data)
     _, out, _ = told(capsys, "fit", data, "-t", "y", "-m", "ridge", "-k", "Gaussian(0.01)", "-o", "none", "--json")
     answer = json.loads(out)
-    assert answer["judged_on"] == "20 rows held out"
+    assert answer["judged_on"] == "20 held-out rows"
     assert answer["scores"][0]["value"] < 0.3
     _, out, _ = told(
         capsys, "fit", data, "-t", "y", "-m", "ridge", "-k", "Gaussian(0.5)", "-o", "none", "--json", "--test-size", "0"
@@ -409,7 +409,7 @@ def test_split_parts_the_rows_and_keeps_the_shares_of_classes():
     y = np.array(["a"] * 90 + ["b"] * 10)
     for task, targets in (("regression", np.arange(100.0)), ("classification", y)):
         problem = Problem(None, targets, "y", task, {}, {})
-        train, test = split(problem, 0.2, 0, Voice(quiet=True), asked=True)
+        train, test = split(problem, 0.2, 0, Voice(quiet=True), requested=True)
         assert len(test) == 20
         assert sorted([*train, *test]) == list(range(100)), "each row on one side"
     assert (y[test] == "b").sum() == 2
@@ -474,7 +474,7 @@ def test_a_model_without_names_takes_columns_in_order(folder, capsys):
     code, out, err = told(capsys, "predict", path, data)
     assert code == 0, err
     np.testing.assert_allclose(np.array(out.splitlines()[1:], dtype=float), model.predict(X), rtol=1e-12)
-    assert "2 columns of numbers" in refused(capsys, "predict", path, folder / "new.csv")
+    assert "2 numeric columns" in refused(capsys, "predict", path, folder / "new.csv")
 
 
 def test_models_without_intervals_get_them_from_rows_held_out(folder, capsys):
@@ -484,7 +484,7 @@ def test_models_without_intervals_get_them_from_rows_held_out(folder, capsys):
     assert run([str(a) for a in args]) == 0
     code, out, err = told(capsys, "predict", path, folder / "new.csv", "--interval", "0.8", "--json")
     assert code == 0, err
-    assert "24 rows held out" in err
+    assert "24 held-out rows" in err
     rows = json.loads(out)["predictions"]
     prices = pl.read_csv(folder / "new.csv")["price"].to_list()
     inside = np.mean([row["lower"] <= price <= row["upper"] for row, price in zip(rows, prices)])
@@ -525,12 +525,12 @@ def written(folder: Path, content: str | bytes, name: str = "strange.csv") -> Pa
         (b"a,y\n1,2\n2,\n3,4\n4,NA\n", "e.csv", "2 rows without one: 2, 4"),
         (b"a,y\n1,\n2,\n", "e.csv", "none at all"),
         (b"a,y\n1,5\n2,5\n3,5\n", "e.csv", "different values"),
-        (b"a,y\n7,1\n7,2\n7,3\n", "e.csv", "differs between rows"),
+        (b"a,y\n7,1\n7,2\n7,3\n", "e.csv", "values differ between rows"),
         (b"a,y\n1,2\n1,2,3\n4,5\n6,7\n8,9\n", "e.csv", "3 in line 3"),
         (b"a,y\n" + b"".join(b"%d,word%d\n" % (k, k) for k in range(30)), "e.csv", "30 different texts"),
         (b"PK\x03\x04rest of it", "e.csv", "ZIP"),
         (b"PK\x03\x04rest of it", "e.xlsx", "spreadsheet"),
-        (b"\x89PNG\r\n\x1a\n", "e.csv", "picture"),
+        (b"\x89PNG\r\n\x1a\n", "e.csv", "image"),
         (b"\x80\x04\x95abc", "e.parquet", "pickle"),
         (b"%PDF-1.7", "e.csv", "PDF"),
         (b"<!DOCTYPE html><html>", "e.csv", "web page"),
@@ -540,7 +540,7 @@ def written(folder: Path, content: str | bytes, name: str = "strange.csv") -> Pa
         (b"abc\x00\x01\x02def", "e.csv", "binary"),
         (b"a,y\n1,2\ninf,3\n4,5\n", "e.csv", "inf in row 2"),
         (b"a,y\n1,2\n2,inf\n4,5\n", "e.csv", "inf in row 2"),
-        (b"a,y\n1,2\n\"2,3\n4,5\n", "e.csv", "open quote"),
+        (b"a,y\n1,2\n\"2,3\n4,5\n", "e.csv", "unclosed quote"),
         (b"1 1:2\n1 2:x\n", "e.libsvm", "line 2"),
         (b"1 1:2\n" + b"1" * 60_000 + b"x\n", "e.txt", "target 'y'"),
         (b"{\"a\": 1, \"y\": 2}\n{\"a\": oops}\n", "e.jsonl", "JSON"),
@@ -565,7 +565,7 @@ def test_paths_that_do_not_work(folder, model, tmp_path, capsys):
     assert "no folder" in refused(capsys, "predict", model, folder / "new.csv", "-o", tmp_path / "no" / "p.csv")
     assert ".parquet" in refused(capsys, "predict", model, folder / "new.csv", "-o", tmp_path / "p.doc")
     assert "model file" in refused(capsys, "predict", folder / "new.csv", folder / "new.csv")
-    assert "model comes first" in refused(capsys, "fit", model, "-t", "price")
+    assert "Put the model first" in refused(capsys, "fit", model, "-t", "price")
     assert not list(tmp_path.iterdir())
 
 
@@ -596,7 +596,7 @@ def test_new_rows_that_do_not_fit(folder, model, capsys):
     assert "'large' in row 2" in line
     assert not (folder / "bad_out.csv").exists()
     path = written(folder, "Area,age,city\n1,2,Rome\n", "case.csv")
-    assert "Did you mean 'Area'" in refused(capsys, "predict", model, path)
+    assert "Rename 'Area' if it is this column" in refused(capsys, "predict", model, path)
     unseen = written(folder, "area,age,city\n1,2,Atlantis\n1,2,Rome\n", "unseen.csv")
     code, out, _ = told(capsys, "predict", model, unseen)
     assert code == 0, "a new category is no error"
@@ -616,19 +616,19 @@ def test_decisions_are_told(tmp_path, capsys):
     rows = [f"{a},{b},x" for a, b in numbers]
     said, answer = notes("a,y,c\n" + "\n".join(rows))
     assert "'c'" in said
-    assert answer["left_out"] == {"c": "one and the same value in every row"}
+    assert answer["left_out"] == {"c": "the same value in every row"}
     said, _ = notes("a;y\n" + "\n".join(f"{a};{b}".replace(".", ",") for a, b in numbers))
     assert "semicolon" in said
     assert "decimal comma" in said
     said, answer = notes("a,y\n" + "\n".join(f"{a},{b}" for a, b in numbers[:-1]) + "\n5,\n", "--drop-missing-target")
-    assert "1 row without a target left out: 30" in said
+    assert "dropped 1 row without a target: 30" in said
     assert answer["rows"] == 29
     said, answer = notes(b"a,caf\xe9,y\n" + "\n".join(f"{a},M\u00fc,{b}" for a, b in numbers[:15]).encode() + b"\n"
                          + "\n".join(f"{a},Ca\u00f1,{b}" for a, b in numbers[15:]).encode("latin-1"))  # fmt: skip
-    assert "16 lines are not in UTF-8 (first: line 1)" in said
+    assert "16 lines are not UTF-8 (first: line 1)" in said
     assert "café" in answer["columns"]
     said, answer = notes("a,y\n" + "\n".join(f"{a if k else '-'},{b}" for k, (a, b) in enumerate(numbers)))
-    assert "'-' in column 'a'" in said
+    assert "'-' in the numeric column 'a'" in said
     assert answer["columns"] == {"a": "Float64"}
     said, answer = notes(",a,y\n" + "\n".join(f"{k},{a},{b}" for k, (a, b) in enumerate(numbers)))
     assert "counts the rows" in said
@@ -657,13 +657,13 @@ def test_dates_keep_the_order_they_were_written_in(tmp_path):
     """31/12/24 tells that days come first; a new file that could be read either way is read the same way."""
     from mercer.cli.reading import batches, read
     from mercer.cli.speaking import Voice
-    from mercer.cli.tables import problem
+    from mercer.cli.tables import problem_from
 
     rows = "\n".join(f"{d:02d}/{m:02d}/24,{d}" for m in (1, 2) for d in (3, 14, 28))
     path = written(tmp_path, "day,y\n" + rows)
     table = read(str(path))
     assert str(table.frame["day"][1]) == "2024-01-14"
-    columns = problem(table, "y", Voice(quiet=True), task="regression").columns
+    columns = problem_from(table, "y", Voice(quiet=True), task="regression").columns
     assert columns == {"day": "Date[%d/%m/%y]"}
     with batches(str(written(tmp_path, "day\n03/04/24\n", "new.csv")), columns) as (tables, _):
         assert str(next(tables).frame["day"][0]) == "2024-04-03"
@@ -683,7 +683,7 @@ def test_words_among_numbers_are_told(tmp_path):
 
     table = read(str(written(tmp_path, "a,y\n" + "1,2\n" * 20 + "x,3\n")))
     assert table.frame["a"].dtype == pl.String
-    assert any("1 cell of 21 is no number ('x' in row 21)" in n and "--na x" in n for n in table.notes)
+    assert any("1 cell of 21 is not a number ('x' in row 21)" in n and "--na x" in n for n in table.notes)
 
 
 DECIMALS = [f"{k / 7:.3f},{k / 3:.3f},{'uv'[k % 2]}" for k in range(40)]
@@ -735,13 +735,13 @@ def test_gaps_that_a_model_refuses_are_told_by_file_and_row(tmp_path, capsys):
 def test_what_fit_has_not_seen_is_told(folder, model, capsys, monkeypatch):
     from mercer.cli import reading
 
-    monkeypatch.setattr(reading, "ROWS", 2)
+    monkeypatch.setattr(reading, "BATCH_ROWS", 2)
     path = written(folder, "area,age,city\n1,2,Atlantis\n50,2,Rome\n1,2,Ys\n5,2,Oslo\n", "far.csv")
     code, out, err = told(capsys, "predict", model, path)
     assert code == 0
     assert len(out.splitlines()) == 5
-    assert "'city': 2 rows have a value that fit has not seen" in err
-    assert "'area': 1 row has a number far outside those of fit (0." in err
+    assert "'city': 2 rows have a value that is not in the training rows" in err
+    assert "'area': 1 row has a number far outside the training range (0." in err
     assert len(err.splitlines()) == 2
     code, out, err = told(capsys, "predict", model, path, "--json")
     assert len(json.loads(out)["notes"]) == 2
@@ -750,7 +750,7 @@ def test_what_fit_has_not_seen_is_told(folder, model, capsys, monkeypatch):
 def test_a_model_that_is_no_better_than_a_guess_is_told(folder, capsys):
     from types import SimpleNamespace
 
-    from mercer.cli.fitting import _doubt
+    from mercer.cli.fitting import _note_doubts
     from mercer.cli.speaking import Voice
 
     rng = np.random.default_rng(0)
@@ -765,7 +765,7 @@ def test_a_model_that_is_no_better_than_a_guess_is_told(folder, capsys):
     assert "baseline" not in err
     for end, notes in (("iterations", 1), ("time", 1), ("converged", 0)):
         voice = Voice(quiet=True)
-        _doubt(voice, SimpleNamespace(model_=SimpleNamespace(end_=end)), [])
+        _note_doubts(voice, SimpleNamespace(model_=SimpleNamespace(end_=end)), [])
         assert len(voice.notes) == notes
 
 
@@ -775,7 +775,7 @@ def test_explain_names_the_rows_of_the_file(folder, model, capsys):
     for carrier in answer["influential"]:
         assert table.row(carrier["place"] - 1, named=True)["area"] == pytest.approx(carrier["row"]["area"])
     out = told(capsys, "explain", model)[1].splitlines()
-    head = next(line for line, before in zip(out[1:], out) if before.startswith("Rows that carry"))
+    head = next(line for line, before in zip(out[1:], out) if before.startswith("Most influential training rows"))
     assert head.split() == ["row", "|c|", *answer["sensitivity"]]
 
 
@@ -789,7 +789,7 @@ def test_lines_that_end_as_on_old_machines(tmp_path):
 def test_a_document_is_whole_or_not_there(folder, model, capsys, monkeypatch):
     from mercer.cli import predicting, reading
 
-    monkeypatch.setattr(reading, "ROWS", 1)  # a row at a time
+    monkeypatch.setattr(reading, "BATCH_ROWS", 1)  # a row at a time
     predicted, real = [], predicting.predictions
     monkeypatch.setattr(predicting, "predictions", lambda *args: predicted.append(1) or real(*args))
     code, out, err = told(capsys, "predict", model, folder / "bad.csv", "--json")
@@ -1010,7 +1010,7 @@ def test_no_command_writes_over_its_input(tmp_path, monkeypatch, capsys, argumen
     assert run(arguments) == 2
     said = capsys.readouterr()
     assert said.out == ""
-    assert "must be a file of its own" in said.err
+    assert "must differ from all other files of the command" in said.err
     assert Path("t.csv").read_bytes() == table
     assert Path("m.mercer").read_bytes() == model
 
@@ -1018,13 +1018,14 @@ def test_no_command_writes_over_its_input(tmp_path, monkeypatch, capsys, argumen
 @pytest.mark.parametrize("how", [["-m", "ridge"], ["-m", "svm", "--time", "1"]], ids=["leave-one-out", "fitted rows"])
 def test_a_report_without_rows_held_out_has_the_scores_of_the_terminal(tmp_path, monkeypatch, capsys, how):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mercer.report.document._Page._pictures", lambda self: "")
+    monkeypatch.setattr("mercer.report.document._Page._plots", lambda self: "")
     houses(60).write_csv("t.csv")
     assert run(["fit", "t.csv", "--target", "price", "--drop", "large", "--test-size", "0", "--report", "r.html",
                 "--json", *how]) == 0  # fmt: skip
     answer, page = json.loads(capsys.readouterr().out), Path("r.html").read_text()
-    assert ("These rows were also fitted" in page) == (answer["judged_on"] != "leave-one-out") == (how[1] == "svm")
-    assert ("leave-one-out scores: each row is predicted by the model that is fitted without it" in page) == (
+    fitted_to_these = "The model was fitted to these rows" in page
+    assert fitted_to_these == (answer["judged_on"] != "leave-one-out") == (how[1] == "svm")
+    assert ("leave-one-out scores: each row is predicted by a model that is fitted without it" in page) == (
         answer["judged_on"] == "leave-one-out"
     )
     for score in answer["scores"]:
@@ -1116,7 +1117,7 @@ def test_intervals_are_from_rows_held_out_where_the_file_lacks_the_training_rows
     code, out, err = told(capsys, "predict", "m.mercer", "t.csv", "--interval", "0.8", "--json")
     assert code == 0, err
     loaded = mc.load("m.mercer")
-    assert "24 rows held out" in err
+    assert "24 held-out rows" in err
     assert isinstance(loaded, mc.ConformalRegressor)
     if "--centers" in how:
         assert len(loaded.model_.dual_coef_) == 10, "as many centres as asked for, however few the rows"
@@ -1246,6 +1247,6 @@ def test_identifiers_are_named_where_they_are_left_out(tmp_path, monkeypatch, ca
     houses(60).drop("large").with_row_index("instant", offset=1).write_csv("t.csv")
     code, out, err = told(capsys, "fit", "t.csv", "-t", "price", "-m", name, "--time", "1", "-o", "none", "--json")
     assert code == 0, err
-    notes = [line for line in err.splitlines() if "'instant' is left out" in line]
+    notes = [line for line in err.splitlines() if "'instant' is not used" in line]
     assert len(notes) == 1, err
     assert json.loads(out)["left_out"]["instant"] in notes[0]

@@ -353,7 +353,7 @@ def test_too_few_rows_name_the_smallest_number():
         ({"cv": 1}, "`cv` must be a number of folds from 2"),
         ({"cv": 21, "method": "cv+"}, "got 21 for n_samples = 20"),
         ({"cv": ShuffleSplit(3, random_state=0), "method": "cv+"}, "every row in one test fold"),
-        ({"cv": [(np.arange(15), np.arange(10, 20))]}, "none in common"),
+        ({"cv": [(np.arange(15), np.arange(10, 20))]}, "without common rows"),
         ({"model": 3}, "`model` must be a regressor"),
         ({"model": LinearRegression}, "`model` must be a regressor"),
         ({"random_state": "a"}, "`random_state`"),

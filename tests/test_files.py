@@ -472,7 +472,7 @@ def test_rows_that_are_no_support_vectors_are_not_stored(name, tmp_path):
 def test_training_answers_are_refused_by_a_loaded_model(name, ask, tmp_path):
     fitted(name).save(tmp_path / "m")
     loaded = load(tmp_path / "m")
-    with pytest.raises(InvalidInput, match=r"training rows .* not in a model file.*Fit again"):
+    with pytest.raises(InvalidInput, match=r"training rows .* not in a model file.*Fit the model again"):
         ask(loaded)
 
 
@@ -586,7 +586,7 @@ def test_models_of_other_libraries_are_refused(tmp_path):
 def test_objects_of_ones_own_are_refused(tmp_path):
     things = [complex(i, 1) for i in range(6)]
     model = mc.KernelRidge(mc.Delta()).fit(things, np.arange(6.0))
-    with pytest.raises(InvalidInput, match=r"complex.*encode the objects"):
+    with pytest.raises(InvalidInput, match=r"complex.*Encode the objects"):
         model.save(tmp_path / "m")
 
 
@@ -769,7 +769,9 @@ def test_files_of_other_versions_of_the_same_schema(saved):
         "what older versions lack has its default"
     )
     changed(author="someone")  # what newer versions add does no harm
-    with pytest.raises(InvalidInput, match=r"by version 0\.9, and this is .*'shrinking', which a SVC does not have"):
+    with pytest.raises(
+        InvalidInput, match=r"written by version 0\.9, read by .*'shrinking', which a SVC does not have"
+    ):
         changed(parameters=json.dumps({**parameters, "shrinking": True}), version="0.9")
 
 
@@ -806,7 +808,7 @@ def test_a_model_that_cannot_answer_is_refused(saved):
 def test_lists_of_lists_do_not_explode():
     texts = [[1] * 10] + [[{"json": f"j{i}"}] * 10 for i in range(20)]
     tensors = {f"j{i}": np.frombuffer(json.dumps(text).encode(), np.uint8) for i, text in enumerate(texts)}
-    with pytest.raises(InvalidInput, match="a list that is not there"):
+    with pytest.raises(InvalidInput, match="a list that does not exist"):
         Decoder(tensors, 0)({"json": "j20"})
 
 
@@ -829,7 +831,7 @@ def test_names_that_are_there_twice_are_refused(saved):
     ):
         assert twice != text
         saved.write_bytes(joined(twice.encode(), data))
-        with pytest.raises(InvalidInput, match="twice"):
+        with pytest.raises(InvalidInput, match="repeated entry"):
             load(saved)
 
 
@@ -868,7 +870,7 @@ def test_declared_sizes_are_refused_before_they_are_allocated(saved, monkeypatch
     for shape in ([2**40], [2**31, 2**31], [2**61, 2**61]):
         header["dual_coef_"]["shape"] = shape
         saved.write_bytes(joined(header, data))
-        with pytest.raises(InvalidInput, match=r"shape do not fit|no known kind"):
+        with pytest.raises(InvalidInput, match=r"does not fit its shape|an unknown kind"):
             load(saved)
         header["dual_coef_"]["data_offsets"][1] = header["dual_coef_"]["data_offsets"][0] + 8 * int(
             np.prod(shape, dtype=object)

@@ -157,7 +157,7 @@ def test_given_axes_are_used_and_it_can_be_drawn_again():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"X": X[:, :1]}, "at least two columns, got shape \\(120, 1\\). Over one column draw"),
+        ({"X": X[:, :1]}, "at least two columns, got shape \\(120, 1\\). Plot decision_function over one column"),
         ({"X": [{1}, {2}]}, "X must be a matrix of numbers"),
         ({"columns": (0, 0)}, "two different columns of 2"),
         ({"columns": (0, 5)}, "two different columns of 2, by position or name, got 5"),
@@ -186,7 +186,7 @@ def test_without_matplotlib_it_says_what_to_install():
         "except ImportError as error: print(error)\n"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert told == "Pictures need matplotlib: pip install 'mercer[plot]'.\n"
+    assert told == "Plots need matplotlib: pip install 'mercer[plot]'.\n"
 
 
 def test_importing_the_pictures_loads_no_matplotlib():

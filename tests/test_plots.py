@@ -166,7 +166,7 @@ def test_pipelines_searches_and_several_targets_have_bands():
     second = plot.RegressionBands.from_estimator(two, X, np.column_stack([y, -y]), target=1, resolution=7)
     np.testing.assert_allclose(second.mean, -RIDGE.predict(second.x[:, None]))
     np.testing.assert_array_equal(second.targets, -y)
-    with pytest.raises(InvalidInput, match="shows one target, got shape"):
+    with pytest.raises(InvalidInput, match="shows one of several targets, got shape"):
         plot.RegressionBands.from_estimator(two, X)
 
 
@@ -501,7 +501,7 @@ def test_svg_has_text_and_is_the_same_each_time():
         return plot.svg(plot.KernelShape.from_kernel(K))
 
     first = drawn()
-    assert ">distance of x and z</text>" in first
+    assert ">distance between x and z</text>" in first
     assert "Gaussian(sigma=1)" in first
     assert first == drawn()
     assert "<dc:date>" not in first
@@ -551,23 +551,23 @@ AUTO = mc.AutoRegressor(kernel=K, time=0.1).fit(X, y)
             "Did you mean 'length'",
         ),
         (lambda: plot.Residuals.from_estimator(LINE, X, y, left_out=True), "loo_predictions_, got LinearRegression"),
-        (lambda: plot.Residuals.from_estimator(MACHINE, X3, LABELS), "belong to regressors"),
+        (lambda: plot.Residuals.from_estimator(MACHINE, X3, LABELS), "Residuals need a regressor"),
         (lambda: plot.Residuals.from_estimator(RIDGE, X, y, kind="pie"), "fitted, qq, histogram, got 'pie'"),
         (lambda: plot.Residuals.from_predictions([1.0, np.nan], [0.0, 0.0]), "must be finite"),
         (lambda: plot.GramHeatMap.from_kernel(mc.Gaussian, X), "must be a kernel, or a rule X → kernel, got Gaussian"),
         (lambda: plot.GramHeatMap.from_kernel(K, X, [1]), "one class per point, got 1 for 70"),
-        (lambda: plot.KernelShape.from_kernel(mc.Gaussian(1.0).on("age")), "[^.]\\. Of other objects draw"),
+        (lambda: plot.KernelShape.from_kernel(mc.Gaussian(1.0).on("age")), "[^.]\\. Draw GramHeatMap"),
         (lambda: plot.GramHeatMap.from_kernel(K, X, order="size"), "'hierarchical', 'spectral' or 'given'"),
         (lambda: plot.GramHeatMap.from_estimator(LINE, X), "must have a kernel, `kernel_`, got LinearRegression"),
         (lambda: plot.EigenvalueSpectrum.from_kernel(K, X, alpha=-1.0), "`alpha` must be > 0"),
-        (lambda: plot.EigenvalueSpectrum.from_kernel(K, X, most=10), "at most 10 points, got 70"),
+        (lambda: plot.EigenvalueSpectrum.from_kernel(K, X, most=10), "at most 10 points for a spectrum, got 70"),
         (lambda: plot.LearningCurve.from_estimator(RIDGE, X, y, sizes=[500]), "between 2 and 70 rows"),
-        (lambda: plot.LearningCurve.from_estimator(LINE, X, y, by="loo"), "loo_score_, and its own score, got Linear"),
+        (lambda: plot.LearningCurve.from_estimator(LINE, X, y, by="loo"), "loo_score_, and no `scoring`, got Linear"),
         (
             lambda: plot.ValidationCurve.from_estimator(RIDGE, X, y, "gamma", [1]),
             "a parameter of the model, got 'gamma'",
         ),
-        (lambda: plot.ValidationCurve.from_estimator(RIDGE, X, y, "alpha", []), "`values` must hold some"),
+        (lambda: plot.ValidationCurve.from_estimator(RIDGE, X, y, "alpha", []), "`values` must hold values to try"),
         (
             lambda: plot.ValidationCurve.from_estimator(RIDGE, X, y, "alpha", [1], by="magic"),
             "'auto', 'loo' or 'folds'",
@@ -577,18 +577,21 @@ AUTO = mc.AutoRegressor(kernel=K, time=0.1).fit(X, y)
         (lambda: plot.Reliability.from_predictions([0, 2], [0.5, 0.5]), "outcomes 0 or 1"),
         (lambda: plot.Reliability.from_predictions([0, 1], [0.5, 1.5]), "probabilities in \\[0, 1\\]"),
         (lambda: plot.Coverage.from_estimator(LINE, X, y), "must have predict_interval"),
-        (lambda: plot.Coverage.from_calibration("good"), "what mc.calibration returns"),
+        (lambda: plot.Coverage.from_calibration("good"), "a result of mc.calibration"),
         (lambda: plot.KernelShape.from_kernel(mc.Gaussian), "a kernel or a smoothing weight, got Gaussian"),
-        (lambda: plot.KernelShape.from_kernel(mc.Intersection()), "kernels on vectors, got Intersection"),
-        (lambda: plot.KernelShape.from_kernel(mc.Gaussian(1.0).on("age")), "kernels on vectors"),
-        (lambda: plot.KernelShape.from_kernel(mc.ThinPlate(), kind="samples"), "positive semidefinite kernels are cov"),
+        (lambda: plot.KernelShape.from_kernel(mc.Intersection()), "a kernel on vectors, got Intersection"),
+        (lambda: plot.KernelShape.from_kernel(mc.Gaussian(1.0).on("age")), "a kernel on vectors"),
+        (
+            lambda: plot.KernelShape.from_kernel(mc.ThinPlate(), kind="samples"),
+            "positive semidefinite kernel, which is a cov",
+        ),
         (lambda: plot.KernelShape.from_kernel(K, kind="cube"), "'auto', 'distance', 'map' or 'samples'"),
-        (lambda: plot.KernelShape.from_kernel([K, K], kind="map"), "by distance only"),
+        (lambda: plot.KernelShape.from_kernel([K, K], kind="map"), "Several kernels need kind='distance'"),
         (lambda: plot.KernelShape.from_kernel(K, reach=0), "`reach` must be > 0"),
-        (lambda: plot.ProofTree.from_kernel(3), "belongs to a kernel, got int"),
+        (lambda: plot.ProofTree.from_kernel(3), "must be a kernel, or a fitted model with one, got int"),
         (lambda: plot.ProofTree.from_proof(K), "must be a mc.Proof"),
         (lambda: plot.Convergence.from_estimator(RIDGE), "a trace of its steps, `trace_`, got KernelRidge"),
-        (lambda: plot.Convergence.from_estimators([]), "There must be a model"),
+        (lambda: plot.Convergence.from_estimators([]), "must hold at least one model"),
         (lambda: plot.Convergence.from_estimators(RIDGE, by="mile"), "'step' or 'seconds', got 'mile'"),
     ],
 )

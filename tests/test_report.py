@@ -51,7 +51,7 @@ def regression():
 @pytest.fixture
 def unpictured(monkeypatch):
     """Without the pictures, which are slow to draw."""
-    monkeypatch.setattr("mercer.report.document._Page._pictures", lambda self: "")
+    monkeypatch.setattr("mercer.report.document._Page._plots", lambda self: "")
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_scores_are_those_of_the_rows_held_out(regression, written):
     model, X, y = regression
     truth = r2_score(y[60:], model.predict(X[60:]))
     assert f"<b>{truth:.3g}</b>" in written
-    assert "30 rows it has not seen" in written
+    assert "scored on 30 held-out rows" in written
     assert "will be worse" not in written
 
 
@@ -92,9 +92,9 @@ def test_names_of_drawn_parts_are_unique(written):
 
 
 def test_the_column_that_matters_comes_first_and_worst_rows_are_worst(regression, written):
-    data = written[written.index("<h2>The data") :]
+    data = written[written.index("<h2>Data") :]
     assert data.index("<td>wide") < data.index("<td>narrow") < data.index("<td>noise")
-    assert data.index(">relied on<") < data.index(">missing<")
+    assert data.index(">importance<") < data.index(">missing<")
     model, X, y = regression
     worst = int(np.abs(y[60:] - model.predict(X[60:])).argmax())
     assert '<h2>Worst predicted rows</h2>\n<div class="wide"><table>' in written
@@ -158,7 +158,7 @@ def test_what_python_cannot_say_is_loaded(regression):
 def test_fitted_rows_are_admitted(regression, tmp_path):
     model, X, y = regression
     text = mc.report.write(model, X[:60], y[:60], tmp_path / "a.html").read_text()
-    assert "also fitted" in text
+    assert "The model was fitted to these rows" in text
 
 
 def test_text_of_the_data_cannot_become_markup(tmp_path):
@@ -223,9 +223,9 @@ def test_classes_in_frames(frame, tmp_path):
     text = mc.report.write(model, X[:50], y[:50], tmp_path / "a.html", held_out=(X[50:], y[50:])).read_text()
     assert "accuracy" in text
     assert "log loss" in text
-    assert text.count("The probability of same along") == 4  # two pictures, their words and captions
+    assert text.count("Probability of same along") == 4  # two pictures, their words and captions
     assert text.count("<figure>") == 7
-    table = text[text.index("<h2>Class by class") : text.index("<h2>The data")]
+    table = text[text.index("<h2>Class by class") : text.index("<h2>Data")]
     wrong = (model.predict(X[50:]) != y[50:]) & (y[50:] == "same")
     assert f"other ({wrong.sum()})" in table
 
@@ -278,23 +278,23 @@ def test_columns_in_words():
 
 
 def test_columns_are_what_the_kernel_takes_them_for(tmp_path, monkeypatch):
-    monkeypatch.setattr("mercer.report.document.LARGE", 30)
+    monkeypatch.setattr("mercer.report.plots.LARGE", 30)
     monkeypatch.setattr(mc.AutoRegressor, "predict_interval", None)  # too slow of many rows
     rng = np.random.default_rng(9)
     X = pl.DataFrame({"size": rng.normal(size=60), "flag": rng.integers(0, 2, 60), "id": [f"n{i}" for i in range(60)]})
     y = 3 * np.asarray(X["flag"]) + np.asarray(X["size"])
     kernel = mc.table_kernel(X)
-    assert frames.taken(kernel, X.columns) == {"size": "number", "flag": "category"}
+    assert frames.kinds_read(kernel, X.columns) == {"size": "number", "flag": "category"}
     product = mc.Gaussian(1.0).on(0) * mc.Categorical([1.0]).on("flag")
-    assert frames.taken(2.0 * product, X.columns) == {"size": "", "flag": "category"}
-    assert frames.taken(product + mc.Linear(), X.columns) is None
+    assert frames.kinds_read(2.0 * product, X.columns) == {"size": "", "flag": "category"}
+    assert frames.kinds_read(product + mc.Linear(), X.columns) is None
     model = mc.AutoRegressor(kernel=mc.TableKernel(), time=1.0).fit(X, y)
     text = mc.report.write(model, X, y, tmp_path / "a.html").read_text()
-    assert "on 3 columns, 1 of them left out" in text
-    assert "does not look at it: id." in text
+    assert "on 3 columns, 1 of them not used" in text
+    assert "Not used by the kernel: id." in text
     kinds = dict(re.findall(r"<tr><td>(\w+)</td><td[^>]*><div.*?</div></td><td>([\w ]+)</td>", text))
-    assert kinds == {"size": "number", "flag": "category", "id": "left out"}
-    assert "90 % of the errors are from" in text
+    assert kinds == {"size": "number", "flag": "category", "id": "not used"}
+    assert "90 % of them are between" in text
     assert text.count("<figure>") == 6
 
 
@@ -319,7 +319,7 @@ def test_a_failed_write_leaves_the_old_page(regression, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.replace", full)
-    with pytest.raises(mc.InvalidInput, match="make room"):
+    with pytest.raises(mc.InvalidInput, match="free disk space"):
         mc.report.write(model, X[:60], y[:60], path)
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["a.html"]
@@ -337,7 +337,7 @@ def test_leave_one_out_predictions_are_judged_and_named(regression, tmp_path):
     left = model.loo_predictions_
     text = mc.report.write(model, X[:60], y[:60], tmp_path / "a.html", left_out=left).read_text()
     assert "leave-one-out scores" in text
-    assert "also fitted" not in text
+    assert "The model was fitted to these rows" not in text
     assert f"{r2_score(y[:60], left):.3g}" in text
     assert f"{r2_score(y[:60], model.predict(X[:60])):.3g}" not in text
     for wrong in ({"left_out": left[:5]}, {"left_out": left, "held_out": (X[60:], y[60:])}):
@@ -364,11 +364,11 @@ def test_a_picture_that_cannot_be_drawn_is_reported_and_a_defect_is_not_hidden(r
             raise error
 
         monkeypatch.setattr(plot.Residuals, "from_predictions", fail)
-        monkeypatch.setattr("mercer.report.document.CURVES", 0)
+        monkeypatch.setattr("mercer.report.plots.CURVES", 0)
         return mc.report.write(model, X[:60], y[:60], tmp_path / "a.html", target="height").read_text()
 
     text = page(mc.InvalidInput("Residuals must be finite", got="infinity", advice="Check the model."))
-    assert '<p class="soft">This picture could not be drawn. What is left of height after the prediction' in text
+    assert '<p class="soft">This plot could not be drawn. Residuals against predicted height' in text
     assert "Residuals must be finite, got infinity. Check the model.</p>" in text
     assert text.count("<figure>") == 3, "the others are there"
     for defect in (AttributeError("no such thing"), ValueError("operands could not be broadcast")):

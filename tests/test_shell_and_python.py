@@ -114,7 +114,7 @@ def test_a_model_that_is_fitted_again_keeps_its_residuals(houses, capsys):
         after.predict(houses.drop("price", "large")), before.predict(houses.drop("price", "large"))
     )
     assert run(["predict", "m.mercer", "houses.csv", "--interval", "0.8", "-o", "p.csv"]) == 0
-    assert "30 rows held out, before the last fit" in capsys.readouterr().err
+    assert "30 held-out rows, measured before the last fit" in capsys.readouterr().err
 
 
 def test_centres_are_refused_by_models_that_have_none(houses, capsys):

@@ -1,4 +1,4 @@
-"""`mercer kernels` and `mercer check`: what there is, and whether an expression is a kernel."""
+"""`mercer kernels` and `mercer check`: the list of kernels, and whether an expression is a kernel."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from mercer.errors import InvalidInput
 from mercer.words import one_line
 
 CHECKED = 500
-"""Rows of a file on which Mercer's condition is evaluated: its matrix and eigenvalues."""
+"""The largest number of rows of a file on which Mercer's condition is checked: the eigenvalues cost the cube."""
 
 
 def kernels(voice: Voice, name: str | None) -> None:
-    """All kernels with their formulas, or one of them."""
+    """List all kernels with their formulas, or describe one of them."""
     from difflib import get_close_matches
 
     from mercer.kernels.catalogue import catalogue
@@ -28,7 +28,7 @@ def kernels(voice: Voice, name: str | None) -> None:
             near = get_close_matches(name.lower(), [entry.name.lower() for entry in entries], 1, 0.65)
             close = next((e.name for e in entries if near and e.name.lower() == near[0]), None)
             raise InvalidInput(
-                "A kernel must be one of those that `mercer kernels` lists",
+                "NAME must be one of the kernels that `mercer kernels` lists",
                 got=repr(name),
                 advice=f"Did you mean {close}?" if close else "Run `mercer kernels` to see all of them.",
             )
@@ -36,31 +36,29 @@ def kernels(voice: Voice, name: str | None) -> None:
         voice.say(f"{entry.name}: {entry.formula}", strong=True)
         voice.pairs(
             [
-                ("for", entry.purpose),
-                ("takes", entry.space),
+                ("use", entry.purpose),
+                ("input", entry.space),
                 ("tags", ", ".join(entry.tags)),
                 *[("parameters" if k == 0 else "", _parameter(p)) for k, p in enumerate(entry.parameters)],
                 ("proof", entry.proof),
-                ("write", entry.example + ("" if entry.textual else "   (in Python only)")),
+                ("example", entry.example + ("" if entry.textual else "   (in Python only)")),
             ]
         )
     else:
         titles = {
             "kernel": "Kernels",
-            "rule": "Rules that make kernels of kernels",
+            "rule": "Rules that build kernels from kernels",
             "weight": "Weights, for smoothing only",
-            "conditional": "Positive definite beside a polynomial",
+            "conditional": "Conditionally positive definite (used with a polynomial)",
             "indefinite": "Not positive semidefinite",
         }
         for kind, title in titles.items():
             of_kind = [entry for entry in entries if entry.kind == kind]
             if of_kind:
                 voice.say(title, strong=True)
-                voice.table(["name", "formula", "write"], [[e.name, e.formula, e.example] for e in of_kind])
+                voice.table(["name", "formula", "example"], [[e.name, e.formula, e.example] for e in of_kind])
                 voice.say()
-        voice.say(
-            'One of them: mercer kernels Gaussian. Any expression: mercer check "0.5 * Gaussian(1.0) + Linear()".'
-        )
+        voice.say('Next: mercer kernels Gaussian, or mercer check "0.5 * Gaussian(1.0) + Linear()"')
         chosen = entries
     fields = ("name", "kind", "formula", "purpose", "space", "tags", "example", "textual", "proven", "proof")
     voice.document(
@@ -83,7 +81,7 @@ def _parameter(p: Any) -> str:
 def check(
     voice: Voice, expression: str, *, data: str | None, dim: int, drop: tuple[str, ...], reading: dict[str, Any]
 ) -> int:
-    """Proof, or counterexample, or neither; exit code 0 if it is proven (and holds on the data), else 1."""
+    """Show a proof or a counterexample; exit code 0 if the kernel is proven (and holds on the data), else 1."""
     from mercer.kernels.algebra.expression import parse
     from mercer.kernels.vectors.splines import ConditionalKernel
 
@@ -91,9 +89,9 @@ def check(
     content: dict[str, Any] = {"command": "check", "expression": expression, "kernel": repr(kernel)}
     if isinstance(kernel, (mc.Weight, ConditionalKernel)):
         reason = (
-            "It is a weight for smoothing: it has no Hilbert space."
+            "It is a smoothing weight, which has no Hilbert space."
             if isinstance(kernel, mc.Weight)
-            else "It is positive definite beside a polynomial only: see ThinPlate in the documentation of splines."
+            else "It is only conditionally positive definite: mc.RBFInterpolator uses it with a polynomial."
         )
         voice.say(f"{kernel!r} is not a kernel. {reason}")
         voice.document(content | {"proven": False, "reason": reason})
@@ -105,7 +103,7 @@ def check(
         unproven = "; ".join(f"{step.claim}: {step.rule}" for step in proof.unproven[:3])
         lines = [
             f"{kernel!r} is not proven to be a kernel ({one_line(unproven)}).",
-            _refuted(voice, kernel, dim, content),
+            _search_counterexample(voice, kernel, dim, content),
         ]
     psd = True
     if data is not None:
@@ -118,13 +116,13 @@ def check(
     return 0 if proof.valid and psd else 1
 
 
-def _refuted(voice: Voice, kernel: Any, dim: int, content: dict[str, Any]) -> str:
-    """What a search for a counterexample says."""
+def _search_counterexample(voice: Voice, kernel: Any, dim: int, content: dict[str, Any]) -> str:
+    """The result of a search for a counterexample, in words."""
     with voice.progress("searching for a counterexample"):
         try:
             refutation = mc.refute(kernel, dim=dim) if kernel.space == "vectors" else mc.refute(kernel)
         except (InvalidInput, TypeError) as error:
-            return f"No search for a counterexample: {one_line(str(error))}"
+            return f"No counterexample was searched for: {one_line(str(error))}"
     content["refuted"] = refutation.refuted
     if refutation.refuted:
         content["counterexample"] = {
@@ -139,7 +137,7 @@ def _refuted(voice: Voice, kernel: Any, dim: int, content: dict[str, Any]) -> st
 def _on_data(
     voice: Voice, kernel: Any, data: str, drop: tuple[str, ...], reading: dict[str, Any], content: dict[str, Any]
 ) -> Any:
-    """Mercer's condition on (some of) the rows of a file."""
+    """Mercer's condition on the rows of a file, or on a sample of them."""
     import polars as pl
 
     from mercer.cli.reading import read
@@ -156,7 +154,7 @@ def _on_data(
     n = X.shape[0]
     if n > CHECKED:
         rows = np.sort(np.random.default_rng(0).permutation(n)[:CHECKED])
-        voice.note(f"{CHECKED} of {n:,} rows are looked at")
+        voice.note(f"the condition is checked on a sample of {CHECKED} of {n:,} rows")
         X = X[rows]
     condition = mc.check(kernel, X)
     content["data"] = {
@@ -167,27 +165,28 @@ def _on_data(
 
 
 def _numbers(voice: Voice, X: Any, data: str) -> Any:
-    """The columns of numbers, and the rows without missing values."""
+    """The numeric columns, and of them the rows without missing values."""
     others = [name for name, dtype in X.schema.items() if not dtype.is_numeric()]
     if len(others) == X.width:
         raise InvalidInput(
-            f"{data} must have columns of numbers for this kernel",
+            f"{data} must have numeric columns for this kernel",
             got="none",
-            advice="Write the columns that it reads: k.on('text').",
+            advice="Use a kernel for other columns, such as NGrams(3).on('text').",
         )
     if others:
-        voice.note(f"columns that are not numbers are left out: {', '.join(map(repr, others[:5]))}")
-    whole = X.drop(others).drop_nulls()
-    if whole.height < X.height:
-        voice.note(f"{X.height - whole.height} rows with missing values are left out")
-    if not whole.height:
+        voice.note(f"ignored columns that are not numeric: {', '.join(map(repr, others[:5]))}")
+    complete = X.drop(others).drop_nulls()
+    if complete.height < X.height:
+        voice.note(f"dropped {X.height - complete.height} rows with missing values")
+    if not complete.height:
         raise InvalidInput(
-            f"{data} must have rows without missing values", got="none", advice="Leave columns out with --drop."
+            f"{data} must have rows without missing values", got="none", advice="Drop columns with --drop."
         )
-    return whole
+    return complete
 
 
 def _tree(proof: Any) -> dict[str, Any]:
+    """A proof as nested dictionaries."""
     return {
         "claim": proof.claim,
         "rule": proof.rule,

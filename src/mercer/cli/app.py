@@ -1,4 +1,4 @@
-"""The commands, their options and their help; what they do is in the modules beside, loaded when a command runs."""
+"""The commands, their options and their help. The modules that do the work are loaded when a command runs."""
 
 from __future__ import annotations
 
@@ -25,17 +25,20 @@ app = typer.Typer(
 )
 
 FLAG = " "
-"""What help shows behind an option that takes no value: nothing, and not a type."""
+"""Metavar of an option that takes no value, so that the help does not show a type for it."""
 INTERRUPTED = "interrupted: nothing was written"
 
 # -- options, each one once --------------------------------------------------------------------------------------------
 
 Data = Annotated[
-    str, typer.Argument(help="CSV, TSV, Parquet, Arrow, JSON lines or LIBSVM, also packed; - is stdin.", metavar="DATA")
+    str,
+    typer.Argument(
+        help="A CSV, TSV, Parquet, Arrow, JSON lines or LIBSVM file, may be compressed; - is stdin.", metavar="DATA"
+    ),
 ]
-Model = Annotated[str, typer.Argument(help="A model that mercer fit has saved.", metavar="MODEL")]
+Model = Annotated[str, typer.Argument(help="A model file that mercer fit saved.", metavar="MODEL")]
 Target = Annotated[
-    str | None, typer.Option("--target", "-t", help="The column to learn, by name or number (-1: the last).")
+    str | None, typer.Option("--target", "-t", help="The column to predict, by name or number (-1 is the last).")
 ]
 Kernel = Annotated[
     str | None, typer.Option("--kernel", "-k", help="A kernel expression; mercer kernels lists the kernels.")
@@ -43,7 +46,7 @@ Kernel = Annotated[
 Kind = Literal["auto", "ridge", "gp", "svm", "logistic", "poisson", "nw", "neighbors", "local", "linear"]
 Task = Annotated[
     Literal["auto", "regression", "classification"],
-    typer.Option("--task", help="Numbers or classes; auto goes by the values."),
+    typer.Option("--task", help="Whether the target is a number or a class; auto decides by its values."),
 ]
 Drop = Annotated[
     list[str] | None, typer.Option("--drop", metavar="COLUMN", help="A column to leave out; may be repeated.")
@@ -51,20 +54,20 @@ Drop = Annotated[
 DropMissing = Annotated[
     bool, typer.Option("--drop-missing-target", metavar=FLAG, help="Leave out rows without a target.")
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything that is drawn at random.")]
-Delimiter = Annotated[str | None, typer.Option("--delimiter", help="What separates the columns of a text file.")]
-Encoding = Annotated[str | None, typer.Option("--encoding", help="Of a text file, where it is not UTF-8.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the random numbers.")]
+Delimiter = Annotated[str | None, typer.Option("--delimiter", help="The column separator of a text file.")]
+Encoding = Annotated[str | None, typer.Option("--encoding", help="The encoding of a text file that is not UTF-8.")]
 Format = Annotated[
     Literal["csv", "parquet", "arrow", "arrow-stream", "jsonl", "json", "libsvm"] | None,
-    typer.Option("--format", help="Of the file, whatever its name says."),
+    typer.Option("--format", help="The file format, if it cannot be detected."),
 ]
 NA = Annotated[
     list[str] | None,
-    typer.Option("--na", metavar="TEXT", help="Cells of a text file that mean: missing; may be repeated."),
+    typer.Option("--na", metavar="TEXT", help="A text that marks a missing value; may be repeated."),
 ]
-Json = Annotated[bool, typer.Option("--json", metavar=FLAG, help="One JSON document instead of text.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", metavar=FLAG, help="No remarks, no progress, no summary of fit.")]
-NoColor = Annotated[bool, typer.Option("--no-color", metavar=FLAG, help="No colours (as with NO_COLOR).")]
+Json = Annotated[bool, typer.Option("--json", metavar=FLAG, help="Print one JSON document instead of text.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", metavar=FLAG, help="Print no notes, progress or fit summary.")]
+NoColor = Annotated[bool, typer.Option("--no-color", metavar=FLAG, help="Print without colours (as with NO_COLOR).")]
 
 SHARED: dict[str, dict[str, tuple[Any, Any]]] = {
     "reading": {
@@ -75,29 +78,29 @@ SHARED: dict[str, dict[str, tuple[Any, Any]]] = {
     },
     "voice": {"json": (Json, False), "quiet": (Quiet, False), "no_color": (NoColor, False)},
 }
-"""Options that many commands have: those of `reading` go there as they are, those of `voice` make one."""
+"""Options that many commands share: those of `reading` are passed on as a dictionary, those of `voice` as a `Voice`."""
 
 
 def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A command of the app, with these examples; its parameters `reading` and `voice` stand for the shared options."""
+    """Register a command with examples; its parameters `reading` and `voice` stand for the shared options."""
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         declared = inspect.signature(function, eval_str=True).parameters
         shared = {name: SHARED[name] for name in SHARED if name in declared}
 
         @wraps(function)
-        def run_it(**given: Any) -> None:
-            parts = {name: {option: given.pop(option) for option in options} for name, options in shared.items()}
-            function(**given, **{name: _voice(**part) if name == "voice" else part for name, part in parts.items()})
+        def with_shared(**values: Any) -> None:
+            parts = {name: {option: values.pop(option) for option in options} for name, options in shared.items()}
+            function(**values, **{name: _voice(**part) if name == "voice" else part for name, part in parts.items()})
 
         options = {option: pair for group in shared.values() for option, pair in group.items()}
         parameters = [p for p in declared.values() if p.name not in shared] + [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
             for name, (annotation, default) in options.items()
         ]
-        run_it.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        run_it.__annotations__ = {p.name: p.annotation for p in parameters}
-        return app.command(epilog="Example:\n\n" + "\n\n".join(examples))(run_it)
+        with_shared.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        with_shared.__annotations__ = {p.name: p.annotation for p in parameters}
+        return app.command(epilog="Example:\n\n" + "\n\n".join(examples))(with_shared)
 
     return register
 
@@ -133,29 +136,27 @@ def fit(
     reading: Any,
     target: Target = None,
     kernel: Kernel = None,
-    model: Annotated[Kind, typer.Option("--model", "-m", help="What to fit; auto tries several.")] = "auto",
+    model: Annotated[Kind, typer.Option("--model", "-m", help="The model to fit; auto tries several.")] = "auto",
     out: Annotated[
         str | None,
-        typer.Option("--out", "-o", help="The model file; by default DATA's name with .mercer; none: do not save."),
+        typer.Option("--out", "-o", help="The model file, by default DATA's name with .mercer; none saves nothing."),
     ] = None,
-    report: Annotated[str | None, typer.Option("--report", help="An HTML page about the model.")] = None,
-    time: Annotated[float, typer.Option("--time", help="Seconds for the search, roughly.")] = 60.0,
+    report: Annotated[str | None, typer.Option("--report", help="Write an HTML report about the model here.")] = None,
+    time: Annotated[float, typer.Option("--time", help="Approximate time limit of the search, in seconds.")] = 60.0,
     task: Task = "auto",
     test_size: Annotated[
-        float | None, typer.Option("--test-size", help="The share of rows held out for the scores (0.2; 0: none).")
+        float | None, typer.Option("--test-size", help="The share of rows held out for scoring (by default 0.2).")
     ] = None,
-    refit: Annotated[
-        bool, typer.Option("--refit", metavar=FLAG, help="After the scores, fit again on all rows.")
-    ] = False,
+    refit: Annotated[bool, typer.Option("--refit", metavar=FLAG, help="Fit again on all rows after scoring.")] = False,
     drop: Drop = None,
     drop_missing_target: DropMissing = False,
     centers: Annotated[
         int | None,
-        typer.Option("--centers", min=1, help="Rows that the function of ridge, logistic or poisson is a sum over."),
+        typer.Option("--centers", min=1, help="The number of centres of ridge, logistic or poisson (Nyström)."),
     ] = None,
     seed: Seed = 0,
 ) -> None:
-    """Fit a model to a table, report how good it is, and keep it."""
+    """Fit a model to a table, score it on held-out rows, and save it."""
     from mercer.cli import fitting
 
     fitting.fit(
@@ -175,18 +176,18 @@ def predict(
     voice: Any,
     reading: Any,
     interval: Annotated[
-        float | None, typer.Option("--interval", "-i", help="Add intervals with this share of targets inside.")
+        float | None, typer.Option("--interval", "-i", help="Add prediction intervals with this coverage, such as 0.9.")
     ] = None,
     proba: Annotated[
         bool, typer.Option("--proba", "-p", metavar=FLAG, help="Add the probability of every class.")
     ] = False,
     out: Annotated[
         str | None,
-        typer.Option("--out", "-o", help=".csv, .tsv, .parquet, .arrow or .jsonl; by default CSV on stdout."),
+        typer.Option("--out", "-o", help="A .csv, .tsv, .parquet, .arrow or .jsonl file; by default CSV on stdout."),
     ] = None,
-    keep: Annotated[bool, typer.Option("--keep", metavar=FLAG, help="Write the columns of the input, too.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", metavar=FLAG, help="Also write the columns of the input.")] = False,
 ) -> None:
-    """Predict the rows of a file, batch by batch."""
+    """Predict the rows of a file."""
     from mercer.cli import predicting
 
     predicting.predict(voice, model, data, interval=interval, proba=proba, out=out, keep=keep, reading=reading)
@@ -200,9 +201,9 @@ def evaluate(
     reading: Any,
     target: Target = None,
     drop_missing_target: DropMissing = False,
-    worst: Annotated[int, typer.Option("--worst", min=0, help="How many of the worst predicted rows to show.")] = 5,
+    worst: Annotated[int, typer.Option("--worst", min=0, help="The number of worst predicted rows to show.")] = 5,
 ) -> None:
-    """Scores of a model on a file that has the answers."""
+    """Score a model on a file that contains the target."""
     from mercer.cli import predicting
 
     predicting.evaluate(
@@ -218,19 +219,20 @@ def tune(
     target: Target = None,
     kernel: Kernel = None,
     model: Annotated[
-        Literal["ridge", "gp", "svm"], typer.Option("--model", "-m", help="The model it is for.")
+        Literal["ridge", "gp", "svm"], typer.Option("--model", "-m", help="The model to tune the kernel for.")
     ] = "ridge",
     by: Annotated[
-        Literal["loo", "evidence"], typer.Option("--by", help="Leave-one-out error or evidence; svm goes by folds.")
+        Literal["loo", "evidence"],
+        typer.Option("--by", help="The criterion: leave-one-out error or evidence; svm uses folds."),
     ] = "loo",
     task: Task = "auto",
-    out: Annotated[str | None, typer.Option("--out", "-o", help="A model file, to keep the tuned model.")] = None,
+    out: Annotated[str | None, typer.Option("--out", "-o", help="Save the tuned model to this file.")] = None,
     drop: Drop = None,
     drop_missing_target: DropMissing = False,
-    rows: Annotated[int, typer.Option("--rows", min=2, help="Rows to search with, at most.")] = 1000,
+    rows: Annotated[int, typer.Option("--rows", min=2, help="The largest number of rows to search with.")] = 1000,
     seed: Seed = 0,
 ) -> None:
-    """Move the parameters of a kernel to where the data wants them."""
+    """Fit the parameters of a kernel to the data."""
     from mercer.cli import tuning
 
     tuning.tune(
@@ -244,10 +246,10 @@ def explain(
     model: Model,
     voice: Any,
     reading: Any,
-    data: Annotated[str | None, typer.Option("--data", help="Rows to try the columns on.")] = None,
-    top: Annotated[int, typer.Option("--top", min=1, help="How many rows to show.")] = 5,
+    data: Annotated[str | None, typer.Option("--data", help="Measure feature importance on these rows.")] = None,
+    top: Annotated[int, typer.Option("--top", min=1, help="The number of influential rows to show.")] = 5,
 ) -> None:
-    """The kernel of a model and its proof, the rows that carry it, and the columns it depends on."""
+    """Show a model's kernel and its proof, the most influential rows, and feature importance."""
     from mercer.cli import explaining
 
     explaining.explain(voice, model, data=data, top=top, reading=reading)
@@ -255,9 +257,9 @@ def explain(
 
 @command("mercer kernels", "mercer kernels Gaussian")
 def kernels(
-    voice: Any, name: Annotated[str | None, typer.Argument(help="One of them, in detail.", metavar="NAME")] = None
+    voice: Any, name: Annotated[str | None, typer.Argument(help="Describe this kernel only.", metavar="NAME")] = None
 ) -> None:
-    """All kernels with their formulas."""
+    """List the kernels with their formulas."""
     from mercer.cli import algebra
 
     algebra.kernels(voice, name)
@@ -268,13 +270,13 @@ def check(
     expression: Annotated[str, typer.Argument(help="A kernel expression.", metavar="EXPR")],
     voice: Any,
     reading: Any,
-    data: Annotated[str | None, typer.Option("--data", help="Evaluate Mercer's condition on a file, too.")] = None,
+    data: Annotated[str | None, typer.Option("--data", help="Also check Mercer's condition on this file.")] = None,
     dim: Annotated[
         int, typer.Option("--dim", min=1, max=1000, help="The dimension to search for a counterexample in.")
     ] = 2,
     drop: Drop = None,
 ) -> None:
-    """Is it a kernel? A proof (exit code 0), or a counterexample (1)."""
+    """Prove that an expression is a kernel (exit code 0), or search for a counterexample (1)."""
     from mercer.cli import algebra
 
     raise typer.Exit(algebra.check(voice, expression, data=data, dim=dim, drop=tuple(drop or ()), reading=reading))
@@ -283,9 +285,9 @@ def check(
 @command("mercer bench")
 def bench(
     voice: Any,
-    rows: Annotated[int, typer.Option("--rows", min=50, max=20_000, help="Rows of the largest problem.")] = 2000,
+    rows: Annotated[int, typer.Option("--rows", min=50, max=20_000, help="The number of rows.")] = 2000,
 ) -> None:
-    """How fast this machine is: Gram matrix, Cholesky, and ridge regression against scikit-learn."""
+    """Measure this machine: Gram matrix, Cholesky, and kernel ridge beside scikit-learn."""
     from mercer.cli import machine
 
     machine.bench(voice, rows)
@@ -293,7 +295,7 @@ def bench(
 
 @command("mercer doctor")
 def doctor(voice: Any) -> None:
-    """The environment: versions, BLAS, threads, memory, caches, and what is slow here and why."""
+    """Check the environment: versions, BLAS, threads, memory, caches, and causes of slow runs."""
     from mercer.cli import machine
 
     raise typer.Exit(machine.doctor(voice))
@@ -301,42 +303,42 @@ def doctor(voice: Any) -> None:
 
 @command("mercer demo")
 def demo(
-    voice: Any, out: Annotated[str, typer.Option("--out", "-o", help="The folder for its files.")] = "out"
+    voice: Any, out: Annotated[str, typer.Option("--out", "-o", help="The folder to write the files to.")] = "out"
 ) -> None:
-    """A real data set from table to model to report, in under a minute."""
-    from mercer.cli import demo as show
+    """Take a real data set from table to model to report, in under a minute."""
+    from mercer.cli import demo as module
 
-    show.demo(voice, out)
+    module.demo(voice, out)
 
 
-# -- how they end ------------------------------------------------------------------------------------------------------
+# -- exit codes --------------------------------------------------------------------------------------------------------
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run a command; errors are one line, and become exit codes."""
+    """Run a command and return its exit code; an error is printed as one line."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # those of a fit are heard where it is done, and become notes
+            warnings.simplefilter("ignore")  # `warnings_as_notes` reports those of a fit
             result = app(arguments, prog_name="mercer", standalone_mode=False)
         code, text = (result if isinstance(result, int) else 0), ""
-        if code == 130:  # Typer's word for an interrupt
+        if code == 130:  # Typer's code for an interrupt
             text = INTERRUPTED
-    except SystemExit as end:  # Typer leaves so when whoever read the output has enough, which is no failure
+    except SystemExit as end:  # Typer raises it when the reader of a pipe has closed it, which is not a failure
         return 0 if isinstance(end.__context__, BrokenPipeError) else int(end.code or 0)
-    except BaseException as error:  # Polars' panics are no Exceptions
+    except BaseException as error:  # a panic of Polars is not an Exception
         if os.environ.get("MERCER_DEBUG"):
             raise
-        code, text = _ending(error)
+        code, text = _exit_code(error)
     if text:
-        from mercer.cli.speaking import complain
+        from mercer.cli.speaking import print_error
 
-        complain(text, color="--no-color" not in arguments)
+        print_error(text, color="--no-color" not in arguments)
     return code
 
 
-def _ending(error: BaseException) -> tuple[int, str]:
-    """Exit code and message of what went wrong."""
+def _exit_code(error: BaseException) -> tuple[int, str]:
+    """The exit code and the message of an error."""
     from mercer.errors import InvalidInput
 
     if isinstance(error, typer.Exit):
@@ -346,22 +348,22 @@ def _ending(error: BaseException) -> tuple[int, str]:
     if isinstance(error, InvalidInput):
         return 2, str(error)
     if isinstance(error, MemoryError):
-        return 2, f"not enough memory ({error}). Take fewer rows, --centers, or another --model."
+        return 2, f"not enough memory ({error}). Use fewer rows, --centers, or another --model."
     if any(cls.__name__ == "ClickException" for cls in type(error).__mro__):
         return 2, _usage(error)
     if isinstance(error, OSError) and error.errno in (
         errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EBADF,
     ):  # fmt: skip
-        where = error.filename or "The output"
-        return 2, f"{where} could not be written: {error.strerror}. Choose another place, or make room."
+        file = error.filename or "The output"
+        return 2, f"{file} could not be written: {error.strerror}. Choose another path, or free disk space."
     text = str(error) or "no message"
-    return 1, f"failed: {type(error).__name__}: {text[:300]}. MERCER_DEBUG=1 shows where; please report it."
+    return 1, f"failed: {type(error).__name__}: {text[:300]}. Set MERCER_DEBUG=1 to see where, and please report it."
 
 
 def _usage(error: Any) -> str:
-    """What is wrong with the way a command was called."""
+    """The message about a command that was called in a wrong way."""
     if type(error).__name__ == "NoArgsIsHelpError":
         print(getattr(error, "message", "") or str(error))
         return ""
-    where = error.ctx.command_path if getattr(error, "ctx", None) is not None else "mercer"
-    return f"{error.format_message().rstrip('.')}. See: {where} --help"
+    command = error.ctx.command_path if getattr(error, "ctx", None) is not None else "mercer"
+    return f"{error.format_message().rstrip('.')}. See: {command} --help"

@@ -1,4 +1,4 @@
-"""The types of columns: found when a model is fitted, and found again when it predicts."""
+"""The types of columns: detected when a model is fitted, and restored when it predicts."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from mercer.errors import InvalidInput, MissingValues
 from mercer.words import count
 
 MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "?", "#N/A", "#NA", "<NA>"]
-# Marks that say "missing" in a column of numbers, and may mean something among words.
-NO_NUMBER = [
+"""Texts that mark a missing value in every column."""
+MISSING_NUMBERS = [
     ".",
     "-",
     "--",
@@ -33,28 +33,29 @@ NO_NUMBER = [
     "#div/0!",
     "#value!",
 ]
+"""Texts that mark a missing value in a numeric column; in a column of texts they may mean something."""
 TRUTH = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False, "t": True, "f": False}
 ISO = re.compile(r"\d{4}-\d\d?-\d\d?([ T]\d\d?:\d\d(:\d\d(\.\d+)?)?(Z|[-+]\d\d:?\d\d)?)?")
 DATED = re.compile(r"(\d{1,2}|\d{4})([/.-])\d{1,2}\2(\d{4}|\d\d)")
 
 
-# -- as a file has them ------------------------------------------------------------------------------------------------
+# -- detected in a file ------------------------------------------------------------------------------------------------
 
 
 def usable(frame: pl.DataFrame, name: str, notes: list[str]) -> pl.DataFrame:
-    """NaN is missing, numbers are those of NumPy, and row numbers that pandas wrote are left out."""
+    """The table with NaN as missing values and types that NumPy has, without the row numbers that pandas writes."""
     wide = [
         pl.col(c).cast(pl.Float64) for c, d in frame.schema.items() if d.is_decimal() or d in (pl.Int128, pl.UInt128)
     ]
     frame = frame.with_columns(wide).with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))
-    # `to_csv` of pandas writes its row numbers first, under no name.
+    # `to_csv` of pandas writes row numbers as a first column without a name.
     first = frame.columns[0] if frame.width else ""
     if first == "column_1" and frame.width > 1 and frame.columns[1] != "column_2":
         values = frame[first]
         if values.dtype.is_integer() and values.null_count() == 0:
             steps = values.to_numpy()
             if steps[0] in (0, 1) and bool((np.diff(steps) == 1).all()):
-                notes.append(f"the first column of {name} has no name and counts the rows: left out")
+                notes.append(f"ignored the first column of {name}, which has no name and counts the rows")
                 frame = frame.drop(first)
     return frame
 
@@ -62,11 +63,11 @@ def usable(frame: pl.DataFrame, name: str, notes: list[str]) -> pl.DataFrame:
 def typed(
     frame: pl.DataFrame, name: str, notes: list[str], na: Sequence[str] = (), comma: bool = False
 ) -> tuple[pl.DataFrame, dict[str, str], dict[str, InvalidInput]]:
-    """Words of a text that are numbers or dates become such.
+    """The table with its text columns converted to numbers and dates where they are such.
 
-    Also how the dates are written, and why decimals are no numbers, by column.
+    Also returns, by column, the format of dates, and why a column of decimals is not numeric.
     """
-    converted, forms, mixed = [], {}, {}
+    converted, formats, mixed = [], {}, {}
     for column in frame.get_columns():
         if column.dtype != pl.String:
             continue
@@ -74,27 +75,27 @@ def typed(
         values = _numbers(words, comma)
         failed = words.filter(words.is_not_null() & values.is_null())
         present = values.drop_nulls().len()
-        if present and failed.str.to_lowercase().is_in(NO_NUMBER).all():
+        if present and failed.str.to_lowercase().is_in(MISSING_NUMBERS).all():
             converted.append(_whole(values))
             if failed.len():
                 marks = ", ".join(map(repr, sorted(failed.unique().to_list())))
-                notes.append(f"{marks} in column {column.name!r} of numbers is read as missing")
+                notes.append(f"{marks} in the numeric column {column.name!r} is read as a missing value")
             continue
         if values.n_unique() > 1 + 9 * failed.n_unique() and _whole(values).dtype == pl.Float64:
             mixed[column.name] = _wrong(column, words.is_not_null() & values.is_null(), "numbers", name, 0)
         elif present > 4 * failed.len():
             row = int((words.is_not_null() & values.is_null()).arg_max() or 0) + 1
             notes.append(
-                f"column {column.name!r} is taken for words: {count(failed.len(), 'cell')} of {words.len():,} "
-                f"{'are' if failed.len() > 1 else 'is'} no number ({failed[0]!r} in row {row}); "
-                f"if it means that a number is missing: --na {shlex.quote(failed[0])}"
+                f"column {column.name!r} is read as text: {count(failed.len(), 'cell')} of {words.len():,} "
+                f"{'are' if failed.len() > 1 else 'is'} not a number ({failed[0]!r} in row {row}); "
+                f"if that means a missing value, add --na {shlex.quote(failed[0])}"
             )
-        dates, form = _dated(words)
+        dates, format = _as_dates(words)
         converted.append(dates)
-        if form:
-            forms[column.name] = form
-            notes.append(f"dates of column {column.name!r} are read as {form}")
-    return frame.with_columns(converted), forms, mixed
+        if format:
+            formats[column.name] = format
+            notes.append(f"the dates in column {column.name!r} are read as {format}")
+    return frame.with_columns(converted), formats, mixed
 
 
 def _words(column: pl.Series, na: Sequence[str]) -> pl.Series:
@@ -108,14 +109,14 @@ def _numbers(words: pl.Series, comma: bool) -> pl.Series:
 
 
 def _whole(values: pl.Series) -> pl.Series:
-    """Numbers as integers, where they are."""
+    """Numbers as integers, if all of them are whole."""
     some = values.drop_nulls()
     integral = bool((some == some.floor()).all()) and float(some.abs().max() or 0) < 2**53  # type: ignore[arg-type]
     return values.cast(pl.Int64) if integral and some.len() else values
 
 
-def _dated(words: pl.Series) -> tuple[pl.Series, str]:
-    """Words that all are dates, as dates (or times), and how they are written if not as ISO has it."""
+def _as_dates(words: pl.Series) -> tuple[pl.Series, str]:
+    """Texts as dates or times if all of them are, and their format if it is not ISO's."""
     some = words.drop_nulls().head(20).to_list()
     iso = [ISO.fullmatch(word) for word in some]
     if some and all(iso):
@@ -125,32 +126,32 @@ def _dated(words: pl.Series) -> tuple[pl.Series, str]:
     if first is not None and not (len(first[1]) == 4 == len(first[3])):
         mark, year = first[2], "%Y" if len(first[3]) == 4 else "%y"
         orders = ("%d{0}%m{0}{1}", "%m{0}%d{0}{1}") if len(first[1]) < 3 else ("%Y{0}%m{0}%d",)
-        fitting = [form for order in orders if _all_dates(words, form := order.format(mark, year))]
-        if len(fitting) == 1:  # else 03/04/2027 may be in March or April
-            return words.str.to_date(fitting[0], strict=False), fitting[0]
+        possible = [format for order in orders if _all_dates(words, format := order.format(mark, year))]
+        if len(possible) == 1:  # otherwise 03/04/2027 may be in March or in April
+            return words.str.to_date(possible[0], strict=False), possible[0]
     return words, ""
 
 
-def _all_dates(words: pl.Series, form: str) -> bool:
-    return words.str.to_date(form, strict=False).null_count() == words.null_count()
+def _all_dates(words: pl.Series, format: str) -> bool:
+    return words.str.to_date(format, strict=False).null_count() == words.null_count()
 
 
 def _times(words: pl.Series) -> pl.Series:
     return words.str.to_datetime(strict=False, time_unit="us")
 
 
-# -- as a model had them -----------------------------------------------------------------------------------------------
+# -- known from a model ------------------------------------------------------------------------------------------------
 
 
 def as_fitted(
     frame: pl.DataFrame, columns: dict[str, str], name: str, before: int, comma: bool, na: Sequence[str] = ()
 ) -> pl.DataFrame:
-    """The columns in the types that they had when the model was fitted; `before` is how many rows came before."""
+    """The columns in the types that they had when the model was fitted; `before` is the number of earlier rows."""
     return frame.with_columns([_cast(frame[c], dtype, name, before, comma, na) for c, dtype in columns.items()])
 
 
 def kind_of(dtype: str) -> str:
-    """What a type is, by its name in Polars or pandas.
+    """The kind of a type, from its name in Polars or pandas.
 
     >>> kind_of("Int64"), kind_of("float32"), kind_of("Datetime(time_unit='us', time_zone=None)"), kind_of("str")
     ('number', 'number', 'time', 'word')
@@ -190,25 +191,25 @@ def _cast(column: pl.Series, dtype: str, name: str, before: int, comma: bool, na
 
 
 def _read(column: pl.Series, dtype: str, name: str, before: int, comma: bool, na: Sequence[str]) -> pl.Series:
-    """Words as what they stand for."""
+    """A column of texts as values of this type."""
     kind, words = kind_of(dtype), _words(column, na)
     if kind in ("word", "other"):
         return words
-    wrong = "a date"
+    required = "a date"
     if kind == "number":
-        wrong = "a number"
-        words = words.set(words.str.to_lowercase().is_in(NO_NUMBER).fill_null(False), None)
+        required = "a number"
+        words = words.set(words.str.to_lowercase().is_in(MISSING_NUMBERS).fill_null(False), None)
         values = _numbers(words, comma)
     elif kind == "truth":
-        wrong = "true or false"
+        required = "true or false"
         values = words.str.to_lowercase().replace_strict(TRUTH, default=None, return_dtype=pl.Boolean)
     elif kind == "date":
-        form = dtype.partition("[")[2].rstrip("]")
-        values = words.str.to_date(form or None, strict=False)
-        wrong = f"a date as {form or 'ISO has it'}"
+        format = dtype.partition("[")[2].rstrip("]")
+        values = words.str.to_date(format or None, strict=False)
+        required = f"a date in the format {format or 'YYYY-MM-DD'}"
     else:
         values = _times(words)
-    _refuse(column, words.is_not_null() & values.is_null(), wrong, name, before)
+    _refuse(column, words.is_not_null() & values.is_null(), required, name, before)
     if kind != "number":
         return values
     values = _finite(values, name, before)
@@ -222,7 +223,7 @@ def _finite(column: pl.Series, name: str, before: int) -> pl.Series:
 
 
 def require_finite(frame: pl.DataFrame, name: str) -> None:
-    """Refuse infinities with their row in the file."""
+    """Refuse infinities, with their row in the file."""
     for column in frame.get_columns():
         _finite(column, name, 0)
 
@@ -233,20 +234,20 @@ def _refuse(column: pl.Series, wrong: pl.Series, what: str, name: str, before: i
 
 
 def _wrong(column: pl.Series, wrong: pl.Series, what: str, name: str, before: int) -> InvalidInput:
-    """What to say of the first wrong cell."""
+    """The error about the first wrong cell."""
     k = int(wrong.arg_max() or 0)
     words = column.filter(wrong).unique(maintain_order=True).head(3).to_list()
     options = " ".join(f"--na {shlex.quote(word.strip())}" for word in words if isinstance(word, str))
     return InvalidInput(
         f"Column {column.name!r} of {name} must hold {what} in every row",
         got=f"{column[k]!r} in row {before + k + 1}",
-        advice=f"Correct it; if the value is missing, leave the cell empty{f', or say {options}' if options else ''}.",
+        advice=f"Correct it. If the value is missing, leave the cell empty{f', or add {options}' if options else ''}.",
     )
 
 
 @contextmanager
 def missing_values_located(frame: Any, name: str, places: Any) -> Iterator[None]:
-    """Report missing values that a model refuses by file, row and column; the rows are at `places` in the file."""
+    """Report a missing value that a model refuses with its file, row and column; `places` are the rows' positions."""
     try:
         yield
     except MissingValues:
@@ -257,6 +258,6 @@ def missing_values_located(frame: Any, name: str, places: Any) -> Iterator[None]
         raise InvalidInput(
             f"Column {column.name!r} of {name} must have a value in every row for this model",
             got=f"none in row {places[int(column.is_null().arg_max() or 0)] + 1}",
-            advice="Fill it in, or leave the row out. A fit by --model auto or ridge without --kernel, to a file that "
-            "has missing values, takes them.",
+            advice="Fill it in, or drop the row. Or fit --model auto or ridge without --kernel to a file with missing "
+            "values: such models accept them.",
         ) from None

@@ -1,4 +1,4 @@
-"""Delimited text: what separates its columns, whether it has a header, and where it is not what it seems."""
+"""Delimited text: its separator, whether it has a header, and why it could not be parsed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from mercer.errors import InvalidInput
 
 DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
 LOOKED_AT = 50
-"""Lines from which the layout is detected."""
+"""The number of first lines from which the layout is detected."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a delimited text is laid out."""
+    """The layout of a delimited text file."""
 
     delimiter: str
     names: tuple[str, ...]
@@ -32,45 +32,45 @@ class Layout:
 
 
 def layout(source: Source, delimiter: str | None) -> Layout:
-    """The layout of a text, from its first lines; what it was taken for is noted."""
+    """The layout of a text file, detected from its first lines, with notes about what was detected."""
     if delimiter is None:
         delimiter = _delimiter(source)
     elif delimiter in ("\\t", "tab"):
         delimiter = "\t"
     elif len(delimiter.encode()) != 1:
         raise InvalidInput(
-            "A delimiter must be one character", got=repr(delimiter), advice="Give one such as ';', or 'tab'."
+            "--delimiter must be one character", got=repr(delimiter), advice="Give a character such as ';', or 'tab'."
         )
     rows = _split(_lines(source), delimiter)
     first = [cell.strip() for cell in rows[0]]
     header = not all(_is_number(cell) or cell in MISSING for cell in first) or not any(first)
     if not header:
         source.notes.append(
-            f"{source.name} has no header (its first row is numbers): columns are column_1 to column_{len(first)}"
+            f"{source.name} has no header (its first row is numeric): the columns are column_1 to column_{len(first)}"
         )
     comma = delimiter != "," and _decimal_comma(rows[1:])
     if comma:
-        source.notes.append(f"numbers of {source.name} have a decimal comma: 3,14 is read as 3.14")
+        source.notes.append(f"{source.name} has decimal commas: 3,14 is read as 3.14")
     return Layout(delimiter, _names(first if header else [""] * len(first), source.name), header, comma)
 
 
 def _names(names: list[str], file: str) -> tuple[str, ...]:
-    """The names of the columns; those without are called by their place."""
-    twice = [name for name, times in Counter(names).items() if name and times > 1]
-    if twice:
-        where = [str(k + 1) for k, name in enumerate(names) if name == twice[0]]
+    """The names of the columns; a column without a name is called by its position."""
+    repeated = [name for name, times in Counter(names).items() if name and times > 1]
+    if repeated:
+        positions = [str(k + 1) for k, name in enumerate(names) if name == repeated[0]]
         raise InvalidInput(
             f"{file} must have columns with different names",
-            got=f"{twice[0]!r} as columns {' and '.join(where)}",
+            got=f"{repeated[0]!r} as columns {' and '.join(positions)}",
             advice="Rename one of them in the file.",
         )
-    taken, called = set(names), []
+    taken, labels = set(names), []
     for k, name in enumerate(names, start=1):
         label = name or f"column_{k}"
         while not name and label in taken:
             label += "_"
-        called.append(label)
-    return tuple(called)
+        labels.append(label)
+    return tuple(labels)
 
 
 def _lines(source: Source) -> list[str]:
@@ -80,12 +80,12 @@ def _lines(source: Source) -> list[str]:
 def _split(lines: list[str], delimiter: str) -> list[list[str]]:
     try:
         return [row for row in csv.reader(io.StringIO("\n".join(lines)), delimiter=delimiter) if row] or [[""]]
-    except csv.Error:  # a cell of more than 131 072 characters
+    except csv.Error:  # a cell with more than 131,072 characters
         return [line.split(delimiter) for line in lines]
 
 
 def _delimiter(source: Source) -> str:
-    """The delimiter that cuts the first lines into the same number of cells, as many as possible."""
+    """The delimiter that splits the first lines into equally many cells, and into most of them."""
     lines = _lines(source)
     usual = "\t" if source.suffix in ("tsv", "tab") else ","
     best, most = usual, 0.0
@@ -95,7 +95,7 @@ def _delimiter(source: Source) -> str:
         if len(lines) == LOOKED_AT:  # a quoted cell may have been cut
             widths = widths[:-1] or widths
         common, times = Counter(widths).most_common(1)[0]
-        # The comma of 0,5;1,5 cuts rows, and not the header.
+        # The decimal commas of 0,5;1,5 split rows, but not the header.
         worth = common * (times / len(widths)) ** 4 if common > 1 and head == common else 0.0
         if worth > most and times >= 0.5 * len(widths):
             best, most = candidate, worth
@@ -108,13 +108,13 @@ def _delimiter(source: Source) -> str:
 
 
 def _is_spaced(rows: list[list[str]]) -> bool:
-    """Whether blanks separate columns, and not words: as many cells in every line, and numbers among them."""
+    """Whether blanks separate columns, not words: every line has equally many cells, and many are numbers."""
     same = len(rows) > 1 and len({len(cells) for cells in rows}) == 1 and len(rows[0]) > 1
     return same and sum(_is_number(cell) for row in rows[1:] for cell in row) >= 0.5 * len(rows[1:])
 
 
 def _respace(source: Source) -> None:
-    """Columns apart by blanks, as a table with tabs."""
+    """Write a copy of the text with tabs instead of blanks between columns."""
     target = source.folder / "spaced"
     with open(source.path, encoding="utf-8-sig") as old, open(target, "w", encoding="utf-8") as new:
         for line in old:
@@ -142,7 +142,7 @@ def _decimal_comma(rows: list[list[str]]) -> bool:
 
 
 def scan(source: Source, layout: Layout, na: Sequence[str], **how: Any) -> pl.LazyFrame:
-    """The table of a text, to be read; cells of `na` are missing, too."""
+    """The table in a text file as a lazy frame; cells in `na` are missing values, too."""
     return pl.scan_csv(
         source.path,
         separator=layout.delimiter,
@@ -156,7 +156,7 @@ def scan(source: Source, layout: Layout, na: Sequence[str], **how: Any) -> pl.La
 
 
 def misread(source: Source, layout: Layout, error: Exception) -> InvalidInput:
-    """Why a text could not be parsed: where it is a line that has more cells than the header, that line."""
+    """Why a text could not be parsed: the first line with more cells than the header, if there is one."""
     with open(source.path, encoding="utf-8-sig", newline="") as file:
         rows = csv.reader(file, delimiter=layout.delimiter)
         try:
@@ -165,7 +165,7 @@ def misread(source: Source, layout: Layout, error: Exception) -> InvalidInput:
                     return InvalidInput(
                         f"{source.name} must have {len(layout.names)} columns in every line, as in its header",
                         got=f"{len(row)} in line {rows.line_num}",
-                        advice="Put cells that hold the delimiter in quotes, or name the delimiter with --delimiter.",
+                        advice="Quote cells that contain the delimiter, or set --delimiter.",
                     )
         except csv.Error:
             pass

@@ -1,4 +1,4 @@
-"""`mercer demo`: a data set that comes with scikit-learn, from table to model to report."""
+"""`mercer demo`: a data set of scikit-learn, from table to model to report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mercer.words import seconds
 
 
 def demo(voice: Voice, folder: str) -> None:
-    """Diabetes: how far the disease went in a year, from ten measurements of 442 patients (Efron et al. 2004)."""
+    """Predict the progression of diabetes in a year from ten measurements of 442 patients (Efron et al. 2004)."""
     began = time.monotonic()
     fitting.require_plots("mercer demo")
     place = Path(folder)
@@ -28,40 +28,40 @@ def demo(voice: Voice, folder: str) -> None:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInput(
-            f"{folder} must be a folder", got=error.strerror or str(error), advice="Name another: --out."
+            f"{folder} must be a folder", got=error.strerror or str(error), advice="Choose another folder with --out."
         ) from None
     table, model, report, predictions = (
         str(place / name) for name in ("diabetes.csv", "diabetes.mercer", "diabetes.html", "diabetes_predictions.csv")
     )
-    voice.say("1. A table: 442 patients, ten measurements, and how far their diabetes went in a year", strong=True)
+    voice.say("1. A table: 442 patients, ten measurements, and the progression of diabetes after a year", strong=True)
     write_diabetes(Path(table))
     voice.say(f"   mercer fit {table} --target progression --report {report}")
     voice.say()
-    voice.say("2. A model, judged on rows it has not seen", strong=True)
-    held = fitting.fit(
+    voice.say("2. A model, scored on held-out rows", strong=True)
+    held_out = fitting.fit(
         _Part(as_json=voice.as_json, color=voice.color, quiet=voice.quiet), table, "progression", kernel=None,
         model="auto", task="auto", out=model, report=report, budget=30.0, test_size=0.25, drop=(),
         drop_missing_target=False, centers=None, refit=False, seed=0, reading={},
     )  # fmt: skip
     voice.say()
-    voice.say("3. Predictions with 90 % intervals, of the patients it has not seen", strong=True)
-    kept = mc.load(model)
-    rows = pl.read_csv(table)[held]
-    X = rows.select(list(provenance(kept).columns))
-    predicted = predicting.predictions(kept, X, 0.9)
-    frame = pl.DataFrame({"patient": held + 1, "progression": rows["progression"]} | predicted)
+    voice.say("3. Predictions with 90 % intervals for the held-out patients", strong=True)
+    loaded = mc.load(model)
+    rows = pl.read_csv(table)[held_out]
+    X = rows.select(list(provenance(loaded).columns))
+    predicted = predicting.predictions(loaded, X, 0.9)
+    frame = pl.DataFrame({"patient": held_out + 1, "progression": rows["progression"]} | predicted)
     with sink(predictions) as out:
         out.write(frame)
     voice.table(frame.columns, [[row[0], *map(float, row[1:])] for row in frame.head(4).rows()])
     inside = frame.filter(pl.col("progression").is_between("lower", "upper")).height
-    voice.say(f"   {inside / len(held):.0%} of the {len(held)} are inside.")
+    voice.say(f"   {inside / len(held_out):.0%} of these {len(held_out)} targets are in their intervals.")
     voice.say()
-    voice.say("4. What it depends on", strong=True)
-    importance = by_importance(kept, X[: min(300, X.height)])
+    voice.say("4. Feature importance", strong=True)
+    importance = by_importance(loaded, X[: min(300, X.height)])
     voice.say("   " + ", ".join(f"{column} {value:.0%}" for column, value in importance[:5]))
     spent = time.monotonic() - began
     voice.say()
-    voice.say(f"Done in {seconds(spent)}. Written:", strong=True)
+    voice.say(f"Done in {seconds(spent)}. Files:", strong=True)
     paths = {"table": table, "model": model, "report": report, "predictions": predictions}
     for what, path in paths.items():
         voice.say(f"  {what:<12} {path}")
@@ -69,14 +69,14 @@ def demo(voice: Voice, folder: str) -> None:
 
 
 class _Part(Voice):
-    """A step whose document is not the last word."""
+    """The voice of one step: the demo prints one JSON document at its end."""
 
     def document(self, content: dict[str, Any]) -> None:
         pass
 
 
 def write_diabetes(path: Path) -> None:
-    """The data set as it was measured, with words for columns."""
+    """Write the data set in its original units, with readable column names."""
     from sklearn.datasets import load_diabetes
 
     data = load_diabetes(scaled=False)
@@ -94,6 +94,6 @@ def write_diabetes(path: Path) -> None:
     ]
     columns: dict[str, Any] = dict(zip(names, data.data.T))
     columns["age"] = columns["age"].astype(np.int64)
-    columns["sex"] = np.where(columns["sex"] == 1, "a", "b")  # the data set does not say which is which
+    columns["sex"] = np.where(columns["sex"] == 1, "a", "b")  # the data set does not document which is which
     with sink(str(path)) as out:
         out.write(pl.DataFrame(columns | {"progression": data.target.astype(np.int64)}))

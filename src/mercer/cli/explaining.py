@@ -1,4 +1,4 @@
-"""`mercer explain`: the kernel and its proof, the rows that carry the function, and the columns it depends on."""
+"""`mercer explain`: the kernel and its proof, the most influential rows, and feature importance."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 import mercer as mc
-from mercer.cli.predicting import as_read
+from mercer.cli.predicting import reading_for
 from mercer.cli.speaking import Voice, warnings_as_notes
 from mercer.cli.summary import readable, say_scores, score_facts, scores_title
 from mercer.errors import InvalidInput
@@ -19,45 +19,48 @@ from mercer.report.frames import fitted_rows
 from mercer.words import brief
 
 TRIED = 300
-"""Rows on which feature importance is measured."""
+"""Rows on which feature importance is measured, at most."""
+SHOWN_IMPORTANCES = 20
+"""Columns whose importance is shown, unless --top is larger."""
+NO_ROWS = "the model file keeps no rows on which to measure feature importance: pass a file with --data"
 
 
 def explain(voice: Voice, path: str, *, data: str | None, top: int, reading: dict[str, Any]) -> None:
-    """What a kept model is made of."""
+    """Describe a saved model."""
     model = mc.load(path)
-    known = provenance(model)
+    origin = provenance(model)
     inner = innermost(model)
     kernel = getattr(inner, "kernel_", None)
     content: dict[str, Any] = {
         "command": "explain",
         "model": type(inner).__name__,
-        "target": known.target,
-        "task": known.task,
-        "columns": known.columns,
+        "target": origin.target,
+        "task": origin.task,
+        "columns": origin.columns,
         "kernel": repr(kernel) if kernel is not None else None,
         "status": str(getattr(inner, "status_", "")),
-        "scores": score_facts(known.scores),
+        "scores": score_facts(origin.scores),
     }
-    target = f", of {known.target!r}" if known.target else ""
+    target = f", predicts {origin.target!r}" if origin.target else ""
     voice.say(f"{path}: {type(inner).__name__}{target}", strong=True)
     voice.pairs(
         [
-            ("fitted to", f"{known.data}, {fitted_rows(model, known.rows)}" if known.data else ""),
-            ("fitted on", f"{known.time}, mercer {known.version}" if known.time else ""),
-            ("columns", f"{len(known.columns)}" if known.columns else ""),
-            ("left out", ", ".join(f"{k} ({v})" for k, v in list(known.left_out.items())[:8])),
-            ("solved", content["status"]),
+            ("fitted to", f"{fitted_rows(model, origin.rows)} of {origin.data}" if origin.data else ""),
+            ("date", f"{origin.time}, mercer {origin.version}" if origin.time else ""),
+            ("columns", f"{len(origin.columns)}" if origin.columns else ""),
+            ("not used", ", ".join(f"{k} ({v})" for k, v in list(origin.left_out.items())[:8])),
+            ("solver", content["status"]),
             ("kernel", readable(inner)),
         ]
     )
-    chosen = _choices(model)
-    if chosen:
-        content["choices"] = chosen
-        voice.say("Chosen:")
-    for line in chosen:
+    choices = _choices(model)
+    if choices:
+        content["choices"] = choices
+        voice.say("Choices:")
+    for line in choices:
         voice.line(f"  {brief(line)}")
-    if known.scores:
-        say_scores(voice, known.scores, scores_title(known.judged, known.held_out))
+    if origin.scores:
+        say_scores(voice, origin.scores, scores_title(origin.judged, origin.held_out))
     if kernel is not None and hasattr(kernel, "proof"):
         proof = kernel.proof()
         content["proven"] = proof.valid
@@ -66,54 +69,59 @@ def explain(voice: Voice, path: str, *, data: str | None, top: int, reading: dic
         for line in str(proof).splitlines()[1:]:
             voice.line(f"  {brief(line)}")
     points, strength = influential(inner)
-    X = _sample(voice, points, known, data, as_read(known, reading))
-    ordered: list[tuple[str, float]] = []
+    X = _sample(voice, points, origin, data, reading_for(origin, reading))
+    importances: list[tuple[str, float]] = []
     if X is not None:
-        with voice.progress("importance of the columns"), warnings_as_notes(voice):
-            ordered = by_importance(model, X)
+        with voice.progress("feature importance"), warnings_as_notes(voice):
+            importances = by_importance(model, X)
     if strength is not None:
         order = np.argsort(-strength)[:top]
         share = float(strength[order].sum() / strength.sum()) if strength.sum() > 0 else 0.0
         voice.say()
         voice.say(
-            f"Rows that carry the function (largest |coefficient|; {len(order)} of {len(strength):,} are {share:.0%}):"
+            f"Most influential training rows (largest |coefficient| c; these {len(order)} of {len(strength):,} hold "
+            f"{share:.0%} of the total):"
         )
         rows = [_row(points, int(i)) for i in order]
-        relied = [name for name, _ in ordered if rows and name in rows[0]]
-        names = (relied or list(rows[0] if rows else ()))[:6]
-        places = _places(inner, known, len(strength))
-        carriers: list[dict[str, Any]] = [
+        important = [name for name, _ in importances if rows and name in rows[0]]
+        names = (important or list(rows[0] if rows else ()))[:6]
+        places = _places(inner, origin, len(strength))
+        influential_rows: list[dict[str, Any]] = [
             {"place": places[i] + 1 if places else None, "strength": float(strength[i]), "row": row}
             for i, row in zip(order, rows)
         ]
         voice.table(
             ["row"] * bool(places) + ["|c|", *names],
-            [[c["place"]] * bool(places) + [c["strength"], *[c["row"].get(n) for n in names]] for c in carriers],
+            [
+                [entry["place"]] * bool(places) + [entry["strength"], *[entry["row"].get(n) for n in names]]
+                for entry in influential_rows
+            ],
         )
-        content["influential"] = carriers
+        content["influential"] = influential_rows
     if X is not None:
+        shown = max(top, SHOWN_IMPORTANCES)
         voice.say()
         voice.say(MEANING)
-        voice.table(["column", "relied on"], [[name, f"{value:.1%}"] for name, value in ordered[: max(top, 20)]])
-        if len(ordered) > max(top, 20):
-            voice.say(f"  … and {len(ordered) - max(top, 20)} more below {ordered[max(top, 20)][1]:.1%}")
-        content["sensitivity"] = dict(ordered)
+        voice.table(["column", "importance"], [[name, f"{value:.1%}"] for name, value in importances[:shown]])
+        if len(importances) > shown:
+            voice.say(f"  … and {len(importances) - shown} more of at most {importances[shown][1]:.1%}")
+        content["sensitivity"] = dict(importances)
     voice.document(content)
 
 
 def _choices(model: Any) -> list[str]:
     """The decisions of an automatic model, line by line."""
-    chosen = getattr(model, "model_", model) if isinstance(model, mc.ConformalRegressor) else model
-    return str(getattr(chosen, "choices_", "")).splitlines()
+    inner = getattr(model, "model_", model) if isinstance(model, mc.ConformalRegressor) else model
+    return str(getattr(inner, "choices_", "")).splitlines()
 
 
 def influential(model: Any) -> tuple[Any, Any]:
-    """The points of the function and how large their coefficients are, or (None, None)."""
+    """The points of the fitted function and the sizes of their coefficients, or (None, None)."""
     try:
         f = model.function_
         coef = np.asarray(f.coef)
         return f.points, np.abs(coef) if coef.ndim == 1 else np.linalg.norm(coef, axis=1)
-    except (AttributeError, InvalidInput):  # not every model has a function, nor every file what it needs
+    except (AttributeError, InvalidInput):  # some models have no function, and some files not its points
         pass
     points, dual = getattr(model, "support_vectors_", None), getattr(model, "dual_coef_", None)
     if points is None or dual is None:
@@ -122,9 +130,9 @@ def influential(model: Any) -> tuple[Any, Any]:
     return (points, size) if len(size) == _length(points) else (None, None)
 
 
-def _places(model: Any, known: Provenance, n: int) -> list[int]:
-    """The places in the training file of n points of the function, from 0; empty where they are not known."""
-    rows = list(known.places)
+def _places(model: Any, origin: Provenance, n: int) -> list[int]:
+    """The positions in the training file of the n points of the function, from 0; empty if they are not known."""
+    rows = list(origin.places)
     support = [int(i) for i in getattr(model, "support_", ())]
     if n == len(support) and max(support, default=0) < len(rows):
         return [rows[i] for i in support]
@@ -155,33 +163,33 @@ def _row(points: Any, i: int) -> dict[str, Any]:
 
 
 def _sample(
-    voice: Voice, points: Any, known: Provenance, data: str | None, reading: dict[str, Any]
+    voice: Voice, points: Any, origin: Provenance, data: str | None, reading: dict[str, Any]
 ) -> pl.DataFrame | None:
-    """Rows to try the columns on: from a file, else those that the model keeps."""
-    if not known.columns:
+    """Rows on which to measure feature importance: from a file, else the rows that the model keeps."""
+    if not origin.columns:
         return None
-    names = list(known.columns)
+    names = list(origin.columns)
     if data is not None:
         from mercer.cli.reading import batches
 
-        with batches(data, known.columns, **reading) as (tables, notes):
+        with batches(data, origin.columns, **reading) as (tables, notes):
             first = next(tables, None)
         if first is None:
-            raise InvalidInput(f"{data} must have rows", got="none", advice="Add rows to it.")
+            raise InvalidInput(f"{data} must have rows", got="none", advice="Add rows to the file.")
         frame = first.frame.select(names)
         for note in notes:
             voice.note(note)
     else:
         raw = _raw(points)
         if raw is None:
-            voice.note("the model keeps no rows to try its columns on: --data FILE gives some")
+            voice.note(NO_ROWS)
             return None
         if hasattr(raw, "iloc"):
             raw = pl.DataFrame({str(c): raw[c].to_list() for c in raw.columns})
         if not isinstance(raw, pl.DataFrame):
             raw = np.asarray(raw)
             if raw.ndim != 2 or raw.shape[1] != len(names):
-                voice.note("the model keeps no rows to try its columns on: --data FILE gives some")
+                voice.note(NO_ROWS)
                 return None
             raw = pl.DataFrame(raw, schema=names, orient="row")
         if not set(names) <= set(raw.columns):

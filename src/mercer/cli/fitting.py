@@ -1,4 +1,4 @@
-"""`mercer fit`: from a table to a model that is kept."""
+"""`mercer fit`: from a table to a saved model with its scores."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mercer.cli.outputs import require_outputs
 from mercer.cli.reading import read
 from mercer.cli.speaking import Voice, warnings_as_notes
 from mercer.cli.summary import judged_on, kernel_of, readable, say_scores, score_facts, scores_title
-from mercer.cli.tables import Problem, problem, split
+from mercer.cli.tables import Problem, problem_from, split
 from mercer.errors import InvalidInput
 from mercer.files.container import FORMAT
 from mercer.memory import show_bytes
@@ -51,82 +51,87 @@ def fit(
     seed: int,
     reading: dict[str, Any],
 ) -> Any:
-    """Read, fit, judge, keep, and report; the positions of the rows held out."""
+    """Read a file, fit a model, score it, save it and report; returns the positions of the held-out rows."""
     began = time.monotonic()
     if not 0 < budget < float("inf"):
         raise InvalidInput(
             "--time must be a number of seconds > 0", got=f"{budget:g}", advice="Give a number such as 60."
         )
     expression = parsed(kernel)
-    place = _place(data, out)
-    require_outputs({"--out": place, "--report": report}, inputs=(data,))
+    model_path = _model_path(data, out)
+    require_outputs({"--out": model_path, "--report": report}, inputs=(data,))
     if report is not None:
         require_plots("--report")
     with voice.progress(f"reading {data}"):
         table = read(data, **reading)
-    asked = problem(table, target, voice, drop=drop, task=task, drop_missing_target=drop_missing_target)
-    train, test = split(asked, 0.2 if test_size is None else test_size, seed, voice, asked=test_size is not None)
-    classes = asked.task == "classification"
-    X, y = asked.X[train], asked.y[train]
-    held = (asked.X[test], asked.y[test])
+    problem = problem_from(table, target, voice, drop=drop, task=task, drop_missing_target=drop_missing_target)
+    train, test = split(problem, 0.2 if test_size is None else test_size, seed, voice, requested=test_size is not None)
+    classes = problem.task == "classification"
+    X, y = problem.X[train], problem.y[train]
+    held_out = (problem.X[test], problem.y[test])
     refit = refit and len(test) > 0
     with (
-        voice.progress(f"fitting {count(len(train), 'row')}") as tell,
+        voice.progress(f"fitting {count(len(train), 'row')}") as update,
         warnings_as_notes(voice),
-        missing_values_located(asked.X, table.name, asked.places),
+        missing_values_located(problem.X, table.name, problem.places),
     ):
         fitted = menu.fit(
-            model, X, y, task=asked.task, kernel=expression, time=budget, centers=centers, random_state=seed,
-            progress=tell,
+            model, X, y, task=problem.task, kernel=expression, time=budget, centers=centers, random_state=seed,
+            progress=update,
         )  # fmt: skip
-        tell("scores")
+        update("scoring")
         judgement = (
-            judge(fitted.model, *held, Baseline.of(y, classes=classes))
+            judge(fitted.model, *held_out, Baseline.of(y, classes=classes))
             if len(test)
             else judge_by_leave_one_out(fitted.model, X, y)
         )
-        kept = with_intervals(fitted.model, *held)
+        final = with_intervals(fitted.model, *held_out)
         if refit:
-            tell("fitting once more, on all rows")
-            again = menu.refit(fitted.model, asked.X, asked.y)
-            kept = moved(kept, again) if isinstance(kept, ConformalRegressor) else again
+            update("fitting again on all rows")
+            again = menu.refit(fitted.model, problem.X, problem.y)
+            final = moved(final, again) if isinstance(final, ConformalRegressor) else again
     spent = time.monotonic() - began
-    rows = np.arange(len(asked)) if refit else train
-    left_out = asked.left_out | fitted.left_out
-    kept.provenance_ = Provenance.of(
-        asked.X[rows], asked.y[rows], classes=classes, columns=asked.columns, places=asked.places[rows],
-        data="standard input" if data == "-" else Path(data).name, target=asked.target, left_out=left_out,
+    rows = np.arange(len(problem)) if refit else train
+    left_out = problem.left_out | fitted.left_out
+    final.provenance_ = Provenance.of(
+        problem.X[rows], problem.y[rows], classes=classes, columns=problem.columns, places=problem.places[rows],
+        data="standard input" if data == "-" else Path(data).name, target=problem.target, left_out=left_out,
         held_out=len(test), refitted=refit, seed=seed, judged=judgement.by if judgement else None,
         scores=judgement.scores if judgement else (), missing=tuple(reading.get("na") or ()),
-        ranges=value_ranges(asked.X[rows]),
+        ranges=value_ranges(problem.X[rows]),
     )  # fmt: skip
     unsaved: InvalidInput | None = None
     try:
-        size = save(kept, place) if place is not None else 0
-    except InvalidInput as error:  # the result is reported all the same
-        unsaved, place, size = error, None, 0
+        size = save(final, model_path) if model_path is not None else 0
+    except InvalidInput as error:  # report the result before the error
+        unsaved, model_path, size = error, None, 0
     if report is not None:
         with voice.progress("writing the report"), warnings_as_notes(voice):
             mc.report.write(
-                fitted.model, X, y, report, held_out=held if len(test) else None,
-                rows=asked.places[test if len(test) else train], target=asked.target, command=_typed(),
+                fitted.model, X, y, report, held_out=held_out if len(test) else None,
+                rows=problem.places[test if len(test) else train], target=problem.target, command=_command_line(),
                 left_out=judgement.predictions if judgement and judgement.by == "left out" else None,
             )  # fmt: skip
-    for name, why in fitted.left_out.items():
-        voice.note(f"column {name!r} is left out: {why}; write it into --kernel if it matters")
+    note_columns_left_out(voice, fitted.left_out)
     if not fitted.in_time:
-        voice.note("the time was up before the search was done: --time gives it more")
-    _doubt(voice, kept, kept.provenance_.scores)
+        voice.note("the search ended at the time limit; a longer --time may improve the model")
+    _note_doubts(voice, final, final.provenance_.scores)
     if not voice.quiet:
-        _say(voice, kept, fitted, asked, spent, place, size, report, data)
-    voice.document(_facts(kept, fitted, asked, judgement, spent, place, report, data))
+        _summarise(voice, final, fitted, problem, spent, model_path, size, report, data)
+    voice.document(_facts(final, fitted, problem, judgement, spent, model_path, report, data))
     if unsaved is not None:
         raise unsaved
     return test
 
 
+def note_columns_left_out(voice: Voice, left_out: dict[str, str]) -> None:
+    """Report the columns that the automatic kernel does not use, and why."""
+    for name, why in left_out.items():
+        voice.note(f"column {name!r} is not used: {why}; add it to --kernel if it matters")
+
+
 def parsed(kernel: str | None) -> Any:
-    """The kernel that an expression stands for."""
+    """The kernel that a --kernel expression describes."""
     if kernel is None:
         return None
     expression = mc.parse(kernel)
@@ -134,41 +139,41 @@ def parsed(kernel: str | None) -> Any:
         raise InvalidInput(
             "--kernel must be a positive semidefinite kernel",
             got=kernel,
-            advice="Choose one of those that `mercer kernels` lists.",
+            advice="Choose one of the kernels that `mercer kernels` lists.",
         )
     return expression
 
 
 def require_plots(option: str) -> None:
-    """Refuse at once what needs pictures where matplotlib is not installed."""
+    """Refuse an option that draws plots if matplotlib is not installed."""
     if find_spec("matplotlib") is None:
         raise InvalidInput(
-            f"{option} needs matplotlib, which draws the pictures of the report",
+            f"{option} needs matplotlib, which draws the plots of the report",
             got="an installation without it",
             advice='Install it with: pip install "mercer[plot]"',
         )
 
 
-def _typed() -> str:
-    """The command as it was typed."""
+def _command_line() -> str:
+    """The command as the user typed it."""
     return shlex.join(["mercer", *sys.argv[1:]])
 
 
-def _place(data: str, out: str | None) -> str | None:
-    """Where the model goes: the given place, or the name of the data in the current folder; None to keep no model."""
+def _model_path(data: str, out: str | None) -> str | None:
+    """The path of the model file: --out, or the name of the data in the current folder; None to save nothing."""
     if out in ("none", "/dev/null"):
         return None
     if out is not None:
         return out
     stem = "model" if data == "-" else Path(data).name.split(".")[0] or "model"
-    place = f"{stem}.mercer"
-    if os.path.exists(place) and not _is_model(place):
+    path = f"{stem}.mercer"
+    if os.path.exists(path) and not _is_model(path):
         raise InvalidInput(
             "The model must not replace a file that is not a model",
-            got=f"{place} in this folder",
+            got=f"{path} in this folder",
             advice="Name another file with --out.",
         )
-    return place
+    return path
 
 
 def _is_model(path: str) -> bool:
@@ -179,18 +184,18 @@ def _is_model(path: str) -> bool:
         return False
 
 
-def save(model: Any, place: str) -> int:
-    """Save a model; the bytes of its file, 0 for a pipe or a device."""
-    model.save(place)
-    return os.stat(place).st_size if os.path.isfile(place) else 0
+def save(model: Any, path: str) -> int:
+    """Save a model and return the size of its file in bytes, 0 for a pipe or a device."""
+    model.save(path)
+    return os.stat(path).st_size if os.path.isfile(path) else 0
 
 
 CATEGORIES = 1000
-"""Different words of a column that a model file remembers, at most."""
+"""The largest number of different texts of a column that a model file records."""
 
 
 def value_ranges(X: Any) -> dict[str, list[Any]]:
-    """The values of every column: the least and the largest number, or the words where they repeat."""
+    """The values of every column: the smallest and the largest number, or the different texts if they repeat."""
     ranges: dict[str, list[Any]] = {}
     for column in X.get_columns() if isinstance(X, pl.DataFrame) else []:
         values = column.drop_nulls()
@@ -202,74 +207,72 @@ def value_ranges(X: Any) -> dict[str, list[Any]]:
 
 
 USELESS = 0.005
-"""A gain over the baseline below which a model is not worth more."""
+"""A smaller gain over the baseline than this is no gain."""
 
 
-def _doubt(voice: Voice, model: Any, scores: Sequence[Score]) -> None:
-    """A note where the model is not what it should be."""
+def _note_doubts(voice: Voice, model: Any, scores: Sequence[Score]) -> None:
+    """Warn about a model that did not converge, or that does not beat the baseline."""
     if getattr(innermost(model), "end_", "converged") != "converged":
         voice.note(
-            "the last fit stopped before it was exact, so that the model may be much worse than it could be: "
-            "give it more --time, try another --model, or --model ridge with other --centers"
+            "the last fit stopped before it converged, so the model may be much worse than it could be: "
+            "raise --time, try another --model, or --model ridge with other --centers"
         )
     gains = [score.gain for score in scores if np.isfinite(score.baseline)]
     if gains and max(gains) < USELESS:
         voice.note(
-            "the model is no better than the baseline, which uses no column: do not rely on it. Either the columns say "
-            "nothing about the target, or another --model may do better"
+            "the model is no better than the baseline, which uses no column: do not rely on it. The columns may carry "
+            "no information about the target, or another --model may do better"
         )
 
 
 def _facts(
-    model: Any, fitted: menu.Fitted, asked: Problem, judgement: Judgement | None, spent: float, place: str | None,
-    report: str | None, data: str,
+    model: Any, fitted: menu.Fitted, problem: Problem, judgement: Judgement | None, spent: float,
+    model_path: str | None, report: str | None, data: str,
 ) -> dict[str, Any]:  # fmt: skip
     """The answer for a program."""
-    inner, known = innermost(model), provenance(model)
+    inner, origin = innermost(model), provenance(model)
     return {
         "command": "fit",
         "data": data,
-        "rows": len(asked),
-        "columns": asked.columns or asked.X.shape[1],
-        "left_out": known.left_out,
-        "target": asked.target,
-        "task": asked.task,
+        "rows": len(problem),
+        "columns": problem.columns or problem.X.shape[1],
+        "left_out": origin.left_out,
+        "target": problem.target,
+        "task": problem.task,
         "model": type(inner).__name__,
         "kernel": repr(kernel_of(inner)),
         "status": str(getattr(inner, "status_", "")),
         "choices": list(fitted.choices),
-        "scores": score_facts(known.scores),
-        "judged_on": judged_on(known.judged, known.held_out),
+        "scores": score_facts(origin.scores),
+        "judged_on": judged_on(origin.judged, origin.held_out),
         "seconds": spent,
-        "out": place,
+        "out": model_path,
         "report": report,
     }
 
 
-def _say(
-    voice: Voice, model: Any, fitted: menu.Fitted, asked: Problem, spent: float, place: str | None, size: int,
+def _summarise(
+    voice: Voice, model: Any, fitted: menu.Fitted, problem: Problem, spent: float, model_path: str | None, size: int,
     report: str | None, data: str,
 ) -> None:  # fmt: skip
     """The answer for a person."""
-    inner, known = innermost(model), provenance(model)
-    kind = {"regression": "numbers", "classification": "classes"}[asked.task]
-    voice.say(
-        f"{data}: {count(len(asked), 'row')}, {count(asked.X.shape[1], 'column')}, target {asked.target!r} ({kind})",
-        strong=True,
-    )
+    inner, origin = innermost(model), provenance(model)
+    rows, columns = count(len(problem), "row"), count(problem.X.shape[1], "column")
+    voice.say(f"{data}: {rows}, {columns}, target {problem.target!r} ({problem.task})", strong=True)
     voice.pairs(
         [
             ("model", type(inner).__name__),
             ("kernel", readable(inner)),
-            *[("chosen" if k == 0 else "", brief(text)) for k, text in enumerate(fitted.choices)],
-            ("solved", "" if hasattr(fitted.model, "choices_") else str(getattr(inner, "status_", ""))),
+            *[("choices" if k == 0 else "", brief(text)) for k, text in enumerate(fitted.choices)],
+            ("solver", "" if hasattr(fitted.model, "choices_") else str(getattr(inner, "status_", ""))),
             ("time", seconds(spent)),
         ]
     )
-    say_scores(voice, known.scores, scores_title(known.judged, known.held_out))
-    if place is not None:
-        voice.say(f"Saved as {place}" + (f" ({show_bytes(size)})." if size else "."))
+    say_scores(voice, origin.scores, scores_title(origin.judged, origin.held_out))
+    if model_path is not None:
+        voice.say(f"Saved as {model_path}" + (f" ({show_bytes(size)})." if size else "."))
     if report is not None:
-        voice.say(f"Report in {report}.")
-    if place is not None:
-        voice.say(f"Next: mercer predict {shlex.quote(place)} NEW.csv, or mercer explain {shlex.quote(place)}")
+        voice.say(f"Report written to {report}.")
+    if model_path is not None:
+        model_file = shlex.quote(model_path)
+        voice.say(f"Next: mercer predict {model_file} NEW.csv, or mercer explain {model_file}")

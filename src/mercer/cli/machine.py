@@ -1,4 +1,4 @@
-"""`mercer bench` and `mercer doctor`: how fast this machine is, and what stands in its way."""
+"""`mercer bench` and `mercer doctor`: how fast this machine is, and what slows it down."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIBRARIES = ("numpy", "scipy", "sklearn", "numba", "polars", "matplotlib", "rich
 
 
 def bench(voice: Voice, rows: int) -> None:
-    """Times of the steps of a fit, the best of several runs each."""
+    """Time the steps of a fit, each as the best of several runs."""
     from scipy.linalg import cholesky
     from sklearn.kernel_ridge import KernelRidge
     from sklearn.metrics.pairwise import rbf_kernel
@@ -35,7 +35,7 @@ def bench(voice: Voice, rows: int) -> None:
     kernel, gamma = mc.Gaussian(3.0), 1.0 / 18.0
     K = kernel(X)
     K[np.diag_indices(rows)] += 0.1
-    measured: list[dict[str, Any]] = []
+    timings: list[dict[str, Any]] = []
     steps: list[tuple[str, Callable[[], Any], Callable[[], Any] | None, float | None]] = [
         ("Gram matrix", lambda: kernel(X), lambda: rbf_kernel(X, gamma=gamma), None),
         ("Cholesky factor", lambda: cholesky(K, lower=True, check_finite=False), None, rows**3 / 3),
@@ -50,69 +50,69 @@ def bench(voice: Voice, rows: int) -> None:
     theirs = KernelRidge(alpha=0.1, kernel="rbf", gamma=gamma).fit(X, y)
     steps.append(("kernel ridge, predict", lambda: ours.predict(X), lambda: theirs.predict(X), None))
     difference = float(np.abs(ours.predict(X) - theirs.predict(X)).max())
-    with voice.progress("measuring") as tell:
+    with voice.progress("measuring") as update:
         for name, run, peer, flops in steps:
-            tell(f"measuring: {name}")
-            ours_took, theirs_took = _least(run, peer)
-            row: dict[str, Any] = {"step": name, "seconds": ours_took}
-            if theirs_took is not None:
-                row |= {"scikit-learn": theirs_took, "times faster": theirs_took / ours_took}
+            update(f"measuring: {name}")
+            our_time, their_time = _best_times(run, peer)
+            row: dict[str, Any] = {"step": name, "seconds": our_time}
+            if their_time is not None:
+                row |= {"scikit-learn": their_time, "times faster": their_time / our_time}
             if flops is not None:
-                row["Gflop/s"] = flops / ours_took / 1e9
-            measured.append(row)
+                row["Gflop/s"] = flops / our_time / 1e9
+            timings.append(row)
     voice.say(f"{rows:,} rows of 10 columns, {threads()} threads; the best of several runs", strong=True)
     voice.table(
         ["step", "mercer", "scikit-learn", "times faster", "Gflop/s"],
         [
             [r["step"], seconds(r["seconds"]), seconds(r["scikit-learn"]) if "scikit-learn" in r else "",
              f"{r['times faster']:.1f}" if "times faster" in r else "", f"{r['Gflop/s']:.1f}" if "Gflop/s" in r else ""]
-            for r in measured
+            for r in timings
         ],
     )  # fmt: skip
-    voice.say(f"Predictions of the two agree to {difference:.1e}.")
+    voice.say(f"The largest difference between the two sets of predictions is {difference:.1e}.")
     voice.document(
         {
             "command": "bench",
             "rows": rows,
             "columns": 10,
             "threads": threads(),
-            "steps": measured,
+            "steps": timings,
             "difference": difference,
         }
     )
 
 
-def _least(run: Callable[[], Any], peer: Callable[[], Any] | None) -> tuple[float, float | None]:
-    """The least time of each, taken in turns so that both meet the same noise."""
+def _best_times(run: Callable[[], Any], peer: Callable[[], Any] | None) -> tuple[float, float | None]:
+    """The shortest time of each, run in turns so that both meet the same disturbances."""
     run()
     if peer is not None:
         peer()
-    own: list[float] = []
-    other: list[float] = []
+    run_times: list[float] = []
+    peer_times: list[float] = []
     begin = time.perf_counter()
-    while len(own) < 3 or (len(own) < 7 and time.perf_counter() - begin < 2.0):
-        for times, what in ((own, run), (other, peer)):
-            if what is not None:
+    while len(run_times) < 3 or (len(run_times) < 7 and time.perf_counter() - begin < 2.0):
+        for times, function in ((run_times, run), (peer_times, peer)):
+            if function is not None:
                 start = time.perf_counter()
-                what()
+                function()
                 times.append(time.perf_counter() - start)
-    return min(own), min(other) if other else None
+    return min(run_times), min(peer_times) if peer_times else None
 
 
 def threads() -> int:
-    """Threads that tiles are filled with."""
+    """The number of threads that fill tiles."""
     from mercer.threads import n_threads
 
     return n_threads()
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def doctor(voice: Voice) -> int:
-    """What is here, and advice; exit code 0 if all is well, 1 if something is missing."""
+    """Describe the environment and give advice; exit code 0, or 1 if a needed package is missing."""
     import threadpoolctl
 
     versions = {}
@@ -143,31 +143,31 @@ def doctor(voice: Voice) -> int:
     n = cores()
     if load > 1.2 * n:
         advice.append(
-            f"{load:.1f} processes want {n} cores: other programs are running, and times here are theirs, too."
+            f"{load:.1f} processes compete for {n} cores: other programs slow down this one, and all times here."
         )
     if any((p["threads"] or 1) < n for p in pools if p["library"] in BLAS):
         advice.append(
-            "BLAS has fewer threads than there are cores: OMP_NUM_THREADS, OPENBLAS_NUM_THREADS or MKL_NUM_THREADS "
-            "limits it."
+            "BLAS uses fewer threads than there are cores: check OMP_NUM_THREADS, OPENBLAS_NUM_THREADS and "
+            "MKL_NUM_THREADS."
         )
     if not any(p["library"] in BLAS for p in pools):
-        advice.append("No fast BLAS was found: Cholesky factors will be slow. Install NumPy from PyPI or conda-forge.")
+        advice.append("No fast BLAS was found, so factorisations are slow: install NumPy from PyPI or conda-forge.")
     if speed < 5:
-        advice.append(f"Matrix products run at {speed:.1f} Gflop/s, which is slow: see the load and the threads above.")
+        advice.append(f"Matrix products are slow ({speed:.1f} Gflop/s): check the load and the threads above.")
     memory = budget()
     exact = int((memory / 16) ** 0.5)
     if exact < 5000:
         advice.append(
-            f"The memory budget holds exact fits of {exact:,} rows only, then centres. MERCER_MEMORY raises it."
+            f"The memory budget allows exact fits of up to {exact:,} rows only: set MERCER_MEMORY to raise it."
         )
     if not cache:
         advice.append(
-            "Numba's cache cannot be written: loops are compiled in every run. Set NUMBA_CACHE_DIR to your own folder."
+            "Numba's cache cannot be written, so every run compiles its loops: set NUMBA_CACHE_DIR to your own folder."
         )
     elif not compiled:
-        advice.append("Numba's cache is empty: the first fits compile their loops, which takes some seconds once.")
+        advice.append("Numba's cache is empty: the first fits compile their loops once, which takes some seconds.")
     if missing:
-        advice.append(f'Not installed: {", ".join(missing)}. pip install "mercer[cli,plot]" brings them.')
+        advice.append(f'Not installed: {", ".join(missing)}. Install them with: pip install "mercer[cli,plot]"')
     voice.say(
         f"mercer {mc.__version__}, Python {platform.python_version()} on {platform.system()} {platform.machine()}",
         strong=True,
@@ -179,17 +179,20 @@ def doctor(voice: Voice) -> int:
                 ("BLAS" if p["library"] in BLAS else "", f"{p['library']} {p['version'] or ''}, {p['threads']} threads")
                 for p in pools
             ],
-            ("cores", f"{n} (load {load:.1f}); tiles use {threads()} threads"),
-            ("memory", f"{show_bytes(available())} free, budget {show_bytes(memory)}: exact fits to {exact:,} rows"),
-            ("products", f"{speed:.1f} Gflop/s"),
-            ("disk", f"{disk:.0f} MB/s into {tempfile.gettempdir()}" if disk else "temporary files cannot be written"),
+            ("cores", f"{n} (load {load:.1f}); mercer uses {threads()} threads"),
+            (
+                "memory",
+                f"{show_bytes(available())} free, budget {show_bytes(memory)}: exact fits of up to {exact:,} rows",
+            ),
+            ("speed", f"{speed:.1f} Gflop/s in matrix products"),
+            ("disk", f"{disk:.0f} MB/s to {tempfile.gettempdir()}" if disk else "temporary files cannot be written"),
             ("Numba cache", f"{compiled} compiled loops" if cache else "cannot be written"),
         ]
     )  # fmt: skip
     for text in advice:
         voice.say(f"- {text}")
     if not advice:
-        voice.say("All is well.")
+        voice.say("No problems found.")
     voice.document(
         {
             "command": "doctor", "version": mc.__version__, "python": platform.python_version(),
@@ -205,12 +208,14 @@ def doctor(voice: Voice) -> int:
 
 
 def _matrix_speed(n: int = 600) -> float:
+    """Gflop/s of a matrix product."""
     A = np.random.default_rng(0).normal(size=(n, n))
-    spent, _ = _least(lambda: A @ A, None)
+    spent, _ = _best_times(lambda: A @ A, None)
     return 2 * n**3 / spent / 1e9
 
 
 def _disk_speed(size: int = 16 << 20) -> float:
+    """MB/s of writing a temporary file; 0 if that fails."""
     block = os.urandom(1 << 20)
     try:
         with tempfile.TemporaryFile() as file:
@@ -225,12 +230,12 @@ def _disk_speed(size: int = 16 << 20) -> float:
 
 
 def _numba_cache() -> tuple[bool, int]:
-    """Whether compiled loops can be kept, and how many are."""
-    given = os.environ.get("NUMBA_CACHE_DIR")
-    place = Path(given) if given else Path(mc.__file__).parent / "_loops" / "__pycache__"
+    """Whether Numba's cache can be written, and the number of compiled loops in it."""
+    setting = os.environ.get("NUMBA_CACHE_DIR")
+    folder = Path(setting) if setting else Path(mc.__file__).parent / "_loops" / "__pycache__"
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        writable = os.access(place, os.W_OK)
-        return writable, sum(1 for _ in place.rglob("*.nbc"))
+        folder.mkdir(parents=True, exist_ok=True)
+        writable = os.access(folder, os.W_OK)
+        return writable, sum(1 for _ in folder.rglob("*.nbc"))
     except OSError:
         return False, 0

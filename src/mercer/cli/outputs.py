@@ -1,4 +1,4 @@
-"""Output files: which paths can be written, and tables that are written piece by piece."""
+"""Output files: which paths can be written, and tables that are written batch by batch."""
 
 from __future__ import annotations
 
@@ -22,44 +22,44 @@ KINDS = {"csv": "csv", "tsv": "tsv", "parquet": "parquet", "pq": "parquet", "jso
 
 
 def require_writable(path: str) -> None:
-    """Refuse at once what could not be written at the end."""
+    """Refuse a path that could not be written at the end."""
     target = Path(path).expanduser()
     folder = target.parent
-    why = None
+    obstacle = None
     if target.is_dir():
-        why = "a folder"
+        obstacle = "a folder"
     elif not folder.is_dir():
-        why = f"no folder {folder}"
+        obstacle = f"no folder {folder}"
     elif target.exists() and not os.access(target, os.W_OK):
-        why = "a file that you may not write"
+        obstacle = "a file without write permission"
     elif not target.exists() and not os.access(folder, os.W_OK):
-        why = f"a folder that you may not write to: {folder}"
-    if why is not None:
-        raise InvalidInput(f"{path} must be a path that can be written", got=why, advice="Choose another path.")
+        obstacle = f"a folder without write permission: {folder}"
+    if obstacle is not None:
+        raise InvalidInput(f"{path} must be a path that can be written", got=obstacle, advice="Choose another path.")
 
 
 def require_outputs(outputs: dict[str, str | None], inputs: tuple[str, ...]) -> None:
-    """Refuse outputs, by the option that names them, that cannot be written, are an input, or are each other."""
+    """Refuse outputs (by option) that cannot be written, or that are also an input or another output."""
     taken = {os.path.realpath(Path(path).expanduser()): path for path in inputs if path != "-"}
     for option, path in outputs.items():
         if path is None or path == "-":
             continue
         require_writable(path)
         place = os.path.realpath(Path(path).expanduser())
-        if not os.path.exists(place) or os.path.isfile(place):  # several may write to one pipe or device
+        if not os.path.exists(place) or os.path.isfile(place):  # a pipe or device may take several outputs
             same = next((name for known, name in taken.items() if _same(place, known)), None)
             if same is not None:
                 what = "an input" if same in inputs else "another output"
                 raise InvalidInput(
-                    f"{option} must be a file of its own",
-                    got=f"{path}, which is {what} of this command, too",
+                    f"{option} must differ from all other files of the command",
+                    got=f"{path}, which is also {what}",
                     advice="Choose another name. Nothing was written.",
                 )
             taken[place] = path
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two paths lead to one file, also by a hard link or another spelling of the name."""
+    """Whether two paths name the same file, also by a hard link or another spelling."""
     try:
         return one == other or os.path.samefile(one, other)
     except OSError:
@@ -67,14 +67,20 @@ def _same(one: str, other: str) -> bool:
 
 
 class Sink:
-    """A table that is written in pieces: to stdout, or to a file that appears when the last piece is in."""
+    """A table that is written in batches, to a stream or as Parquet files in the folder `parts`.
+
+    Attributes
+    ----------
+    rows : the number of rows so far.
+    facts : entries of the JSON document beside the rows.
+    """
 
     def __init__(self, kind: str, stream: IO[bytes] | None, parts: Path | None) -> None:
         self.kind, self.stream, self.parts, self.rows, self._count = kind, stream, parts, 0, 0
         self.facts: dict[str, Any] = {}
 
     def write(self, frame: pl.DataFrame) -> None:
-        """One more piece."""
+        """Write one more batch."""
         if self.stream is not None:
             if self.kind == "jsonl":
                 for row in frame.iter_rows(named=True):
@@ -91,7 +97,7 @@ class Sink:
 
 
 def kind_of(path: str) -> str:
-    """The format of an output by its suffix."""
+    """The format of an output file, from its suffix."""
     suffix = path.rpartition(".")[2].lower() if "." in os.path.basename(path) else ""
     if path == "-" or path.startswith("/dev/"):
         return "csv"
@@ -99,14 +105,14 @@ def kind_of(path: str) -> str:
         raise InvalidInput(
             "--out must end in .csv, .tsv, .parquet, .arrow or .jsonl",
             got=repr(os.path.basename(path)),
-            advice="Give the file one of these endings.",
+            advice="Use one of these suffixes.",
         )
     return KINDS[suffix]
 
 
 @contextmanager
 def sink(path: str | None, kind: str | None = None) -> Iterator[Sink]:
-    """Where pieces go; a file of this name is replaced at the end, and stays as it was if anything goes wrong."""
+    """The destination of the batches. An existing file is replaced at the end, and kept if anything goes wrong."""
     if kind == "document":
         with _document() as whole:
             yield whole
@@ -119,7 +125,7 @@ def sink(path: str | None, kind: str | None = None) -> Iterator[Sink]:
     kind = kind or kind_of(path)
     target = Path(path).expanduser()
     try:
-        if target.exists() and not target.is_file():  # a pipe or a device gets the pieces as they come
+        if target.exists() and not target.is_file():  # a pipe or a device gets each batch at once
             with open(target, "wb") as stream:
                 yield Sink(kind if kind in ("csv", "tsv", "jsonl") else "csv", stream, None)
             return
@@ -130,24 +136,24 @@ def sink(path: str | None, kind: str | None = None) -> Iterator[Sink]:
             else:
                 with tempfile.TemporaryDirectory(prefix="mercer-", ignore_cleanup_errors=True) as folder:
                     yield Sink(kind, None, Path(folder))
-                    pieces = pl.scan_parquet(sorted(Path(folder).glob("*.parquet")), glob=False)
+                    batches = pl.scan_parquet(sorted(Path(folder).glob("*.parquet")), glob=False)
                     if kind == "parquet":
-                        pieces.sink_parquet(beside)
+                        batches.sink_parquet(beside)
                     else:
-                        pieces.sink_ipc(beside)
+                        batches.sink_ipc(beside)
     except BrokenPipeError:
         raise
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InvalidInput(
-            f"{path} must be a path with room that can be written",
+            f"{path} must be a path that can be written, on a disk with free space",
             got=getattr(error, "strerror", None) or str(error).rpartition(": ")[2],
-            advice="Nothing was kept. Choose another path, or make room.",
+            advice="Choose another path, or free disk space. Nothing was written.",
         ) from None
 
 
 @contextmanager
 def _document() -> Iterator[Sink]:
-    """One JSON document on stdout, when it is whole: `facts`, and the rows as "predictions"."""
+    """Print one complete JSON document to stdout: `facts`, and the rows as "predictions"."""
     with tempfile.TemporaryFile() as stream:
         target = Sink("jsonl", stream, None)
         yield target
@@ -160,7 +166,7 @@ def _document() -> Iterator[Sink]:
 
 
 def parts(frame: pl.DataFrame, predicted: dict[str, Any], *, keep: bool) -> pl.DataFrame:
-    """The columns to write: those that were predicted, after those of the input if asked for."""
+    """The columns to write: the predicted ones, and with `keep` before them the columns of the input."""
     new = pl.DataFrame(predicted)
     if not keep:
         return new

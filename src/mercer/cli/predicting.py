@@ -1,4 +1,4 @@
-"""`mercer predict` and `mercer evaluate`: a kept model on new rows, as many as there are."""
+"""`mercer predict` and `mercer evaluate`: a saved model on new rows, read in batches."""
 
 from __future__ import annotations
 
@@ -23,6 +23,9 @@ from mercer.models.quantiles import ROUNDING
 from mercer.models.scores import judge
 from mercer.words import count, number, seconds
 
+REPORTED_COLUMNS = 5
+"""The largest number of columns with unseen values that are reported one by one."""
+
 
 def predict(
     voice: Voice,
@@ -35,26 +38,26 @@ def predict(
     keep: bool,
     reading: dict[str, Any],
 ) -> None:
-    """Predict every row of a file, a batch at a time."""
+    """Predict every row of a file, batch by batch."""
     began = time.monotonic()
     if interval is not None and not 0 < interval < 1:
         raise InvalidInput(
-            "--interval must be a coverage in (0, 1)", got=f"{interval:g}", advice="Give a share such as 0.9."
+            "--interval must be a coverage in (0, 1)", got=f"{interval:g}", advice="Give a coverage such as 0.9."
         )
     require_outputs({"--out": out}, inputs=(data, model_path))
     model = mc.load(model_path)
-    known = provenance(model)
+    origin = provenance(model)
     _require(model, interval, proba)
     if interval is not None and isinstance(model, ConformalRegressor):
-        before = ", before the last fit" if known.refitted else ""
-        voice.note(f"intervals are by the residuals of {model.n_calibration_:,} rows held out{before}")
+        before = ", measured before the last fit" if origin.refitted else ""
+        voice.note(f"the intervals come from the residuals of {model.n_calibration_:,} held-out rows{before}")
     p = getattr(model, "n_features_in_", None)
     to_stdout = out in (None, "-")
     rows, unseen = 0, Counter[str]()
-    reading = as_read(known, reading)
+    reading = reading_for(origin, reading)
     with (
-        batches(data, known.columns, n_features=p, keep=keep, **reading) as (tables, notes),
-        voice.progress("predicting") as tell,
+        batches(data, origin.columns, n_features=p, keep=keep, **reading) as (tables, notes),
+        voice.progress("predicting") as update,
         warnings_as_notes(voice),
         sink(out, "document" if voice.as_json and to_stdout else None) as target,
     ):
@@ -62,17 +65,17 @@ def predict(
             for note in notes:
                 voice.note(note)
             if keep and not isinstance(table.frame, pl.DataFrame):
-                raise InvalidInput("--keep needs a table", got="a sparse file", advice="Leave --keep out.")
+                raise InvalidInput("--keep needs a table", got="a sparse file", advice="Remove --keep.")
             X = _inputs(table)
             with missing_values_located(X, table.name, range(rows, rows + table.rows)):
                 predicted = predictions(model, X, interval, proba)
-            unseen += unseen_values(X, known)
+            unseen += unseen_values(X, origin)
             target.write(parts(table.frame, predicted, keep=keep))
             rows += table.rows
-            tell(f"{rows:,} rows predicted")
+            update(f"{rows:,} rows predicted")
         if not rows:
-            raise InvalidInput(f"{data} must have rows", got="none", advice="Add rows to it.")
-        note_unseen_values(voice, unseen, known)
+            raise InvalidInput(f"{data} must have rows", got="none", advice="Add rows to the file.")
+        note_unseen_values(voice, unseen, origin)
         target.facts = {"command": "predict", "rows": rows, "seconds": time.monotonic() - began, "notes": voice.notes}
     spent = time.monotonic() - began
     if not to_stdout:
@@ -83,16 +86,16 @@ def predict(
         )
 
 
-def as_read(known: Provenance, reading: dict[str, Any]) -> dict[str, Any]:
-    """How to read a file for a model: texts that meant a missing value to its fit mean one again."""
-    return reading | {"na": [*(reading.get("na") or ()), *known.missing]}
+def reading_for(origin: Provenance, reading: dict[str, Any]) -> dict[str, Any]:
+    """The reading options for a file of this model, with the --na texts of its training file."""
+    return reading | {"na": [*(reading.get("na") or ()), *origin.missing]}
 
 
-def unseen_values(X: Any, known: Provenance) -> Counter[str]:
-    """The number of rows with values that fit has not seen, by column: other words, or numbers half a range beyond."""
+def unseen_values(X: Any, origin: Provenance) -> Counter[str]:
+    """The number of rows with unseen values, by column: new texts, or numbers more than half a range outside."""
     rows = Counter[str]()
-    for name, values in known.ranges.items() if isinstance(X, pl.DataFrame) else ():
-        if kind_of(known.columns[name]) == "number":
+    for name, values in origin.ranges.items() if isinstance(X, pl.DataFrame) else ():
+        if kind_of(origin.columns[name]) == "number":
             low, high = map(float, values)
             far = ((X[name].cast(pl.Float64) - (low + high) / 2).abs() > high - low).sum()
         else:
@@ -101,40 +104,42 @@ def unseen_values(X: Any, known: Provenance) -> Counter[str]:
     return rows
 
 
-def note_unseen_values(voice: Voice, rows: Counter[str], known: Provenance) -> None:
-    """Notes on the columns that have most of them."""
+def note_unseen_values(voice: Voice, rows: Counter[str], origin: Provenance) -> None:
+    """Report the columns with most unseen values."""
     columns = [name for name, times in rows.most_common() if times]
-    for name in columns[:UNSEEN]:
-        what = "a value that fit has not seen"
-        if kind_of(known.columns[name]) == "number":
-            low, high = known.ranges[name]
-            what = f"a number far outside those of fit ({number(float(low))} to {number(float(high))})"
+    for name in columns[:REPORTED_COLUMNS]:
+        what = "a value that is not in the training rows"
+        if kind_of(origin.columns[name]) == "number":
+            low, high = origin.ranges[name]
+            what = f"a number far outside the training range ({number(float(low))} to {number(float(high))})"
         have = "has" if rows[name] == 1 else "have"
-        voice.note(f"column {name!r}: {count(rows[name], 'row')} {have} {what}; predictions there are guesses")
-    if columns[UNSEEN:]:
-        voice.note(f"and so have {count(len(columns) - UNSEEN, 'more column')}")
+        voice.note(f"column {name!r}: {count(rows[name], 'row')} {have} {what}; these predictions are unreliable")
+    if columns[REPORTED_COLUMNS:]:
+        more = count(len(columns) - REPORTED_COLUMNS, "more column has", "more columns have")
+        voice.note(f"{more} such values, too")
 
 
 def _require(model: Any, interval: float | None, proba: bool) -> None:
+    """Refuse --interval and --proba for models that cannot answer them."""
     classes = hasattr(model, "classes_")
-    more_rows = "hold out more rows in fit: --test-size sets their share"
+    more_rows = "hold out more rows in mercer fit with --test-size"
     if interval is not None and (classes or not model.has_intervals()):
         raise InvalidInput(
-            "--interval needs a model of numbers that has intervals, by itself or by the residuals of rows held out",
+            "--interval needs a regression model with intervals, of its own or from residuals of held-out rows",
             got=type(model).__name__,
             advice="Use --proba to see how sure a classifier is."
             if classes
-            else f"Fit again, and {more_rows}. At least {CALIBRATED} rows are needed.",
+            else f"Fit again, and {more_rows}. At least {CALIBRATED} held-out rows are needed.",
         )
     if interval is not None and isinstance(model, ConformalRegressor) and interval > model.largest_coverage_ + ROUNDING:
         raise InvalidInput(
             f"--interval must be at most {model.largest_coverage_:.4g} for this model",
-            got=f"{interval:g}, with intervals by the residuals of {model.n_calibration_} rows held out",
-            advice=f"Ask for a smaller share, or {more_rows}.",
+            got=f"{interval:g}, with intervals from the residuals of {model.n_calibration_} held-out rows",
+            advice=f"Choose a smaller coverage, or {more_rows}.",
         )
     if proba and not (classes and hasattr(model, "predict_proba")):
         raise InvalidInput(
-            "--proba needs a classifier that has probabilities",
+            "--proba needs a classifier with probabilities",
             got=type(model).__name__,
             advice="Fit again with --model logistic or svm."
             if classes
@@ -143,7 +148,7 @@ def _require(model: Any, interval: float | None, proba: bool) -> None:
 
 
 def _inputs(table: Table) -> Any:
-    """What the model takes: the columns it knows, the numbers of one that knows no names, or a sparse matrix."""
+    """The input of the model: its columns by name, a matrix if it was fitted to one, or a sparse matrix."""
     if not isinstance(table.frame, pl.DataFrame):
         return table.frame
     rows = table.frame.select(table.inputs)
@@ -151,7 +156,7 @@ def _inputs(table: Table) -> Any:
 
 
 def predictions(model: Any, X: Any, interval: float | None = None, proba: bool = False) -> dict[str, Any]:
-    """The columns that are predicted: prediction, then lower and upper, or one per class."""
+    """The predicted columns: `prediction`, then `lower` and `upper`, or one probability per class."""
     predicted: dict[str, Any] = {}
     values = np.asarray(model.predict(X))
     if values.ndim == 2:
@@ -167,10 +172,6 @@ def predictions(model: Any, X: Any, interval: float | None = None, proba: bool =
     return predicted
 
 
-UNSEEN = 5
-"""Columns with values that fit has not seen that are reported, at most."""
-
-
 def evaluate(
     voice: Voice,
     model_path: str,
@@ -181,41 +182,41 @@ def evaluate(
     worst: int,
     reading: dict[str, Any],
 ) -> None:
-    """Scores of a kept model on a file that has the answers."""
+    """Score a saved model on a file that contains the target."""
     began = time.monotonic()
     model = mc.load(model_path)
-    known = provenance(model)
-    name = target or known.target
+    origin = provenance(model)
+    name = target or origin.target
     p = getattr(model, "n_features_in_", None)
     X: list[Any] = []
     y: list[Any] = []
     with (
-        batches(data, known.columns, n_features=p, keep=True, apart=name, **as_read(known, reading)) as (
+        batches(data, origin.columns, n_features=p, keep=True, apart=name, **reading_for(origin, reading)) as (
             tables,
             notes,
         ),
-        voice.progress(f"reading {data}") as tell,
+        voice.progress(f"reading {data}") as update,
     ):
         for table in tables:
-            answers, name = _answers(table, name, known.task, sum(map(len, y)))
+            targets, name = _targets(table, name, origin.task, sum(map(len, y)))
             X.append(_inputs(table))
-            y.append(answers)
-            tell(f"reading {data}: {sum(map(len, y)):,} rows")
+            y.append(targets)
+            update(f"reading {data}: {sum(map(len, y)):,} rows")
     for note in notes:
         voice.note(note)
     if not y:
-        raise InvalidInput(f"{data} must have rows", got="none", advice="Add rows to it.")
-    frame, answers = complete(_stacked(X), pl.concat(y), str(name), data, voice, drop=drop_missing_target)
-    truth = _as_classes(answers, model) if hasattr(model, "classes_") else answers.to_numpy()
+        raise InvalidInput(f"{data} must have rows", got="none", advice="Add rows to the file.")
+    frame, targets = complete(_stacked(X), pl.concat(y), str(name), data, voice, drop=drop_missing_target)
+    truth = _as_classes(targets, model) if hasattr(model, "classes_") else targets.to_numpy()
     with (
         voice.progress(f"predicting {count(len(truth), 'row')}"),
         warnings_as_notes(voice),
         missing_values_located(frame, data, range(len(truth))),
     ):
-        judgement = judge(model, frame, truth, known.baseline)
-    note_unseen_values(voice, unseen_values(frame, known), known)
-    if known.baseline is None:
-        voice.note("the model file does not hold the baseline of its training targets, so scores stand alone")
+        judgement = judge(model, frame, truth, origin.baseline)
+    note_unseen_values(voice, unseen_values(frame, origin), origin)
+    if origin.baseline is None:
+        voice.note("the scores have no baseline, since the model file does not record its training targets")
     values = judgement.predictions
     voice.say(f"{model_path} on {data}, target {name!r}", strong=True)
     say_scores(voice, judgement.scores, f"Scores on {count(len(truth), 'row')}:")
@@ -229,20 +230,20 @@ def evaluate(
         order = np.argsort(-np.abs(truth - values))[:worst]
         voice.say("Worst predicted rows:")
         rows = [[int(i) + 1, float(truth[i]), float(values[i]), float(truth[i] - values[i])] for i in order]
-        voice.table(["row", "target", "prediction", "error"], rows)
+        voice.table(["row", "target", "prediction", "residual"], rows)
         content["worst"] = [dict(zip(("row", "target", "prediction", "error"), row)) for row in rows]
     voice.document(content)
 
 
-def _answers(table: Table, name: str | None, task: str, before: int) -> tuple[pl.Series, str]:
-    """The targets of a piece and their name: numbers for a regression, else as they are."""
+def _targets(table: Table, name: str | None, task: str, before: int) -> tuple[pl.Series, str]:
+    """The targets of a batch and their name: numbers for a regression, else texts."""
     if table.label is not None:
         return pl.Series("label", table.label), "label"
     if name is None:
         raise InvalidInput(
-            "--target must name the column that has the answers",
-            got="none",
-            advice="Name it: the model does not know it.",
+            "--target must name the column to compare with",
+            got="no --target, and a model without the name of its target",
+            advice="Add --target with the name of the column.",
         )
     name = named(name, table.frame.columns, table.name, text=table.layout is not None)
     kind = "Float64" if task == "regression" else "String"
@@ -257,23 +258,25 @@ def _stacked(X: list[Any]) -> Any:
     return sp.vstack(X, format="csr") if sp.issparse(X[0]) else np.concatenate(X)
 
 
-def _as_classes(answers: pl.Series, model: Any) -> Any:
-    """Labels as the model has them: 1, 1.0 and "1" are the same class."""
+def _as_classes(targets: pl.Series, model: Any) -> Any:
+    """Labels of the model's type: 1, 1.0 and "1" are the same class."""
     classes = np.asarray(model.classes_).tolist()
-    known = {_spelt(label): label for label in classes}
-    labels = [known.get(_spelt(label), label) for label in answers.to_list()]
-    strange = next((label for label in labels if type(label) is not type(classes[0])), None)
-    if strange is not None:
+    by_spelling = {_spelling(label): label for label in classes}
+    labels = [by_spelling.get(_spelling(label), label) for label in targets.to_list()]
+    unknown = next((label for label in labels if type(label) is not type(classes[0])), None)
+    if unknown is not None:
         raise InvalidInput(
-            "The target must hold classes of the model", got=repr(strange), advice=f"They are {str(classes)[:200]}."
+            "The target must hold classes of the model",
+            got=repr(unknown),
+            advice=f"Use the classes {str(classes)[:200]}.",
         )
     return np.asarray(labels)
 
 
-def _spelt(label: Any) -> str:
-    """A label as text, one for every way to write a number.
+def _spelling(label: Any) -> str:
+    """A label as text, the same for every way to write a number.
 
-    >>> _spelt("1.0"), _spelt(1), _spelt(True), _spelt("yes")
+    >>> _spelling("1.0"), _spelling(1), _spelling(True), _spelling("yes")
     ('1', '1', 'true', 'yes')
     """
     text = str(label).lower() if isinstance(label, bool) else str(label)
@@ -288,11 +291,11 @@ def _confusion(voice: Voice, truth: Any, values: Any) -> dict[str, dict[str, int
     labels = sorted({label for pair in pairs for label in pair})
     table = {a: {b: pairs[a, b] for b in labels} for a in labels}
     if len(labels) <= 12:
-        voice.say("Rows by class (down) and prediction (across):")
+        voice.say("Confusion matrix (rows: true class, columns: predicted class):")
         voice.table(["", *labels], [[a, *table[a].values()] for a in labels])
     else:
         wrong = sorted((-times, a, b) for (a, b), times in pairs.items() if a != b)[:5]
         if wrong:
-            voice.say("Taken for another class most often:")
-            voice.table(["class", "taken for", "rows"], [[a, b, -times] for times, a, b in wrong])
+            voice.say("Most frequent confusions:")
+            voice.table(["true class", "predicted class", "rows"], [[a, b, -times] for times, a, b in wrong])
     return table

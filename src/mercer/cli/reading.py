@@ -1,7 +1,7 @@
-"""From a file to a table, with every decision noted.
+"""From a file to a table, with a note for every decision.
 
-Two ways lead there. `read` takes the whole file, and finds the types of its columns: for fitting. `batches` takes a
-file piece by piece, with the types of the columns known from the model: for predicting.
+`read` reads the whole file and detects the types of its columns, for fitting. `batches` reads a file in batches, with
+the types of the columns known from the model, for predicting.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from mercer.cli.columns import as_fitted, typed, usable
 from mercer.cli.sources import LIBSVM, Source, first_line, opened, unreadable
 from mercer.errors import InvalidInput
 
-# A LIBSVM file with up to so many numbers, zeros counted, becomes a table; a larger one stays sparse.
 DENSE = 20_000_000
+"""A LIBSVM file with more numbers than this, zeros included, stays a sparse matrix."""
 WIDEST = 2000
-ROWS = 20_000
-"""Rows of a batch, at most."""
-CELLS = 2_000_000
-"""Numbers in a batch, at most."""
+"""So does a LIBSVM file with more columns than this."""
+BATCH_ROWS = 20_000
+"""The largest number of rows in a batch."""
+BATCH_CELLS = 2_000_000
+"""The largest number of values in a batch."""
 
 
 @dataclass
@@ -39,12 +40,12 @@ class Table:
     Attributes
     ----------
     frame : a Polars frame, or a sparse matrix of a wide LIBSVM file.
-    name : of the file.
-    notes : what was decided while reading.
-    label : the targets that a LIBSVM file has beside its columns.
-    layout : of delimited text.
-    dates : how dates are written that are not as ISO has it, by column.
-    mixed : why columns of decimals are no numbers, by column.
+    name : the name of the file.
+    notes : the decisions that were made while reading.
+    label : the targets of a LIBSVM file.
+    layout : the layout of delimited text; None for other formats.
+    dates : by column, the format of dates that are not in ISO format.
+    mixed : by column, why a column of decimals could not be read as numbers.
     inputs, named : the columns that the model takes, and whether it knows their names.
     """
 
@@ -76,7 +77,7 @@ def read(
     format: str | None = None,
     na: Sequence[str] | None = None,
 ) -> Table:
-    """The whole table in a file; cells of a text that are in `na` are missing."""
+    """Read the whole table in a file; cells of a text file that are in `na` are missing values."""
     na = na or ()
     with opened(path, encoding=encoding, format=format) as source:
         if source.format == "libsvm":
@@ -90,7 +91,7 @@ def read(
             raise InvalidInput(
                 f"{source.name} must have rows",
                 got="a header only" if frame.width else "no columns",
-                advice="Add rows to it.",
+                advice="Add rows to the file.",
             )
         table.frame = frame
         return table
@@ -109,19 +110,19 @@ def batches(
     format: str | None = None,
     na: Sequence[str] | None = None,
 ) -> Iterator[tuple[Iterator[Table], list[str]]]:
-    """The file piece by piece, each with these columns in these types (and the others too if `keep`), and the notes.
+    """The file in batches with these columns in these types (and all others if `keep`), and the notes.
 
-    A model that knows no names takes all columns but the one `apart`, which must be `n_features` numbers.
+    A model that does not know the names of its columns takes all of them except `apart`; there must be `n_features`.
     """
-    size = max(1, min(ROWS, CELLS // max(1, len(columns) or n_features or 1)))
+    size = max(1, min(BATCH_ROWS, BATCH_CELLS // max(1, len(columns) or n_features or 1)))
     with opened(path, encoding=encoding, format=format) as source:
         if source.format == "libsvm":
-            yield _pieces_libsvm(source, columns, n_features, size), source.notes
+            yield _libsvm_batches(source, columns, n_features, size), source.notes
         else:
-            yield _pieces(source, columns, n_features, keep, apart, delimiter, na or (), size), source.notes
+            yield _batches(source, columns, n_features, keep, apart, delimiter, na or (), size), source.notes
 
 
-def _pieces(
+def _batches(
     source: Source, columns: dict[str, str], n_features: int | None, keep: bool, apart: str | None,
     delimiter: str | None, na: Sequence[str], size: int,
 ) -> Iterator[Table]:  # fmt: skip
@@ -132,9 +133,9 @@ def _pieces(
         columns = columns or {name: "Float64" for name in names if name != apart}
         if not known and n_features is not None and len(columns) != n_features:
             raise InvalidInput(
-                f"{source.name} must have the {n_features} columns of numbers that the model was fitted on",
+                f"{source.name} must have the {n_features} numeric columns that the model was fitted to",
                 got=f"{len(columns)}: {shown_names(list(columns))}",
-                advice="Give just these columns in their order: the model does not know their names.",
+                advice="Pass a file with only these columns, in their order: the model does not know their names.",
             )
         require_columns(columns, names, source.name)
         if not keep:
@@ -155,20 +156,20 @@ def _pieces(
 
 def require_columns(columns: dict[str, str], names: list[str], name: str) -> None:
     """Refuse a table that lacks columns of the model."""
-    there = set(names)
-    lacking = [column for column in columns if column not in there]
-    if lacking:
-        near = get_close_matches(lacking[0], names, 1, 0.7)
-        several = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+    present = set(names)
+    absent = [column for column in columns if column not in present]
+    if absent:
+        near = get_close_matches(absent[0], names, 1, 0.7)
+        more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
         raise InvalidInput(
-            f"{name} must have the column {lacking[0]!r}{several}, which the model was fitted on",
+            f"{name} must have the column {absent[0]!r}{more}, which the model was fitted to",
             got=f"columns {shown_names(names)}",
-            advice=f"Did you mean {near[0]!r}? Rename it." if near else "Name the columns as in the training file.",
+            advice=f"Rename {near[0]!r} if it is this column." if near else "Name the columns as in the training file.",
         )
 
 
 def shown_names(names: list[str], most: int = 8) -> str:
-    """Some names of columns."""
+    """The first names of columns, as text."""
     some = ", ".join(repr(name if len(name) <= 60 else name[:60] + "…") for name in names[:most])
     return some + (f", … ({len(names)} in all)" if len(names) > most else "")
 
@@ -197,7 +198,9 @@ def _collected(source: Source, layout: delimited.Layout | None, na: Sequence[str
             return _scanned(source).collect()
         return delimited.scan(source, layout, na, infer_schema_length=None).collect()
     except pl.exceptions.NoDataError:
-        raise InvalidInput(f"{source.name} must have rows", got="a header only", advice="Add rows to it.") from None
+        raise InvalidInput(
+            f"{source.name} must have rows", got="a header only", advice="Add rows to the file."
+        ) from None
     except pl.exceptions.PolarsError as error:
         raise (unreadable(source, error) if layout is None else delimited.misread(source, layout, error)) from None
 
@@ -208,7 +211,7 @@ def _collected(source: Source, layout: delimited.Layout | None, na: Sequence[str
 def _read_libsvm(source: Source) -> Table:
     with open(source.path, "rb") as file:
         X, y = _svmlight(file, source)
-    first = 0 if X[:, [0]].nnz else 1  # features count from 1, but for some files
+    first = 0 if X[:, [0]].nnz else 1  # features are numbered from 1, in some files from 0
     n, p = X.shape
     if n * p > DENSE or p > WIDEST:
         return Table(X, source.name, source.notes, y)
@@ -216,13 +219,13 @@ def _read_libsvm(source: Source) -> Table:
     return Table(frame, source.name, source.notes, y)
 
 
-def _pieces_libsvm(source: Source, columns: dict[str, str], n_features: int | None, size: int) -> Iterator[Table]:
-    """Features by their numbers: f3 is what stands behind 3:, and those that the model does not know are ignored."""
+def _libsvm_batches(source: Source, columns: dict[str, str], n_features: int | None, size: int) -> Iterator[Table]:
+    """Batches with features by their numbers: 3:0.5 is in column f3. Features that the model lacks are ignored."""
     if not all(re.fullmatch(r"f\d+", name) for name in columns):
         raise InvalidInput(
-            f"A LIBSVM file has columns f1, f2, …, and {source.name} is one",
-            got=f"a model on {shown_names(list(columns))}",
-            advice="Give a file with these columns.",
+            f"{source.name} is a LIBSVM file, which needs a model with columns f1, f2, …",
+            got=f"a model with columns {shown_names(list(columns))}",
+            advice="Pass a file with these columns.",
         )
     places = [int(name[1:]) for name in columns] or list(range(n_features or 0))
     width = max(places, default=0) + 1
@@ -240,7 +243,7 @@ def _pieces_libsvm(source: Source, columns: dict[str, str], n_features: int | No
 
 
 def _svmlight(file: Any, source: Source, before: int = 0) -> Any:
-    """Matrix and targets of lines, the feature of number k in column k."""
+    """The matrix and the targets of lines, with feature k in column k."""
     from sklearn.datasets import load_svmlight_file
 
     try:
@@ -251,9 +254,11 @@ def _svmlight(file: Any, source: Source, before: int = 0) -> Any:
         line = next(wrong, None)
         raise InvalidInput(
             f"{source.name} must be a LIBSVM file of lines like '1 3:0.5 7:1'",
-            got=first_line(error) if line is None else f"another one in line {before + line}",
-            advice="Number the features of every line in ascending order.",
+            got=first_line(error) if line is None else f"something else in line {before + line}",
+            advice="Correct the line, with its features in ascending order.",
         ) from None
     if not np.isfinite(X.data).all():
-        raise InvalidInput(f"{source.name} must hold finite numbers", got="others", advice="Correct the file.")
+        raise InvalidInput(
+            f"{source.name} must hold finite numbers", got="NaN or infinities", advice="Correct these values."
+        )
     return sp.csr_matrix((X.data, X.indices.astype(np.int32), X.indptr), shape=X.shape), y

@@ -1,7 +1,7 @@
-"""A file as it lies there: what it is by its first bytes, unpacked, and in UTF-8.
+"""Input files: their format is detected from the first bytes; they are decompressed, and text becomes UTF-8.
 
-Names are hints. A Parquet file called data.csv is read as what it is, with a note; what cannot be a table is
-refused by its kind.
+Names are only hints. A Parquet file called data.csv is read as Parquet, with a note; a file that cannot be a table is
+refused with its kind.
 """
 
 from __future__ import annotations
@@ -33,23 +33,25 @@ SUFFIXES = {
     "parquet": "parquet", "pq": "parquet", "arrow": "arrow", "ipc": "arrow", "feather": "arrow",
     "jsonl": "jsonl", "ndjson": "jsonl", "json": "json", "libsvm": "libsvm", "svmlight": "libsvm", "svm": "libsvm",
 }  # fmt: skip
-PACKED = {"gz": "gzip", "zst": "zstd", "zstd": "zstd", "bz2": "bzip2", "xz": "xz"}
-PACKING = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
+COMPRESSED = {"gz": "gzip", "zst": "zstd", "zstd": "zstd", "bz2": "bzip2", "xz": "xz"}
+COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
 TABLES = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow-stream"}
-STRANGERS = {
+NOT_TABLES = {
     b"PK\x03\x04": ("a ZIP archive or a spreadsheet", "Unzip it, or save the sheet as CSV."),
     b"\xd0\xcf\x11\xe0": ("an old spreadsheet", "Save the sheet as CSV."),
-    b"%PDF": ("a PDF", "Give the table behind it, as CSV or Parquet."),
-    b"SQLite format 3": ("an SQLite data base", "Export a table as CSV."),
+    b"%PDF": ("a PDF", "Pass its table as CSV or Parquet."),
+    b"SQLite format 3": ("an SQLite database", "Export a table as CSV."),
     b"\x89HDF": ("an HDF5 file", "Export the table as Parquet or CSV."),
     b"\x80\x04": ("a Python pickle, which could run code", "Save the table as Parquet or CSV."),
     b"\x80\x05": ("a Python pickle, which could run code", "Save the table as Parquet or CSV."),
-    b"\x93NUMPY": ("a NumPy array", "Save it as CSV or Parquet with names of columns."),
-    b"\x89PNG": ("a picture", "Give a table."),
+    b"\x93NUMPY": ("a NumPy array", "Save it as CSV or Parquet with column names."),
+    b"\x89PNG": ("an image", "Pass a table."),
 }
 BLOCK = 1 << 20
+"""Bytes that are copied at a time."""
 HEAD = 1 << 16
-READABLE = "CSV, TSV, Parquet, Arrow, JSON lines and LIBSVM are read, also as .gz, .zst, .bz2 and .xz."
+"""Bytes at the beginning of a text from which its layout is detected."""
+READABLE = "CSV, TSV, Parquet, Arrow, JSON lines and LIBSVM can be read, also compressed as .gz, .zst, .bz2 or .xz."
 
 
 @dataclass
@@ -58,12 +60,12 @@ class Source:
 
     Attributes
     ----------
-    name : what the user called it.
-    path : where its unpacked bytes are, text in UTF-8.
+    name : the name that the user gave.
+    path : the path of its decompressed bytes, text in UTF-8.
     format : csv, parquet, arrow, arrow-stream, jsonl, json or libsvm.
-    suffix : of its name, without that of the packing.
-    folder : for what is made on the way.
-    notes : what was decided about it.
+    suffix : the suffix of its name, without the suffix of a compression.
+    folder : a folder for temporary files.
+    notes : the decisions that were made about it.
     """
 
     name: str
@@ -84,60 +86,63 @@ class Source:
 
 @contextmanager
 def opened(path: str, *, encoding: str | None = None, format: str | None = None) -> Iterator[Source]:
-    """The file (or standard input for "-"), unpacked if need be; what that took is removed at the end."""
+    """The file (or standard input for "-"), decompressed if needed; temporary files are removed at the end."""
     folder = Path(tempfile.mkdtemp(prefix="mercer-"))
     try:
-        yield _reached(path, folder, encoding, format)
+        yield _open_or_refuse(path, folder, encoding, format)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _reached(path: str, folder: Path, encoding: str | None, format: str | None) -> Source:
+def _open_or_refuse(path: str, folder: Path, encoding: str | None, format: str | None) -> Source:
     try:
         return _open(path, folder, encoding, format)
     except OSError as error:
-        room = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         raise InvalidInput(
-            f"{path} must be readable" + f", and {folder.parent} have room to unpack it" * room,
+            f"{path} must be readable" + f", and {folder.parent} must have space to decompress it" * full,
             got=error.strerror or str(error),
-            advice="Set TMPDIR to a folder with room." if room else "Check the path and its permissions.",
+            advice="Set TMPDIR to a folder with free space." if full else "Check the path and its permissions.",
         ) from None
 
 
 def _open(path: str, folder: Path, encoding: str | None, format: str | None) -> Source:
     name = "standard input" if path == "-" else path
-    file = _from_stdin(folder) if path == "-" else _found(path)
+    file = _from_stdin(folder) if path == "-" else _existing(path)
     parts = [] if path == "-" else [part.lower() for part in file.name.split(".")[1:]]
-    if parts and parts[-1] in PACKED:
+    if parts and parts[-1] in COMPRESSED:
         parts.pop()
     suffix = parts[-1] if parts else ""
     source = Source(name, file, "", suffix, folder)
-    _unpack(source, folder)
+    _decompress(source, folder)
     start = _start(source.path)
     if not start:
-        raise InvalidInput(f"{name} must hold a table", got="an empty file", advice="Check how it was written.")
+        raise InvalidInput(f"{name} must hold a table", got="an empty file", advice="Check the program that wrote it.")
     kind = next((kind for magic, kind in TABLES.items() if start.startswith(magic)), None)
     named = format or SUFFIXES.get(suffix)
     if kind is not None:
         if named is not None and named.partition("-")[0] != kind.partition("-")[0]:
-            source.notes.append(f"{name} is {kind.title()} inside, whatever its name says: read as that")
+            source.notes.append(f"{name} is read as {kind.title()}, which it is in spite of its name")
         source.format = kind
         return source
-    _refuse_strangers(name, start)
+    _refuse_other_kinds(name, start)
     if encoding is None and b"\0" in start and not start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise InvalidInput(f"{name} must hold a table", got="binary data of an unknown kind",
-                           advice=f"If it is text, name its encoding: --encoding utf-16-le. {READABLE}")  # fmt: skip
+        raise InvalidInput(
+            f"{name} must hold a table",
+            got="binary data of an unknown kind",
+            advice=f"If it is text, set its encoding, for instance --encoding utf-16-le. {READABLE}",
+        )
     _to_utf8(source, folder, encoding)
-    found = format or ("libsvm" if named == "libsvm" else _kind_of_text(source))
-    if named in ("parquet", "arrow"):
-        source.notes.append(f"{name} is text, whatever its name says: read as {found.upper()}")
-    elif named is not None and named != found and {named, found} != {"json", "jsonl"}:
-        source.notes.append(f"{name} looks like {found.upper()}, whatever its name says: read as that")
-    source.format = found
+    detected = format or ("libsvm" if named == "libsvm" else _kind_of_text(source))
+    binary_name = named in ("parquet", "arrow")
+    if binary_name or (named is not None and named != detected and {named, detected} != {"json", "jsonl"}):
+        source.notes.append(f"{name} is read as {detected.upper()}, which it is in spite of its name")
+    source.format = detected
     return source
 
 
-def _found(path: str) -> Path:
+def _existing(path: str) -> Path:
+    """The file at this path, or an error with a similar name."""
     file = Path(path).expanduser()
     if file.is_dir():
         raise InvalidInput(f"{path} must be a file", got="a folder", advice="Name a file in it.")
@@ -146,22 +151,24 @@ def _found(path: str) -> Path:
         with suppress(OSError):
             stem, _, ending = file.name.partition(".")
             others = sorted(os.listdir(file.parent), key=lambda name: name.endswith(ending))
-            there = {name.partition(".")[0]: name for name in others}  # of several the last, which ends alike
-            near = [there[name] for name in get_close_matches(stem, there, 1, 0.7)]
+            by_stem = {name.partition(".")[0]: name for name in others}  # of equal stems the one with this ending
+            near = [by_stem[name] for name in get_close_matches(stem, by_stem, 1, 0.7)]
         advice = f"Did you mean {file.parent / near[0]}?" if near else "Check the path; - is standard input."
-        raise InvalidInput(f"{path} must be a file", got="nothing of that name", advice=advice)
+        raise InvalidInput(f"{path} must be a file", got="no file of that name", advice=advice)
     return file
 
 
 def _from_stdin(folder: Path) -> Path:
     if sys.stdin is None or sys.stdin.isatty():
         raise InvalidInput(
-            "- reads a table from standard input", got="a terminal", advice="Pipe one in: cat data.csv | mercer …"
+            "- reads a table from standard input",
+            got="a terminal",
+            advice="Pipe a file into the command: cat data.csv | mercer …",
         )
-    return _kept(sys.stdin.buffer, folder / "stdin")
+    return _copied(sys.stdin.buffer, folder / "stdin")
 
 
-def _kept(stream: IO[bytes], target: Path) -> Path:
+def _copied(stream: IO[bytes], target: Path) -> Path:
     with open(target, "wb") as file:
         shutil.copyfileobj(stream, file, BLOCK)
     return target
@@ -172,38 +179,38 @@ def _start(path: Path) -> bytes:
         return file.read(4096)
 
 
-def _unpack(source: Source, folder: Path) -> None:
-    if not source.path.is_file():  # a named pipe, such as <(command): its bytes come once
+def _decompress(source: Source, folder: Path) -> None:
+    if not source.path.is_file():  # a named pipe, such as <(command), can be read only once
         with open(source.path, "rb") as stream:
-            source.path = _kept(stream, folder / "piped")
+            source.path = _copied(stream, folder / "piped")
     start = _start(source.path)
-    packing = next((kind for magic, kind in PACKING.items() if start.startswith(magic)), None)
-    if packing is None:
+    compression = next((kind for magic, kind in COMPRESSIONS.items() if start.startswith(magic)), None)
+    if compression is None:
         ending = source.name.rpartition(".")[2].lower()
-        if ending in PACKED and start:
-            source.notes.append(f"{source.name} is not packed, whatever its name says: read as it is")
+        if ending in COMPRESSED and start:
+            source.notes.append(f"{source.name} is not compressed in spite of its name")
         return
-    target = folder / "unpacked"
+    target = folder / "decompressed"
     try:
-        if packing == "zstd":
-            _unpack_zstd(source, target)
+        if compression == "zstd":
+            _decompress_zstd(source, target)
         else:
             openers: dict[str, Any] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
-            with openers[packing](source.path, "rb") as stream:
-                _kept(stream, target)
+            with openers[compression](source.path, "rb") as stream:
+                _copied(stream, target)
     except (EOFError, zlib.error, lzma.LZMAError, OSError, ValueError) as error:
         if isinstance(error, InvalidInput) or getattr(error, "errno", None) is not None:
             raise
         raise InvalidInput(
-            f"{source.name} must be a whole {packing} file",
+            f"{source.name} must be a complete {compression} file",
             got=first_line(error),
-            advice="It is cut off or damaged: copy it again.",
+            advice="Copy it again: it is cut off or damaged.",
         ) from None
     source.path = target
 
 
-def _unpack_zstd(source: Source, target: Path) -> None:
-    """Python's own reader where there is one (3.14); else Polars', which knows text only."""
+def _decompress_zstd(source: Source, target: Path) -> None:
+    """Decompress with Python 3.14 or later, else with Polars, which can read text only."""
     try:
         from compression import zstd  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
@@ -217,13 +224,13 @@ def _unpack_zstd(source: Source, target: Path) -> None:
             lines.sink_csv(target, include_header=False, quote_style="never", separator="\x01")
         except pl.exceptions.PolarsError as error:
             raise InvalidInput(
-                f"{source.name} must be a whole zstd file of text to be unpacked before Python 3.14",
+                f"{source.name} must be a complete zstd file of text, since Python before 3.14 reads no other",
                 got=one_line(first_line(error), 80),
-                advice="Unpack it first: zstd -d.",
+                advice="Decompress it first with zstd -d.",
             ) from None
         return
     with zstd.open(source.path, "rb") as stream:
-        _kept(stream, target)
+        _copied(stream, target)
 
 
 def first_line(error: BaseException) -> str:
@@ -232,21 +239,23 @@ def first_line(error: BaseException) -> str:
 
 
 def unreadable(source: Source, error: Exception) -> InvalidInput:
-    """A file that is not what it seems to be."""
+    """The error for a file that could not be parsed in its format."""
     return InvalidInput(
         f"{source.name} must be readable as {source.format.upper()}",
         got=one_line(first_line(error), 200),
-        advice="It may be cut off, have an open quote, or be something else: --format says what.",
+        advice="Check whether it is cut off or has an unclosed quote, or set --format.",
     )
 
 
-def _refuse_strangers(name: str, start: bytes) -> None:
-    for magic, (what, advice) in STRANGERS.items():
+def _refuse_other_kinds(name: str, start: bytes) -> None:
+    for magic, (what, advice) in NOT_TABLES.items():
         if start.startswith(magic):
             raise InvalidInput(f"{name} must hold a table", got=what, advice=f"{advice} {READABLE}")
     if start[8:9] == b"{" and b"__metadata__" in start:
         raise InvalidInput(
-            f"{name} must hold a table", got="a model file", advice="The model comes first: mercer predict MODEL DATA."
+            f"{name} must hold a table",
+            got="a model file",
+            advice="Put the model first: mercer predict MODEL DATA.",
         )
     text = start.removeprefix(codecs.BOM_UTF8).lstrip().lower()
     if text.startswith((b"<!doctype", b"<html", b"<?xml")):
@@ -256,11 +265,11 @@ def _refuse_strangers(name: str, start: bytes) -> None:
 
 
 def _to_utf8(source: Source, folder: Path, encoding: str | None) -> None:
-    """Text in UTF-8: lines that are in no valid UTF-8 are taken for latin-1, with a note."""
+    """Convert text to UTF-8; lines that are not valid UTF-8 are read as latin-1, with a note."""
     start = _start(source.path)
     if encoding is None and start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "utf-16"
-        source.notes.append(f"{source.name} is in UTF-16: read as that")
+        source.notes.append(f"{source.name} is read as UTF-16")
     if encoding is not None:
         target = folder / "text"
         try:
@@ -276,16 +285,16 @@ def _to_utf8(source: Source, folder: Path, encoding: str | None) -> None:
         source.path = target
         return
     if not _is_utf8(source.path):
-        _relined(source, folder)
-    if b"\r" in start and b"\n" not in start:  # as on a Macintosh of old
+        _from_latin1(source, folder)
+    if b"\r" in start and b"\n" not in start:  # line ends of the classic Mac OS
         with open(source.path, encoding="utf-8") as old, open(folder / "lines", "w", encoding="utf-8") as new:
             shutil.copyfileobj(old, new, BLOCK)
         source.path = folder / "lines"
 
 
-def _relined(source: Source, folder: Path) -> None:
-    """Each line that is not in UTF-8, from latin-1."""
-    target = folder / "relined"
+def _from_latin1(source: Source, folder: Path) -> None:
+    """Convert each line that is not UTF-8 from latin-1."""
+    target = folder / "latin1"
     first = wrong = 0
     with open(source.path, "rb") as old, open(target, "wb") as new:
         for k, line in enumerate(old, start=1):
@@ -295,10 +304,8 @@ def _relined(source: Source, folder: Path) -> None:
                 first, wrong = first or k, wrong + 1
                 line = line.decode("latin-1").encode()
             new.write(line)
-    many = f"{wrong:,} lines are" if wrong > 1 else "1 line is"
-    source.notes.append(
-        f"{many} not in UTF-8 (first: line {first}) and read as latin-1; --encoding says it better if that is wrong"
-    )
+    lines = f"{wrong:,} lines are" if wrong > 1 else "1 line is"
+    source.notes.append(f"{lines} not UTF-8 (first: line {first}) and read as latin-1; set --encoding if that is wrong")
     source.path = target
 
 
@@ -321,7 +328,9 @@ LIBSVM = re.compile(rf"{_NUMBER}(?:,{_NUMBER})*+(?:\s++qid:\d++)?(?:\s++\d++:{_N
 def _kind_of_text(source: Source) -> str:
     lines = [line for line in source.head().splitlines() if line.strip()][:20]
     if not lines:
-        raise InvalidInput(f"{source.name} must hold a table", got="blank lines", advice="Check how it was written.")
+        raise InvalidInput(
+            f"{source.name} must hold a table", got="blank lines", advice="Check the program that wrote it."
+        )
     if lines[0].lstrip().startswith("["):
         return "json"
     if lines[0].lstrip().startswith("{"):

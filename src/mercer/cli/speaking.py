@@ -1,7 +1,7 @@
-"""What a command says: results on stdout, remarks and progress on stderr, or one JSON document.
+"""The output of a command: results on stdout, notes and progress on stderr, or one JSON document.
 
-Colours and progress are for terminals only, and for those who did not set NO_COLOR or `--no-color`. On a terminal long
-values are broken and tables fit its width; into a pipe goes one line for each.
+Colours and progress appear on terminals only, and colours not with NO_COLOR or `--no-color`. On a terminal long values
+are wrapped and tables fit its width; a pipe gets one line for each value or row.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from typing import Any
 
 from mercer.words import cut, number, one_line
 
-Tell = Callable[..., None]
-"""`tell(text)` changes the line of progress; `tell(text, share)` also says which share of the work is done."""
+Update = Callable[..., None]
+"""`update(text)` changes the line of progress; `update(text, share)` also sets the share of the work that is done."""
 
 
 class Voice:
-    """How this command speaks.
+    """Prints what a command has to say.
 
     Parameters
     ----------
-    as_json : one JSON document instead of text.
-    color : whether colours are allowed (on a terminal).
-    quiet : neither remarks nor progress.
+    as_json : print one JSON document instead of text.
+    color : allow colours (on a terminal).
+    quiet : print neither notes nor progress.
     """
 
     def __init__(self, *, as_json: bool = False, color: bool = True, quiet: bool = False) -> None:
@@ -40,11 +40,11 @@ class Voice:
 
     @property
     def width(self) -> int | None:
-        """Characters in a line of the terminal; None into a pipe."""
+        """Characters in a line of the terminal; None for a pipe."""
         return max(40, shutil.get_terminal_size().columns) if sys.stdout.isatty() else None
 
     def note(self, text: str) -> None:
-        """A decision that was made for the user: a line on stderr, and part of the JSON document."""
+        """Report a decision that was made for the user: a line on stderr, and an entry of the JSON document."""
         if text in self.notes:
             return
         self.notes.append(text)
@@ -52,17 +52,17 @@ class Voice:
             print(self._styled(f"note: {text}", "2", sys.stderr), file=sys.stderr, flush=True)
 
     def say(self, text: str = "", *, strong: bool = False) -> None:
-        """A line of the answer, for a person."""
+        """Print a line of the answer; not with --json."""
         if not self.as_json:
             print(self._styled(text, "1", sys.stdout) if strong else text)
 
     def line(self, text: str) -> None:
-        """A line of which the beginning is enough: cut to the width of the terminal."""
+        """Print a line, cut to the width of the terminal."""
         width = self.width
         self.say(text if width is None else cut(text, width))
 
     def pairs(self, rows: Iterable[tuple[str, str]], most: int = 4) -> None:
-        """Names and values, aligned, in at most so many lines each; an empty name goes on with the one before."""
+        """Print names and values, aligned, in at most `most` lines each; an empty name continues the one before."""
         kept = [(name, value) for name, value in rows if value]
         margin = max((len(name) for name, _ in kept), default=0)
         for name, value in kept:
@@ -73,7 +73,7 @@ class Voice:
                 self.say(f"  {self._styled((name if k == 0 else '').ljust(margin), '36', sys.stdout)}  {text}".rstrip())
 
     def table(self, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """A table with aligned columns, numbers to the right; cells are broken where the terminal is too narrow."""
+        """Print a table with aligned columns, numbers to the right; cells are wrapped if the terminal is narrow."""
         if self.as_json:
             return
         shown = [[show(value) for value in row] for row in rows]
@@ -95,14 +95,14 @@ class Voice:
                 self.say(line)
 
     def document(self, content: dict[str, Any]) -> None:
-        """The answer for a program: strict JSON, in which what is no number is null."""
+        """Print the answer for a program as strict JSON, with null for NaN and infinities."""
         if self.as_json:
             whole = content | ({"notes": self.notes} if self.notes else {})
             print(json.dumps(plain(whole), ensure_ascii=False, indent=2, allow_nan=False))
 
     @contextmanager
-    def progress(self, what: str) -> Iterator[Tell]:
-        """A line on a terminal that says how far it is. Nothing is said into a pipe."""
+    def progress(self, what: str) -> Iterator[Update]:
+        """Show a line of progress on a terminal; nothing in a pipe."""
         if self.quiet or self.as_json or not sys.stderr.isatty():
             yield lambda text, share=None: None
             return
@@ -116,34 +116,34 @@ class Voice:
         with Progress(*columns, console=console, transient=True, expand=True) as bar:
             task = bar.add_task(what, total=None)
 
-            def tell(text: str, share: float | None = None) -> None:
+            def update(text: str, share: float | None = None) -> None:
                 total = None if share is None else 1.0
                 bar.update(task, description=text, total=total, completed=share, refresh=True)
 
-            yield tell
+            yield update
 
     def _styled(self, text: str, code: str, stream: Any) -> str:
         return f"\033[{code}m{text}\033[0m" if self.color and text and stream.isatty() else text
 
 
 def allows_color(wanted: bool = True) -> bool:
-    """Whether colours are allowed at all: not asked off, and the terminal knows them."""
+    """Whether colours may be used: they are wanted, NO_COLOR is not set, and the terminal supports them."""
     return wanted and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def complain(text: str, *, color: bool = True) -> None:
-    """One line on stderr: what is wrong and what to do."""
+def print_error(text: str, *, color: bool = True) -> None:
+    """Print an error as one line on stderr."""
     lines = str(text).rstrip().splitlines()
-    if lines and not lines[-1].strip(" ^"):  # a mark under a place of the expression, which one line cannot have
+    if lines and not lines[-1].strip(" ^"):  # a caret below the wrong place of an expression needs a second line
         del lines[-2:]
     line = " ".join(" ".join(lines).split())
     red = allows_color(color) and sys.stderr.isatty()
-    with suppress(OSError):  # nobody listens, or there is no room
+    with suppress(OSError):  # stderr is closed, or the disk is full
         print(f"\033[31mmercer: {line}\033[0m" if red else f"mercer: {line}", file=sys.stderr, flush=True)
 
 
 def show(value: Any) -> str:
-    """A value for a table: four digits of a number, a dash for none."""
+    """A value for a table: a number with four digits, a missing value as a dash."""
     value = value.item() if hasattr(value, "item") else value
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
@@ -154,26 +154,26 @@ def show(value: Any) -> str:
 
 @contextmanager
 def warnings_as_notes(voice: Voice) -> Iterator[None]:
-    """Tell warnings of the library as notes, each one once."""
-    with warnings.catch_warnings(record=True) as heard:
+    """Report warnings of the library as notes, each one once."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
     from mercer.models.convergence import NotConverged
 
-    for warning in heard:
+    for warning in caught:
         if isinstance(warning.message, NotConverged):
-            voice.note(one_line(f"{warning.message.status}: --time gives it more"))
+            voice.note(one_line(f"{warning.message.status}; a longer --time may help"))
         elif not issubclass(warning.category, (DeprecationWarning, PendingDeprecationWarning, FutureWarning)):
             voice.note(one_line(str(warning.message)))
 
 
 def plain(value: Any) -> Any:
-    """As JSON has it: lists, texts, numbers; what is no number is null."""
+    """A value as JSON can hold it: lists, texts and numbers, with None for NaN and infinities."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [plain(item) for item in value]
-    if hasattr(value, "tolist"):  # an array, or a number of NumPy
+    if hasattr(value, "tolist"):  # an array or a NumPy scalar
         return plain(value.tolist())
     if isinstance(value, float):
         return value if math.isfinite(value) else None

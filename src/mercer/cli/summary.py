@@ -1,4 +1,4 @@
-"""A model and its scores in a few lines, for a person or as parts of a JSON document."""
+"""A model and its scores in a few lines of text, or as parts of a JSON document."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from mercer.words import brief, count, number
 
 
 def readable(model: Any) -> str:
-    """The kernel of a model, for a person: without the kinds of columns around it, and in few digits."""
+    """The kernel of a model for a person: with few digits, and without the list of column types around it."""
     kernel = kernel_of(model)
     return brief(repr(kernel.inner if isinstance(kernel, mc.Typed) else kernel)) if kernel is not None else ""
 
 
 def kernel_of(model: Any) -> Any:
-    """The kernel that a model was fitted with, or else was given; None where it has none."""
-    found = getattr(model, "kernel_", None)
-    return found if found is not None else getattr(model, "kernel", None)
+    """The kernel that a model was fitted with, else its parameter `kernel`; None if it has neither."""
+    kernel = getattr(model, "kernel_", None)
+    return kernel if kernel is not None else getattr(model, "kernel", None)
 
 
 def finite(value: float) -> float | None:
-    """A number as JSON has it: None where it is not finite."""
+    """A number as JSON can hold it: None if it is not finite."""
     return float(value) if np.isfinite(value) else None
 
 
@@ -44,14 +44,14 @@ def score_facts(scores: Sequence[Score]) -> list[dict[str, Any]]:
 
 
 def judged_on(judged: Judged | None, rows: int) -> str:
-    """Whose predictions the scores are of, in words; `rows` were held out."""
+    """The rows on which the model was scored, in words; `rows` is the number of held-out rows."""
     if judged is None:
         return "no rows: none were held out"
-    return "leave-one-out" if judged == "left out" else f"{count(rows, 'row')} held out"
+    return "leave-one-out" if judged == "left out" else count(rows, "held-out row")
 
 
 def say_scores(voice: Voice, scores: Sequence[Score], title: str) -> None:
-    """The scores as a small table under a title."""
+    """Print the scores as a small table under a title."""
     voice.say(title)
     rows = [
         [
@@ -68,6 +68,8 @@ def say_scores(voice: Voice, scores: Sequence[Score], title: str) -> None:
 
 def scores_title(judged: Judged | None, rows: int) -> str:
     """The title of a table of scores."""
+    if judged is None:
+        return "No scores: no rows were held out."
     if judged == "left out":
-        return "Scores by leave-one-out, by which it was also chosen:"
-    return f"Scores on {judged_on(judged, rows)}{'.' if judged is None else ':'}"
+        return "Leave-one-out scores (slightly optimistic, since they also chose the parameters):"
+    return f"Scores on {judged_on(judged, rows)}:"

@@ -1,4 +1,4 @@
-"""From a table to rows that a model takes: the target, the columns, what is left out, and what is held out."""
+"""From a table to a learning problem: the target, the columns that are used, and the rows that are held out."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ from mercer.models.scores import hold_out
 from mercer.words import count
 
 Array = NDArray[Any]
-FEW_CLASSES, MOST_CLASSES = 10, 200
-SEPARATE = "If there are more, name what separates them: --delimiter ';'."
+FEW_CLASSES = 10
+"""A target of at most this many different whole numbers is read as classes."""
+MOST_CLASSES = 200
 FEWEST = 20
-"""Rows below which none are held out by default."""
+"""With fewer rows than this, none are held out by default."""
+NAME_THE_DELIMITER = "If there are more, name the separator, for instance --delimiter ';'."
 
 
 @dataclass
 class Problem:
-    """What is to be learnt.
+    """A learning problem.
 
     Attributes
     ----------
@@ -35,7 +37,7 @@ class Problem:
     target, task : the name of the target; "regression" or "classification".
     columns : the type of every column by its name; empty for a sparse matrix.
     left_out : columns that are not used, and why.
-    places : of the rows in the file, from 0.
+    places : the positions of the rows in the file, from 0.
     """
 
     X: Any
@@ -50,7 +52,7 @@ class Problem:
         return len(self.y)
 
 
-def problem(
+def problem_from(
     table: Table,
     target: str | None,
     voice: Voice,
@@ -59,7 +61,7 @@ def problem(
     task: str = "auto",
     drop_missing_target: bool = False,
 ) -> Problem:
-    """The problem that a table and a target make; decisions are noted."""
+    """The problem of predicting a column of a table; decisions are reported as notes."""
     for note in table.notes:
         voice.note(note)
     frame, y, name = _apart(table, target)
@@ -69,9 +71,9 @@ def problem(
     frame, y = complete(frame, y, name, table.name, voice, drop=drop_missing_target)
     if table.rows < 2 or len(y) < 2:
         raise InvalidInput(
-            f"{table.name} must have several rows with a target to learn from",
+            f"{table.name} must have at least two rows with a target",
             got=count(len(y), "row"),
-            advice="Add rows; check the delimiter if there are more.",
+            advice="Add rows, or check --delimiter if the file has more.",
         )
     kind, values = _targets(y, name, task, voice)
     left_out: dict[str, str] = {}
@@ -85,18 +87,18 @@ def problem(
 
 
 def _dtypes(frame: Any, dates: dict[str, str]) -> dict[str, str]:
-    """The type of every column by its name, and how its dates are written; empty for a sparse matrix."""
+    """The type of every column by its name, with the format of its dates; empty for a sparse matrix."""
     if not isinstance(frame, pl.DataFrame):
         return {}
     return {name: f"Date[{dates[name]}]" if name in dates else str(dtype) for name, dtype in frame.schema.items()}
 
 
 def _apart(table: Table, target: str | None) -> tuple[Any, pl.Series, str]:
-    """Columns, targets, and what those are called."""
+    """The other columns, the target, and its name."""
     if table.label is not None:
         if target not in (None, "label"):
             raise InvalidInput(
-                f"The target of a LIBSVM file is the first word of a line, and {table.name} is one",
+                f"{table.name} is a LIBSVM file, whose target is the first number of a line",
                 got=f"--target {target}",
                 advice="Leave --target out.",
             )
@@ -104,22 +106,22 @@ def _apart(table: Table, target: str | None) -> tuple[Any, pl.Series, str]:
     names = table.frame.columns
     if target is None:
         raise InvalidInput(
-            f"--target must name the column of {table.name} to learn",
-            got="none",
-            advice=f"Its columns are {shown_names(names, 20)}.",
+            f"--target must name the column of {table.name} to predict",
+            got="no --target",
+            advice=f"Choose one of {shown_names(names, 20)}.",
         )
     target = named(target, names, table.name, text=table.layout is not None)
     if len(names) == 1:
         raise InvalidInput(
             f"{table.name} must have columns beside the target",
             got=f"one column, {shown_names(names)}",
-            advice=SEPARATE if table.layout else "Name a file that has some.",
+            advice=NAME_THE_DELIMITER if table.layout else "Choose a file with more columns.",
         )
     return table.frame.drop(target), table.frame[target], target
 
 
 def named(target: str, names: list[str], file: str, *, text: bool) -> str:
-    """The column that is meant, by its name or its place: 1 is the first, -1 the last."""
+    """The column with this name or at this place: 1 is the first, -1 the last."""
     if target in names:
         return target
     places = {str(k + 1): name for k, name in enumerate(names)} | {str(k - len(names)): n for k, n in enumerate(names)}
@@ -131,31 +133,33 @@ def named(target: str, names: list[str], file: str, *, text: bool) -> str:
     raise InvalidInput(
         f"{file} must have the target {target!r}",
         got=f"columns {shown_names(names, 20)}" if len(names) > 1 else f"one column, {shown_names(names)}",
-        advice=SEPARATE if len(names) == 1 and text else advice,
+        advice=NAME_THE_DELIMITER if len(names) == 1 and text else advice,
     )
 
 
 def complete(frame: Any, y: pl.Series, name: str, file: str, voice: Voice, *, drop: bool) -> tuple[Any, pl.Series]:
-    """The rows that have a target; others are refused, or dropped if asked for."""
+    """The rows that have a target; others are refused, or dropped if `drop`."""
     keep = ~y.is_null().to_numpy()
     if keep.all():
         return frame, y
     rows = np.flatnonzero(~keep) + 1
     some = ", ".join(map(str, rows[:5])) + (", …" if len(rows) > 5 else "")
     if not keep.any():
-        raise InvalidInput(f"The target {name!r} of {file} must have values", got="none at all", advice="Name another.")
+        raise InvalidInput(
+            f"The target {name!r} of {file} must have values", got="none at all", advice="Name another column."
+        )
     if not drop:
         raise InvalidInput(
             f"The target {name!r} of {file} must have a value in every row",
             got=f"{count(len(rows), 'row')} without one: {some}",
-            advice="Fill them in, or leave these rows out with --drop-missing-target.",
+            advice="Fill them in, or drop these rows with --drop-missing-target.",
         )
-    voice.note(f"{count(len(rows), 'row')} without a target left out: {some}")
+    voice.note(f"dropped {count(len(rows), 'row')} without a target: {some}")
     return frame[np.flatnonzero(keep)], y.filter(keep)
 
 
 def _targets(y: pl.Series, name: str, task: str, voice: Voice) -> tuple[Task, Array]:
-    """The task and the targets: numbers or classes, with a note where it could be either."""
+    """The task and the targets: numbers or classes, with a note if they could be either."""
     dtype = y.dtype
     different = y.n_unique()
     if different < 2:
@@ -164,7 +168,9 @@ def _targets(y: pl.Series, name: str, task: str, voice: Voice) -> tuple[Task, Ar
         )
     if dtype.is_nested() or dtype.is_temporal():
         raise InvalidInput(
-            f"The target {name!r} must hold numbers or classes", got=str(dtype), advice="Convert it, or name another."
+            f"The target {name!r} must hold numbers or classes",
+            got=str(dtype),
+            advice="Convert it, or name another column.",
         )
     numeric = dtype.is_numeric()
     if not numeric:
@@ -185,7 +191,9 @@ def _targets(y: pl.Series, name: str, task: str, voice: Voice) -> tuple[Task, Ar
     if not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0]) + 1
         raise InvalidInput(
-            f"The target {name!r} must hold finite numbers", got=f"{values[row - 1]} in row {row}", advice="Correct it."
+            f"The target {name!r} must hold finite numbers",
+            got=f"{values[row - 1]} in row {row}",
+            advice="Correct the value, or drop the row.",
         )
     whole = bool((values == np.floor(values)).all())
     if task == "auto":
@@ -193,7 +201,8 @@ def _targets(y: pl.Series, name: str, task: str, voice: Voice) -> tuple[Task, Ar
         task = "classification" if few or different == 2 < len(values) else "regression"
         if few and different > 2:
             voice.note(
-                f"{name!r} has {different} different whole numbers: taken for classes; --task regression for numbers"
+                f"{name!r} has {different} different whole numbers and is read as classes; "
+                "use --task regression to predict numbers"
             )
     if task == "classification":
         if different > MOST_CLASSES:
@@ -211,7 +220,7 @@ def _columns(
 ) -> pl.DataFrame:
     if target in drop:
         raise InvalidInput(
-            "--drop must name other columns than the target", got=repr(target), advice="Take it out of --drop."
+            "--drop must name other columns than the target", got=repr(target), advice="Remove the target from --drop."
         )
     frame = dropped(frame, drop, file)
     left_out |= dict.fromkeys(drop, "dropped")
@@ -220,22 +229,22 @@ def _columns(
         if not present.len():
             left_out[column.name] = "no values"
         elif not column.dtype.is_nested() and present.n_unique() == 1 and not column.null_count():
-            left_out[column.name] = "one and the same value in every row"
+            left_out[column.name] = "the same value in every row"
     constant = [name for name in left_out if name not in drop]
     if constant:
-        voice.note(f"{count(len(constant), 'column')} without information left out: {shown_names(constant, 5)}")
+        voice.note(f"dropped {count(len(constant), 'column')} without information: {shown_names(constant, 5)}")
     frame = frame.drop(constant)
     if not frame.width:
         raise InvalidInput(
-            f"{file} must have a column that differs between rows, beside the target",
+            f"{file} must have a column beside the target whose values differ between rows",
             got="none",
-            advice="Check the delimiter and --drop.",
+            advice="Check --delimiter and --drop.",
         )
     return frame
 
 
 def dropped(frame: pl.DataFrame, drop: tuple[str, ...], file: str) -> pl.DataFrame:
-    """A table without some of its columns."""
+    """The table without these columns."""
     for name in drop:
         if name not in frame.columns:
             near = get_close_matches(name, frame.columns, 1, 0.65)
@@ -247,18 +256,19 @@ def dropped(frame: pl.DataFrame, drop: tuple[str, ...], file: str) -> pl.DataFra
     return frame.drop(drop)
 
 
-def split(problem: Problem, share: float, seed: int, voice: Voice, *, asked: bool) -> tuple[Array, Array]:
-    """Rows to fit on and rows to judge on; classes keep their shares."""
+def split(problem: Problem, share: float, seed: int, voice: Voice, *, requested: bool) -> tuple[Array, Array]:
+    """Training rows and held-out rows; each class keeps its share in both. `requested`: --test-size was given."""
     if not 0 <= share < 1:
         raise InvalidInput(
             "--test-size must be a share in [0, 1)", got=f"{share:g}", advice="Give a share such as 0.2."
         )
-    if len(problem) < FEWEST and not asked and share > 0:
+    if len(problem) < FEWEST and not requested and share > 0:
         voice.note(
-            f"{len(problem)} rows are too few to hold some out: none are, and the scores are of leave-one-out or none"
+            f"no rows are held out, since there are only {len(problem)}; leave-one-out scores are shown if the model "
+            "has them"
         )
         share = 0.0
     train, test = hold_out(problem.y, share, classes=problem.task == "classification", random_state=seed)
     if share > 0 and not len(test):
-        voice.note("classes are too small to hold rows out: none are")
+        voice.note("no rows are held out, since the classes are too small")
     return train, test

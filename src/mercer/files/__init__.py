@@ -1,9 +1,9 @@
-"""Model files: a fitted model as numbers and text, which any later session can read and nothing in it can run.
+"""Model files: a fitted model as numbers and text, without any code that could run when it is loaded.
 
-A file is in the safetensors format (a JSON header, then tensors), so that other tools see its arrays. The header's
-metadata is the model in words: schema, library version, class, kernel expression, parameters, columns and their types,
-classes, a summary of the fit, its state as JSON, and a SHA-256 digest of all bytes. Models keep what predictions need:
-support vectors or centres, not the training rows.
+A file is in the safetensors format (a JSON header, then tensors), so that other tools can read its arrays. The metadata
+of the header describe the model: schema, library version, class, kernel expression, parameters, columns and their
+types, classes, a summary of the fit, its state as JSON, and a SHA-256 digest of all bytes. Files keep what predictions
+need: support vectors or centres, not the training rows.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ from mercer.memory import BeyondMemory, budget, within
 
 
 class NotInFile(InvalidInput, AttributeError):
-    """What a loaded model has no more, since only the training rows could tell."""
+    """An attribute that a loaded model lacks, because it needs the training rows."""
 
 
 class Saved:
     """A model that can be written to a file."""
 
     def save(self, path: Any) -> None:
-        """Write the fitted model to a file, which `mercer.load` reads: whole, or not at all.
+        """Write the fitted model to a file for `mercer.load`, completely or not at all.
 
-        The file holds parameters and what predictions need, in safetensors with a JSON header, and no code: kernels are
-        written as expressions, so that functions (mc.FromFunction, `after`, features and rules of your own) are
-        refused. Predictions of the loaded model are the same bit for bit.
+        The file holds the parameters and what predictions need, in safetensors with a JSON header, and no code: kernels
+        are written as expressions, and functions (mc.FromFunction, `after`, features and rules of your own) are
+        refused. The loaded model predicts bit for bit the same.
 
-        Training rows are left out, unless they are the support vectors or centres that predictions need anyway. With
-        them goes what only they can answer: leave-one-out, paths, the record of a search, and the jackknife+ intervals
-        of `Ridge`, `RBFNetwork` and Nyström models. Models whose functions live on all rows (`KernelRidge`,
-        `GaussianProcessRegressor` and `KernelGLM` by exact solvers, neighbours, local and density models) keep them
-        with their targets, and so their intervals; `GLM` keeps its curvature and dispersion for the same end, and
-        `ConformalRegressor` all that its own intervals ask for.
+        Training rows are omitted, unless they are the support vectors or centres that predictions need. Results that
+        need them are omitted, too: leave-one-out, paths, the record of a search, and the jackknife+ intervals of
+        `Ridge`, `RBFNetwork` and Nyström models. Models whose functions are sums over all rows (`KernelRidge`,
+        `GaussianProcessRegressor` and `KernelGLM` by exact solvers, neighbours, local and density models) keep the rows
+        with their targets, and therefore their intervals; `GLM` keeps its curvature and dispersion for its intervals,
+        and `ConformalRegressor` everything that its intervals need.
 
         Parameters
         ----------
-        path : of the file, such as "price.mercer". The file is written beside it, loaded back and compared, and only
-            then gets its name; if anything goes wrong a file of that name stays as it was.
+        path : the path of the file, such as "price.mercer". The file is written under another name, loaded back and
+            compared, and only then renamed; if anything goes wrong, an existing file is not changed.
 
         >>> import os, tempfile, mercer as mc
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -65,69 +65,69 @@ class Saved:
         if hasattr(self, "get_params") and not any(name.endswith("_") for name in vars(self)):
             raise InvalidInput(
                 "A model must be fitted before it is saved",
-                got=f"a {type(self).__name__} that is not fitted yet",
+                got=f"a {type(self).__name__} that is not fitted",
                 advice="Call fit first.",
             )
         save(self, path)
 
     _added: ClassVar[dict[str, Any]] = {}
-    """Attributes of a fitted model that files of older versions do not have, and what they are there."""
+    """Attributes of a fitted model that files of older versions lack, with the values for such files."""
 
     def _require_sound(self) -> None:
-        """Raise unless a fitted model that was loaded is what `fit` could have made, beyond kinds and dimensions."""
+        """Refuse a loaded model that `fit` could not have made, although its kinds and dimensions are right."""
 
     def _example_rows(self, count: int) -> Any:
-        """Rows that the fitted model can be asked about, where they are not of the kind that it keeps; else None."""
+        """Rows for a trial prediction, if they differ in kind from the rows that the model keeps; else None."""
         return None
 
     _intervals_need: ClassVar[tuple[str, ...]] = ()
-    """Attributes without which `predict_interval` cannot answer: files may leave them out."""
+    """Attributes that `predict_interval` needs, and that files may omit."""
 
     def has_intervals(self, *, in_file: bool = False) -> bool:
-        """Whether `predict_interval` can answer; `in_file` asks for the model that is loaded from its file.
+        """Whether `predict_interval` works; with `in_file`, whether it will work after loading the model from a file.
 
-        That one may lack the training rows that intervals need.
+        A loaded model may lack the training rows that intervals need.
         """
         missing = (*self.__dict__.get("_not_in_file", ()), *(self._training_only() if in_file else ()))
         return hasattr(self, "predict_interval") and not any(name in missing for name in self._intervals_need)
 
     def _training_only(self) -> tuple[str, ...]:
-        """Names of what files leave out: a loaded model says so when it is asked for one."""
+        """Names of attributes that files omit; a loaded model explains this when one of them is read."""
         return ()
 
     def _file_state(self) -> tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]:
-        """Parameters, fitted attributes, and the names of those that are left out."""
-        own: Any = self
-        state = dict(own.__getstate__())
-        parameters = own.get_params(deep=False) if hasattr(own, "get_params") else {}
-        gone = [name for name in state.pop("_not_in_file", ()) if name not in state]
+        """Parameters, fitted attributes, and the names of omitted attributes."""
+        model: Any = self
+        state = dict(model.__getstate__())
+        parameters = model.get_params(deep=False) if hasattr(model, "get_params") else {}
+        omitted = [name for name in state.pop("_not_in_file", ()) if name not in state]
         for name in parameters:
             state.pop(name, None)
-        gone += [name for name in _OF_THE_FIT if state.get(name) is not None]
-        gone += self._training_only()
-        for name in (*gone, *_OF_THE_PROCESS):
+        omitted += [name for name in _OF_THE_FIT if state.get(name) is not None]
+        omitted += self._training_only()
+        for name in (*omitted, *_OF_THE_PROCESS):
             state.pop(name, None)
         for name in _OF_THE_FIT:
             parameters.pop(name, None)
-        return parameters, state, tuple(set(gone))
+        return parameters, state, tuple(set(omitted))
 
     @classmethod
     def _from_file(cls, parameters: dict[str, Any], fitted: dict[str, Any], left_out: tuple[str, ...]) -> Any:
-        """The model that has this state; parameters that a file lacks have their defaults."""
-        known = {}
+        """The model with this state; parameters that the file lacks have their defaults."""
+        defaults = {}
         if hasattr(cls, "get_params"):
-            known = {p.name: p.default for p in inspect.signature(cls).parameters.values()}
-        odd = set(parameters) - set(known)
-        if odd:
-            raise damaged(f"{min(odd)[:60]!r}, which a {cls.__name__} does not have")
-        state = known | parameters | (cls._added if fitted else {}) | fitted
-        if inspect.Parameter.empty in [state[name] for name in known]:
+            defaults = {p.name: p.default for p in inspect.signature(cls).parameters.values()}
+        unknown = set(parameters) - set(defaults)
+        if unknown:
+            raise damaged(f"{min(unknown)[:60]!r}, which a {cls.__name__} does not have")
+        state = defaults | parameters | (cls._added if fitted else {}) | fitted
+        if inspect.Parameter.empty in [state[name] for name in defaults]:
             raise damaged(f"a {cls.__name__} without its parameters")
         model = cls.__new__(cls)
         model.__dict__.update(state)
-        gone = {*left_out, *model._training_only()} - set(state)
-        if gone:
-            model.__dict__["_not_in_file"] = tuple(sorted(gone))
+        omitted = {*left_out, *model._training_only()} - set(state)
+        if omitted:
+            model.__dict__["_not_in_file"] = tuple(sorted(omitted))
         if fitted:
             model._require_sound()
         return model
@@ -136,24 +136,24 @@ class Saved:
 
         def __getattr__(self, name: str) -> Any:
             if name in self.__dict__.get("_not_in_file", ()):
-                # Code that asks whether there is a public attribute gets no for an answer, as for any other.
+                # `hasattr` of a public attribute must answer no, and so the error is an AttributeError, too.
                 kind = InvalidInput if name.startswith("_") else NotInFile
                 raise kind(
                     f"{type(self).__name__} needs its training rows for this: they are not in a model file",
                     got="a loaded model",
-                    advice="Fit again, and ask that model before it is saved.",
+                    advice="Fit the model again, and use this attribute before saving.",
                 )
-            return object.__getattribute__(self, name)  # raises again what led here
+            return object.__getattribute__(self, name)  # raises the original AttributeError again
 
 
-# How a fit went, and who was told: the numbers of a search, a path or a descent.
+# The course of a fit and its listeners: the record of a search, a path or a descent.
 _OF_THE_FIT = ("progress", "path_", "trace_", "tuning_", "_deadline", "_unstored")
-# What belongs to the running process: callbacks and requests of scikit-learn.
+# State of the running process: callbacks and metadata requests of scikit-learn.
 _OF_THE_PROCESS = ("_skl_callbacks", "_parent_callback_ctx", "_metadata_request", "_sklearn_version", "_watch")
 
 
 def described(X: Any) -> dict[str, Any]:
-    """A data set in words: how many rows of what kind, and the types of its columns."""
+    """A summary of a data set: the number of rows, its kind, and the types of its columns."""
     if is_frame(X):
         return {
             "rows": int(X.shape[0]),
@@ -168,7 +168,7 @@ def described(X: Any) -> dict[str, Any]:
 
 
 def save(model: Any, path: Any) -> None:
-    """Write a fitted model to a file, whole or not at all: see `model.save`."""
+    """Write a fitted model to a file, completely or not at all: see `model.save`."""
     encode = Encoder()
     parts = encode.model(model)
     metadata = {"version": library.__version__, "class": parts["class"], **_summary(model)}
@@ -177,27 +177,27 @@ def save(model: Any, path: Any) -> None:
 
 
 def _prove(path: str, metadata: dict[str, str], tensors: dict[str, Any]) -> None:
-    """Load a file that was just written, and write what was loaded again: it must be the same to the last bit.
+    """Load a file that was just written, and encode the loaded model again: it must be the same to the last bit.
 
-    Where that would need more memory than there is now, the file is taken as it is: it was written by these rules.
+    If that would need more memory than is free, the file is accepted without this check.
     """
     try:
         with _refusing():
-            found, arrays = read(path, mapped=os.name != "nt")  # which does not rename a file that is mapped
-            decode, again = _decoder(found, arrays), Encoder()
-            loaded = decode.model(_state(found))
+            header, arrays = read(path, mapped=os.name != "nt")  # Windows cannot rename a mapped file
+            decode, again = _decoder(header, arrays), Encoder()
+            loaded = decode.model(_state(header))
             parts = again.model(loaded)
             same = {name: to_json(parts[name]) for name in STATE} == {name: metadata[name] for name in STATE}
             if not same or not _same_tensors(again.tensors, tensors):
                 raise damaged("another model than the one that was saved")
-            _ask(loaded, decode.data)
+            _try_methods(loaded, decode.data)
     except BeyondMemory:
         return
     except InvalidInput as error:
         raise InvalidInput(
             "A model that is saved must be the same when it is loaded",
             got=f"a {metadata['class']} that is not: {error.got}",
-            advice="Nothing was changed. Report this as a defect, and keep the model by pickle until it is mended.",
+            advice="Report this as a defect, and keep the model by pickle until it is mended. Nothing was changed.",
         ) from None
 
 
@@ -212,9 +212,9 @@ def _same_bytes(A: Any, B: Any) -> bool:
     return all(np.array_equal(a[i : i + _BLOCK], b[i : i + _BLOCK]) for i in range(0, len(a), _BLOCK))
 
 
-# What a model is asked about a few rows when it was loaded: parts of a file that do not fit together show themselves
-# then, and not in the middle of someone's work.
-_ASKED: dict[str, dict[str, Any]] = {
+# Methods that a loaded model must be able to answer for a few rows, so that parts of a file that do not fit together
+# are noticed at once.
+_TRIALS: dict[str, dict[str, Any]] = {
     "predict": {},
     "predict_proba": {},
     "decision_function": {},
@@ -223,15 +223,15 @@ _ASKED: dict[str, dict[str, Any]] = {
     "__call__": {},
     "predict_interval": {"coverage": 0.5},
 }
-_ROWS = 7  # seldom a number of columns, of targets or of classes, which a broadcast could take them for
-_BLOCK = 1 << 22  # bytes that are compared at once
-_FEW = 500  # rows of a model at most for which its uncertainty is asked for, whose cost may grow with the cube
+_ROWS = 7  # rarely a number of columns, targets or classes, with which rows could be confused in a broadcast
+_BLOCK = 1 << 22  # bytes that are compared at a time
+_FEW = 500  # the largest number of kept rows with which intervals are tried, whose cost may grow with the cube
 
 
-def _ask(model: Any, data: list[Any]) -> None:
-    """Have a model answer for a few rows, of which `data` are those that it keeps.
+def _try_methods(model: Any, data: list[Any]) -> None:
+    """Let a model answer for a few rows; `data` are the data sets that it keeps.
 
-    It may refuse a question in words, but not the first of them where rows of the right kind are known.
+    It may refuse a method with an error of its own, except the first method if rows of the right kind are known.
     """
     strict = True
     rows = model._example_rows(_ROWS)
@@ -242,25 +242,25 @@ def _ask(model: Any, data: list[Any]) -> None:
     elif (width := vars(model).get("n_features_in_")) is not None:
         within(8 * _ROWS * width, budget(), "Rows of numbers", "Raise MERCER_MEMORY if you trust the file.")
         rows = np.zeros((_ROWS, width))
-    else:  # linear in the members of sets, or of something else that it does not tell
+    else:  # linear in the members of sets, or of other objects that are not recorded
         rows, strict = [frozenset()] * _ROWS, False
     few = all(length(X) <= _FEW for X in data)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, more in _ASKED.items():
-            if hasattr(model, name) and (few or not more):
+        for name, arguments in _TRIALS.items():
+            if hasattr(model, name) and (few or not arguments):
                 answer = None
                 with nullcontext() if strict else suppress(InvalidInput):
-                    answer = getattr(model, name)(rows, **more)
+                    answer = getattr(model, name)(rows, **arguments)
                 if answer is not None:
                     _require_fit(model, name, answer)
                 strict = False
 
 
 def _require_fit(model: Any, name: str, answer: Any) -> None:
-    """Check an answer against what it is an answer about: rows, their classes, or points that have pre-images."""
+    """Check that an answer fits the rows and the classes, and that `inverse_transform` accepts it."""
     if np.shape(answer)[:1] != (_ROWS,):
-        raise damaged(f"an answer of shape {np.shape(answer)} about {_ROWS} rows")
+        raise damaged(f"an answer of shape {np.shape(answer)} for {_ROWS} rows")
     classes = vars(model).get("classes_")
     by_class = name in ("predict_proba", "decision_function") and np.ndim(answer) == 2
     if by_class and classes is not None and np.shape(answer)[1] != len(classes):
@@ -271,19 +271,20 @@ def _require_fit(model: Any, name: str, answer: Any) -> None:
 
 
 def _summary(model: Any) -> dict[str, str]:
-    """The model in words: the kernel, the columns, the classes, and how the fit went."""
-    own = vars(model)
-    fitted_on = own.get("_fitted_on", {})
-    names = own.get("feature_names_in_")
+    """A summary of the model: the kernel, the columns, the classes, and the training."""
+    attributes = vars(model)
+    fitted_on = attributes.get("_fitted_on", {})
+    names = attributes.get("feature_names_in_")
     columns = {
-        "number": own.get("n_features_in_"),
+        "number": attributes.get("n_features_in_"),
         "names": None if names is None else [str(name) for name in names],
         "dtypes": fitted_on.get("dtypes"),
     }
-    classes = own.get("classes_")
+    classes = attributes.get("classes_")
     training = {"rows": fitted_on.get("rows"), "kind": fitted_on.get("kind")}
-    training |= {name: own[name + "_"] for name in ("solver", "status") if isinstance(own.get(name + "_"), str)}
-    kernel = repr(own["kernel_"]) if "kernel_" in own else ""
+    texts = {name: attributes.get(f"{name}_") for name in ("solver", "status")}
+    training |= {name: text for name, text in texts.items() if isinstance(text, str)}
+    kernel = repr(attributes["kernel_"]) if "kernel_" in attributes else ""
     return {
         "kernel": kernel if len(kernel) <= 10_000 else f"{kernel[:100]}…",
         "columns": to_json(columns),
@@ -293,12 +294,12 @@ def _summary(model: Any) -> dict[str, str]:
 
 
 def load(path: Any) -> Any:
-    """The model in a file that `model.save` wrote: it predicts bit for bit what the saved one did.
+    """Load a model from a file that `model.save` wrote; it predicts bit for bit what the saved model did.
 
-    Nothing in the file is run, nothing is allocated before its sizes were compared with the file's own and with the
-    memory budget, and no number is used as a position or a length before it was compared with its arrays. A file that
-    is no model, cut off, altered, too large or of a newer schema is refused with `InvalidInput`. What only the training
-    rows could answer (such as leave-one-out) is not there: fit again for it.
+    No code in the file is run. Nothing is allocated before its size is compared with the size of the file and with the
+    memory budget, and no number is used as a position or a length before it is compared with the arrays. A file that is
+    not a model, cut off, altered, too large or of a newer schema is refused with `InvalidInput`. Results that need the
+    training rows (such as leave-one-out) are not available: fit again for them.
 
     >>> import os, tempfile, numpy as np, mercer as mc
     >>> X = np.linspace(0, 6, 40)[:, None]
@@ -314,18 +315,18 @@ def load(path: Any) -> Any:
     try:
         metadata, tensors = read(path)
         if metadata["version"] != library.__version__:
-            where += f" (by version {metadata['version'][:20]}, and this is {library.__version__})"
-        return _made(metadata, tensors)
+            where += f" (written by version {metadata['version'][:20]}, read by {library.__version__})"
+        return _model_from(metadata, tensors)
     except InvalidInput as error:
         raise InvalidInput(error.required, got=f"{where}: {error.got}", advice=error.advice) from None
 
 
-def _made(metadata: dict[str, str], tensors: dict[str, Any]) -> Any:
-    """The model of a file, after it has answered for a few rows."""
+def _model_from(metadata: dict[str, str], tensors: dict[str, Any]) -> Any:
+    """The model in a file, after a trial of its methods on a few rows."""
     decode = _decoder(metadata, tensors)
     with _refusing():
         model = decode.model(_state(metadata))
-        _ask(model, decode.data)
+        _try_methods(model, decode.data)
     return model
 
 
@@ -339,7 +340,7 @@ def _decoder(metadata: dict[str, str], tensors: dict[str, Any]) -> Decoder:
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """Any error is one of the file: whatever values that do not fit together lead to."""
+    """Report any error as a damaged file: values that do not fit together may cause errors of every kind."""
     try:
         yield
     except InvalidInput:

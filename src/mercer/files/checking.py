@@ -1,4 +1,4 @@
-"""Whether values are what the schema of model files declares, with the dimensions that belong together."""
+"""Checks that values are what the schema of model files declares, with dimensions that fit together."""
 
 from __future__ import annotations
 
@@ -15,34 +15,35 @@ from mercer.kernels.algebra.values import Value
 
 Dims = dict[str, int]
 LARGEST = 2**53
-"""Whole numbers are below this: float64 holds them, and sums of them stay far from the end of int64."""
+"""Whole numbers must be below this: float64 holds them exactly, and sums of them stay far from the end of int64."""
 
 
-# Arrays that loops have no types for: joined with others, whole numbers of 64 bits without a sign become float64.
-_ODD = (np.float16, np.uint64)
+# Types that the compiled loops do not support; uint64 also becomes float64 when it is joined with other integers.
+_UNSUPPORTED = (np.float16, np.uint64)
 
 
 class Unfit(ValueError):
-    """A value that is not what is declared."""
+    """A value that does not fit its declaration."""
 
 
 class Checker:
-    """Checks the attributes of one object after the other, those inside first; remembers the dimensions of each."""
+    """Checks the attributes of objects, inner objects first, and remembers the dimensions of each."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Any, Dims]] = {}  # an id is only a name as long as its object lives
+        self._known: dict[int, tuple[Any, Dims]] = {}  # keeps each object alive, so that its id stays unique
 
     def remember(self, value: Any, dims: Dims) -> None:
+        """Record the dimensions of an object that was checked."""
         self._known[id(value)] = value, dims
 
     def __call__(self, name: str, fields: dict[str, Any]) -> Dims:
-        """The dimensions of an object of a declared class with these attributes, which must fit."""
+        """The dimensions of an object of this class with these attributes, which must fit the declaration."""
         declared = declarations().get(name)
         if declared is None:
             raise Unfit(f"a {name}, which is not declared")
-        odd = set(fields) - set(declared.kinds)
-        if odd:
-            raise Unfit(f"`{min(odd)[:60]}`, which a {name} does not have")
+        unknown = set(fields) - set(declared.kinds)
+        if unknown:
+            raise Unfit(f"`{min(unknown)[:60]}`, which a {name} does not have")
         absent = set(declared.kinds) - set(fields) - declared.optional
         if absent:
             raise Unfit(f"a {name} without `{min(absent)}`")
@@ -52,7 +53,14 @@ class Checker:
 
 
 class _Dimensions:
-    """The dimensions of one object: each is what the first value says that has it, and must be the same for others."""
+    """The dimensions of one object: the first value that has a dimension sets it, and all others must agree.
+
+    Attributes
+    ----------
+    dims : the dimensions that are known so far.
+    sums : dimensions that are sums over the parts of a list.
+    later : conditions to check when all dimensions are known: dimension, value, relation, attribute.
+    """
 
     def __init__(self, known: dict[int, tuple[Any, Dims]], name: str) -> None:
         self.known, self.name = known, name
@@ -61,6 +69,7 @@ class _Dimensions:
         self.later: list[tuple[str, int, str, str]] = []
 
     def settle(self, fields: dict[str, tuple[Choice, Any]], where: tuple[tuple[str, str, str], ...]) -> Dims:
+        """Check all attributes and then the conditions between dimensions."""
         for key, (choice, value) in fields.items():
             self.check(choice, value, key)
         for dim, total in self.sums.items():
@@ -68,7 +77,7 @@ class _Dimensions:
         for dim, value, relation, key in self.later:
             limit = self.value(dim)
             if limit is None and relation != "=":
-                raise Unfit(f"`{key}` of {self.name}: positions in rows that are not there")
+                raise Unfit(f"`{key}` of {self.name}: positions in rows that do not exist")
             if limit is not None and not _holds(value, relation, limit):
                 raise Unfit(f"`{key}` of {self.name}: {value} where {relation} {limit} is required")
         for left, relation, right in where:
@@ -78,17 +87,18 @@ class _Dimensions:
         return self.dims
 
     def value(self, dim: str) -> int | None:
-        """The number that a dimension is, or None."""
+        """The value of a dimension, or None if it is not known."""
         if re.fullmatch(r"-?\d+", dim):
             return int(dim)
-        if found := re.fullmatch(r"max\((\w+),(\d+)\)", dim):
-            own = self.dims.get(found[1])
-            return None if own is None else max(own, int(found[2]))
+        if maximum := re.fullmatch(r"max\((\w+),(\d+)\)", dim):
+            value = self.dims.get(maximum[1])
+            return None if value is None else max(value, int(maximum[2]))
         name, _, more = dim.partition("+")
-        own = self.dims.get(name)
-        return None if own is None else own + int(more or 0)
+        value = self.dims.get(name)
+        return None if value is None else value + int(more or 0)
 
     def bind(self, dim: str, value: int | None, key: str) -> None:
+        """Set a dimension, or check later that it has this value."""
         if dim == "_" or value is None:
             return
         if dim.startswith("+"):
@@ -99,6 +109,7 @@ class _Dimensions:
             self.later.append((dim, value, "=", key))
 
     def check(self, choice: Choice, value: Any, key: str) -> None:
+        """Check that a value is of one of these kinds, and bind its dimensions."""
         kind = next((kind for kind in choice if self.is_a(kind, value)), None)
         if kind is None:
             raise Unfit(f"`{key}` of {self.name}: {_shown(value)}")
@@ -119,27 +130,26 @@ class _Dimensions:
                 for dim in kind.dims or ():
                     self.bind(dim, len(value), key)
             case "dict":
-                for own, entry in value.items():
-                    self.check(kind.parts[0], entry, f"{key}[{own[:40]!r}]")
+                for name, entry in value.items():
+                    self.check(kind.parts[0], entry, f"{key}[{name[:40]!r}]")
             case "(":
                 for part, entry in zip(kind.parts, value):
                     self.check(part, entry, key)
             case "{":
                 inside = dict(zip(kind.keys, kind.parts))
-                for own, entry in value.items():
-                    self.check(inside[own], entry, f"{key}[{own!r}]")
-            case name if name in declarations():
+                for name, entry in value.items():
+                    self.check(inside[name], entry, f"{key}[{name!r}]")
+            case declared if declared in declarations():
                 inner = self.known[id(value)][1]
-                asked = declarations()[name].dims
-                for dim, own in zip(kind.dims or (), asked):
-                    self.bind(dim, inner.get(own), key)
+                for dim, inner_dim in zip(kind.dims or (), declarations()[declared].dims):
+                    self.bind(dim, inner.get(inner_dim), key)
 
     def whole(self, kind: Kind, low: int, high: int, key: str) -> None:
-        """Whole numbers between these: not negative, and within what bounds them."""
+        """Check whole numbers from `low` to `high`: not negative, and within their bound."""
         relation, dim = kind.bound or ("", "")
-        least = int(dim) if relation == ">=" else 0
-        if low < least or high >= LARGEST:
-            raise Unfit(f"`{key}` of {self.name}: the number {low if low < least else high}")
+        smallest = int(dim) if relation == ">=" else 0
+        if low < smallest or high >= LARGEST:
+            raise Unfit(f"`{key}` of {self.name}: the number {low if low < smallest else high}")
         if relation in ("<", "<="):
             self.later.append((dim, high, relation, key))
         elif relation == "^":
@@ -159,7 +169,7 @@ class _Dimensions:
                 return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
             case "real" | "finite" | "flag" | "whole" if kind.dims is not None:
                 right = isinstance(value, np.ndarray) and value.ndim == len(kind.dims)
-                right = right and value.dtype.kind in arrays[kind.name] and value.dtype not in _ODD
+                right = right and value.dtype.kind in arrays[kind.name] and value.dtype not in _UNSUPPORTED
                 return right and (kind.name != "finite" or bool(np.isfinite(value).all()))
             case "flag":
                 return isinstance(value, (bool, np.bool_))
@@ -180,7 +190,7 @@ class _Dimensions:
             case "list" | "tuple":
                 return type(value).__name__ == kind.name
             case "dict":
-                return type(value) is dict and all(type(own) is str for own in value)
+                return type(value) is dict and all(type(name) is str for name in value)
             case "(":
                 return type(value) is tuple and len(value) == len(kind.parts)
             case "{":

@@ -1,6 +1,7 @@
 """The container of model files: safetensors (a JSON header, then tensors) with metadata and a digest of all bytes.
 
-Written whole or not at all; read only after every declared size was compared with the file's and the memory budget.
+A file is written completely or not at all, and read only after every declared size was compared with the size of the
+file and with the memory budget.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from mercer.memory import budget, show_bytes, within
 Array = NDArray[Any]
 
 SCHEMA = 1
-"""What this version writes; older ones are read, newer ones refused."""
+"""The schema that this version writes; older schemas are read, newer ones are refused."""
 FORMAT = "mercer model"
 LONGEST = 100_000_000
-"""Bytes of a header at most, as every reader of the format has it."""
-_DIGEST = '"digest":"%s"'  # no text in JSON can look so, since its quotes are escaped
+"""The largest size of a header in bytes, by the safetensors format."""
+_DIGEST = '"digest":"%s"'  # unique: quotes in other JSON texts are escaped
 _ZEROS = "0" * 64
 STATE = ("parameters", "fitted", "left_out")
 _WORDS = ("format", "schema", "version", "class", "kernel", "columns", "classes", "training", "digest")
@@ -41,7 +42,7 @@ def named(path: Any) -> str:
         return os.fsdecode(path)
     except TypeError:
         raise InvalidInput(
-            "A model file must have a path", got=repr(path)[:60], advice='Such as "price.mercer".'
+            "A model file must have a path", got=repr(path)[:60], advice='Pass a path such as "price.mercer".'
         ) from None
 
 
@@ -49,12 +50,12 @@ def named(path: Any) -> str:
 
 
 def write(path: str, metadata: dict[str, str], tensors: dict[str, Array], prove: Callable[[str], None]) -> None:
-    """A file with this metadata and these tensors.
+    """Write a file with this metadata and these tensors.
 
-    `prove` is called with the path of the complete file before it replaces another, and raises if it cannot be read.
+    `prove` is called with the path of the complete file before it gets its name, and raises if it cannot be read.
     """
     metadata = {"format": FORMAT, "schema": str(SCHEMA), **metadata, "digest": _ZEROS}
-    # Wide numbers first: then all of them lie at multiples of their size.
+    # Wide numbers first, so that all tensors are aligned.
     tensors = dict(sorted(tensors.items(), key=lambda item: -item[1].dtype.itemsize))
     header: dict[str, Any] = {"__metadata__": metadata}
     end = 0
@@ -67,7 +68,7 @@ def write(path: str, metadata: dict[str, str], tensors: dict[str, Array], prove:
         raise InvalidInput(
             f"The header of a model file must be at most {show_bytes(LONGEST)}",
             got=show_bytes(len(text)),
-            advice="Give the model fewer objects, such as by `n_centers`, or encode them as numbers.",
+            advice="Reduce the objects in the model, for instance with `n_centers`, or encode them as numbers.",
         )
     chunks = [len(text).to_bytes(8, "little"), text, *(_bytes_of(A) for A in tensors.values())]
     chunks[1] = _with_digest(text, _ZEROS, _digest(chunks))
@@ -97,7 +98,7 @@ def _with_digest(text: bytes, old: str, new: str) -> bytes:
 
 
 def _write(path: str, chunks: list[Any], prove: Callable[[str], None]) -> None:
-    """All bytes under this name, or the file that was there before and no other."""
+    """Write all bytes under this name, or leave an existing file unchanged."""
     try:
         with replacing(path) as beside:
             with open(beside, "wb") as file:
@@ -107,9 +108,9 @@ def _write(path: str, chunks: list[Any], prove: Callable[[str], None]) -> None:
         raise
     except (OSError, ValueError) as error:
         raise InvalidInput(
-            "A model file must be written to a folder with room that you may write to",
+            "A model file must be in a folder with free space and write permission",
             got=f"{path!r}: {getattr(error, 'strerror', None) or error}",
-            advice="Nothing was changed. Choose another path, or make room.",
+            advice="Choose another path, or free disk space. Nothing was changed.",
         ) from None
 
 
@@ -122,9 +123,9 @@ def _pour(file: IO[bytes], chunks: list[Any]) -> None:
 
 
 def read(path: str, *, mapped: bool = False) -> tuple[dict[str, str], dict[str, Array]]:
-    """The metadata and the tensors, after every check that does not need their meaning.
+    """Read the metadata and the tensors, with every check that does not depend on their meaning.
 
-    Mapped tensors stay in the file and take no memory; what is written to them does not reach it.
+    Mapped tensors stay in the file and take no memory; changes to them are not written to the file.
     """
     try:
         with open(path, "rb") as file:
@@ -133,9 +134,9 @@ def read(path: str, *, mapped: bool = False) -> tuple[dict[str, str], dict[str, 
         raise
     except (OSError, ValueError) as error:
         raise InvalidInput(
-            "A model file must be there and readable",
+            "A model file must exist and be readable",
             got=f"{getattr(error, 'strerror', None) or error}",
-            advice="Check the path.",
+            advice="Check the path and its permissions.",
         ) from None
 
 
@@ -143,9 +144,9 @@ def _read(file: IO[bytes], size: int, mapped: bool) -> tuple[dict[str, str], dic
     prefix = file.read(8)
     length = int.from_bytes(prefix, "little")
     if len(prefix) < 8 or not 2 <= length <= LONGEST or file.read(1) != b"{":
-        raise _no_model("another kind of file" if prefix else "an empty file")
+        raise _not_a_model("another kind of file" if prefix else "an empty file")
     if 8 + length > size:
-        raise _cut_off(f"{size} bytes, and a header of {8 + length}")
+        raise _cut_off(f"{size} bytes, but a header of {8 + length}")
     within(SPACIOUS * length, budget(), "The header of a model file", "Raise MERCER_MEMORY if you trust the file.")
     text = b"{" + file.read(length - 1)
     metadata, tensors = _header(text)
@@ -155,7 +156,7 @@ def _read(file: IO[bytes], size: int, mapped: bool) -> tuple[dict[str, str], dic
     if 8 + length + total < size:
         raise _altered(f"{size} bytes instead of {8 + length + total}")
     needed = SPACIOUS * length + (0 if mapped else 2 * total)
-    within(needed, budget(), "A model", "Raise MERCER_MEMORY, or load it where there is more.")
+    within(needed, budget(), "A model", "Raise MERCER_MEMORY, or load it on a machine with more memory.")
     arrays = {}
     sha = hashlib.sha256(prefix)
     sha.update(_with_digest(text, metadata["digest"], _ZEROS))
@@ -171,11 +172,11 @@ def _read(file: IO[bytes], size: int, mapped: bool) -> tuple[dict[str, str], dic
         if A.size:
             raw = _bytes_of(A)
             if file.readinto(raw) != A.nbytes:  # type: ignore[attr-defined]  # a file opened by name has it
-                raise _cut_off("fewer bytes than it said")
+                raise _cut_off("fewer bytes than its header declares")
             sha.update(raw)
         arrays[name] = A
     if sha.hexdigest() != metadata["digest"]:
-        raise _altered("a digest that does not belong to its contents")
+        raise _altered("a digest that does not match its contents")
     return metadata, arrays
 
 
@@ -187,7 +188,7 @@ def _header(text: bytes) -> tuple[dict[str, str], list[tuple[str, np.dtype[Any],
         raise _altered(f"a header with {error.got}") from None
     metadata = header.pop("__metadata__", None) if isinstance(header, dict) else None
     if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
-        raise _no_model("another kind of safetensors file" if isinstance(metadata, dict) else "no metadata")
+        raise _not_a_model("another kind of safetensors file" if isinstance(metadata, dict) else "no metadata")
     schema = metadata.get("schema")
     if not isinstance(schema, str) or not re.fullmatch(r"[1-9]\d{0,8}", schema):
         raise _altered("no schema")
@@ -198,30 +199,31 @@ def _header(text: bytes) -> tuple[dict[str, str], list[tuple[str, np.dtype[Any],
             got=f"schema {schema}, written by version {version}",
             advice="Install a newer version of mercer.",
         )
-    known = set(metadata) >= {*_WORDS, *STATE} and all(isinstance(value, str) for value in metadata.values())
-    if not known or not re.fullmatch(r"[0-9a-f]{64}", metadata["digest"]):
-        raise _altered("metadata without its parts")
-    found, at = [], 0
+    complete = set(metadata) >= {*_WORDS, *STATE} and all(isinstance(value, str) for value in metadata.values())
+    if not complete or not re.fullmatch(r"[0-9a-f]{64}", metadata["digest"]):
+        raise _altered("incomplete metadata")
+    tensors, at = [], 0
     for name, entry in header.items():
         if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
-            raise _altered(f"a tensor {name[:60]!r} without its parts")
+            raise _altered(f"an incomplete tensor {name[:60]!r}")
         code, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
         if not isinstance(code, str) or code not in DTYPES or not _whole(shape) or not _whole(offsets, 2):
-            raise _altered(f"a tensor {name[:60]!r} of no known kind")
+            raise _altered(f"a tensor {name[:60]!r} of an unknown kind")
         dtype, (start, end) = np.dtype(DTYPES[code]), offsets
         if len(shape) > 32 or start != at or end - at != math.prod(shape) * dtype.itemsize:
-            raise _altered(f"a tensor {name[:60]!r} whose place and shape do not fit")
-        found.append((name, dtype, tuple(shape), end))
+            raise _altered(f"a tensor {name[:60]!r} whose position does not fit its shape")
+        tensors.append((name, dtype, tuple(shape), end))
         at = end
-    return metadata, found
+    return metadata, tensors
 
 
 def _whole(values: Any, count: int | None = None) -> bool:
-    right = isinstance(values, list) and (count is None or len(values) == count)
-    return right and all(type(v) is int and 0 <= v < 2**62 for v in values)
+    """Whether this is a list of whole numbers ≥ 0, of this length if one is given."""
+    is_list = isinstance(values, list) and (count is None or len(values) == count)
+    return is_list and all(type(v) is int and 0 <= v < 2**62 for v in values)
 
 
-def _no_model(got: str) -> InvalidInput:
+def _not_a_model(got: str) -> InvalidInput:
     return InvalidInput("A model file must be one that model.save wrote", got=got, advice="Check the path.")
 
 

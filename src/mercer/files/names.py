@@ -1,4 +1,4 @@
-"""What files may name: the kinds of their tensors, the small classes of the library, and its public names."""
+"""Names that files may contain: types of tensors, small classes of the library, and its public names."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
     "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|b1",
 }  # fmt: skip
-"""Kinds of tensors, by their names in the format."""
+"""Types of tensors, by their names in the safetensors format."""
 CODES = {np.dtype(code): name for name, code in DTYPES.items()}
 
 SMALL = small()
-"""Module of every small class that a fitted model may hold, and the attributes it is called with, if it is."""
+"""The module of every small class that a fitted model may hold, and the arguments of its constructor, if it is used."""
 
 
 def holds_code(where: str, what: str, advice: str) -> InvalidInput:
-    return InvalidInput(f"A model file holds values and no code, but `{where}` needs some", got=what, advice=advice)
+    """The error for a value that cannot be saved without code."""
+    return InvalidInput(f"A model file holds values and no code, but `{where}` needs code", got=what, advice=advice)
 
 
 def damaged(why: str) -> InvalidInput:
+    """The error for a file with values that do not fit together."""
     return InvalidInput(
         "A model file must hold values that fit together and that this version knows",
         got=why,
@@ -37,18 +39,19 @@ def damaged(why: str) -> InvalidInput:
 
 
 def home(name: Any) -> str:
-    """The module that a public name of the library lives in, or nothing."""
+    """The module of a public name of the library, or "" if there is no such name."""
     return library._NAMES.get(name, "") if isinstance(name, str) else ""
 
 
 def public(name: Any, *kinds: str) -> Any:
-    """The public name of these parts of the library (such as "mercer.kernels")."""
+    """The object with this public name, in these parts of the library (such as "mercer.kernels")."""
     if not home(name).startswith(kinds):
         raise damaged(f"the unknown name {str(name)[:60]!r}")
     return getattr(library, name)
 
 
 def is_small(kind: type) -> bool:
+    """Whether a class is one of the small classes."""
     return label(kind) in SMALL and SMALL[label(kind)][0] == kind.__module__
 
 
@@ -61,8 +64,8 @@ def dtype_from(code: Any) -> np.dtype[Any] | None:
     """The dtype of a code that files may hold, or None."""
     if not isinstance(code, str) or len(code) > 16:
         return None
-    known = code in DTYPES.values()
-    if not known and not re.fullmatch(
+    is_tensor_type = code in DTYPES.values()
+    if not is_tensor_type and not re.fullmatch(
         r"<c8|<c16|<U[1-9]\d{0,6}|\|S[1-9]\d{0,6}|<[mM]8\[(Y|M|W|D|h|m|s|ms|us|ns)\]", code
     ):
         return None

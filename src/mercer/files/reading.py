@@ -1,4 +1,4 @@
-"""JSON and tensors as values again: built from the tables of names alone, so that nothing a file holds is called."""
+"""From JSON and tensors back to values; only classes in the tables of names are built, so that no file runs code."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from mercer.memory import budget, within
 from mercer.rkhs.expansion import Expansion
 
 Array = NDArray[Any]
-# JSON takes up to so many times its length in memory, as Python objects.
 SPACIOUS = 40
+"""The memory of parsed JSON as Python objects is at most this many times its length."""
 
 
 class Decoder:
@@ -36,18 +36,19 @@ class Decoder:
     Parameters
     ----------
     tensors : the arrays of a file by name.
-    size : bytes of its text. No range and no repeated number stands for more values than the file has bytes.
+    size : the size of its text in bytes. A range or a repeated number may not stand for more values than the file has
+        bytes.
 
     Attributes
     ----------
-    data : the data sets (points, frames) among them.
+    data : the data sets (points, frames) among the values.
     """
 
     def __init__(self, tensors: dict[str, Array], size: int) -> None:
         self.tensors = tensors
         self._arrays: dict[tuple[Any, ...], Array] = {}
         self._size = size + sum(A.nbytes for A in tensors.values())
-        self._made: list[Any] = []
+        self._shared: list[Any] = []  # values that later entries may refer to, in their order
         self.data: list[Any] = []
         self._read: set[str] = set()
         self._kernels: dict[str, Any] = {}
@@ -59,7 +60,7 @@ class Decoder:
         if isinstance(node, list):
             return [self(v) for v in node]
         if not isinstance(node, dict) or not node:
-            raise damaged("an entry of no known kind")
+            raise damaged("an entry of an unknown kind")
         kind = next(iter(node))
         read = self._KINDS.get(kind)
         if read is None:
@@ -69,21 +70,21 @@ class Decoder:
     def model(self, node: Any) -> Any:
         """An estimator, from what `Encoder.model` wrote."""
         if not isinstance(node, dict) or set(node) != {"class", "parameters", "fitted", "left_out"}:
-            raise damaged("a model without its parts")
+            raise damaged("an incomplete model")
         cls = public(node["class"], "mercer.models")
         if not isinstance(cls, type) or not hasattr(cls, "_from_file"):
-            raise damaged(f"{node['class']!r}, which is no model")
+            raise damaged(f"{node['class']!r}, which is not a model")
         parts = node["parameters"], node["fitted"], node["left_out"]
         if not isinstance(parts[0], dict) or not isinstance(parts[1], dict) or not _texts(parts[2]):
             raise damaged("a model whose parts are of the wrong kind")
         parameters, fitted = ({k: self(v) for k, v in part.items()} for part in parts[:2])
-        dims = self._required(node["class"], fitted) if fitted else {}  # a parameter that is not fitted itself
+        dims = self._required(node["class"], fitted) if fitted else {}  # an estimator parameter need not be fitted
         model = cls._from_file(parameters, fitted, tuple(parts[2]))
         self._check.remember(model, dims)
         return model
 
     def _required(self, name: str, fields: dict[str, Any]) -> Dims:
-        """The dimensions of a value with these attributes, which must be what is declared for its class."""
+        """The dimensions of a value with these attributes, which must fit the declaration of its class."""
         try:
             return self._check(name, fields)
         except Unfit as error:
@@ -97,30 +98,30 @@ class Decoder:
     def _range(self, node: Any) -> range:
         ends = node["range"]
         if not isinstance(ends, list) or len(ends) != 3 or not all(type(v) is int and abs(v) < 2**62 for v in ends):
-            raise damaged("a range of no known kind")
-        found = range(*ends)
-        if len(found) > self._size:
+            raise damaged("a range of an unknown kind")
+        values = range(*ends)
+        if len(values) > self._size:
             raise damaged("a range that is longer than its file")
-        return found
+        return values
 
     def _dtype(self, node: Any) -> np.dtype[Any]:
-        found = dtype_from(node["dtype"])
-        if found is None:
+        dtype = dtype_from(node["dtype"])
+        if dtype is None:
             raise damaged(f"the dtype {str(node['dtype'])[:40]!r}")
-        return found
+        return dtype
 
     def _scalar(self, node: Any) -> Any:
         code, value = node["scalar"]
         dtype = self._dtype({"dtype": code})
         value = self(value)
         if not isinstance(value, (bool, int, float, str)):
-            raise damaged("a number that is none")
+            raise damaged("a scalar that is not a number or a text")
         return np.array(value, dtype=np.int64).view(dtype)[()] if dtype.kind in "mM" else dtype.type(value)
 
     def _tensor(self, node: Any) -> Array:
         name, order, frozen = node["tensor"], node.get("order", "C"), bool(node.get("frozen", False))
         if not isinstance(name, str) or name not in self.tensors or order not in ("C", "F"):
-            raise damaged(f"the tensor {str(name)[:60]!r}, which is not there")
+            raise damaged(f"the tensor {str(name)[:60]!r}, which does not exist")
         key = (name, order, frozen, node.get("dtype"), str(node.get("shape")))
         if key not in self._arrays:
             A = self.tensors[name]
@@ -134,14 +135,14 @@ class Decoder:
         return self._arrays[key]
 
     def _viewed(self, A: Array, node: Any) -> Array:
-        """Text and dates, from their bytes."""
+        """Texts and dates, from their bytes."""
         dtype, shape = self._dtype(node), _shape(node["shape"])
         if A.ndim != 1 or A.nbytes != math.prod(shape) * dtype.itemsize:
-            raise damaged("text or dates of another size")
+            raise damaged("texts or dates of another size")
         if dtype.kind == "U" and A.size and int(A.max()) > 0x10FFFF:
-            raise damaged("text that is none")
-        made = A.view(dtype)
-        return made.reshape(shape[::-1]).T if node.get("order") == "F" else made.reshape(shape)
+            raise damaged("numbers that are not characters")
+        values = A.view(dtype)
+        return values.reshape(shape[::-1]).T if node.get("order") == "F" else values.reshape(shape)
 
     def _repeated(self, node: Any) -> Array:
         value, shape = self(node["repeated"]), _shape(node["shape"])
@@ -159,13 +160,13 @@ class Decoder:
         data, indices, indptr = (self(part) for part in node["csr"])
         shape = _shape(node["shape"])
         if len(shape) != 2 or node["kind"] not in ("array", "matrix"):
-            raise damaged("a sparse matrix of no known kind")
+            raise damaged("a sparse matrix of an unknown kind")
         for part, kinds in ((data, "biuf"), (indices, "i"), (indptr, "i")):
             if not isinstance(part, np.ndarray) or part.ndim != 1 or part.dtype.kind not in kinds:
-                raise damaged("a sparse matrix without its parts")
-        starts = len(indptr) == shape[0] + 1 and indptr[0] == 0 and indptr[-1] == len(indices) == len(data)
-        if not starts or (np.diff(indptr) < 0).any():
-            raise damaged("a sparse matrix whose rows do not begin where they end")
+                raise damaged("an incomplete sparse matrix")
+        complete = len(indptr) == shape[0] + 1 and indptr[0] == 0 and indptr[-1] == len(indices) == len(data)
+        if not complete or (np.diff(indptr) < 0).any():
+            raise damaged("a sparse matrix whose rows do not follow each other")
         if len(indices) and (int(indices.min()) < 0 or int(indices.max()) >= shape[1]):
             raise damaged("a sparse matrix with columns that it does not have")
         make = sp.csr_array if node["kind"] == "array" else sp.csr_matrix
@@ -173,8 +174,9 @@ class Decoder:
 
     def _json(self, node: Any) -> Any:
         text = self.tensors.get(node["json"])
-        if text is None or text.dtype != np.uint8 or node["json"] in self._read:  # once: lists of lists would explode
-            raise damaged("a list that is not there")
+        # Each list is read once: lists that name each other could otherwise grow without bound.
+        if text is None or text.dtype != np.uint8 or node["json"] in self._read:
+            raise damaged("a list that does not exist")
         within(SPACIOUS * text.nbytes, budget(), "The objects of a model", "Raise MERCER_MEMORY if you trust the file.")
         self._read.add(node["json"])
         return self(read_json(text.tobytes()))
@@ -184,13 +186,13 @@ class Decoder:
         if "fields" in node:
             cls = public(text, "mercer.kernels")
             if not isinstance(cls, type) or not issubclass(cls, Value):
-                raise damaged(f"{text!r}, which is no kernel")
-            self._made.append(cls(**{name: self(value) for name, value in node["fields"].items()}))
-            return self._made[-1]
+                raise damaged(f"{text!r}, which is not a kernel")
+            self._shared.append(cls(**{name: self(value) for name, value in node["fields"].items()}))
+            return self._shared[-1]
         from mercer.kernels.algebra.expression import parse
 
         if not isinstance(text, str):
-            raise damaged("a kernel that is no expression")
+            raise damaged("a kernel that is not an expression")
         if text not in self._kernels:
             self._kernels[text] = parse(text)
         return self._kernels[text]
@@ -201,45 +203,45 @@ class Decoder:
             raise damaged(f"the unknown name {str(name)[:60]!r}")
         module, order = SMALL[name]
         short = name.partition(".")[2]
-        cls = getattr(import_module(module), short)  # a module of the table, never one of the file
+        cls = getattr(import_module(module), short)  # a module of the table, never a name in the file
         fields = {k: self(v) for k, v in node["fields"].items()}
         dims = self._required(short, fields)
-        made: Any
+        value: Any
         if order is not None:
-            made = _expansion(fields) if cls is Expansion else cls(*(fields[k] for k in order))
+            value = _expansion(fields) if cls is Expansion else cls(*(fields[k] for k in order))
         elif hasattr(cls, "_fields") or dataclasses.is_dataclass(cls):
-            made = cls(**fields)
+            value = cls(**fields)
         else:
-            made = cls.__new__(cls)
-            made.__dict__.update(fields)
-        self._check.remember(made, dims)
-        if isinstance(made, Points):
-            self.data.append(made.raw)
-        self._made.append(made)
-        return made
+            value = cls.__new__(cls)
+            value.__dict__.update(fields)
+        self._check.remember(value, dims)
+        if isinstance(value, Points):
+            self.data.append(value.raw)
+        self._shared.append(value)
+        return value
 
     def _model(self, node: Any) -> Any:
-        made = self.model(node["model"])
-        self._made.append(made)
-        return made
+        model = self.model(node["model"])
+        self._shared.append(model)
+        return model
 
     def _same(self, node: Any) -> Any:
         position = node["same"]
-        if not isinstance(position, int) or isinstance(position, bool) or not 0 <= position < len(self._made):
-            raise damaged("a value that is said to be there already")
-        return self._made[position]
+        if not isinstance(position, int) or isinstance(position, bool) or not 0 <= position < len(self._shared):
+            raise damaged("a reference to a value that does not exist")
+        return self._shared[position]
 
     def _frame(self, node: Any) -> Any:
         self.data.append(frame_from(node["frame"], [self(part) for part in node["columns"]]))
         return self.data[-1]
 
     def _name(self, node: Any) -> Any:
-        """A rule X → kernel, or a family of kernels."""
-        found = public(node["name"], "mercer.kernels")
+        """A rule X → kernel, or a class of kernels."""
+        value = public(node["name"], "mercer.kernels")
         rule = home(node["name"]) in ("mercer.kernels.vectors.median", "mercer.kernels.tables.rule")
-        if not rule and not (isinstance(found, type) and issubclass(found, Similarity)):
-            raise damaged(f"{node['name']!r}, which makes no kernels")
-        return found
+        if not rule and not (isinstance(value, type) and issubclass(value, Similarity)):
+            raise damaged(f"{node['name']!r}, which does not make kernels")
+        return value
 
     _KINDS: dict[str, Callable[[Decoder, Any], Any]] = {
         "float": _float,
@@ -268,11 +270,11 @@ class Decoder:
 
 
 def _expansion(fields: dict[str, Any]) -> Expansion:
-    made = Expansion(*(fields[name] for name in ("kernel", "points", "coef", "tail")))
-    object.__setattr__(made, "pruning", fields["pruning"])
+    function = Expansion(*(fields[name] for name in ("kernel", "points", "coef", "tail")))
+    object.__setattr__(function, "pruning", fields["pruning"])
     if not fields["coef"].flags.writeable:  # checked, and shared with the model: no copy is needed
-        object.__setattr__(made, "coef", fields["coef"])
-    return made
+        object.__setattr__(function, "coef", fields["coef"])
+    return function
 
 
 def _texts(node: Any) -> bool:
@@ -281,18 +283,18 @@ def _texts(node: Any) -> bool:
 
 def _shape(node: Any) -> tuple[int, ...]:
     if not isinstance(node, list) or len(node) > 32 or not all(type(v) is int and 0 <= v < 2**62 for v in node):
-        raise damaged("a shape that is none")
+        raise damaged("a shape that is not a list of whole numbers")
     return tuple(node)
 
 
 def read_json(text: bytes) -> Any:
-    """JSON without repeated names and without numbers that JSON does not have."""
+    """Parse strict JSON: without repeated names, NaN and infinities."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            raise damaged("an entry that is there twice")
-        return found
+        entries = dict(pairs)
+        if len(entries) < len(pairs):
+            raise damaged("a repeated entry")
+        return entries
 
     def refuse(name: str) -> Any:
         raise damaged(f"the number {name}")
@@ -302,4 +304,4 @@ def read_json(text: bytes) -> Any:
     except InvalidInput:
         raise
     except (ValueError, RecursionError) as error:
-        raise damaged(f"text that is no JSON ({type(error).__name__}: {str(error)[:80]})") from None
+        raise damaged(f"text that is not JSON ({type(error).__name__}: {str(error)[:80]})") from None

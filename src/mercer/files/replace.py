@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: written beside their place, and moved there when they are complete."""
+"""Files that appear completely or not at all: they are written under another name and renamed when complete."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from contextlib import contextmanager, suppress
 from glob import escape, glob
 
 ABANDONED = 3600
-"""Seconds after which a part file was left by a process that was killed."""
+"""A part file that is older than this, in seconds, was left by a process that was killed."""
 
 
 @contextmanager
 def replacing(path: str) -> Iterator[str]:
-    """The path of a new, empty file, whose content gets the name `path` when the block ends without an error.
+    """The path of a new, empty file, which is renamed to `path` when the block ends without an error.
 
-    Until then a file of that name stays as it was, and after an error, too. A new version has the permissions of the
-    old one, and links lead to the same place. A pipe or a device cannot be replaced: it is sent the content.
+    Until then, and after an error, an existing file is unchanged. The new version keeps the permissions of the old one,
+    and links keep their target. A pipe or a device cannot be replaced: the content is written to it.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "a.txt")
@@ -64,12 +64,12 @@ def replacing(path: str) -> Iterator[str]:
         with suppress(OSError):
             os.unlink(beside)
         raise
-    with suppress(OSError):  # the name, too, should outlive a power cut; not every system can promise it
+    with suppress(OSError):  # the new name should survive a power cut, too; not every system supports this
         _to_disk(folder)
 
 
 def _to_disk(path: str) -> None:
-    """Have the system write what it holds in memory of a file or a folder."""
+    """Make the system write its buffers of a file or a folder to the disk."""
     handle = os.open(path, os.O_RDONLY if os.path.isdir(path) else os.O_RDWR)
     try:
         os.fsync(handle)
@@ -78,8 +78,8 @@ def _to_disk(path: str) -> None:
 
 
 def _sweep(stem: str) -> None:
-    """Remove part files of this name that killed processes left here."""
-    for left in glob(f"{escape(stem)}{'[0-9a-f]' * 16}.part"):
+    """Remove part files of this name that were left by killed processes."""
+    for part in glob(f"{escape(stem)}{'[0-9a-f]' * 16}.part"):
         with suppress(OSError):
-            if time.time() - os.stat(left).st_mtime > ABANDONED:
-                os.unlink(left)
+            if time.time() - os.stat(part).st_mtime > ABANDONED:
+                os.unlink(part)

@@ -1,14 +1,14 @@
-"""What model files may hold: one declaration per class, by which files are written and read.
+"""The schema of model files: one declaration per class, by which files are written and read.
 
-Every attribute of a fitted model has a kind here. Whatever is saved must fit, so that an attribute which nobody
-declared cannot be saved; whatever is read must fit before anything is built from it, so that no number of a file is
-taken for an index or a length that its arrays do not have.
+Every attribute of a fitted model has a kind here. A saved value must fit its declaration, so that an undeclared
+attribute cannot be saved; a value that is read must fit before anything is built from it, so that no number of a file
+is used as an index or a length beyond its arrays.
 
-A section names a module, an unindented line a class with the dimensions that others may ask for (and after < what it
-shares with others), and an indented line attributes and their kind; a `?` marks those that not every model has. "call"
-says that the class is made again by calling it with its attributes in this order; dataclasses and named tuples are made
-from their fields, and all others get their attributes back. A line that is indented twice goes on with the one before.
-Kinds:
+A section names a module. An unindented line names a class with the dimensions that others may refer to, and after < the
+declarations that it includes. An indented line names attributes and their kind; a `?` marks attributes that not every
+model has. "call" means that the class is built by calling it with its attributes in this order; dataclasses and named
+tuples are built from their fields, and all other classes get their attributes set. A line that is indented twice
+continues the one before. Kinds:
 
     real, finite       a number; a number that is not NaN or infinite
     int, int>=-1       a whole number that is not negative; one that is at least −1
@@ -21,11 +21,11 @@ Kinds:
     kernel             a kernel or a smoothing weight
     dtype, type        a type of numbers
     plain              text, numbers, or tuples, lists and sets of them
-    Name(n,d)          a value of this class or of one that is derived from it, with these dimensions
+    Name(n,d)          a value of this class or a subclass, with these dimensions
     list(…)[n]         a list of values of a kind, as tuple(…)[n]; (…; …) is a tuple of these kinds
     {name: …; …}       a dictionary that may have these keys; dict(…) has texts as keys and values of a kind
 
-A dimension is a name, a number, a sum such as d+1, max(f,2), or _ for any; "where" states what must hold between them.
+A dimension is a name, a number, a sum such as d+1, max(f,2), or _ for any; "where" states a condition between them.
 """
 
 from __future__ import annotations
@@ -664,12 +664,12 @@ class Declared(NamedTuple):
 
     Attributes
     ----------
-    module : where the class lives; nothing for estimators, which are public.
-    dims : what others may ask for, in this order.
-    call : whether it is made by calling it with its attributes in their order.
-    kinds : of its attributes, a choice of several each.
+    module : the module of the class; empty for estimators, which are public.
+    dims : the dimensions that others may refer to, in this order.
+    call : whether it is built by calling it with its attributes in their order.
+    kinds : the kinds of its attributes, one or several alternatives each.
     optional : attributes that not every value has.
-    where : what must hold between dimensions: left, operator, right.
+    where : conditions between dimensions: left, operator, right.
     """
 
     module: str
@@ -697,11 +697,11 @@ class _Parser:
         return self.tokens[self.at] if self.at < len(self.tokens) else ""
 
     def take(self, token: str | None = None) -> str:
-        found = self.next
-        if not found or (token is not None and found != token):
+        taken = self.next
+        if not taken or (token is not None and taken != token):
             raise SyntaxError(" ".join(self.tokens))
         self.at += 1
-        return found
+        return taken
 
     def choice(self) -> Choice:
         kinds = [self.kind()]
@@ -736,19 +736,19 @@ class _Parser:
 
     def several(self, one: Any, begin: str, end: str, between: str) -> list[Any]:
         self.take(begin)
-        found: list[Any] = []
+        items: list[Any] = []
         while self.next != end:
-            if found:
+            if items:
                 self.take(between)
-            found.append(one())
+            items.append(one())
         self.take(end)
-        return found
+        return items
 
 
 @cache
 def declarations() -> dict[str, Declared]:
-    """The declaration of every class by its name, with what it inherits."""
-    found: dict[str, Declared] = {}
+    """The declaration of every class by its name, with the declarations that it includes."""
+    resolved: dict[str, Declared] = {}
     waiting: dict[str, tuple[str, list[str], list[str], bool, list[str]]] = {}
     module = ""
     for line in [*VALUES.strip().splitlines(), "[]", *MODELS.strip().splitlines()]:
@@ -765,7 +765,7 @@ def declarations() -> dict[str, Declared]:
             lines.append(line.strip())
 
     def resolve(name: str) -> Declared:
-        if name not in found:
+        if name not in resolved:
             module, bases, dims, call, lines = waiting[name]
             kinds: dict[str, Choice] = {}
             optional: set[str] = set()
@@ -788,19 +788,22 @@ def declarations() -> dict[str, Declared]:
                     kinds[attribute.rstrip("?")] = choice
                     if attribute.endswith("?") or names.endswith("?"):
                         optional.add(attribute.rstrip("?"))
-            found[name] = Declared(module, tuple(dims), call, kinds, frozenset(optional), tuple(where))
-        return found[name]
+            resolved[name] = Declared(module, tuple(dims), call, kinds, frozenset(optional), tuple(where))
+        return resolved[name]
 
     for name in waiting:
         resolve(name)
-    return found
+    return resolved
 
 
 @cache
 def small() -> dict[str, tuple[str, tuple[str, ...] | None]]:
-    """Module of every class that files may hold, by its name there, and the attributes it is called with, if it is."""
+    """The module of every small class by its name in files, and the arguments it is called with if it is "call"."""
     return {
-        f"{own.module.rpartition('.')[2]}.{name}": (own.module, tuple(own.kinds) if own.call else None)
-        for name, own in declarations().items()
-        if own.module
+        f"{declared.module.rpartition('.')[2]}.{name}": (
+            declared.module,
+            tuple(declared.kinds) if declared.call else None,
+        )
+        for name, declared in declarations().items()
+        if declared.module
     }

@@ -1,4 +1,4 @@
-"""Values of models as JSON and tensors: plain values, arrays, data sets, kernels, and the library's small classes."""
+"""From values of models to JSON and tensors: plain values, arrays, data sets, kernels, and small classes."""
 
 from __future__ import annotations
 
@@ -23,11 +23,14 @@ from mercer.kernels.algebra.values import Value
 from mercer.kernels.base import Similarity
 
 Array = NDArray[Any]
-MANY = 100
+LONGEST_LIST = 100
+"""Lists with more entries than this are stored as a tensor, since readers of the format limit the header's size."""
+LARGEST_ARRAY = 1000
+"""Kernels with larger arrays than this are not written as expressions."""
 
 
 class Encoder:
-    """Values → JSON, with arrays put aside as tensors. What is shared in the model is written once.
+    """Values → JSON, with arrays stored as tensors. Values that the model shares are written once.
 
     Attributes
     ----------
@@ -38,11 +41,11 @@ class Encoder:
         self.tensors: dict[str, Array] = {}
         self._arrays: dict[int, str] = {}
         self._seen: dict[int, int] = {}
-        self._alive: list[Any] = []  # an id is only a name as long as its object lives
+        self._alive: list[Any] = []  # keeps objects alive, so that their ids stay unique
         self._check = Checker()
 
     def __call__(self, value: Any, where: str) -> Any:
-        """The value as JSON; `where` says in errors what it is."""
+        """The value as JSON; `where` is its name in errors."""
         match value:
             case np.generic():
                 return self._scalar(value, where)
@@ -83,28 +86,28 @@ class Encoder:
         return self._named(value, where)
 
     def model(self, model: Any) -> dict[str, Any]:
-        """An estimator: its class, parameters and what was fitted."""
+        """An estimator: its class, parameters and fitted attributes."""
         name, kind = type(model).__name__, type(model)
         if home(name) != kind.__module__:
             raise InvalidInput(
                 "A model file holds models of this library",
                 got=f"{kind.__module__}.{kind.__qualname__}",
-                advice="Save one of its own estimators; pickle keeps classes of yours.",
+                advice="Save an estimator of this library, or pickle a class of your own.",
             )
-        parameters, fitted, absent = model._file_state()
+        parameters, fitted, omitted = model._file_state()
         parts = {
             "class": name,
             "parameters": {k: self(v, k) for k, v in sorted(parameters.items())},
             "fitted": {k: self(v, k) for k, v in sorted(fitted.items())},
-            "left_out": sorted(absent),
+            "left_out": sorted(omitted),
         }
         self._require(model, fitted)
         return parts
 
     def _require(self, value: Any, fields: dict[str, Any]) -> None:
-        """Refuse what the schema of files does not declare: a reader would refuse it, too.
+        """Refuse values that the schema does not declare, which a reader would refuse.
 
-        Estimators that are parameters of others need not be fitted, and have no attributes then.
+        Estimators that are parameters of others need not be fitted, and then have no attributes.
         """
         try:
             dims = self._check(type(value).__name__, fields) if fields or is_small(type(value)) else {}
@@ -137,24 +140,24 @@ class Encoder:
         if A.dtype == object:
             return {"objects": self._list(list(A.ravel()), where), "shape": list(A.shape)}
         code = self._dtype(A.dtype, where)
-        if A.size > 1 and not any(A.strides):  # one number seen many times
+        if A.size > 1 and not any(A.strides):  # a broadcast number
             return {"repeated": self._scalar(A.flat[0], where), "shape": list(A.shape)}
         order = "F" if A.flags.f_contiguous and not A.flags.c_contiguous else "C"
         if id(A) not in self._arrays:
             flat = np.asarray(A.T if order == "F" else A, dtype=code, order="C")
             self._arrays[id(A)] = self.tensor(_as_tensor(flat), where)
             self._alive.append(A)
-        found: dict[str, Any] = {"tensor": self._arrays[id(A)]}
-        if np.dtype(code) not in CODES:  # text and dates, which the format has no names for
-            found |= {"dtype": code, "shape": list(A.shape)}
+        entry: dict[str, Any] = {"tensor": self._arrays[id(A)]}
+        if np.dtype(code) not in CODES:  # texts and dates, which the format does not have
+            entry |= {"dtype": code, "shape": list(A.shape)}
         if order == "F":
-            found["order"] = order
+            entry["order"] = order
         if not A.flags.writeable:
-            found["frozen"] = True
-        return found
+            entry["frozen"] = True
+        return entry
 
     def tensor(self, flat: Array, where: str) -> str:
-        """Put an array aside under a name of its own."""
+        """Store an array as a tensor, and return its unique name."""
         stem = re.sub(r"[^A-Za-z0-9_]+", ".", where).strip(".") or "value"
         name, count = stem, 1
         while name in self.tensors:
@@ -197,32 +200,32 @@ class Encoder:
             return {"same": self._seen[id(value)]}
         kind = type(value)
         if hasattr(kind, "_file_state"):
-            found: dict[str, Any] = {"model": self.model(value)}
+            entry: dict[str, Any] = {"model": self.model(value)}
         else:
             fields = _fields_of(value)
-            found = {
+            entry = {
                 "object": label(kind),
                 "fields": {name: self(part, f"{where}.{name}") for name, part in fields.items()},
             }
             self._require(value, fields)
         self._remember(value)
-        return found
+        return entry
 
     def _remember(self, value: Any) -> None:
-        """Number a value, in the order in which they will be made."""
+        """Number the values that may be shared, in the order in which a reader builds them."""
         self._seen[id(value)] = len(self._seen)
         self._alive.append(value)
 
     def _list(self, values: list[Any], where: str) -> Any:
-        """Many values as text in a tensor of their own: readers of the format limit the header's size."""
-        found = [self(v, where) for v in values]
-        if len(found) <= MANY:
-            return found
-        text = json.dumps(found, separators=(",", ":")).encode()
+        """A list as JSON, in a tensor if it is long."""
+        entries = [self(v, where) for v in values]
+        if len(entries) <= LONGEST_LIST:
+            return entries
+        text = json.dumps(entries, separators=(",", ":")).encode()
         return {"json": self.tensor(np.frombuffer(text, dtype=np.uint8), where)}
 
     def _named(self, value: Any, where: str) -> Any:
-        """A class or rule of the library, by its name; nothing else is left that could be written."""
+        """A class or rule of the library, by its name; other values cannot be written."""
         name = getattr(value, "__name__", "")
         if home(name) and getattr(library, name) is value:
             return {"name": name}
@@ -230,7 +233,8 @@ class Encoder:
             return {"missing": "NA"}
         shown = name if callable(value) and name else f"a {type(value).__module__}.{type(value).__qualname__}"
         if where == "kernel":
-            raise holds_code(where, f"the rule {shown}", "model.set_params(kernel=model.kernel_) keeps what it made.")
+            advice = "Keep the kernel that it made, with model.set_params(kernel=model.kernel_)."
+            raise holds_code(where, f"the rule {shown}", advice)
         if where == "random_state":
             raise holds_code(where, shown, "Pass a whole number as random_state.")
         raise holds_code(where, shown, _advice(value))
@@ -238,16 +242,16 @@ class Encoder:
 
 def _advice(value: Any) -> str:
     if hasattr(value, "transform") or hasattr(value, "fit"):
-        return "Files hold this library's own models and features: use those, or joblib for the whole pipeline."
+        return "Use models and features of this library, or save the whole pipeline with joblib."
     if callable(value):
         return "Use kernels and features by name (mc.Polynomial(2).features(d), k.on(columns)), or pickle the model."
-    return "Files hold numbers, text, sets, lists and tables: encode the objects as such."
+    return "Encode the objects as numbers, texts, sets, lists or tables."
 
 
 def _holds_arrays(kernel: Value) -> bool:
-    """Whether an expression has more numbers than a text should."""
-    own = any(isinstance(v, np.ndarray) and v.size > 1000 for v in kernel._fields().values())
-    return own or any(_holds_arrays(child) for child in kernel.children.values())
+    """Whether an expression has arrays that are too large for a text."""
+    large = any(isinstance(v, np.ndarray) and v.size > LARGEST_ARRAY for v in kernel._fields().values())
+    return large or any(_holds_arrays(child) for child in kernel.children.values())
 
 
 def _fields_of(value: Any) -> dict[str, Any]:
@@ -263,7 +267,7 @@ def _fields_of(value: Any) -> dict[str, Any]:
 
 
 def _as_tensor(A: Array) -> Array:
-    """The same bytes as numbers of a kind that the format has a name for."""
+    """The same bytes as numbers of a type that the format has."""
     if A.dtype in CODES:
         return A
     kinds = {"U": "<u4", "S": "|u1", "M": "<i8", "m": "<i8", "c": "<f8" if A.dtype.itemsize == 16 else "<f4"}

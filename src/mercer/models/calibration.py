@@ -1,4 +1,4 @@
-"""Calibration: do intervals hold as many new targets as they promise?"""
+"""Calibration: do intervals contain as many new targets as they promise?"""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from mercer.models.base import targets
 
 Matrix = NDArray[np.float64]
 
-# Observed coverage is called off where it differs from the promise by more than this many standard errors: so are four
-# coverages that are right, in one report of 25.
 ERRORS = 2.5
-# With standard errors above this a report can show little.
+"""A larger deviation than this, in standard errors, is not chance. One in 25 reports of four coverages is wrong."""
 COARSE = 0.1
+"""With larger standard errors than this a report can show little."""
 
 
 class IntervalQuality(StrEnum):
@@ -47,8 +46,8 @@ class Calibration:
     widths : mean widths of the intervals, in the units of y.
     rmse : root mean squared error of the predictions.
     nlpd : −log predictive density, mean over targets; None for models without a predictive distribution.
-    bias, spread : mean and variance of the standardised residuals (y − mean)/std, 0 and 1 where the model is right;
-        None as above.
+    bias, spread : mean and variance of the standardised residuals (y − mean)/std, which are 0 and 1 if the model is
+        right; None for models without a predictive distribution.
     """
 
     n: int
@@ -73,12 +72,12 @@ class Calibration:
 
     @property
     def verdict(self) -> str:
-        """`kind` in words, with the coverage that is farthest from its promise."""
+        """`kind` in words, with the coverage that deviates most from its promise."""
         kind, (excess, off) = self.kind, self._deviations()
         if kind is IntervalQuality.WELL_CALIBRATED:
-            return kind + (f", as far as {self.n} targets can tell" if max(self.errors) > COARSE else "")
+            return kind + (f", as far as {self.n} targets can show" if max(self.errors) > COARSE else "")
         worst = int(np.argmax(np.abs(excess) / np.asarray(self.errors) * off))
-        example = f"the {self.coverages[worst]:.0%} intervals hold {self.observed[worst]:.1%}"
+        example = f"the {self.coverages[worst]:.0%} intervals contain {self.observed[worst]:.1%}"
         if kind is IntervalQuality.WRONG_SHAPE:
             example = f"too wide at some coverages and too narrow at others ({example})"
         return f"{kind}: {example}"
@@ -86,7 +85,7 @@ class Calibration:
     def _deviations(self) -> tuple[Matrix, NDArray[np.bool_]]:
         """By how much the observed shares exceed the promised ones, and which deviate by more than chance explains."""
         excess = np.subtract(self.observed, self.coverages)
-        # One target less or more is never evidence.
+        # One target more or less is never evidence.
         return excess, np.abs(excess) > np.maximum(ERRORS * np.asarray(self.errors), 1.0 / self.n)
 
     def __str__(self) -> str:
@@ -108,16 +107,16 @@ class Calibration:
 def calibration(
     model: Any, X: Any, y: Any, coverages: Sequence[float] = (0.5, 0.8, 0.9, 0.95), *, method: str | None = None
 ) -> Calibration:
-    """How well the intervals of a fitted regressor keep their promise on rows that it has not seen.
+    """How well the intervals of a fitted regressor keep their promise on held-out rows.
 
     Parameters
     ----------
-    model : a fitted model with `predict_interval` (or a Pipeline that ends in one); where it has
-        `predict_distribution`, that is judged too.
-    X, y : n held-out points and their targets, shape (n,) or (n, t). Targets count alike, so errors are right where
-        they are independent.
-    coverages : the shares to ask for, each in (0, 1).
-    method : which intervals, where the model has several, such as "jackknife+".
+    model : a fitted model with `predict_interval` (or a Pipeline that ends in one); its `predict_distribution`, if it
+        has one, is assessed, too.
+    X, y : n held-out points and their targets, shape (n,) or (n, t). All targets count equally, so that the standard
+        errors are right if the targets are independent.
+    coverages : the coverages to check, each in (0, 1).
+    method : which intervals, if the model has several kinds, such as "jackknife+".
 
     >>> import numpy as np, mercer as mc
     >>> rng = np.random.default_rng(0)
@@ -148,7 +147,7 @@ def calibration(
         raise InvalidInput(
             "`method` is for models with several kinds of intervals",
             got=f"{method!r} for {type(model).__name__}, which has one",
-            advice="Leave it out.",
+            advice="Omit `method`.",
         )
     mean, std = _predictive(model, X, Y.shape)
     observed, widths = [], []
@@ -180,7 +179,7 @@ def _promised(coverages: Any) -> tuple[float, ...]:
 
 
 def _predictive(model: Any, X: Any, shape: tuple[int, ...]) -> tuple[Matrix, Matrix | None]:
-    """Mean and standard deviation of new targets, the latter where the model has a predictive distribution."""
+    """Mean and standard deviation of new targets, the latter if the model has a predictive distribution."""
     if not hasattr(model, "predict_distribution"):
         return np.asarray(model.predict(X), dtype=np.float64).reshape(shape), None
     mean, std = (np.asarray(a, dtype=np.float64).reshape(shape) for a in model.predict_distribution(X))

@@ -1,9 +1,9 @@
-"""Conformal intervals: a distribution-free guarantee around any regressor, from the residuals of rows it did not see.
+"""Conformal intervals: a distribution-free guarantee for any regressor, from the residuals of held-out rows.
 
-Where rows are exchangeable, the rank of a new residual among n held-out ones is uniform: it is at most the
-⌈(n + 1)·coverage⌉-th smallest with a probability of at least `coverage`, whatever the model and the distribution. To
-hold rows out once is "split"; to hold out every row in turn uses all of them, at the price of several fits (Barber,
-Candès, Ramdas and Tibshirani, Predictive inference with the jackknife+, Annals of Statistics 2021).
+If rows are exchangeable, the rank of a new residual among n held-out ones is uniform: it is at most the
+⌈(n + 1)·coverage⌉-th smallest with a probability of at least `coverage`, whatever the model and the distribution.
+Method "split" holds rows out once; the others hold out every row in turn and so use all of them, at the price of more
+fits (Barber, Candès, Ramdas and Tibshirani, Predictive inference with the jackknife+, Annals of Statistics 2021).
 """
 
 from __future__ import annotations
@@ -40,54 +40,55 @@ from mercer.validation import generator
 Index = NDArray[np.int64]
 
 ENTRIES = 2**23
-"""Ends of intervals held at a time."""
+"""The largest number of leave-one-out predictions that are held in memory at a time."""
 METHODS = ("split", "cv+", "jackknife+")
 RESIDUALS = ("absolute", "signed", "ratio")
 SMALL = 2000
-"""Fitted rows up to which intervals are the model's own: each costs a system of that size, and every query a pass."""
+"""Up to this number of rows `with_intervals` uses a model's own intervals: they solve systems of this size."""
 CALIBRATED = 20
-"""Rows held out from which they are measured, at least."""
+"""The smallest number of held-out rows from which `with_intervals` measures residuals."""
 
 
 @dataclass(eq=False, repr=False)
 class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Prediction intervals with a finite-sample guarantee around any regressor, of this library or of scikit-learn.
+    """Prediction intervals with a finite-sample guarantee for any regressor, of this library or of scikit-learn.
 
-    Where rows are exchangeable (and the model treats them alike), a new target is in its interval with a probability of
+    If rows are exchangeable (and the model treats them alike), a new target is in its interval with a probability of
 
     - "split": at least `coverage`, and at most `coverage` + 1/(n + 1) if residuals do not tie; n rows are held out.
-    - "jackknife+": at least 1 − 2(1 − coverage), `coverage` in practice; all rows fit and all calibrate.
-    - "cv+": at least 1 − 2(1 − coverage) − √(2/n), `coverage` or a little more in practice; `cv` fits.
+    - "jackknife+": at least 1 − 2(1 − coverage), in practice `coverage`; all rows are used for fitting and calibrating.
+    - "cv+": at least 1 − 2(1 − coverage) − √(2/n), in practice `coverage` or a little more; the model is fitted `cv`
+      times.
 
-    The probability is over the rows and the new point: no promise is made for every x. The plain jackknife, f(z) ± a
-    quantile of leave-one-out residuals, costs the same and has no guarantee at all (it fails for unstable models), so
-    it is not offered. jackknife+ moves the leave-one-out residuals around the leave-one-out predictions f₋ᵢ(z) at the
-    query instead. Models that know these in closed form (`KernelRidge`, `Ridge`, `GaussianProcessRegressor`,
-    `NadarayaWatsonRegressor` and `KernelNeighborsRegressor`, with a kernel and parameters that were given and not
-    chosen by the rows) take one fit, others n of them.
+    The probability is over the rows and the new point: nothing is promised for each single x. The plain jackknife,
+    f(z) ± a quantile of leave-one-out residuals, costs the same and has no guarantee at all (it fails for unstable
+    models), so it is not offered. Instead, jackknife+ adds the leave-one-out residuals to the leave-one-out predictions
+    f₋ᵢ(z) at the query. Models that have these in closed form (`KernelRidge`, `Ridge`, `GaussianProcessRegressor`,
+    `NadarayaWatsonRegressor` and `KernelNeighborsRegressor`, with a kernel and parameters that are set and not chosen
+    by the rows) are fitted once, others n times.
 
     Parameters
     ----------
     model : a regressor; it is cloned, unless cv="prefit".
     method : "split", "cv+" or "jackknife+".
-    cv : for "cv+" the number of folds, or a splitter that puts every row into one test fold; for "split" one of so
-        many parts is held out, or the first split of a splitter, or "prefit": the model is fitted already, and `fit` is
-        given rows that it has not seen.
-    normalised : whether residuals are divided by the model's own standard deviation, so that intervals are wide where
-        it says so: `predict_distribution`, or predict(X, return_std=True), > 0 on held-out rows.
-    random_state : for the folds; the same number gives the same ones.
-    residuals : what is measured on rows held out. "absolute": |y − f(x)|, so that intervals are f(x) ± a quantile. For
+    cv : for "cv+" the number of folds, or a splitter with every row in one test fold. For "split" a number k (one
+        of k parts is held out), a splitter (its first split is used), or "prefit" (the model is already fitted, and
+        `fit` gets rows that it has not seen).
+    normalised : whether residuals are divided by the model's standard deviation, so that intervals are wide where it is
+        large: from `predict_distribution`, or predict(X, return_std=True), > 0 on held-out rows.
+    random_state : seed of the folds; the same number gives the same folds.
+    residuals : the kind of residuals. "absolute": |y − f(x)|, so that intervals are f(x) ± a quantile. For
         method="split" also "signed": y − f(x), with a quantile for each side, for errors that are larger on one side;
-        "ratio": y/f(x) ≥ 0, with a quantile for each side, for errors that grow with the target, as of models of log y.
-        Two sides need twice as many rows held out.
+        "ratio": y/f(x) ≥ 0, with a quantile for each side, for errors that grow with the target, as with models of
+        counts and of log y. Two sides need twice as many held-out rows.
 
     Attributes
     ----------
-    model_ : what predicts: fitted on all rows, for "split" on those that were not held out.
-    models_ : those that were fitted without a fold, one for each; empty in closed form.
-    residuals_ : of held-out rows, over the standard deviation where normalised; shape (n,) or (n, t).
+    model_ : the model that predicts: fitted to all rows, for "split" to the rows that are not held out.
+    models_ : the models without a fold, one for each fold; empty in closed form.
+    residuals_ : residuals of held-out rows, divided by the standard deviation if normalised; shape (n,) or (n, t).
     n_calibration_ : n, the number of these rows, which limits `largest_coverage_`.
-    fits_ : how many times the model was fitted.
+    fits_ : the number of times the model was fitted.
 
     >>> import numpy as np, mercer as mc
     >>> rng = np.random.default_rng(0)
@@ -111,16 +112,16 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         if hasattr(self.model, "predict"):
-            own = get_tags(self.model)
-            tags.input_tags, tags.target_tags = own.input_tags, own.target_tags
-            tags.regressor_tags = own.regressor_tags
+            inner = get_tags(self.model)
+            tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
+            tags.regressor_tags = inner.regressor_tags
         return tags
 
     # -- fit ----------------------------------------------------------------------------------------------------------
 
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model to n points X and targets y, shape (n,) or (n, t), and measure it on rows it has not seen."""
+        """Fit the model to n points X and targets y, shape (n,) or (n, t), and measure residuals of held-out rows."""
         self._check()
         points = training_points(X)
         Y, self._single = targets(y, points.n)
@@ -149,7 +150,7 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         return self
 
     def _shaped(self, values: NDArray[Any]) -> NDArray[Any]:
-        """(m, t) as y was given: (m,) for a vector."""
+        """(m, t) values in the shape of y: (m,) if y is a vector."""
         return values[:, 0] if self._single else values
 
     def _check(self) -> None:
@@ -157,42 +158,44 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
             raise InvalidInput(
                 "`method` must be 'split', 'cv+' or 'jackknife+'",
                 got=shortened(self.method),
-                advice="'jackknife+' for few rows, 'split' for many.",
+                advice="Choose 'jackknife+' for few rows, 'split' for many.",
             )
         if self.residuals not in RESIDUALS or (self.residuals != "absolute" and self.method != "split"):
             raise InvalidInput(
                 "`residuals` must be 'absolute', or for method='split' also 'signed' or 'ratio'",
                 got=f"{shortened(self.residuals)} with method={self.method!r}",
-                advice="Set method='split', or leave `residuals` out.",
+                advice="Set method='split', or omit `residuals`.",
             )
         if self.normalised and self.residuals == "ratio":
             raise InvalidInput(
                 "normalised=True needs residuals that are differences",
                 got="residuals='ratio'",
-                advice="Set normalised=False, or take residuals='signed'.",
+                advice="Set normalised=False, or residuals='signed'.",
             )
         if isinstance(self.model, type) or not all(
             hasattr(self.model, name) for name in ("fit", "predict", "get_params")
         ):
             raise InvalidInput(
-                "`model` must be a regressor with fit and predict", got=shortened(self.model), advice="An instance."
+                "`model` must be a regressor with fit and predict",
+                got=shortened(self.model),
+                advice="Pass an instance, such as mc.KernelRidge().",
             )
         prefit = isinstance(self.cv, str) and self.cv == "prefit" and self.method == "split"
         if isinstance(self.cv, (str, bool)) and not prefit:
             raise InvalidInput(
                 "`cv` must be a number of folds or a splitter, or for method='split' also 'prefit'",
                 got=f"{self.cv!r} with method={self.method!r}",
-                advice="Such as 5.",
+                advice="Pass a number such as 5.",
             )
         if self.normalised and not _knows_std(self.model):
             raise InvalidInput(
                 "normalised=True needs a model with predict(X, return_std=True) or predict_distribution(X)",
                 got=type(self.model).__name__,
-                advice="Use mc.GaussianProcessRegressor or mc.KernelNeighborsRegressor, or normalised=False.",
+                advice="Use mc.GaussianProcessRegressor or mc.KernelNeighborsRegressor, or set normalised=False.",
             )
 
     def _fit_all(self, points: Points, Y: Matrix) -> None:
-        """A model of all rows, and one without each fold, unless what they say at a query is known."""
+        """Fit a model to all rows, and one without each fold unless their predictions have a closed form."""
         data, n = points.raw, points.n
         _require_two(n)
         self.model_, self.models_, self.fits_, self._train = self._fitted(data, Y, None), [], 1, None
@@ -200,7 +203,7 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         if self.method == "jackknife+" and not self.normalised and _in_one_fit(self.model_):
             predictions = np.asarray(self.model_.loo_predictions_, dtype=np.float64).reshape(Y.shape)
             self._residuals = np.abs(Y - predictions)
-            self.model_._keeps_rows = True  # which every query asks
+            self.model_._keeps_rows = True  # every query needs them, also in a loaded model
             return
         self._residuals = np.empty_like(Y)
         self._rows: list[Index] = []
@@ -213,27 +216,27 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         self.fits_ += len(self.models_)
 
     def _fitted(self, X: Any, Y: Matrix, rows: Index | None) -> Any:
-        """A clone of the model, fitted on these rows."""
+        """A clone of the model, fitted to these rows."""
         y = self._shaped(Y)
         if rows is None:
             return clone(self.model).fit(X, y)
         return clone(self.model).fit(self._seen_by(rows, take(X, rows)), y[rows])
 
     def _seen_by(self, rows: Index | None, X: Any) -> Any:
-        """X for a model of these rows: of a matrix in the place of X (bare Precomputed()), their columns."""
+        """X for a model of these rows: their columns if X is a matrix of similarities (bare Precomputed())."""
         if rows is None or not get_tags(self.model).input_tags.pairwise:
             return X
         return np.asarray(X)[:, rows]
 
     def _split(self, points: Points, Y: Matrix) -> tuple[Index, Index]:
-        """Rows to fit on, and rows that are held out."""
+        """Training rows and held-out rows."""
         _require_two(points.n)
         cv = min(self.cv, points.n) if isinstance(self.cv, (int, np.integer)) else self.cv
         train, held_out = make_folds(points.n, cv, y=Y, random_state=generator(self.random_state))[0]
         both = np.intersect1d(train, held_out)
         if len(both) or not len(train) or not len(held_out):
             raise InvalidInput(
-                "`cv` must split rows into two parts that have none in common",
+                "`cv` must split rows into two parts without common rows",
                 got=f"{len(train)} and {len(held_out)} rows, {len(both)} in common",
                 advice="Use KFold or ShuffleSplit.",
             )
@@ -244,24 +247,24 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         return fold_numbers(make_folds(points.n, self.cv, y=Y, random_state=generator(self.random_state)), points.n)
 
     def _held_out(self, model: Any, X: Any, Y: Matrix) -> Matrix:
-        """The residuals of rows that the model has not seen, over its standard deviation where normalised."""
+        """The residuals of held-out rows, divided by the model's standard deviation if normalised."""
         mean, std = self._predicted(model, X, Y.shape[1])
         if not (np.isfinite(std) & (std > 0)).all():
             raise InvalidInput(
-                "normalised=True needs a model whose standard deviation is > 0 on rows it has not seen",
-                got=f"{std.min():.3g} at the least",
-                advice="Give it noise (`alpha`) or more neighbours, or set normalised=False.",
+                "normalised=True needs a model whose standard deviation is > 0 on held-out rows",
+                got=f"{std.min():.3g} as the smallest",
+                advice="Raise its noise (`alpha`) or number of neighbours, or set normalised=False.",
             )
         if self.residuals == "ratio":
             if not ((mean > 0) & (Y >= 0)).all():
                 raise InvalidInput(
                     "residuals='ratio' needs targets ≥ 0 and predictions > 0",
-                    got=f"{min(mean.min(), Y.min()):.4g} at the least",
-                    advice="Take residuals='signed'.",
+                    got=f"{min(mean.min(), Y.min()):.4g} as the smallest",
+                    advice="Set residuals='signed'.",
                 )
             return np.asarray(Y / mean)
-        off = (Y - mean) / std
-        return off if self.residuals == "signed" else np.abs(off)
+        signed = (Y - mean) / std
+        return signed if self.residuals == "signed" else np.abs(signed)
 
     def _predicted(self, model: Any, X: Any, t: int) -> tuple[Matrix, Matrix]:
         """Predictions and standard deviations (ones, unless normalised), both (m, t)."""
@@ -269,8 +272,8 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
             mean = np.asarray(model.predict(X), dtype=np.float64)
             mean = mean.reshape(len(mean), t)
             return mean, np.ones_like(mean)
-        known = hasattr(model, "predict_distribution")
-        mean, std = model.predict_distribution(X) if known else model.predict(X, return_std=True)
+        has_distribution = hasattr(model, "predict_distribution")
+        mean, std = model.predict_distribution(X) if has_distribution else model.predict(X, return_std=True)
         mean, std = (np.asarray(part, dtype=np.float64) for part in (mean, std))
         return mean.reshape(len(mean), t), np.broadcast_to(std.reshape(len(std), -1), (len(std), t))
 
@@ -280,17 +283,17 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         within(
             8 * count * self.n_features_in_, budget(), "Rows of numbers", "Raise MERCER_MEMORY if you trust the file."
         )
-        return np.zeros((count, self.n_features_in_))  # similarities to all rows, of which `model_` keeps some
+        return np.zeros((count, self.n_features_in_))  # similarities to all rows; `model_` keeps only some of them
 
     # -- predict ------------------------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """What `model_` predicts for m points."""
+        """The predictions of `model_` for m points."""
         check_is_fitted(self)
         return np.asarray(self.model_.predict(self._seen_by(self._train, X)))
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Matrix:
-        """Intervals that hold a new target with the given probability: see the class for what is guaranteed.
+        """Intervals that contain a new target with the given probability; the class docstring states the guarantee.
 
         Parameters
         ----------
@@ -299,7 +302,7 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
 
         Returns
         -------
-        lower and upper ends, shape (m, 2); for t targets (m, t, 2), each of which has its own probability.
+        lower and upper ends, shape (m, 2); for t targets (m, t, 2), where the coverage holds for each target by itself.
         """
         check_is_fitted(self)
         residuals = self._residuals
@@ -309,7 +312,7 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
             raise InvalidInput(
                 f"A finite interval of coverage {coverage:g} needs at least {needed} held-out rows",
                 got=f"{n} of them",
-                advice="Fit on more rows, ask for less coverage, or hold out every row by method='jackknife+'.",
+                advice="Fit on more rows, choose a smaller coverage, or hold out each row with method='jackknife+'.",
             )
         if self.method == "split":
             mean, std = self._predicted(self.model_, self._seen_by(self._train, X), t)
@@ -332,17 +335,17 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
 
     @property
     def largest_coverage_(self) -> float:
-        """The coverage that the held-out rows allow at most: n/(n + 1), or (n − 1)/(n + 1) with two quantiles."""
+        """The largest coverage that n held-out rows allow: n/(n + 1), or (n − 1)/(n + 1) with two quantiles."""
         check_is_fitted(self)
         return (self.n_calibration_ + 1 - self._sides) / (self.n_calibration_ + 1)
 
     @property
     def _sides(self) -> int:
-        """How many ends of an interval have a quantile of their own."""
+        """The number of quantiles that an interval needs."""
         return 1 if self.residuals == "absolute" else 2
 
     def _in_closed_form(self, X: Any, coverage: float) -> Matrix:
-        """Jackknife+ by what the one fitted model knows about the others."""
+        """Jackknife+ from one fitted model, which has the leave-one-out predictions in closed form."""
         model = self.model_
         if isinstance(model, NadarayaWatsonRegressor):
             points, n = Points(X), len(self._residuals)
@@ -355,12 +358,12 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         return np.asarray(model.predict_interval(X, coverage, **more))
 
     def _without_each(self, model: NadarayaWatsonRegressor, X: Any) -> Matrix:
-        """f₋ᵢ(z) = (f(z) − lᵢ(z) yᵢ)/(1 − lᵢ(z)) of a weighted mean, shape (m, n, t)."""
+        """f₋ᵢ(z) = (f(z) − lᵢ(z) yᵢ)/(1 − lᵢ(z)) for a weighted mean, shape (m, n, t)."""
         rows, L = model._rows, model.weights(X)
         alone = L > 0.5
         rest = np.where(alone, 1.0, 1.0 - L)[:, :, None]
         others = ((L @ rows.y)[:, None] - L[:, :, None] * rows.y) / rest
-        for i in np.flatnonzero(alone.any(axis=0)):  # what is left has lost its digits: fit without that row
+        for i in np.flatnonzero(alone.any(axis=0)):  # the difference would cancel: fit without that row
             refitted = self._fitted(rows.points.raw, rows.y, np.delete(np.arange(len(rows)), i))
             at = np.flatnonzero(alone[:, i])
             others[at, i] = np.reshape(refitted.predict(take(X, at)), (len(at), -1))
@@ -368,16 +371,16 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
 
 
 def with_intervals(model: Any, X: Any, y: Any) -> Any:
-    """A fitted regressor that has prediction intervals, also when it is loaded from its file.
+    """A fitted regressor with prediction intervals that work also after loading it from its file.
 
-    It is the model itself if it is small and its own `predict_interval` answers there from left-out rows; otherwise a
-    `ConformalRegressor` around it, by the residuals of rows that it has not seen. A classifier, or a model without
-    enough such rows, stays as it is.
+    The result is the model itself if it is small and its own `predict_interval` works after loading from left-out rows;
+    otherwise a `ConformalRegressor` around it, with the residuals of the held-out rows. A classifier, or a model
+    without enough held-out rows, is returned unchanged.
 
     Parameters
     ----------
     model : a fitted model.
-    X, y : rows that it has not seen, and their targets.
+    X, y : held-out rows and their targets.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.random.default_rng(0).uniform(size=(60, 1))
@@ -400,9 +403,9 @@ def with_intervals(model: Any, X: Any, y: Any) -> Any:
 
 
 def moved(conformal: ConformalRegressor, model: Any) -> ConformalRegressor:
-    """Intervals of the same residuals around another model: the same one, fitted again to more rows of the same kind.
+    """Intervals with the same residuals around another model: the same one, fitted again to more rows.
 
-    No guarantee is left, since the new model has not been measured; more rows should not make it worse.
+    The guarantee is lost, since the residuals of the new model are not measured; more rows should not make it worse.
     """
     again = copy(conformal)
     again.model = again.model_ = model
@@ -412,7 +415,7 @@ def moved(conformal: ConformalRegressor, model: Any) -> ConformalRegressor:
 def _require_two(n: int) -> None:
     if n < 2:
         raise InvalidInput(
-            "Holding rows out needs at least two of them", got=f"n_samples = {n}", advice="Fit on more rows."
+            "Holding rows out needs at least two rows", got=f"n_samples = {n}", advice="Fit on more rows."
         )
 
 
@@ -421,19 +424,20 @@ def _knows_std(model: Any) -> bool:
 
 
 def _in_one_fit(model: Any) -> bool:
-    """Whether a fitted model's own jackknife+ is what n refits would give: nothing about it was chosen by its rows."""
-    given = model.get_params(deep=False)
+    """Whether a model's own jackknife+ equals n refits: nothing about the model may be chosen by its rows."""
+    parameters = model.get_params(deep=False)
     if isinstance(model, NadarayaWatsonRegressor):
-        known = given["kernel"] is None or isinstance(given["kernel"], Similarity)
-        chosen = isinstance(given["bandwidth"], str) or (given["kernel"] is None and given["bandwidth"] is None)
-        return known and not chosen and not get_tags(model).input_tags.pairwise
+        kernel, bandwidth = parameters["kernel"], parameters["bandwidth"]
+        fixed_kernel = kernel is None or isinstance(kernel, Similarity)
+        chosen = isinstance(bandwidth, str) or (kernel is None and bandwidth is None)
+        return fixed_kernel and not chosen and not get_tags(model).input_tags.pairwise
     if not (isinstance(model, (KernelRidge, Ridge, GaussianProcessRegressor)) or hasattr(model, "_jackknife_plus")):
         return False
     return not (
-        ("kernel" in given and not isinstance(given["kernel"], Kernel))  # a rule, such as the median width
-        or given.get("features") is not None  # may be fitted to the rows
-        or any(isinstance(given.get(name), str) for name in ("alpha", "n_neighbors"))
-        or given.get("tune") is not None
-        or given.get("normalize_y", False)
+        ("kernel" in parameters and not isinstance(parameters["kernel"], Kernel))  # a rule, such as the median width
+        or parameters.get("features") is not None  # may be fitted to the rows
+        or any(isinstance(parameters.get(name), str) for name in ("alpha", "n_neighbors"))
+        or parameters.get("tune") is not None
+        or parameters.get("normalize_y", False)
         or getattr(model, "solver_", None) == "nystrom"
     )

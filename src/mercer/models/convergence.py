@@ -1,4 +1,4 @@
-"""The warning of a fit that ended before it was exact, in two parts: how far it came, and what to do about it."""
+"""The warning of a fit that did not converge, in two parts: how far it came, and what to do about it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 
 class NotConverged(ConvergenceWarning):  # type: ignore[misc]  # scikit-learn has no types
-    """A fit that ended before it was exact.
+    """A fit that ended before it converged.
 
     Attributes
     ----------
     status : how far it came.
-    advice : what to do in Python; a program with other words for it, such as the command line, leaves this out.
+    advice : what to do in Python; the command line replaces it by advice about its options.
 
     >>> print(NotConverged("10 iterations: gap 0.3 > tol = 0.001", "Raise `max_iter`."))
     10 iterations: gap 0.3 > tol = 0.001. Raise `max_iter`.

@@ -14,27 +14,27 @@ from mercer.models.scores import row_losses
 Matrix = NDArray[np.float64]
 
 ROUNDINGS = 100
-"""Units in the last place of the largest prediction that its rounding may amount to."""
+"""Rounding errors of predictions, in units in the last place of the largest one, are below this."""
 MEANING = (
-    "Relied on: each column in turn is shuffled among the rows, and the predictions change. This is the column's share "
-    "of all these changes: together they are 100 %, and the model does without a column at 0 %."
+    "Feature importance: how much the predictions change when a column is shuffled among the rows, as a share of the "
+    "changes by all columns. The shares add up to 100 %; the model does not use a column with 0 %."
 )
-"""What the shares are, for a reader."""
+"""An explanation of feature importance for the reader of a report."""
 
 
 def feature_importance(model: Any, X: Any, *, random_state: int = 0) -> Matrix:
     """How much the predictions of a fitted model rely on each column of X, as shares that add up to 1, shape (d,).
 
-    Each column in turn is shuffled among the rows. The change is the mean square of the difference of predictions, or
-    the share of rows that get another class; the importance of a column is its change over the sum of all changes. (Of
-    a sum of functions of independent columns these are their shares of the variance.) All are 0 where no prediction
-    ever changes; changes within the rounding of the predictions count as none. No targets are needed.
+    Each column in turn is shuffled among the rows. The change is the mean squared difference of the predictions, or
+    the share of rows whose predicted class changes; the importance of a column is its change divided by the sum of all
+    changes. (If the model is a sum of functions of independent columns, these are their shares of the variance.) All
+    shares are 0 if no prediction ever changes; changes within rounding count as 0. No targets are needed.
 
     Parameters
     ----------
     model : a fitted model.
-    X : rows to shuffle: an array, a pandas or Polars frame, of at least two columns to compare.
-    random_state : of the permutation, the same one for all columns.
+    X : rows to shuffle: an array, a pandas or Polars frame, with at least two columns to compare.
+    random_state : seed of the permutation, which is the same for all columns.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.random.default_rng(0).normal(size=(500, 3))

@@ -1,8 +1,8 @@
-"""Models by short names, each with sensible defaults, and how each chooses the parameters that were not given.
+"""Models by short names, each with sensible defaults, and how each chooses parameters that the caller does not set.
 
-Penalties, widths and powers are chosen by leave-one-out in closed form where the model has it, else by folds. A choice
-that has candidates reports the score so far after each, and ends with the best one when the time is up. `mercer fit
---model NAME` fits these models, and so does `fit` in Python:
+Penalties, widths and powers are chosen by leave-one-out in closed form if the model has it, else by folds. A choice
+among candidates reports the best score after each of them, and ends with the best candidate at the time limit. `mercer
+fit --model NAME` fits these models, and so does `fit` in Python:
 
     fitted = menu.fit("ridge", X, y)
     fitted.model.predict(Z)
@@ -27,10 +27,14 @@ from mercer.kernels.tables.rule import TableKernel
 from mercer.memory import budget, show_bytes
 from mercer.models.provenance import Task
 
-EXACT, CENTRES, SAMPLE = 5000, 1500, 2000
-"""Rows up to which functions are sums over all of them, the centres beyond, and rows on which a grid is searched."""
+EXACT = 5000
+"""Up to this number of rows, the fitted function is a sum over all of them."""
+CENTRES = 1500
+"""The number of centres for more rows."""
+SAMPLE = 2000
+"""The largest number of rows on which a grid is searched."""
 TUNED_GP = 800
-"""Rows up to which a Gaussian process tunes its widths, too."""
+"""Up to this number of rows, a Gaussian process also tunes its widths."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +44,9 @@ class Fitted:
     Attributes
     ----------
     model : the fitted estimator.
-    choices : what was chosen and why, in words.
-    left_out : columns of a table that the kernel made for it does not look at, and why.
-    in_time : whether all that was planned was done before the time was up.
+    choices : the choices that were made, in words.
+    left_out : columns of a table that the automatic kernel does not use, and why.
+    in_time : whether the search was completed within the time limit.
     """
 
     model: Any
@@ -53,31 +57,31 @@ class Fitted:
 
 @dataclass
 class _Request:
-    """What is to be fitted, and what was chosen so far.
+    """The settings of a fit, and the choices made so far.
 
     Attributes
     ----------
     task : "regression" or "classification".
-    kernel : a kernel, or None to leave it to the model.
-    given : whether the caller gave the kernel.
-    time : seconds, at most, for the choice.
-    centers : how many, or None for the default of this size.
-    tell : called with the score so far.
+    kernel : a kernel, or None for the default of the model.
+    own_kernel : whether the caller set the kernel.
+    time : the time limit of the choice, in seconds.
+    centers : the number of centres, or None for the default.
+    progress : called with a line of text.
     """
 
     task: Task
     kernel: Any
-    given: bool
+    own_kernel: bool
     time: float
     centers: int | None
     seed: int
-    tell: Callable[..., None]
+    progress: Callable[..., None]
     choices: list[str] = field(default_factory=list)
     in_time: bool = True
 
 
 class Offer(NamedTuple):
-    """A model of the menu: what it is, how it is fitted, and whether its function may be a sum over chosen centres."""
+    """A model of the menu: its description, the function that fits it, and whether it accepts `centers`."""
 
     what: str
     fit: Callable[[_Request, Any, Any], Any]
@@ -96,19 +100,19 @@ def fit(
     random_state: int = 0,
     progress: Callable[..., None] | None = None,
 ) -> Fitted:
-    """Fit a model by its name, with everything that is not given chosen by the data.
+    """Fit a model by its name; the data chooses all parameters that are not set.
 
     Parameters
     ----------
     name : one of `MENU[task]`, such as "auto", "ridge", "gp", "svm".
     X, y : rows (an array, a sparse matrix, a pandas or Polars frame) and their targets or labels.
     task : "regression" or "classification".
-    kernel : the kernel; None makes one from the types of a frame's columns, and leaves it to the model for an array.
-    time : seconds for the search; the best model so far is taken when they are over.
-    centers : rows that the function is a sum over, of models that allow it ("ridge", "logistic", "poisson"); by default
-        all of them, or 1,500 of more than 5,000.
-    random_state : of samples, folds and searches.
-    progress : called with a line of text, and for "auto" with the share of the time that is over.
+    kernel : the kernel. None makes one from the column types of a frame; for an array it is the default of the model.
+    time : the time limit of the search, in seconds; the best model so far is used when it is reached.
+    centers : the number of centres of models that accept it ("ridge", "logistic", "poisson"); by default all rows, or
+        1,500 if there are more than 5,000.
+    random_state : seed of samples, folds and searches.
+    progress : called with a line of text, and for "auto" also with the share of the time that has passed.
 
     >>> import numpy as np
     >>> from mercer.models import menu
@@ -125,18 +129,18 @@ def fit(
         raise InvalidInput(
             f"`centers` is for the models {', '.join(map(repr, names))}",
             got=f"centers={centers} with {name!r}",
-            advice="Leave it out, or take one of these models.",
+            advice="Omit it, or choose one of these models.",
         )
-    chosen, left_out = (kernel, {}) if kernel is not None else default_kernel(name, X)
+    used_kernel, left_out = (kernel, {}) if kernel is not None else default_kernel(name, X)
     request = _Request(
-        task, chosen, kernel is not None, time, centers, random_state, progress or (lambda text, share=None: None)
+        task, used_kernel, kernel is not None, time, centers, random_state, progress or (lambda text, share=None: None)
     )
     model = offer.fit(request, X, y)
     return Fitted(model, tuple(request.choices), left_out, request.in_time)
 
 
 def offered(name: str, task: Task) -> Offer:
-    """The model of this name, or an error that names those of the task."""
+    """The model of this name, or an error with the names for this task."""
     if name in MENU[task]:
         return MENU[task][name]
     elsewhere = next((other for other in MENU if name in MENU[other]), None)
@@ -148,7 +152,7 @@ def offered(name: str, task: Task) -> Offer:
 
 
 def default_kernel(name: str, X: Any) -> tuple[Any, dict[str, str]]:
-    """A kernel from the types of a table's columns, or None where the model makes its own; and the columns left out."""
+    """A kernel from the column types of a table, or None if the model makes its own; and the columns left out."""
     if not is_frame(X) or name in ("linear", "local") or (name in ("nw", "neighbors") and _complete_numbers(X)):
         return None, {}
     plan = TableKernel().explain(X)
@@ -160,7 +164,7 @@ def _complete_numbers(X: Any) -> bool:
 
 
 def refit(model: Any, X: Any, y: Any) -> Any:
-    """The same model with the choices that it made, fitted to other rows, such as all of them after it was judged."""
+    """The same model with the choices that it made, fitted to other rows, such as all rows after scoring."""
     from sklearn.base import clone
 
     again = clone(model)
@@ -177,8 +181,8 @@ def refit(model: Any, X: Any, y: Any) -> Any:
 def _auto(request: _Request, X: Any, y: Any) -> Any:
     cls: Any = mc.AutoRegressor if request.task == "regression" else mc.AutoClassifier
     model = cls(
-        kernel=request.kernel if request.given else None, time=request.time, random_state=request.seed,
-        progress=lambda trial: request.tell(str(trial), trial.share),
+        kernel=request.kernel if request.own_kernel else None, time=request.time, random_state=request.seed,
+        progress=lambda trial: request.progress(str(trial), trial.share),
     ).fit(X, y)  # fmt: skip
     model.set_params(progress=None)
     request.choices += [f"{d.question.lower()}: {d.taken} ({d.why})" for d in model.choices_]
@@ -194,16 +198,16 @@ def _centers(request: _Request, n: int) -> int | None:
         return min(request.centers, n)
     if n <= EXACT:
         return None
-    request.choices.append(f"{CENTRES:,} of {n:,} rows are the centres of the function")
+    request.choices.append(f"{CENTRES:,} of {n:,} rows are centres")
     return CENTRES
 
 
 def _ridge(request: _Request, X: Any, y: Any) -> Any:
-    request.tell("kernel ridge: penalties by leave-one-out")
+    request.progress("kernel ridge: choosing alpha by leave-one-out")
     model = mc.KernelRidge(
         request.kernel, alpha="loo", fit_intercept=True, random_state=request.seed, **_solver(_centers(request, len(y)))
     ).fit(X, y)
-    request.choices.append(f"alpha = {model.alpha_:.3g}, of least leave-one-out error")
+    request.choices.append(f"alpha = {model.alpha_:.3g}, with the smallest leave-one-out error")
     return model
 
 
@@ -225,18 +229,18 @@ def _gp(request: _Request, X: Any, y: Any) -> Any:
         raise InvalidInput(
             f"A Gaussian process on {n:,} rows must fit the memory budget of {show_bytes(budget())}",
             got=show_bytes(needed),
-            advice="Take the model 'ridge', which needs no such matrix, or fewer rows.",
+            advice="Use fewer rows, or the model 'ridge', which needs no such matrix.",
         )
     kernel = request.kernel if request.kernel is not None else mc.median_gaussian(X)
     hold: list[str] = []
-    if request.given or n > TUNED_GP:
+    if request.own_kernel or n > TUNED_GP:
         hold = [f"kernel__{name}" for name in kernel.parameter_names]
-        request.choices.append("the kernel stays as it is; the noise is chosen by evidence")
+        request.choices.append("noise and scale maximise the evidence; the kernel is fixed")
     else:
-        request.choices.append("widths and noise by evidence")
+        request.choices.append("widths, noise and scale maximise the evidence")
     if not kernel.parameter_names:
         hold = []
-    request.tell("Gaussian process: by evidence")
+    request.progress("Gaussian process: maximising the evidence")
     scale = 1.0 * kernel
     hold = [name.replace("kernel__", "kernel__kernel__", 1) if isinstance(scale, mc.Scaled) else name for name in hold]
     return mc.GaussianProcessRegressor(
@@ -248,7 +252,7 @@ def _gp(request: _Request, X: Any, y: Any) -> Any:
 
 
 def _best(request: _Request, candidates: Iterable[tuple[str, Callable[[], tuple[Any, float]]]], score: str) -> Any:
-    """The candidate of greatest score; stops when the time is up, or when scores fell twice."""
+    """The candidate with the best score; stops at the time limit, or when the score has fallen twice in a row."""
     end = time.monotonic() + request.time
     best: tuple[float, str, Any] | None = None
     fallen, tried, late = 0, 0, False
@@ -258,32 +262,32 @@ def _best(request: _Request, candidates: Iterable[tuple[str, Callable[[], tuple[
         fallen = fallen + 1 if best is not None and value < best[0] else 0
         if best is None or value > best[0]:
             best = (value, name, model)
-        request.tell(f"{name}: {score} {value:.4g}; best so far {best[0]:.4g} ({best[1]})")
+        request.progress(f"{name}: {score} {value:.4g}; best so far {best[0]:.4g} ({best[1]})")
         late = time.monotonic() > end
         if fallen == 2 or late:
             break
     assert best is not None
-    request.choices.append(f"{best[1]}, of the best {score} ({best[0]:.4g}) of {tried} tried")
+    request.choices.append(f"{best[1]}, with the best {score} ({best[0]:.4g}) of {tried} candidates")
     if late:
-        request.choices.append("the time was up before all candidates were tried")
+        request.choices.append("the time limit was reached before all candidates were tried")
         request.in_time = False
     return best[2]
 
 
 def _svc(request: _Request, X: Any, y: Any) -> Any:
     C = _margin(request, X, y, mc.SVC(request.kernel), {})["C"]
-    request.tell(f"support vector machine with C = {C:g} on all rows")
+    request.progress(f"support vector machine with C = {C:g} on all rows")
     enough = int(np.unique(y, return_counts=True)[1].min()) > 1
     model = _watched(request, mc.SVC(request.kernel, C=C, calibrated=enough), X, y)
     if enough and not _has_probabilities(model, X):
-        request.choices.append("no probabilities: the time was up before they were fitted")
+        request.choices.append("no probabilities: the time limit was reached before they were fitted")
         request.in_time = False
         model.set_params(calibrated=False)
     return model
 
 
 def _has_probabilities(model: Any, X: Any) -> bool:
-    """Whether a calibrated machine got to its calibration: one that was stopped knows the side, not how surely."""
+    """Whether a calibrated machine completed its calibration: one that was stopped predicts classes only."""
     try:
         model.predict_proba(take(X, np.arange(1)))
     except InvalidInput:
@@ -296,15 +300,17 @@ def _svr(request: _Request, X: Any, y: Any) -> Any:
     # C and ε are in units of the target: ½‖f‖² + C Σ |y − f|_ε.
     Cs, widths = [spread * c for c in (0.3, 1.0, 3.0, 10.0, 100.0)], [0.05 * spread, 0.2 * spread]
     chosen = _margin(request, X, y, mc.SVR(request.kernel), {"epsilon": widths}, Cs)
-    request.tell("support vector regression on all rows")
+    request.progress("support vector regression on all rows")
     return _watched(request, mc.SVR(request.kernel, C=chosen["C"], epsilon=chosen["epsilon"]), X, y)
 
 
 def _watched(request: _Request, model: Any, X: Any, y: Any) -> Any:
-    """The last fit: it may take twice the time of the search, and reports how far it is from the optimum."""
+    """The last fit, which may take twice the time of the search and reports its duality gap."""
     model.set_params(
         max_time=2 * max(30.0, request.time),
-        progress=lambda now: request.tell(f"support vectors of {len(y):,} rows: gap {now.gap:.2g}, to {model.tol:g}"),
+        progress=lambda step: request.progress(
+            f"support vectors of {len(y):,} rows: gap {step.gap:.2g}, until {model.tol:g}"
+        ),
     )
     return model.fit(X, y).set_params(progress=None)
 
@@ -312,30 +318,33 @@ def _watched(request: _Request, model: Any, X: Any, y: Any) -> Any:
 def _margin(
     request: _Request, X: Any, y: Any, model: Any, others: dict[str, list[float]], Cs: Any = None
 ) -> dict[str, float]:
-    n = len(y)
-    some = np.arange(n)
-    if n > SAMPLE:
-        some = np.sort(np.random.default_rng(request.seed).permutation(n)[:SAMPLE])
+    """C (and other parameters) of a support vector machine by three folds, on a sample of many rows."""
+    rows = _sample(request, len(y))
     grid = {"C": Cs or [0.1, 1.0, 10.0, 100.0]} | others
-    request.tell(
-        f"support vectors: {' × '.join(str(len(v)) for v in grid.values())} candidates by 3 folds of {len(some):,} rows"
-    )
-    tuned = mc.tune(model, take(X, some), y[some], cv=3, grid=grid)
+    sizes = " × ".join(str(len(values)) for values in grid.values())
+    request.progress(f"support vectors: {sizes} candidates by 3 folds of {len(rows):,} rows")
+    tuned = mc.tune(model, take(X, rows), y[rows], cv=3, grid=grid)
     chosen = {name: float(getattr(tuned, name)) for name in grid}
-    of = f" of {SAMPLE:,} rows" if n > SAMPLE else ""
+    of = f" of {SAMPLE:,} rows" if len(rows) < len(y) else ""
     request.choices.append(
-        ", ".join(f"{name} = {value:.3g}" for name, value in chosen.items()) + f", best by 3 folds{of}"
+        ", ".join(f"{name} = {value:.3g}" for name, value in chosen.items()) + f", the best by 3 folds{of}"
     )
     return chosen
 
 
+def _sample(request: _Request, n: int) -> Any:
+    """The positions of the rows on which a grid is searched: all, or a random sample of many."""
+    if n <= SAMPLE:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(request.seed).permutation(n)[:SAMPLE])
+
+
 def _penalised(request: _Request, X: Any, y: Any, make: Callable[..., Any], score: str, alphas: Iterable[float]) -> Any:
-    """The penalty of best score, chosen on a sample of many rows; then the fit of all rows."""
-    n, some = len(y), np.arange(len(y))
-    if n > SAMPLE:
-        some = np.sort(np.random.default_rng(request.seed).permutation(n)[:SAMPLE])
-        request.choices.append(f"the penalty is chosen on {SAMPLE:,} of {n:,} rows")
-    X_, y_ = take(X, some), y[some]
+    """Fit all rows with the penalty of the best score, which is chosen on a sample of many rows."""
+    n, rows = len(y), _sample(request, len(y))
+    if len(rows) < n:
+        request.choices.append(f"alpha is chosen on {SAMPLE:,} of {n:,} rows")
+    X_, y_ = take(X, rows), y[rows]
 
     def candidate(alpha: float) -> tuple[str, Callable[[], tuple[Any, float]]]:
         def fitted() -> tuple[Any, float]:
@@ -348,7 +357,7 @@ def _penalised(request: _Request, X: Any, y: Any, make: Callable[..., Any], scor
     model, alpha = _best(request, map(candidate, alphas), score)
     if n <= SAMPLE and request.centers is None:
         return model
-    request.tell(f"fitting all {n:,} rows with alpha = {alpha:g}")
+    request.progress(f"fitting all {n:,} rows with alpha = {alpha:g}")
     return make(alpha, _centers(request, n)).fit(X, y)
 
 
@@ -365,7 +374,9 @@ def _logistic(request: _Request, X: Any, y: Any) -> Any:
 def _poisson(request: _Request, X: Any, y: Any) -> Any:
     if (y < 0).any():
         raise InvalidInput(
-            "Targets must be counts ≥ 0 for the model 'poisson'", got=f"{y.min():g}", advice="Take the model 'ridge'."
+            "Targets must be counts ≥ 0 for the model 'poisson'",
+            got=f"{y.min():g}",
+            advice="Choose the model 'ridge'.",
         )
 
     def make(alpha: float, centers: int | None) -> Any:
@@ -374,14 +385,14 @@ def _poisson(request: _Request, X: Any, y: Any) -> Any:
             request.kernel, family="poisson", alpha=alpha, n_centers=centers, random_state=request.seed, max_time=limit
         )
 
-    return _penalised(request, X, y, make, "leave-one-out share of the deviance", (3.0, 1.0, 0.3, 0.1, 10.0, 30.0))
+    return _penalised(request, X, y, make, "leave-one-out explained deviance", (3.0, 1.0, 0.3, 0.1, 10.0, 30.0))
 
 
 def _smoother(request: _Request, X: Any, y: Any) -> Any:
     cls: Any = mc.NadarayaWatsonRegressor if request.task == "regression" else mc.NadarayaWatsonClassifier
-    if request.given or request.kernel is None:
-        request.tell("Nadaraya-Watson: widths by leave-one-out")
-        return cls(request.kernel if request.given else None).fit(X, y)
+    if request.own_kernel or request.kernel is None:
+        request.progress("Nadaraya-Watson: choosing the width by leave-one-out")
+        return cls(request.kernel if request.own_kernel else None).fit(X, y)
 
     def candidate(power: int) -> tuple[str, Callable[[], tuple[Any, float]]]:
         def make() -> tuple[Any, float]:
@@ -395,9 +406,9 @@ def _smoother(request: _Request, X: Any, y: Any) -> Any:
 
 def _neighbors(request: _Request, X: Any, y: Any) -> Any:
     cls: Any = mc.KernelNeighborsRegressor if request.task == "regression" else mc.KernelNeighborsClassifier
-    request.tell("nearest rows: how many by leave-one-out")
+    request.progress("nearest neighbours: choosing their number by leave-one-out")
     model = cls(request.kernel, n_neighbors="loo").fit(X, y)
-    request.choices.append(f"{getattr(model, 'n_neighbors_', '?')} neighbours, best by leave-one-out")
+    request.choices.append(f"{getattr(model, 'n_neighbors_', '?')} neighbours, the best by leave-one-out")
     return model
 
 
@@ -405,8 +416,8 @@ def _neighbors(request: _Request, X: Any, y: Any) -> Any:
 
 
 def _local(request: _Request, X: Any, y: Any) -> Any:
-    request.tell("local lines: width by leave-one-out")
-    return mc.LocalRegression(request.kernel if request.given else None).fit(X, y)
+    request.progress("local regression: choosing the width by leave-one-out")
+    return mc.LocalRegression(request.kernel if request.own_kernel else None).fit(X, y)
 
 
 def _linear(request: _Request, X: Any, y: Any) -> Any:
@@ -430,10 +441,10 @@ MENU: dict[Task, dict[str, Offer]] = {
         "ridge": Offer("kernel ridge regression, penalty by leave-one-out", _ridge, centred=True),
         "gp": Offer("Gaussian process, noise and widths by evidence", _gp),
         "svm": Offer("support vector regression, C and ε by folds", _svr),
-        "poisson": Offer("counts: kernel Poisson regression, penalty by leave-one-out", _poisson, centred=True),
+        "poisson": Offer("kernel Poisson regression for counts, penalty by leave-one-out", _poisson, centred=True),
         "nw": Offer("Nadaraya-Watson smoother, width by leave-one-out", _smoother),
-        "neighbors": Offer("mean of the nearest rows, how many by leave-one-out", _neighbors),
-        "local": Offer("local lines, width by leave-one-out (numbers only)", _local),
+        "neighbors": Offer("mean of the nearest rows, their number by leave-one-out", _neighbors),
+        "local": Offer("local linear regression, width by leave-one-out (numbers only)", _local),
         "linear": Offer("ridge regression on the columns (numbers only)", _linear),
     },
     "classification": {
@@ -442,7 +453,7 @@ MENU: dict[Task, dict[str, Offer]] = {
         "svm": Offer("support vector machine, C by folds, calibrated", _svc),
         "logistic": Offer("kernel logistic regression, penalty by leave-one-out", _logistic, centred=True),
         "nw": Offer("votes weighted by similarity, width by leave-one-out", _smoother),
-        "neighbors": Offer("votes of the nearest rows, how many by leave-one-out", _neighbors),
+        "neighbors": Offer("votes of the nearest rows, their number by leave-one-out", _neighbors),
         "linear": Offer("logistic regression on the columns (numbers only)", _linear_classes),
     },
 }

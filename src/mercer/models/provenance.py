@@ -1,6 +1,6 @@
-"""Where a fitted model comes from: the file, its columns and rows, what was held out, the scores, when and by what.
+"""The origin of a fitted model: its file, columns and rows, the held-out rows, the scores, the date and the version.
 
-`mercer fit` saves it with the model, and `mercer predict`, `evaluate` and `explain` read it; from Python:
+`mercer fit` saves it with the model, and `mercer predict`, `evaluate` and `explain` read it. In Python:
 
     model.provenance_ = Provenance.of(X[train], y[train], target="price", data="houses.csv", scores=judgement.scores)
     model.save("houses.mercer")
@@ -22,12 +22,12 @@ from mercer.models.scores import Baseline, Judged, Score
 
 Task = Literal["regression", "classification"]
 PLACES = 5000
-"""Fitted rows whose places in the file are kept, at most."""
+"""The largest number of training rows whose positions in the file are recorded."""
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a model comes from.
+    """The origin of a fitted model.
 
     Attributes
     ----------
@@ -35,17 +35,17 @@ class Provenance:
     target, task : the column that is predicted; "regression" or "classification".
     columns : the type of every column by its name, as the library of the table spells it; empty for a matrix.
     left_out : columns of the file that the model does not use, and why.
-    rows, held_out : how many rows the model was fitted to, and how many were held out to judge it.
-    refitted : whether it was fitted to the rows held out, too, after it was judged.
-    seed : of everything that was drawn.
-    judged : whose predictions `scores` are of; None where there are none.
-    scores : on these rows.
-    baseline : a model without columns, of the same training targets; None where it is not known.
-    places : of the fitted rows in the file, from 0; empty where there are many.
-    missing : texts that mean a missing value in this file.
-    ranges : by column, the least and the largest number, or the words that it held.
-    version : of this library.
-    time : when it was fitted, in UTC.
+    rows, held_out : the numbers of training rows and of held-out rows.
+    refitted : whether the model was fitted again, with the held-out rows, after it was scored.
+    seed : the seed of the random numbers.
+    judged : which predictions the scores are about; None without scores.
+    scores : the scores of these predictions.
+    baseline : the baseline of the training targets; None if it is not known.
+    places : the positions of the training rows in the file, from 0; empty if there are many.
+    missing : texts that mark a missing value in this file.
+    ranges : by column, the smallest and the largest number, or the different texts.
+    version : the version of this library.
+    time : the time of the fit, in UTC.
     """
 
     data: str = ""
@@ -77,11 +77,11 @@ class Provenance:
         places: Any = (),
         **facts: Any,
     ) -> Provenance:
-        """The provenance of a model that is fitted to these rows now, with further attributes by name.
+        """The provenance of a model that was just fitted to these rows, with further attributes by name.
 
         >>> import numpy as np
-        >>> known = Provenance.of(np.zeros((3, 1)), np.array([1.0, 2.0, 6.0]), target="price", data="houses.csv")
-        >>> known.rows, known.target, known.baseline.mean
+        >>> origin = Provenance.of(np.zeros((3, 1)), np.array([1.0, 2.0, 6.0]), target="price", data="houses.csv")
+        >>> origin.rows, origin.target, origin.baseline.mean
         (3, 'price', 3.0)
         """
         from mercer import __version__
@@ -101,19 +101,18 @@ class Provenance:
 
 
 def provenance(model: Any) -> Provenance:
-    """The provenance of a fitted model; of one that was fitted without it, the columns, the task and the rows.
+    """The provenance of a fitted model; if none was recorded, one with the columns, the task and the number of rows.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.arange(6.0)[:, None]
     >>> provenance(mc.Ridge().fit(X, X[:, 0])).rows
     6
     """
-    known = getattr(model, "provenance_", None)
-    if isinstance(known, Provenance):
-        return known
-    inner = innermost(model)
-    fitted_on = getattr(inner, "_fitted_on", None) or {}
-    names, types = getattr(model, "feature_names_in_", None), fitted_on.get("dtypes") or ["float64"]
+    recorded = getattr(model, "provenance_", None)
+    if isinstance(recorded, Provenance):
+        return recorded
+    training = _training(innermost(model))
+    names, types = getattr(model, "feature_names_in_", None), training.get("dtypes") or ["float64"]
     columns = {}
     if names is not None:
         types = types if len(types) == len(names) else types[:1] * len(names)
@@ -121,11 +120,21 @@ def provenance(model: Any) -> Provenance:
     return Provenance(
         task="classification" if is_classifier(model) else "regression",
         columns=columns,
-        rows=int(fitted_on.get("rows", 0)),
+        rows=int(training.get("rows", 0)),
     )
 
 
-def fitted_rows(model: Any) -> int | None:
-    """How many rows a model was really fitted to: a search that was stopped takes fewer than it was given."""
-    rows = (getattr(innermost(model), "_fitted_on", None) or {}).get("rows")
+def given_rows(model: Any) -> int | None:
+    """The number of rows that `fit` was called with; None if the model does not record it."""
+    rows = _training(model).get("rows")
     return None if rows is None else int(rows)
+
+
+def fitted_rows(model: Any) -> int | None:
+    """The number of rows that the model inside was fitted to: a search that ended early may use some rows only."""
+    return given_rows(innermost(model))
+
+
+def _training(model: Any) -> dict[str, Any]:
+    """What a fitted model records about its training rows: their number, their kind, and the types of columns."""
+    return getattr(model, "_fitted_on", None) or {}

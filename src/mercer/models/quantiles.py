@@ -1,12 +1,12 @@
-"""Conformal quantiles: the rank that held-out residuals need so that a new one is below it often enough.
+"""Conformal quantiles: which of the sorted held-out residuals a new one stays below often enough.
 
-Where rows are exchangeable, a new value is at most the ⌈(n + 1)·coverage⌉-th smallest of n others with a probability of
-at least `coverage`: the + 1 is the new one itself. Where rows have weights wᵢ, the new row stands for one of mean
-weight w̄, and the quantile is the smallest value v with
+If rows are exchangeable, a new value is at most the ⌈(n + 1)·coverage⌉-th smallest of n others with a probability of
+at least `coverage`: the + 1 is the new value itself. If rows have weights wᵢ, the new row gets the mean weight w̄, and
+the quantile is the smallest value v with
 
     Σ {wᵢ : vᵢ ≤ v} ≥ coverage · (Σ wᵢ + w̄),
 
-the same where all weights are equal (weighted exchangeability: Tibshirani, Barber, Candès and Ramdas, Conformal
+which is the same if all weights are equal (weighted exchangeability: Tibshirani, Barber, Candès and Ramdas, Conformal
 prediction under covariate shift, 2019).
 """
 
@@ -21,19 +21,21 @@ from numpy.typing import NDArray
 from mercer.errors import InvalidInput
 
 Matrix = NDArray[np.float64]
-# A share that is short of its bound by less than this is short by rounding.
 ROUNDING = 1e-9
+"""Shares that differ by less than this differ by rounding only."""
 
 
 def share(coverage: Any) -> float:
     """`coverage` as a number in (0, 1)."""
     if isinstance(coverage, bool) or not isinstance(coverage, (int, float, np.number)) or not 0 < coverage < 1:
-        raise InvalidInput("`coverage` must be a number in (0, 1)", got=repr(coverage), advice="Try 0.9.")
+        raise InvalidInput(
+            "`coverage` must be a number in (0, 1)", got=repr(coverage), advice="Pass a number such as 0.9."
+        )
     return float(coverage)
 
 
 def rank(coverage: Any, n: int) -> int:
-    """Which of n sorted values is the upper end: ⌈coverage·(n + 1)⌉.
+    """The rank of the upper end among n sorted values: ⌈coverage·(n + 1)⌉.
 
     >>> rank(0.9, 19)
     18
@@ -43,13 +45,13 @@ def rank(coverage: Any, n: int) -> int:
         raise InvalidInput(
             f"`coverage` must be at most n/(n + 1) = {n / (n + 1):.3g} for {n} training rows",
             got=coverage,
-            advice="A finite interval cannot promise more: ask for less, or fit on more rows.",
+            advice="Choose a smaller coverage, or fit on more rows: a finite interval cannot promise more.",
         )
     return k
 
 
 def rows_needed(coverage: Any, sides: int = 1) -> int:
-    """How many values a finite interval needs, with quantiles on one side or on both.
+    """The number of values that a finite interval needs, with quantiles on one side or on both.
 
     >>> rows_needed(0.9), rows_needed(0.9, sides=2)
     (9, 19)
@@ -62,9 +64,9 @@ def conformal(values: Any, coverage: Any, weights: Matrix | None = None, axis: i
 
     Parameters
     ----------
-    values : n along `axis`.
+    values : n values along `axis`.
     coverage : in (0, n/(n + 1)].
-    weights : of the n, shape (n,), ≥ 0 and not all 0; None where all are equal.
+    weights : weights of the n values, shape (n,), ≥ 0 and not all 0; None if all are equal.
 
     >>> conformal(np.arange(1.0, 20.0), 0.9)                          # the 18th of 19, where np.quantile has 17.2
     array(18.)
@@ -84,7 +86,7 @@ def conformal(values: Any, coverage: Any, weights: Matrix | None = None, axis: i
 
 
 def around(values: Any, coverage: Any, weights: Matrix | None = None) -> tuple[Matrix, Matrix]:
-    """The conformal quantiles of n values, shape (n, ...), on both sides: a new one is between them as often as asked.
+    """Conformal quantiles of n values, shape (n, ...), on both sides: a new one is between them with this coverage.
 
     >>> around(np.arange(1.0, 20.0), 0.8)                              # of 19 the 2nd and the 18th
     (array(2.), array(18.))
@@ -105,7 +107,7 @@ def plus_ends(others: Matrix, spreads: Matrix, coverage: Any, weights: Matrix | 
 
     Returns
     -------
-    shape (m, t, 2). Where the quantiles cross (a low coverage), both ends are their middle.
+    shape (m, t, 2). If the quantiles cross (at a low coverage), both ends are their middle.
     """
     lower = -conformal(spreads - others, coverage, weights, axis=1)
     upper = conformal(others + spreads, coverage, weights, axis=1)

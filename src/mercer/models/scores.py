@@ -1,7 +1,7 @@
-"""How good a model is on rows that it has not seen, beside a baseline that looks at no column.
+"""Scores of a model on held-out rows, beside a baseline that uses no column.
 
-Every score has an interval by the bootstrap: rows are drawn again with replacement, and the interval holds the middle
-90 % of the scores. It shows what another test set of this size might give, not what another training set would.
+Every score has a bootstrap interval: rows are drawn again with replacement, and the interval contains the middle 90 %
+of the scores. It shows what another test set of this size might give, not what another training set would.
 
     train, test = hold_out(y, 0.2)
     model = mc.KernelRidge(alpha="loo").fit(X[train], y[train])
@@ -26,21 +26,21 @@ from mercer.errors import InvalidInput
 Matrix = NDArray[np.float64]
 Index = NDArray[np.int64]
 Statistic = Callable[[Index], Matrix]
-"""Of draws of rows, shape (..., n), the score of each, shape (...)."""
+"""The scores, shape (...), of samples of rows, shape (..., n)."""
 Judged = Literal["held out", "left out", "fitted"]
-"""Whose predictions are judged: rows held out, each fitted row by a model without it, or the fitted rows themselves."""
+"""Which predictions are scored: of held-out rows, of training rows by leave-one-out, or of training rows directly."""
 
-DRAWS, CELLS, TOGETHER = 1000, 5_000_000, 10
-"""Resamples, rows in all of them at most, and resamples at a time."""
+RESAMPLES, RESAMPLED_ROWS, TOGETHER = 1000, 5_000_000, 10
+"""The largest number of bootstrap samples, of rows in all of them, and the number of samples at a time."""
 FEWEST = 10
-"""Rows from which a bootstrap interval is given."""
+"""A bootstrap interval needs at least this many rows."""
 COVERAGE = 0.9
-LEAST = 1e-15
-"""Probabilities below this are counted as this."""
+SMALLEST_PROBABILITY = 1e-15
+"""Smaller probabilities count as this in the log loss."""
 
 
 class Measure(NamedTuple):
-    """What a score means, and whether more of it is better."""
+    """The meaning of a score, and whether a larger value is better."""
 
     meaning: str
     greater_is_better: bool
@@ -48,30 +48,30 @@ class Measure(NamedTuple):
 
 MEASURES = {
     "R²": Measure(
-        "how much of the variation of the target it explains; 1 is all of it, 0 is no better than the mean", True
+        "the share of the target's variance that the model explains; 1 is perfect, 0 is no better than the mean", True
     ),
     "RMSE": Measure(
-        "the root of the mean squared error, in units of the target, to which large errors add most", False
+        "root mean squared error, in units of the target; large errors count most", False
     ),
-    "MAE": Measure("the mean of the absolute error, in units of the target", False),
-    "Poisson deviance": Measure("how far counts are from those that it expects; 0 is perfect", False),
-    "accuracy": Measure("the share of rows whose class it predicts", True),
-    "balanced accuracy": Measure("the mean of the recalls of all classes, so that rare ones count as much", True),
+    "MAE": Measure("mean absolute error, in units of the target", False),
+    "Poisson deviance": Measure("the distance between the counts and their predicted means; 0 is perfect", False),
+    "accuracy": Measure("the share of rows whose class is predicted correctly", True),
+    "balanced accuracy": Measure("the mean recall of the classes, in which rare classes count as much as others", True),
     "log loss": Measure(
-        "how surprising the truth was to it, −log of the probability that it gave; 0 is perfect, and to be sure and "
-        "wrong costs most",
+        "the mean of −log(predicted probability of the true class); 0 is perfect, and confident errors cost most",
         False,
     ),
     "area under ROC": Measure(
-        "of two rows of different classes, how often it gives the higher probability to the right one", True
+        "how often a random row of one class is ranked correctly against one of the other class; 0.5 is chance",
+        True,
     ),
 }  # fmt: skip
-"""The scores by their names."""
+"""The measures by name."""
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """A model without columns: the mean and median of the training targets, or the share of each class.
+    """A model that uses no column: the mean and median of the training targets, or the share of each class.
 
     >>> import numpy as np
     >>> Baseline.of(np.array([1.0, 2.0, 6.0]))
@@ -97,7 +97,7 @@ class Baseline:
 
 @dataclass(frozen=True)
 class Score:
-    """A measure with its 90 % interval (NaN for few rows), and the baseline's value (NaN where it is not known)."""
+    """A measure with its 90 % interval (NaN for few rows) and the value of the baseline (NaN if it is not known)."""
 
     name: str
     value: float
@@ -107,7 +107,7 @@ class Score:
 
     @property
     def gain(self) -> float:
-        """How much better than the baseline: the difference of shares, or the share of the baseline's error.
+        """The improvement over the baseline: the difference of shares, or the relative reduction of the error.
 
         >>> Score("RMSE", 3.0, 2.5, 3.5, 4.0).gain
         0.25
@@ -119,15 +119,15 @@ class Score:
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """The predictions of some rows, and how good they are.
+    """The predictions for some rows, and their scores.
 
     Attributes
     ----------
     predictions : shape (n,).
-    losses : of each row: its squared error; −log of the probability of its class, or 1 where it is wrong.
+    losses : the loss of each row: its squared error; −log of the probability of its class; or 1 if its class is wrong.
     scores : the measures that are finite.
-    probabilities : of the classes, shape (n, k), or None.
-    by : whose predictions they are.
+    probabilities : the probabilities of the classes, shape (n, k), or None.
+    by : which predictions are scored.
     """
 
     predictions: NDArray[Any]
@@ -145,7 +145,7 @@ class Judgement:
 
 
 def hold_out(y: Any, share: float = 0.2, *, classes: bool = False, random_state: int = 0) -> tuple[Index, Index]:
-    """Rows to fit on and rows to judge on, in their order; classes keep their shares, and none loses its last row.
+    """Training rows and held-out rows, in their order; each class keeps its share, and one row in training at least.
 
     >>> import numpy as np
     >>> train, test = hold_out(np.arange(50.0), 0.2)
@@ -161,11 +161,11 @@ def hold_out(y: Any, share: float = 0.2, *, classes: bool = False, random_state:
     if not classes:
         order, size = rng.permutation(len(y)), min(max(1, round(share * len(y))), len(y) - 1)
         return np.sort(order[size:]), np.sort(order[:size])
-    held: list[int] = []
+    held_out: list[int] = []
     for label in np.unique(y):
         rows = rng.permutation(np.flatnonzero(y == label))
-        held += rows[: min(round(share * len(rows)), len(rows) - 1)].tolist()
-    test = np.sort(np.asarray(held, dtype=np.int64))
+        held_out += rows[: min(round(share * len(rows)), len(rows) - 1)].tolist()
+    test = np.sort(np.asarray(held_out, dtype=np.int64))
     return np.setdiff1d(every, test), test
 
 
@@ -184,9 +184,9 @@ def judge(
     ----------
     model : a fitted model.
     X, y : n rows and their targets.
-    baseline : that of the training targets, or None where they are not known: the judged rows must not decide it.
-    predictions : made elsewhere, such as those of leaving one out, instead of the model's own.
-    by : whose predictions they are, for the record.
+    baseline : the baseline of the training targets; None if they are not known (the scored rows must not decide it).
+    predictions : predictions to score instead of `model.predict(X)`, such as leave-one-out predictions.
+    by : which predictions are scored, for the record.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.random.default_rng(0).normal(size=(200, 1))
@@ -196,22 +196,22 @@ def judge(
     >>> [score.name for score in judgement.scores], judgement["R²"].value > 0.99
     (['R²', 'RMSE', 'MAE'], True)
     """
-    y, known = np.asarray(y), Baseline() if baseline is None else baseline
+    y, baseline = np.asarray(y), Baseline() if baseline is None else baseline
     P: Matrix | None = None
     if predictions is None:
         predictions, P, losses = _predicted(model, X, y)
     else:
         losses = row_losses(model, y, predictions)
     if is_classifier(model):
-        measures = _classes(model, y, known, predictions, P, losses)
+        measures = _classes(model, y, baseline, predictions, P, losses)
     else:
-        measures = _numbers(model, y.astype(np.float64), known, predictions)
+        measures = _numbers(model, y.astype(np.float64), baseline, predictions)
     scores = [_score(*measure, len(y)) for measure in measures]
     return Judgement(predictions, losses, tuple(s for s in scores if np.isfinite(s.value)), P, by)
 
 
 def judge_by_leave_one_out(model: Any, X: Any, y: Any) -> Judgement | None:
-    """Score a model on the rows that it was fitted to, each predicted without it; None where it does not offer this.
+    """Score a model on its training rows by leave-one-out; None if the model has no leave-one-out predictions.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.arange(30.0)[:, None]
@@ -223,7 +223,7 @@ def judge_by_leave_one_out(model: Any, X: Any, y: Any) -> Judgement | None:
     """
     try:
         predictions = np.asarray(model.loo_predictions_)
-    except (AttributeError, InvalidInput):  # the kind of model, or this solver, does not have them
+    except (AttributeError, InvalidInput):  # this kind of model, or this solver, does not have them
         return None
     if len(predictions) != length(X):
         return None
@@ -232,7 +232,7 @@ def judge_by_leave_one_out(model: Any, X: Any, y: Any) -> Judgement | None:
 
 
 def row_losses(model: Any, y: NDArray[Any], predictions: NDArray[Any]) -> Matrix:
-    """Of each row: 1 where its class is wrong, or its squared error."""
+    """The loss of each row: 1 if its class is wrong, or its squared error."""
     if is_classifier(model):
         return (predictions != y).astype(np.float64)
     return np.asarray((y.astype(np.float64) - predictions) ** 2)
@@ -245,21 +245,23 @@ def _predicted(model: Any, X: Any, y: NDArray[Any]) -> tuple[NDArray[Any], Matri
         return predictions, None, row_losses(model, y, predictions)
     P = np.asarray(model.predict_proba(X), dtype=np.float64)
     same = np.asarray(model.classes_) == np.asarray(y)[:, None]
-    return predictions, P, -np.log(np.clip((P * same).sum(axis=1), LEAST, 1.0))
+    return predictions, P, -np.log(np.clip((P * same).sum(axis=1), SMALLEST_PROBABILITY, 1.0))
 
 
-def _numbers(model: Any, y: Matrix, known: Baseline, f: Matrix) -> list[tuple[str, Statistic, float]]:
+def _numbers(model: Any, y: Matrix, baseline: Baseline, f: Matrix) -> list[tuple[str, Statistic, float]]:
+    """Name, statistic and baseline of each measure of a regression."""
+
     def r2(i: Index) -> Matrix:
-        rest = ((y[i] - f[i]) ** 2).sum(axis=-1)
-        whole = ((y[i] - y[i].mean(axis=-1, keepdims=True)) ** 2).sum(axis=-1)
-        return np.asarray(1 - rest / np.where(whole > 0, whole, np.nan))
+        residual = ((y[i] - f[i]) ** 2).sum(axis=-1)
+        total = ((y[i] - y[i].mean(axis=-1, keepdims=True)) ** 2).sum(axis=-1)
+        return np.asarray(1 - residual / np.where(total > 0, total, np.nan))
 
-    mean = known.mean
-    off, spread = ((y - mean) ** 2).sum(), ((y - y.mean()) ** 2).sum()
+    mean = baseline.mean
+    residual, total = ((y - mean) ** 2).sum(), ((y - y.mean()) ** 2).sum()
     measures: list[tuple[str, Statistic, float]] = [
-        ("R²", r2, float(1 - off / spread) if spread > 0 else np.nan),
+        ("R²", r2, float(1 - residual / total) if total > 0 else np.nan),
         ("RMSE", lambda i: np.sqrt(((y[i] - f[i]) ** 2).mean(axis=-1)), float(np.sqrt(((y - mean) ** 2).mean()))),
-        ("MAE", lambda i: np.abs(y[i] - f[i]).mean(axis=-1), float(np.abs(y - known.median).mean())),
+        ("MAE", lambda i: np.abs(y[i] - f[i]).mean(axis=-1), float(np.abs(y - baseline.median).mean())),
     ]
     counts = str(getattr(getattr(model, "model_", model), "family", "")) == "poisson"
     if counts and (f > 0).all():
@@ -270,9 +272,10 @@ def _numbers(model: Any, y: Matrix, known: Baseline, f: Matrix) -> list[tuple[st
 
 
 def _classes(
-    model: Any, y: NDArray[Any], known: Baseline, predictions: NDArray[Any], P: Matrix | None, losses: Matrix
+    model: Any, y: NDArray[Any], baseline: Baseline, predictions: NDArray[Any], P: Matrix | None, losses: Matrix
 ) -> list[tuple[str, Statistic, float]]:
-    values, shares = np.asarray(known.classes), np.asarray(known.shares)
+    """Name, statistic and baseline of each measure of a classification."""
+    values, shares = np.asarray(baseline.classes), np.asarray(baseline.shares)
     right = (predictions == y).astype(np.float64)
     frequent = float((y == values[shares.argmax()]).mean()) if len(values) else np.nan
     measures: list[tuple[str, Statistic, float]] = [("accuracy", _mean(right), frequent)]
@@ -280,16 +283,16 @@ def _classes(
     if len(members) > 1:
 
         def balanced(i: Index) -> Matrix:
-            there = members[:, i].sum(axis=-1)
-            recalls = (members[:, i] * right[i]).sum(axis=-1) / np.where(there > 0, there, np.nan)
+            sizes = members[:, i].sum(axis=-1)
+            recalls = (members[:, i] * right[i]).sum(axis=-1) / np.where(sizes > 0, sizes, np.nan)
             return np.asarray(np.nanmean(recalls, axis=0))
 
-        measures.append(("balanced accuracy", balanced, 1.0 / len(members)))  # one class for all rows: one recall of 1
+        measures.append(("balanced accuracy", balanced, 1.0 / len(members)))  # the baseline has one recall of 1
     if P is not None:
         of_shares = np.nan
         if len(values):
-            given = np.where(values == y[:, None], shares, 0.0).sum(axis=1)
-            of_shares = float(-np.log(np.clip(given, LEAST, 1.0)).mean())
+            share = np.where(values == y[:, None], shares, 0.0).sum(axis=1)
+            of_shares = float(-np.log(np.clip(share, SMALLEST_PROBABILITY, 1.0)).mean())
         measures.append(("log loss", _mean(losses), of_shares))
     if P is not None and P.shape[1] == len(members) == 2:
         second, p = y == np.asarray(model.classes_)[1], P[:, 1]
@@ -309,13 +312,14 @@ def _mean(values: Matrix) -> Statistic:
 
 
 def _score(name: str, statistic: Statistic, baseline: float, n: int) -> Score:
+    """A measure of n rows with its bootstrap interval."""
     value, ends = float(statistic(np.arange(n))), (np.nan, np.nan)
     if n >= FEWEST:
         rng = np.random.default_rng(0)
-        rounds = min(DRAWS, max(50, CELLS // n)) // TOGETHER
-        drawn = np.concatenate([statistic(rng.integers(0, n, size=(TOGETHER, n))) for _ in range(rounds)])
-        drawn = drawn[np.isfinite(drawn)]
-        if len(drawn):
+        rounds = min(RESAMPLES, max(50, RESAMPLED_ROWS // n)) // TOGETHER
+        values = np.concatenate([statistic(rng.integers(0, n, size=(TOGETHER, n))) for _ in range(rounds)])
+        values = values[np.isfinite(values)]
+        if len(values):
             tail = (1 - COVERAGE) / 2
-            ends = tuple(np.quantile(drawn, [tail, 1 - tail]).tolist())
+            ends = tuple(np.quantile(values, [tail, 1 - tail]).tolist())
     return Score(name, value, *ends, baseline)

@@ -1,7 +1,7 @@
-"""Pictures of fitted models, in the way of scikit-learn's displays. Needs matplotlib: `pip install 'mercer[plot]'`.
+"""Plots of fitted models, in the style of scikit-learn's displays. Needs matplotlib: `pip install 'mercer[plot]'`.
 
-Each class answers one question: a class method computes what is drawn, and keeps it as plain arrays; `plot(ax)` draws.
-Names load when they are first used.
+Each class answers one question: a class method computes the values and keeps them as plain arrays; `plot(ax)` draws
+them. Names load when they are first used.
 """
 
 from importlib import import_module as _import_module
@@ -54,9 +54,9 @@ __all__ = [
 def __getattr__(name: str) -> _Any:
     if name not in _MODULE:
         raise AttributeError(f"module 'mercer.plot' has no attribute {name!r}")
-    found = getattr(_import_module(_MODULE[name]), name)
-    globals()[name] = found
-    return found
+    value = getattr(_import_module(_MODULE[name]), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""Do probabilities and intervals mean what they say?"""
+"""Calibration plots: do probabilities and intervals keep their promises?"""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from mercer.plot.looks import Display, canvas, legend, numbers, shortened
 Matrix = NDArray[np.float64]
 
 BAND = 0.95
-"""Of the observed shares fall in the bands where the model is right."""
+"""The share of observations that fall in the bands if the model is calibrated."""
 COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
 @dataclass(eq=False, repr=False)
 class Reliability(Display):
-    """Predicted probabilities against how often it happened, with the binomial bands of a calibrated model.
+    """Predicted probabilities of an event against its observed frequency, with the bands of a calibrated model.
 
     Attributes
     ----------
-    probabilities, happened : of every row, shape (n,).
-    predicted, observed, counts : the mean probability, the share that happened, and the number of rows of each bin.
-    lower, upper : where 95 % of the observed shares fall if the probabilities are right, shape (bins,).
+    probabilities, happened : the probability of every row, and whether the event happened, shape (n,).
+    predicted, observed, counts : the mean probability, the observed share and the number of rows of each bin.
+    lower, upper : the binomial band with 95 % of the observed shares if the probabilities are right, shape (bins,).
     error : Σ counts |observed − predicted|/n, the expected calibration error.
     brier : mean (probability − happened)².
     what : the event.
-    ax_, figure_ : where it was drawn last.
+    ax_, figure_ : the axes and the figure of the last drawing.
 
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
@@ -62,15 +62,15 @@ class Reliability(Display):
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, label: Any = None, bins: int | None = None, ax: Any = None, **style: Any
     ) -> Self:
-        """The probabilities of a fitted classifier on rows that it has not seen.
+        """The probabilities of a fitted classifier on held-out rows.
 
         Parameters
         ----------
         estimator : a fitted classifier with `predict_proba`.
-        X, y : rows and their classes.
-        label : the class whose probability is looked at. By default the second of two classes; of more, whether the
-            predicted class is the true one.
-        bins : how many, of equally many rows each; by default ten, and fewer of less than 200 rows.
+        X, y : held-out rows and their classes.
+        label : the class whose probability is shown. By default the second of two classes; with more classes, the event
+            is that the predicted class is the true one.
+        bins : the number of bins, with equally many rows each; by default ten, and fewer for less than 200 rows.
         ax : axes to draw in; by default new ones.
         style : as for `plot`.
         """
@@ -79,14 +79,17 @@ class Reliability(Display):
             raise InvalidInput(
                 "A reliability diagram needs a classifier with predict_proba",
                 got=type(estimator).__name__,
-                advice="Such as mc.KernelLogisticRegression(), mc.SVC(calibrated=True); of regressions draw Coverage.",
+                advice="Use a model such as mc.KernelLogisticRegression() or mc.SVC(calibrated=True); for a regressor "
+                "draw Coverage.",
             )
         classes = np.asarray(estimator.classes_)
         P = np.asarray(estimator.predict_proba(X), dtype=np.float64)
         truth = np.asarray(y).ravel()
         if len(truth) != len(P):
             raise InvalidInput(
-                "y must hold one class per row", got=f"{len(truth)} for {len(P)} rows", advice="Check both."
+                "y must hold one class per row",
+                got=f"{len(truth)} for {len(P)} rows",
+                advice="Pass X and y of the same rows.",
             )
         if label is None and len(classes) > 2:
             best = P.argmax(axis=1)
@@ -98,7 +101,7 @@ class Reliability(Display):
                 raise InvalidInput(
                     f"`label` must be a class, {', '.join(map(str, classes[:10]))}",
                     got=repr(label),
-                    advice="Check its type.",
+                    advice="Pass one of these classes, with the same type.",
                 )
             p, happened, what = P[:, at[0]], truth == label, f"the class is {shortened(str(label), 40)}"
         return cls.from_predictions(happened, p, bins=bins, what=what, ax=ax, **style)
@@ -114,17 +117,17 @@ class Reliability(Display):
         ax: Any = None,
         **style: Any,
     ) -> Self:
-        """Probabilities of any origin, shape (n,), and whether it happened."""
+        """Probabilities of any model, shape (n,), and whether the event happened."""
         p, hit = numbers(probabilities, "Probabilities").ravel(), np.asarray(happened).ravel()
         if len(p) != len(hit) or not len(p) or not ((p >= 0) & (p <= 1)).all() or not np.isin(hit, (0, 1)).all():
             raise InvalidInput(
                 "There must be as many probabilities in [0, 1] as outcomes 0 or 1",
                 got=f"{len(p)} and {len(hit)}",
-                advice="Check both.",
+                advice="Pass one outcome for each probability.",
             )
         bins = int(np.clip(len(p) // 20, 2, 10)) if bins is None else bins
         if not isinstance(bins, (int, np.integer)) or bins < 1:
-            raise InvalidInput("`bins` must be a whole number ≥ 1", got=repr(bins), advice="Such as 10.")
+            raise InvalidInput("`bins` must be a whole number ≥ 1", got=repr(bins), advice="Pass a number such as 10.")
         hit = hit.astype(bool)
         place = (bins * (rankdata(p) - 0.5) / len(p)).astype(np.int64)  # equal probabilities stay together
         every = np.bincount(place)
@@ -139,12 +142,12 @@ class Reliability(Display):
         return cls(p, hit, predicted, observed, counts, ends[0], ends[1], error, brier, what).plot(ax, **style)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> Self:
-        """Draw it in these axes, or in new ones: bars below say where the probabilities are."""
+        """Draw in these axes, or in new ones; the bars at the bottom show how often each probability is predicted."""
         with canvas(ax, (6.0, 5.2)) as (ax, palette):
             heights, edges = np.histogram(self.probabilities, bins=25, range=(0.0, 1.0))
             ax.bar(
                 edges[:-1], 0.12 * heights / heights.max(), width=np.diff(edges), align="edge", color=palette.grey,
-                alpha=0.35, lw=0, label="how often predicted",
+                alpha=0.35, lw=0, label="frequency of predictions",
             )  # fmt: skip
             ax.plot([0, 1], [0, 1], color=palette.grey, lw=1)
             ax.vlines(
@@ -156,8 +159,8 @@ class Reliability(Display):
             for some, colour, word in ((~out, palette.blue, "observed"), (out, palette.red, "outside the band")):
                 if some.any():
                     ax.plot(self.predicted[some], self.observed[some], "o", color=colour, ms=6, label=word, zorder=4)
-            ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.04), ylabel="share of rows")
-            ax.set(xlabel=f"probability that {self.what}")
+            ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.04), ylabel="observed share of rows")
+            ax.set(xlabel=f"predicted probability that {self.what}")
             words = f"calibration error {self.error:.3f}, Brier score {self.brier:.3f}"
             ax.set_title(words if title is None else title)
             legend(ax, below=True)
@@ -166,16 +169,16 @@ class Reliability(Display):
 
 @dataclass(eq=False, repr=False)
 class Coverage(Display):
-    """Promised against observed coverage of the intervals of a regression, on rows it has not seen.
+    """Promised against observed coverage of the intervals of a regression on held-out rows.
 
     Attributes
     ----------
     coverages, observed : promised and observed shares, shape (c,).
-    lower, upper : where 95 % of the observed shares fall if the promise holds.
+    lower, upper : the band that contains 95 % of the observed shares if the promise holds.
     widths : mean widths of the intervals.
     n : the number of targets.
-    verdict : in words.
-    ax_, figure_ : where it was drawn last.
+    verdict : the verdict in words.
+    ax_, figure_ : the axes and the figure of the last drawing.
 
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
@@ -216,12 +219,12 @@ class Coverage(Display):
 
     @classmethod
     def from_calibration(cls, report: Calibration, *, ax: Any = None, **style: Any) -> Self:
-        """What `mercer.calibration` found."""
+        """The result of `mercer.calibration`."""
         if not isinstance(report, Calibration):
             raise InvalidInput(
-                "A report must be what mc.calibration returns",
+                "`report` must be a result of mc.calibration",
                 got=type(report).__name__,
-                advice="Or use from_estimator.",
+                advice="Pass one, or use from_estimator.",
             )
         p = np.asarray(report.coverages)
         ends = [binom.ppf(q, report.n, p) / report.n for q in ((1 - BAND) / 2, (1 + BAND) / 2)]
@@ -229,7 +232,7 @@ class Coverage(Display):
         return cls(p, observed, ends[0], ends[1], widths, report.n, report.verdict).plot(ax, **style)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> Self:
-        """Draw it in these axes, or in new ones."""
+        """Draw in these axes, or in new ones."""
         with canvas(ax, (6.0, 5.0)) as (ax, palette):
             p = np.unique([*np.linspace(0, 1, 21), *self.coverages])
             ends = [binom.ppf(q, self.n, p) / self.n for q in ((1 - BAND) / 2, (1 + BAND) / 2)]
@@ -242,7 +245,7 @@ class Coverage(Display):
             for some, colour, word in ((~out, palette.blue, "observed"), (out, palette.red, "outside the band")):
                 if some.any():
                     ax.plot(self.coverages[some], self.observed[some], "o", color=colour, ms=6, label=word, zorder=4)
-            ax.set(xlabel="promised coverage", ylabel="share of targets inside", xlim=(0, 1.02), ylim=(0, 1.02))
+            ax.set(xlabel="promised coverage", ylabel="observed coverage", xlim=(0, 1.02), ylim=(0, 1.02))
             ax.set_title(f"{self.n:,} targets: {self.verdict.partition(':')[0]}" if title is None else title)
             legend(ax, loc="upper left")
         return self._drawn(ax)

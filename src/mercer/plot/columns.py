@@ -1,4 +1,4 @@
-"""Data around its middle, with one column moved: the queries of a curve along that column."""
+"""Queries of a curve along one column, with the other columns at their median or most frequent value."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from mercer.data.vectors import as_numbers
 from mercer.errors import InvalidInput, InvalidType
 
 MORE = 0.03
-"""Of the range of a column, beyond the data on both sides."""
+"""The share of a column's range by which a curve extends beyond the data on both sides."""
 LEVELS = 12
-"""Values of a category that are shown, the commonest."""
+"""The largest number of values of a category that are shown, the most frequent ones."""
 
 
 def along(
     X: Any, column: Any, at: Any, resolution: int
 ) -> tuple[NDArray[Any], NDArray[Any], Any, str, tuple[str, ...]]:
-    """The data in one column, its grid, the queries of that grid, the column's name, and its values in words.
+    """The data in one column, its grid, the queries on that grid, the column's name, and its values as texts.
 
-    There are such words of categories, which are columns of something else than numbers and dates, and of numbers with
-    two values: the grid then counts them, and NaN in the data is a value that is not among the commonest.
-    Other columns are at `at`, a mapping or one value per column; else at their medians, and columns of something else
-    than numbers at their most frequent value.
+    Only categories have such texts: columns that hold neither numbers nor dates, and numeric columns with two values.
+    Their grid is 0, 1, …, and NaN in the data stands for a value that is not among the most frequent ones.
+    Other columns are at `at`, a mapping or one value per column; else at their medians, and columns that are not
+    numeric at their most frequent value.
     """
     if not isinstance(resolution, (int, np.integer)) or resolution < 2:
         raise InvalidInput(
-            "`resolution` must be a whole number ≥ 2", got=repr(resolution), advice="Choose a number such as 300."
+            "`resolution` must be a whole number ≥ 2", got=repr(resolution), advice="Pass a number such as 300."
         )
     named = is_frame(X)
     table = X if named else _matrix(X)
     every = list(X.columns) if named else list(range(table.shape[1]))
     if not table.shape[0]:
-        raise InvalidInput("X must have rows", got="none", advice="Pass the data to show.")
+        raise InvalidInput("X must have rows", got="none", advice="Pass the rows to show.")
     j = _position(column, every)
     given = _given(at, every)
     shown = np.asarray(frames.column(table, j)) if named else table[:, j]
@@ -55,13 +55,13 @@ def along(
         return where, np.arange(len(first), dtype=np.float64), _queries(X, j, moved, given), str(every[j]), words
     if shown.dtype.kind not in "iufM":
         raise InvalidInput(
-            "The curve runs along a column of numbers or dates",
+            "`column` must be a column of numbers or dates",
             got=f"column {every[j]!r} of {shown.dtype}",
             advice="Choose another `column`.",
         )
     known = shown[~np.isnat(shown)] if shown.dtype.kind == "M" else shown[np.isfinite(shown.astype(np.float64))]
     if not len(known):
-        raise InvalidInput("The column must hold numbers", got="missing values only", advice="Choose another `column`.")
+        raise InvalidInput("`column` must hold numbers", got="missing values only", advice="Choose another `column`.")
     low, high = known.min(), known.max()
     steps = np.linspace(-MORE, 1 + MORE, resolution)
     if shown.dtype.kind == "M":
@@ -82,7 +82,7 @@ def along(
 
 
 def _queries(X: Any, j: int, moved: Any, given: dict[int, Any]) -> Any:
-    """A frame like X with these values in column j; the others are as they are given, else at their middle."""
+    """A frame like X with these values in column j; other columns have the given value, else their middle value."""
     parts = zip(X.columns, frames.columns(X))
     return frames.build(
         X,
@@ -94,7 +94,7 @@ def _queries(X: Any, j: int, moved: Any, given: dict[int, Any]) -> Any:
 
 
 def _levels(values: NDArray[Any]) -> NDArray[np.int64] | None:
-    """Where each of the commonest values of a category is first, in their order; None of numbers and of texts."""
+    """The first row of each of the most frequent values of a category, in their order; None for numbers and texts."""
     numeric = values.dtype.kind in "iuf"
     rows = np.flatnonzero(np.isfinite(values) if numeric else ~missing_entries(values))
     first, counts = _different(values, rows)
@@ -104,7 +104,7 @@ def _levels(values: NDArray[Any]) -> NDArray[np.int64] | None:
 
 
 def _different(values: NDArray[Any], rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The first row of each different value among these rows, and how many have it; objects differ by their text."""
+    """The first row of each different value among these rows, and its frequency; objects are compared as texts."""
     some = values[rows]
     keys = some if values.dtype.kind in "iuf" else np.array([str(v) for v in some.tolist()], dtype=str)
     _, first, counts = np.unique(keys, return_index=True, return_counts=True)
@@ -118,7 +118,7 @@ def _matrix(X: Any) -> NDArray[Any]:
     except (TypeError, ValueError):
         raise InvalidInput(required, got=type(X).__name__, advice="Pass a table with the column to draw.") from None
     if table.ndim != 2 or not table.shape[1]:
-        raise InvalidInput(required, got=f"shape {table.shape}", advice="For one column pass x[:, None].")
+        raise InvalidInput(required, got=f"shape {table.shape}", advice="Pass x[:, None] for one column.")
     return table
 
 
@@ -135,12 +135,12 @@ def _position(column: Any, every: list[Any]) -> int:
     raise InvalidInput(
         f"`column` must be one of {len(every)}, by name or position",
         got=repr(column),
-        advice=f"Did you mean {close[0]!r}?" if close else f"Choose one, such as {every[0]!r}.",
+        advice=f"Did you mean {close[0]!r}?" if close else f"Pass a column such as {every[0]!r}.",
     )
 
 
 def _given(at: Any, every: list[Any]) -> dict[int, Any]:
-    """The values of other columns by position."""
+    """The fixed values of other columns, by position."""
     if at is None:
         return {}
     if hasattr(at, "items"):
@@ -161,7 +161,7 @@ def _middle(values: NDArray[Any]) -> float:
 
 
 def _repeated(column: Any, times: int) -> Any:
-    """A column of a frame with its middle value: a row's own where it can be, so that its type stays what it is."""
+    """A column with its middle value in every row: the value of a row if possible, so that the type is kept."""
     values = np.asarray(column)
     if values.dtype.kind == "f":
         return np.full(times, _middle(values), dtype=values.dtype)

@@ -1,4 +1,4 @@
-"""How solvers came down: objective or gradient by step or by second."""
+"""Convergence of solvers: the objective or the gradient, by step or by time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mercer.plot.looks import Display, canvas, legend
 Matrix = NDArray[np.float64]
 
 ROUNDING = 1e-15
-"""Relative to the minimum: what is nearer to it than this cannot be told from it."""
+"""Relative to the minimum: smaller differences from it are rounding."""
 
 
 @dataclass(eq=False, repr=False)
@@ -25,11 +25,11 @@ class Convergence(Display):
 
     Attributes
     ----------
-    labels : of the models.
-    steps, values : of every model, a list of arrays of shape (steps + 1,). Values that rounding hides are NaN.
-    minimum : the least objective of all the models, or the one that was given.
+    labels : the labels of the models.
+    steps, values : one array of shape (steps + 1,) for each model. Values within rounding of the minimum are NaN.
+    minimum : the smallest objective of all models, or the given one.
     what, by : "objective" or "gradient"; "step" or "seconds".
-    ax_, figure_ : where it was drawn last.
+    ax_, figure_ : the axes and the figure of the last drawing.
 
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
@@ -61,15 +61,15 @@ class Convergence(Display):
         ax: Any = None,
         **style: Any,
     ) -> Self:
-        """The traces of one model or several of the same problem.
+        """The traces of one model, or of several models of the same problem.
 
         Parameters
         ----------
         estimators : a fitted model with `trace_`, several of them, or a dictionary by label.
         labels : one for each model; by default the names of their solvers.
-        what : "objective", above the minimum; or "gradient", its norm.
+        what : "objective", above its minimum; or "gradient", its norm.
         by : "step" or "seconds".
-        minimum : of the objective, where it is known better than by the best of these models.
+        minimum : the minimum of the objective, if a better one is known than that of the best of these models.
         ax : axes to draw in; by default new ones.
         style : as for `plot`.
         """
@@ -82,31 +82,31 @@ class Convergence(Display):
             labels, estimators = list(map(str, estimators)), list(estimators.values())
         models = list(estimators) if isinstance(estimators, (list, tuple)) else [estimators]
         if not models:
-            raise InvalidInput("There must be a model", got="none", advice="Pass one that is fitted.")
+            raise InvalidInput("`estimators` must hold at least one model", got="none", advice="Pass a fitted model.")
         for model in models:
             check_is_fitted(model)
             if not hasattr(model, "trace_"):
                 raise InvalidInput(
                     "A model must have a trace of its steps, `trace_`",
                     got=type(model).__name__,
-                    advice="Such as mc.LogisticRegression() or mc.KernelGLM(); least squares is solved in one step.",
+                    advice="Pass mc.LogisticRegression() or mc.KernelGLM(); least squares has one step.",
                 )
         traces = [model.trace_ for model in models]
         names = [str(getattr(m, "solver", type(m).__name__)) for m in models] if labels is None else list(labels)
         if len(names) != len(models):
             raise InvalidInput(
-                "`labels` must hold one for each model",
+                "`labels` must hold one label for each model",
                 got=f"{len(names)} for {len(models)}",
-                advice="Or leave it out.",
+                advice="Pass one for each, or omit `labels`.",
             )
-        least = min(float(np.min(t.objective)) for t in traces) if minimum is None else float(minimum)
+        lowest = min(float(np.min(t.objective)) for t in traces) if minimum is None else float(minimum)
         if what == "gradient":
             values = [np.asarray(t.gradient, dtype=np.float64) for t in traces]
         else:
-            hidden = ROUNDING * max(abs(least), 1e-300)
-            values = [np.where(t.objective - least > hidden, t.objective - least, np.nan) for t in traces]
+            rounding = ROUNDING * max(abs(lowest), 1e-300)
+            values = [np.where(t.objective - lowest > rounding, t.objective - lowest, np.nan) for t in traces]
         steps = [np.arange(len(t), dtype=np.float64) if by == "step" else np.asarray(t.seconds) for t in traces]
-        return cls(names, steps, values, least, what, by).plot(ax, **style)
+        return cls(names, steps, values, lowest, what, by).plot(ax, **style)
 
     @classmethod
     def from_estimator(cls, estimator: Any, **options: Any) -> Self:
@@ -114,7 +114,7 @@ class Convergence(Display):
         return cls.from_estimators([estimator], **options)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> Self:
-        """Draw it in these axes, or in new ones."""
+        """Draw in these axes, or in new ones."""
         with canvas(ax) as (ax, palette):
             colours, lines = palette.series, ("-", "--", "-.", ":")
             for i, (label, x, v) in enumerate(zip(self.labels, self.steps, self.values)):

@@ -1,4 +1,4 @@
-"""How the error changes: with more rows, with a parameter, and along the path by which alpha was chosen."""
+"""Error curves: by the number of training rows, by a parameter, and along the path by which alpha was chosen."""
 
 from __future__ import annotations
 
@@ -24,23 +24,24 @@ from mercer.tuning.trials import brief
 Matrix = NDArray[np.float64]
 
 WIDE = 20.0
-"""Values of which the largest is so many times the least are drawn on a logarithmic axis."""
+"""An axis is logarithmic if the largest value is more than this many times the smallest."""
 MARKS = "osD^vP"
 NAMED = 6
-"""Curves that a legend can name."""
+"""The largest number of curves that a legend names."""
+UNEXPLAINED = "unexplained variance, 1 − R²"
 
 
 @dataclass(eq=False, repr=False)
 class LearningCurve(Display):
-    """The error by the number of rows that a model learns from.
+    """The error by the number of training rows.
 
     Attributes
     ----------
-    sizes : numbers of rows, shape (s,).
-    train, test : scores on the rows learnt from, and on others, shape (s, repetitions).
+    sizes : numbers of training rows, shape (s,).
+    train, test : scores on the training rows and on held-out rows, shape (s, repetitions).
     by : "leave-one-out" or "folds".
-    error : the name of 1 − score, or "" where the score itself is drawn.
-    ax_, figure_ : where it was drawn last.
+    error : the name of 1 − score, or "" if the score itself is drawn.
+    ax_, figure_ : the axes and the figure of the last drawing.
 
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
@@ -79,11 +80,11 @@ class LearningCurve(Display):
         ----------
         estimator : any regressor or classifier.
         X, y : the data.
-        sizes : numbers of rows (or shares in (0, 1]) to learn from; by default eight from a twentieth to all.
-        repetitions : random samples of each size, or folds.
-        by : "loo", the leave-one-out score in closed form, of models with `loo_score_`; "folds", scikit-learn's
-            learning_curve; "auto" the first where it can be.
-        scoring : of folds, as in scikit-learn.
+        sizes : numbers of training rows, or shares in (0, 1]; by default eight from a twentieth to all.
+        repetitions : the number of random samples of each size, or of folds.
+        by : "loo" for the leave-one-out score in closed form, of models with `loo_score_`; "folds" for scikit-learn's
+            learning_curve; "auto" for the first if possible.
+        scoring : the score of folds, as in scikit-learn.
         random_state : seed of the samples.
         ax : axes to draw in; by default new ones.
         style : as for `plot`.
@@ -92,22 +93,26 @@ class LearningCurve(Display):
         closed = _closed(estimator, by, scoring)
         if length(y) != n or not isinstance(repetitions, (int, np.integer)) or repetitions < 1:
             raise InvalidInput(
-                "y must hold one target per row, and `repetitions` be a whole number ≥ 1",
+                "y must hold one target per row, and `repetitions` must be a whole number ≥ 1",
                 got=f"{length(y)} for {n} rows, and {repetitions!r}",
-                advice="Check them.",
+                advice="Pass X and y of the same rows, and a number such as 5.",
             )
-        given = np.geomspace(0.05, 1.0, 8) if sizes is None else np.atleast_1d(np.asarray(sizes))
-        given = given if given.dtype.kind in "iu" else numbers(given, "`sizes`")
-        share = given.dtype.kind == "f" and (given <= 1).all()
+        requested = np.geomspace(0.05, 1.0, 8) if sizes is None else np.atleast_1d(np.asarray(sizes))
+        requested = requested if requested.dtype.kind in "iu" else numbers(requested, "`sizes`")
+        share = requested.dtype.kind == "f" and (requested <= 1).all()
         most = n
         if not closed:
             folds = make_folds(n, int(repetitions), y=y, stratify=stratified(estimator, y), shuffle=False)
             most = min(len(rows) for rows, _ in folds)
-        counts = np.unique(np.maximum(np.round(given * most) if share else given, 2 if sizes is not None else 5))
+        counts = np.unique(
+            np.maximum(np.round(requested * most) if share else requested, 2 if sizes is not None else 5)
+        )
         counts = counts.astype(np.int64)
         if not len(counts) or counts[0] < 2 or counts[-1] > most:
             raise InvalidInput(
-                f"`sizes` must be between 2 and {most} rows, or shares in (0, 1]", got=repr(sizes), advice="Check them."
+                f"`sizes` must be between 2 and {most} rows, or shares in (0, 1]",
+                got=repr(sizes),
+                advice="Pass sizes in this range, or omit `sizes`.",
             )
         if closed:
             rng = np.random.default_rng(random_state)
@@ -122,17 +127,17 @@ class LearningCurve(Display):
                 estimator, X, y, train_sizes=counts, cv=folds, scoring=scoring, shuffle=True,
                 random_state=random_state,
             )  # fmt: skip
-        found = cls(counts, train, test, "leave-one-out" if closed else "folds", _error(estimator, scoring))
-        return found.plot(ax, **style)
+        by = "leave-one-out" if closed else "folds"
+        return cls(counts, train, test, by, _error(estimator, scoring)).plot(ax, **style)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> Self:
-        """Draw it in these axes, or in new ones: means, and one standard deviation on both sides."""
+        """Draw in these axes, or in new ones: means, with one standard deviation on both sides."""
         with canvas(ax) as (ax, palette):
             _pair(ax, palette, self.sizes, self.train, self.test, self.by, self.error)
             if self.sizes[-1] > WIDE * self.sizes[0] / 2:
                 ax.set_xscale("log")
                 _plain(ax, self.sizes)
-            ax.set(xlabel="rows learnt from")
+            ax.set(xlabel="training rows")
             ax.set_title(title or "")
             legend(ax)
         return self._drawn(ax)
@@ -144,12 +149,12 @@ class ValidationCurve(Display):
 
     Attributes
     ----------
-    name, values : of the parameter, and its values, shape (v,).
-    train, test : scores on the rows learnt from, and on others, shape (v, folds); one column by leave-one-out.
-    best : position of the value of the best mean test score.
+    name, values : the name of the parameter and its values, shape (v,).
+    train, test : scores on training rows and on held-out rows, shape (v, folds); one column with leave-one-out.
+    best : the position of the value with the best mean test score.
     by : "leave-one-out" or "folds".
-    error : the name of 1 − score, or "" where the score itself is drawn.
-    ax_, figure_ : where it was drawn last.
+    error : the name of 1 − score, or "" if the score itself is drawn.
+    ax_, figure_ : the axes and the figure of the last drawing.
 
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
@@ -192,22 +197,26 @@ class ValidationCurve(Display):
         ----------
         estimator : any regressor or classifier.
         X, y : the data.
-        name : of the parameter, such as "kernel__sigma", "kernel__degree" or "alpha".
-        values : to try.
-        by : "loo", the leave-one-out score in closed form, one fit per value, of models with `loo_score_`; "folds",
-            scikit-learn's validation_curve; "auto" the first where it can be.
-        folds : their number, or a splitter.
-        scoring : of folds, as in scikit-learn.
+        name : the name of the parameter, such as "kernel__sigma", "kernel__degree" or "alpha".
+        values : the values to try.
+        by : "loo" for the leave-one-out score in closed form, one fit per value, of models with `loo_score_`; "folds"
+            for scikit-learn's validation_curve; "auto" for the first if possible.
+        folds : the number of folds, or a splitter.
+        scoring : the score of folds, as in scikit-learn.
         ax : axes to draw in; by default new ones.
         style : as for `plot`.
         """
         tried = list(values) if np.iterable(values) else []
         if not tried:
-            raise InvalidInput("`values` must hold some to try", got=repr(values), advice="Such as [0.1, 1.0, 10.0].")
+            raise InvalidInput(
+                "`values` must hold values to try", got=repr(values), advice="Pass values such as [0.1, 1.0, 10.0]."
+            )
         if name not in estimator.get_params():
             known = ", ".join(key for key, value in estimator.get_params().items() if np.ndim(value) == 0)
             raise InvalidInput(
-                "`name` must be a parameter of the model", got=repr(name), advice=f"Such as {shortened(known, 120)}."
+                "`name` must be a parameter of the model",
+                got=repr(name),
+                advice=f"Choose one of {shortened(known, 120)}.",
             )
         tried = [value.item() if isinstance(value, np.generic) else value for value in tried]
         closed = _closed(estimator, by, scoring)
@@ -225,7 +234,7 @@ class ValidationCurve(Display):
         return cls(name, shown, train, test, best, words, _error(estimator, scoring)).plot(ax, **style)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> Self:
-        """Draw it in these axes, or in new ones; the best value is marked."""
+        """Draw in these axes, or in new ones; the best value is marked."""
         with canvas(ax) as (ax, palette):
             numbers = self.values.dtype.kind in "iuf"
             x = self.values if numbers else np.arange(len(self.values))
@@ -246,7 +255,7 @@ class ValidationCurve(Display):
         return self._drawn(ax)
 
     def _direction(self, name: str, x: NDArray[Any]) -> str:
-        """The name, and on which side it under- and overfits: where it cannot follow even the rows it learns from."""
+        """The name, and on which side it underfits: where the error is large even on the training rows."""
         left, right = (self.train.mean(axis=1)[i] for i in (int(np.argmin(x)), int(np.argmax(x))))
         if not 0 < self.best < len(x) - 1 or not np.isfinite(left - right) or abs(left - right) < 0.02:
             return name
@@ -259,13 +268,13 @@ class TuningPath(Display):
 
     Attributes
     ----------
-    name, x : what varies, and its values, shape (a,).
-    values : the criterion, one row for each target or kernel, shape (k, a); NaN where there is none.
-    labels : of the rows.
-    best : (row, x, value) of what was chosen, one for each target.
-    criterion : its name.
-    smallest : whether less is better.
-    ax_, figure_ : where it was drawn last.
+    name, x : the parameter that varies, and its values, shape (a,).
+    values : the criterion, one row for each target or kernel, shape (k, a); NaN if it is not known.
+    labels : the labels of the rows.
+    best : (row, x, value) of the choice, one for each target.
+    criterion : the name of the criterion.
+    smallest : whether a smaller value is better.
+    ax_, figure_ : the axes and the figure of the last drawing.
 
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
@@ -289,7 +298,7 @@ class TuningPath(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **style: Any) -> Self:
-        """The path of a fitted model: of alpha="loo", of mc.tune with a grid, or of a tuned support vector machine."""
+        """The path of a model that was fitted with alpha="loo" or tuned with a grid, or of a support vector machine."""
         check_is_fitted(estimator)
         for model in (estimator, getattr(estimator, "regression_", None)):
             path = getattr(model, "path_", None)
@@ -299,10 +308,10 @@ class TuningPath(Display):
             if isinstance(grid, Grid):
                 return cls._of_grid(grid).plot(ax, **style)
         raise InvalidInput(
-            "The model must have been chosen along a path",
+            "The parameters of the model must have been chosen along a path",
             got=type(estimator).__name__,
-            advice="Such as mc.KernelRidge(alpha='loo'), or mc.tune(model, X, y, grid={'alpha': [0.1, 1.0]}); print "
-            "choices_ of an automatic model.",
+            advice="Pass mc.KernelRidge(alpha='loo'), or mc.tune(model, X, y, grid={'alpha': [0.1, 1.0]}), fitted; for "
+            "an automatic model print choices_.",
         )
 
     @classmethod
@@ -330,7 +339,7 @@ class TuningPath(Display):
         return cls(name, x[order], values[:, order], labels, best, criterion, smallest)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> Self:
-        """Draw it in these axes, or in new ones; what was chosen is marked."""
+        """Draw in these axes, or in new ones; the choice is marked."""
         with canvas(ax) as (ax, palette):
             chosen = {row for row, _, _ in self.best}
             many = len(self.values) > NAMED
@@ -363,13 +372,13 @@ class TuningPath(Display):
 
 
 def _closed(estimator: Any, by: str, scoring: Any) -> bool:
-    """Whether the leave-one-out score is taken, in closed form."""
+    """Whether to use the leave-one-out score in closed form."""
     can = hasattr(type(estimator), "loo_score_")
     if by not in ("auto", "loo", "folds"):
         raise InvalidInput("`by` must be 'auto', 'loo' or 'folds'", got=repr(by), advice="Choose one of them.")
     if by == "loo" and (not can or scoring is not None):
         raise InvalidInput(
-            "by='loo' needs a model with loo_score_, and its own score",
+            "by='loo' needs a model with loo_score_, and no `scoring`",
             got=type(estimator).__name__ + ("" if scoring is None else f" and scoring={scoring!r}"),
             advice="Use by='folds'.",
         )
@@ -377,28 +386,28 @@ def _closed(estimator: Any, by: str, scoring: Any) -> bool:
 
 
 def _left_out(estimator: Any, X: Any, y: Any) -> tuple[float, float]:
-    """The scores on all rows by the model of all, and by the models without each."""
+    """The score of a model on its training rows, and its leave-one-out score."""
     fitted = clone(estimator).fit(X, y)
     return float(fitted.score(X, y)), float(fitted.loo_score_)
 
 
 def _mixed(y: Any, rng: np.random.Generator, classes: bool) -> NDArray[np.int64]:
-    """A random order; of classes, one in which every beginning has its share of each."""
+    """A random order; for classes, one in which every beginning has each class in its proportion."""
     order = rng.permutation(length(y))
     if not classes:
         return order
     labels = np.asarray(y).ravel()[order]
     place = np.empty(len(order))
     for label in np.unique(labels):
-        own = np.flatnonzero(labels == label)
-        place[own] = (np.arange(len(own)) + 0.5) / len(own)
+        members = np.flatnonzero(labels == label)
+        place[members] = (np.arange(len(members)) + 0.5) / len(members)
     return order[np.argsort(place, kind="stable")]
 
 
 def _error(estimator: Any, scoring: Any) -> str:
     if scoring is not None:
         return ""
-    return "error rate" if is_classifier(estimator) else "unexplained share, 1 − R²"
+    return "error rate" if is_classifier(estimator) else UNEXPLAINED
 
 
 def _pair(ax: Any, palette: Palette, x: NDArray[Any], train: Matrix, test: Matrix, by: str, error: str) -> None:
@@ -419,7 +428,7 @@ def _pair(ax: Any, palette: Palette, x: NDArray[Any], train: Matrix, test: Matri
     ax.set_ylabel(error or "score")
     every = np.concatenate(shown)
     seen = every[np.isfinite(every) & (every > 0)]
-    if error and "1 −" in error and len(seen) and seen.max() > WIDE * seen.min():
+    if error == UNEXPLAINED and len(seen) and seen.max() > WIDE * seen.min():
         ax.set_yscale("log")
         ax.set_ylim(max(seen.min() / 1.6, shown[1][shown[1] > 0].min() / 1e3 if (shown[1] > 0).any() else 0.0), None)
     elif error:
@@ -427,14 +436,14 @@ def _pair(ax: Any, palette: Palette, x: NDArray[Any], train: Matrix, test: Matri
 
 
 def _plain(ax: Any, sizes: NDArray[np.int64]) -> None:
-    """The numbers of rows themselves as ticks, as many as can be read."""
+    """Label the axis with the numbers of rows, as many as are readable."""
     every = max(1, int(np.ceil(len(sizes) / 8)))
     ax.set_xticks(sizes[::-1][::every], [f"{size:,}".replace(",", " ") for size in sizes[::-1][::every]])
     ax.set_xticks([], minor=True)
 
 
 def _varied(kernels: Sequence[Any]) -> tuple[str, Matrix] | None:
-    """The one number in which the kernels differ, with its values; None where it is not one."""
+    """The one parameter in which the kernels differ, with its values; None if they differ in more or in others."""
     every = [kernel.get_params() for kernel in kernels]
     numbers = [key for key, value in every[0].items() if isinstance(value, (int, float))]
     if any(set(params) != set(every[0]) for params in every):

@@ -1,4 +1,4 @@
-"""What a kernel calls similar: its value by distance, over the plane, and functions drawn from its prior."""
+"""The shape of a kernel: its value by distance, over the plane, and functions drawn from its prior."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from mercer.tuning.trials import brief
 Matrix = NDArray[np.float64]
 
 FADED = 0.02
-"""Of k(x, x): where a kernel has fallen below this for good, the picture ends."""
+"""The plot ends at the distance beyond which a kernel stays below this share of k(x, x),"""
 HALVES = 8.0
-"""Or at so many times the distance where it has fallen to a half."""
+"""or at this many times the distance at which it falls to a half, if that is nearer."""
 COLUMNS = 12
-"""Columns up to which the number that a kernel needs is looked for."""
+"""The largest number of columns that is tried to find out how many a kernel needs."""
 
 
 @dataclass(eq=False, repr=False)
 class KernelShape(Display):
-    """A kernel on vectors: by distance, over two columns, or by functions of which it is the covariance.
+    """A kernel on vectors: by distance, over two columns, or through functions whose covariance it is.
 
     Attributes
     ----------
@@ -35,9 +35,9 @@ class KernelShape(Display):
     values : k at a distance, one row per kernel, shape (kernels, r); k(·, at) on the grid, shape (r, r); or functions,
         shape (samples, r).
     spread : √k(x, x) on the grid, for samples; else None.
-    at : z, of a map or of distances.
-    labels : of the kernels.
-    ax_, figure_ : where it was drawn last.
+    at : the point z of a map or of distances.
+    labels : the labels of the kernels.
+    ax_, figure_ : the axes and the figure of the last drawing.
 
     >>> import mercer as mc
     >>> import matplotlib
@@ -77,14 +77,14 @@ class KernelShape(Display):
         Parameters
         ----------
         kernel : a kernel or weight on vectors; for "distance" also several.
-        kind : "distance", k along the first column by the distance to z; "map", k(x, z) over the first two columns;
-            "samples", functions of one column whose covariance it is. "auto" takes distances for stationary kernels
-            and a map for others.
-        at : z, a vector. By default 0, and (1, ½) for maps of kernels that are not stationary; a kernel that needs more
-            columns gets zeros there.
-        reach : how far the picture goes; by default until the kernel has faded.
-        samples : how many functions.
-        resolution : points of the grid along an axis; by default 300, of maps 150.
+        kind : "distance" for k along the first column by the distance to z; "map" for k(x, z) over the first two
+            columns; "samples" for functions of one column whose covariance it is. "auto" chooses distances for
+            stationary kernels and a map for others.
+        at : z, a vector. By default 0, and (1, ½) for maps of kernels that are not stationary; further columns that a
+            kernel needs are 0.
+        reach : the extent of the plot; by default the distance at which the kernel has faded.
+        samples : the number of functions.
+        resolution : grid points along an axis; by default 300, for maps 150.
         random_state : seed of the functions.
         ax : axes to draw in; by default new ones.
         style : as for `plot`.
@@ -101,11 +101,13 @@ class KernelShape(Display):
             )
         if len(several) > 1 and kind != "distance":
             raise InvalidInput(
-                "Several kernels are shown by distance only", got=f"{len(several)}, kind={kind!r}", advice="Draw each."
+                "Several kernels need kind='distance'",
+                got=f"{len(several)} kernels, kind={kind!r}",
+                advice="Draw each kernel in a plot of its own.",
             )
         z = _origin(several[0], at, 2 if kind == "map" else 1, still)
         if reach is not None and not 0 < float(numbers(reach, "`reach`")) < np.inf:
-            raise InvalidInput("`reach` must be > 0", got=repr(reach), advice="Or leave it out.")
+            raise InvalidInput("`reach` must be > 0", got=repr(reach), advice="Pass a distance, or omit `reach`.")
         far = float(reach) if reach is not None else float(np.median([_faded(one, z) for one in several]))
         labels = [brief(one) for one in several]
         r = resolution or (150 if kind == "map" else 300)
@@ -125,7 +127,7 @@ class KernelShape(Display):
         return cls(kind, line[:, 0], None, functions, spread, z, labels).plot(ax, **style)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> Self:
-        """Draw it in these axes, or in new ones."""
+        """Draw in these axes, or in new ones."""
         flat = self.kind == "map"
         with canvas(ax, (6.0, 5.0 if flat else 3.8), square=flat) as (ax, palette):
             {"distance": self._by_distance, "map": self._over_plane, "samples": self._functions}[self.kind](ax, palette)
@@ -141,14 +143,14 @@ class KernelShape(Display):
             ax.axhline(0.0, color=palette.grey, lw=1)
         room = 0.06 * (high - low or 1.0)
         ax.set(xlim=(0, self.x[-1]), ylim=(low - (room if low < 0 else 0), high + room))
-        ax.set(xlabel="distance of x and z", ylabel="k(x, z)")
+        ax.set(xlabel="distance between x and z", ylabel="k(x, z)")
         if len(self.labels) > 1:
             legend(ax)
 
     def _over_plane(self, ax: Any, palette: Palette) -> None:
         top = float(np.abs(self.values).max()) or 1.0
         signed = self.values.min() < -1e-9 * top
-        # A kernel that grows without bound would leave one corner coloured; one that is largest at z is shown whole.
+        # Cut the colours of a kernel that grows without bound, or only one corner would be coloured; keep k(z, z).
         row, col = np.abs(self._up - self.at[1]).argmin(), np.abs(self.x - self.at[0]).argmin()
         cut = max(float(np.percentile(np.abs(self.values), 98)), float(abs(self.values[row, col])), 1e-12 * top)
         picture = ax.imshow(
@@ -185,7 +187,7 @@ def _require_vectors(kernel: Any) -> None:
         raise InvalidInput(
             "`kernel` must be a kernel or a smoothing weight",
             got=getattr(kernel, "__name__", type(kernel).__name__),
-            advice="Such as mc.Gaussian(1.0), with its parentheses.",
+            advice="Pass an instance such as mc.Gaussian(1.0).",
         )
 
 
@@ -195,7 +197,9 @@ def _origin(kernel: Any, at: Any, fewest: int, still: bool) -> Matrix:
         z = np.atleast_1d(numbers(at, "`at`"))
         if z.ndim != 1 or len(z) < fewest or not np.isfinite(z).all():
             raise InvalidInput(
-                f"`at` must be a vector of at least {fewest} finite numbers", got=repr(at), advice="Such as (1.0, 0.5)."
+                f"`at` must be a vector of at least {fewest} finite numbers",
+                got=repr(at),
+                advice="Pass a vector such as (1.0, 0.5).",
             )
         return z
     first: Exception | None = None
@@ -205,14 +209,14 @@ def _origin(kernel: Any, at: Any, fewest: int, still: bool) -> Matrix:
             z[:2] = 1.0, 0.5
         try:
             kernel(z[None])
-        except Exception as error:  # whatever a kernel says of points that are not its own
+        except Exception as error:  # a kernel may raise anything for points of a wrong size
             first = first or error
         else:
             return z
     raise InvalidInput(
-        "The shape is drawn of kernels on vectors",
-        got=f"{shortened(brief(kernel), 60)}, which says: {str(first).rstrip('.')}",
-        advice="Of other objects draw GramHeatMap.from_kernel(kernel, X); of many columns say `at`.",
+        "`kernel` must be a kernel on vectors",
+        got=f"{shortened(brief(kernel), 60)}, which reports: {str(first).rstrip('.')}",
+        advice="Draw GramHeatMap.from_kernel(kernel, X) for other objects; pass `at` if it needs many columns.",
     )
 
 
@@ -224,7 +228,7 @@ def _along(kernel: Similarity, z: Matrix, distances: Matrix) -> Matrix:
 
 
 def _faded(kernel: Similarity, z: Matrix) -> float:
-    """How far away a kernel is as good as zero; three periods of one that repeats; 3 of one that does neither."""
+    """The distance at which a kernel is close to zero; three periods if it is periodic; else 3."""
     periods = [float(v) for name, v in kernel.get_params().items() if name.endswith("period") and np.ndim(v) == 0]
     if periods:
         return 3.0 * max(periods)
@@ -242,14 +246,14 @@ def _faded(kernel: Similarity, z: Matrix) -> float:
 def _drawn(kernel: Any, line: Matrix, samples: int, random_state: int | None) -> tuple[Matrix, Matrix]:
     """Functions of the Gaussian process with this covariance, and its standard deviation."""
     if not isinstance(samples, (int, np.integer)) or samples < 1:
-        raise InvalidInput("`samples` must be a whole number ≥ 1", got=repr(samples), advice="Such as 5.")
+        raise InvalidInput("`samples` must be a whole number ≥ 1", got=repr(samples), advice="Pass a number such as 5.")
     K = np.asarray(kernel(line), dtype=np.float64)
     values, vectors = np.linalg.eigh(K)
     if values[0] < -1e-8 * max(values[-1], 0.0) - 1e-300:
         raise InvalidInput(
-            "Only positive semidefinite kernels are covariances",
+            "kind='samples' needs a positive semidefinite kernel, which is a covariance",
             got=f"{shortened(brief(kernel), 60)} with an eigenvalue {values[0]:.3g}",
-            advice="Draw kind='distance'.",
+            advice="Draw kind='distance' instead.",
         )
     noise = np.random.default_rng(random_state).normal(size=(samples, len(values)))
     return (noise * np.sqrt(np.maximum(values, 0.0))) @ vectors.T, np.sqrt(np.maximum(np.diag(K), 0.0))

@@ -1,4 +1,4 @@
-"""How the pictures look: one style, light or dark, set for a while and never for good."""
+"""The style of the plots, light or dark, which is set only while a plot is drawn."""
 
 from __future__ import annotations
 
@@ -17,30 +17,31 @@ from mercer.errors import InvalidInput
 from mercer.words import cut
 
 SIZE = (6.0, 4.0)
-"""Inches, at 100 dots each: 600 pixels are enough to read everything."""
+"""Width and height in inches: 600 pixels are enough to read everything."""
 DOTS = 100
+"""Pixels per inch."""
 PAD = 0.08
-"""Inches around everything."""
+"""The margin around a figure, in inches."""
 SHARE = 0.75
-"""Of its place in the figure that axes have for themselves."""
+"""The share of a figure's width that the axes take, without labels and ticks."""
 INSIDE = 4
-"""Entries up to which a legend has its place in the axes."""
+"""A legend with more entries than this is below the axes."""
 PIXELS = 2000
-"""Points from which they are drawn as an image, also in vector graphics."""
+"""More points than this are drawn as an image, also in vector graphics."""
 ENTRY, LETTER = 0.65, 0.068
-"""Inches of an entry of a legend without its words, and of a letter of those."""
+"""The width in inches of a legend entry without its text, and of a character."""
 
 
 @dataclass(frozen=True)
 class Palette:
-    """The colours of one style, by what they are for.
+    """The colours of one style, by purpose.
 
     Attributes
     ----------
-    face, ink : behind everything, and text and axes.
-    grey, grid : what is there for reference, and the faint lines behind.
-    red, blue, green, gold, violet : red is what matters most or what is wrong, green what is right. Colour-blind eyes
-        tell them apart.
+    face, ink : the background; text and axes.
+    grey, grid : reference lines; faint lines in the background.
+    red, blue, green, gold, violet : red marks what is most important or wrong, green what is right. They are
+        distinguishable by colour-blind readers.
     """
 
     name: str
@@ -56,17 +57,17 @@ class Palette:
 
     @property
     def series(self) -> tuple[str, ...]:
-        """Colours of curves that stand side by side."""
+        """Colours of curves in one plot."""
         return self.blue, self.red, self.green, self.gold, self.violet, self.ink, self.grey
 
     def wash(self, colour: str, share: float) -> tuple[float, ...]:
-        """A colour thinned with what is behind everything."""
+        """A colour mixed with the background."""
         from matplotlib.colors import to_rgb
 
         return tuple(share * a + (1 - share) * b for a, b in zip(to_rgb(colour), to_rgb(self.face)))
 
     def amounts(self) -> Any:
-        """A colour map from nothing to much."""
+        """A colour map from small to large."""
         return _colormap("amounts", [self.face, self.blue, self.ink])
 
     def signs(self) -> Any:
@@ -86,14 +87,15 @@ _current: ContextVar[Palette] = ContextVar("palette", default=LIGHT)
 
 @contextmanager
 def style(name: str = "light") -> Iterator[Palette]:
-    """Pictures of this style inside a `with`; afterwards everything is as it was.
+    """Use this style for plots inside a `with` block; the settings are restored afterwards.
 
     Parameters
     ----------
     name : "light" or "dark".
 
-    Yields the colours, for what you add yourself. Inside, all of matplotlib draws this way, and SVG files hold text as
-    text. Axes that were made elsewhere keep their colours, and what is drawn in them follows those.
+    Yields the colours, for your own additions. Inside the block, everything that matplotlib draws has this style, and
+    SVG files keep text as text. Axes that were made elsewhere keep their colours, and plots in them use colours that
+    suit them.
 
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -106,7 +108,7 @@ def style(name: str = "light") -> Iterator[Palette]:
     """
     if name not in _PALETTES:
         raise InvalidInput(
-            f"The style must be one of {', '.join(_PALETTES)}", got=repr(name), advice="The default is 'light'."
+            f"The style must be one of {', '.join(_PALETTES)}", got=repr(name), advice="Choose one of them."
         )
     pyplot()
     import matplotlib as mpl
@@ -120,12 +122,12 @@ def style(name: str = "light") -> Iterator[Palette]:
 
 
 def svg(picture: Any, *, clear: bool = False) -> str:
-    """A picture as SVG, with text as text: the same picture is the same text.
+    """A plot as SVG with text as text; the same plot gives the same SVG.
 
     Parameters
     ----------
     picture : a display that was drawn, or a figure of matplotlib.
-    clear : without a ground, for a page of any colour.
+    clear : whether the background is transparent.
 
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -141,19 +143,19 @@ def svg(picture: Any, *, clear: bool = False) -> str:
     figure = getattr(picture, "figure_", picture)
     if not hasattr(figure, "savefig"):
         raise InvalidInput(
-            "A picture must be a display that was drawn, or a figure",
+            "`picture` must be a display that was drawn, or a figure of matplotlib",
             got=type(picture).__name__,
-            advice="Such as mc.plot.KernelShape.from_kernel(mc.Gaussian(1.0)).",
+            advice="Pass a display such as mc.plot.KernelShape.from_kernel(mc.Gaussian(1.0)).",
         )
     out = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "mercer"}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # text is text: who reads it has the letters
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # text stays text: the viewer's fonts draw it
         figure.savefig(out, format="svg", metadata={"Date": None}, transparent=clear)
     return out.getvalue()
 
 
 class Display:
-    """What every picture has once it is drawn: `ax_` and `figure_`."""
+    """A plot; once it is drawn it has the axes `ax_` and the figure `figure_`."""
 
     ax_: Any
     figure_: Any
@@ -165,7 +167,7 @@ class Display:
 
 @contextmanager
 def canvas(ax: Any = None, size: tuple[float, float] = SIZE, *, square: bool = False) -> Iterator[tuple[Any, Palette]]:
-    """These axes, or new ones in the current style, and the colours that can be seen on them.
+    """These axes, or new ones in the current style, and colours that are visible on them.
 
     `square` is for axes with equal units.
     """
@@ -176,14 +178,14 @@ def canvas(ax: Any = None, size: tuple[float, float] = SIZE, *, square: bool = F
         raise InvalidInput(
             "`ax` must be axes of matplotlib",
             got=type(ax).__name__,
-            advice="Of several axes pass one, such as axes[0].",
+            advice="Pass one of several axes, such as axes[0].",
         )
     palette = _current.get() if ax is None else _seen_on(ax)
     with mpl.rc_context(_settings(palette)):
         if ax is None:
             figure, ax = plt.subplots(figsize=size, layout="compressed" if square else "constrained")
             figure.get_layout_engine().set(w_pad=PAD, h_pad=PAD)
-            # Ticks are made when they are drawn, when the context may be over.
+            # Ticks are made when they are drawn, perhaps after the context has ended.
             ax.tick_params(which="both", color=palette.ink, labelcolor=palette.ink, labelsize=9, gridOn=False)
         yield ax, palette
 
@@ -192,28 +194,28 @@ def pyplot() -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError("Pictures need matplotlib: pip install 'mercer[plot]'.") from error
+        raise ImportError("Plots need matplotlib: pip install 'mercer[plot]'.") from error
     return plt
 
 
 def legend(ax: Any, handles: Sequence[Any] | None = None, *, below: bool | None = None, **where: Any) -> None:
-    """Say what is what: where it hides least, or below the axes where there is much to say."""
-    found = list(handles) if handles is not None else ax.get_legend_handles_labels()[0]
-    if not found:
+    """Draw a legend: in the axes where it hides least, or below them if it has many entries."""
+    entries = list(handles) if handles is not None else ax.get_legend_handles_labels()[0]
+    if not entries:
         return
-    if below if below is not None else len(found) > INSIDE:
-        longest = max(len(str(handle.get_label())) for handle in found)
+    if below if below is not None else len(entries) > INSIDE:
+        longest = max(len(str(handle.get_label())) for handle in entries)
         wide = ax.figure.get_figwidth() * ax.get_position().width / SHARE
-        rows = -(-len(found) // max(int(wide / (ENTRY + LETTER * longest)), 1))
+        rows = -(-len(entries) // max(int(wide / (ENTRY + LETTER * longest)), 1))
         where = {
             "loc": "upper center",
             "bbox_to_anchor": (0.5, 0.0),
-            "borderaxespad": 4.6,  # in letters: below the ticks and the name of the axis
-            "ncols": -(-len(found) // rows),
+            "borderaxespad": 4.6,  # in characters: below the ticks and the label of the axis
+            "ncols": -(-len(entries) // rows),
             "frameon": False,
         } | where
-    made = ax.legend(handles=found, **({"loc": "best"} | where))
-    for handle in made.legend_handles:  # what is small and faint among many is not alone
+    drawn = ax.legend(handles=entries, **({"loc": "best"} | where))
+    for handle in drawn.legend_handles:  # points that are small and faint among many must be visible alone
         if hasattr(handle, "set_markersize"):
             handle.set(markersize=max(handle.get_markersize(), 4.0), alpha=max(handle.get_alpha() or 1.0, 0.8))
         elif hasattr(handle, "get_sizes"):
@@ -221,7 +223,7 @@ def legend(ax: Any, handles: Sequence[Any] | None = None, *, below: bool | None 
 
 
 def beside(ax: Any, picture: Any, label: str, **how: Any) -> None:
-    """A bar with the values of a colour map."""
+    """Draw a bar with the values of a colour map."""
     bar = ax.figure.colorbar(picture, ax=ax, fraction=0.05, pad=0.02, **how)
     ink = ax.xaxis.label.get_color()
     bar.set_label(label, color=ink)
@@ -230,12 +232,12 @@ def beside(ax: Any, picture: Any, label: str, **how: Any) -> None:
 
 
 def shortened(text: str, most: int) -> str:
-    """A text in a picture: its beginning where it is too long, as it is, whatever it means to TeX."""
+    """A text for a plot, cut if it is too long, and not interpreted as TeX."""
     return plain(cut(text, most))
 
 
 def plain(text: str) -> str:
-    """A text as it is, not as TeX."""
+    """A text that matplotlib does not interpret as TeX."""
     return text.replace("$", r"\$")
 
 
@@ -245,12 +247,12 @@ def numbers(values: Any, name: str) -> NDArray[np.float64]:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidInput(
-            f"{name} must be numbers", got=cut(repr(values), 80), advice="Check what they hold, and their type."
+            f"{name} must be numbers", got=cut(repr(values), 80), advice="Pass numbers, or convert them with float."
         ) from None
 
 
 def dots(n: int) -> dict[str, Any]:
-    """How n points are drawn so that one can be seen and many do not hide what is below them."""
+    """The style of n points: single points are visible, and many do not hide what is below them."""
     share = min(1.0, (200 / max(n, 1)) ** 0.3)
     return {"ms": max(4.0 * share, 1.6), "mew": 0, "alpha": max(0.8 * share, 0.25), "rasterized": n > PIXELS}
 
@@ -276,7 +278,7 @@ def _settings(palette: Palette) -> Any:
 
 
 def _seen_on(ax: Any) -> Palette:
-    """Dark where the axes (or, where those are clear, their figure) are dark."""
+    """The dark palette if the axes are dark, or their figure if they are transparent; else the light one."""
     from matplotlib.colors import to_rgba
 
     *rgb, opaque = to_rgba(ax.get_facecolor())

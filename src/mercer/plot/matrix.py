@@ -1,4 +1,4 @@
-"""A Gram matrix as a picture, and its eigenvalues: which points are alike, and how many directions there are."""
+"""A Gram matrix as a heat map, and its eigenvalues: which points are similar, and how many directions they span."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from mercer.tuning.trials import brief
 Matrix = NDArray[np.float64]
 
 OPTIMAL = 400
-"""Points up to which the leaves of a hierarchy are put in the best order, which costs their cube."""
+"""Up to this number of points the leaves of a hierarchy are in the optimal order, whose cost grows with the cube."""
 MOSTLY = 0.995
-"""Share of the values beside the diagonal that are below the last colour, and above the first."""
+"""The share of off-diagonal values below the last colour, and above the first."""
 FEW = 0.02
-"""Share of the eigenvalues that may be lost in rounding without a word."""
+"""If more than this share of the eigenvalues is lost in rounding, the plot shows it."""
 ROUNDING = float(np.finfo(np.float64).eps)
 
 
 @dataclass(eq=False, repr=False)
 class GramHeatMap(Display):
-    """The Gram matrix with its points in such an order that those alike are neighbours.
+    """The Gram matrix, with its points ordered so that similar ones are neighbours.
 
     Attributes
     ----------
     K : the matrix in that order, shape (n, n).
-    order : row i of the picture is row order[i] of the data.
-    labels : of the classes, in the order they are shown; empty without labels.
-    boundaries : where the classes begin and end, shape (classes + 1,); empty without labels.
-    kernel : its name.
-    ax_, figure_ : where it was drawn last.
+    order : row i of the plot is row order[i] of the data.
+    labels : the classes in the order in which they are shown; empty without labels.
+    boundaries : the first positions of the classes and the end, shape (classes + 1,); empty without labels.
+    kernel : the kernel as text.
+    ax_, figure_ : the axes and the figure of the last drawing.
 
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
@@ -77,10 +77,10 @@ class GramHeatMap(Display):
         ----------
         kernel : a kernel or weight, or a rule X → kernel.
         X : n objects of any kind.
-        labels : a class for each of them. Classes are shown one after the other, each in its own order.
+        labels : a class for each object. Classes are shown one after the other, each ordered by itself.
         order : "hierarchical" (average linkage of distances in feature space), "spectral" (the Fiedler vector of the
             similarities), or "given".
-        most : of more points, so many at even steps are shown.
+        most : the largest number of points; of more points, this many are shown, at even steps.
         ax : axes to draw in; by default new ones.
         style : as for `plot`.
         """
@@ -94,7 +94,7 @@ class GramHeatMap(Display):
             raise InvalidInput(
                 "`labels` must hold one class per point",
                 got=f"{len(names)} for {length(X)} points",
-                advice="Check both.",
+                advice="Pass the labels of these points.",
             )
         shown = _even(length(X), most)
         K = np.asarray(gram.of(kernel, take(X, shown)).dense(), dtype=np.float64)
@@ -103,16 +103,16 @@ class GramHeatMap(Display):
             places, classes, boundaries = arrange(K), np.empty(0), np.empty(0, dtype=np.int64)
         else:
             places, classes, boundaries = _by_class(K, names[shown], arrange)
-        found = cls(K[np.ix_(places, places)], shown[places], classes, boundaries, brief(kernel))
-        return found.plot(ax, **style)
+        heat_map = cls(K[np.ix_(places, places)], shown[places], classes, boundaries, brief(kernel))
+        return heat_map.plot(ax, **style)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, labels: Any = None, **options: Any) -> Self:
-        """The heat map of the kernel that a fitted model used; options as for `from_kernel`."""
+        """The heat map of a fitted model's kernel; options as for `from_kernel`."""
         return cls.from_kernel(_kernel_of(estimator), X, labels, **options)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> Self:
-        """Draw it in these axes, or in new ones."""
+        """Draw in these axes, or in new ones."""
         with canvas(ax, (6.0, 5.2), square=True) as (ax, palette):
             low, high, beyond = self._range()
             colours = palette.signs() if low < 0 else palette.amounts()
@@ -137,21 +137,21 @@ class GramHeatMap(Display):
         return self._drawn(ax)
 
     def _range(self) -> tuple[float, float, str]:
-        """From which to which value colours go, and whether there are values beyond.
+        """The values of the first and the last colour, and whether there are values beyond them.
 
-        Points are most alike to themselves: the diagonal would leave few colours for what differs.
+        The diagonal does not count: points are most similar to themselves, and few colours would be left for others.
         """
         n = len(self.K)
         others = self.K[~np.eye(n, dtype=bool)] if n > 1 else self.K.ravel()
         low, high = (float(end) for end in np.quantile(others, [1 - MOSTLY, MOSTLY]))
-        least, most = float(self.K.min()), float(self.K.max())
-        if least < -0.02 * max(most, -least):
+        smallest, largest = float(self.K.min()), float(self.K.max())
+        if smallest < -0.02 * max(largest, -smallest):
             high = max(high, -low, np.finfo(np.float64).tiny)
             low = -high
         else:
             low = 0.0 if low < 0.3 * high else low
-            high = high if high > low else max(most, low + 1.0)
-        beyond = (least < low - 1e-9 * high, most > high + 1e-9 * high)
+            high = high if high > low else max(largest, low + 1.0)
+        beyond = (smallest < low - 1e-9 * high, largest > high + 1e-9 * high)
         return low, high, {(0, 0): "neither", (1, 0): "min", (0, 1): "max", (1, 1): "both"}[beyond]
 
 
@@ -159,22 +159,23 @@ class GramHeatMap(Display):
 class EigenvalueSpectrum(Display):
     """The eigenvalues of a Gram matrix, and how many of them count at a penalty alpha.
 
-    A fit with penalty alpha follows the direction of λⱼ by λⱼ/(λⱼ + alpha): these sum up to its degrees of freedom.
+    A fit with penalty alpha follows the direction of λⱼ by the factor λⱼ/(λⱼ + alpha); the sum of these factors is its
+    degrees of freedom.
 
     Attributes
     ----------
-    eigenvalues : descending, shape (n,); rounding may leave negative ones.
+    eigenvalues : descending, shape (n,); rounding may make some negative.
     alphas, degrees_of_freedom : penalties and Σ λ/(λ + alpha) at each, shape (a,).
-    floor : what rounding leaves of zero, n ε λ₁.
-    kernel : its name.
-    ax_, figure_ : where it was drawn last.
+    floor : smaller eigenvalues than this, n ε λ₁, are rounding.
+    kernel : the kernel as text.
+    ax_, figure_ : the axes and the figure of the last drawing.
 
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
     >>> matplotlib.use("agg")
     >>> X = np.eye(3)
-    >>> found = mc.plot.EigenvalueSpectrum.from_kernel(mc.Linear(), X, alpha=1.0)
-    >>> found.eigenvalues, found.degrees_of_freedom
+    >>> spectrum = mc.plot.EigenvalueSpectrum.from_kernel(mc.Linear(), X, alpha=1.0)
+    >>> spectrum.eigenvalues, spectrum.degrees_of_freedom
     (array([1., 1., 1.]), array([1.5]))
     >>> matplotlib.pyplot.close("all")
     """
@@ -196,16 +197,16 @@ class EigenvalueSpectrum(Display):
         kernel : a kernel, or a rule X → kernel.
         X : n objects of any kind.
         alpha : a penalty > 0 to mark, or several; or None.
-        most : more points than these are refused: their eigenvalues cost the cube.
+        most : more points than this are refused, since the cost of eigenvalues grows with the cube.
         ax : axes to draw in; by default new ones.
         style : as for `plot`.
         """
         alphas = np.atleast_1d(numbers([] if alpha is None else alpha, "`alpha`")).ravel()
         if not (np.isfinite(alphas) & (alphas > 0)).all():
-            raise InvalidInput("`alpha` must be > 0", got=repr(alpha), advice="Leave it out to mark none.")
+            raise InvalidInput("`alpha` must be > 0", got=repr(alpha), advice="Pass a penalty, or omit `alpha`.")
         if length(X) > most:
             raise InvalidInput(
-                f"A spectrum is computed of at most {most} points",
+                f"X must have at most {most} points for a spectrum",
                 got=f"{length(X)}",
                 advice="Pass a sample of the rows, or raise `most`.",
             )
@@ -219,15 +220,16 @@ class EigenvalueSpectrum(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, *, alpha: Any = "fitted", **options: Any) -> Self:
-        """The spectrum of the kernel that a fitted model used, with its own alpha marked where it has one."""
+        """The spectrum of a fitted model's kernel, with the model's alpha marked if it has one."""
         kernel = _kernel_of(estimator)
         if isinstance(alpha, str) and alpha == "fitted":
-            own = np.unique(np.asarray(getattr(estimator, "alpha_", getattr(estimator, "alpha", None)), dtype=object))
-            alpha = [a for a in own if isinstance(a, (int, float)) and a > 0] or None
+            fitted = getattr(estimator, "alpha_", getattr(estimator, "alpha", None))
+            alphas = np.unique(np.asarray(fitted, dtype=object))
+            alpha = [a for a in alphas if isinstance(a, (int, float)) and a > 0] or None
         return cls.from_kernel(kernel, X, alpha=alpha, **options)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> Self:
-        """Draw it in these axes, or in new ones."""
+        """Draw in these axes, or in new ones."""
         with canvas(ax) as (ax, palette):
             n = len(self.eigenvalues)
             j = np.arange(1, n + 1)
@@ -263,7 +265,7 @@ def _resolved(kernel: Any, X: Any) -> Similarity:
         raise InvalidInput(
             "`kernel` must be a kernel, or a rule X → kernel",
             got=getattr(kernel, "__name__", type(kernel).__name__),
-            advice="Such as mc.Gaussian(1.0), with its parentheses.",
+            advice="Pass an instance such as mc.Gaussian(1.0).",
         )
     return kernel
 
@@ -274,30 +276,34 @@ def _kernel_of(estimator: Any) -> Any:
         raise InvalidInput(
             "The model must have a kernel, `kernel_`",
             got=type(estimator).__name__,
-            advice="Pass a kernel and points to from_kernel; of a pipeline, its last step and what that step sees.",
+            advice="Pass a kernel and points to from_kernel. For a pipeline pass its last step and transformed points.",
         )
     return estimator.kernel_
 
 
 def _even(n: int, most: int) -> NDArray[np.int64]:
-    """At most so many positions out of n, at even steps."""
+    """At most `most` of n positions, at even steps."""
     if most < 1 or not n:
-        raise InvalidInput("There must be points to show", got=f"{n} points, most={most}", advice="Check both.")
+        raise InvalidInput(
+            "There must be points to show, and `most` must be ≥ 1",
+            got=f"{n} points, most={most}",
+            advice="Pass more points, or a larger `most`.",
+        )
     return np.arange(n) if n <= most else np.linspace(0, n - 1, most).round().astype(np.int64)
 
 
 def _by_class(
     K: Matrix, labels: NDArray[Any], arrange: Callable[[Matrix], NDArray[np.int64]]
 ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int64]]:
-    """Classes one after the other, each arranged: positions, classes, and where they begin and end."""
+    """Classes one after the other, each arranged: positions, classes, and their boundaries."""
     try:
         classes, number = np.unique(labels, return_inverse=True)
-    except TypeError:  # of several kinds: in the order of their names
+    except TypeError:  # labels of several types: in the order of their texts
         classes, number = np.unique(np.array([str(label) for label in labels]), return_inverse=True)
     parts = []
     for c in range(len(classes)):
-        own = np.flatnonzero(number == c)
-        parts.append(own[arrange(K[np.ix_(own, own)])])
+        members = np.flatnonzero(number == c)
+        parts.append(members[arrange(K[np.ix_(members, members)])])
     ends = np.cumsum([0, *(len(part) for part in parts)])
     return np.concatenate(parts), classes, ends
 
@@ -307,7 +313,7 @@ def _given(K: Matrix) -> NDArray[np.int64]:
 
 
 def _hierarchical(K: Matrix) -> NDArray[np.int64]:
-    """The leaves of average linkage over ‖φ(x) − φ(z)‖."""
+    """The order of the leaves of average linkage by ‖φ(x) − φ(z)‖."""
     if len(K) < 3:
         return np.arange(len(K))
     d = np.diag(K)
@@ -318,7 +324,7 @@ def _hierarchical(K: Matrix) -> NDArray[np.int64]:
 
 
 def _spectral(K: Matrix) -> NDArray[np.int64]:
-    """The order along the second eigenvector of the normalised similarities: what cuts the graph best comes apart."""
+    """The order along the second eigenvector of the normalised similarities, which separates the best graph cut."""
     if len(K) < 3:
         return np.arange(len(K))
     W = K - min(float(K.min()), 0.0)

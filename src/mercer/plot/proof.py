@@ -1,4 +1,4 @@
-"""Why an expression is a kernel, as a tree: claims, the rules that give them, and the leaves nobody has proven."""
+"""The proof that an expression is a kernel, as a tree: claims, their rules, and unproven leaves."""
 
 from __future__ import annotations
 
@@ -16,29 +16,28 @@ from mercer.plot.looks import Display, canvas, plain
 from mercer.words import rounded
 
 WIDTH, STEP = 6.0, 0.24
-"""Inches, of the picture and of the indentation of premises."""
-CLAIM, RULE, GAP = 0.19, 0.165, 0.16
-"""Inches of a line of a claim, of a line below it, and between steps."""
+"""The width of the plot and the indentation of premises, in inches."""
+CLAIM, RULE, SPACE = 0.19, 0.165, 0.16
+"""The height of a line of a claim, of a line of a rule, and of the space between steps, in inches."""
 LETTERS = 0.083, 0.068
-"""Inches of a letter of either, on average."""
+"""The mean width of a character of a claim and of a rule, in inches."""
 MOST = 2
-"""Lines of one claim; what is longer is cut."""
+"""The largest number of lines of one claim; longer ones are cut."""
 
 
 @dataclass(eq=False, repr=False)
 class ProofTree(Display):
-    """The proof of a kernel, one line per step, premises below what they prove.
+    """The proof of a kernel, one line per step, with premises below their conclusion.
 
-    Rules are blue, axioms green, claims by the authors of other classes are blue diamonds, and what nobody has proven
-    is red.
+    Rules are blue, axioms green, claims by authors of other classes are blue diamonds, and unproven steps are red.
 
     Attributes
     ----------
-    claims, rules, conditions, references : of every step, premises after conclusions.
+    claims, rules, conditions, references : the parts of every step, premises after conclusions.
     kinds : "rule", "axiom", "claim" or "unproven".
-    depth, parent : of every step, shape (steps,); the parent of the whole is −1.
+    depth, parent : the depth and the parent of every step, shape (steps,); the parent of the first is −1.
     valid : whether every leaf is an axiom.
-    ax_, figure_ : where it was drawn last.
+    ax_, figure_ : the axes and the figure of the last drawing.
 
     >>> import mercer as mc
     >>> import matplotlib
@@ -64,28 +63,28 @@ class ProofTree(Display):
         kernel = getattr(kernel, "kernel_", kernel)
         if not isinstance(kernel, Similarity):
             raise InvalidInput(
-                "A proof belongs to a kernel",
+                "`kernel` must be a kernel, or a fitted model with one",
                 got=type(kernel).__name__,
-                advice="Such as mc.Gaussian(1.0) + mc.Linear().",
+                advice="Pass a kernel such as mc.Gaussian(1.0) + mc.Linear().",
             )
         return cls.from_proof(kernel.proof(), ax=ax, **style)
 
     @classmethod
     def from_proof(cls, proof: Proof, *, ax: Any = None, **style: Any) -> Self:
-        """A proof, such as `kernel.proof()` gives."""
+        """The tree of a proof, such as `kernel.proof()`."""
         if not isinstance(proof, Proof):
-            raise InvalidInput("A proof must be a mc.Proof", got=type(proof).__name__, advice="Use from_kernel.")
+            raise InvalidInput("`proof` must be a mc.Proof", got=type(proof).__name__, advice="Use from_kernel.")
         steps: list[tuple[Proof, int, int]] = []
 
         def walk(step: Proof, depth: int, parent: int) -> None:
-            own = len(steps)
+            position = len(steps)
             steps.append((step, depth, parent))
             for premise in step.premises:
-                walk(premise, depth + 1, own)
+                walk(premise, depth + 1, position)
 
         walk(proof, 0, -1)
         every, depth, parent = zip(*steps)
-        found = cls(
+        tree = cls(
             [s.claim for s in every],
             [s.rule for s in every],
             [s.condition for s in every],
@@ -95,17 +94,15 @@ class ProofTree(Display):
             np.array(parent),
             proof.valid,
         )
-        return found.plot(ax, **style)
+        return tree.plot(ax, **style)
 
     def plot(self, ax: Any = None, *, deepest: int | None = None, title: str | None = None) -> Self:
-        """Draw it in these axes, or in new ones, as tall as the proof is long.
+        """Draw in these axes, or in new ones of sufficient height.
 
-        With `deepest`, steps below that depth are only counted; where one of them is unproven, what hides it is red.
+        With `deepest`, steps below that depth are only counted; a step that hides an unproven one is red.
         """
         shown = np.flatnonzero(self.depth <= (self.depth.max() if deepest is None else max(deepest, 0)))
-        below = (
-            np.append(shown[1:], len(self.depth)) - shown - 1
-        )  # steps come in order: what is hidden follows its parent
+        below = np.append(shown[1:], len(self.depth)) - shown - 1  # hidden steps directly follow their shown parent
         kinds = [
             "unproven" if "unproven" in self.kinds[i : i + 1 + hidden] else self.kinds[i]
             for i, hidden in zip(shown, below)
@@ -114,14 +111,14 @@ class ProofTree(Display):
         at = 0.12 + STEP * self.depth[shown]
         rows = zip(shown.tolist(), below.tolist(), at)
         words = [self._words(i, hidden, WIDTH - left - 0.14) for i, hidden, left in rows]
-        tall = np.array([CLAIM * len(claim) + RULE * len(rule) + GAP for claim, rule in words])
+        tall = np.array([CLAIM * len(claim) + RULE * len(rule) + SPACE for claim, rule in words])
         y = -(np.cumsum(tall) - tall)  # the middle of the first line of every step
         with canvas(ax, (WIDTH + 0.2, float(tall.sum()) + 0.55)) as (ax, palette):
             colours = {
                 "rule": palette.blue, "axiom": palette.green, "claim": palette.blue, "unproven": palette.red
             }  # fmt: skip
             marks = {"rule": "o", "axiom": "s", "claim": "D", "unproven": "X"}
-            ax.set(xlim=(0, WIDTH), ylim=(-float(tall.sum()) + GAP, 0.15))
+            ax.set(xlim=(0, WIDTH), ylim=(-float(tall.sum()) + SPACE, 0.15))
             ax.axis("off")
             for i, p in enumerate(parent[1:], 1):
                 ax.plot([at[p], at[p], at[i]], [y[p], y[i], y[i]], color=palette.grey, lw=1, zorder=1)
@@ -134,7 +131,7 @@ class ProofTree(Display):
                 under = y[i] - CLAIM * len(claim)
                 for line, text in enumerate(rule):
                     ax.text(at[i] + 0.14, under - RULE * line, text, va="center", fontsize=8.5, color=colours[kind])
-            verdict = "Every leaf is an axiom: a kernel" if self.valid else "Not proven to be a kernel"
+            verdict = "Proven to be a kernel" if self.valid else "Not proven to be a kernel"
             ax.set_title(verdict if title is None else title, color=palette.green if self.valid else palette.red)
         return self._drawn(ax)
 

@@ -1,4 +1,4 @@
-"""What a regression says along a column, how sure it is, and what it leaves over."""
+"""Plots of a regression: predictions along a column with intervals, and residuals."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from mercer.words import number
 Matrix = NDArray[np.float64]
 
 CONFIDENCE = 0.95
-"""Of the band of a normal sample."""
+"""The coverage of the band of normal samples."""
 SMOOTHED = 0.5
-"""Share of the residuals that the trend looks at around each point."""
+"""The share of the residuals that the trend uses at each point."""
 BARS = 60
-"""Of a histogram, at most."""
+"""The largest number of bars of a histogram."""
 WIDE = 50
-"""Letters of categories that have room side by side."""
+"""Labels of categories with more characters than this in total are rotated."""
 FEWEST = 10
-"""Residuals that have a trend."""
+"""A trend needs at least this many residuals."""
 
 
 @dataclass(eq=False, repr=False)
@@ -42,13 +42,13 @@ class RegressionBands(Display):
     ----------
     x : the grid along the column, shape (r,).
     mean : the prediction there, shape (r,).
-    coverages : promised shares, ascending, shape (c,).
+    coverages : coverages of the intervals, ascending, shape (c,).
     lower, upper : ends of the intervals, shape (c, r).
     points, targets : the data in that column and its targets, shape (n,); or None.
-    names : of the column and the target.
-    moved : whether other columns were held at one value.
-    levels : of a column of categories its values, at x = 0, 1, …; else empty.
-    ax_, figure_ : where it was drawn last.
+    names : the names of the column and the target.
+    moved : whether there are other columns, which are fixed along the curve.
+    levels : the values of a column of categories, at x = 0, 1, …; else empty.
+    ax_, figure_ : the axes and the figure of the last drawing.
 
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
@@ -89,55 +89,59 @@ class RegressionBands(Display):
         ax: Any = None,
         **style: Any,
     ) -> Self:
-        """Predict along one column, the others held, and draw.
+        """Predict along one column with the others fixed, and draw.
 
         Parameters
         ----------
         estimator : a fitted regressor, a pipeline that ends in one, or a search. Bands need `predict_interval`.
-        X : the data to show, a matrix or a frame, shape (n, d). Along categories in a frame there is a mark for each of
-            the commonest.
+        X : the data to show, a matrix or a frame, shape (n, d). Along a column of categories in a frame, the most
+            frequent ones are marked.
         y : its targets, shape (n,) or (n, t), or None.
-        column : the column to move, by name or position; by default the first.
-        at : values of the other columns, a dictionary by name or position, or one value per column. By default medians,
-            and the most frequent value of what is no number.
-        coverage : of the intervals, one number in (0, 1) or several; None draws the curve alone.
+        column : the column to vary, by name or position; by default the first.
+        at : values of the other columns, a dictionary by name or position, or one value per column. By default the
+            median, or the most frequent value of a column that is not numeric.
+        coverage : the coverage of the intervals, one number in (0, 1) or several; None draws the curve alone.
         target : which of several targets.
-        label : of a classifier with `predict_proba`, the class whose probability is drawn.
-        resolution : points of the grid.
+        label : for a classifier with `predict_proba`, the class whose probability is drawn.
+        resolution : the number of grid points.
         ax : axes to draw in; by default new ones.
         style : as for `plot`.
         """
         check_is_fitted(estimator)
-        chance = is_classifier(estimator) and label is not None and hasattr(estimator, "predict_proba")
-        if not chance and (is_classifier(estimator) or not hasattr(estimator, "predict")):
+        of_class = is_classifier(estimator) and label is not None and hasattr(estimator, "predict_proba")
+        if not of_class and (is_classifier(estimator) or not hasattr(estimator, "predict")):
             raise InvalidInput(
                 "Bands need a regressor",
                 got=type(estimator).__name__,
-                advice="Of a classifier say `label`, the class whose probability is drawn, or draw DecisionSurface.",
+                advice="For a classifier pass `label`, the class whose probability is drawn, or draw DecisionSurface.",
             )
         shown, grid, queries, name, levels = along(X, column, at, resolution)
-        if chance:
+        if of_class:
             mean = _probability(estimator, queries, label)
             none, named = np.empty((0, len(grid))), (name, f"probability of {label}")
             return cls(grid, mean, np.empty(0), none, none, names=named, levels=levels).plot(ax, **style)
-        asked = np.sort(np.atleast_1d(numbers([] if coverage is None else coverage, "`coverage`")))
-        if asked.ndim != 1 or not ((asked > 0) & (asked < 1)).all():
-            raise InvalidInput("`coverage` must be numbers in (0, 1)", got=repr(coverage), advice="Such as 0.9.")
+        coverages = np.sort(np.atleast_1d(numbers([] if coverage is None else coverage, "`coverage`")))
+        if coverages.ndim != 1 or not ((coverages > 0) & (coverages < 1)).all():
+            raise InvalidInput(
+                "`coverage` must be numbers in (0, 1)", got=repr(coverage), advice="Pass a number such as 0.9."
+            )
         mean = _one(np.asarray(estimator.predict(queries), dtype=np.float64), target)
-        bands = [_interval(estimator, queries, float(c), target) for c in asked]
+        bands = [_interval(estimator, queries, float(c), target) for c in coverages]
         ends = np.stack(bands) if bands else np.empty((0, len(grid), 2))
         truth = None if y is None else _one(numbers(y, "y"), target)
         if truth is not None and len(truth) != len(shown):
             raise InvalidInput(
-                "y must hold one target per row", got=f"{len(truth)} for {len(shown)} rows", advice="Check both."
+                "y must hold one target per row",
+                got=f"{len(truth)} for {len(shown)} rows",
+                advice="Pass X and y of the same rows.",
             )
         names = name, str(getattr(y, "name", None) or "y")
         others = queries.shape[1] > 1
-        found = cls(grid, mean, asked, ends[..., 0], ends[..., 1], shown, truth, names, others, levels)
-        return found.plot(ax, **style)
+        curve = cls(grid, mean, coverages, ends[..., 0], ends[..., 1], shown, truth, names, others, levels)
+        return curve.plot(ax, **style)
 
     def plot(self, ax: Any = None, *, data: bool = True, title: str | None = None) -> Self:
-        """Draw it in these axes, or in new ones; without `data`, the curve and its bands alone."""
+        """Draw in these axes, or in new ones; without `data`, only the curve and its bands."""
         with canvas(ax) as (ax, palette):
             c = len(self.coverages)
             for i in range(c)[::-1]:
@@ -154,7 +158,7 @@ class RegressionBands(Display):
                 label = "data (other columns vary)" if self.moved else "data"
                 look = dots(len(self.points))
                 x = self.points
-                if self.levels:  # beside each other, so that many can be seen
+                if self.levels:  # random shifts, so that points do not hide each other
                     x = x + np.random.default_rng(0).uniform(-0.2, 0.2, len(x))
                 ax.plot(x, self.targets, "o", color=palette.ink, label=label, zorder=2, **look)
             ax.set(xlabel=shortened(self.names[0], 60), ylabel=shortened(self.names[1], 40))
@@ -171,18 +175,19 @@ class RegressionBands(Display):
 
 @dataclass(eq=False, repr=False)
 class Residuals(Display):
-    """What a regression leaves over: against what it predicts, against a normal sample, or as a histogram.
+    """Residuals of a regression: against the predictions, against normal quantiles, or as a histogram.
 
     Attributes
     ----------
     fitted, residuals : f(xᵢ) and yᵢ − f(xᵢ), shape (n,).
     kind : "fitted", "qq" or "histogram".
-    grid, trend : a local regression of the residuals on what was predicted, shape (r,); empty where n < 10.
-    quantiles, ordered : of a normal sample, and the sorted residuals in units of their standard deviation, shape (n,).
-    lower, upper : where 95 % of normal samples have their i-th largest, shape (n,).
-    left_out : whether each prediction is by the model without that row.
-    name : of the target, or "".
-    ax_, figure_ : where it was drawn last.
+    grid, trend : a local regression of the residuals on the predictions, shape (r,); empty if n < 10.
+    quantiles, ordered : quantiles of the normal distribution, and the sorted residuals divided by their standard
+        deviation, shape (n,).
+    lower, upper : the band that contains the i-th smallest value of 95 % of normal samples, shape (n,).
+    left_out : whether the predictions are leave-one-out predictions.
+    name : the name of the target, or "".
+    ax_, figure_ : the axes and the figure of the last drawing.
 
     >>> import numpy as np, mercer as mc
     >>> import matplotlib
@@ -226,10 +231,10 @@ class Residuals(Display):
         Parameters
         ----------
         estimator : a fitted regressor.
-        X, y : rows and targets. Of rows it was fitted on, residuals are too small.
+        X, y : held-out rows and their targets. On training rows, residuals are too small.
         kind : "fitted", "qq" or "histogram".
-        left_out : X and y are what it was fitted on, and each row is predicted by the model without it, in closed form
-            (`loo_predictions_`).
+        left_out : whether X and y are the training rows, and the leave-one-out predictions of the model in closed form
+            (`loo_predictions_`) are used.
         target : which of several targets.
         ax : axes to draw in; by default new ones.
         style : as for `plot`.
@@ -237,7 +242,7 @@ class Residuals(Display):
         check_is_fitted(estimator)
         if is_classifier(estimator):
             raise InvalidInput(
-                "Residuals belong to regressors", got=type(estimator).__name__, advice="Draw Reliability instead."
+                "Residuals need a regressor", got=type(estimator).__name__, advice="Draw Reliability instead."
             )
         if not left_out:
             predicted = estimator.predict(X)
@@ -247,7 +252,7 @@ class Residuals(Display):
             raise InvalidInput(
                 "left_out=True needs a model with loo_predictions_",
                 got=type(estimator).__name__,
-                advice="Pass rows it has not seen, or scikit-learn's cross_val_predict to from_predictions.",
+                advice="Pass held-out rows, or predictions by scikit-learn's cross_val_predict to from_predictions.",
             )
         return cls.from_predictions(y, predicted, kind=kind, target=target, left_out=left_out, ax=ax, **style)
 
@@ -264,14 +269,14 @@ class Residuals(Display):
         ax: Any = None,
         **style: Any,
     ) -> Self:
-        """The residuals of predictions of any origin, both of shape (n,); `name` is the target's."""
+        """The residuals of predictions by any model, both of shape (n,); `name` is the name of the target."""
         _kind(kind)
         truth, fitted = (_one(numbers(a, name), target) for a, name in ((y, "y"), (predicted, "Predictions")))
         if truth.shape != fitted.shape or len(truth) < 2 or not np.isfinite(truth - fitted).all():
             raise InvalidInput(
-                "y and predictions must be finite, as many of the one as of the other, and at least two",
+                "y and predictions must be finite, equally many, and at least two",
                 got=f"{len(truth)} and {len(fitted)}",
-                advice="Leave rows without a target out.",
+                advice="Drop rows without a target.",
             )
         n, r = len(truth), truth - fitted
         spread = r.std(ddof=1)
@@ -282,11 +287,11 @@ class Residuals(Display):
         grid, trend = _trend(fitted, r)
         quantiles = ndtri((i - 0.375) / (n + 0.25))  # Blom's
         name = str(getattr(y, "name", None) or "") if name is None else name
-        found = cls(fitted, r, kind, grid, trend, quantiles, ordered, ends[0], ends[1], left_out, name)
-        return found.plot(ax, **style)
+        display = cls(fitted, r, kind, grid, trend, quantiles, ordered, ends[0], ends[1], left_out, name)
+        return display.plot(ax, **style)
 
     def plot(self, ax: Any = None, *, kind: str | None = None, title: str | None = None) -> Self:
-        """Draw it in these axes, or in new ones; `kind` as above."""
+        """Draw in these axes, or in new ones; `kind` as above."""
         self.kind = _kind(kind or self.kind)
         with canvas(ax) as (ax, palette):
             {"fitted": self._against, "qq": self._normal, "histogram": self._counted}[self.kind](ax, palette)
@@ -329,18 +334,18 @@ class Residuals(Display):
 
     @property
     def _how(self) -> str:
-        return ", the row left out" if self.left_out else ""
+        return " (leave-one-out)" if self.left_out else ""
 
 
 def _kind(kind: str) -> str:
     kinds = ("fitted", "qq", "histogram")
     if kind not in kinds:
-        raise InvalidInput(f"`kind` must be one of {', '.join(kinds)}", got=repr(kind), advice="Such as 'qq'.")
+        raise InvalidInput(f"`kind` must be one of {', '.join(kinds)}", got=repr(kind), advice="Choose one of them.")
     return kind
 
 
 def _trend(fitted: Matrix, r: Matrix) -> tuple[Matrix, Matrix]:
-    """A local regression of the residuals, where there are enough of them and they are not all in one place."""
+    """A local regression of the residuals, if there are enough of them at different predictions."""
     if len(r) < FEWEST or len(np.unique(fitted)) < FEWEST:
         return np.empty(0), np.empty(0)
     low, high = np.percentile(fitted, [1, 99])
@@ -358,15 +363,19 @@ def _one(values: Matrix, target: int | None) -> Matrix:
         if -values.shape[1] <= t < values.shape[1]:
             return values[:, t]
     raise InvalidInput(
-        "A picture shows one target", got=f"shape {values.shape}, target={target}", advice="Say `target=0`, or which."
+        "A plot shows one of several targets",
+        got=f"shape {values.shape}, target={target}",
+        advice="Pass the position of a target, such as target=0.",
     )
 
 
 def _probability(estimator: Any, queries: Any, label: Any) -> Matrix:
-    """Of one class, shape (r,)."""
+    """The probabilities of one class, shape (r,)."""
     at = np.flatnonzero(np.asarray(estimator.classes_) == label)
     if not len(at):
-        raise InvalidInput("`label` must be a class", got=repr(label), advice=f"Such as {estimator.classes_[0]!r}.")
+        raise InvalidInput(
+            "`label` must be a class", got=repr(label), advice=f"Pass a class such as {estimator.classes_[0]!r}."
+        )
     return np.asarray(estimator.predict_proba(queries), dtype=np.float64)[:, at[0]]
 
 

@@ -1,4 +1,4 @@
-"""Where a classifier decides what: its regions, its margin, and the points that hold it."""
+"""The decision surface of a classifier: its regions, its margin, and its support vectors."""
 
 from __future__ import annotations
 
@@ -15,42 +15,42 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.data.frames import as_table
 from mercer.errors import InvalidInput
 from mercer.plot.looks import PIXELS, Display, Palette, canvas, shortened
-from mercer.plot.looks import legend as say
+from mercer.plot.looks import legend as draw_legend
 
 Matrix = NDArray[np.float64]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#7F7F7F")
-"""Okabe and Ito's, which colour-blind eyes tell apart."""
+"""The palette of Okabe and Ito, which colour-blind readers can distinguish."""
 BRIGHT = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#D55E00", "#4A90C2", "#A0A0A0")
-"""The same in an order, and with changes, that dark pictures need."""
+"""The same palette, reordered and changed for dark plots."""
 MARKERS = "osD^vPX<>h"
-"""So that black-and-white prints do too."""
+"""Different markers, for prints in black and white."""
 FILL = 0.16
-"""How opaque regions are: light, so that points stand out."""
+"""The opacity of regions, low so that points stand out."""
 NAMED = 16
-"""Classes that a legend can name."""
+"""The largest number of classes that a legend names."""
 BORDER = 0.08
-"""Of the range of the data, on every side."""
+"""The border around the data on every side, as a share of its range."""
 
 
 @dataclass(eq=False, repr=False)
 class DecisionSurface(Display):
     """The decision surface of a classifier or novelty detector over two columns, with its support vectors.
 
-    Regions are filled by class. Of a machine with two classes f = 0 is drawn, and f = ±1, the margin. Support vectors
-    are ringed: those on the margin by a full ring, those whose coefficient is at its bound by a dotted one.
+    Regions are filled by class. For a support vector machine with two classes, the boundary f = 0 and the margin f = ±1
+    are drawn. Support vectors have rings: solid ones on the margin, dotted ones if their coefficient is at its bound.
 
     Attributes
     ----------
     x, y : the coordinates of the grid, shape (r,) each.
-    leads : by how much each class leads over the others, shape (classes, r, r): positive where it is predicted.
-    values : f on the grid, shape (r, r), where there is one function; else None.
+    leads : the lead of each class over the others, shape (classes, r, r), which is positive where it is predicted.
+    values : f on the grid, shape (r, r), if there is one function; else None.
     margin : whether f = ±1 is a margin.
     classes : the labels.
-    names : of the two columns.
+    names : the names of the two columns.
     points, labels : the data in the two columns, shape (n, 2), and their labels; or None.
     support, bounded : the support vectors, shape (s, 2), and which are at their bound; or None.
-    ax_, figure_ : where it was drawn last.
+    ax_, figure_ : the axes and the figure of the last drawing.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.random.default_rng(0).normal(size=(60, 2))
@@ -94,13 +94,13 @@ class DecisionSurface(Display):
         ----------
         estimator : a fitted classifier or outlier detector on vectors: Mercer's, any of scikit-learn's, a pipeline, a
             grid search.
-        X : the points to show, with two columns or more; a frame gives the axes their names. (The support vectors of a
-            pipeline are rows of X, which must be what it was fitted on.)
+        X : the points to show, with at least two columns; a frame gives the axes their names. (The support vectors of a
+            pipeline are rows of X, which must be its training rows.)
         y : their labels, all of them known to the estimator, or None.
-        columns : the two columns to show, by name or position (a whole number is a name where a frame has such names).
+        columns : the two columns to show, by name or position (a whole number is a name if the frame has such names).
             By default the first two.
-        at : a value for every column; the others stay at theirs. By default their medians.
-        resolution : points of the grid along each axis.
+        at : a value for every column, at which the other columns are fixed. By default the medians.
+        resolution : grid points along each axis.
         ax : axes to draw in; by default new ones.
         style : as for `plot`.
         """
@@ -109,7 +109,7 @@ class DecisionSurface(Display):
             raise InvalidInput(
                 "A decision surface needs a classifier or an outlier detector",
                 got=type(estimator).__name__,
-                advice="Of a regression draw `predict` along a line.",
+                advice="Draw RegressionBands for a regressor.",
             )
         data, every = _numbers(X)
         two = [0, 1] if columns is None else _chosen(columns, every)
@@ -122,12 +122,11 @@ class DecisionSurface(Display):
         grid = np.tile(_middle(data, at), (resolution**2, 1))
         grid[:, two[0]], grid[:, two[1]] = np.tile(across, resolution), np.repeat(up, resolution)
         grid = grid.astype(data.dtype)
-        asked = as_table(X, grid)
-        leads, values = _leads(estimator, asked, classes)
-        best = getattr(estimator, "best_estimator_", estimator)  # of a search
+        leads, values = _leads(estimator, as_table(X, grid), classes)
+        best = getattr(estimator, "best_estimator_", estimator)  # the model of a search
         last = best[-1] if hasattr(best, "named_steps") else best
         support, bounded = _support(best, last, data, two)
-        found = cls(
+        surface = cls(
             across,
             up,
             leads.reshape(-1, resolution, resolution),
@@ -140,7 +139,7 @@ class DecisionSurface(Display):
             support,
             bounded,
         )
-        return found.plot(ax, **style)
+        return surface.plot(ax, **style)
 
     def plot(
         self,
@@ -150,14 +149,14 @@ class DecisionSurface(Display):
         colours: Sequence[Any] | None = None,
         size: float | None = None,
     ) -> Self:
-        """Draw it in these axes, or in new ones.
+        """Draw in these axes, or in new ones.
 
         Parameters
         ----------
         ax : axes of matplotlib, or None.
-        legend : whether to say what is what, below the picture.
-        colours : one for each class.
-        size : of the points, in square typographic points; by default less of many.
+        legend : whether to draw a legend below the plot.
+        colours : one colour for each class.
+        size : the area of a point, in square typographic points; by default smaller for many points.
         """
         if size is None:
             n = 0 if self.points is None else len(self.points)
@@ -165,26 +164,28 @@ class DecisionSurface(Display):
         k = len(self.classes)
         if colours is not None and len(colours) < k:
             raise InvalidInput(
-                f"`colours` must hold one for each of the {k} classes", got=f"{len(colours)}", advice="Or leave it out."
+                f"`colours` must hold one for each of the {k} classes",
+                got=f"{len(colours)}",
+                advice="Pass one for each, or omit `colours`.",
             )
         with canvas(ax, (5.2, 5.0)) as (ax, palette):
-            own = _colours(k, palette) if colours is None else list(colours)
-            for colour, lead in zip(own, self.leads):
+            fills = _colours(k, palette) if colours is None else list(colours)
+            for colour, lead in zip(fills, self.leads):
                 if (lead > 0).any():
                     ax.contourf(self.x, self.y, lead, levels=[0.0, np.inf], colors=[colour], alpha=FILL, zorder=0)
             keys = self._lines(ax, palette)
-            keys += self._data(ax, palette, own, size)
+            keys += self._data(ax, palette, fills, size)
             keys += self._rings(ax, palette, size)
             self._named(ax, palette)
             ax.set(xlabel=shortened(self.names[0], 52), ylabel=shortened(self.names[1], 44))
             ax.set_xlim(self.x[0], self.x[-1])
             ax.set_ylim(self.y[0], self.y[-1])
             if legend:
-                say(ax, keys, below=True)
+                draw_legend(ax, keys, below=True)
         return self._drawn(ax)
 
     def _lines(self, ax: Any, palette: Palette) -> list[Any]:
-        """Boundaries, and the margin."""
+        """Draw the boundaries and the margin."""
         from matplotlib.lines import Line2D
 
         if self.values is None:
@@ -205,7 +206,7 @@ class DecisionSurface(Display):
                 )
         return keys
 
-    def _data(self, ax: Any, palette: Palette, own: Sequence[Any], size: float) -> list[Any]:
+    def _data(self, ax: Any, palette: Palette, fills: Sequence[Any], size: float) -> list[Any]:
         if self.points is None:
             return []
         look: dict[str, Any] = {"s": size, "linewidths": 0.5 if size > 12 else 0.2, "edgecolors": palette.face}
@@ -216,14 +217,14 @@ class DecisionSurface(Display):
             ax.scatter(*self.points.T, color=palette.ink, marker="o", **look)
             return [
                 Patch(color=colour, alpha=FILL, label=shortened(str(label), 24))
-                for colour, label in zip(own, self.classes)
+                for colour, label in zip(fills, self.classes)
             ]
         keys = []
         for c, label in enumerate(self.classes):
             some = self.points[self.labels == label]
             if len(some):
                 name = shortened(str(label), 24)
-                keys.append(ax.scatter(*some.T, color=own[c], marker=MARKERS[c % len(MARKERS)], label=name, **look))
+                keys.append(ax.scatter(*some.T, color=fills[c], marker=MARKERS[c % len(MARKERS)], label=name, **look))
         return keys if len(keys) <= NAMED else []
 
     def _rings(self, ax: Any, palette: Palette, size: float) -> list[Any]:
@@ -241,7 +242,7 @@ class DecisionSurface(Display):
         return keys
 
     def _named(self, ax: Any, palette: Palette) -> None:
-        """Where colours come again, the name of a class where it leads most."""
+        """If colours repeat, write the name of each class where it leads most."""
         if len(self.classes) <= len(COLOURS):
             return
         from matplotlib.patheffects import withStroke
@@ -256,21 +257,22 @@ class DecisionSurface(Display):
 
 
 def _colours(k: int, palette: Palette) -> list[Any]:
-    """A colour for each of k classes; of many they come again, with other markers."""
+    """A colour for each of k classes; with many classes colours repeat, with other markers."""
     every = BRIGHT if palette.name == "dark" else COLOURS
     return [every[c % len(every)] for c in range(k)]
 
 
 def _numbers(X: Any) -> tuple[NDArray[Any], list[Any]]:
-    """The data as a matrix of two columns or more, and their names."""
+    """The data as a matrix with at least two columns, and their names."""
     required = "X must be a matrix of numbers with at least two columns"
     try:
         data = np.asarray(X.toarray() if sp.issparse(X) else X)
         data = data if data.dtype.kind == "f" else data.astype(np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput(required, got=type(X).__name__, advice="Surfaces are drawn of vectors.") from None
+        raise InvalidInput(required, got=type(X).__name__, advice="Pass numeric columns.") from None
     if data.ndim != 2 or data.shape[1] < 2 or not len(data):
-        advice = "Over one column draw decision_function as a curve." if data.ndim == 2 and len(data) else "Check it."
+        one_column = data.ndim == 2 and len(data)
+        advice = "Plot decision_function over one column." if one_column else "Pass a table with rows and two columns."
         raise InvalidInput(required, got=f"shape {data.shape}", advice=advice)
     return data, list(getattr(X, "columns", [f"column {j}" for j in range(data.shape[1])]))
 
@@ -280,31 +282,37 @@ def _labels(y: Any, n: int, classes: NDArray[Any]) -> NDArray[Any]:
     labels = np.asarray(y).ravel()
     known = ", ".join(str(label) for label in classes[:10])
     if len(labels) != n:
-        raise InvalidInput("y must hold one label per point", got=f"{len(labels)} for {n} points", advice="Check both.")
+        raise InvalidInput(
+            "y must hold one label per point",
+            got=f"{len(labels)} for {n} points",
+            advice="Pass X and y of the same points.",
+        )
     unknown = [label for label in set(labels.tolist()) if label not in set(classes.tolist())]
     if unknown:
         raise InvalidInput(
-            f"y must hold classes of the estimator, which are {known}", got=repr(unknown[0]), advice="Leave those out."
+            f"y must hold classes of the estimator, which are {known}",
+            got=repr(unknown[0]),
+            advice="Drop points of other classes.",
         )
     return labels
 
 
 def _chosen(columns: Sequence[Any], names: Sequence[Any]) -> list[int]:
-    """The positions of the two columns. Whole numbers are names where all of them are."""
+    """The positions of the two columns. Whole numbers are names if all of them are."""
     required = f"`columns` must be two different columns of {len(names)}, by position or name"
     numbers = [column for column in columns if isinstance(column, (int, np.integer))]
     named = all(column in names for column in numbers)
-    found = []
+    positions = []
     for column in columns:
         if column in names and (named or column not in numbers):
-            found.append(names.index(column))
+            positions.append(names.index(column))
         elif column in numbers and -len(names) <= column < len(names):
-            found.append(int(column) % len(names))
+            positions.append(int(column) % len(names))
         else:
-            raise InvalidInput(required, got=repr(column), advice="Such as (0, 1).")
-    if len(found) != 2 or found[0] == found[1]:
-        raise InvalidInput(required, got=repr(columns), advice="Such as (0, 1).")
-    return found
+            raise InvalidInput(required, got=repr(column), advice="Pass two columns such as (0, 1).")
+    if len(positions) != 2 or positions[0] == positions[1]:
+        raise InvalidInput(required, got=repr(columns), advice="Pass two columns such as (0, 1).")
+    return positions
 
 
 def _middle(data: NDArray[Any], at: Any) -> Matrix:
@@ -315,15 +323,15 @@ def _middle(data: NDArray[Any], at: Any) -> Matrix:
         raise InvalidInput(
             f"`at` must hold {data.shape[1]} finite numbers, one per column",
             got=f"shape {values.shape}",
-            advice="The two that are shown may be anything.",
+            advice="Pass a number for every column; those of the two shown columns are ignored.",
         )
     return values
 
 
 def _leads(estimator: Any, grid: Any, classes: NDArray[Any]) -> tuple[Matrix, Matrix | None]:
-    """What is predicted, as one function per class that is positive there, and f itself where there is one.
+    """For each class a function that is positive where the class is predicted, and f itself if there is one function.
 
-    Values that decide the prediction give smooth boundaries; else the prediction itself does.
+    The values of `decision_function` give smooth boundaries if they decide the prediction; else it is ±1.
     """
     predicted = np.asarray(estimator.predict(grid))
     leads = np.where(predicted == classes[:, None], 1.0, -1.0)
@@ -349,9 +357,9 @@ def _support(estimator: Any, last: Any, data: NDArray[Any], two: list[int]) -> t
     if last is not estimator:
         if not len(positions) or positions.max() >= len(data):
             return None, None
-        found = data[positions]
+        support = data[positions]
     else:
-        found = np.asarray(vectors.toarray() if sp.issparse(vectors) else vectors)
-    if found.ndim != 2 or found.shape[1] != data.shape[1]:
+        support = np.asarray(vectors.toarray() if sp.issparse(vectors) else vectors)
+    if support.ndim != 2 or support.shape[1] != data.shape[1]:
         return None, None
-    return found[:, two], getattr(last, "bounded_", None)
+    return support[:, two], getattr(last, "bounded_", None)

@@ -1,6 +1,6 @@
-"""A fitted model on one page: what it was given, what it is, how good it is, where it fails, how to get it again.
+"""A fitted model on one page: its data, scores, plots, worst predictions and kernel, and how to reproduce it.
 
-One HTML file without anything beside it: pictures are drawn into it, light and dark, and it prints.
+The report is one HTML file without external parts. It has a light and a dark style, and it can be printed.
 """
 
 from mercer.report.document import write

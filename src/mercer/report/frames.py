@@ -1,4 +1,4 @@
-"""The columns of a table in words: what each holds, how much of it is missing, and what the kernel takes it for."""
+"""The columns of a table in words: their kinds, values and missing values, and how a kernel reads them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ from mercer.kernels.base import Similarity
 from mercer.kernels.tables.categories import Categorical
 from mercer.kernels.tables.typed import Typed
 from mercer.models.provenance import fitted_rows as rows_of
-from mercer.words import cut
+from mercer.words import count, cut
 from mercer.words import number as number_in_words
 
-BARS, LONG = 14, 16
-"""Bars that show a distribution, and letters from which a value of its own is a text."""
+BARS = 14
+"""Bars that show a distribution."""
+LONG = 16
+"""Values of a larger mean length than this, most of them different, are texts and not categories."""
 
 
 def names(X: Any) -> list[str]:
-    """The columns' names; x0, x1, … where there are none."""
+    """The names of the columns; x0, x1, … for a matrix."""
     if is_frame(X):
         return column_names(X)
     shape = getattr(X, "shape", None) or np.shape(X)
@@ -43,16 +45,15 @@ def column(X: Any, j: int) -> NDArray[Any]:
 
 
 def fitted_rows(model: Any, given: int) -> str:
-    """How many rows a model was really fitted to, of those it was given: a search that time stopped takes fewer.
+    """The number of rows a model was fitted to: a search that ended at its time limit may use only some of them.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.arange(8.0)[:, None]
     >>> fitted_rows(mc.KernelRidge().fit(X, X[:, 0]), 8), fitted_rows(mc.KernelRidge().fit(X[:5], X[:5, 0]), 8)
     ('8 rows', '5 of 8 rows')
     """
-    taken = rows_of(model)
-    taken = given if taken is None else taken
-    return f"{given:,} row{'s' * (given != 1)}" if taken >= given else f"{taken:,} of {given:,} rows"
+    fitted = rows_of(model)
+    return count(given, "row") if fitted is None or fitted >= given else f"{fitted:,} of {given:,} rows"
 
 
 @dataclass(frozen=True)
@@ -65,16 +66,23 @@ class Column:
     distinct: int
     summary: str
     heights: tuple[float, ...]
-    """How its values are distributed, as a few bars."""
+    """The distribution of its values, as heights of a few bars."""
 
 
 def number(value: float | np.floating[Any]) -> str:
-    """Four digits, without an exponent where it can be."""
+    """A number with at most four digits, without an exponent if possible."""
     return number_in_words(float(value), padded=False)
 
 
-def taken(kernel: Any, names: list[str]) -> dict[str, str] | None:
-    """The kinds as which a kernel reads its columns, "" where it states none; None where it reads all columns alike."""
+def cell(value: Any) -> str:
+    """A value as text in a table."""
+    if isinstance(value, (float, np.floating)):
+        return number(value)
+    return cut(str(value.item() if isinstance(value, np.generic) else value), 90)
+
+
+def kinds_read(kernel: Any, names: list[str]) -> dict[str, str] | None:
+    """The kinds as which a kernel reads its columns ("" if it states none); None if it reads all in the same way."""
     if isinstance(kernel, Typed):
         return {name: "category" if kind == "code" else kind for name, kind, _ in kernel.kinds}
     if isinstance(kernel, On):
@@ -84,18 +92,18 @@ def taken(kernel: Any, names: list[str]) -> dict[str, str] | None:
         return None
     kinds: dict[str, str] = {}
     for child in kernel.children.values():
-        below = taken(child, names)
+        below = kinds_read(child, names)
         if below is None:
             return None
         kinds = below | {name: kind for name, kind in kinds.items() if kind or name not in below}
     return kinds or None
 
 
-def described(X: Any, known: dict[str, str] | None = None) -> list[Column]:
-    """Every column in words: its kind (where it is `known`, that), what is missing, its range or commonest values."""
+def described(X: Any, kinds: dict[str, str] | None = None) -> list[Column]:
+    """Every column in words: its kind (from `kinds` if known there), missing values, and range or frequent values."""
     columns = []
     for j, name in enumerate(names(X)):
-        given = "" if known is None else known.get(name, "left out")
+        given = "" if kinds is None else kinds.get(name, "not used")
         values = column(X, j)
         missing = missing_entries(values)
         present = values[~missing]
@@ -109,7 +117,7 @@ def described(X: Any, known: dict[str, str] | None = None) -> list[Column]:
 
 
 def _numbers(present: NDArray[Any]) -> tuple[str, str, int, NDArray[Any]]:
-    """The kind, the range, the number of different values and the distribution of numbers."""
+    """The kind, the range, the number of different values and the distribution of a numeric column."""
     low, middle, high = np.quantile(present, [0.0, 0.5, 1.0])
     distinct = len(np.unique(present))
     finite = present[np.isfinite(present)].astype(np.float64)
@@ -118,7 +126,7 @@ def _numbers(present: NDArray[Any]) -> tuple[str, str, int, NDArray[Any]]:
 
 
 def _others(present: NDArray[Any]) -> tuple[str, str, int, NDArray[Any]]:
-    """The same of categories, texts and dates: the commonest values, an example, or the range."""
+    """The same for categories (with their most frequent values), texts (with an example) and dates (with a range)."""
     texts = np.array([str(v) for v in present], dtype=str)
     labels, counts = np.unique(texts, return_counts=True)
     common = np.argsort(-counts, kind="stable")

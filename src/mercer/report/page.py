@@ -1,4 +1,4 @@
-"""The page itself: a few elements as text, one style sheet, nothing from elsewhere."""
+"""HTML: a few elements as text and one style sheet, without anything external."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ def page(title: str, subtitle: str, parts: Iterable[str]) -> str:
 
 
 class Markup(str):
-    """Text that is markup already."""
+    """Text that is already HTML and must not be escaped."""
 
     __slots__ = ()
 
 
 def markup(value: Any) -> str:
-    """A value as markup."""
+    """A value as HTML."""
     return value if isinstance(value, Markup) else escape(str(value))
 
 
@@ -101,7 +101,7 @@ def code(text: str) -> str:
 
 
 def tiles(entries: Sequence[tuple[str, str, str]]) -> str:
-    """Label, value and what is below it."""
+    """Cards with a label, a value, and a line below it."""
     cards = "".join(
         f'<div class="tile"><span>{escape(label)}</span><b>{escape(value)}</b><span>{escape(below)}</span></div>'
         for label, value, below in entries
@@ -117,7 +117,7 @@ def table(
     *,
     small: bool = False,
 ) -> str:
-    """Rows of cells; the columns at these positions are aligned as numbers, or wide enough for words."""
+    """A table; the columns at the positions `numbers` are right-aligned, those at `words` are wide."""
     marks = [' class="n"' if j in numbers else ' class="words"' if j in words else "" for j in range(len(header))]
     head = "".join(f'<th scope="col"{mark}>{markup(cell)}</th>' for cell, mark in zip(header, marks))
     body = "".join(
@@ -128,12 +128,12 @@ def table(
 
 
 def bar(text: str, share: float) -> Markup:
-    """A number over a bar of that share of its cell."""
+    """A text over a bar that fills this share of its cell."""
     return Markup(f'<div class="bar" style="--part:{100 * min(max(share, 0.0), 1.0):.0f}%">{escape(text)}</div>')
 
 
 def spark(heights: Sequence[float], words: str) -> Markup:
-    """A few bars, as high as a line of text."""
+    """A small bar chart, as high as a line of text, with `words` for screen readers."""
     most, wide = max([*heights, 1e-300]), 84 / max(len(heights), 1)
     bars = "".join(
         f'<rect x="{wide * j:.1f}" width="{max(wide - 1, 1):.1f}" y="{20 - h:.1f}" height="{h:.1f}"/>'
@@ -144,7 +144,7 @@ def spark(heights: Sequence[float], words: str) -> Markup:
 
 
 def figures(pictures: Sequence[tuple[str, str]]) -> str:
-    """Drawings with their captions."""
+    """SVG drawings with their captions."""
     cards = "".join(
         f"<figure>{_inline(svg, f'p{mark}', caption)}<figcaption>{escape(caption)}</figcaption></figure>"
         for mark, (svg, caption) in enumerate(pictures)
@@ -153,7 +153,7 @@ def figures(pictures: Sequence[tuple[str, str]]) -> str:
 
 
 def _inline(svg: str, mark: str, caption: str) -> str:
-    """An SVG file as an element of a page: with names of its own, words for who cannot see it, and no addresses."""
+    """An SVG file as an element of a page: with unique ids, a text for screen readers, and no external addresses."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>| xmlns(:\w+)?=\"[^\"]*\"", "", svg, flags=re.DOTALL)
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{mark}-", svg)

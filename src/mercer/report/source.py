@@ -1,4 +1,4 @@
-"""A fitted model as Python that makes it again."""
+"""A fitted model as Python code that reproduces it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from mercer.kernels.algebra.expression import parse
 from mercer.kernels.base import Similarity
 from mercer.models.auto.model import AutoModel
 from mercer.models.auto.response import LogScale
-from mercer.models.provenance import fitted_rows
+from mercer.models.provenance import fitted_rows, given_rows
 
 LONGEST = 100_000
-"""Letters of a kernel that is written out."""
+"""The largest number of characters of a kernel that is written out."""
 
 
 def source(model: Any, target: str = "the target") -> str:
-    """Python that gives the model again from its rows; from its file, where these alone do not.
+    """Python code that fits the model to its rows again, or loads its file if the rows alone do not determine it.
 
-    It makes `model` from X and y, and defines `predict` or `predict_proba` where those of `model` are not all.
+    The code makes `model` from X and y, and defines `predict` or `predict_proba` if those of `model` need a last step.
 
     >>> import numpy as np, mercer as mc
     >>> from mercer.report.source import source
@@ -31,7 +31,7 @@ def source(model: Any, target: str = "the target") -> str:
     >>> print(source(mc.KernelRidge(mc.Gaussian(2.0), alpha=0.5).fit(X, X[:, 0])))
     import mercer as mc
     <BLANKLINE>
-    # X: the rows and columns it was fitted to, y: the target
+    # X: the rows and columns it was fitted to; y: the target
     model = mc.KernelRidge(
         kernel=mc.parse('Gaussian(sigma=2.0)'),
         alpha=0.5,
@@ -40,17 +40,17 @@ def source(model: Any, target: str = "the target") -> str:
     try:
         return _written(model, " ".join(target.split()))
     except InvalidInput as error:
-        return f'import mercer as mc\n\nmodel = mc.load("model.mercer")  # the file that was saved: {error.required}'
+        return f'import mercer as mc\n\nmodel = mc.load("model.mercer")  # the saved file, since {error.required}'
 
 
 def _written(model: Any, target: str) -> str:
     imports, scale, more, inner = ["import mercer as mc"], "y", "", model
     if isinstance(model, AutoModel):
         inner = model.model_
-        if fitted_rows(model) != model._fitted_on["rows"]:
-            raise _unwritten("it was fitted to some of the rows")
+        if fitted_rows(model) != given_rows(model):
+            raise _not_reproducible("the model was fitted to some of the rows only")
         if getattr(model, "class_weight", None) is not None:
-            raise _unwritten("its rows were weighed")
+            raise _not_reproducible("the rows were weighted")
         response, softmax = getattr(model, "response_", None), getattr(model, "softmax_", None)
         if isinstance(response, LogScale):
             imports.append("import numpy as np")
@@ -62,19 +62,19 @@ def _written(model: Any, target: str) -> str:
             values = "regression_.predict(X)" if model.loss_ == "squared" else "predict_log_proba(X)"
             values = f"softmax({softmax.scale!r} * model.{values}, axis=1)"
             more = f"\n\ndef predict_proba(X):\n    return {values}\n"
-    about = f"# X: the rows and columns it was fitted to, y: {target}"
+    about = f"# X: the rows and columns it was fitted to; y: {target}"
     return "\n".join([*imports, "", about, f"model = {_call(inner)}.fit(X, {scale})", more]).rstrip()
 
 
 def _call(model: BaseEstimator) -> str:
-    """The estimator with the kernel and the penalty that it found."""
+    """The estimator as a constructor call, with the kernel and the penalty that `fit` chose."""
     name = type(model).__name__
     if getattr(mercer, name, None) is not type(model):
-        raise _unwritten(f"{name} is not of this library")
-    given = model.get_params(deep=False)
+        raise _not_reproducible(f"{name} is not a model of this library")
+    parameters = model.get_params(deep=False)
     lines = []
     for key, field in inspect.signature(type(model)).parameters.items():
-        value = given[key]
+        value = parameters[key]
         if key == "kernel" or (key == "alpha" and isinstance(value, str)):
             value = getattr(model, f"{key}_", value)
         if key in ("tune", "max_time", "progress"):
@@ -88,15 +88,15 @@ def _value(value: Any) -> str:
     if isinstance(value, Similarity):
         text = repr(value)
         if len(text) > LONGEST or parse(text) != value:
-            raise _unwritten("its kernel is too long to be written, or holds Python functions")
+            raise _not_reproducible("the kernel is too long to print, or holds Python functions")
         return f"mc.parse({text!r})"
     if isinstance(value, BaseEstimator):
         return _call(value).replace("\n", "\n    ")
     value = value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
     if not isinstance(value, (str, int, float, tuple, list, dict, type(None))):
-        raise _unwritten(f"a {type(value).__name__} cannot be written")
+        raise _not_reproducible(f"a {type(value).__name__} cannot be printed")
     return repr(value)
 
 
-def _unwritten(why: str) -> InvalidInput:
-    return InvalidInput(why, got="a model", advice="Load its file.")
+def _not_reproducible(reason: str) -> InvalidInput:
+    return InvalidInput(reason, got="a model", advice="Load its file.")

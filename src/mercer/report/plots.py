@@ -1,0 +1,162 @@
+"""The plots that suit a model: predictions, residuals or probabilities, its kernel, and how it was fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from mercer import plot
+from mercer.data.frames import is_frame
+from mercer.data.points import take
+from mercer.models.base import innermost
+from mercer.models.scores import COVERAGE, Judgement
+from mercer.plot.looks import pyplot
+from mercer.plot.looks import shortened as plot_text
+from mercer.report.frames import cell
+from mercer.words import number
+
+CURVES = 2
+"""Columns along which a curve is drawn."""
+CURVE_ROWS, KERNEL_ROWS, INTERVAL_ROWS = 1000, 300, 300
+"""The largest numbers of rows shown with a curve, in plots of the kernel, and for the coverage of intervals."""
+LARGE = 2000
+"""Above this number of fitted rows a model's own intervals take too long: the residuals are shown instead."""
+SIZE = (6.0, 4.6)
+"""Width and height of every plot, in inches."""
+COVERAGES = (0.5, 0.7, 0.8, 0.9, 0.95)
+
+Plot = tuple[Callable[[], Any], str]
+"""A function that draws, and the caption."""
+
+
+@dataclass(eq=False)
+class Plots:
+    """The plots of a model that was fitted to X, y and scored on Z, z.
+
+    Attributes
+    ----------
+    judgement : the predictions of Z and their scores.
+    target : the name of the target.
+    names, order : the names of the columns, and their positions, the most important first.
+    """
+
+    model: Any
+    X: Any
+    y: NDArray[Any]
+    Z: Any
+    z: NDArray[Any]
+    judgement: Judgement
+    target: str
+    names: list[str]
+    order: NDArray[np.int64]
+
+    def __iter__(self) -> Iterator[Plot]:
+        yield from self._of_classes() if is_classifier(self.model) else self._of_numbers()
+        inner = innermost(self.model)
+        if getattr(inner, "kernel_", None) is not None:
+            yield from self._of_kernel(inner.kernel_)
+        if hasattr(inner, "path_"):
+            yield lambda: plot.TuningPath.from_estimator(inner), "How the penalty alpha was chosen."
+        if hasattr(inner, "trace_"):
+            yield lambda: plot.Convergence.from_estimator(inner), "Convergence of the solver."
+
+    def _of_classes(self) -> Iterator[Plot]:
+        if self.judgement.probabilities is not None:
+            yield (
+                lambda: plot.Reliability.from_estimator(self.model, self.Z, self.z),
+                "Predicted probability against the observed share of rows: on the diagonal the model is calibrated. "
+                "The calibration error is the mean distance from the diagonal. The Brier score is the mean squared "
+                "difference between the probability and the outcome (1 or 0): 0 is perfect, 0.25 is a coin toss.",
+            )
+        if hasattr(self.model, "predict_proba"):
+            labels, counts = np.unique(self.y, return_counts=True)
+            second = len(self.model.classes_) == 2
+            label = self.model.classes_[1] if second else labels[counts.argmax()]
+            for j in self.order[:CURVES]:
+                yield (
+                    partial(self._curve, j, label=label),
+                    f"Probability of {cell(label)} along {self.names[j]}{self._others}",
+                )
+        if len(self.names) == 2:
+            yield (
+                lambda: plot.DecisionSurface.from_estimator(self.model, self.X, y=self.y),
+                "Where each class is predicted.",
+            )
+
+    def _of_numbers(self) -> Iterator[Plot]:
+        predictions = self.judgement.predictions
+        yield (
+            lambda: plot.Residuals.from_predictions(self.z, predictions, name=self.target),
+            f"Residuals against predicted {self.target}: a visible pattern is structure that the model missed.",
+        )
+        small, has_intervals = len(self.y) <= LARGE, hasattr(self.model, "predict_interval")
+        if not small:
+            tail = (1 - COVERAGE) / 2
+            low, high = (number(end, 3) for end in np.quantile(self.z - predictions, [tail, 1 - tail]))
+            yield (
+                lambda: plot.Residuals.from_predictions(self.z, predictions, kind="histogram", name=self.target),
+                f"Distribution of the residuals: {100 * COVERAGE:.0f} % of them are between {low} and {high}.",
+            )
+        elif has_intervals:
+            rows = evenly_spaced(len(self.z), INTERVAL_ROWS)
+            yield (
+                lambda: plot.Coverage.from_estimator(self.model, take(self.Z, rows), self.z[rows], coverages=COVERAGES),
+                "Observed against promised coverage of the prediction intervals.",
+            )
+        coverage = COVERAGE if len(self.names) == 1 and has_intervals and small else None
+        for j in self.order[:CURVES]:
+            yield partial(self._curve, j, coverage), f"{self.target} along {self.names[j]}{self._others}"
+
+    def _of_kernel(self, kernel: Any) -> Iterator[Plot]:
+        rows = evenly_spaced(len(self.y), KERNEL_ROWS)
+        X = take(self.X, rows)
+        labels = self.y[rows] if is_classifier(self.model) else None
+        yield (
+            lambda: plot.GramHeatMap.from_kernel(kernel, X, labels, title=""),
+            f"Similarity of each pair of {len(rows)} rows (the Gram matrix). Similar rows are neighbours, so that "
+            "groups appear as blocks.",
+        )
+        yield (
+            lambda: plot.EigenvalueSpectrum.from_kernel(kernel, X, title=""),
+            "Eigenvalues of this matrix: how much the rows vary along one independent direction after the other. The "
+            "faster they fall, the simpler the data is to the kernel.",
+        )
+
+    @property
+    def _others(self) -> str:
+        return ", with the other columns at their median or most frequent value." if len(self.names) > 1 else "."
+
+    def _curve(self, j: int, coverage: float | None = None, label: Any = None) -> Any:
+        rows = evenly_spaced(len(self.y), CURVE_ROWS)
+        column = self.X.columns[j] if is_frame(self.X) else int(j)
+        bands = plot.RegressionBands.from_estimator(
+            self.model, take(self.X, rows), self.y[rows] if label is None else None, column=column, coverage=coverage,
+            label=label, resolution=200,
+        )  # fmt: skip
+        if label is not None:
+            bands.ax_.set_ylim(-0.02, 1.02)
+        else:
+            bands.ax_.set_ylabel(plot_text(self.target, 40))
+        return bands
+
+
+def evenly_spaced(n: int, most: int) -> NDArray[np.int64]:
+    """At most `most` of n positions, at even steps."""
+    return np.linspace(0, n - 1, min(n, most)).astype(np.int64)
+
+
+def drawn(draw: Callable[[], Any]) -> str:
+    """A plot as SVG."""
+    with plot.style("light"):
+        display = draw()
+        try:
+            display.figure_.set_size_inches(SIZE)
+            return plot.svg(display, clear=True)
+        finally:
+            pyplot().close(display.figure_)
