@@ -43,11 +43,9 @@ class Slot(NamedTuple):
 def slots(kernel: Similarity, points: Points, prefix: str = "", exponent: bool = False) -> list[Slot]:
     """The free parameters in the order of `theta`."""
     all_slots = []
-    for field, _, mask in kernel._free():
-        scalar = np.ndim(getattr(kernel, field)) == 0
-        for i in np.flatnonzero(mask):
-            name = prefix + (field if scalar else f"{field}[{i}]")
-            all_slots.append(Slot(name, kernel, field, None if scalar else int(i), points, exponent))
+    for name in (name for name in kernel.parameter_names if "__" not in name):  # the others are those of children
+        field, _, column = name.rstrip("]").partition("[")
+        all_slots.append(Slot(prefix + name, kernel, field, int(column) if column else None, points, exponent))
     viewed = points.view(kernel.view) if isinstance(kernel, Viewed) else points
     for name, child in kernel.children.items():
         if isinstance(child, Similarity):
