@@ -582,7 +582,7 @@ def test_what_messages_advise():
     X, y = data(10, 1)
     with pytest.raises(InvalidInput, match=r"'rbf' is mc\.Gaussian"):
         NadarayaWatsonRegressor("rbf").fit(X, y)
-    with pytest.raises(InvalidInput, match="use NadarayaWatsonRegressor"):
+    with pytest.raises(InvalidInput, match="Use NadarayaWatsonRegressor"):
         NadarayaWatsonClassifier().fit(X, y)
     with pytest.raises(InvalidInput, match="Pass one number: there is 1 column"):
         NadarayaWatsonRegressor(bandwidth=[1.0, 2.0]).fit(X, y)

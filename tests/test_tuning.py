@@ -624,9 +624,9 @@ def test_a_held_alpha_is_not_changed():
     for alpha in (0.1, 0.3, 1e-3, 0.7, 3.3):
         assert tune(KernelRidge(mc.Gaussian(1.0), alpha=alpha), X, Y, hold=["alpha"], n_restarts=0).alpha == alpha
     for model in (KernelRidge(mc.Gaussian(1.0), alpha=0.0), GaussianProcessRegressor(mc.Gaussian(1.0), alpha=0.0)):
-        with pytest.raises(mc.InvalidInput, match=r"`alpha` must be > 0 where it is held, got 0.*hold"):
+        with pytest.raises(mc.InvalidInput, match=r"`alpha` must be > 0 if it is held, got 0.*hold"):
             tune(model, X, Y, hold=["alpha"])
-    with pytest.raises(mc.InvalidInput, match="where it is held"):
+    with pytest.raises(mc.InvalidInput, match="> 0 if it is held"):
         GaussianProcessRegressor(mc.Gaussian(1.0), alpha=0.0, tune="evidence", hold=["alpha"]).fit(X, Y)
     assert tune(KernelRidge(mc.Gaussian(1.0), alpha=0.0), X, Y).alpha > 0
     flat = tune(KernelRidge(mc.Gaussian(1.0), alpha=0.0), X, np.zeros(30))
@@ -729,7 +729,7 @@ def test_leave_one_out_needs_points_beside_the_tail(n):
 @pytest.mark.parametrize("hold", [3, [3], None, [None]])
 def test_what_is_held_is_named(hold):
     X, Y, _, _ = data(30)
-    with pytest.raises(mc.InvalidInput, match=r"`hold` must name free parameters.*They are sigma, alpha"):
+    with pytest.raises(mc.InvalidInput, match=r"`hold` must name free parameters.*Choose from sigma, alpha"):
         tune(KernelRidge(mc.Gaussian(1.0)), X, Y, hold=hold)
 
 

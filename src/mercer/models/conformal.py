@@ -35,7 +35,7 @@ from mercer.models.local.nadaraya_watson import NadarayaWatsonRegressor
 from mercer.models.provenance import fitted_rows
 from mercer.models.quantiles import ROUNDING, around, conformal, plus_ends, rows_needed, share
 from mercer.tuning.folds import fold_numbers, make_folds
-from mercer.validation import generator
+from mercer.validation import check_choice, generator
 
 Index = NDArray[np.int64]
 
@@ -154,12 +154,7 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         return values[:, 0] if self._single else values
 
     def _check(self) -> None:
-        if self.method not in METHODS:
-            raise InvalidInput(
-                "`method` must be 'split', 'cv+' or 'jackknife+'",
-                got=shortened(self.method),
-                advice="Choose 'jackknife+' for few rows, 'split' for many.",
-            )
+        check_choice(self.method, "method", METHODS, advice="Pass 'jackknife+' for few rows, 'split' for many.")
         if self.residuals not in RESIDUALS or (self.residuals != "absolute" and self.method != "split"):
             raise InvalidInput(
                 "`residuals` must be 'absolute', or for method='split' also 'signed' or 'ratio'",
@@ -178,7 +173,7 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
             raise InvalidInput(
                 "`model` must be a regressor with fit and predict",
                 got=shortened(self.model),
-                advice="Pass an instance, such as mc.KernelRidge().",
+                advice="Pass an instance such as mc.KernelRidge().",
             )
         prefit = isinstance(self.cv, str) and self.cv == "prefit" and self.method == "split"
         if isinstance(self.cv, (str, bool)) and not prefit:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
+from mercer.validation import check_number
 
 Matrix = NDArray[np.float64]
 ROUNDING = 1e-9
@@ -27,11 +28,7 @@ ROUNDING = 1e-9
 
 def share(coverage: Any) -> float:
     """`coverage` as a number in (0, 1)."""
-    if isinstance(coverage, bool) or not isinstance(coverage, (int, float, np.number)) or not 0 < coverage < 1:
-        raise InvalidInput(
-            "`coverage` must be a number in (0, 1)", got=repr(coverage), advice="Pass a number such as 0.9."
-        )
-    return float(coverage)
+    return check_number(coverage, "coverage", above=0, below=1, such_as=0.9)
 
 
 def rank(coverage: Any, n: int) -> int:
@@ -45,7 +42,7 @@ def rank(coverage: Any, n: int) -> int:
         raise InvalidInput(
             f"`coverage` must be at most n/(n + 1) = {n / (n + 1):.3g} for {n} training rows",
             got=coverage,
-            advice="Choose a smaller coverage, or fit on more rows: a finite interval cannot promise more.",
+            advice="Lower `coverage`, or fit on more rows: a finite interval cannot promise more.",
         )
     return k
 

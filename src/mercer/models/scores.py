@@ -22,6 +22,7 @@ from sklearn.base import is_classifier
 
 from mercer.data.points import length
 from mercer.errors import InvalidInput
+from mercer.validation import check_number
 
 Matrix = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -153,8 +154,7 @@ def hold_out(y: Any, share: float = 0.2, *, classes: bool = False, random_state:
     (40, 10, 0)
     """
     y = np.asarray(y)
-    if not 0 <= share < 1:
-        raise InvalidInput("`share` must be in [0, 1)", got=f"{share:g}", advice="Pass a share such as 0.2.")
+    check_number(share, "share", least=0, below=1, such_as=0.2)
     rng, every = np.random.default_rng(random_state), np.arange(len(y))
     if share == 0:
         return every, every[:0]

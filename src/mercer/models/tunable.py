@@ -103,35 +103,37 @@ def widths(kernel: Kernel, points: Points) -> NDArray[np.bool_]:
     return np.array([isinstance(s.owner, ByWidth) and s.field == "sigma" for s in slots(kernel, points)], dtype=bool)
 
 
-def recipes(kernel: Any, grid: Mapping[str, Any], own: Sequence[str], *, indefinite: bool = False) -> list[Recipe]:
+def recipes(
+    kernel: Any, grid: Mapping[str, Any], parameters: Sequence[str], *, indefinite: bool = False
+) -> list[Recipe]:
     """Every combination of the values that a grid has for the kernel and for the model's further parameters.
 
     Parameters
     ----------
     kernel : the kernel of the model, used if the grid has none.
     grid : values by name.
-    own : names of the model's parameters; the first is the penalty, which has an axis of its own.
+    parameters : names of the model's parameters; the first is the penalty, which has an axis of its own.
     indefinite : as in `Recipe`.
     """
     if not isinstance(grid, Mapping):
         raise InvalidInput(
             "`grid` must be a dictionary of values by parameter name",
             got=shortened(grid),
-            advice=f"Pass a dictionary such as {{{own[0]!r}: [1.0, 10.0], 'kernel__sigma': [0.5, 1.0]}}.",
+            advice=f"Pass a dictionary such as {{{parameters[0]!r}: [1.0, 10.0], 'kernel__sigma': [0.5, 1.0]}}.",
         )
-    inside = [name for name in grid if name not in own]
+    inside = [name for name in grid if name not in parameters]
     wrong = [name for name in inside if not isinstance(name, str) or name.partition("__")[0] != "kernel"]
     if wrong:
         raise InvalidInput(
-            f"`grid` must name {', '.join(own)}, `kernel`, or parameters of the kernel",
+            f"`grid` must name {', '.join(parameters)}, `kernel`, or parameters of the kernel",
             got=repr(wrong[0]),
-            advice=f"Use names such as {own[0]!r} and 'kernel__sigma'.",
+            advice=f"Use names such as {parameters[0]!r} and 'kernel__sigma'.",
         )
-    names = [*(name for name in own[1:] if name in grid), *sorted(inside)]
+    names = [*(name for name in parameters[1:] if name in grid), *sorted(inside)]
     combinations = []
     for values in product(*([plain(v) for v in listed(name, grid[name])] for name in names)):
         changes = dict(zip(names, values))
-        others = {name: changes.pop(name) for name in own if name in changes}
+        others = {name: changes.pop(name) for name in parameters if name in changes}
         base = changes.pop("kernel") if "kernel" in changes else kernel
         inner = {name.removeprefix("kernel__"): value for name, value in changes.items()}
         combinations.append(Recipe(base, inner, others=others, indefinite=indefinite))

@@ -1,5 +1,5 @@
 """Tuning: criteria on Gram matrices, their derivatives, and the search for their optimum.
 
-Two questions can be asked of a kernel and a penalty without spending data on a validation set: how well does each point
-follow from all others (leave-one-out), and how probable were the targets (evidence). Both are closed forms.
+Two criteria judge a kernel and a penalty without a validation set: how well each point follows from all others
+(leave-one-out), and how probable the targets were (evidence). Both are closed forms.
 """

@@ -20,9 +20,9 @@ from mercer.errors import InvalidInput
 Float = NDArray[np.float64]
 
 CELLS = 2**12, 2**15, 2**18
-"""Cells of the histogram that the plug-in sees: the next finer one where the width falls below the cells."""
+"""Numbers of cells of the plug-in rule's histogram: a finer one follows if the width is smaller than the cells."""
 STAGES = 7
-"""Derivatives whose roughness is estimated, the last one by a normal reference (Botev, Grotowski & Kroese 2010)."""
+"""The number of derivatives whose roughness is estimated, the last from a normal distribution (Botev et al. 2010)."""
 
 
 def scott(X: Any, weights: Any = None) -> Float:
@@ -86,10 +86,10 @@ def isj(X: Any, weights: Any = None) -> Float:
     """The improved Sheather-Jones plug-in width, column by column, shape (d,).
 
     The fixed point t = ξ(t) of Botev, Grotowski & Kroese (2010): the roughness ‖f''‖² that the best width needs is
-    estimated with a width that needs ‖f'''‖², and so on for seven stages, all by a discrete cosine transform; it
-    sees several modes where Silverman's rule smooths them away. In d > 1 columns every width is multiplied by
-    n^(1/5 − 1/(d+4)), from the rate of a line to that of d columns. Where there is no fixed point the width is
-    Silverman's: `plug_in` says why.
+    estimated with a width that needs ‖f'''‖², and so on for seven stages, all by a discrete cosine transform; it keeps
+    several modes that Silverman's rule smooths away. In d > 1 columns every width is multiplied by n^(1/5 − 1/(d+4)),
+    from the rate in one column to that in d columns. Without a fixed point the width is Silverman's: `plug_in` says
+    why.
 
     >>> import numpy as np
     >>> from mercer.tuning.bandwidth import isj, silverman
@@ -103,7 +103,7 @@ def isj(X: Any, weights: Any = None) -> Float:
 
 @dataclass(frozen=True, eq=False)
 class PlugIn:
-    """Widths (d,) by the plug-in rule, and for some columns why they are Silverman's instead."""
+    """Widths (d,) by the plug-in rule, and by column the reasons why some are Silverman's instead."""
 
     widths: Float
     reasons: dict[int, str]
@@ -122,13 +122,13 @@ def plug_in(X: Any, weights: Any = None) -> PlugIn:
     _deviations(X, w)
     widths, reasons = np.empty(d), {}
     for k, x in enumerate(X.T):
-        found = _fixed_point(x, w)
-        if isinstance(found, str):
-            reasons[k] = found
-            # Silverman's width of this column alone, so that the same factor carries it to d columns.
+        width = _fixed_point(x, w)
+        if isinstance(width, str):
+            reasons[k] = width
+            # Silverman's width of this column alone, which the same factor below adapts to d columns.
             widths[k] = silverman(x, w)[0]
         else:
-            widths[k] = found
+            widths[k] = width
     return PlugIn(widths * n ** (0.2 - 1.0 / (d + 4)), reasons)
 
 
@@ -136,13 +136,13 @@ def plug_in(X: Any, weights: Any = None) -> PlugIn:
 
 
 def _fixed_point(x: Float, w: Float | None) -> float | str:
-    """The plug-in width of one column, or why there is none."""
-    # Equal values count once (as in the authors' program): the rule would see the ties, not the density.
+    """The plug-in width of one column, or the reason why there is none."""
+    # Equal values count once (as in the authors' program): otherwise the rule would follow the ties, not the density.
     different = len(np.unique(x))
     if different < 5:
         return f"{different} different values are too few for a plug-in rule"
     low, length = float(x.min()), float(np.ptp(x))
-    # The transform mirrors the density at its ends: half a range on either side keeps it away from them.
+    # The transform mirrors the density at the ends of its interval: half a range on either side keeps it away.
     low, length = low - length / 2, 2 * length
     for cells in CELLS:
         p = _histogram((x - low) / length, w, cells)
@@ -153,9 +153,7 @@ def _fixed_point(x: Float, w: Float | None) -> float | str:
         if sqrt(t) * cells >= 1:
             return sqrt(t) * length
     if different < len(x):
-        return (
-            f"{len(x) - different} of {len(x)} values are ties: the plug-in equation sees point masses, not a density"
-        )
+        return f"{len(x) - different} of {len(x)} values are ties: to the plug-in equation they are point masses"
     return "outliers stretch the range: the width would be below its resolution"
 
 
@@ -174,23 +172,21 @@ def _root(squares: Float, n: int) -> float | None:
     """The smallest t with t = ξ(t), in units of the squared range."""
     i = np.square(np.arange(1.0, len(squares) + 1))
 
-    def gap(t: float) -> float:
+    def difference(t: float) -> float:
         return t - _stages(t, n, i, squares)
 
     t = 0.25 / len(squares) ** 2
-    below = gap(t)
-    if below >= 0:  # already below the cells
+    if difference(t) >= 0:  # already smaller than the cells
         return t
     while t < 0.1:
         t *= 2
-        above = gap(t)
-        if above >= 0:
-            return float(brentq(gap, t / 2, t, xtol=1e-3 * t * 1e-6, rtol=1e-9))
+        if difference(t) >= 0:
+            return float(brentq(difference, t / 2, t, xtol=1e-3 * t * 1e-6, rtol=1e-9))
     return None
 
 
 def _stages(t: float, n: int, i: Float, squares: Float) -> float:
-    """ξ(t): the best squared width where the roughness of the seventh derivative is taken at width √t."""
+    """ξ(t): the best squared width if the roughness of the seventh derivative is estimated with the width √t."""
 
     def roughness(s: int, t: float) -> float:
         # terms beyond exp(−745) are 0
@@ -224,7 +220,7 @@ def table(X: Any, weights: Any) -> tuple[Float, Float | None]:
     with np.errstate(over="ignore"):
         if not np.isfinite(2 * np.ptp(X, axis=0)).all():
             raise InvalidInput(
-                "A width needs columns whose range is a float",
+                "A width needs columns whose range fits float64",
                 got="a range beyond 1e308",
                 advice="Rescale the columns.",
             )
@@ -233,12 +229,14 @@ def table(X: Any, weights: Any) -> tuple[Float, Float | None]:
         w = np.asarray(weights, dtype=np.float64)
         if w.shape != (len(X),) or not (np.isfinite(w) & (w >= 0)).all():
             raise InvalidInput(
-                f"`weights` must hold {len(X)} finite numbers ≥ 0", got=f"shape {w.shape}", advice="One for each row."
+                f"`weights` must hold {len(X)} finite numbers ≥ 0",
+                got=f"shape {w.shape}" if w.shape != (len(X),) else "negative or infinite numbers, or NaN",
+                advice="Pass one number for each row.",
             )
         X, w = X[w > 0], w[w > 0]
     if len(X) < 2:
         raise InvalidInput(
-            "A width needs at least two points, for one point has no spread",
+            "A width needs at least two points, because one point has no spread",
             got=f"n_samples = {len(X)}",
             advice="Pass the width as a number.",
         )
@@ -250,13 +248,13 @@ def _size(X: Float, w: Float | None) -> float:
 
 
 def _covariance(X: Float, w: Float) -> Float:
-    """As if every row were there w times."""
+    """The covariance, as if every row were there w times."""
     D = X - np.average(X, axis=0, weights=w)
     return (w[:, None] * D).T @ D / _freedom(w.sum())
 
 
 def _freedom(n: float) -> float:
-    """n − 1, and no less than half of n where weights sum to so little."""
+    """n − 1, but at least n/2, for weights with a small sum."""
     return max(n - 1.0, n / 2)
 
 
@@ -267,7 +265,7 @@ def _deviations(X: Float, w: Float | None) -> Float:
     Y = X / scale
     D = Y - np.average(Y, axis=0, weights=w)
     squares = np.average(np.square(D), axis=0, weights=w) * _size(X, w) / _freedom(_size(X, w))
-    # what rounding leaves of a constant is no spread
+    # The rounding errors of a constant are not a spread.
     constant = np.flatnonzero(X.max(axis=0) - X.min(axis=0) <= 8 * np.finfo(np.float64).eps * scale)
     if len(constant):
         raise InvalidInput(

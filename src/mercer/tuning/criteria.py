@@ -20,7 +20,7 @@ from mercer.tuning.trials import LOG_EVIDENCE, LOO_ERROR, Measure
 
 @dataclass(frozen=True, eq=False)
 class LeastSquaresCriterion(Criterion):
-    """The value to minimise on some points: −log evidence, or ½ n log(leave-one-out error), which is comparable."""
+    """The value to minimise on some points: −log evidence, or ½ n log(leave-one-out error), of the same scale."""
 
     kernel: Kernel
     points: Points
@@ -30,8 +30,8 @@ class LeastSquaresCriterion(Criterion):
     by: str
     low: Matrix
     high: Matrix
-    floor: float  # errors below it are rounding
-    profile: bool = True  # whether an evaluation may move along the scale
+    floor: float  # smaller errors are rounding errors
+    profile: bool = True  # whether an evaluation may also optimise the scale
 
     @property
     def n(self) -> int:
@@ -51,7 +51,7 @@ class LeastSquaresCriterion(Criterion):
         return replace(self, points=points, y=self.y[index], roots=roots, tail=tail)
 
     def __call__(self, x: Matrix) -> Evaluation:
-        """Infinite where the system cannot be solved or the kernel overflows."""
+        """The value and its gradient; infinite if the system cannot be solved or the kernel overflows."""
         nowhere = Evaluation(x, np.inf, np.zeros_like(x))
         try:
             kernel, alpha = self.kernel.with_theta(x[:-1]), float(np.exp(x[-1]))
@@ -76,13 +76,13 @@ class LeastSquaresCriterion(Criterion):
         return evaluation if finite else nowhere
 
     def rounding(self, kernel: Kernel) -> float:
-        """What rounding amounts to in an eigenvalue of K̃: beside a smaller alpha, the order of operations decides."""
+        """The rounding error of an eigenvalue of K̃. With a smaller alpha, results would be rounding errors."""
         diagonal = kernel.diag(self.points)
         return EPS * float((diagonal if self.roots is None else diagonal * self.roots**2).sum())
 
     @property
     def ray(self) -> NDArray[np.bool_] | None:
-        """The parameters whose common factor the evidence knows the best value of: the signal's variance and alpha."""
+        """The parameters whose best common factor is a closed form: the signal's variance and alpha."""
         factors = scale_factors(self.kernel)
         if factors is None or self.by == "loo" or not self.profile:
             return None

@@ -1,11 +1,11 @@
-"""The evidence: how probable were the targets, before anything was known but the kernel and the noise?
+"""The evidence: how probable the targets were when only the kernel and the noise were known.
 
-With A = K + alpha W⁻¹ the covariance of the targets, the log marginal likelihood and its derivative are
+With A = K + alpha W⁻¹, the covariance of the targets, the log marginal likelihood and its derivative are
 
     log p(y) = −½ yᵀA⁻¹y − ½ log det A − ½ n log 2π,      d log p = ½ ⟨c cᵀ − A⁻¹, dA⟩,   c = A⁻¹y.
 
-An unpenalised tail has a flat prior; integrated out it leaves the restricted likelihood, in which the bordered inverse
-J takes the place of A⁻¹, log det(PᵀA⁻¹P) − log det(PᵀP) is added to the determinant, and n − p counts for n.
+An unpenalised tail has a flat prior. Integrating it out gives the restricted likelihood, in which the bordered inverse
+J replaces A⁻¹, log det(PᵀA⁻¹P) − log det(PᵀP) is added to the determinant, and n − p replaces n.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from scipy.linalg import blas
 from mercer.data.points import Points
 from mercer.kernels.base import Similarity
 from mercer.solvers.factor import Factor, Matrix
-from mercer.tuning.loo import factorised, threads
+from mercer.tuning.loo import blas_threads, factorised
 
 
 def gaussian(misfit: float, log_determinant: float, n: float, t: int = 1) -> float:
-    """The log density of t draws of n numbers with one covariance A, their yᵀA⁻¹y adding up to `misfit`.
+    """The log density of t draws of n numbers with one covariance A, where `misfit` is the sum of their yᵀA⁻¹y.
 
     >>> round(gaussian(0.0, 0.0, 1), 4)                                    # the standard normal density at 0
     -0.9189
@@ -58,7 +58,7 @@ def log_evidence(
     y : targets, shape (n, t), independent draws that share the kernel and the noise.
     alpha : the variance of the noise, > 0; with weights it is alpha/wᵢ.
     roots, tail : √w and P as in `LeastSquares`, or None.
-    gradient : without it the second value is empty.
+    gradient : whether to compute the gradient; otherwise it is empty.
 
     >>> import numpy as np, mercer as mc
     >>> k, X, y = mc.Gaussian(1.0), np.array([[0.0], [5.0]]), np.ones((2, 1))
@@ -85,7 +85,7 @@ def profiled_evidence(
 ) -> tuple[float, Matrix, float]:
     """The best evidence of e^δ(K + alpha W⁻¹) over δ, the gradient there, and δ = log(yᵀJy/n t) itself.
 
-    The signal's variance and the noise have a common factor whose best value is known, so no search needs to find it.
+    The best common factor of the signal's variance and the noise is a closed form, so that no search is needed for it.
     `shifts` are the bounds of δ.
     """
     return _evidence(kernel, points, y, alpha, roots, tail, True, shifts)
@@ -102,7 +102,7 @@ def _evidence(
     shifts: tuple[float, float] | None,
 ) -> tuple[float, Matrix, float]:
     n, t = y.shape
-    with threads(n):
+    with blas_threads(n):
         factor = factorised(kernel, points, alpha, roots, tail)
         c, _ = factor.solve(y)
         free, shift = t * (n if tail is None else n - tail.shape[1]), 0.0

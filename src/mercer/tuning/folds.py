@@ -2,8 +2,8 @@
 
 Rows are shuffled by default, because data is often sorted; classes are stratified, so that each fold has its share of
 them; rows of weight 0 are in no fold. The folds of a seed are those of scikit-learn's `KFold` and `StratifiedKFold`
-with `shuffle=True` and the same seed. Anything else is said by a splitter of scikit-learn (an object with `split`) or
-by pairs of training and test rows, such as `GroupKFold().split(X, y, groups)`.
+with `shuffle=True` and the same seed. Other folds are described by a splitter of scikit-learn (an object with `split`)
+or by pairs of training and test rows, such as `GroupKFold().split(X, y, groups)`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
-from mercer.validation import generator
+from mercer.validation import generator, is_whole_number
 
 Index = NDArray[np.int64]
 
@@ -48,7 +48,7 @@ def make_folds(
     stratify : whether each of a number of folds has its share of each value of y.
     weights : (n,) or None. Rows of weight 0 are in no fold.
     shuffle : whether a number of folds is drawn at random; otherwise they are contiguous.
-    random_state : of the shuffle: a seed, a generator of NumPy, or None.
+    random_state : a seed of the shuffle, a generator of NumPy, or None.
 
     >>> [fold.test.tolist() for fold in make_folds(6, 3, shuffle=False)]
     [[0, 1], [2, 3], [4, 5]]
@@ -59,11 +59,11 @@ def make_folds(
     kept = np.arange(n) if weights is None else np.flatnonzero(weights)
     required = f"`cv` must be a number of folds from 2 to {len(kept)}, a splitter, or pairs of training and test rows"
     targets = None if y is None else np.asarray(y)[kept]
-    if isinstance(cv, (int, np.integer)) and not isinstance(cv, (bool, np.bool_)):
+    if is_whole_number(cv):
         if not 2 <= cv <= len(kept):
-            raise InvalidInput(required, got=f"{cv} for n_samples = {len(kept)}", advice="Try cv=5.")
+            raise InvalidInput(required, got=f"{cv} for n_samples = {len(kept)}", advice="Pass a number such as cv=5.")
         draw = _shuffler(random_state) if shuffle else None
-        numbers = _shared(targets, int(cv), draw) if stratify else _parts(len(kept), int(cv), draw)
+        numbers = _stratified(targets, int(cv), draw) if stratify else _parts(len(kept), int(cv), draw)
         return [Fold(kept[numbers != i], kept[numbers == i]) for i in range(int(cv))]
     try:
         if hasattr(cv, "split") and not isinstance(cv, (str, bytes)):
@@ -75,18 +75,18 @@ def make_folds(
             folds = [Fold(train[np.isin(train, kept)], test[np.isin(test, kept)]) for train, test in chosen]
     except (TypeError, ValueError, IndexError) as error:
         got = f"{cv!r}"[:80] + f": {str(error).rstrip('.')}"
-        raise InvalidInput(required, got=got, advice="Try cv=5.") from None
+        raise InvalidInput(required, got=got, advice="Pass a number such as cv=5.") from None
     if not folds or any(not len(train) or not len(test) for train, test in folds):
         raise InvalidInput(
             "Each fold must have rows of weight > 0 to fit and others to score",
-            got=f"{len(folds)} folds, one of them without" if folds else "no fold",
+            got=f"{len(folds)} folds, one of them without such rows" if folds else "no fold",
             advice="Pass fewer folds, or other weights.",
         )
     return folds
 
 
 def fold_numbers(folds: list[Fold], n: int) -> Index:
-    """The number of each row's fold, for folds that hold out every row once; −1 for rows that are in none at all.
+    """The number of the fold that holds out each row, for folds that hold out every row once; −1 for unused rows.
 
     >>> fold_numbers(make_folds(6, 3, shuffle=False), 6)
     array([0, 0, 1, 1, 2, 2])
@@ -100,13 +100,13 @@ def fold_numbers(folds: list[Fold], n: int) -> Index:
         raise InvalidInput(
             "`cv` must put every row in one test fold",
             got=f"{(times[seen] == 0).sum()} rows in none and {(times > 1).sum()} in several",
-            advice="Use KFold.",
+            advice="Use a splitter such as KFold.",
         )
     return numbers
 
 
 def _shuffler(random_state: Any) -> Any:
-    """An object with `shuffle`. A seed is that of NumPy's old generator, whose folds scikit-learn draws."""
+    """An object with `shuffle`. A seed is for NumPy's old generator, with which scikit-learn draws folds."""
     if isinstance(random_state, (np.random.RandomState, np.random.Generator)):
         return random_state
     try:
@@ -116,7 +116,7 @@ def _shuffler(random_state: Any) -> Any:
 
 
 def _parts(n: int, count: int, draw: Any) -> Index:
-    """The number of each row's part, of parts whose sizes differ by one at most."""
+    """The number of each row's part; the sizes of the parts differ by at most one."""
     order = np.arange(n)
     if draw is not None:
         draw.shuffle(order)
@@ -126,8 +126,8 @@ def _parts(n: int, count: int, draw: Any) -> Index:
     return numbers
 
 
-def _shared(labels: Any, count: int, draw: Any) -> Index:
-    """The number of each row's part, each of which has its share of each label: as in scikit-learn, label by label."""
+def _stratified(labels: Any, count: int, draw: Any) -> Index:
+    """The number of each row's part; each part has its share of each label, drawn label by label as in scikit-learn."""
     _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
     codes = np.argsort(np.argsort(first))[codes.ravel()]  # numbered by their first appearance
     if (np.bincount(codes) < count).all():
@@ -149,7 +149,7 @@ def _shared(labels: Any, count: int, draw: Any) -> Index:
 
 def _pairs(cv: Any) -> Iterable[tuple[Any, Any]]:
     if isinstance(cv, (str, bytes)) or not np.iterable(cv):
-        raise TypeError(f"{type(cv).__name__} is neither")
+        raise TypeError(f"{type(cv).__name__} is neither a splitter nor pairs")
     return cv
 
 

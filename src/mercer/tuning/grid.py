@@ -1,9 +1,8 @@
 """Grids: every kernel with every penalty, compared by a criterion, over folds or in closed form.
 
 A criterion runs in rounds. Cross-validation of least squares is a race with a round for each fold: every candidate runs
-on the first; one that is worse there than the best by many standard errors of the paired difference cannot catch up,
-and the other folds are spared it. The scores themselves are exact, and those of the candidates that stay in the race
-are over all folds.
+on the first fold; one that is worse than the best by many standard errors of the paired difference cannot catch up, and
+does not run on the other folds. All scores are exact, and those of candidates that stay in the race are over all folds.
 """
 
 from __future__ import annotations
@@ -27,24 +26,27 @@ from mercer.solvers.cholesky import CholeskyFactor
 from mercer.solvers.eigen import Spectrum
 from mercer.tuning.evidence import log_evidence
 from mercer.tuning.folds import Fold, make_folds
-from mercer.tuning.loo import Matrix, fits, loo_error, path_errors, require_others
+from mercer.tuning.loo import Matrix, loo_error, path_errors, require_memory, require_others
 from mercer.tuning.search import together
 from mercer.tuning.trials import LOG_EVIDENCE, LOO_ERROR, NAN, Measure, Trial, Trials
+from mercer.validation import check_choice
 
-# A candidate leaves the race when it is worse than the best by this many standard errors of the difference.
 BEHIND = 5.0
-# Before this many points were seen, standard errors say little, and nobody leaves.
+"""A candidate leaves the race if it is worse than the best by this number of standard errors of the difference."""
 EARLY = 200
-# From this many points on the race is run in single precision, and those within this share of the best error run again.
-SINGLE, CLOSE = 1000, 0.01
-# Gram matrices that are held at once, so that their candidates share the threads evenly.
+"""No candidate leaves before this number of points was predicted: standard errors say little until then."""
+SINGLE = 1000
+"""From this number of points on the race is first run in single precision."""
+CLOSE = 0.01
+"""Candidates whose error in single precision is within this share of the best run again in double precision."""
 BATCH = 4
-# From this many alphas on one eigendecomposition is cheaper than a factor for each.
+"""Gram matrices that are held at once, so that their candidates share the threads evenly."""
 EIGEN = 8
+"""From this number of alphas on one eigendecomposition is cheaper than a factor for each."""
 
 Mask = NDArray[np.bool_]
 Candidate: TypeAlias = Kernel | Callable[[Points], Kernel]
-"""A kernel, or a rule that makes one of the points that it is fitted to."""
+"""A kernel, or a rule points → kernel."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,12 +55,12 @@ class Grid:
 
     Attributes
     ----------
-    measure : what the scores are.
-    kernels : k of them, as they are of all rows.
+    measure : the meaning of the scores.
+    kernels : k kernels; those of rules are resolved on all rows.
     penalty, penalties : the name of the other axis, "alpha" or "C", and its values, shape (a,).
-    scores : shape (k, a, folds), one fold where there are none. NaN where the candidate was spared that fold, infinite
-        where the system could not be solved.
-    best : position (kernel, penalty) of the chosen one: the first of the best, among those that ran on every fold.
+    scores : the scores, shape (k, a, folds), with one fold for a closed form. NaN if the candidate did not run on that
+        fold, infinite if the system could not be solved.
+    best : position (kernel, penalty) of the chosen candidate: the first of the best that ran on every fold.
     others : further parameters of each kernel, such as {"epsilon": 0.1}.
     """
 
@@ -80,21 +82,21 @@ class Grid:
         scores: Matrix,
         others: Sequence[dict[str, Any]] = (),
     ) -> Grid:
-        """The grid with the first of the best chosen."""
-        spared = np.isnan(scores).any(axis=2)
-        position = measure.best(np.where(spared, np.nan, _means(scores)).ravel())
-        i, j = np.unravel_index(position, spared.shape)
+        """The grid of these scores, in which the first of the best candidates is chosen."""
+        incomplete = np.isnan(scores).any(axis=2)
+        position = measure.best(np.where(incomplete, np.nan, _means(scores)).ravel())
+        i, j = np.unravel_index(position, incomplete.shape)
         return cls(measure, tuple(kernels), penalty, penalties, scores, (int(i), int(j)), tuple(others))
 
     @property
     def values(self) -> Matrix:
-        """Means over the folds that a candidate ran on, shape (k, a); NaN where it could not be solved on one."""
+        """Means over the folds that a candidate ran on, shape (k, a); NaN if it could not be solved on one of them."""
         means = _means(self.scores)
         return np.where(np.isfinite(means), means, np.nan)
 
     @property
     def value(self) -> float:
-        """The mean of the chosen one."""
+        """The mean score of the chosen candidate."""
         return float(self.values[self.best])
 
     @property
@@ -104,7 +106,7 @@ class Grid:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The chosen ones."""
+        """The chosen parameters."""
         return self._parameters(*self.best)
 
     def _parameters(self, i: int, j: int) -> dict[str, Any]:
@@ -113,7 +115,7 @@ class Grid:
 
     @property
     def trials(self) -> Trials:
-        """The same as trials, kernel by kernel."""
+        """The record of all candidates, kernel by kernel."""
         values, folds = self.values, self.folds
         several = self.scores.shape[2] > 1
         trials = []
@@ -125,25 +127,25 @@ class Grid:
 
     @property
     def at_edge(self) -> tuple[str, ...]:
-        """Of "kernel" and the penalty those axes, longer than two, at whose end the chosen one is."""
+        """The axes ("kernel" and the penalty) of more than two values at whose end the chosen candidate is."""
         axes = (("kernel", len(self.kernels), self.best[0]), (self.penalty, len(self.penalties), self.best[1]))
         return tuple(name for name, size, position in axes if size > 2 and position in (0, size - 1))
 
 
 def _means(scores: Matrix) -> Matrix:
-    """Over the folds that a candidate ran on; NaN where there are none."""
+    """Means over the folds that a candidate ran on; NaN if there are none."""
     ran = ~np.isnan(scores)
     totals = np.where(ran, scores, 0.0).sum(axis=2)
     return np.where(ran.any(axis=2), totals / np.maximum(ran.sum(axis=2), 1), np.nan)
 
 
 class GridCriterion(ABC):
-    """What a grid is compared by.
+    """A criterion that compares the candidates of a grid.
 
     Attributes
     ----------
-    measure : what its scores are.
-    rounds : folds by number, those of each round together; between rounds candidates may be left behind.
+    measure : the meaning of its scores.
+    rounds : the numbers of the folds of each round; between rounds candidates may leave.
     """
 
     measure: Measure
@@ -154,7 +156,7 @@ class GridCriterion(ABC):
         """Fill scores[i, j, folds] of the candidates that are racing."""
 
     def still(self, racing: Mask, scores: Matrix) -> Mask:
-        """Of those that are racing, those that can still be the best."""
+        """The racing candidates that can still become the best."""
         return racing
 
 
@@ -185,11 +187,11 @@ def evaluate_grid(
 
     Parameters
     ----------
-    kernels, alphas : the candidates; of equal ones the first kernel, then the first alpha, is chosen. A rule makes its
-        kernel of the training rows of each fold, so that no fold knows the rows that it is scored on.
+    kernels, alphas : the candidates; among equally good ones the first kernel, then the first alpha, is chosen. A rule
+        is resolved on the training rows of each fold, so that held-out rows never influence it.
     points, y : n points, and targets of shape (n, t) that share kernel and alpha.
     roots, tail : √w and P as in `LeastSquares`, or None.
-    by : "loo", "evidence", or folds (a number are contiguous ones). R² is averaged over targets and folds, as in
+    by : "loo", "evidence", a number of contiguous folds, or folds. R² is averaged over targets and folds, as in
         scikit-learn.
 
     >>> import numpy as np, mercer as mc
@@ -200,20 +202,18 @@ def evaluate_grid(
     ({'kernel': Gaussian(sigma=1.0), 'alpha': 0.0001}, [[5, 1], [5, 1], [1, 1]])
     """
     n, alphas = len(y), np.asarray(alphas, dtype=np.float64)
-    fits(n)
+    require_memory(n)
     everyone = np.ones((len(kernels), len(alphas)), dtype=bool)
-    made = [_kernel(candidate, points) for candidate in kernels]
+    resolved = [_kernel(candidate, points) for candidate in kernels]
     if isinstance(by, str):
-        if by not in ("loo", "evidence"):
-            raise InvalidInput(
-                '`by` must be "loo", "evidence" or a number of folds', got=repr(by), advice="Take 5 folds, or 'loo'."
-            )
-        closed = ClosedForm(made, alphas, points, y, roots, tail, by)
-        return _solvable(Grid.of(closed.measure, made, "alpha", alphas, run_grid(closed, everyone)))
+        advice = "Pass 5 for folds, or 'loo'."
+        check_choice(by, "by", ("loo", "evidence"), alternative="a number of folds", advice=advice)
+        closed = ClosedForm(resolved, alphas, points, y, roots, tail, by)
+        return _solvable(Grid.of(closed.measure, resolved, "alpha", alphas, run_grid(closed, everyone)))
     folds = by if isinstance(by, list) else make_folds(n, by, shuffle=False)
     order = np.concatenate([fold.test for fold in folds])
     if len(order) == n and all(len(fold.train) + len(fold.test) == n for fold in folds):
-        # Each row is held out once. In this order folds are contiguous, and quickly taken out of a matrix.
+        # Each row is held out once. In this order folds are contiguous, and their parts of a matrix are quickly copied.
         points, y = points.take(order), y[order]
         roots, tail = (None if a is None else a[order] for a in (roots, tail))
         folds = make_contiguous([len(fold.test) for fold in folds])
@@ -221,20 +221,20 @@ def evaluate_grid(
     def race(racing: Mask, dtype: type) -> Grid:
         criterion = FoldErrors(kernels, alphas, points, y, roots, tail, folds, dtype)
         scores = run_grid(criterion, racing)
-        return _solvable(Grid.of(criterion.measure, made, "alpha", alphas, scores))
+        return _solvable(Grid.of(criterion.measure, resolved, "alpha", alphas, scores))
 
     if n < SINGLE:
         return race(everyone, np.float64)
-    # Single precision tells who can win; double precision decides among those.
+    # Single precision finds the candidates that can win; double precision decides among them.
     rough = race(everyone, np.float32)
     near = (rough.folds == len(folds)) & (rough.values >= rough.value - CLOSE * (1.0 - rough.value))
     exact = race(near | np.isnan(rough.values), np.float64)
-    known = exact.folds == len(folds)
-    off = np.abs(exact.values - rough.values)[near & known]
-    if not (off < 0.25 * CLOSE * (1.0 - exact.value)).all():
+    complete = exact.folds == len(folds)
+    errors = np.abs(exact.values - rough.values)[near & complete]
+    if not (errors < 0.25 * CLOSE * (1.0 - exact.value)).all():
         return race(everyone, np.float64)
-    scores = np.where(known[..., None], exact.scores, rough.scores)
-    return Grid(exact.measure, tuple(made), "alpha", alphas, scores, exact.best)
+    scores = np.where(complete[..., None], exact.scores, rough.scores)
+    return Grid(exact.measure, tuple(resolved), "alpha", alphas, scores, exact.best)
 
 
 def _kernel(candidate: Candidate, points: Points) -> Kernel:
@@ -245,7 +245,7 @@ def _solvable(grid: Grid) -> Grid:
     if not np.isfinite(grid.value):
         raise InvalidInput(
             "K + alpha I must be positive definite for some candidate",
-            got="none that is, to rounding",
+            got="a singular matrix, up to rounding, for every candidate",
             advice="Put larger alphas into the grid.",
         )
     return grid
@@ -278,10 +278,10 @@ class ClosedForm(GridCriterion):
         self.measure = LOO_ERROR if by == "loo" else LOG_EVIDENCE
 
     def evaluate(self, racing: Mask, folds: Sequence[int], scores: Matrix) -> None:
-        """Alphas on a path are had at once, the others one by one."""
+        """Many alphas > 0 are evaluated by one eigendecomposition, others one by one."""
         alphas, y = self.alphas, self.y
         by_path = self.measure is LOO_ERROR and len(alphas) >= EIGEN
-        # The path is one of log alpha: 0, which asks for a positive definite K, is not on it.
+        # The path is one of log alpha: alpha = 0, which needs a positive definite K, is not on it.
         path = (alphas > 0) & by_path
         if path.any():
             for i, kernel in enumerate(self.kernels):
@@ -322,7 +322,7 @@ class FoldErrors(GridCriterion):
         self.seen = 0
 
     def evaluate(self, racing: Mask, folds: Sequence[int], scores: Matrix) -> None:
-        """The losses of the rows of each fold, and their mean."""
+        """Compute the losses of the rows of each fold, and their means."""
         for number in folds:
             fold, rows = self.folds[number], slice(self.ends[number], self.ends[number + 1])
             for batch in threads.spans(len(self.kernels), BATCH):
@@ -341,7 +341,7 @@ class FoldErrors(GridCriterion):
         return FoldSystem(kernel(self.points, dtype=self.dtype), self.y, self.roots, self.tail, fold)
 
     def still(self, racing: Mask, scores: Matrix) -> Mask:
-        """Those that can be solved, and are not far behind the best."""
+        """The candidates that can be solved and are not far behind the best."""
         means = _means(scores)
         racing = racing & np.isfinite(means)
         if self.seen < EARLY or not racing.any():
@@ -353,7 +353,7 @@ class FoldErrors(GridCriterion):
 
 
 class FoldSystem:
-    """One fold: what its training rows predict about the others, from the Gram matrix of all."""
+    """One fold: predictions from its training rows for its test rows, by the Gram matrix of all rows."""
 
     def __init__(self, K: Matrix, y: Matrix, roots: Matrix | None, tail: Matrix | None, fold: Fold) -> None:
         self.K, self.y, self.tail = K, y, tail
@@ -361,7 +361,7 @@ class FoldSystem:
         self.roots = np.ones(len(y)) if roots is None else roots
 
     def losses(self, alpha: float) -> Matrix | None:
-        """For each point of the fold its share of 1 − R², averaged over targets; None where there is no solution."""
+        """The share of each test row in 1 − R², averaged over targets; None if there is no solution."""
         train, test = self.train, self.test
         s = self.roots[train][:, None].astype(self.K.dtype)
         A, cross = parted(self.K, train, test)
@@ -381,16 +381,16 @@ class FoldSystem:
         y = self.y[test]
         squares = w * (y - f) ** 2
         spread = (w * (y - (w * y).mean(axis=0)) ** 2).mean(axis=0)
-        # Constant targets have no R²; scikit-learn calls it 1 where they are met exactly, else 0.
+        # Constant targets have no R²; in scikit-learn it is 1 if they are predicted exactly, otherwise 0.
         flat = spread == 0
         squares[:, flat] = np.where(squares[:, flat].any(axis=0), 1.0, 0.0)
         return np.asarray((squares / np.where(flat, 1.0, spread)).mean(axis=1))
 
 
 def parted(K: Matrix, train: NDArray[np.int64], test: NDArray[np.int64]) -> tuple[Matrix, Matrix]:
-    """Copies of K of the training rows, and of the test rows by the training rows.
+    """Copies of K among the training rows, and between test and training rows.
 
-    Of a contiguous fold the first is four blocks, several times faster than by index.
+    For a contiguous fold the first consists of four blocks: copying these is several times faster than by index.
     """
     n, start, stop = len(K), int(test[0]), int(test[-1]) + 1
     cut = stop - start

@@ -1,4 +1,4 @@
-"""The losses of leave-one-out predictions."""
+"""The losses of leave-one-out predictions of local methods."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class LocalLoss(ABC):
         """The loss, and its derivative by F."""
 
     def take(self, rows: Index) -> Self:
-        """The same for some of the rows."""
+        """The loss of some of the rows."""
         return replace(self, y=self.y[rows], v=self.v[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class SquaredError(LocalLoss):
-    """Σ vᵢ ‖(yᵢ − fᵢ)/s‖²/(t Σ v), s being one unit per target, so that all have a say."""
+    """Σ vᵢ ‖(yᵢ − fᵢ)/s‖²/(t Σ v), with one unit s per target, so that all targets count."""
 
     unit: Float
 
@@ -48,15 +48,15 @@ class SquaredError(LocalLoss):
 
 @dataclass(frozen=True, eq=False)
 class LogLoss(LocalLoss):
-    """−Σ vᵢ log((1 − δ) p₋ᵢ(yᵢ) + δ π(yᵢ))/Σ v, π being the shares of the classes.
+    """−Σ vᵢ log((1 − δ) p₋ᵢ(yᵢ) + δ π(yᵢ))/Σ v, where π are the shares of the classes.
 
-    δ = 1/n keeps the loss finite where no other row votes for the right class.
+    δ = 1/n keeps the loss finite if no other row votes for the right class.
     """
 
     def __call__(self, F: Float) -> tuple[float, Float]:
         share = self.v / self.v.sum()
         delta = 1.0 / len(share)
         prior = self.y @ (share @ self.y)
-        own = np.clip((self.y * F).sum(axis=1), 0.0, 1.0)  # but for rounding it is there
-        p = (1 - delta) * own + delta * prior
+        votes = np.clip((self.y * F).sum(axis=1), 0.0, 1.0)  # outside [0, 1] only by rounding
+        p = (1 - delta) * votes + delta * prior
         return float(-share @ np.log(p)), -self.y * (share * (1 - delta) / p)[:, None]

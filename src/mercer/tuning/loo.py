@@ -1,4 +1,4 @@
-"""Leave-one-out: how well does each point follow from all others? A closed form, and so is its derivative.
+"""Leave-one-out: how well each point follows from all others, as a closed form with a closed-form derivative.
 
 With J, the first n rows and columns of [[K + alpha W⁻¹, P], [Pᵀ, 0]]⁻¹, and c = J y, the model fitted without point i
 misses it by rᵢ = cᵢ/Jᵢᵢ. Because dJ = −J dK J, with or without a tail, the error E = Σᵢ wᵢ rᵢ² has the derivative
@@ -27,14 +27,14 @@ from mercer.threads import single_threaded_blas
 
 Matrix = NDArray[np.float64]
 
-# The path reaches beyond the eigenvalues by this factor: to near-interpolation below, to the tail alone above.
 BEYOND = 100.0
-# Values of alpha per factor of ten, before the best is refined.
+"""The path reaches beyond the eigenvalues by this factor: down to near-interpolation, up to the tail alone."""
 PER_DECADE = 3
-# Errors that differ by less than this share of the targets' size are the same error: the larger alpha is the simpler.
+"""The number of values of alpha per factor of ten, before the best one is refined."""
 FLAT = 1e-10
-# Up to this many points matrices are too small for several threads.
+"""Errors that differ by less than this share of the targets' squares count as equal: the larger alpha is better."""
 ONE_THREAD = 512
+"""Up to this number of points matrices are too small for several threads."""
 
 
 # -- every alpha from one eigendecomposition ---------------------------------------------------------------------------
@@ -65,7 +65,7 @@ def choose_alpha(spectrum: Spectrum | FeatureSpectrum, y: Matrix, weights: Matri
     ----------
     spectrum : the eigendecomposition of a problem with n points.
     y : targets, shape (n, t).
-    weights : of the errors, shape (n,); by default those of the problem.
+    weights : weights of the errors, shape (n,); by default those of the problem.
 
     >>> import numpy as np, mercer as mc
     >>> from mercer.problems.least_squares import LeastSquares
@@ -96,7 +96,7 @@ def alpha_path(spectrum: Spectrum | FeatureSpectrum, y: Matrix, weights: Matrix 
             fine = np.clip(chosen[t] + offsets, logs[0], logs[-1])
             nearby = path.errors(fine, [t])[:, 0]
             at = _largest_of_least(nearby, flat[t])
-            # Only what is better by more than rounding moves it: a flat curve keeps the larger alpha.
+            # Move only if the error falls by more than rounding: on a flat curve the larger alpha stays.
             if nearby[at] < least[t] - flat[t]:
                 chosen[t], least[t] = fine[at], nearby[at]
         step /= 4
@@ -115,12 +115,12 @@ def _range(spectrum: Spectrum | FeatureSpectrum) -> Matrix:
     largest = max(float(spectrum.values.max(initial=0.0)), np.finfo(np.float64).tiny / np.finfo(np.float64).eps)
     smallest = float(spectrum.values[spectrum.values > 0].min()) if spectrum.rank else largest
     low = float(np.log(max(spectrum.tolerance, smallest / BEYOND)))
-    high = max(float(np.log(largest * BEYOND)), low)  # without any feature that varies, every alpha is the same
+    high = max(float(np.log(largest * BEYOND)), low)  # equal if no feature varies: then every alpha is the same
     return np.linspace(low, high, 2 + int(np.ceil(PER_DECADE * (high - low) / np.log(10.0))))
 
 
 def _largest_of_least(errors: Matrix, flat: float) -> int:
-    """The last position whose error is the least one, to `flat`."""
+    """The last position whose error is the smallest one, up to `flat`."""
     return int(np.flatnonzero(errors <= errors.min() + flat)[-1])
 
 
@@ -133,7 +133,7 @@ class _Path:
             self.Z = spectrum.coordinates(spectrum.roots[:, None] * y)
 
     def errors(self, logs: Matrix, targets: list[int]) -> Matrix:
-        """Shape (a, t)."""
+        """The errors, shape (a, t)."""
         s = self.spectrum
         if not isinstance(s, Spectrum):
             residuals = np.stack([s.at(float(alpha)).leave_one_out(self.y[:, targets]) for alpha in np.exp(logs)])
@@ -145,7 +145,7 @@ class _Path:
             maps = [s.at(float(alpha)).B for alpha in np.exp(logs)]
             for j, B in enumerate(maps):
                 g[:, j] -= np.einsum("ip,ip->i", s.vectors @ (D[:, [j]] * s.tail), s.vectors @ B.T)
-        # A point that the tail alone determines (or rounding does) has no model without it: its residual is its own.
+        # Without a point that alone determines the tail there is no model: g is then 0 up to rounding.
         g = s.roots[:, None] * np.maximum(g, np.finfo(np.float64).eps * D.max(axis=0))
         errors = np.empty((len(logs), len(targets)))
         for i, t in enumerate(targets):
@@ -158,8 +158,8 @@ class _Path:
 # -- one kernel, one alpha, with the derivative ------------------------------------------------------------------------
 
 
-def threads(n: int) -> contextlib.AbstractContextManager[None]:
-    """One BLAS thread for small matrices: several would only wait for each other."""
+def blas_threads(n: int) -> contextlib.AbstractContextManager[None]:
+    """One BLAS thread for small matrices, for which several would only wait for each other."""
     return single_threaded_blas() if n <= ONE_THREAD else contextlib.nullcontext()
 
 
@@ -191,7 +191,7 @@ def loo_error(
     y : targets, shape (n, t), that share the kernel and alpha.
     alpha : the penalty, > 0.
     roots, tail : √w and P as in `LeastSquares`, or None.
-    gradient : without it the second value is empty.
+    gradient : whether to compute the gradient; otherwise it is empty.
 
     >>> import numpy as np, mercer as mc
     >>> k, X, y = mc.Gaussian(1.0), np.linspace(0, 6, 30)[:, None], np.ones((30, 1))
@@ -199,11 +199,11 @@ def loo_error(
     >>> round(value, 5), slopes.shape
     (0.00124, (2,))
     """
-    with threads(len(y)):
+    with blas_threads(len(y)):
         factor = factorised(kernel, points, alpha, roots, tail)
         J = factor.into_inverse() if gradient else np.empty((0, 0))
         c, g = (J @ y, np.diagonal(J).copy()) if gradient else (factor.solve(y)[0], factor.diagonal())
-        # Where a point is determined by the tail alone there is no model without it: J is 0 there up to rounding.
+        # Without a point that alone determines the tail there is no model: J is then 0 up to rounding.
         g = np.maximum(g, np.finfo(np.float64).eps * np.abs(g).max())
         r = c / g[:, None]
         w = np.full(len(y), 1.0 / y.size) if roots is None else roots**2 / (y.shape[1] * float(roots @ roots))
@@ -221,18 +221,18 @@ def loo_error(
 
 
 def require_others(n: int, tail: Matrix | None) -> None:
-    """Refuse to leave one out where the tail needs all n points."""
+    """Refuse to leave a point out if the tail needs all n points."""
     p = 0 if tail is None else tail.shape[1]
     if n <= p:
         raise InvalidInput(
             f"Leave-one-out needs more points than the {p} of an intercept or polynomial",
             got=n,
-            advice="Add points, take a lower degree (or no intercept), or tune by='evidence'.",
+            advice="Add points, use a lower degree (or no intercept), or tune by='evidence'.",
         )
 
 
-def fits(n: int) -> None:
-    """Refuse, with figures, a criterion whose matrices do not fit the memory."""
+def require_memory(n: int) -> None:
+    """Refuse a criterion whose matrices do not fit into memory, with their size."""
     memory.allocatable(
         3 * 8 * n * n, f"Tuning on {n} points", "Tune on a sample: mc.tune(model, X[:5000], y[:5000]), then fit on all."
     )

@@ -1,4 +1,4 @@
-"""Widths of smoothing kernels by leave-one-out likelihood: of a density, or of targets given the other columns."""
+"""Widths of smoothing kernels by leave-one-out likelihood, of a density or of targets given the other columns."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from mercer.tuning.trials import LOO_LIKELIHOOD, Measure, Tuned
 Float = NDArray[np.float64]
 
 FACTORS = (1.0, 0.3, 0.1, 0.03)
-"""Multiples of Silverman's widths at which the likelihood is looked at first."""
+"""Multiples of Silverman's widths at which the likelihood is evaluated first."""
 STARTS, SAMPLE = 6, 2000
-"""The likelihood of targets is climbed from that many of the likeliest, on that many rows at most."""
+"""The search for widths given targets: the number of starts, and the largest number of rows on which it begins."""
 PRECISION, LIMIT = 1e-10, 200
-"""The mean log likelihood that is not worth another step, and evaluations of a descent at the most."""
+"""A descent ends when a step promises less mean log likelihood, or after this number of evaluations."""
 OUTLYING = 5.0
-"""A width of this many times the robust rule's is a sign of outliers."""
+"""A width of this multiple of the robust rule's indicates outliers."""
 
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodCriterion(Criterion):
-    """−Σ wᵢ log f₋ᵢ(xᵢ)/Σw by the logarithms of widths; of targets in the last columns, that of them given the others.
+    """−Σ wᵢ log f₋ᵢ(xᵢ)/Σw by the logarithms of widths, or the same for the last columns given the others.
 
     Attributes
     ----------
     X, w : different rows (n, d), and how often each counts.
-    targets : how many of the last columns are targets; 0 for a density.
+    targets : the number of targets, which are the last columns; 0 for a density.
     low, high : bounds of the logarithms.
     """
 
@@ -69,16 +69,15 @@ class LikelihoodCriterion(Criterion):
 def loo(X: Any, weights: Any = None, *, targets: int = 0, held: Any = None) -> Tuned:
     """The widths, one per column, under which the Gaussian density without row i finds row i most likely.
 
-    Σᵢ wᵢ log f₋ᵢ(xᵢ) is maximised over log h by its gradient, so that widths are positive. Rows that are equal are left
-    out together: else two equal rows would find each other infinitely likely as h → 0. Columns with ties keep a width
-    of at least half their resolution, for the same reason; `notes` says where that was the choice. Weights count
-    as repetitions.
+    Σᵢ wᵢ log f₋ᵢ(xᵢ) is maximised over log h by its gradient, so that widths are positive. Equal rows are left out
+    together: otherwise their likelihood would be infinite as h → 0. For the same reason columns with ties keep a width
+    of at least half their resolution; `notes` says if that bound was reached. Weights count as repetitions.
 
     Parameters
     ----------
-    targets : how many of the last columns are targets t: then the likelihood is that of t given the other columns,
+    targets : the number of last columns that are targets t: then the likelihood is that of t given the other columns,
         Σ log f₋ᵢ(xᵢ, tᵢ)/f₋ᵢ(xᵢ).
-    held : (d,) widths that stay as they are, NaN for those to be chosen; None chooses all.
+    held : (d,) widths to keep, NaN for those to be chosen; None chooses all.
 
     >>> import numpy as np
     >>> from mercer.tuning.parzen_likelihood import loo
@@ -87,31 +86,31 @@ def loo(X: Any, weights: Any = None, *, targets: int = 0, held: Any = None) -> T
     array([0.36])
     """
     began = time.perf_counter()
-    X, given = table(X, weights)
-    silverman(X, given)  # which refuses columns that do not vary
+    X, w = table(X, weights)
+    silverman(X, w)  # which refuses columns that do not vary
     X, inverse = np.unique(X, axis=0, return_inverse=True)
-    # of different rows, for equal ones are left out together
+    # Ties among different rows, because equal rows are left out together.
     ties = [len(X) - len(np.unique(x)) for x in X.T]
-    w = np.bincount(inverse.ravel(), given, len(X)).astype(np.float64)
-    # of the different rows, so that a weight and as many repetitions start from the same bits
+    w = np.bincount(inverse.ravel(), w, len(X)).astype(np.float64)
+    # From different rows, so that a weight and the same number of repetitions give exactly the same start.
     start = silverman(X, w)
     d = X.shape[1]
     low, high = np.empty(d), np.empty(d)
     for k, x in enumerate(X.T):
         steps = np.diff(np.unique(x))
         low[k] = max(1e-3 * start[k], 0.5 * float(steps.min()) if ties[k] else 0.0)
-        # a column that says nothing about the target is smoothed out, a density has no wider width than its data
+        # An irrelevant column is smoothed out by a very large width; a density needs no larger width than its range.
         high[k] = float(np.ptp(x)) * (1.0 if k >= d - targets or not targets else 1e3)
     low = np.minimum(low, high)
     if held is not None:
         kept = np.isfinite(held)
         low, high = np.where(kept, held, low), np.where(kept, held, high)
     search = GradientSearch(LikelihoodCriterion(X, w, targets, np.log(low), np.log(high)))
-    # The likelihood may have several maxima: of targets, one for every set of columns that counts.
+    # The likelihood may have several maxima: with targets, one for every set of relevant columns.
     if targets and len(X) > SAMPLE:
         rows = np.sort(np.random.default_rng(0).choice(len(X), SAMPLE, replace=False))
         few = loo(X[rows], w[rows], targets=targets, held=held).parameters["widths"]
-        shrunk = few * (SAMPLE / len(X)) ** (1.0 / (d + 4))  # as the best width does with n
+        shrunk = few * (SAMPLE / len(X)) ** (1.0 / (d + 4))  # the rate at which the best width shrinks with n
         climbs, starts = 1, [*(np.log(f * start) for f in FACTORS[:2]), np.log(shrunk)]
     else:
         climbs, starts = STARTS if targets else 1, _starts(start, np.log(np.ptp(X, axis=0)), targets)
@@ -132,8 +131,8 @@ def loo(X: Any, weights: Any = None, *, targets: int = 0, held: Any = None) -> T
             )
         elif not targets and widths[k] > OUTLYING * start[k]:
             notes.append(
-                f"The width of column {k} is {widths[k] / start[k]:.0f} × Silverman's: rows far from all others, left "
-                "out, ask for a wide kernel. Try 'isj', or leave them out."
+                f"The width of column {k} is {widths[k] / start[k]:.0f} × Silverman's: rows far from all others need a "
+                "wide kernel when they are left out. Try 'isj', or drop these rows."
             )
     return Tuned(
         {"widths": widths},
@@ -145,7 +144,7 @@ def loo(X: Any, weights: Any = None, *, targets: int = 0, held: Any = None) -> T
 
 
 def _starts(start: Float, wide: Float, targets: int) -> list[Float]:
-    """Logarithms of widths to begin at: multiples of a rule's; of targets, also with columns that hardly count.
+    """Logarithms of widths to start from: multiples of a rule's; with targets, also with columns that hardly count.
 
     `wide` is the logarithm of a width at which a column hardly counts, but still has a slope.
     """
@@ -156,6 +155,6 @@ def _starts(start: Float, wide: Float, targets: int) -> list[Float]:
         narrow = usual + np.log(f)
         starts.append(np.where(inputs, narrow, usual))
         for k in range(d - targets if d - targets > 1 else 0):
-            own = np.arange(d) == k
-            starts += [np.where(own, wide, narrow), np.where(own, narrow, np.where(inputs, wide, usual))]
+            this = np.arange(d) == k
+            starts += [np.where(this, wide, narrow), np.where(this, narrow, np.where(inputs, wide, usual))]
     return starts

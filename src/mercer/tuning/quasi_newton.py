@@ -1,7 +1,7 @@
-"""The one descent of all searches by gradient: BFGS within bounds, which can begin with a curvature that is known.
+"""The descent of all searches by gradient: BFGS within bounds, which can start from a known curvature.
 
-That is why SciPy's L-BFGS-B is not taken: the curvature of a sample of the rows, in proportion to their number, tells
-the search on all rows which steps to take, and a handful of evaluations is left.
+SciPy's L-BFGS-B cannot: here the curvature on a sample of the rows, scaled by their number, gives good first steps on
+all rows, so that only a few evaluations remain.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 Matrix = NDArray[np.float64]
 
 EPS = float(np.finfo(np.float64).eps)
-# No step changes a parameter by more than this factor (its logarithm).
 LONGEST = 2.0
+"""The longest step in the logarithm of a parameter."""
 
 
 class Evaluation(NamedTuple):
-    """Where a criterion was evaluated (perhaps moved from where it was asked), its value to minimise, its gradient."""
+    """A value to minimise with its gradient, and its x, which a criterion may have moved."""
 
     x: Matrix
     value: float
@@ -28,7 +28,7 @@ class Evaluation(NamedTuple):
 
 
 class Reached(NamedTuple):
-    """Where a descent ended, the curvature B that it has learnt, and how many evaluations it took."""
+    """The end of a descent, the curvature B that it has learnt, and the number of its evaluations."""
 
     at: Evaluation
     B: Matrix
@@ -46,7 +46,7 @@ def minimise(
 ) -> Reached:
     """A minimum of f within bounds: BFGS steps on the free parameters, projected, with a backtracking line search.
 
-    B is the curvature to begin with; a descent ends where a Newton step promises less than `precision`.
+    B is the curvature to begin with; a descent ends when a Newton step promises less than `precision`.
 
     >>> import numpy as np
     >>> f = lambda x: Evaluation(x, float((x - 1) @ (x - 1)), 2 * (x - 1))
@@ -91,7 +91,7 @@ def minimise(
 
 
 def positive_definite(H: Matrix, least: float) -> Matrix:
-    """H with its eigenvalues replaced by their absolute values, and by `least` where they are smaller.
+    """H with its eigenvalues replaced by their absolute values, or by `least` if these are smaller.
 
     >>> import numpy as np
     >>> positive_definite(np.diag([-2.0, 0.0]), 0.1)

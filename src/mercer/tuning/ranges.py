@@ -1,4 +1,4 @@
-"""The free parameters of a kernel, and what the data says about them: bounds, and where to start."""
+"""The free parameters of a kernel, with the bounds and the starts that the data suggests."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ from mercer.kernels.vectors.radial import ByWidth
 from mercer.kernels.vectors.stationary import Laplacian, Periodic
 from mercer.tuning.loo import Matrix
 
-# Widths beyond this multiple of the data's diameter (below this part of its spacing) make no difference any more.
-# One column among several can fade away much farther.
-WIDEST, WIDEST_COLUMN, NARROWEST = 50.0, 1e4, 0.1
+WIDEST, NARROWEST = 50.0, 0.1
+"""Widths above this multiple of the data's diameter, or below this share of its spacing, are equivalent."""
+WIDEST_COLUMN = 1e4
+"""The same multiple for the width of one column among several, which matters much longer."""
 
 
 class Slot(NamedTuple):
-    """One free parameter: its name, the node it belongs to, its field and column there, and the points it sees.
+    """One free parameter: its name, its node, its field and column there, and the points that the node sees.
 
-    `exponent` says whether that node is inside of an exponential, where a factor is no variance.
+    `exponent` says whether the node is inside an exponential, where a factor is not a variance.
     """
 
     name: str
@@ -42,26 +43,24 @@ class Slot(NamedTuple):
 
 def slots(kernel: Similarity, points: Points, prefix: str = "", exponent: bool = False) -> list[Slot]:
     """The free parameters in the order of `theta`."""
-    found = []
-    for field, _, mask in kernel._free():
-        scalar = np.ndim(getattr(kernel, field)) == 0
-        for i in np.flatnonzero(mask):
-            name = prefix + (field if scalar else f"{field}[{i}]")
-            found.append(Slot(name, kernel, field, None if scalar else int(i), points, exponent))
-    seen = points.view(kernel.view) if isinstance(kernel, Viewed) else points
+    all_slots = []
+    for name in (name for name in kernel.parameter_names if "__" not in name):  # the others are those of children
+        field, _, column = name.rstrip("]").partition("[")
+        all_slots.append(Slot(prefix + name, kernel, field, int(column) if column else None, points, exponent))
+    viewed = points.view(kernel.view) if isinstance(kernel, Viewed) else points
     for name, child in kernel.children.items():
         if isinstance(child, Similarity):
-            found += slots(child, seen, f"{prefix}{name}__", exponent or isinstance(kernel, Exp))
-    return found
+            all_slots += slots(child, viewed, f"{prefix}{name}__", exponent or isinstance(kernel, Exp))
+    return all_slots
 
 
 def scale_factors(kernel: Similarity) -> NDArray[np.bool_] | None:
-    """The entries of `theta` whose common factor is a factor of the whole kernel, or None where there are none."""
+    """The entries of `theta` whose common factor is a factor of the whole kernel, or None if there are none."""
     mask = np.zeros(len(kernel.theta), dtype=bool)
     if isinstance(kernel, (Scaled, Constant)):
-        own = len(kernel.theta) - sum(len(c.theta) for c in kernel.children.values())
-        mask[:own] = True
-        return mask if own else None
+        free = len(kernel.theta) - sum(len(c.theta) for c in kernel.children.values())
+        mask[:free] = True
+        return mask if free else None
     if isinstance(kernel, (Sum, Product)):
         parts = [scale_factors(part) for part in kernel.parts]
         sizes = [len(part.theta) for part in kernel.parts]
@@ -78,7 +77,7 @@ def scale_factors(kernel: Similarity) -> NDArray[np.bool_] | None:
 
 
 class Lengths(NamedTuple):
-    """Distances in a data set: between neighbours, the median, and the largest. Zero where all points coincide."""
+    """Distances in a data set: between neighbours, the median, and the largest. Zero if all points coincide."""
 
     spacing: float
     median: float
@@ -93,7 +92,7 @@ def lengths(points: Points, column: int | None = None, taxi: bool = False, sampl
         X = X[:, [column]]
     if sp.issparse(X):
         norms = np.asarray(X.multiply(X).sum(axis=1)).ravel()
-        D = np.sqrt(np.maximum(norms[:, None] + norms - 2 * (X @ X.T).toarray(), 0.0))  # near enough for a bound
+        D = np.sqrt(np.maximum(norms[:, None] + norms - 2 * (X @ X.T).toarray(), 0.0))  # exact enough for a bound
     else:
         from scipy.spatial.distance import cdist
 
@@ -117,7 +116,7 @@ def lengths(points: Points, column: int | None = None, taxi: bool = False, sampl
 
 
 class Range(NamedTuple):
-    """Logarithms: the bounds of a parameter and where to start."""
+    """The bounds of a parameter and its start, all as logarithms."""
 
     low: float
     high: float
@@ -127,18 +126,18 @@ class Range(NamedTuple):
 def ranges(kernel: Similarity, points: Points, y: Matrix) -> list[Range]:
     """Bounds and a start for every free parameter, from the data: lengths for widths, variances for scales."""
     variance = float(y.var(axis=0).mean()) or float((y**2).mean()) or 1.0
-    known: dict[Any, Lengths] = {}
-    found = []
+    cache: dict[Any, Lengths] = {}
+    all_ranges = []
     for slot, theta, bounds in zip(slots(kernel, points), kernel.theta, kernel.bounds):
         owner = slot.owner
         low, high, start = float(bounds[0]), float(bounds[1]), float(theta)
         if isinstance(owner, ByWidth) and slot.field == "sigma":
             key = (id(slot.points), slot.column, isinstance(owner, Laplacian))
-            if key not in known:
-                known[key] = lengths(slot.points, slot.column, isinstance(owner, Laplacian))
-            size = known[key]
+            if key not in cache:
+                cache[key] = lengths(slot.points, slot.column, isinstance(owner, Laplacian))
+            size = cache[key]
             if size.largest > 0:
-                # With one width per column, d columns add up to one distance.
+                # With one width per column, the distances in d columns add up.
                 many = 1.0 if slot.column is None else np.sqrt(len(owner.sigma))
                 widest = WIDEST if slot.column is None else WIDEST_COLUMN
                 low, high = np.log(NARROWEST * size.spacing), np.log(widest * size.largest)
@@ -158,12 +157,12 @@ def ranges(kernel: Similarity, points: Points, y: Matrix) -> list[Range]:
             start = np.log(inner)
             low, high = start - np.log(1e6), start + np.log(1e6)
         low, high = min(low, float(theta)), max(high, float(theta))
-        found.append(Range(float(low), float(high), float(np.clip(start, low, high))))
-    return found
+        all_ranges.append(Range(float(low), float(high), float(np.clip(start, low, high))))
+    return all_ranges
 
 
 def mean_diagonal(kernel: Similarity, points: Points) -> float:
-    """The mean of k(x, x), 1 where it is no size."""
+    """The mean of k(x, x), or 1 if it is not a positive number."""
     size = float(np.mean(kernel.diag(points)))
     return size if size > 0 and np.isfinite(size) else 1.0
 
@@ -171,12 +170,12 @@ def mean_diagonal(kernel: Similarity, points: Points) -> float:
 def held_names(names: list[str], hold: Iterable[str]) -> NDArray[np.bool_]:
     """Which parameters are held, by name."""
     held = np.zeros(len(names), dtype=bool)
-    for given in hold if np.iterable(hold) and not isinstance(hold, str) else [hold]:
-        wanted = [given, given.removeprefix("kernel__")] if isinstance(given, str) else []
-        matches = [any(name == w or name.startswith(w + "[") for w in wanted) for name in names]
+    for entry in hold if np.iterable(hold) and not isinstance(hold, str) else [hold]:
+        forms = [entry, entry.removeprefix("kernel__")] if isinstance(entry, str) else []
+        matches = [any(name == form or name.startswith(form + "[") for form in forms) for name in names]
         if not any(matches):
             raise InvalidInput(
-                "`hold` must name free parameters", got=repr(given), advice=f"They are {', '.join(names)}."
+                "`hold` must name free parameters", got=repr(entry), advice=f"Choose from {', '.join(names)}."
             )
         held |= matches
     return held

@@ -1,4 +1,4 @@
-"""What to know about an optimum: parameters that do not matter, and those that stopped at a bound."""
+"""Remarks on an optimum: parameters that do not matter, and parameters that stopped at a bound."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from mercer.tuning.loo import Matrix
 from mercer.tuning.ranges import lengths, mean_diagonal, slots
 from mercer.tuning.trials import brief
 
-# Terms whose share of the kernel's diagonal is below this are suspected not to matter.
 NEGLIGIBLE = 1e-3
-# What the criterion may lose (in nats) by leaving out what does not matter.
-NOTHING = 1.0
+"""Terms with a smaller share of the kernel's diagonal are suspected not to matter."""
+NO_LOSS = 1.0
+"""A parameter or term does not matter if the criterion loses less than this (in nats) without it."""
 
 
 def remarks(
     kernel: Kernel, criterion: LeastSquaresCriterion, x: Matrix, low: Matrix, high: Matrix, held: NDArray[np.bool_]
 ) -> list[str]:
-    """What to know about an optimum: parameters that do not matter, and those that stopped at a bound.
+    """Remarks on an optimum: parameters that do not matter, and parameters that stopped at a bound.
 
-    A wide column may still be needed (the function is nearly linear in it), and a small term may carry the fit: that
-    something does not matter is said only where leaving it out was tried, and changed nothing.
+    A wide column may still be needed (the function is nearly linear in it), and a small term may carry the fit: a
+    remark says that something does not matter only after a fit without it has changed nothing.
     """
     points, notes = criterion.points, []
     here = criterion.alone(x)
@@ -42,11 +42,11 @@ def remarks(
             if size.largest == 0:
                 notes.append(f"The width {what} does not matter: the column is constant. It can be dropped."
                              if slot.column is not None
-                             else f"The width {what} does not matter: all points are the same.")  # fmt: skip
+                             else f"The width {what} does not matter: all points are equal.")  # fmt: skip
             elif slot.column is not None and value > 10 * size.largest:
                 without = x.copy()
                 without[i] = np.log(1e6 * size.largest)
-                if criterion.alone(without) < here + NOTHING:
+                if criterion.alone(without) < here + NO_LOSS:
                     notes.append(
                         f"The width {what} does not matter: it is {value / size.largest:.0f} × the range of the data. "
                         "The column can be dropped."
@@ -83,6 +83,6 @@ def _weak_terms(kernel: Kernel, criterion: LeastSquaresCriterion, here: float, l
         if share < NEGLIGIBLE:
             rest = [other for j, other in enumerate(kernel.kernels) if j != i]
             others = rest[0] if len(rest) == 1 else Sum(tuple(rest))
-            if replace(criterion, kernel=others).alone(np.append(others.theta, log_alpha)) < here + NOTHING:
+            if replace(criterion, kernel=others).alone(np.append(others.theta, log_alpha)) < here + NO_LOSS:
                 notes.append(f"The term {brief(part)} is {share:.1g} of the kernel: it can be dropped.")
     return notes

@@ -1,7 +1,7 @@
 """Searches by gradient: a criterion with bounds, descents from several starts, and the record of each evaluation.
 
-Every engine that moves numbers by gradient is this loop with a criterion of its own: kernel ridge and Gaussian
-processes (`by_gradient`), bandwidths of local methods (`smoothing`), widths of densities (`parzen_likelihood`).
+Every search by gradient is this loop with its own criterion: kernel ridge and Gaussian processes (`by_gradient`),
+bandwidths of local methods (`smoothing`), widths of densities (`parzen_likelihood`).
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ class Criterion(ABC):
     @property
     @abstractmethod
     def measure(self) -> Measure:
-        """What the value means, as people know it."""
+        """The meaning of the value."""
 
     @property
     @abstractmethod
     def names(self) -> Sequence[str]:
-        """Of the parameters."""
+        """The names of the parameters."""
 
     @abstractmethod
     def __call__(self, x: Matrix) -> Evaluation:
-        """The value to minimise and its gradient; infinite where there is none: the search turns back there."""
+        """The value to minimise and its gradient; an infinite value, if there is none, makes the search turn back."""
 
     def alone(self, x: Matrix) -> float:
         """The value without its gradient, which may cost less."""
@@ -58,18 +58,18 @@ class GradientSearch:
 
     def __init__(self, criterion: Criterion) -> None:
         self.criterion = criterion
-        self._seen: list[tuple[Matrix, float]] = []
+        self._evaluated: list[tuple[Matrix, float]] = []
 
     def __call__(self, x: Matrix) -> Evaluation:
         """The criterion, recorded."""
         at = self.criterion(x)
-        self._seen.append((at.x, at.value))
+        self._evaluated.append((at.x, at.value))
         return at
 
     def alone(self, x: Matrix) -> float:
         """The criterion without its gradient, recorded."""
         value = self.criterion.alone(x)
-        self._seen.append((x, value))
+        self._evaluated.append((x, value))
         return value
 
     def ranked(self, starts: Iterable[Matrix]) -> list[tuple[float, Matrix]]:
@@ -89,7 +89,7 @@ class GradientSearch:
         """The lowest of the minima that are reached from the starts.
 
         precision, limit, curvature : as in `minimise`.
-        at_once : whether the descents share the threads; else each evaluation may use all of them.
+        at_once : whether the descents share the threads; otherwise each evaluation may use all of them.
         """
         low, high = self.criterion.low, self.criterion.high
         jobs = [partial(minimise, self, x, low, high, curvature, precision, limit) for x in starts]
@@ -97,21 +97,21 @@ class GradientSearch:
         return min(reached, key=lambda one: one.at.value)
 
     def trials(self, chosen: Matrix, value: float) -> Trials:
-        """The record, and the chosen one at its end."""
+        """The record of all evaluations, with the chosen one at its end."""
         c, names = self.criterion, list(self.criterion.names)
-        seen = [*self._seen, (chosen, value)]
-        trials = [Trial(dict(zip(names, c.natural(x).tolist())), c.score(v)) for x, v in seen]
+        evaluated = [*self._evaluated, (chosen, value)]
+        trials = [Trial(dict(zip(names, c.natural(x).tolist())), c.score(v)) for x, v in evaluated]
         return Trials(c.measure, tuple(trials), len(trials) - 1)
 
     @property
     def evaluations(self) -> int:
-        return len(self._seen)
+        return len(self._evaluated)
 
 
 def curvature(f: Criterion, at: Evaluation, step: float, least: float, share: float = 0.0) -> Matrix | None:
-    """The Hessian by differences of gradients, made positive definite; None where they are not finite.
+    """The Hessian by differences of gradients, made positive definite; None if they are not finite.
 
-    least, share : its eigenvalues are at least the first, and at least this share of the largest.
+    Its eigenvalues are at least `least`, and at least the given `share` of the largest.
     """
     size, low, high = len(at.x), f.low, f.high
     H = np.zeros((size, size))
@@ -126,7 +126,7 @@ def curvature(f: Criterion, at: Evaluation, step: float, least: float, share: fl
 
 
 def together(jobs: Sequence[Callable[[], T]]) -> list[T]:
-    """The results of the jobs, which share the threads: each has one, and BLAS too."""
+    """The results of the jobs, which share the threads: each job, and BLAS in it, has one."""
     results: dict[int, T] = {}
 
     def store(i: int) -> None:

@@ -1,12 +1,12 @@
 """Bandwidths by leave-one-out: the error of every row's local fit without it, and its gradient in log bandwidths.
 
-One pass of sums without the own row gives all n fits that leave a row out. A bandwidth hₖ moves the fit through the
-weights alone: ∂w/∂log hₖ = −2φ'(‖u‖²) uₖ², which for the Gaussian is w uₖ², so that the gradient is made of moments of
-two degrees more:
+One pass of sums, each without its own row, gives all n fits that leave a row out. A bandwidth hₖ changes the fit only
+through the weights: ∂w/∂log hₖ = −2φ'(‖u‖²) uₖ², which for the Gaussian is w uₖ². So the gradient consists of moments
+of two degrees more:
 
-    ∂f₋ᵢ/∂log hₖ = Σ_α a_α (t'_α − Σ_β S'_αβ b_β),   S', t' being S, t with ∂w/∂log hₖ for w.
+    ∂f₋ᵢ/∂log hₖ = Σ_α a_α (t'_α − Σ_β S'_αβ b_β),   where S', t' are S, t with ∂w/∂log hₖ in place of w.
 
-Similarities without such a profile take the adjoint way instead, tile by tile, through their own derivatives.
+Similarities without such a profile use adjoint gradients instead, tile by tile, through their own derivatives.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ from mercer.tuning.trials import Measure, Trial, Trials, Tuned
 
 Float = NDArray[np.float64]
 
-MOMENTS = 3
-"""Up to this many columns the gradient comes from moments; beyond, they are too many."""
+BY_MOMENTS = 3
+"""Up to this number of columns the gradient is computed from moments; with more columns there are too many moments."""
 SAMPLE = 1500
-"""Rows on which the search begins, where there are more."""
+"""The number of rows on which the search begins, if there are more."""
 FACTORS = np.geomspace(1 / 16, 16, 13)
 """Multiples of the first bandwidths that are tried before any gradient."""
 WIDEST, NARROWEST = 10.0, 1e-4
-"""Bounds of a bandwidth, in units of the column's range: beyond the first all points count alike."""
-FLAT = 8
-"""Up to this many columns the search also starts from each of them not counting, and from each of them alone."""
+"""Bounds of a bandwidth, in units of the column's range: at the widest all points count almost equally."""
+SINGLE_COLUMNS = 8
+"""Up to this number of columns the search also starts without each column, and with each column alone."""
 ALONE = (0.2, 0.08, 0.03)
 """Bandwidths, in units of the column's range, with which each column is tried alone."""
 STARTS = 3
-"""Places from which the gradient is followed."""
+"""The number of starts from which the gradient is followed."""
 PRECISION = 5e-6
-"""The relative improvement that is not worth another step."""
+"""A descent ends when a step promises a smaller relative improvement."""
 LIMIT, LIMIT_ALL = 45, 8
-"""Evaluations of a descent at the most: on some rows, and on all of many, where each is a pass over all pairs."""
+"""The largest numbers of evaluations of a descent: on a sample, and on all of many rows, each over all pairs."""
 STEP, LEAST = 0.05, 0.01
-"""Differences of gradients that give the curvature, and its least eigenvalue."""
+"""The step of the differences of gradients that give the curvature, and its least eigenvalue."""
 LOO_LOSS = Measure("loo", "mean leave-one-out loss", greater=False)
 
 
@@ -68,11 +68,11 @@ def loo_loss(
 
     Parameters
     ----------
-    similarity : whose bandwidths are judged.
+    similarity : the similarity with its bandwidths.
     x : n points.
     loss : `SquaredError.of(y, v)` or `LogLoss(indicators, v)`, with targets (n, t) and weights (n,).
-    degree : of the local polynomial.
-    gradient : whether to compute it; else it is empty.
+    degree : the degree of the local polynomial.
+    gradient : whether to compute the gradient; otherwise it is empty.
 
     >>> import numpy as np, mercer as mc
     >>> from mercer.tuning.local_losses import SquaredError
@@ -89,43 +89,44 @@ def loo_loss(
         centre = v @ y / v.sum()
         V = np.concatenate([v[:, None], v[:, None] * (y - centre)], axis=1)
         tolerance = local.TOLERANCE[degree]
-        found = sums(similarity, x, V, degree=2 * degree + 2, exclude=True, tolerance=tolerance)
-        few = Sums(found.log_scale, found.totals[:, : len(exponents(x.vectors().shape[1], 2 * degree))])
-        made = local.solved(few, x.vectors().shape[1], degree, y.shape[1])
-        if made.alone.any():
-            made = local.fit(similarity, x, y, v, degree=degree, exclude=True)
+        moments = sums(similarity, x, V, degree=2 * degree + 2, exclude=True, tolerance=tolerance)
+        lower = Sums(moments.log_scale, moments.totals[:, : len(exponents(x.vectors().shape[1], 2 * degree))])
+        fit = local.solved(lower, x.vectors().shape[1], degree, y.shape[1])
+        if fit.alone.any():
+            fit = local.fit(similarity, x, y, v, degree=degree, exclude=True)
         else:
-            made.coef[:, 0] += centre
-        value, G = loss(made.values)
-        return value, _by_moments(similarity, made, found.totals, centre, G, degree)
-    made = local.fit(similarity, x, y, v, degree=degree, exclude=True)
-    value, G = loss(made.values)
+            fit.coef[:, 0] += centre
+        value, G = loss(fit.values)
+        return value, _by_moments(similarity, fit, moments.totals, centre, G, degree)
+    fit = local.fit(similarity, x, y, v, degree=degree, exclude=True)
+    value, G = loss(fit.values)
     if not gradient or not len(theta):
         return value, np.zeros(len(theta))
     if by_moments:
         centre = v @ y / v.sum()
         V = np.concatenate([v[:, None], v[:, None] * (y - centre)], axis=1)
         slope = _Slope(similarity.sigma, similarity)  # type: ignore[attr-defined]
-        found = sums(slope, x, V, degree=2 * degree + 2, exclude=True, tolerance=local.TOLERANCE[degree])
+        moments = sums(slope, x, V, degree=2 * degree + 2, exclude=True, tolerance=local.TOLERANCE[degree])
+        finite = np.isfinite(moments.log_scale) & ~fit.alone
         with np.errstate(over="ignore"):
-            unit = np.where(np.isfinite(found.log_scale) & ~made.alone, np.exp(found.log_scale - made.log_scale), 0.0)
-        totals = found.totals * np.minimum(unit, 1e300)[:, None, None]
-        return value, _by_moments(similarity, made, totals, centre, G, degree)
-    return value, _by_tiles(similarity, x, y, v, made, G, degree)
+            unit = np.where(finite, np.exp(moments.log_scale - fit.log_scale), 0.0)
+        totals = moments.totals * np.minimum(unit, 1e300)[:, None, None]
+        return value, _by_moments(similarity, fit, totals, centre, G, degree)
+    return value, _by_tiles(similarity, x, y, v, fit, G, degree)
 
 
 def _few(x: Points) -> bool:
     X = x.vectors()
-    return not sp.issparse(X) and X.shape[1] <= MOMENTS
+    return not sp.issparse(X) and X.shape[1] <= BY_MOMENTS
 
 
-def _by_moments(similarity: Any, made: local.LocalFit, totals: Float, centre: Float, G: Float, degree: int) -> Float:
-    """Σᵢ Gᵢ ∂f₋ᵢ/∂log hₖ from moments of ∂w/∂log h (or of w itself, for a Gaussian): all up to degree 2p + 2."""
-    d = {len(exponents(d, 2 * degree + 2)): d for d in range(1, MOMENTS + 1)}[totals.shape[1]]
-    b = made.coef.copy()
+def _by_moments(similarity: Any, fit: local.LocalFit, totals: Float, centre: Float, G: Float, degree: int) -> Float:
+    """Σᵢ Gᵢ ∂f₋ᵢ/∂log hₖ from all moments up to degree 2p + 2 of ∂w/∂log h (or of w itself, for a Gaussian)."""
+    d = {len(exponents(d, 2 * degree + 2)): d for d in range(1, BY_MOMENTS + 1)}[totals.shape[1]]
+    b = fit.coef.copy()
     b[:, 0] -= centre
-    b[made.alone] = 0.0
-    a = np.where(made.alone[:, None], 0.0, made.dual)
+    b[fit.alone] = 0.0
+    a = np.where(fit.alone[:, None], 0.0, fit.dual)
     slopes = np.empty(d)
     for k in range(d):
         shift = 2 * (np.arange(d) == k)
@@ -136,15 +137,15 @@ def _by_moments(similarity: Any, made: local.LocalFit, totals: Float, centre: Fl
 
 
 def _by_tiles(
-    similarity: Similarity, x: Points, y: Float, v: Float, made: local.LocalFit, G: Float, degree: int
+    similarity: Similarity, x: Points, y: Float, v: Float, fit: local.LocalFit, G: Float, degree: int
 ) -> Float:
-    """Σᵢⱼ Mᵢⱼ ∂w(xᵢ, xⱼ)/∂theta with Mᵢⱼ = vⱼ (aᵢᵀφᵢⱼ) Σ_t Gᵢₜ (yⱼₜ − bᵢₜᵀφᵢⱼ): no sum of moments, any similarity."""
+    """Σᵢⱼ Mᵢⱼ ∂w(xᵢ, xⱼ)/∂theta with Mᵢⱼ = vⱼ (aᵢᵀφᵢⱼ) Σ_t Gᵢₜ (yⱼₜ − bᵢₜᵀφᵢⱼ), without moments, for any similarity."""
     pair = Pair(x, None, np.float64, shared=len(similarity.leaves) > 1)
     powers = exponents(local.columns_of(x, degree), degree)
-    seen = ~made.alone & (made.log_scale > -600)
+    usable = ~fit.alone & (fit.log_scale > -600)
     with np.errstate(over="ignore"):
-        a = np.where(seen[:, None], made.dual * np.exp(-np.where(seen, made.log_scale, 0.0))[:, None], 0.0)
-    g = np.einsum("mt,mat->ma", G, made.coef)
+        a = np.where(usable[:, None], fit.dual * np.exp(-np.where(usable, fit.log_scale, 0.0))[:, None], 0.0)
+    g = np.einsum("mt,mat->ma", G, fit.coef)
     totals = threads.Totals((len(similarity.theta),))
 
     def work(block: Block, share: int) -> None:
@@ -162,8 +163,8 @@ def _by_tiles(
             right -= g[r, p, None] * phi
         left *= right
         left *= v[c]
-        own = np.arange(max(r.start, c.start), min(r.stop, c.stop))
-        left[own - r.start, own - c.start] = 0.0
+        itself = np.arange(max(r.start, c.start), min(r.stop, c.stop))
+        left[itself - r.start, itself - c.start] = 0.0
         with np.errstate(over="ignore", invalid="ignore"):
             totals[share] += similarity.tile_gradient(block, left)
 
@@ -176,11 +177,11 @@ def _by_tiles(
 
 @dataclass(frozen=True, eq=False)
 class BandwidthCriterion(Criterion):
-    """The logarithm of the leave-one-out loss, of which relative changes count, by coordinates p of a similarity.
+    """The logarithm of the leave-one-out loss, because relative changes matter, by coordinates p of a similarity.
 
     Attributes
     ----------
-    similarity : whose free parameters are searched; `at(p)` is the one with coordinates p.
+    similarity : the similarity whose free parameters are searched; `at(p)` has the coordinates p.
     points, loss, degree : as in `loo_loss`.
     common : whether there is one coordinate, a factor of all parameters.
     start, low, high : coordinates to begin with, and their bounds.
@@ -202,7 +203,7 @@ class BandwidthCriterion(Criterion):
             raise InvalidInput(
                 "bandwidth='loo' needs a similarity with free parameters",
                 got=repr(similarity),
-                advice="Pass one such as mc.Gaussian(), or give the kernel alone, without a bandwidth.",
+                advice="Pass a similarity such as mc.Gaussian(), or leave `bandwidth` out.",
             )
         if isinstance(similarity, ByWidth):
             X = x.vectors()
@@ -213,7 +214,7 @@ class BandwidthCriterion(Criterion):
                 unit = theta
             bounds = np.stack([unit + math.log(NARROWEST), unit + math.log(WIDEST)], axis=1)
         if common:
-            # one factor of the given bandwidths
+            # one factor of all bandwidths
             apart = bounds - theta[:, None]
             low, high = np.array([apart[:, 0].min()]), np.array([apart[:, 1].max()])
             return cls(similarity, x, loss, degree, True, np.zeros(1), low, high)
@@ -221,7 +222,7 @@ class BandwidthCriterion(Criterion):
         return cls(similarity, x, loss, degree, False, np.clip(theta, low, high), low, high)
 
     def sample(self, rows: NDArray[np.int64]) -> BandwidthCriterion:
-        """The same of some of the rows."""
+        """The criterion on some of the rows."""
         return replace(self, points=self.points.take(rows), loss=self.loss.take(rows))
 
     @property
@@ -238,7 +239,7 @@ class BandwidthCriterion(Criterion):
 
     @property
     def floor(self) -> float:
-        """The part of a loss that is rounding."""
+        """The size of rounding errors of the loss."""
         return 1e-24 * float(np.mean(self.loss.y**2)) + 1e-300
 
     def alone(self, x: Float) -> float:
@@ -254,14 +255,14 @@ class BandwidthCriterion(Criterion):
         return math.exp(value)
 
     def starts(self, search: GradientSearch) -> list[Float]:
-        """The best of: local minima over multiples of the start, one column that does not count, one alone."""
+        """The best of: local minima over multiples of the start, and starts without or with only one column."""
         grid = [np.clip(self.start + s, self.low, self.high) for s in np.log(FACTORS)]
         values = np.array([search.alone(p) for p in grid])
         padded = np.concatenate([[np.inf], values, [np.inf]])
         minima = np.flatnonzero((values <= padded[:-2]) & (values <= padded[2:]))
         best = grid[int(minima[np.argmin(values[minima])])]
         starts = [(float(values[i]), grid[i]) for i in minima]
-        if 1 < len(self.start) <= FLAT and isinstance(self.similarity, ByWidth):
+        if 1 < len(self.start) <= SINGLE_COLUMNS and isinstance(self.similarity, ByWidth):
             wide = self.high - math.log(5.0)
             for k in range(len(self.start)):
                 only = np.arange(len(best)) == k
@@ -276,13 +277,13 @@ def loo_bandwidth(
 ) -> Tuned:
     """The similarity with the bandwidths of least leave-one-out loss, and that loss.
 
-    Logarithms are searched, so bandwidths are positive by construction: multiples of the start first, then along the
-    gradient. With many rows this happens on some of them, whose bandwidths shrink like n^(−1/(4⌊p/2⌋ + 4 + d)) towards
-    those of all: there a few quasi-Newton steps are left.
+    Logarithms are searched, so that bandwidths are positive: multiples of the start first, then along the gradient.
+    With many rows the search begins on a sample. Its bandwidths, which shrink like n^(−1/(4⌊p/2⌋ + 4 + d)), are the
+    start on all rows, where a few quasi-Newton steps remain.
 
     Parameters
     ----------
-    similarity : any with free parameters; its own are the start.
+    similarity : a similarity with free parameters, which are the start.
     x, loss, degree : as in `loo_loss`.
     common : whether all parameters are multiplied by one factor.
 
@@ -308,7 +309,7 @@ def loo_bandwidth(
         at = some.descend(few.starts(some), precision=PRECISION, limit=LIMIT).at
         H, p = curvature(few, at, STEP, LEAST), at.x
         if isinstance(similarity, ByWidth):
-            # widths at the upper bound do not count: they stay there
+            # columns whose width is at its upper bound do not count: they stay there
             shrink = math.log(SAMPLE / x.n) / (4 * (degree // 2) + 4 + len(p))
             p = np.where(p < whole.high - 0.5, np.clip(p + shrink, whole.low, whole.high), p)
         at = search.descend([p], precision=PRECISION, limit=LIMIT_ALL, curvature=H).at
@@ -332,4 +333,4 @@ class _Slope(Radial, Weight):  # type: ignore[override]
             sqdist[...] = np.where(u > 0, -2.0 * self.of._slope(u), 0.0)
 
     def _slope(self, u: Array) -> Array:
-        raise TypeError("the derivative of a slope needs φ'', which a profile does not know; use values of it alone")
+        raise TypeError("The derivative of a slope needs φ'', which a profile does not have; use only its values.")

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from mercer.validation import is_number
+
 NAN = float("nan")
 
 
@@ -19,7 +21,7 @@ class Measure:
     Attributes
     ----------
     by : its short name, such as "loo".
-    name : in words, such as "mean leave-one-out squared error".
+    name : its name in words, such as "mean leave-one-out squared error".
     greater : whether a greater number is better.
     """
 
@@ -28,7 +30,7 @@ class Measure:
     greater: bool
 
     def better(self, one: float, other: float) -> bool:
-        """Whether one score is better than another; no number (NaN) is never better.
+        """Whether one score is better than another; NaN is never better.
 
         >>> LOO_ERROR.better(0.1, 0.2), LOG_EVIDENCE.better(0.1, 0.2)
         (True, False)
@@ -54,12 +56,12 @@ class Trial:
     Attributes
     ----------
     parameters : by name, such as {"kernel": Gaussian(sigma=1.0), "alpha": 0.1}.
-    score : by the measure of the search; NaN where it could not be evaluated.
-    standard_error : of the score, where folds say something about it; NaN otherwise.
-    rows : that the score is of; 0 where all of them were used.
-    folds : over which the score is a mean; 0 without folds.
-    name : in words, where the candidate has a name of its own, such as "Matern 3/2".
-    seconds : spent, for information: no choice depends on them.
+    score : its score by the measure of the search; NaN if it could not be evaluated.
+    standard_error : the standard error of the score over folds; NaN without folds.
+    rows : the number of rows that were used; 0 means all.
+    folds : the number of folds over which the score is a mean; 0 without folds.
+    name : the candidate's own name, if it has one, such as "Matern 3/2".
+    seconds : the time it took, for information: no choice depends on it.
 
     >>> print(Trial({"alpha": 0.1}, 0.25, standard_error=0.01))
     alpha=0.1: 0.25 ± 0.01
@@ -75,7 +77,7 @@ class Trial:
 
     @property
     def label(self) -> str:
-        """Its name, or its parameters in words."""
+        """The candidate's name, or its parameters in words."""
         return self.name or described(self.parameters)
 
     def __str__(self) -> str:
@@ -98,17 +100,17 @@ class Trials:
 
     @classmethod
     def of(cls, measure: Measure, trials: Iterable[Trial]) -> Trials:
-        """The record in which the first of the best is chosen."""
-        every = tuple(trials)
-        return cls(measure, every, measure.best([trial.score for trial in every]))
+        """The record in which the first of the best trials is chosen."""
+        in_order = tuple(trials)
+        return cls(measure, in_order, measure.best([trial.score for trial in in_order]))
 
     @property
     def best(self) -> Trial:
-        """The chosen one."""
+        """The chosen trial."""
         return self.trials[self.chosen]
 
     def ranked(self) -> list[Trial]:
-        """Best first; those without a score last."""
+        """The trials, best first; trials without a score come last."""
         sign = -1.0 if self.measure.greater else 1.0
         return sorted(self.trials, key=lambda t: (not np.isfinite(t.score), sign * t.score))
 
@@ -127,19 +129,19 @@ class Trials:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tuned:
-    """The answer of a search: the chosen parameters, every trial, and what was noticed.
+    """The result of a search: the chosen parameters, every trial, and remarks on them.
 
     Attributes
     ----------
-    parameters : the chosen ones by the model's names, such as {"kernel": Gaussian(sigma=1.0), "alpha": 0.1}.
+    parameters : the chosen parameters by the model's names, such as {"kernel": Gaussian(sigma=1.0), "alpha": 0.1}.
     trials : every candidate that was compared on all rows, and which of them was chosen.
-    evaluations : of the criterion on all rows.
-    seconds : spent, for information.
-    notes : what was noticed about the choice, in words: parameters that do not matter, or that stopped at a bound.
+    evaluations : the number of evaluations of the criterion on all rows.
+    seconds : the time it took, for information.
+    notes : remarks on the choice: parameters that do not matter, or that stopped at a bound.
     at_bounds : names of the parameters that stopped at a bound.
-    start_value : the score of the parameters that were given; NaN where it would cost as much as a step.
-    baseline : the score of always predicting the same; NaN for the evidence, and where it was not asked for.
-    grid : the whole table of scores, where a grid was compared.
+    start_value : the score of the first parameters; NaN if it was not computed, as it would cost as much as a step.
+    baseline : the score of always predicting the same value; NaN for the evidence, and if it was not computed.
+    grid : the table of all scores, if there was a grid.
     """
 
     parameters: dict[str, Any]
@@ -159,32 +161,32 @@ class Tuned:
 
     @property
     def alpha(self) -> float:
-        """The chosen penalty, of a model that has one."""
+        """The chosen penalty alpha, if it was tuned."""
         return self._number("alpha")
 
     @property
     def C(self) -> float:
-        """The chosen C, of a support vector machine."""
+        """The chosen C of a support vector machine."""
         return self._number("C")
 
     def _number(self, name: str) -> float:
         if name not in self.parameters:
-            raise AttributeError(f"{name!r} was not tuned: there are {', '.join(self.parameters)}")
+            raise AttributeError(f"{name!r} was not tuned. The tuned parameters are {', '.join(self.parameters)}.")
         return float(self.parameters[name])
 
     @property
     def by(self) -> str:
-        """The short name of the measure: "loo", "evidence", or such as "5-fold R²"."""
+        """The short name of the measure, such as "loo", "evidence" or "5-fold R²"."""
         return self.trials.measure.by
 
     @property
     def value(self) -> float:
-        """The score of the chosen one."""
+        """The score of the chosen parameters."""
         return self.trials.best.score
 
     @property
     def beats_baseline(self) -> bool:
-        """Whether the chosen one is better than always predicting the same; True where that is not known."""
+        """Whether the choice is better than always predicting the same value; True if that is not known."""
         return bool(np.isnan(self.baseline)) or self.trials.measure.better(self.value, self.baseline)
 
     def __str__(self) -> str:
@@ -209,8 +211,7 @@ def described(parameters: Mapping[str, Any]) -> str:
     """
     words = []
     for name, value in parameters.items():
-        number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-        text = f"{value:.4g}" if number else brief(value)
+        text = f"{value:.4g}" if is_number(value) else brief(value)
         words.append(text if name == "kernel" else f"{name}={text}")
     return ", ".join(words)
 

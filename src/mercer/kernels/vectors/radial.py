@@ -96,6 +96,17 @@ class Radial(ByWidth):
     def tags(self) -> Tags:  # type: ignore[override]
         return replace(self.family, radial=np.ndim(self.sigma) == 0)
 
+    def from_squares(self, sqdist: Array, sigma: float) -> None:
+        """Replace a matrix ‖x − z‖² by φ(‖x − z‖²/sigma²), in place; an overflow leaves inf or NaN, and no warning.
+
+        >>> squares = np.array([[0.0, 2.0]])
+        >>> Gaussian().from_squares(squares, 1.0)
+        >>> squares.round(3)
+        array([[1.   , 0.368]])
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._profile(sqdist, sigma)
+
     @abstractmethod
     def _profile(self, sqdist: Array, sigma: float) -> None:
         """Replace ‖x − z‖² by φ(‖x − z‖²/sigma²), in place."""

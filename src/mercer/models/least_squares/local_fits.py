@@ -137,8 +137,7 @@ def similarities(kernel: Similarity, A: Matrix, B: Matrix) -> Matrix:
         difference *= difference
         D += difference
     flat = D.reshape(-1, D.shape[2])
-    with np.errstate(over="ignore", invalid="ignore"):
-        kernel._profile(flat, sigma)
+    kernel.from_squares(flat, sigma)
     require_finite(flat, kernel)
     return flat.reshape(D.shape)
 
