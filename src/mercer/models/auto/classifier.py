@@ -18,6 +18,7 @@ from mercer.models.auto.search import Search
 from mercer.models.auto.task import Fit
 from mercer.models.base import Matrix, shown, training_points
 from mercer.models.labels import Labelled
+from mercer.validation import check_choice
 
 
 @dataclass(eq=False, repr=False)
@@ -82,7 +83,7 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
 
         An interrupt keeps the best model so far, fitted to some rows, and is raised again.
         """
-        self._one_of(LOSSES)
+        check_choice(self.loss, "loss", LOSSES)
         data = Labelled.of(
             training_points(X), y, sample_weight, self.class_weight, model="AutoClassifier", regressor="AutoRegressor"
         )
@@ -99,12 +100,12 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
 
         Class weights do not change probabilities; with them it is the class whose errors would cost most.
         """
-        self._asked(X)
+        self._check_queries(X)
         return np.asarray(self.model_.predict(X))
 
     def predict_proba(self, X: Any) -> Matrix:
         """P(class | x), shape (m, k), calibrated on left-out rows: never 0 or 1, even where all were right."""
-        self._asked(X)
+        self._check_queries(X)
         if self.softmax_ is not None:
             return self.softmax_(class_values(self.model_, X))
         return np.asarray(self.model_.predict_proba(X), dtype=np.float64)
@@ -114,7 +115,7 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
 
         For two classes the shape is (m,), and positive values mean the second class; for k > 2 it is (m, k).
         """
-        self._asked(X)
+        self._check_queries(X)
         return np.asarray(self.model_.decision_function(X), dtype=np.float64)
 
     def _keep(self, X: Any, search: Search, fit: Fit) -> None:

@@ -19,6 +19,7 @@ from mercer.models.auto.regression import LOSSES, Regression, RegressionLoss
 from mercer.models.auto.search import Search
 from mercer.models.auto.task import Fit
 from mercer.models.base import Rows, outside, training_points
+from mercer.validation import check_choice
 
 
 @dataclass(eq=False, repr=False)
@@ -84,7 +85,7 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
 
         An interrupt keeps the best model so far, fitted to some rows, and is raised again.
         """
-        self._one_of(LOSSES)
+        check_choice(self.loss, "loss", LOSSES)
         rows = Rows.of(training_points(X), y, sample_weight)
         if rows.y.shape[1] > 1:
             raise InvalidInput(
@@ -101,7 +102,7 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The expected target of each of m points."""
-        self._asked(X)
+        self._check_queries(X)
         return self.response_.mean(np.asarray(self.model_.predict(X)))
 
     @property
@@ -120,7 +121,7 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
         quantiles of residuals from cross-validation to the prediction. Where no target is negative, no interval goes
         below 0. The kernel was tuned on the same rows, so that intervals are a little too short where rows are few.
         """
-        self._asked(X)
+        self._check_queries(X)
         return np.maximum(self.response_.intervals(self.model_, X, coverage), self._least)
 
     def has_intervals(self, *, in_file: bool = False) -> bool:

@@ -15,7 +15,7 @@ from mercer.data.points import take
 from mercer.kernels.base import Kernel
 from mercer.kernels.vectors.median import median_gaussian
 from mercer.models.auto.candidates import candidates, searchable, widened
-from mercer.models.auto.plan import CENTRES, ROWS, Clock, Plan
+from mercer.models.auto.plan import LOSS_ROWS, PILOT_CENTRES, Clock, Plan
 from mercer.models.auto.race import Entry, Problem, race
 from mercer.models.auto.record import Record
 from mercer.models.auto.task import Fit, Index, LossChoice, Task
@@ -23,8 +23,8 @@ from mercer.models.base import Matrix, resolve_kernel
 from mercer.tuning.ranges import ranges
 from mercer.tuning.trials import brief
 
-# The number of rows from which the types of the columns are inferred.
-SEEN = 20_000
+# At most this many rows are read to infer the types of the columns.
+TYPED_ROWS = 20_000
 
 
 class Search:
@@ -81,8 +81,8 @@ class Search:
     def starts(self) -> tuple[dict[str, Kernel], Matrix | None]:
         """The kernels to begin with (those that suit the columns, or the given one), and the units of the columns."""
         if self.kernel is None:
-            began, many = time.perf_counter(), len(self.task.y) > SEEN
-            kernels, units, why = candidates(self.plain.take(self.order()[:SEEN]) if many else self.plain)
+            began, many = time.perf_counter(), len(self.task.y) > TYPED_ROWS
+            kernels, units, why = candidates(self.plain.take(self.order()[:TYPED_ROWS]) if many else self.plain)
             number = f"{len(kernels)} kernels" if len(kernels) > 1 else "1 kernel"
             self.record.add("Columns", f"{number} to try", why, began=began)
             return kernels, units
@@ -102,7 +102,7 @@ class Search:
 
     def sample(self) -> Index:
         """Rows to compare losses on."""
-        n, most = len(self.task.y), max(ROWS, self.task.fewest)
+        n, most = len(self.task.y), max(LOSS_ROWS, self.task.fewest)
         return np.arange(n) if n <= 1.25 * most else np.sort(self.order()[:most])
 
     # -- the last fit ---------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ class Search:
         known = loss.estimator().get_params()
         all_rows = None if n == total else np.sort(order)
         stages: tuple[tuple[int, int], ...] = ()
-        if "n_centers" in known and n > 2 * CENTRES:
+        if "n_centers" in known and n > 2 * PILOT_CENTRES:
             exact = self.plan.affords_exact(loss.cost.evaluations)
             stages = replace(self.plan, n=n).stages(loss.cost.steps, self.task.fewest)
             stages = stages if not exact else stages[:1] if self.clock.late() else ()
