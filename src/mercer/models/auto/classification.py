@@ -65,7 +65,7 @@ class ClassificationLoss(LossChoice):
 
     Attributes
     ----------
-    softmax : from one value per class to calibrated probabilities; None where the model has its own.
+    softmax : from one value per class to calibrated probabilities; None if the model has its own.
     """
 
     task: Classification
@@ -158,7 +158,7 @@ class Classification(Task):
 
     @property
     def weights_by_label(self) -> dict[Any, float] | None:
-        """The weight of each class, or None where they are not weighted."""
+        """The weight of each class, or None if they are not weighted."""
         return dict(zip(self.data.classes.tolist(), self.factors.tolist())) if self.weighted else None
 
     def describe(self) -> tuple[str, str]:
@@ -281,7 +281,7 @@ class Classification(Task):
     # -- many rows ----------------------------------------------------------------------------------------------------
 
     def machine(self, fit: Fit, search: Search) -> SVC | None:
-        """A support vector machine of all rows that are not held out, where it is quick enough to compete.
+        """A support vector machine of all rows that are not held out, if it is quick enough to compete.
 
         It needs no centres, and with many classes its problems between two of them are small.
         """

@@ -4,7 +4,7 @@ Counts whose variance is φ times their mean μ: for φ > 1 negative binomial wi
 φ < 1 the numbers of events after waiting times that are gamma distributed (Winkelmann, Duration dependence and
 dispersion in count-data models, 1995), P(Y ≥ y) = P(y/φ, λ) with the regularised incomplete gamma function.
 
-Intervals hold a new target with the given probability even where these distributions are wrong: their level is the
+Intervals contain a new target with the given probability even if these distributions are wrong: their level is the
 conformal quantile of the levels that rows need when they are left out (Chernozhukov, Wüthrich and Zhu, Distributional
 conformal prediction, 2021). The distributions decide only where intervals are wide.
 """
@@ -82,7 +82,7 @@ class Counts:
             return np.stack([np.zeros_like(mu), np.full_like(mu, np.inf)], axis=1)
         lower = _first(lambda y: self.at_most(y, mu) >= level, mu)
         upper = _first(lambda y: self.at_least(y + 1.0, mu) < level, mu)
-        # Of a level above ½ the two may pass each other: the interval is where they meet.
+        # At a level above ½ the two ends may cross: the interval is then the point where they meet.
         return np.stack([np.minimum(lower, upper), np.maximum(lower, upper)], axis=1)
 
 

@@ -44,7 +44,7 @@ class AutoModel(KernelEstimator):
 
     @property
     def loo_predictions_(self) -> NDArray[Any]:
-        """The leave-one-out prediction of each row that `model_` was fitted to, where it has them."""
+        """The leave-one-out prediction of each row that `model_` was fitted to, if it has them."""
         check_is_fitted(self)
         return np.asarray(self.model_.loo_predictions_)
 

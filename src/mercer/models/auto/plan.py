@@ -1,10 +1,10 @@
 """The cost of an automatic search: a plan in operations, made before it begins, and the clock that may stop it.
 
-The plan depends on the numbers of rows, columns, classes and candidates and on the seconds that were given, not on the
+The plan depends on the numbers of rows, columns, classes and candidates and on the given seconds, not on the
 machine: a search of the same data with the same `random_state` makes the same choices on an idle machine and on a busy
 one. Seconds become operations by the fixed costs below, those of one core that factorises matrices at a few billion
-operations in a second, about half the speed of a laptop. The clock only stops: where the seconds are over before the
-plan is carried out, the rest of it is left out, and the model reports it.
+operations in a second, about half the speed of a laptop. The clock can only stop the search: if the seconds are over
+before the plan is carried out, the rest of it is left out, and the model reports it.
 
 An evaluation of the criterion on n rows with p parameters (the matrix, its inverse, and a gradient) costs
 
@@ -57,7 +57,7 @@ class SearchProgress:
     Attributes
     ----------
     name : the candidate: a kernel, a loss, or the last fit.
-    score : its `measure`, greater is better; NaN where it has none.
+    score : its `measure`, greater is better; NaN if it has none.
     best, best_score : the best so far by the same measure.
     seconds, share : the time spent so far, and as a share of the given time, at most 1.
 
@@ -170,9 +170,9 @@ class Race:
     Attributes
     ----------
     rows, tied : the rows of the first race, and the evaluations for each of its candidates; a single evaluation
-        compares them as they are.
-    free : the evaluations for each candidate with a width per column; 0 where there is none.
-    more : the rows of the second race; 0 where there is none.
+        compares them unchanged.
+    free : the evaluations for each candidate with a width per column; 0 if there is none.
+    more : the rows of the second race; 0 if there is none.
     whole : whether nothing was left out because of the seconds.
     """
 

@@ -49,7 +49,7 @@ class Problem:
     points, y, roots : the points, their targets (n, t), and √w or None.
     freedom : the standard deviation of log σ around a common width, in units of √(n/d).
     enough : the number of rows of the second race; larger problems use half of their rows.
-    units, names : the numbers that the columns are divided by (None where they are not numeric), and their names.
+    units, names : the numbers that the columns are divided by (None if they are not numeric), and their names.
     """
 
     points: Points
@@ -70,7 +70,7 @@ class Problem:
         return replace(self, points=self.points.take(index), y=self.y[index], roots=roots)
 
     def in_units(self) -> Problem:
-        """The same problem with columns of standard deviation one, around zero where they are dense."""
+        """The same problem with columns of standard deviation one, centred at zero if they are dense."""
         if self.units is None:
             return self
         X = self.points.vectors()
@@ -122,7 +122,7 @@ class Entry:
     def freed(self, problem: Problem) -> Entry | None:
         """The same entry with a width for each column, and the curvature that follows from that of the common widths.
 
-        None where there is only one column, or too few rows.
+        None if there is only one column, or too few rows.
         """
         free = self.times(None if problem.units is None else np.ones(len(problem.units)))
         A = tied(free.kernel)

@@ -167,7 +167,7 @@ class Regression(Task):
         for loss, bad, required in (("log", least <= 0, "> 0"), ("poisson", least < 0, "≥ 0")):
             if requested == loss and bad:
                 raise InvalidInput(
-                    f"`loss={loss!r}` needs targets {required}", got=f"{least:.4g}", advice="Use loss='squared'."
+                    f"`loss={loss!r}` requires targets {required}", got=f"{least:.4g}", advice="Use loss='squared'."
                 )
 
     def describe(self) -> tuple[str, str]:
@@ -256,7 +256,7 @@ class Regression(Task):
         return best, f". Tuning on the same rows made the leave-one-out error too small by {1 - 1 / best.optimism:.1%}"
 
     def logarithm(self, best: RegressionLoss, sample: Sample, search: Search) -> tuple[RegressionLoss, list[str]]:
-        """Kernel ridge on log y, its mean by smearing (Duan 1983): taken where it is closer on the scale of y."""
+        """Kernel ridge on log y, its mean by smearing (Duan 1983): used if it is closer on the scale of y."""
         y, w, log = sample.y, sample.weights, np.log(sample.y)
         centred = (log - log.mean()) / (log.std() or 1.0)
         problem = Problem(sample.points, centred[:, None], None if w is None else np.sqrt(w))
@@ -290,7 +290,7 @@ class Regression(Task):
         error = sample.error(mu)
         counts = Counts.of(y, mu, w)
         search.clock.report("Poisson's loss", 1.0 - error / float(np.var(y)), "leave-one-out R²")
-        better, detail = True, ""  # of numbers that are not whole only on request
+        better, detail = True, ""  # numbers that are not whole only on request
         if self.whole:  # both as distributions of whole numbers, each with the variance of its residuals
             logs = counts.log_probability(y, mu), log_normal(y, sample.plain, w)
             scores = [float(np.average(log, weights=w)) for log in logs]
@@ -307,7 +307,7 @@ class Regression(Task):
     def outliers(
         self, best: RegressionLoss, sample: Sample, search: Search, quick: bool
     ) -> tuple[RegressionLoss, list[str]]:
-        """Support vector regression, which outliers do not pull: taken where its absolute error is smaller, too."""
+        """Support vector regression, which outliers do not pull: used if its absolute error is smaller, too."""
         X, y, w, requested = sample.X, sample.y, sample.weights, self.requested == "robust"
         r = y - sample.plain
         spread = 1.4826 * float(np.median(np.abs(r - np.median(r)))) or float(r.std()) or 1.0

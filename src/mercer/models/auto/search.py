@@ -34,7 +34,7 @@ class Search:
     ----------
     task : the rows, and the losses that suit them.
     clock : stops the search when its seconds are over.
-    kernel : the kernel that was given, or None.
+    kernel : the parameter `kernel`, or None.
     random_state : the seed of samples.
 
     Attributes
@@ -50,7 +50,7 @@ class Search:
         self.task, self.clock, self.kernel = task, clock, kernel
         self.record, self.plan = Record(), Plan(clock.seconds, len(task.y))
         self.rng = np.random.default_rng(random_state)
-        # A kernel that was given may ask for columns by name.
+        # A kernel of the user may refer to columns by name.
         self.plain = searchable(task.points) if kernel is None else task.points
         self.kernels: dict[str, Kernel] = {}
         self.problem: Problem | None = None
@@ -86,13 +86,13 @@ class Search:
             number = f"{len(kernels)} kernels" if len(kernels) > 1 else "1 kernel"
             self.record.add("Columns", f"{number} to try", why, began=began)
             return kernels, units
-        given = resolve_kernel(self.kernel, self.plain)
-        kernels = {"given": given}
-        if len(given.theta):
-            given.touch(self.plain)
-            around = ranges(given, self.plain, np.array([[-1.0], [1.0]]))
-            kernels["given, with widths from the data"] = given.with_theta(np.array([r.start for r in around]))
-        text = brief(given)
+        kernel = resolve_kernel(self.kernel, self.plain)
+        kernels = {"given": kernel}
+        if len(kernel.theta):
+            kernel.touch(self.plain)
+            around = ranges(kernel, self.plain, np.array([[-1.0], [1.0]]))
+            kernels["given, with widths from the data"] = kernel.with_theta(np.array([r.start for r in around]))
+        text = brief(kernel)
         self.record.add("Columns", "the given kernel", text if len(text) <= 300 else f"{text[:280]}…")
         return kernels, None
 
@@ -108,7 +108,7 @@ class Search:
     # -- the last fit ---------------------------------------------------------------------------------------------
 
     def last_fit(self) -> Fit:
-        """A fit to all rows: exactly where the plan allows it; else in stages, on more and more rows and centres."""
+        """A fit to all rows: exactly if the plan allows it, else in stages, on more and more rows and centres."""
         assert self.loss is not None
         loss, began, total = self.loss, time.perf_counter(), len(self.task.y)
         order = self.order()
