@@ -391,7 +391,7 @@ def test_many_rows_are_fitted_as_planned(monkeypatch):
     model = AutoRegressor(time=1.0).fit(X, y)
     rows, centres = auto_plan.Plan(1.0, 12_000).stages(1.0)[-1]
     assert rows == 12_000
-    assert centres > auto_plan.CENTRES
+    assert centres > auto_plan.PILOT_CENTRES
     assert model.model_.n_centers == centres
     assert "fitted to all 12,000 rows" in model.choices_[-1].why
     assert model.score(X, y) > 0.9
@@ -437,7 +437,7 @@ def test_a_machine_takes_the_place_of_few_centres(monkeypatch):
     own = np.random.default_rng(1)
     X = own.uniform(size=(4000, 2))
     y = (7 * X[:, 0]).astype(int) * 7 + (7 * X[:, 1]).astype(int)
-    monkeypatch.setattr(auto_plan, "MANY", 260)
+    monkeypatch.setattr(auto_plan, "MOST_CENTRES", 260)
     monkeypatch.setattr(auto_plan.Plan, "affords_exact", lambda *_: False)
     model = AutoClassifier(time=60.0, random_state=1).fit(X, y)
     assert model.loss_ == "hinge"
@@ -578,7 +578,7 @@ def test_more_time_never_plans_less(n):
     for plan in plans:
         costs = [auto_plan.on_centres(*stage, 1.0) for stage in plan.stages(1.0)]
         assert costs == sorted(costs)
-        assert costs[-1] <= max(auto_plan.ROOM * plan.seconds, costs[0])
+        assert costs[-1] <= max(auto_plan.FIT_SHARE * plan.seconds, costs[0])
 
 
 # -- intervals and errors ----------------------------------------------------------------------------------------------

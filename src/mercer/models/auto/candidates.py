@@ -87,7 +87,7 @@ def _plain(frame: Any) -> bool:
     """Whether all columns are numeric without missing values: then the table is an array."""
     try:
         if any(column.dtype.kind not in "iufb" for column in arrays(frame[:1])):
-            return False  # asked column by column: an array of dates and numbers would make numbers of the dates
+            return False  # column by column: an array of dates and numbers would convert the dates to numbers
         A = np.asarray(frame)
     except (TypeError, ValueError):
         return False

@@ -12,7 +12,7 @@ import numpy as np
 from mercer.data.points import Points, take
 from mercer.models.auto.race import Entry, Problem
 from mercer.models.auto.record import Candidate
-from mercer.models.auto.task import Cost, Fit, Index, LossChoice, Task, quietly
+from mercer.models.auto.task import PAIRS_PER_ROW, Cost, Fit, Index, LossChoice, Task, quietly
 from mercer.models.base import Matrix
 from mercer.models.labels import Labelled, class_weights
 from mercer.models.least_squares.classifier import LeastSquaresClassifier
@@ -25,19 +25,18 @@ if TYPE_CHECKING:
     from mercer.models.auto.search import Search
 
 LOSSES = ("auto", "logistic", "hinge", "squared")
-# The penalty of the logistic loss, in units of that of least squares; Cs of the hinge loss.
-PENALTY = 0.12
-CS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+# The penalty of the logistic loss, in units of the penalty of least squares; the values of C for the hinge loss.
+LOGISTIC_PENALTY = 0.12
+HINGE_CS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 # The softmax of more than two classes is tried up to this number of rows times classes: its Newton steps cost the cube.
-SOFTMAX = 500
-# From this share of the rows on, the number of classes is that of amounts rather than of names.
-MANY = 0.3
+SOFTMAX_SIZE = 500
+# If the number of classes is above this share of the rows, the labels are amounts rather than names.
+AMOUNTS_SHARE = 0.3
 # Up to this number of rows, probabilities are calibrated by leaving each row out of the last fit; beyond it, by at most
 # the second number of rows that are held out.
-LEFT_OUT, HELD_OUT = 2500, 2000
-# Pairs that a support vector machine may move for each row while C is chosen, and the fewest classes for which the
-# problems between two of them are small.
-PAIRS, MULTIPLE = 1000, 5
+LEFT_OUT_ROWS, HELD_OUT_ROWS = 2500, 2000
+# The fewest classes for which the problems between two of them are small.
+MANY_CLASSES = 5
 # Widths differ less freely than for numbers, and fewer rows are enough in the second race: the squared error of classes
 # carries less information. Both as in `Problem`.
 FREEDOM, ENOUGH = 0.05, 500
@@ -66,7 +65,7 @@ class ClassificationLoss(LossChoice):
 
     Attributes
     ----------
-    softmax : from one value per class to calibrated probabilities; None where the model has its own.
+    softmax : from one value per class to calibrated probabilities; None if the model has its own.
     """
 
     task: Classification
@@ -96,7 +95,7 @@ class Logistic(Calibrated):
         return Cost(evaluations, 2.0 * evaluations)
 
     def estimator(self) -> Any:
-        alpha = max(PENALTY * self.entry.alpha, 1e-6)
+        alpha = max(LOGISTIC_PENALTY * self.entry.alpha, 1e-6)
         return KernelLogisticRegression(self.entry.kernel, alpha=alpha, tol=1e-5, **self.task.settings)
 
 
@@ -111,8 +110,8 @@ class Squared(Calibrated):
         return LeastSquaresClassifier(self.entry.kernel, alpha=self.entry.alpha, **self.task.settings)
 
     def held_out(self, rows: Index) -> Index:
-        many = len(self.task.y) > max(LEFT_OUT, 2 * self.task.fewest)
-        return rows[-HELD_OUT:] if many else rows[:0]
+        many = len(self.task.y) > max(LEFT_OUT_ROWS, 2 * self.task.fewest)
+        return rows[-HELD_OUT_ROWS:] if many else rows[:0]
 
     def finished(self, fit: Fit, search: Search) -> Fit:
         rows = fit.held_out
@@ -126,7 +125,7 @@ class Squared(Calibrated):
 
 @dataclass(frozen=True, eq=False)
 class Hinge(ClassificationLoss):
-    """A support vector machine and its C, with probabilities of its own."""
+    """A support vector machine and its C, with its own probabilities."""
 
     C: float = 1.0
 
@@ -139,7 +138,7 @@ class Hinge(ClassificationLoss):
 
     @property
     def weights(self) -> Matrix | None:
-        """Without those of classes, which the machine is given by themselves: its probabilities must not see them."""
+        """Sample weights without class weights: the machine gets these separately, its probabilities ignore them."""
         return self.task.data.counts
 
 
@@ -149,23 +148,23 @@ class Hinge(ClassificationLoss):
 class Classification(Task):
     """Classes."""
 
-    def __init__(self, data: Labelled, asked: str, class_weight: Any = None, **settings: Any) -> None:
+    def __init__(self, data: Labelled, requested: str, class_weight: Any = None, **settings: Any) -> None:
         self.points, self.y, self.weights = data.points, data.classes[data.codes], data.weights
         self.data, self.counts = data, np.bincount(data.codes)
-        self.asked, self.weighted, self.settings = asked, class_weight is not None, settings
+        self.requested, self.weighted, self.settings = requested, class_weight is not None, settings
         self.fewest = 2 * len(self.counts)
         counts = np.ones(len(data)) if data.counts is None else data.counts
         self.factors = class_weights(class_weight, data.classes, data.codes, counts)
 
     @property
     def weights_by_label(self) -> dict[Any, float] | None:
-        """The weight of each class, or None where they are not weighted."""
+        """The weight of each class, or None if they are not weighted."""
         return dict(zip(self.data.classes.tolist(), self.factors.tolist())) if self.weighted else None
 
     def describe(self) -> tuple[str, str]:
         k, n, counts = len(self.counts), len(self.data), self.counts
         summary = f"{n:,} rows; the rarest class has {counts.min():,}, the most frequent {counts.max():,}"
-        if self.data.classes.dtype.kind in "iuf" and k > max(10, MANY * n):
+        if self.data.classes.dtype.kind in "iuf" and k > max(10, AMOUNTS_SHARE * n):
             summary += ". If these are amounts rather than names, AutoRegressor is the better model"
         elif counts.max() > 9 * counts.min():
             summary += f". Always predicting the most frequent class would be right for {counts.max() / n:.1%} of the "
@@ -193,25 +192,25 @@ class Classification(Task):
         return np.concatenate([order[rank < 2], order[rank >= 2]])
 
     def default(self, entry: Entry) -> ClassificationLoss:
-        if self.asked == "hinge":
+        if self.requested == "hinge":
             return Hinge(self, entry)
         # The probabilities of a weighted model are those of data in which a class is more frequent by its weight.
         softmax = Softmax(1.0, -np.log(self.factors))
-        return (Logistic if self.asked == "logistic" else Squared)(self, entry, softmax)
+        return (Logistic if self.requested == "logistic" else Squared)(self, entry, softmax)
 
     # -- losses -------------------------------------------------------------------------------------------------------
 
     def losses(self, search: Search) -> Iterator[ClassificationLoss]:
         """Compare losses by their log-loss when each row is left out."""
         assert search.loss is not None
-        began, asked, entry = time.perf_counter(), self.asked, search.loss.entry
+        began, requested, entry = time.perf_counter(), self.requested, search.loss.entry
         index = search.sample()
         X, codes = take(search.plain.raw, index), self.data.codes[index]
         w = None if self.weights is None else self.weights[index]
-        if asked == "hinge":
+        if requested == "hinge":
             hinge = self.margin(entry, X, codes, w)
             yield hinge
-            why = f"as asked; C={hinge.C:.3g} has the highest accuracy in cross-validation"
+            why = f"as requested; C={hinge.C:.3g} has the highest accuracy in cross-validation"
             search.record.add("Loss", hinge.name, why, began=began)
             return
         tried = list[tuple[Calibrated, Matrix, Candidate]]()
@@ -227,16 +226,16 @@ class Classification(Task):
             tried.append((replace(loss, softmax=softmax), losses, candidate))
             return tried[-1][0]
 
-        if asked != "logistic":
+        if requested != "logistic":
             yield attempt(Squared(self, entry))
         logistic: Calibrated = Logistic(self, entry)
-        small = len(self.counts) == 2 or len(index) * len(self.counts) <= SOFTMAX
+        small = len(self.counts) == 2 or len(index) * len(self.counts) <= SOFTMAX_SIZE
         cost = logistic.cost.evaluations
         affordable = search.plan.affords_loss(len(index), cost) and search.plan.affords_exact(cost)
-        if asked == "logistic" or (asked == "auto" and small and affordable and not search.clock.stops()):
+        if requested == "logistic" or (requested == "auto" and small and affordable and not search.clock.stops()):
             logistic = attempt(logistic)
-        best, why = tried[0][0], "as asked"
-        if asked == "auto":
+        best, why = tried[0][0], "as requested"
+        if requested == "auto":
             why = "its closed form suits this number of rows and classes"
         if len(tried) == 2:
             better = self.clearly(tried[0][1], tried[1][1], index)
@@ -274,22 +273,22 @@ class Classification(Task):
     def margin(self, entry: Entry, X: Any, codes: Index, w: Matrix | None) -> Hinge:
         """A support vector machine with the C of the highest accuracy."""
         size = float(np.mean(entry.kernel.diag(X))) or 1.0
-        machine = SVC(entry.kernel, max_iter=PAIRS * len(codes), tol=1e-2)
+        machine = SVC(entry.kernel, max_iter=PAIRS_PER_ROW * len(codes), tol=1e-2)
         with quietly():
-            tuned = tune_margin(machine, X, codes, cv=3, grid={"C": np.array(CS) / size}, sample_weight=w)
+            tuned = tune_margin(machine, X, codes, cv=3, grid={"C": np.array(HINGE_CS) / size}, sample_weight=w)
         return Hinge(self, entry, C=tuned.C)
 
     # -- many rows ----------------------------------------------------------------------------------------------------
 
     def machine(self, fit: Fit, search: Search) -> SVC | None:
-        """A support vector machine of all rows that are not held out, where it is quick enough to compete.
+        """A support vector machine of all rows that are not held out, if it is quick enough to compete.
 
         It needs no centres, and with many classes its problems between two of them are small.
         """
         assert fit.held_out is not None
         pairs = float(((self.counts[:, None] + self.counts) ** 2)[np.triu_indices(len(self.counts), 1)].sum())
-        comparable = self.asked == "auto" and not self.weighted  # it must be right, not weigh errors
-        quick = len(self.counts) >= MULTIPLE and search.plan.affords_machine(pairs)
+        comparable = self.requested == "auto" and not self.weighted  # accuracy ignores weights of errors
+        quick = len(self.counts) >= MANY_CLASSES and search.plan.affords_machine(pairs)
         if not comparable or not quick or search.clock.stops():
             return None
         rows = np.setdiff1d(np.arange(len(self.y)), fit.held_out)

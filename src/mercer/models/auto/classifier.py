@@ -18,6 +18,7 @@ from mercer.models.auto.search import Search
 from mercer.models.auto.task import Fit
 from mercer.models.base import Matrix, shown, training_points
 from mercer.models.labels import Labelled
+from mercer.validation import check_choice
 
 
 @dataclass(eq=False, repr=False)
@@ -25,7 +26,7 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
     """A classifier that chooses its kernel and loss itself, and explains why. Its probabilities are calibrated.
 
     Kernels that suit the columns race on a sample by the closed-form leave-one-out error of least squares on the
-    classes; the best is tuned by gradient, with one width per column where the rows allow it. Then least squares, with
+    classes; the best is tuned by gradient, with one width per column if there are enough rows. Then least squares, with
     the softmax of its values, and logistic regression (of more than two classes where rows are few) are compared by
     their calibrated log-loss when each row is left out (exact for least squares, approximate for logistic regression),
     and the better one is fitted. Where there are too many rows for an exact fit in the time, least squares on centres
@@ -54,7 +55,7 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
     kernel_, function_, status_ : those of `model_`.
     loss_ : the chosen loss.
     softmax_ : the calibration that turns one value per class into probabilities; None for loss "hinge".
-    stopped_by_ : None where the plan was carried out; else "time", "progress" or "interrupt".
+    stopped_by_ : None if the plan was carried out; else "time", "progress" or "interrupt".
 
     >>> from sklearn.datasets import load_iris
     >>> from mercer import AutoClassifier
@@ -82,13 +83,13 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
 
         An interrupt keeps the best model so far, fitted to some rows, and is raised again.
         """
-        self._one_of(LOSSES)
+        check_choice(self.loss, "loss", LOSSES)
         data = Labelled.of(
             training_points(X), y, sample_weight, self.class_weight, model="AutoClassifier", regressor="AutoRegressor"
         )
         alone = data.classes[np.bincount(data.codes) == 1]
         if self.loss == "hinge" and len(alone):
-            raise InvalidInput("`loss='hinge'` needs at least two rows of each class to calibrate its probabilities",
+            raise InvalidInput("`loss='hinge'` requires at least two rows of each class to calibrate its probabilities",
                                got=f"one row of {shown(alone[0])}",
                                advice="Leave that class out, or use another loss.")  # fmt: skip
         settings = {"budget": self.budget, "random_state": self.random_state}
@@ -99,12 +100,12 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
 
         Class weights do not change probabilities; with them it is the class whose errors would cost most.
         """
-        self._asked(X)
+        self._check_queries(X)
         return np.asarray(self.model_.predict(X))
 
     def predict_proba(self, X: Any) -> Matrix:
-        """P(class | x), shape (m, k), calibrated on left-out rows: never 0 or 1, even where all were right."""
-        self._asked(X)
+        """P(class | x), shape (m, k), calibrated on left-out rows: never 0 or 1, even if all were right."""
+        self._check_queries(X)
         if self.softmax_ is not None:
             return self.softmax_(class_values(self.model_, X))
         return np.asarray(self.model_.predict_proba(X), dtype=np.float64)
@@ -114,7 +115,7 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
 
         For two classes the shape is (m,), and positive values mean the second class; for k > 2 it is (m, k).
         """
-        self._asked(X)
+        self._check_queries(X)
         return np.asarray(self.model_.decision_function(X), dtype=np.float64)
 
     def _keep(self, X: Any, search: Search, fit: Fit) -> None:

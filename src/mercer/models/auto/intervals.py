@@ -4,7 +4,7 @@ Counts whose variance is φ times their mean μ: for φ > 1 negative binomial wi
 φ < 1 the numbers of events after waiting times that are gamma distributed (Winkelmann, Duration dependence and
 dispersion in count-data models, 1995), P(Y ≥ y) = P(y/φ, λ) with the regularised incomplete gamma function.
 
-Intervals hold a new target with the given probability even where these distributions are wrong: their level is the
+Intervals contain a new target with the given probability even if these distributions are wrong: their level is the
 conformal quantile of the levels that rows need when they are left out (Chernozhukov, Wüthrich and Zhu, Distributional
 conformal prediction, 2021). The distributions decide only where intervals are wide.
 """
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 Matrix = NDArray[np.float64]
-# Means and probabilities below this are taken as this: logarithms and shapes of distributions are finite.
-LEAST = 1e-12
+# Smaller means and probabilities are replaced by this, so that logarithms and shapes of distributions are finite.
+SMALLEST = 1e-12
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ class Counts:
     def of(cls, y: Matrix, mu: Matrix, weights: Matrix | None = None) -> Counts:
         """Counts with the dispersion of the residuals around μ: Σ(y − μ)²/Σμ."""
         variance, mean = (float(np.average(each, weights=weights)) for each in ((y - mu) ** 2, mu))
-        return cls(max(variance / max(mean, LEAST), 1e-3))
+        return cls(max(variance / max(mean, SMALLEST), 1e-3))
 
     def at_least(self, y: Matrix, mu: Matrix) -> Matrix:
         """P(Y ≥ y)."""
-        phi, mu = self.dispersion, np.maximum(mu, LEAST)
+        phi, mu = self.dispersion, np.maximum(mu, SMALLEST)
         some = np.maximum(y, 1.0)
         if phi > 1.0:
             tail = special.betainc(some, mu / (phi - 1.0), 1.0 - 1.0 / phi)
@@ -57,7 +57,7 @@ class Counts:
 
     def at_most(self, y: Matrix, mu: Matrix) -> Matrix:
         """P(Y ≤ y), not by 1 − P(Y ≥ y + 1): small probabilities keep their digits."""
-        phi, mu = self.dispersion, np.maximum(mu, LEAST)
+        phi, mu = self.dispersion, np.maximum(mu, SMALLEST)
         some = np.maximum(y, 0.0) + 1.0
         if phi > 1.0:
             tail = special.betainc(mu / (phi - 1.0), some, 1.0 / phi)
@@ -82,7 +82,7 @@ class Counts:
             return np.stack([np.zeros_like(mu), np.full_like(mu, np.inf)], axis=1)
         lower = _first(lambda y: self.at_most(y, mu) >= level, mu)
         upper = _first(lambda y: self.at_least(y + 1.0, mu) < level, mu)
-        # Of a level above ½ the two may pass each other: the interval is where they meet.
+        # At a level above ½ the two ends may cross: the interval is then the point where they meet.
         return np.stack([np.minimum(lower, upper), np.maximum(lower, upper)], axis=1)
 
 
@@ -106,7 +106,7 @@ def log_normal(y: Matrix, mean: Matrix, weights: Matrix | None = None) -> Matrix
 
     The probability below 0 belongs to 0.
     """
-    spread = np.sqrt(max(float(np.average((y - mean) ** 2, weights=weights)), LEAST))
+    spread = np.sqrt(max(float(np.average((y - mean) ** 2, weights=weights)), SMALLEST))
     low, high = (y - 0.5 - mean) / spread, (y + 0.5 - mean) / spread
     low = np.where(y <= 0, -np.inf, low)
     flip = low > 0  # the other tail keeps its digits

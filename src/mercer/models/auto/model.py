@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import memory
-from mercer.errors import InvalidInput
 from mercer.models.auto.plan import Clock, Stop
 from mercer.models.auto.record import Choices
 from mercer.models.auto.search import Search
 from mercer.models.auto.task import Fit, Task
-from mercer.models.base import KernelEstimator, check_columns, keeping, shown
+from mercer.models.base import KernelEstimator, check_columns, keeping
 from mercer.rkhs.expansion import Expansion
+from mercer.validation import check_function, check_number
 
-# The beginning of `status_` where the search was stopped.
+# The beginning of `status_` if the search was stopped.
 STOPPED = {
     "time": "the {:g} s were over before the search was done, so that another run may choose otherwise",
     "progress": "`progress` ended the search before it was done",
@@ -44,14 +44,9 @@ class AutoModel(KernelEstimator):
 
     @property
     def loo_predictions_(self) -> NDArray[Any]:
-        """The leave-one-out prediction of each row that `model_` was fitted to, where it has them."""
+        """The leave-one-out prediction of each row that `model_` was fitted to, if it has them."""
         check_is_fitted(self)
         return np.asarray(self.model_.loo_predictions_)
-
-    def _one_of(self, losses: tuple[str, ...]) -> None:
-        if not isinstance(self.loss, str) or self.loss not in losses:
-            raise InvalidInput(f"`loss` must be one of {', '.join(map(repr, losses))}", got=repr(self.loss),
-                               advice="Use 'auto' to have losses compared.")  # fmt: skip
 
     def _search(self, X: Any, task: Task) -> Self:
         """Search, and keep the last fit; after an interrupt too, which is raised again."""
@@ -64,14 +59,11 @@ class AutoModel(KernelEstimator):
         return self
 
     def _checked_clock(self) -> Clock:
-        seconds = self.time
-        if isinstance(seconds, bool) or not isinstance(seconds, (int, float, np.number)) or not seconds > 0:
-            raise InvalidInput("`time` must be a number of seconds > 0", got=shown(seconds), advice="Use time=60.")
-        if self.progress is not None and not callable(self.progress):
-            raise InvalidInput("`progress` must be None or a function of one argument", got=shown(self.progress),
-                               advice="Use progress=print to see every trial.")  # fmt: skip
+        seconds = check_number(self.time, "time", above=0, infinite=True, advice="Pass a number of seconds such as 60.")
+        advice = "Pass print to see every trial."
+        check_function(self.progress, "progress", kind="a function of one argument", advice=advice)
         memory.budget(self.budget)
-        return Clock(float(seconds), self.progress)
+        return Clock(seconds, self.progress)
 
     def _keep(self, X: Any, search: Search, fit: Fit) -> None:
         self.loss_, self.model_ = fit.loss.name, fit.model
@@ -82,6 +74,6 @@ class AutoModel(KernelEstimator):
             self.status_ = f"{STOPPED[self.stopped_by_].format(search.clock.seconds)}; {self.status_}"
         check_columns(self, X, reset=True)
 
-    def _asked(self, X: Any) -> None:
+    def _check_queries(self, X: Any) -> None:
         check_is_fitted(self)
         check_columns(self, X, reset=False)

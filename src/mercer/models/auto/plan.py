@@ -1,10 +1,10 @@
 """The cost of an automatic search: a plan in operations, made before it begins, and the clock that may stop it.
 
-The plan depends on the numbers of rows, columns, classes and candidates and on the seconds that were given, not on the
+The plan depends on the numbers of rows, columns, classes and candidates and on the given seconds, not on the
 machine: a search of the same data with the same `random_state` makes the same choices on an idle machine and on a busy
 one. Seconds become operations by the fixed costs below, those of one core that factorises matrices at a few billion
-operations in a second, about half the speed of a laptop. The clock only stops: where the seconds are over before the
-plan is carried out, the rest of it is left out, and the model reports it.
+operations in a second, about half the speed of a laptop. The clock can only stop the search: if the seconds are over
+before the plan is carried out, the rest of it is left out, and the model reports it.
 
 An evaluation of the criterion on n rows with p parameters (the matrix, its inverse, and a gradient) costs
 
@@ -23,25 +23,26 @@ from typing import Any, Literal
 
 import numpy as np
 
+# Seconds per call, per pair of rows, per pair and parameter, and per cube of the number of rows.
 CALL, PAIR, PARAMETER, CUBE = 2e-3, 5e-8, 2e-9, 1e-10
-# Seconds for one of the kernel values between the classes of every pair, in a support vector machine.
-MACHINE = 1e-8
+# Seconds per kernel value of a support vector machine, for the values between the two classes of every pair.
+MACHINE_VALUE = 1e-8
 
 # Rows of the first race, and at most of the second: the best kernel there is the best on more, and each costs n³.
-FIRST, MOST_ROWS = 200, 1200
-# The number of the best kernels that get a width per column, and that go on to the second race.
+FIRST_ROWS, SECOND_ROWS = 200, 1200
+# The numbers of the best kernels that get a width per column, and that enter the second race.
 FREED, FINALISTS = 2, 2
-# Evaluations of the criterion: of one width per group, of a width per column, and of the second race.
-TIED, OWN, LAST = 8, 8, 4
+# Evaluations of the criterion: for one width per group of columns, for a width per column, and in the second race.
+TIED_STEPS, FREE_STEPS, LAST_STEPS = 8, 8, 4
 # Centres and rows of the first fit of many rows, and the most centres.
-CENTRES, PILOT, MANY = 250, 1000, 5000
-# Rows to compare losses on.
-ROWS = 500
-# Shares of the seconds: of the first race, of widths per column, of the second race, of each loss, of the estimate of
-# the optimism of tuning, and of the last fit. The rest is for costs that are not counted.
-RACE, WIDTHS, SECOND, LOSS, JUDGE, ROOM = 0.15, 0.1, 0.2, 0.1, 0.1, 0.4
-# A fit of many rows is done in stages, each of which costs this many times the one before: the clock looks between.
-STAGE = 8.0
+PILOT_CENTRES, PILOT_ROWS, MOST_CENTRES = 250, 1000, 5000
+# Rows on which losses are compared.
+LOSS_ROWS = 500
+# Shares of the seconds for the first race, for widths per column, for the second race, for each loss, for the estimate
+# of the optimism of tuning, and for the last fit. The rest is for costs that are not counted.
+RACE_SHARE, WIDTHS_SHARE, SECOND_SHARE, LOSS_SHARE, JUDGE_SHARE, FIT_SHARE = 0.15, 0.1, 0.2, 0.1, 0.1, 0.4
+# A fit of many rows is done in stages, each of which costs this many times the one before; the clock is read between.
+STAGE_FACTOR = 8.0
 
 Stop = Literal["time", "progress", "interrupt"]
 
@@ -56,7 +57,7 @@ class SearchProgress:
     Attributes
     ----------
     name : the candidate: a kernel, a loss, or the last fit.
-    score : its `measure`, greater is better; NaN where it has none.
+    score : its `measure`, greater is better; NaN if it has none.
     best, best_score : the best so far by the same measure.
     seconds, share : the time spent so far, and as a share of the given time, at most 1.
 
@@ -120,7 +121,7 @@ class Clock:
         return self.seconds - self.spent
 
     def stops(self) -> bool:
-        """Whether to leave out the next part of the search: asked only where there is one, and noted in `stop`."""
+        """Whether to leave out the next part of the search: called only if there is one, and noted in `stop`."""
         if self.refused:
             self.stop = self.stop or "progress"
         return self.refused or self.late()
@@ -148,7 +149,7 @@ def on_centres(n: int, m: int, steps: float) -> float:
 
 def machine(pairs: float) -> float:
     """Seconds for a support vector machine whose problems have this many kernel values."""
-    return MACHINE * pairs
+    return MACHINE_VALUE * pairs
 
 
 def _most(cost: Callable[[int], float], limit: float, low: int, high: int) -> int:
@@ -169,15 +170,15 @@ class Race:
     Attributes
     ----------
     rows, tied : the rows of the first race, and the evaluations for each of its candidates; a single evaluation
-        compares them as they are.
-    own : the evaluations for each candidate with a width per column; 0 where there is none.
-    more : the rows of the second race; 0 where there is none.
+        compares them unchanged.
+    free : the evaluations for each candidate with a width per column; 0 if there is none.
+    more : the rows of the second race; 0 if there is none.
     whole : whether nothing was left out because of the seconds.
     """
 
     rows: int
     tied: int
-    own: int
+    free: int
     more: int
     whole: bool
 
@@ -193,35 +194,35 @@ class Plan:
         """The race of the given number of kernels with up to p parameters each; `enough` is that of `Problem`.
 
         >>> Plan(60.0, 5000).race(7, 10, 1000)
-        Race(rows=200, tied=8, own=8, more=1200, whole=True)
+        Race(rows=200, tied=8, free=8, more=1200, whole=True)
         >>> Plan(0.1, 5000).race(7, 10, 1000)
-        Race(rows=200, tied=1, own=0, more=0, whole=False)
+        Race(rows=200, tied=1, free=0, more=0, whole=False)
         """
         n = self.n
-        rows = n if n <= 1.25 * FIRST else FIRST
-        tied = min(TIED, max(1, int(RACE * self.seconds / (candidates * evaluation(rows)))))
-        own = min(OWN, int(WIDTHS * self.seconds / (FREED * evaluation(rows, p))))
-        wanted = n if n <= 1.25 * enough else int(np.clip(n // 2, enough, MOST_ROWS))
-        more = _most(lambda r: FINALISTS * LAST * evaluation(r, p), SECOND * self.seconds, 0, wanted)
-        whole = tied == TIED and own == OWN and (more == wanted or wanted <= 1.25 * rows)
-        return Race(rows, tied, own if own > 1 else 0, more if more > 1.25 * rows else 0, whole)
+        rows = n if n <= 1.25 * FIRST_ROWS else FIRST_ROWS
+        tied = min(TIED_STEPS, max(1, int(RACE_SHARE * self.seconds / (candidates * evaluation(rows)))))
+        free = min(FREE_STEPS, int(WIDTHS_SHARE * self.seconds / (FREED * evaluation(rows, p))))
+        wanted = n if n <= 1.25 * enough else int(np.clip(n // 2, enough, SECOND_ROWS))
+        more = _most(lambda r: FINALISTS * LAST_STEPS * evaluation(r, p), SECOND_SHARE * self.seconds, 0, wanted)
+        whole = tied == TIED_STEPS and free == FREE_STEPS and (more == wanted or wanted <= 1.25 * rows)
+        return Race(rows, tied, free if free > 1 else 0, more if more > 1.25 * rows else 0, whole)
 
     def affords_loss(self, rows: int, evaluations: float) -> bool:
         """Whether a loss may be tried on these rows that costs this many evaluations."""
-        return evaluations * evaluation(rows) <= LOSS * self.seconds
+        return evaluations * evaluation(rows) <= LOSS_SHARE * self.seconds
 
     def affords_judging(self, candidates: int, rows: int, p: int) -> bool:
         """Whether the first race of this many kernels may be repeated on two halves of these rows."""
-        evaluations = 2 * (candidates * TIED + FREED * OWN)
-        return evaluations * evaluation(rows // 2, p) <= JUDGE * self.seconds
+        evaluations = 2 * (candidates * TIED_STEPS + FREED * FREE_STEPS)
+        return evaluations * evaluation(rows // 2, p) <= JUDGE_SHARE * self.seconds
 
     def affords_exact(self, evaluations: float) -> bool:
         """Whether the last fit may be an exact one of all rows, at the cost of this many evaluations."""
-        return evaluations * evaluation(self.n) <= ROOM * self.seconds
+        return evaluations * evaluation(self.n) <= FIT_SHARE * self.seconds
 
     def affords_machine(self, pairs: float) -> bool:
         """Whether a support vector machine may be fitted whose problems have this many kernel values."""
-        return machine(pairs) <= ROOM * self.seconds
+        return machine(pairs) <= FIT_SHARE * self.seconds
 
     def stages(self, steps: float, fewest: int = 0) -> tuple[tuple[int, int], ...]:
         """Rows and centres of the fits of many rows, each larger than the one before; the last fit is kept.
@@ -229,17 +230,18 @@ class Plan:
         >>> Plan(60.0, 100_000).stages(1.0)
         ((1000, 250), (19888, 250), (100000, 351), (100000, 1319))
         """
-        first = min(self.n, max(PILOT, fewest)), CENTRES
-        stages = [self._within(ROOM * self.seconds, steps, first)]
-        cost = on_centres(*stages[0], steps) / STAGE
-        while cost > on_centres(*first, steps) * STAGE:
+        first = min(self.n, max(PILOT_ROWS, fewest)), PILOT_CENTRES
+        stages = [self._within(FIT_SHARE * self.seconds, steps, first)]
+        cost = on_centres(*stages[0], steps) / STAGE_FACTOR
+        while cost > on_centres(*first, steps) * STAGE_FACTOR:
             stages.append(self._within(cost, steps, first))
-            cost /= STAGE
+            cost /= STAGE_FACTOR
         stages.append(first)
         return tuple(dict.fromkeys(reversed(stages)))
 
     def _within(self, seconds: float, steps: float, first: tuple[int, int]) -> tuple[int, int]:
-        rows = _most(lambda r: on_centres(r, CENTRES, steps), seconds, first[0], self.n)
+        rows = _most(lambda r: on_centres(r, PILOT_CENTRES, steps), seconds, first[0], self.n)
         if rows < self.n:
-            return rows, CENTRES
-        return rows, _most(lambda m: on_centres(rows, m, steps), seconds, CENTRES, max(CENTRES, min(MANY, rows // 4)))
+            return rows, PILOT_CENTRES
+        most = max(PILOT_CENTRES, min(MOST_CENTRES, rows // 4))
+        return rows, _most(lambda m: on_centres(rows, m, steps), seconds, PILOT_CENTRES, most)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from mercer.data.points import Points
 from mercer.kernels.base import Kernel
 from mercer.models.auto.candidates import widened
-from mercer.models.auto.plan import FINALISTS, FIRST, FREED, LAST, OWN, TIED, Clock, Plan
+from mercer.models.auto.plan import FINALISTS, FIRST_ROWS, FREE_STEPS, FREED, LAST_STEPS, TIED_STEPS, Clock, Plan
 from mercer.models.auto.record import Candidate, Record
 from mercer.models.base import Matrix
 from mercer.tuning.criteria import LeastSquaresCriterion
@@ -29,15 +29,15 @@ from mercer.tuning.quasi_newton import Evaluation, minimise
 from mercer.tuning.search import together
 
 # One width per column from this many rows per column, up to this many columns.
-ROWS_PER_COLUMN, COLUMNS = 4.0, 50
+ROWS_PER_COLUMN, MOST_COLUMNS = 4.0, 50
 # A descent ends where a step promises less than this (in nats, as of a log likelihood).
-PRECISE = 1.0
-# A gain below this (in nats, as of a log likelihood) does not pay for a width per column.
-GAIN = 3.0
-# From this share of the variance on, a leave-one-out error is no better than that of the mean.
-NOTHING = 0.99
-# Logarithmic reach of widths around their start, and the penalties in units of k(x, x).
-REACH, LEAST, MOST = 5.0, 1e-7, 1e3
+LEAST_STEP_GAIN = 1.0
+# Each width per column must gain this much (in nats, as of a log likelihood) to be kept.
+WIDTH_PRICE = 3.0
+# A leave-one-out error above this share of the variance is no better than the error of the mean.
+NO_BETTER = 0.99
+# The largest logarithmic change of widths, and the least and largest penalty in units of k(x, x).
+WIDTH_REACH, LEAST_PENALTY, MOST_PENALTY = 5.0, 1e-7, 1e3
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class Problem:
     points, y, roots : the points, their targets (n, t), and √w or None.
     freedom : the standard deviation of log σ around a common width, in units of √(n/d).
     enough : the number of rows of the second race; larger problems use half of their rows.
-    units, names : the numbers that the columns are divided by (None where they are not numeric), and their names.
+    units, names : the numbers that the columns are divided by (None if they are not numeric), and their names.
     """
 
     points: Points
@@ -70,7 +70,7 @@ class Problem:
         return replace(self, points=self.points.take(index), y=self.y[index], roots=roots)
 
     def in_units(self) -> Problem:
-        """The same problem with columns of standard deviation one, around zero where they are dense."""
+        """The same problem with columns of standard deviation one, centred at zero if they are dense."""
         if self.units is None:
             return self
         X = self.points.vectors()
@@ -122,12 +122,12 @@ class Entry:
     def freed(self, problem: Problem) -> Entry | None:
         """The same entry with a width for each column, and the curvature that follows from that of the common widths.
 
-        None where there is only one column, or too few rows.
+        None if there is only one column, or too few rows.
         """
         free = self.times(None if problem.units is None else np.ones(len(problem.units)))
         A = tied(free.kernel)
         p, groups = A.shape
-        if p == groups or p > COLUMNS or len(problem) < ROWS_PER_COLUMN * p:
+        if p == groups or p > MOST_COLUMNS or len(problem) < ROWS_PER_COLUMN * p:
             return None
         assert self.curvature is not None
         mean = A / A.sum(axis=0)
@@ -181,22 +181,24 @@ def descend(entry: Entry, problem: Problem, clock: Clock, limit: int) -> Entry:
     else:
         B = entry.curvature * (n / entry.rows)
     size = float(np.mean(kernel.diag(problem.points))) or 1.0
-    low, high = (A.T @ (np.append(entry.start.theta, 0.0) - x0 + reach) / A.sum(axis=0) for reach in (-REACH, REACH))
-    low[-1], high[-1] = np.log(LEAST * size) - x0[-1], np.log(MOST * size) - x0[-1]
+    low, high = (
+        A.T @ (np.append(entry.start.theta, 0.0) - x0 + reach) / A.sum(axis=0) for reach in (-WIDTH_REACH, WIDTH_REACH)
+    )
+    low[-1], high[-1] = np.log(LEAST_PENALTY * size) - x0[-1], np.log(MOST_PENALTY * size) - x0[-1]
     low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
-    found = minimise(unless_stopped, np.zeros(A.shape[1]), low, high, B, PRECISE, limit)
-    if not np.isfinite(found.at.value):
+    minimum = minimise(unless_stopped, np.zeros(A.shape[1]), low, high, B, LEAST_STEP_GAIN, limit)
+    if not np.isfinite(minimum.at.value):
         return replace(entry, value=np.inf, rows=n)
-    x = x0 + A @ found.at.x
+    x = x0 + A @ minimum.at.x
     off = apart @ (x - anchor)
     return replace(
         entry,
         kernel=kernel.with_theta(x[:-1]),
         alpha=float(np.exp(x[-1])),
-        value=found.at.value,
-        error=float(np.exp(2.0 * (found.at.value - 0.5 * float(off @ off)) / n)),
+        value=minimum.at.value,
+        error=float(np.exp(2.0 * (minimum.at.value - 0.5 * float(off @ off)) / n)),
         rows=n,
-        curvature=found.B,
+        curvature=minimum.B,
     )
 
 
@@ -220,10 +222,10 @@ def race(
     small = problem.take(np.sort(order[: planned.rows])).in_units()
     entries = _entries(starts, small)
     leads(entries[0])
-    field = _first(entries, small, clock, planned.tied, planned.own, leads)
+    field = _first(entries, small, clock, planned.tied, planned.free, leads)
     seen = list(field)
     if planned.more and not clock.stops():
-        field = _ran(field[:FINALISTS], problem.take(np.sort(order[: planned.more])).in_units(), clock, LAST)
+        field = _ran(field[:FINALISTS], problem.take(np.sort(order[: planned.more])).in_units(), clock, LAST_STEPS)
         leads(field[0])
         seen += field
     best, variance = field[0].times(problem.units), _variance(problem)
@@ -232,7 +234,7 @@ def race(
     least = all(best.error <= e.error for e in seen if e.rows == best.rows)
     why = f"the smallest leave-one-out error{'' if least else ' for its number of widths'}, "
     why += f"{best.error / variance:.3g} of the variance; {_in_words(best, problem)}"
-    if best.error >= NOTHING * variance:
+    if best.error >= NO_BETTER * variance:
         why += (
             f". On these {best.rows:,} rows no kernel is better than the mean: the columns carry little information, "
         )
@@ -248,14 +250,14 @@ def _entries(starts: dict[str, Kernel], problem: Problem) -> list[Entry]:
 
 
 def _first(
-    entries: list[Entry], problem: Problem, clock: Clock, tied: int, own: int, leads: Callable[[Entry], None]
+    entries: list[Entry], problem: Problem, clock: Clock, tied: int, free: int, leads: Callable[[Entry], None]
 ) -> list[Entry]:
     """The first race: all with one width per group, then the best also with one per column; best first."""
     field = _ran(entries, problem, clock, tied)
     leads(field[0])
-    free = [free for e in field[:FREED] if np.isfinite(e.value) and (free := e.freed(problem)) is not None]
-    if free and own and not clock.stops():
-        field = sorted(field + _ran(free, problem, clock, own), key=_paid)
+    freed = [each for e in field[:FREED] if np.isfinite(e.value) and (each := e.freed(problem)) is not None]
+    if freed and free and not clock.stops():
+        field = sorted(field + _ran(freed, problem, clock, free), key=_paid)
         leads(field[0])
     return field
 
@@ -285,15 +287,15 @@ def _ran(entries: list[Entry], problem: Problem, clock: Clock, limit: int) -> li
 
 def _paid(entry: Entry) -> float:
     """Its value, plus the gain that a width per column must bring before it pays."""
-    return entry.value + GAIN * entry.each
+    return entry.value + WIDTH_PRICE * entry.each
 
 
 def _unless_stopped(entry: Entry, problem: Problem, clock: Clock, limit: int) -> Entry:
     if entry.rows and clock.stops():
         return replace(entry, value=np.inf)
-    found = descend(entry, problem, clock, limit)
-    clock.report(found.label, 1.0 - found.error / _variance(problem), "leave-one-out R²")
-    return found
+    tuned = descend(entry, problem, clock, limit)
+    clock.report(tuned.label, 1.0 - tuned.error / _variance(problem), "leave-one-out R²")
+    return tuned
 
 
 def optimism(starts: dict[str, Kernel], problem: Problem, rows: int, rng: np.random.Generator) -> float:
@@ -304,10 +306,10 @@ def optimism(starts: dict[str, Kernel], problem: Problem, rows: int, rng: np.ran
     fall as 1/n, from the rows of a half to those that were tuned on.
     """
     order = rng.permutation(len(problem))
-    half = min(len(order) // 2, FIRST)
+    half = min(len(order) // 2, FIRST_ROWS)
     halves = [problem.take(np.sort(part)).in_units() for part in (order[:half], order[half : 2 * half])]
     silent = Clock(np.inf)
-    tuned = [_first(_entries(starts, part), part, silent, TIED, OWN, lambda _: None)[0] for part in halves]
+    tuned = [_first(_entries(starts, part), part, silent, TIED_STEPS, FREE_STEPS, lambda _: None)[0] for part in halves]
     crossed = [descend(replace(tuned[1 - i], curvature=None), part, silent, 1) for i, part in enumerate(halves)]
     excess = float(np.mean([np.log(c.error / t.error) for c, t in zip(crossed, tuned)]))
     return float(np.exp(max(excess, 0.0) * half / rows)) if np.isfinite(excess) else 1.0

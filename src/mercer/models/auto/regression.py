@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
 from mercer.models.auto.intervals import Counts, log_normal
-from mercer.models.auto.plan import FIRST, OWN
+from mercer.models.auto.plan import FIRST_ROWS, FREE_STEPS
 from mercer.models.auto.race import Entry, Problem, descend, optimism
 from mercer.models.auto.record import Candidate
 from mercer.models.auto.response import CountLevels, LogScale, Residuals, Response
-from mercer.models.auto.task import Cost, Fit, LossChoice, Task, quietly
+from mercer.models.auto.task import PAIRS_PER_ROW, Cost, Fit, LossChoice, Task, quietly
 from mercer.models.base import Matrix, Rows
 from mercer.models.least_squares.kernel_ridge import KernelRidge
 from mercer.models.likelihood.glm import KernelGLM
@@ -29,20 +29,18 @@ if TYPE_CHECKING:
 
 LOSSES = ("auto", "squared", "log", "poisson", "robust")
 # The most rows for which a support vector machine is considered.
-MACHINE = 20_000
+MACHINE_ROWS = 20_000
 # Positive targets with a greater skewness may be better on a logarithmic scale.
-SKEW = 1.0
+LARGE_SKEW = 1.0
 # Counts have at most this many different values.
-VALUES = 100
-# Residuals beyond this many robust standard deviations are wide, from this share on they are many, and they harm where
-# this share of the variance is left.
-WIDE, MANY, HARM = 5.0, 0.01, 0.1
-# Penalties of Poisson's loss, in units of the one that least squares suggests, and evaluations that one fit costs.
-PENALTIES, NEWTON = (1.0, 4.0, 0.25), 4.0
-# Pairs that a support vector machine may move for each row while C is chosen.
-PAIRS = 1000
-# Rows of the smallest problem in which kernels are compared.
-FEWEST = 5
+COUNT_VALUES = 100
+# Residuals beyond this many robust standard deviations are wide; above this share of the rows they are many, and they
+# harm if the error is above this share of the variance.
+WIDE_RESIDUAL, MANY_WIDE, HARMFUL_SHARE = 5.0, 0.01, 0.1
+# Penalties to try for Poisson's loss, in units of the one that least squares suggests; and evaluations per fit.
+POISSON_PENALTIES, POISSON_COST = (1.0, 4.0, 0.25), 4.0
+# The fewest rows for a comparison of kernels.
+FEWEST_ROWS = 5
 
 
 # -- the losses --------------------------------------------------------------------------------------------------------
@@ -93,7 +91,7 @@ class Poisson(RegressionLoss):
     alpha: float = 1.0
 
     name = "poisson"
-    cost = Cost(NEWTON, 2 * NEWTON)
+    cost = Cost(POISSON_COST, 2 * POISSON_COST)
 
     def estimator(self) -> Any:
         return self.task.poisson(self.entry, self.alpha)
@@ -160,16 +158,16 @@ class Sample(NamedTuple):
 class Regression(Task):
     """Numbers."""
 
-    def __init__(self, rows: Rows, asked: str, **settings: Any) -> None:
+    def __init__(self, rows: Rows, requested: str, **settings: Any) -> None:
         self.points, self.y = rows.points, rows.y[:, 0]
         self.weights = None if rows.roots is None else rows.roots**2
-        self.asked, self.settings = asked, settings
+        self.requested, self.settings = requested, settings
         least = float(self.y.min())
         self.least, self.whole = (0.0 if least >= 0.0 else -np.inf), bool((self.y == np.floor(self.y)).all())
         for loss, bad, required in (("log", least <= 0, "> 0"), ("poisson", least < 0, "≥ 0")):
-            if asked == loss and bad:
+            if requested == loss and bad:
                 raise InvalidInput(
-                    f"`loss={loss!r}` needs targets {required}", got=f"{least:.4g}", advice="Use loss='squared'."
+                    f"`loss={loss!r}` requires targets {required}", got=f"{least:.4g}", advice="Use loss='squared'."
                 )
 
     def describe(self) -> tuple[str, str]:
@@ -188,7 +186,7 @@ class Regression(Task):
     def too_few(self) -> str:
         if not np.ptp(self.y) > 0:
             return "the targets are constant"
-        return "" if len(self.y) >= FEWEST else f"{len(self.y)} rows are too few to compare kernels"
+        return "" if len(self.y) >= FEWEST_ROWS else f"{len(self.y)} rows are too few to compare kernels"
 
     def problem(self, points: Points, units: Matrix | None, names: tuple[str, ...]) -> Problem:
         """Targets with mean 0 and variance 1."""
@@ -204,7 +202,7 @@ class Regression(Task):
     def losses(self, search: Search) -> Iterator[RegressionLoss]:
         """Compare the losses that suit the target by leave-one-out on the scale of y, on one sample."""
         assert search.loss is not None
-        began, asked = time.perf_counter(), self.asked
+        began, requested = time.perf_counter(), self.requested
         index = search.sample()
         X, y = take(search.plain.raw, index), self.y[index]
         w = None if self.weights is None else self.weights[index]
@@ -223,22 +221,22 @@ class Regression(Task):
             skipped = skipped or not fits
             return fits
 
-        if asked == "log" or (asked == "auto" and _skewed(self.y) and allowed(OWN)):
+        if requested == "log" or (requested == "auto" and _skewed(self.y) and allowed(FREE_STEPS)):
             best, reasons = self.logarithm(best, sample, search)
             notes += reasons
             yield best
-        if asked == "poisson" or (asked == "auto" and count and allowed(len(PENALTIES) * NEWTON)):
+        if requested == "poisson" or (requested == "auto" and count and allowed(len(POISSON_PENALTIES) * POISSON_COST)):
             best, reasons = self.counts(best, sample, search)
             notes += reasons
             yield best
-        if asked == "robust" or (asked == "auto" and best.name == "squared" and not count):
-            best, reasons = self.outliers(best, sample, search, len(self.y) <= MACHINE and allowed(OWN))
+        if requested == "robust" or (requested == "auto" and best.name == "squared" and not count):
+            best, reasons = self.outliers(best, sample, search, len(self.y) <= MACHINE_ROWS and allowed(FREE_STEPS))
             notes += reasons
             yield best
-        if skipped and asked == "auto":
+        if skipped and requested == "auto":
             notes.append("there was no time to try others")
-        why = "as asked"
-        if asked == "auto":
+        why = "as requested"
+        if requested == "auto":
             why = "; ".join(notes) or "the leave-one-out residuals call for no other loss"
         best, correction = self.judged(best, search)
         yield best
@@ -249,8 +247,8 @@ class Regression(Task):
     def judged(self, best: RegressionLoss, search: Search) -> tuple[RegressionLoss, str]:
         """The loss with the optimism of its leave-one-out error, and a sentence about it."""
         assert search.problem is not None
-        rows, p = min(len(self.y), 2 * FIRST), len(best.entry.kernel.theta)
-        if len(self.y) < 4 * FEWEST or not search.plan.affords_judging(len(search.kernels), rows, p):
+        rows, p = min(len(self.y), 2 * FIRST_ROWS), len(best.entry.kernel.theta)
+        if len(self.y) < 4 * FEWEST_ROWS or not search.plan.affords_judging(len(search.kernels), rows, p):
             return best, ". The leave-one-out error is not corrected for the tuning on the same rows"
         if search.clock.stops():
             return best, ""
@@ -258,11 +256,11 @@ class Regression(Task):
         return best, f". Tuning on the same rows made the leave-one-out error too small by {1 - 1 / best.optimism:.1%}"
 
     def logarithm(self, best: RegressionLoss, sample: Sample, search: Search) -> tuple[RegressionLoss, list[str]]:
-        """Kernel ridge on log y, its mean by smearing (Duan 1983): taken where it is closer on the scale of y."""
+        """Kernel ridge on log y, its mean by smearing (Duan 1983): used if it is closer on the scale of y."""
         y, w, log = sample.y, sample.weights, np.log(sample.y)
         centred = (log - log.mean()) / (log.std() or 1.0)
         problem = Problem(sample.points, centred[:, None], None if w is None else np.sqrt(w))
-        entry = descend(replace(best.entry, curvature=None), problem, search.clock, OWN)
+        entry = descend(replace(best.entry, curvature=None), problem, search.clock, FREE_STEPS)
         with quietly():
             left_out = np.asarray(self.ridge(entry).fit(sample.X, log, w).loo_predictions_)
         response = LogScale(float(np.average(np.exp(log - left_out), weights=w)), float(log.max()) + 3.0)
@@ -270,7 +268,7 @@ class Regression(Task):
         error = sample.error(predictions)
         sample.tried("log", error)
         search.clock.report("log of the target", 1.0 - error / float(np.var(y)), "leave-one-out R²")
-        if self.asked == "auto" and not _clearly(y, predictions, sample.plain, w):
+        if self.requested == "auto" and not _clearly(y, predictions, sample.plain, w):
             return best, ["a logarithmic scale was tried, and is not clearly closer"]
         chosen = Logarithm(self, entry, error, response=response)
         return chosen, ["the targets are positive and skewed, and predictions are closer on a logarithmic scale"]
@@ -282,7 +280,7 @@ class Regression(Task):
         mean = float(np.average(y, weights=w))
         start = best.entry.alpha * mean**2 / max(best.error, 1e-12 * mean**2)
         tried = list[tuple[float, float, Matrix]]()
-        for alpha in start * np.array(PENALTIES):
+        for alpha in start * np.array(POISSON_PENALTIES):
             with quietly():
                 mu = np.asarray(self.poisson(best.entry, float(alpha)).fit(X, y, w).loo_predictions_)
             tried.append((float(np.average(_deviance(y, np.maximum(mu, 1e-12)), weights=w)), float(alpha), mu))
@@ -292,14 +290,14 @@ class Regression(Task):
         error = sample.error(mu)
         counts = Counts.of(y, mu, w)
         search.clock.report("Poisson's loss", 1.0 - error / float(np.var(y)), "leave-one-out R²")
-        better, detail = True, ""  # of numbers that are not whole only where it was asked for
+        better, detail = True, ""  # numbers that are not whole only on request
         if self.whole:  # both as distributions of whole numbers, each with the variance of its residuals
             logs = counts.log_probability(y, mu), log_normal(y, sample.plain, w)
             scores = [float(np.average(log, weights=w)) for log in logs]
             detail = "log score {:.4g}, of squared {:.4g}".format(*scores)
             better = scores[0] - scores[1] > float((logs[0] - logs[1]).std()) / np.sqrt(len(y))
         sample.tried("poisson", error, detail)
-        if self.asked == "auto" and not better:
+        if self.requested == "auto" and not better:
             return best, ["the targets are whole numbers ≥ 0, but Poisson's loss is not better by a standard error of "
                           "the leave-one-out log score"]  # fmt: skip
         chosen = Poisson(self, best.entry, error, alpha=alpha)
@@ -309,19 +307,20 @@ class Regression(Task):
     def outliers(
         self, best: RegressionLoss, sample: Sample, search: Search, quick: bool
     ) -> tuple[RegressionLoss, list[str]]:
-        """Support vector regression, which outliers do not pull: taken where its absolute error is smaller, too."""
-        X, y, w, asked = sample.X, sample.y, sample.weights, self.asked == "robust"
+        """Support vector regression, which outliers do not pull: used if its absolute error is smaller, too."""
+        X, y, w, requested = sample.X, sample.y, sample.weights, self.requested == "robust"
         r = y - sample.plain
         spread = 1.4826 * float(np.median(np.abs(r - np.median(r)))) or float(r.std()) or 1.0
-        wide = float((np.abs(r - np.median(r)) > WIDE * spread).mean())
-        if not asked and (wide < MANY or best.error < HARM * float(np.var(y))):
+        wide = float((np.abs(r - np.median(r)) > WIDE_RESIDUAL * spread).mean())
+        if not requested and (wide < MANY_WIDE or best.error < HARMFUL_SHARE * float(np.var(y))):
             return best, []
-        note = f"{wide:.1%} of the residuals are wider than {WIDE:g} robust standard deviations"
-        if not asked and not quick:
+        note = f"{wide:.1%} of the residuals are wider than {WIDE_RESIDUAL:g} robust standard deviations"
+        if not requested and not quick:
             return best, [f"{note}: try loss='robust'"]
         # Kernel ridge has the coefficients r/alpha: C cuts those of wide residuals.
         C = np.minimum(np.geomspace(1.0, 30.0, 3) / best.entry.alpha, 1e5) * spread
-        machine = SVR(best.entry.kernel, C=1.0, epsilon=0.1 * spread, tol=1e-2 * spread, max_iter=PAIRS * len(y))
+        steps = PAIRS_PER_ROW * len(y)
+        machine = SVR(best.entry.kernel, C=1.0, epsilon=0.1 * spread, tol=1e-2 * spread, max_iter=steps)
         with quietly():
             tuned = tune_margin(machine, X, y, cv=3, grid={"C": C}, sample_weight=w)
             machine.set_params(C=tuned.C)
@@ -336,7 +335,7 @@ class Regression(Task):
         sample.tried("robust", error, f"mean absolute error {absolute:.4g}, of squared {before:.4g}")
         search.clock.report("robust loss", 1.0 - error / float(np.var(y)), "leave-one-out R²")
         gain = np.abs(r) - np.abs(y - predictions)
-        if not asked and not float(gain.mean()) > float(gain.std()) / np.sqrt(len(y)):
+        if not requested and not float(gain.mean()) > float(gain.std()) / np.sqrt(len(y)):
             return best, [f"{note}; the robust loss was tried and is not closer: loss='robust' takes it anyway"]
         response = Residuals(y - predictions, w)
         chosen = Robust(self, best.entry, error, response=response, C=tuned.C, epsilon=0.1 * spread, tol=1e-3 * spread)
@@ -356,14 +355,15 @@ class Regression(Task):
 def is_count(y: Matrix) -> bool:
     """Whether targets are whole numbers ≥ 0, more than two of them different, but not too many."""
     values = np.unique(y)
-    return bool(values[0] >= 0 and 2 < len(values) <= min(VALUES, len(y) // 2) and (values == np.floor(values)).all())
+    few = 2 < len(values) <= min(COUNT_VALUES, len(y) // 2)
+    return bool(values[0] >= 0 and few and (values == np.floor(values)).all())
 
 
 def _skewed(y: Matrix) -> bool:
     if not y.min() > 0:
         return False
     z = (y - y.mean()) / (y.std() or 1.0)
-    return float((z**3).mean()) > SKEW
+    return float((z**3).mean()) > LARGE_SKEW
 
 
 def _deviance(y: Matrix, mu: Matrix) -> Matrix:

@@ -19,6 +19,7 @@ from mercer.models.auto.regression import LOSSES, Regression, RegressionLoss
 from mercer.models.auto.search import Search
 from mercer.models.auto.task import Fit
 from mercer.models.base import Rows, outside, training_points
+from mercer.validation import check_choice
 
 
 @dataclass(eq=False, repr=False)
@@ -26,9 +27,9 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     """A regression that chooses its kernel, loss and solver itself, and explains why.
 
     Kernels that suit the columns race on a sample by closed-form leave-one-out; the best is tuned by gradient, with one
-    width per column where the rows allow it. Then losses are compared on the same kernel: squared, on the scale of
+    width per column if there are enough rows. Then losses are compared on the same kernel: squared, on the scale of
     log y (positive, skewed targets), Poisson (counts) and absolute beyond ε (wide outliers). The winner is fitted to
-    all rows: exactly, or on Nyström centres where the time or the memory is too short for that.
+    all rows: exactly, or on Nyström centres if time or memory do not suffice for that.
 
     Parameters
     ----------
@@ -49,13 +50,13 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     model_ : the fitted `KernelRidge`, `KernelGLM` or `SVR`.
     choices_ : the decisions in their order, with the alternatives that were considered; `print` it.
     kernel_, function_, status_ : those of `model_` (on the scale of log y for loss "log").
-    stopped_by_ : None where the plan was carried out; else "time", "progress" or "interrupt".
+    stopped_by_ : None if the plan was carried out; else "time", "progress" or "interrupt".
     loss_ : the chosen loss.
     response_ : from values of `model_` to predictions in the units of the target, and their intervals.
-    loo_error_ : the leave-one-out mean squared error on the scale of y (of a sample, where there are many rows), times
+    loo_error_ : the leave-one-out mean squared error on the scale of y (on a sample, if there are many rows), times
         `loo_optimism_`: an estimate of the error on new rows.
     loo_optimism_ : the factor by which tuning on the same rows made that error too small, estimated by tuning on
-        halves of the rows; 1 where there are too few rows, or too little time.
+        halves of the rows; 1 if there are too few rows, or too little time.
 
     >>> import numpy as np
     >>> from mercer import AutoRegressor
@@ -84,7 +85,7 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
 
         An interrupt keeps the best model so far, fitted to some rows, and is raised again.
         """
-        self._one_of(LOSSES)
+        check_choice(self.loss, "loss", LOSSES)
         rows = Rows.of(training_points(X), y, sample_weight)
         if rows.y.shape[1] > 1:
             raise InvalidInput(
@@ -101,26 +102,26 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The expected target of each of m points."""
-        self._asked(X)
+        self._check_queries(X)
         return self.response_.mean(np.asarray(self.model_.predict(X)))
 
     @property
     def loo_predictions_(self) -> NDArray[Any]:
-        """The leave-one-out prediction of each row that `model_` was fitted to, where it has them."""
+        """The leave-one-out prediction of each row that `model_` was fitted to, if it has them."""
         values = super().loo_predictions_
         return self.response_.mean(values)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[np.float64]:
-        """Intervals that hold a new target with the given probability, shape (m, 2).
+        """Intervals that contain a new target with the given probability, shape (m, 2).
 
         All intervals are calibrated on left-out rows. Losses "squared" and "log" use jackknife+
         (`KernelRidge.predict_interval`, for "log" its exponentials). Loss "poisson" uses quantiles of a distribution of
-        counts with the observed dispersion, at the level that holds the given share of left-out rows; ends are whole
+        counts with the observed dispersion, at the level that contains the given share of left-out rows; ends are whole
         numbers, and where a few numbers have most of the probability the coverage is higher. Loss "robust" adds
         quantiles of residuals from cross-validation to the prediction. Where no target is negative, no interval goes
         below 0. The kernel was tuned on the same rows, so that intervals are a little too short where rows are few.
         """
-        self._asked(X)
+        self._check_queries(X)
         return np.maximum(self.response_.intervals(self.model_, X, coverage), self._least)
 
     def has_intervals(self, *, in_file: bool = False) -> bool:

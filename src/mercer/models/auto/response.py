@@ -14,7 +14,7 @@ from mercer.models.quantiles import around, conformal
 
 @dataclass(frozen=True, eq=False)
 class Response:
-    """The values and intervals of the model as they are.
+    """The values and intervals of the model, unchanged.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Response:
         return values
 
     def intervals(self, model: Any, X: Any, coverage: float) -> Matrix:
-        """Intervals that hold a new target with the given probability, shape (m, 2)."""
+        """Intervals that contain a new target with the given probability, shape (m, 2)."""
         return np.asarray(model.predict_interval(X, coverage), dtype=np.float64)
 
 

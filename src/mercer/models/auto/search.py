@@ -15,7 +15,7 @@ from mercer.data.points import take
 from mercer.kernels.base import Kernel
 from mercer.kernels.vectors.median import median_gaussian
 from mercer.models.auto.candidates import candidates, searchable, widened
-from mercer.models.auto.plan import CENTRES, ROWS, Clock, Plan
+from mercer.models.auto.plan import LOSS_ROWS, PILOT_CENTRES, Clock, Plan
 from mercer.models.auto.race import Entry, Problem, race
 from mercer.models.auto.record import Record
 from mercer.models.auto.task import Fit, Index, LossChoice, Task
@@ -23,8 +23,8 @@ from mercer.models.base import Matrix, resolve_kernel
 from mercer.tuning.ranges import ranges
 from mercer.tuning.trials import brief
 
-# The number of rows from which the types of the columns are inferred.
-SEEN = 20_000
+# At most this many rows are read to infer the types of the columns.
+TYPED_ROWS = 20_000
 
 
 class Search:
@@ -34,7 +34,7 @@ class Search:
     ----------
     task : the rows, and the losses that suit them.
     clock : stops the search when its seconds are over.
-    kernel : the kernel that was given, or None.
+    kernel : the parameter `kernel`, or None.
     random_state : the seed of samples.
 
     Attributes
@@ -50,7 +50,7 @@ class Search:
         self.task, self.clock, self.kernel = task, clock, kernel
         self.record, self.plan = Record(), Plan(clock.seconds, len(task.y))
         self.rng = np.random.default_rng(random_state)
-        # A kernel that was given may ask for columns by name.
+        # A kernel of the user may refer to columns by name.
         self.plain = searchable(task.points) if kernel is None else task.points
         self.kernels: dict[str, Kernel] = {}
         self.problem: Problem | None = None
@@ -81,18 +81,18 @@ class Search:
     def starts(self) -> tuple[dict[str, Kernel], Matrix | None]:
         """The kernels to begin with (those that suit the columns, or the given one), and the units of the columns."""
         if self.kernel is None:
-            began, many = time.perf_counter(), len(self.task.y) > SEEN
-            kernels, units, why = candidates(self.plain.take(self.order()[:SEEN]) if many else self.plain)
+            began, many = time.perf_counter(), len(self.task.y) > TYPED_ROWS
+            kernels, units, why = candidates(self.plain.take(self.order()[:TYPED_ROWS]) if many else self.plain)
             number = f"{len(kernels)} kernels" if len(kernels) > 1 else "1 kernel"
             self.record.add("Columns", f"{number} to try", why, began=began)
             return kernels, units
-        given = resolve_kernel(self.kernel, self.plain)
-        kernels = {"given": given}
-        if len(given.theta):
-            given.touch(self.plain)
-            around = ranges(given, self.plain, np.array([[-1.0], [1.0]]))
-            kernels["given, with widths from the data"] = given.with_theta(np.array([r.start for r in around]))
-        text = brief(given)
+        kernel = resolve_kernel(self.kernel, self.plain)
+        kernels = {"given": kernel}
+        if len(kernel.theta):
+            kernel.touch(self.plain)
+            around = ranges(kernel, self.plain, np.array([[-1.0], [1.0]]))
+            kernels["given, with widths from the data"] = kernel.with_theta(np.array([r.start for r in around]))
+        text = brief(kernel)
         self.record.add("Columns", "the given kernel", text if len(text) <= 300 else f"{text[:280]}…")
         return kernels, None
 
@@ -102,13 +102,13 @@ class Search:
 
     def sample(self) -> Index:
         """Rows to compare losses on."""
-        n, most = len(self.task.y), max(ROWS, self.task.fewest)
+        n, most = len(self.task.y), max(LOSS_ROWS, self.task.fewest)
         return np.arange(n) if n <= 1.25 * most else np.sort(self.order()[:most])
 
     # -- the last fit ---------------------------------------------------------------------------------------------
 
     def last_fit(self) -> Fit:
-        """A fit to all rows: exactly where the plan allows it; else in stages, on more and more rows and centres."""
+        """A fit to all rows: exactly if the plan allows it, else in stages, on more and more rows and centres."""
         assert self.loss is not None
         loss, began, total = self.loss, time.perf_counter(), len(self.task.y)
         order = self.order()
@@ -119,7 +119,7 @@ class Search:
         known = loss.estimator().get_params()
         all_rows = None if n == total else np.sort(order)
         stages: tuple[tuple[int, int], ...] = ()
-        if "n_centers" in known and n > 2 * CENTRES:
+        if "n_centers" in known and n > 2 * PILOT_CENTRES:
             exact = self.plan.affords_exact(loss.cost.evaluations)
             stages = replace(self.plan, n=n).stages(loss.cost.steps, self.task.fewest)
             stages = stages if not exact else stages[:1] if self.clock.late() else ()

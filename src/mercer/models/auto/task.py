@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from mercer.models.auto.search import Search
 
 Index = NDArray[np.int64]
+# Pairs that a support vector machine may move for each row while C is chosen.
+PAIRS_PER_ROW = 1000
 
 
 @contextmanager
@@ -117,7 +119,7 @@ class Task(ABC):
     Attributes
     ----------
     points, y, weights : n points, their targets or labels, and weights or None.
-    asked : the loss that was asked for, or "auto".
+    requested : the requested loss, or "auto".
     settings : the parameters that all estimators share: `budget` and `random_state`.
     fewest : the smallest number of rows that a sample may have.
     """
@@ -125,7 +127,7 @@ class Task(ABC):
     points: Points
     y: NDArray[Any]
     weights: Matrix | None
-    asked: str
+    requested: str
     settings: dict[str, Any]
     fewest: int = 0
 

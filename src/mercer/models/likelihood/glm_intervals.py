@@ -111,23 +111,23 @@ def cdf(family: Family, y: Matrix, mu: Matrix, dispersion: float) -> Matrix:
     """
     match family:
         case Gaussian():
-            found = special.ndtr((y - mu) / np.sqrt(dispersion))
+            probability = special.ndtr((y - mu) / np.sqrt(dispersion))
         case Bernoulli():
-            found = np.where(y < 0, 0.0, np.where(y < 1, 1.0 - mu, 1.0))
+            probability = np.where(y < 0, 0.0, np.where(y < 1, 1.0 - mu, 1.0))
         case Poisson():
-            found = np.where(y < 0, 0.0, special.gammaincc(np.floor(np.maximum(y, 0.0)) + 1.0, mu))
+            probability = np.where(y < 0, 0.0, special.gammaincc(np.floor(np.maximum(y, 0.0)) + 1.0, mu))
         case NegativeBinomial(theta=theta):
-            found = special.betainc(theta, np.floor(np.maximum(y, 0.0)) + 1.0, theta / (theta + mu))
-            found = np.where(y < 0, 0.0, found)
+            probability = special.betainc(theta, np.floor(np.maximum(y, 0.0)) + 1.0, theta / (theta + mu))
+            probability = np.where(y < 0, 0.0, probability)
         case Gamma():
-            found = special.gammainc(1.0 / dispersion, np.maximum(y, 0.0) / (dispersion * mu))
+            probability = special.gammainc(1.0 / dispersion, np.maximum(y, 0.0) / (dispersion * mu))
         case InverseGaussian():
-            found = stats.invgauss.cdf(y, mu * dispersion, scale=1.0 / dispersion)
+            probability = stats.invgauss.cdf(y, mu * dispersion, scale=1.0 / dispersion)
         case Tweedie():
-            found = np.minimum(family.cdf(np.maximum(y, 0.0), mu, dispersion), 1.0)
+            probability = np.minimum(family.cdf(np.maximum(y, 0.0), mu, dispersion), 1.0)
         case _:
-            found = _from_quantiles(family, y, mu, dispersion)
-    return np.asarray(found, dtype=np.float64)
+            probability = _from_quantiles(family, y, mu, dispersion)
+    return np.asarray(probability, dtype=np.float64)
 
 
 def _from_quantiles(family: Family, y: Matrix, mu: Matrix, dispersion: float) -> Matrix:
