@@ -93,7 +93,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     >>> scores = mc.KernelPCA(mc.Polynomial(2), n_components=3).fit_transform(X)
     >>> bool(scores[60:, 2].max() < 0 < scores[:60, 2].min())                      # the third one is the radius
     True
-    >>> model = mc.KernelPCA(mc.Gaussian(0.5), n_components=10).fit(X)
+    >>> model = mc.KernelPCA(mc.Gaussian(0.5), n_components=11).fit(X)
     >>> near = model.inverse_transform(model.transform([[1.3, 0.0], [0.0, 2.6]]))   # back to the rings
     >>> np.linalg.norm(near, axis=1).round(1)
     array([1., 3.])
