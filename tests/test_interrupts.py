@@ -107,7 +107,7 @@ def test_an_interrupted_fit_leaves_the_old_model_none_or_a_whole_one(name, monke
                 assert fresh.__dict__ == given
                 with pytest.raises(NotFittedError):
                     answers(fresh, second[0])
-                with pytest.raises(mc.InvalidInput, match="not fitted yet"):
+                with pytest.raises(mc.InvalidInput, match="must be fitted before it is saved"):
                     fresh.save(tmp_path / "a.mercer")
         if fresh.__dict__ != given:
             assert len(answers(fresh, second[0])) == 30

@@ -729,7 +729,7 @@ def test_numbers_that_overflow_are_refused():
     ("options", "message"),
     [
         ({"max_iter": 0}, "`max_iter` must be a whole number ≥ 1"),
-        ({"variant": "median"}, "`variant` must be 'plain', 'averaged' or 'voted'"),
+        ({"variant": "median"}, "`variant` must be one of 'plain', 'averaged', 'voted'"),
         ({"max_support": 2.5}, "`max_support` must be a whole number"),
         ({"max_support": 5, "on_full": "random"}, "`on_full` must be 'projectron' or 'forgetron'"),
         ({"max_support": 5, "eta": -1.0}, "`eta` must be a number ≥ 0"),

@@ -65,7 +65,7 @@ class Saved:
         if hasattr(self, "get_params") and not any(name.endswith("_") for name in vars(self)):
             raise InvalidInput(
                 "A model must be fitted before it is saved",
-                got=f"a {type(self).__name__} that is not fitted",
+                got=f"{type(self).__name__}, which is not fitted",
                 advice="Call fit first.",
             )
         save(self, path)
