@@ -176,3 +176,8 @@ def test_registering_again_replaces(added):
 
     mc.register(LastLetter)
     assert type(parse("LastLetter()")) is LastLetter
+
+
+def test_a_space_that_cannot_draw_objects_says_what_to_do():
+    with pytest.raises(mc.InvalidInput, match=r"the space 'clouds' without `sample`\. Define `sample`"):
+        mc.Space("clouds").sample(mc.Linear(), 3, np.random.default_rng(0))

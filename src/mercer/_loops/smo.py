@@ -305,7 +305,7 @@ class State:
         self._masks = [address(row) for row in masks]
 
     def run(self, tol: float, most: int) -> tuple[int, float]:
-        """Move pairs until the gap is below `tol`, at most so many: how many, and the gap."""
+        """Move at most `most` pairs, until the gap is below `tol`; return the number of moved pairs and the gap."""
         search = _pairs if len(self._masks) == 2 else _pairs_of_two
         done, gap = search(*self._arrays, self._number(tol), self._big, self._tiny, most, *self._masks)
         return done, float(gap)

@@ -297,8 +297,8 @@ class Similarity(Value, ABC):
     def fused(self, pair: Pair, reach: float | None = None) -> tuple[Any, Any] | None:
         """Both sides laid out for a loop that computes values in registers, or None if there is no such loop.
 
-        There is none if it would be slower or lose digits. A caller that needs fewer digits passes `reach`, the largest
-        distance of a point from the centre that it accepts, in widths.
+        The result is None if a fused loop would be slower or lose digits. A caller that needs fewer digits passes
+        `reach`, the largest distance of a point from the centre that it accepts, in widths.
         """
         return None
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mercer.errors import InvalidInput
+
 if TYPE_CHECKING:
     from mercer.kernels.base import Similarity
 
@@ -39,7 +41,11 @@ class Space(str):
 
     def sample(self, kernel: Similarity, n: int, rng: np.random.Generator) -> Any:
         """n objects that the kernel takes, drawn at random."""
-        raise NotImplementedError(f"sample() of the space {str(self)!r}")
+        raise InvalidInput(
+            "A space of objects must be able to draw some",
+            got=f"the space {str(self)!r} without `sample`",
+            advice="Define `sample` in the class of the space, or pass your own points, such as check_laws(k, X).",
+        )
 
     def pool(self, kernel: Similarity, alphabet: str, length: int, rng: np.random.Generator) -> list[Any]:
         """The objects with which a search for a counterexample starts: small ones, of up to `length` parts."""

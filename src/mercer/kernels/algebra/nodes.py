@@ -81,7 +81,7 @@ class Node(Similarity):
 
     @abstractmethod
     def conclusion(self, *premises: Proof) -> Proof:
-        """The last step of the proof, given the proofs of the parts: the rule of this node, or why there is none."""
+        """The last step of the proof, given the proofs of the parts: the rule of this node, or why none applies."""
 
     def derivation(self) -> Proof:
         return self.proof()

@@ -139,7 +139,7 @@ def _within(space: Space, rows: Int, reach: float) -> Float:
     # cells for about CROWD evenly spread points, but not so small that most of them are empty
     volume = float(np.prod(np.maximum(span / space.sigma, 1e-3 * reach)))
     side = min(max((CROWD * volume / n) ** (1.0 / d), reach / 5), reach)
-    # and not so many that their numbers overflow
+    # and few enough that their numbers do not overflow
     side = max(side, float(span.max()) / space.sigma / 2.0**20)
     width = side * space.sigma
     shape = [int(c) for c in np.floor(span / width) + 1]
