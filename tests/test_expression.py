@@ -177,6 +177,8 @@ def pointed_at(error):
         ("Linear() + Gausian(1.0)", "Gausian", r"got 'Gausian'. Did you mean Gaussian\?"),
         ("Linear().on('größe') * gaussian(1.0)", "gaussian", r"Did you mean Gaussian\?"),
         ("mc.Matern32(1.0)", "mc.Matern32", r"Did you mean Matern\?"),
+        ("0.5 * Zzyzx()", "Zzyzx", r"lists\. \(A kernel of your own works in Python only, after mc\.reg"),
+        ("2 * Linear().zzyzx()", "Linear().zzyzx", r"normalize, on, poly, got 'zzyzx'\. Choose one of these\."),
         ("RBF(1.0) + Linear()", "RBF", r"got 'RBF'. Write Gaussian\(sigma\)"),
         ("2.0 * DotProduct()", "DotProduct", r"Write Linear\(\)"),
         ("Gaussian(1.0) + WhiteKernel(0.1)", "WhiteKernel", "set alpha of the model"),

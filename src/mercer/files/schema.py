@@ -266,6 +266,7 @@ Provenance
     places: tuple(int)
     missing: tuple(text)
     ranges: dict(list(plain))
+    incomplete?: none | tuple(text)
     version time: text
 [mercer.models.base]
 Rows(n, d, t)

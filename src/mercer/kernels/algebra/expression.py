@@ -331,7 +331,12 @@ class _Reader:
         if word in FUNCTIONS or word in targets:
             self.refuse_functions(node, word)
             return targets[word]
-        self.fail(node, "Every word must name a kernel, a weight, exp or Fixed", repr(word), _nearest(word, targets))
+        advice = _nearest(
+            word, targets,
+            otherwise="Choose one that `mercer kernels` lists. (A kernel of your own works in Python only, after "
+            "mc.register in the same program.)",
+        )  # fmt: skip
+        self.fail(node, "Every word must name a kernel, a weight, exp or Fixed", repr(word), advice)
 
     def method(self, node: ast.Attribute, depth: int) -> Any:
         """k.method, or the constructor Class.method."""
@@ -347,7 +352,7 @@ class _Reader:
                 self.refuse_functions(node, node.attr)
             names = list(("on",) if isinstance(owner, Weight) else METHODS) if isinstance(owner, Similarity) else []
             what = f"Methods of {_described(owner)} are {', '.join(names) or 'none'}"
-            advice = _nearest(node.attr, names) if names else EXAMPLE
+            advice = _nearest(node.attr, names, otherwise="Choose one of these.") if names else EXAMPLE
         if node.attr in names:
             return getattr(owner, node.attr)
         self.fail(node, what, repr(node.attr), advice)
@@ -487,12 +492,13 @@ def _constructors(owner: Any) -> list[str]:
     return [n for n, v in vars(owner).items() if isinstance(v, classmethod) and not n.startswith("_")]
 
 
-def _nearest(word: str, known: Iterable[str]) -> str:
+def _nearest(word: str, known: Iterable[str], *, otherwise: str) -> str:
+    """Advice for an unknown word: the known word that was probably meant, if there is one."""
     by_lower = {name.lower(): name for name in known}
     if word.lower() in ELSEWHERE and word.lower() not in by_lower:
         return ELSEWHERE[word.lower()]
     close = difflib.get_close_matches(word.lower()[:100], by_lower, 1)
-    return f"Did you mean {by_lower[close[0]]}?" if close else "See `mercer kernels` for a list."
+    return f"Did you mean {by_lower[close[0]]}?" if close else otherwise
 
 
 def _usage(name: str, target: Any) -> str:

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from types import MethodType
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import gram, threads
@@ -50,10 +50,25 @@ FOLDS = 5
 """The number of folds of a calibration, unless a class has fewer rows."""
 
 
-def _calibrated(model: Any) -> bool:
-    if not model.calibrated:
-        raise AttributeError("Probabilities need calibrated=True; decision_function works without it.")
-    return True
+class _IfCalibrated:
+    """A method that a model has only with calibrated=True; without it, the AttributeError says so.
+
+    scikit-learn's `available_if` does the same, but its error does not name the reason.
+    """
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.method, self.__doc__ = method, method.__doc__
+
+    def __get__(self, model: Any, owner: Any = None) -> Callable[..., Any]:
+        if model is None:
+            return self.method
+        if not model.calibrated:
+            name = type(model).__name__
+            raise AttributeError(
+                f"`{self.method.__name__}` needs calibrated=True, got {name}(calibrated=False). Fit a "
+                f"{name}(calibrated=True), or use `decision_function`, which needs no calibration."
+            )
+        return MethodType(self.method, model)
 
 
 class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]  # scikit-learn has no types
@@ -344,7 +359,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         """Whether there are probabilities; there are none after an interrupted or stopped calibration."""
         return hasattr(self, "_sigmoids")
 
-    @available_if(_calibrated)  # type: ignore[untyped-decorator, unused-ignore]
+    @_IfCalibrated
     def predict_proba(self, X: Any) -> Matrix:
         """Probabilities of the classes for m points, shape (m, classes). Needs calibrated=True.
 
@@ -356,7 +371,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
             raise InvalidInput(
                 "Probabilities need a calibration that was not interrupted or stopped",
                 got=f"status_ = {self.status_!r}",
-                advice="Fit again with more time.",
+                advice="Fit again, with a larger `max_time` if the time limit stopped it.",
             )
         values = self._values(self._queries(X))
         sides = np.column_stack([sigmoid(v) for sigmoid, v in zip(self._sigmoids, values.T)])
