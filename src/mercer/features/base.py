@@ -20,7 +20,7 @@ from mercer.features.terms import Names, Term, Variables, atom, variable
 Array = NDArray[Any]
 
 
-class Spectrum(Enum):
+class SpectralDensity(Enum):
     """The spectral density of a stationary kernel: the density of the frequencies ω in k(x − z) = E cos ωᵀ(x − z).
 
     A kernel class states it as its attribute `spectrum`; its width is `sigma`, and a Student's has 2·`nu` degrees of

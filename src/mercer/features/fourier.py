@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
-from mercer.features.base import Array, FeatureMap, Spectrum, vectors, whole
+from mercer.features.base import Array, FeatureMap, SpectralDensity, vectors, whole
 from mercer.features.taylor import scales
 from mercer.features.terms import Term, Variables, atom
 
@@ -100,7 +100,7 @@ def fourier_features(
     2016.
     """
     spectrum = getattr(kernel, "spectrum", None)
-    if not isinstance(spectrum, Spectrum):
+    if not isinstance(spectrum, SpectralDensity):
         raise InvalidInput(
             "Fourier features need a kernel whose spectral density is known: Gaussian, Matern or Laplacian",
             got=repr(kernel),
@@ -113,12 +113,14 @@ def fourier_features(
             "`n_features` must be even: half cosines, half sines", got=n_features, advice=f"Pass {n_features + 1}."
         )
     rng, m = np.random.default_rng(random_state), n_features // 2
-    if spectrum is Spectrum.CAUCHY:
+    if spectrum is SpectralDensity.CAUCHY:
         orthogonal = False
         frequencies = rng.standard_cauchy((m, d))
     else:
         frequencies = _orthogonal(rng, m, d) if orthogonal else rng.standard_normal((m, d))
-        if spectrum is Spectrum.STUDENT:  # t = normal / √(χ²/dof), one χ² per frequency, independent of its direction
+        if (
+            spectrum is SpectralDensity.STUDENT
+        ):  # t = normal / √(χ²/dof), one χ² per frequency, independent of its direction
             dof = 2 * float(kernel.nu)
             frequencies *= np.sqrt(dof / rng.chisquare(dof, size=(m, 1)))
     frequencies /= sigma

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
-from mercer.features.base import Array, FeatureMap, Spectrum, dense, whole
+from mercer.features.base import Array, FeatureMap, SpectralDensity, dense, whole
 from mercer.features.monomials import degree_of, fill_graded, monomial, require_countable, size
 from mercer.features.terms import Term, Variables, atom, rational
 
@@ -112,7 +112,7 @@ def taylor_features(kernel: Any, d: int, *, error: float, radius: float) -> Tayl
     # the probability that a Poisson variable of mean |t| exceeds p. Its derivative e^{−s} sᵖ/p! is positive, so it
     # grows with |t| ≤ ‖u‖‖v‖ ≤ R²; and as the derivative is at most sᵖ/p!, P(p+1, s) ≤ sᵖ⁺¹/(p+1)!.
     # At u = v, ‖u‖ = R both inequalities are equalities.
-    if getattr(kernel, "spectrum", None) is not Spectrum.NORMAL:
+    if getattr(kernel, "spectrum", None) is not SpectralDensity.NORMAL:
         raise InvalidInput(
             "Taylor features need a Gaussian kernel",
             got=repr(kernel),

@@ -36,7 +36,7 @@ from mercer.rkhs.preimage import ENTRIES, distances_less_norm, preimage, vectors
 from mercer.rkhs.space import same_points
 from mercer.rkhs.tail import Tail
 from mercer.solvers import principal as leading
-from mercer.solvers.eigen import Spectrum
+from mercer.solvers.eigen import Eigendecomposition
 from mercer.solvers.nystrom import default_centers
 from mercer.solvers.principal import Principal
 from mercer.validation import check_choice, check_number, check_whole_number
@@ -229,7 +229,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         some = np.sort(np.random.default_rng(self.random_state).permutation(len(X))[:ROWS])
         Y, roots = X[some], None if w is None else np.sqrt(w[some])
         K = gram.of(kernel, scores[some])
-        spectrum = Spectrum(LeastSquares(K, Y, np.ones(Y.shape[1]), roots, np.ones((len(some), 1))))
+        spectrum = Eigendecomposition(LeastSquares(K, Y, np.ones(Y.shape[1]), roots, np.ones((len(some), 1))))
         s = 1.0 if roots is None else roots[:, None]
         errors = [float(((s * spectrum.at(a).leave_one_out(Y)) ** 2).sum()) for a in PENALTIES]
         alpha = PENALTIES[int(np.argmin(errors))]

@@ -15,7 +15,7 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
-from mercer.problems.spaces import Element, FeatureSpace, GramSpace, NystromSpace, Space
+from mercer.problems.spaces import Element, FeatureSpace, FunctionSpace, GramSpace, NystromSpace
 from mercer.solvers.cholesky import CholeskyFactor
 
 Matrix = NDArray[np.float64]
@@ -153,7 +153,7 @@ class GramSystem(System):
         return np.asarray((diagonal - self.factor.quadratic(b, tail.T)) / self.alpha, dtype=np.float64)
 
 
-def factorise(space: Space, W: Matrix, alpha: float, *, precise: bool = False) -> System:
+def factorise(space: FunctionSpace, W: Matrix, alpha: float, *, precise: bool = False) -> System:
     """The system of a space for these weights: exact if that is cheap or `precise`, else a preconditioner."""
     if isinstance(space, FeatureSpace):
         if space.size > WIDE and not precise:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.problems.risk import Risk, State
-from mercer.problems.spaces import Element, FeatureSpace, GramSpace, Matrix, NystromSpace, Space
+from mercer.problems.spaces import Element, FeatureSpace, FunctionSpace, GramSpace, Matrix, NystromSpace
 from mercer.solvers.base import End
 from mercer.solvers.cg import Measure, iterate
 from mercer.solvers.curvature import Diagonal, FeatureSystem, System, factorise
@@ -170,7 +170,7 @@ class _Curvature:
 class _Functions:
     """The arithmetic of one function of a space, in which its columns are one vector."""
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: FunctionSpace) -> None:
         self.space = space
 
     def zero(self, like: Element) -> Element:

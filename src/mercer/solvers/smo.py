@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import _loops, memory, threads
-from mercer.gram.values import Rows, Streamed, Values
+from mercer.gram.values import LazyMatrix, Streamed, Values
 from mercer.problems.box import BoxProblem, Matrix
 from mercer.solvers.base import End
 from mercer.solvers.working_set import Index, Part
@@ -222,7 +222,9 @@ class _Run:
         whole = self.problem.gram
         if key not in self.kept:
             try:  # for at most half of the time: the other half is for the iteration
-                with threads.within(lambda: self.watched and time.perf_counter() > (self.began + self.deadline) / 2):
+                with threads.time_limit(
+                    lambda: self.watched and time.perf_counter() > (self.began + self.deadline) / 2
+                ):
                     self.kept[key] = whole.values(dtype, limit)
             except threads.OutOfTime:
                 self.kept[key], self.kept["hurried"] = Streamed(whole.recomputed(dtype)), True
@@ -293,7 +295,7 @@ class _Run:
         if not self.watched:
             return self.search()
         try:
-            with threads.within(self.out_of_time):
+            with threads.time_limit(self.out_of_time):
                 return self.search()
         except threads.OutOfTime:
             self.status, self.end = LATE, End.TIME
@@ -451,7 +453,7 @@ class _Run:
         kept = self.kept if self.chosen is None else self.kept_for_subset
         if key not in kept:
             kept[key] = (values if p.rows is None else values.part(p.rows)).rows(lambda n: self.space(n, dtype))
-        rows: Rows = kept[key]
+        rows: LazyMatrix = kept[key]
         state = _loops.smo.State(rows.K, g, self.beta, p.lower, p.upper, p.group, rows.packed, rows.made)
         self.beta = state.beta
         best, least, stale = np.inf, np.inf, 0

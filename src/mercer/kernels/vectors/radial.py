@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mercer import _loops, threads
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
-from mercer.features.base import Spectrum
+from mercer.features.base import SpectralDensity
 from mercer.kernels.about import About
 from mercer.kernels.algebra.parameters import Fixed, checked, positive, show
 from mercer.kernels.algebra.proof import COMPOSITION, EXPONENTIAL, RESCALING, Axiom, Proof
@@ -243,7 +243,7 @@ class Gaussian(Radial, Kernel):
     )
 
     sigma: Any = positive(1.0, vector=True)
-    spectrum: ClassVar[Spectrum] = Spectrum.NORMAL
+    spectrum: ClassVar[SpectralDensity] = SpectralDensity.NORMAL
 
     @classmethod
     def from_gamma(cls, gamma: Any) -> Self:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mercer import _loops
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
-from mercer.features.base import Spectrum
+from mercer.features.base import SpectralDensity
 from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.parameters import positive
 from mercer.kernels.algebra.proof import COMPOSITION, PRODUCT, Axiom, Proof
@@ -42,7 +42,7 @@ class Laplacian(ByWidth, Kernel):
 
     sigma: Any = positive(1.0, vector=True)
     tags: ClassVar[Tags] = Tags(stationary=True, normalised=True, nonnegative=True, universal=True)
-    spectrum: ClassVar[Spectrum] = Spectrum.CAUCHY
+    spectrum: ClassVar[SpectralDensity] = SpectralDensity.CAUCHY
 
     def log_tile(self, block: Block, out: Array) -> None:
         own, sigma = self._own(block)

@@ -204,7 +204,7 @@ class KernelRidge(PenalisedSmoother):
         w = None if problem.roots is None else problem.roots**2
         if not self._on_centres(problem):
             within(DECOMPOSITION * n * n, limit, f"The eigendecomposition of {n} points", "Use solver='nystrom'.")
-            spectrum = eigen.Spectrum(problem)
+            spectrum = eigen.Eigendecomposition(problem)
             self.path_ = alpha_path(spectrum, problem.y, w)
             problem = self._problem(self.path_.chosen)
             return problem, eigen.solve(problem, spectrum)
@@ -247,7 +247,7 @@ class KernelRidge(PenalisedSmoother):
         if self.solver_ != "eigen":
             return CholeskyFactor.of(problem, alpha, np.float64)
         if "spectrum" not in self._cache:
-            self._cache["spectrum"] = eigen.Spectrum(problem)
+            self._cache["spectrum"] = eigen.Eigendecomposition(problem)
         factor: Factor = self._cache["spectrum"].at(alpha)
         return factor
 

@@ -170,7 +170,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
             expensive = passes > 1 and columns * passes >= limits.WORTH_STORING
         if expensive and 3 * 8 * n * n <= memory_budget():
             try:
-                with threads.within(partial(solver.late, 0.5)):
+                with threads.time_limit(partial(solver.late, 0.5)):
                     return gram.of(Precomputed(kernel(points)), np.arange(n))
             except threads.OutOfTime:
                 solver.hurried = True

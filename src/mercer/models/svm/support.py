@@ -104,7 +104,7 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
         stored = any(isinstance(leaf, Precomputed) for leaf in self.kernel_.leaves)
         if not stored and self.kernel_.proof(getattr(self, "n_features_in_", None)).valid:
             return
-        within_time = threads.within(partial(solver.late, 0.25))
+        within_time = threads.time_limit(partial(solver.late, 0.25))
         with suppress(threads.OutOfTime), within_time, threads.single_threaded_blas():
             require_psd(sampled(K), warn=_warn_of_eigenvalue)
 
