@@ -210,7 +210,7 @@ def pointed_at(error):
         ("2 ** Linear()", "2 ** Linear()", r"exp\(c \* k\)"),
         ("1 / Linear()", "1 / Linear()", "Add or multiply kernels instead"),
         ("'a' + 'b'", "'a' + 'b'", "must join kernels and numbers"),
-        ("3", "3", r"A constant kernel is Constant\(3\)"),
+        ("3", "3", r"Write Constant\(3\) for a constant kernel"),
         ("Fixed(1.0)", "Fixed(1.0)", "must describe a kernel"),
         ("Gaussian(1 / 0)", "1 / 0", "must give a finite number"),
         ("Gaussian((-1) ** 0.5)", "(-1) ** 0.5", "must be real"),

@@ -47,8 +47,8 @@ class RuleBroken(InvalidInput):
     >>> import mercer as mc
     >>> -1.0 * mc.Gaussian(1.0)
     Traceback (most recent call last):
-    mercer.errors.RuleBroken: Rule c·k: the factor must be > 0, got -1.0. Only positive multiples of kernels are \
-kernels; leave the term out, or test it as a mc.FromFunction with mc.refute.
+    mercer.errors.RuleBroken: Rule c·k: the factor must be > 0, got -1.0. Leave the term out, \
+since only positive multiples of kernels are kernels, or test it as a mc.FromFunction with mc.refute.
     """
 
 

@@ -94,7 +94,9 @@ def _numbers(A: Array, missing: Mask, name: str) -> Array:
     infinite = np.flatnonzero(np.isinf(out))
     if len(infinite):
         raise InvalidInput(
-            f"Column {name!r} must be finite", got=f"infinity in row {infinite[0]}", advice="Clip or drop it."
+            f"Column {name!r} must be finite",
+            got=f"infinity in row {infinite[0]}",
+            advice="Drop this row, or replace infinity by a finite number.",
         )
     return out
 

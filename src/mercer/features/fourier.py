@@ -110,7 +110,9 @@ def fourier_features(
     n_features = whole(n_features, "n_features", "fourier_features", lowest=2)
     if n_features % 2:
         raise InvalidInput(
-            "`n_features` must be even: half cosines, half sines", got=n_features, advice=f"Pass {n_features + 1}."
+            "`n_features` must be even: half cosines, half sines",
+            got=n_features,
+            advice=f"Pass an even number such as {n_features + 1}.",
         )
     rng, m = np.random.default_rng(random_state), n_features // 2
     if spectrum is SpectralDensity.CAUCHY:

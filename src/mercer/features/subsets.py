@@ -141,7 +141,9 @@ def _elements(universe: Any) -> tuple[Any, ...]:
     try:
         elements = list(dict.fromkeys(universe))
     except TypeError as error:
-        raise InvalidInput("Elements of a set must be hashable", got=f"{error}", advice="Use tuples.") from None
+        raise InvalidInput(
+            "Elements of a set must be hashable", got=f"{error}", advice="Use tuples in place of lists."
+        ) from None
     if not elements:
         raise InvalidInput("A ground set must have at least one element", got="none", advice="Pass its elements.")
     if isinstance(universe, Set):

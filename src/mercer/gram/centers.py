@@ -57,7 +57,9 @@ def choose_centers(gram: Gram, m: int, how: Any = "uniform", *, rng: np.random.G
             advice="Use 'uniform', the default, if in doubt.",
         )
     if isinstance(m, bool) or not isinstance(m, (int, np.integer)) or m < 1:
-        raise InvalidInput("The number of centres must be a whole number ≥ 1", got=repr(m), advice="Use 100, say.")
+        raise InvalidInput(
+            "The number of centres must be a whole number ≥ 1", got=repr(m), advice="Pass a number such as 100."
+        )
     n = gram.shape[0]
     if m >= n:
         return _distinct(gram, gram.x)

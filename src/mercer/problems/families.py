@@ -185,7 +185,9 @@ class Family(ABC):
         """
         q, mu = np.asarray(q, dtype=np.float64), np.asarray(mu, dtype=np.float64)
         if not ((q > 0) & (q < 1)).all():
-            raise InvalidInput("`q` must be between 0 and 1", got=repr(q.tolist()), advice="Pass 0.025 or 0.975, say.")
+            raise InvalidInput(
+                "`q` must be between 0 and 1", got=repr(q.tolist()), advice="Pass a probability such as 0.975."
+            )
         return np.asarray(self._quantile(q, mu, self._dispersion(dispersion)), dtype=np.float64)
 
     @abstractmethod

@@ -405,7 +405,7 @@ class Softmax(Loss):
             raise InvalidInput(
                 f"Softmax({self.k}) must have class numbers 0 ... {self.k - 1} (n,) and predictors (n, {self.k})",
                 got=f"numbers {y.min(initial=0)} ... {y.max(initial=0)} and predictors of shape {eta.shape}",
-                advice="Number the classes first.",
+                advice="Number the classes from 0 before you call the loss.",
             )
         return y, eta
 

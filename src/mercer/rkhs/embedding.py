@@ -282,11 +282,13 @@ def _permutations(permutations: Any, random_state: Any) -> tuple[int, np.random.
     whole = isinstance(permutations, (int, np.integer)) and not isinstance(permutations, bool)
     if not whole or permutations < 0:
         raise InvalidInput(
-            "`permutations` must be a whole number ≥ 0", got=repr(permutations), advice="Use 999, for instance."
+            "`permutations` must be a whole number ≥ 0", got=repr(permutations), advice="Pass a number such as 999."
         )
     try:
         return int(permutations), np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
         raise InvalidInput(
-            "`random_state` must be a seed or a NumPy generator", got=f"{random_state!r} ({error})", advice="Pass 0."
+            "`random_state` must be a seed or a NumPy generator",
+            got=f"{random_state!r} ({error})",
+            advice="Pass a whole number ≥ 0.",
         ) from None

@@ -161,7 +161,9 @@ def nearest(kernel: Kernel, X: Any, Z: Any, n: int = 1) -> tuple[Array, NDArray[
     x, z = hilbert(kernel).prepare(X), kernel.prepare(Z)
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 1 <= n <= x.n:
         raise InvalidInput(
-            f"`n` must be a whole number from 1 to the number of points, {x.n}", got=repr(n), advice="Use fewer."
+            f"`n` must be a whole number from 1 to the number of points, {x.n}",
+            got=repr(n),
+            advice="Choose a smaller `n`.",
         )
     n = int(n)
     squared = SquaredDistance(kernel)

@@ -148,7 +148,7 @@ class Monomials:
             raise InvalidInput(
                 f"Points must have {len(self.shift)} columns, as in the fit",
                 got=f"{X.shape[1]} columns",
-                advice="Pass the same columns.",
+                advice="Pass the same columns as before.",
             )
         return (X - self.shift) / self.scale
 

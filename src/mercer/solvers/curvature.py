@@ -35,7 +35,8 @@ class System(ABC):
     Attributes
     ----------
     exact : whether the solution is exact to rounding; otherwise the system is a preconditioner.
-    patience : it serves more steps as long as each lowers the excess by this factor; smaller if it is cheap to make.
+    patience : the system is used for further steps as long as each lowers the excess by this factor; the cheaper a new
+        system is, the smaller is the factor.
     """
 
     exact: bool = True

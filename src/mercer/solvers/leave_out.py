@@ -1,4 +1,4 @@
-"""The prediction of each row without it: one Newton step from the minimum, by the curvature there.
+"""Approximate leave-one-out: the prediction of each row by the model fitted without it, from one Newton step.
 
 Without row i the minimiser moves, to first order, by H₋ᵢ⁻¹ of that row's pull rᵢ, and the matrix inversion lemma gives
 
@@ -39,7 +39,7 @@ from mercer.solvers.newton import TIRED
 from mercer.solvers.smooth import MAX_ITER
 
 Matrix = NDArray[np.float64]
-# Above this share of its own value a row decides it alone, and nothing is known without the row.
+# A row that decides more than this share of its own fitted value has no meaningful prediction without it.
 SURE = 1 - 1e-9
 # Up to this many weights of all classes together, H is factorised as one matrix.
 JOINT = 3000
@@ -165,7 +165,7 @@ class _Columns:
 
     @property
     def share(self) -> Matrix:
-        """Wᵢhᵢ: the share of its own value that a row decides, at most SURE."""
+        """Wᵢhᵢ, the leverage: the share of its own fitted value that a row decides, at most SURE."""
         return np.minimum(self.removal.W[self.rows] * self.h, SURE)
 
     def first(self) -> Matrix:

@@ -297,7 +297,9 @@ class Poly(_Entrywise):
         super().check()
         self._set(coefficients=np.atleast_1d(self.coefficients))
         if not np.any(self.coefficients > 0):
-            raise RuleBroken("Rule q(k): some coefficient must be > 0", got="all zero", advice="Pass one that is > 0.")
+            raise RuleBroken(
+                "Rule q(k): some coefficient must be > 0", got="all zero", advice="Pass at least one coefficient > 0."
+            )
 
     @property
     def amplification(self) -> float:

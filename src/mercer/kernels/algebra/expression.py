@@ -146,7 +146,7 @@ class _Reader:
             self.too_deep(None)
         if isinstance(value, Similarity):
             self.too_deep(None)
-        advice = f"A constant kernel is Constant({value!r})." if _is_number(value) else EXAMPLE
+        advice = f"Write Constant({value!r}) for a constant kernel." if _is_number(value) else EXAMPLE
         self.fail(tree, "A kernel expression must describe a kernel", _described(value), advice)
 
     def tree(self) -> ast.expr:

@@ -287,7 +287,7 @@ class Scaled(Node, Kernel):
             raise RuleBroken(
                 "Rule c·k: the factor must be > 0",
                 got=value,
-                advice="Only positive multiples of kernels are kernels; leave the term out, or test it as a "
+                advice="Leave the term out, since only positive multiples of kernels are kernels, or test it as a "
                 "mc.FromFunction with mc.refute.",
             )
         super().__post_init__()

@@ -43,7 +43,7 @@ def operand(value: Any, rule: str) -> Kernel:
         raise RuleBroken(
             f"{rule}: every operand must be a kernel",
             got=f"the smoothing weight {value!r}",
-            advice="Weights are not positive semidefinite; use them in smoothers, or take a Gaussian or Matern kernel.",
+            advice="Use a Gaussian or Matern kernel: weights are not positive semidefinite, and only for smoothers.",
         )
     if isinstance(value, Similarity):
         raise RuleBroken(

@@ -132,7 +132,7 @@ class Polynomial(_Dot, Kernel):
             raise RuleBroken(
                 "Rule q(k): the offset `c` of a polynomial kernel must be ≥ 0",
                 got=value,
-                advice="(⟨x,z⟩ − 1)² is refuted by mc.refute; choose c ≥ 0.",
+                advice="Choose c ≥ 0: (⟨x,z⟩ − 1)² is not a kernel, as mc.refute shows.",
             )
         super().__post_init__()
 
@@ -142,7 +142,7 @@ class Polynomial(_Dot, Kernel):
             raise RuleBroken(
                 "Rule q(k): the `degree` of a polynomial kernel must be a whole number ≥ 1",
                 got=show(p),
-                advice="(⟨x,z⟩ + 1)^0.5 is refuted by mc.refute; choose a whole degree.",
+                advice="Choose a whole degree: (⟨x,z⟩ + 1)^0.5 is not a kernel, as mc.refute shows.",
             )
         self._set(degree=int(p))
         require_power(self, "Rule q(k)", "degree", self.degree)
@@ -237,7 +237,11 @@ class Bilinear(Kernel):
             raise RuleBroken(rule, got="an asymmetric matrix", advice="Pass (A + A.T)/2, of the same quadratic form.")
         values, vectors = np.linalg.eigh(A / 2 + A.T / 2)
         if not np.isfinite(values).all():
-            raise RuleBroken(rule, got=f"entries up to {np.abs(A).max():.3g}", advice="Scale A: eigenvalues overflow.")
+            raise RuleBroken(
+                rule,
+                got=f"entries up to {np.abs(A).max():.3g}",
+                advice="Divide A by a constant: its eigenvalues overflow.",
+            )
         tolerance = len(A) * np.finfo(np.float64).eps * max(abs(values[0]), abs(values[-1]))
         if values[0] < -tolerance:
             raise RuleBroken(
@@ -299,7 +303,7 @@ class Bilinear(Kernel):
 
         if d != len(self.A):
             raise InvalidInput(
-                f"A has {len(self.A)} columns, so d must be {len(self.A)}", got=d, advice=f"Pass {len(self.A)}."
+                f"A has {len(self.A)} columns, so d must be {len(self.A)}", got=d, advice=f"Pass d={len(self.A)}."
             )
         return LinearMap(self._view.matrix)
 

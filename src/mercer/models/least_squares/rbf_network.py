@@ -387,7 +387,7 @@ class RBFNetwork(PenalisedSmoother):
             else None
         )  # fmt: skip
         if why is not None or not isinstance(kernel, Kernel):
-            alone = "Tune it with neighbors=None" if self.neighbors is not None else "alpha='loo' chooses its penalty"
+            alone = "Tune it with neighbors=None" if self.neighbors is not None else "Choose its penalty by alpha='loo'"
             raise InvalidInput(
                 "An RBFNetwork is tuned by the criterion of kernel ridge, which needs a positive definite kernel and "
                 "the penalty wᵀKw on one network",

@@ -208,10 +208,12 @@ def _checked(
         raise InvalidInput("`exclude` needs the data as queries", got="other queries", advice="Leave out `z`.")
     if not isinstance(tolerance, (float, np.floating)) or not 0 < tolerance < 1:
         raise InvalidInput(
-            "`tolerance` must lie between 0 and 1", got=repr(tolerance), advice="Use 1e-8, for instance."
+            "`tolerance` must lie between 0 and 1", got=repr(tolerance), advice="Pass a number such as 1e-8."
         )
     if isinstance(degree, bool) or not isinstance(degree, (int, np.integer)) or degree < 0:
-        raise InvalidInput("`degree` must be a whole number ≥ 0", got=repr(degree), advice="Use 0 to sum the values.")
+        raise InvalidInput(
+            "`degree` must be a whole number ≥ 0", got=repr(degree), advice="Pass 0 to sum the values themselves."
+        )
     similarity.touch(x)
     if z is not None:
         similarity.touch(z)
