@@ -121,7 +121,7 @@ def influential(model: Any) -> tuple[Any, Any]:
         f = model.function_
         coef = np.asarray(f.coef)
         return f.points, np.abs(coef) if coef.ndim == 1 else np.linalg.norm(coef, axis=1)
-    except (AttributeError, InvalidInput):  # some models have no function, and some files not its points
+    except (AttributeError, InvalidInput):  # some models have no function, and some files lack its points
         pass
     points, dual = getattr(model, "support_vectors_", None), getattr(model, "dual_coef_", None)
     if points is None or dual is None:

@@ -25,7 +25,7 @@ Update = Callable[..., None]
 
 
 class Voice:
-    """Prints what a command has to say.
+    """Prints the output of a command.
 
     Parameters
     ----------

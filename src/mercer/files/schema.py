@@ -645,7 +645,7 @@ class Kind(NamedTuple):
     ----------
     name : the word it begins with.
     dims : the dimensions in brackets, or None.
-    bound : what a whole number must be: an operator and a dimension.
+    bound : the bound of a whole number: an operator and a dimension.
     parts : the kinds of what is inside, each a choice of several.
     keys : of a dictionary.
     """

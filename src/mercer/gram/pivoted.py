@@ -115,7 +115,7 @@ def by_rows(
         columns = rows(proposed)
         H = columns[:, proposed].astype(np.float64) - known.astype(np.float64) @ known.astype(np.float64).T
         accepted, L = _accept(H, residual[proposed], floor[proposed], rank - k, rng)
-        if not len(accepted):  # what is left is rounding of the products, not a direction
+        if not len(accepted):  # the rest is rounding of the products, not a direction
             residual[proposed] = 0.0
             continue
         chosen = proposed[accepted]

@@ -37,12 +37,12 @@ class LazyMatrix(NamedTuple):
     ----------
     K : the matrix, laid out for the loops.
     packed : the points of the fused loop, or None if K is filled.
-    made : 1 for each row that is filled, else 0; None if K is filled.
+    filled : 1 for each row that is filled, else 0; None if K is filled.
     """
 
     K: Array
     packed: Any = None
-    made: Index | None = None
+    filled: Index | None = None
 
 
 class Values(ABC):

@@ -21,7 +21,7 @@ MEASURED_ROWS = 500
 
 
 def measured_rows(n: int) -> Index:
-    """The positions of the rows, out of n, on which importance is measured: all, or a random sample of many.
+    """The positions of the rows, out of n, on which importance is measured: all, or a random sample if there are many.
 
     >>> measured_rows(3), len(measured_rows(10_000))
     (array([0, 1, 2]), 500)

@@ -333,7 +333,7 @@ def _watched(request: _Request, model: Any, X: Any, y: Any) -> Any:
 def _margin(
     request: _Request, X: Any, y: Any, model: Any, others: dict[str, list[float]], Cs: Any = None
 ) -> dict[str, float]:
-    """C (and other parameters) of a support vector machine by three folds, on a sample of many rows."""
+    """C (and other parameters) of a support vector machine by three folds, on a sample if there are many rows."""
     rows = _sample(request, len(y))
     grid = {"C": Cs or [0.1, 1.0, 10.0, 100.0]} | others
     sizes = " × ".join(str(len(values)) for values in grid.values())
@@ -348,14 +348,14 @@ def _margin(
 
 
 def _sample(request: _Request, n: int) -> Any:
-    """The positions of the rows on which a grid is searched: all, or a random sample of many."""
+    """The positions of the rows on which a grid is searched: all, or a random sample if there are many."""
     if n <= SAMPLE:
         return np.arange(n)
     return np.sort(np.random.default_rng(request.seed).permutation(n)[:SAMPLE])
 
 
 def _penalised(request: _Request, X: Any, y: Any, make: Callable[..., Any], score: str, alphas: Iterable[float]) -> Any:
-    """Fit all rows with the penalty of the best score, which is chosen on a sample of many rows."""
+    """Fit all rows with the penalty of the best score; if there are many rows, it is chosen on a sample."""
     n, rows = len(y), _sample(request, len(y))
     if len(rows) < n:
         request.choices.append(f"alpha is chosen on {SAMPLE:,} of {n:,} rows")

@@ -138,5 +138,5 @@ def fitted_rows(model: Any) -> int | None:
 
 
 def _training(model: Any) -> dict[str, Any]:
-    """What a fitted model records about its training rows: their number, their kind, and the types of columns."""
+    """The record that a fitted model keeps of its training rows: their number, their kind, and the types of columns."""
     return getattr(model, "_fitted_on", None) or {}

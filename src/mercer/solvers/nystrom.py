@@ -103,9 +103,9 @@ def solve(
     known, steps = np.zeros((chosen.n, problem.y.shape[1])), 0
     ways = [(dtype, False) for dtype in _precisions(gram, tol, n * chosen.n**2 <= EXACT)]
     for dtype, careful in [*ways, (np.float64, True)]:
-        # If float32 does not reach the tolerance, float64 continues from there. With a tiny penalty single rows matter,
-        # which a sample may lack, and so does the rounding of sums, which centres amplify by 1/√least: then all rows
-        # make the preconditioner, and centres must add more than the rounding.
+        # If float32 does not reach the tolerance, float64 continues from there. If that fails too, the penalty is tiny:
+        # single rows matter, so all rows, not a sample, make the preconditioner; and centres amplify the rounding of
+        # sums by 1/√least, so centres that add less than this rounding are dropped.
         least = _least_share(problem) if careful else 0.0
         Phi = gram.low_rank(chosen, dtype, limit, least)
         m = Phi.shape[1]

@@ -463,7 +463,7 @@ class _Run:
         if key not in kept:
             kept[key] = (values if p.rows is None else values.part(p.rows)).rows(lambda n: self.space(n, dtype))
         rows: LazyMatrix = kept[key]
-        state = _loops.smo.State(rows.K, g, self.beta, p.lower, p.upper, p.group, rows.packed, rows.made)
+        state = _loops.smo.State(rows.K, g, self.beta, p.lower, p.upper, p.group, rows.packed, rows.filled)
         self.beta = state.beta
         best, least, stale = np.inf, np.inf, 0
         while stale <= PATIENCE:

@@ -1,4 +1,4 @@
-"""The minimum of a smooth risk: which method, from where, and when to stop."""
+"""Minimise a smooth risk: the choice of a method, its start, and its stopping rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leave-one-out: how well each point follows from all others, as a closed form with a closed-form derivative.
+"""The leave-one-out error, how well each point is predicted from all others, and its derivative, in closed form.
 
 With J, the first n rows and columns of [[K + alpha W⁻¹, P], [Pᵀ, 0]]⁻¹, and c = J y, the model fitted without point i
 misses it by rᵢ = cᵢ/Jᵢᵢ. Because dJ = −J dK J, with or without a tail, the error E = Σᵢ wᵢ rᵢ² has the derivative

@@ -36,7 +36,7 @@ class Fixed:
 
 
 class Rule(NamedTuple):
-    """What a parameter's values must be, and whether a search may move them."""
+    """The values that a parameter may have, and whether a search may change them."""
 
     lowest: float
     strict: bool

@@ -45,8 +45,8 @@ class Laplacian(ByWidth, Kernel):
     spectrum: ClassVar[SpectralDensity] = SpectralDensity.CAUCHY
 
     def log_tile(self, block: Block, out: Array) -> None:
-        own, sigma = self._own(block)
-        own.l1(out)
+        scaled, sigma = self._scaled(block)
+        scaled.l1(out)
         with np.errstate(over="ignore"):
             out *= out.dtype.type(-1.0 / sigma)
 
@@ -70,9 +70,9 @@ class Laplacian(ByWidth, Kernel):
         if not len(self.theta):
             return np.empty(0)
         M = self._values(block, G)
-        own, sigma = self._own(block)
+        scaled, sigma = self._scaled(block)
         if np.ndim(self.sigma) == 0:
-            far = np.minimum(own.l1().astype(np.float64) / sigma, FARTHEST)
+            far = np.minimum(scaled.l1().astype(np.float64) / sigma, FARTHEST)
             return np.array([np.vdot(M, far)])
         x, z = uncentred(block)
         distances = (np.abs(x[:, k, None] - z[:, k]) / s for k, s in enumerate(self.sigma))

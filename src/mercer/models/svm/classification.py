@@ -408,11 +408,11 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         return pair_values(self.kernel_, self._support, self._ends, self.dual_coef_, self.intercept_, points)
 
     def decision_function(self, X: Any) -> Matrix:
-        """On which side each point is, and how far.
+        """Decision values: the sign is the side of the boundary, the size how far from the boundary a point is.
 
         For two classes f(x), shape (m,), positive for the second class. For more, shape (m, classes), largest for the
-        predicted class; one-vs-one these are the votes of the pairs, plus less than ½ by their values, so that equal
-        votes are decided by distance.
+        predicted class. One-vs-one, these are the votes of the pairs plus a number below ½ from their values, which
+        decides between equal votes.
         """
         values = self._values(self._queries(X))
         k = len(self.classes_)
@@ -425,7 +425,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
     def predict(self, X: Any) -> NDArray[Any]:
         """The label of each of m points: the most probable one, if the model is calibrated.
 
-        With class weights it follows `decision_function`, because they move that and not the probabilities.
+        With class weights it follows `decision_function`, which they change; they do not change the probabilities.
         """
         check_is_fitted(self)
         if self.calibrated and self.class_weight is None and self.calibrated_:

@@ -38,7 +38,7 @@ from mercer.validation import check_function, check_number
 
 
 class PathInterrupted(KeyboardInterrupt):
-    """An interrupt of `path`: `models` are the models fitted so far, by growing C; the last may be a mere iterate."""
+    """An interrupt of `path`: `models` are the models fitted so far, by growing C; the last may not have converged."""
 
     def __init__(self, models: Sequence[Any]) -> None:
         super().__init__(f"interrupted; the {len(models)} models so far are the attribute `models` of this exception")
@@ -169,7 +169,7 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
         return super()._queries(X)
 
     def _report(self, solver: Solver, optima: Sequence[smo.Optimum], duality: Matrix) -> None:
-        """Record how the fit ended; warn if the tolerance was not reached. (That there is no margin is an answer.)"""
+        """Record how the fit ended; warn if the tolerance was not reached. ("No margin" is a result, not a failure.)"""
         self.duality_gap_ = duality
         self.n_iter_ = sum(o.iterations for o in optima)
         self.gap_ = max(o.gap for o in optima)

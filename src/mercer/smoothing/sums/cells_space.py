@@ -1,7 +1,8 @@
 """Direct sums in the plane, in space and beyond: over the cells of a grid near each query, or over all points.
 
-Points are sorted by the cells of a grid; a query meets the cells within the reach of its weight. That of a Gaussian
-follows from the tolerance: if a first sum shows that omitted points may count, the row is repeated with a longer one.
+Points are sorted by the cells of a grid; the sum of a query visits the cells within the reach of its weight. The reach
+of a Gaussian follows from the tolerance: if a first sum shows that omitted points may count, the sum is repeated with a
+longer reach.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def all_pairs(task: DirectTask) -> Float:
 
 
 def by_cells(task: DirectTask) -> tuple[Float, Int]:
-    """totals (m, M, c) by cells, and the rows that they do not serve: queries too far from the points."""
+    """totals (m, M, c) by cells, and the rows for which cells fail: queries too far from the points."""
     totals = np.zeros((len(task.z), len(task.exponents), task.V.shape[1]))
     rows, reach = np.arange(len(task.z)), _first_reach(task)
     while len(rows):

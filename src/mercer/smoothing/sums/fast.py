@@ -1,4 +1,4 @@
-"""The fast paths of the sums: their common preparation, and the repair of rows that they cannot serve."""
+"""The fast paths of the sums: their common preparation, and a slower path for the rows on which they fail."""
 
 from __future__ import annotations
 
