@@ -21,6 +21,7 @@ from mercer.data.points import length, take
 from mercer.errors import InvalidInput
 from mercer.files.replace import replacing
 from mercer.kernels.algebra.proof import MARKS, Proof
+from mercer.kernels.base import Weight
 from mercer.models.base import innermost
 from mercer.models.importance import feature_importance, meaning, measured_rows
 from mercer.models.scores import MEASURES, Baseline, Judged, Judgement, Score, judge
@@ -311,6 +312,12 @@ class _Page:
         kernel = getattr(self.inner, "kernel_", None)
         if kernel is None:
             return ""
+        if isinstance(kernel, Weight):
+            return section(
+                "Kernel",
+                paragraph("The model smooths with a weight, which says how much each row nearby counts:"),
+                code(cut(rounded(repr(kernel)), EXPRESSION)),
+            )
         proof = kernel.proof(len(self.names) if kernel.space == "vectors" else None)
         verdict = (
             "It is positive semidefinite: its similarities are inner products of points in some space, so that the fit "
