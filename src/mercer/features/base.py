@@ -16,6 +16,7 @@ from mercer.data.points import length
 from mercer.data.vectors import as_vectors
 from mercer.errors import InvalidInput
 from mercer.features.terms import Names, Term, Variables, atom, variable
+from mercer.words import show_count
 
 Array = NDArray[Any]
 
@@ -104,7 +105,7 @@ class FeatureMap(ABC):
         memory.within(
             n * self.dimension * dtype.itemsize,
             int(0.9 * memory.available()),
-            f"The features of these points ({n:,} points × {memory.show_count(self.dimension)} features)",
+            f"The features of these points ({n:,} points × {show_count(self.dimension)} features)",
             "Transform fewer points at a time, or work with the kernel's Gram matrix, which needs no features.",
         )
         out = np.empty((n, self.dimension), dtype)
@@ -124,7 +125,7 @@ class FeatureMap(ABC):
         return self.transform(X)
 
     def __str__(self) -> str:
-        return f"{memory.show_count(self.dimension)} features: {self.names!r}"
+        return f"{show_count(self.dimension)} features: {self.names!r}"
 
 
 def filled(phi: FeatureMap, X: Any, like: Array) -> Array:

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from mercer import memory
 from mercer.data.objects import as_set, objects_of
 from mercer.errors import InvalidInput
 from mercer.features.base import Array, FeatureMap, whole
 from mercer.features.terms import Term, Variables, atom, rational
+from mercer.words import show_bytes, show_count
 
 LARGEST_GROUND_SET = 20  # elements: 2²⁰ features are 8 MB per point
 
@@ -113,8 +113,8 @@ class SubsetMap(_GroundSet):
         if m > LARGEST_GROUND_SET:
             raise InvalidInput(
                 f"The subsets of a ground set can be features up to {LARGEST_GROUND_SET} elements",
-                got=f"{m} elements, so {memory.show_count(self.dimension)} features, "
-                f"{memory.show_bytes(8 * self.dimension)} per point",
+                got=f"{m} elements, so {show_count(self.dimension)} features, "
+                f"{show_bytes(8 * self.dimension)} per point",
                 advice="Use the kernel itself: exp(c * Intersection()) needs only the sizes of intersections.",
             )
         factor = self._indicators(X, out.dtype) * out.dtype.type(math.sqrt(self.weight))

@@ -19,7 +19,7 @@ from mercer.plot.looks import Display, Palette, canvas, legend, numbers, shorten
 from mercer.tuning.folds import make_folds
 from mercer.tuning.grid import Grid
 from mercer.tuning.loo import AlphaPath
-from mercer.tuning.trials import brief
+from mercer.words import brief
 
 Matrix = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.plot.looks import Display, Palette, beside, canvas, legend, numbers, shortened
-from mercer.tuning.trials import brief
+from mercer.words import brief
 
 Matrix = NDArray[np.float64]
 

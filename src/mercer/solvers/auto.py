@@ -25,13 +25,14 @@ from scipy.linalg import blas
 from mercer.errors import InvalidInput
 from mercer.gram.pivoted import by_rows, pivoted_cholesky
 from mercer.memory import budget as _budget
-from mercer.memory import show_bytes, within
+from mercer.memory import within
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers import cholesky, eigen
 from mercer.solvers.base import TOLERANCE, UNSOLVED, Matrix, Solution, recomputed, relative, verdict
 from mercer.solvers.cg import Linear, Progress, conjugate_gradients
 from mercer.solvers.cholesky import CholeskyFactor, require_independent, upper_product
 from mercer.solvers.preconditioners import LowRank, RoundedFactor
+from mercer.words import show_bytes
 
 SOLVERS = ("auto", "cholesky", "eigen", "cg", "nystrom")
 

@@ -14,7 +14,7 @@ from mercer.kernels.vectors.stationary import Laplacian
 from mercer.tuning.criteria import LeastSquaresCriterion
 from mercer.tuning.loo import Matrix
 from mercer.tuning.ranges import lengths, mean_diagonal, slots
-from mercer.tuning.trials import brief
+from mercer.words import brief
 
 NEGLIGIBLE = 1e-3
 """Terms with a smaller share of the kernel's diagonal are suspected not to matter."""

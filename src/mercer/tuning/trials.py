@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer.validation import is_number
+from mercer.words import brief
 
 NAN = float("nan")
 
@@ -214,9 +214,3 @@ def described(parameters: Mapping[str, Any]) -> str:
         text = f"{value:.4g}" if is_number(value) else brief(value)
         words.append(text if name == "kernel" else f"{name}={text}")
     return ", ".join(words)
-
-
-def brief(kernel: Any) -> str:
-    """An expression with its numbers to four digits."""
-    text = kernel if isinstance(kernel, str) else repr(kernel)
-    return re.sub(r"\d+\.\d+(?:e[-+]?\d+)?|\d+e[-+]?\d+", lambda number: f"{float(number[0]):.4g}", text)

@@ -21,7 +21,7 @@ from mercer.models.auto.record import Record
 from mercer.models.auto.task import Fit, Index, LossChoice, Task
 from mercer.models.base import Matrix, resolve_kernel
 from mercer.tuning.ranges import ranges
-from mercer.tuning.trials import brief
+from mercer.words import brief, cut
 
 # At most this many rows are read to infer the types of the columns.
 TYPED_ROWS = 20_000
@@ -92,8 +92,7 @@ class Search:
             kernel.touch(self.plain)
             around = ranges(kernel, self.plain, np.array([[-1.0], [1.0]]))
             kernels["given, with widths from the data"] = kernel.with_theta(np.array([r.start for r in around]))
-        text = brief(kernel)
-        self.record.add("Columns", "the given kernel", text if len(text) <= 300 else f"{text[:280]}…")
+        self.record.add("Columns", "the given kernel", cut(brief(kernel), 300))
         return kernels, None
 
     def order(self) -> Index:

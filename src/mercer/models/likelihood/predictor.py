@@ -23,7 +23,6 @@ from mercer.errors import InvalidInput
 from mercer.gram.centers import choose_centers
 from mercer.kernels.custom import Precomputed
 from mercer.memory import budget as memory_budget
-from mercer.memory import show_bytes
 from mercer.models.base import (
     KernelEstimator,
     Matrix,
@@ -50,6 +49,7 @@ from mercer.solvers.descent import KEPT, Minimum, Step, Trace
 from mercer.solvers.nystrom import default_centers
 from mercer.solvers.psd import require_psd
 from mercer.validation import check_function, check_number, check_whole_number
+from mercer.words import show_bytes
 
 # Bytes per pair of points in an exact kernel fit: the matrix, its factor in half the precision, and a copy.
 PAIR_BYTES = 8 + 4 + 4
