@@ -61,6 +61,7 @@ class Trial:
     rows : the number of rows that were used; 0 means all.
     folds : the number of folds over which the score is a mean; 0 without folds.
     name : the candidate's own name, if it has one, such as "Matern 3/2".
+    note : a remark on it, such as its score by another measure.
     seconds : the time it took, for information: no choice depends on it.
 
     >>> print(Trial({"alpha": 0.1}, 0.25, standard_error=0.01))
@@ -73,6 +74,7 @@ class Trial:
     rows: int = 0
     folds: int = 0
     name: str = ""
+    note: str = ""
     seconds: float = field(default=0.0, compare=False)
 
     @property
