@@ -552,7 +552,7 @@ AUTO = mc.AutoRegressor(kernel=K, time=0.1).fit(X, y)
         ),
         (lambda: plot.Residuals.from_estimator(LINE, X, y, left_out=True), "loo_predictions_, got LinearRegression"),
         (lambda: plot.Residuals.from_estimator(MACHINE, X3, LABELS), "Residuals need a regressor"),
-        (lambda: plot.Residuals.from_estimator(RIDGE, X, y, kind="pie"), "fitted, qq, histogram, got 'pie'"),
+        (lambda: plot.Residuals.from_estimator(RIDGE, X, y, kind="pie"), "'fitted', 'qq', 'histogram', got 'pie'"),
         (lambda: plot.Residuals.from_predictions([1.0, np.nan], [0.0, 0.0]), "must be finite"),
         (lambda: plot.GramHeatMap.from_kernel(mc.Gaussian, X), "must be a kernel, or a rule X → kernel, got Gaussian"),
         (lambda: plot.GramHeatMap.from_kernel(K, X, [1]), "one class per point, got 1 for 70"),

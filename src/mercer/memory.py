@@ -7,9 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mercer.errors import InvalidInput
+from mercer.validation import is_number
 from mercer.words import show_bytes
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
@@ -67,7 +66,7 @@ def budget(wanted: Any = None) -> int:
                 f"{source} must be bytes or a text", got=repr(wanted), advice="Pass a size such as '2 GB'."
             )
         wanted = float(match[1]) * _UNITS[match[2]]
-    if isinstance(wanted, bool) or not isinstance(wanted, (int, float, np.number)) or not 0 < wanted < 2**63:
+    if not is_number(wanted) or not 0 < wanted < 2**63:
         raise InvalidInput(
             f"{source} must be a positive number of bytes", got=repr(wanted), advice="Pass a size such as '2 GB'."
         )

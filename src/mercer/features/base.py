@@ -158,19 +158,3 @@ def dense(X: Any, d: int | None) -> Array:
     """X as a checked dense matrix with d columns."""
     A = vectors(X, d)
     return np.asarray(A.toarray() if sp.issparse(A) else A)
-
-
-def whole(value: Any, name: str, owner: str, lowest: int = 1) -> int:
-    """A whole number ≥ lowest, or an error that says so."""
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= lowest:
-        return int(value)
-    raise InvalidInput(
-        f"`{name}` of {owner} must be a whole number ≥ {lowest}",
-        got=repr(value),
-        advice=f"Pass {name}={lowest} or more.",
-    )
-
-
-def one_of(value: Any, name: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise InvalidInput(f"`{name}` must be one of {allowed}", got=repr(value), advice="Choose one of them.")

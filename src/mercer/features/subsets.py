@@ -16,8 +16,9 @@ import numpy as np
 
 from mercer.data.objects import as_set, objects_of
 from mercer.errors import InvalidInput
-from mercer.features.base import Array, FeatureMap, whole
+from mercer.features.base import Array, FeatureMap
 from mercer.features.terms import Term, Variables, atom, rational
+from mercer.validation import check_whole_number
 from mercer.words import show_bytes, show_count
 
 LARGEST_GROUND_SET = 20  # elements: 2²⁰ features are 8 MB per point
@@ -131,7 +132,7 @@ class SubsetMap(_GroundSet):
 def _elements(universe: Any) -> tuple[Any, ...]:
     """The ground set in a fixed order: the given one, or sorted if it has none."""
     if isinstance(universe, (int, np.integer)):
-        return tuple(range(whole(universe, "universe", "a map of sets")))
+        return tuple(range(check_whole_number(universe, "universe", owner="a map of sets")))
     if not isinstance(universe, Iterable):
         raise InvalidInput(
             "A ground set must be its elements, or their number m for 0 … m−1",

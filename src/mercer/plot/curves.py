@@ -19,6 +19,7 @@ from mercer.plot.looks import Display, Palette, canvas, legend, numbers, shorten
 from mercer.tuning.folds import make_folds
 from mercer.tuning.grid import Grid
 from mercer.tuning.loo import AlphaPath
+from mercer.validation import is_number
 from mercer.words import brief
 
 Matrix = NDArray[np.float64]
@@ -227,7 +228,7 @@ class ValidationCurve(Display):
             train, test = validation_curve(
                 estimator, X, y, param_name=name, param_range=tried, cv=folds, scoring=scoring
             )
-        numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in tried)
+        numbers = all(map(is_number, tried))
         shown = np.asarray(tried) if numbers else np.asarray([shortened(str(value), 20) for value in tried])
         best = int(np.nanargmax(test.mean(axis=1)))
         words = "leave-one-out" if closed else "folds"

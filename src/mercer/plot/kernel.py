@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.plot.looks import Display, Palette, beside, canvas, legend, numbers, shortened
+from mercer.validation import check_whole_number
 from mercer.words import brief
 
 Matrix = NDArray[np.float64]
@@ -245,8 +246,7 @@ def _faded(kernel: Similarity, z: Matrix) -> float:
 
 def _drawn(kernel: Any, line: Matrix, samples: int, random_state: int | None) -> tuple[Matrix, Matrix]:
     """Functions of the Gaussian process with this covariance, and its standard deviation."""
-    if not isinstance(samples, (int, np.integer)) or samples < 1:
-        raise InvalidInput("`samples` must be a whole number ≥ 1", got=repr(samples), advice="Pass a number such as 5.")
+    check_whole_number(samples, "samples", such_as=5)
     K = np.asarray(kernel(line), dtype=np.float64)
     values, vectors = np.linalg.eigh(K)
     if values[0] < -1e-8 * max(values[-1], 0.0) - 1e-300:

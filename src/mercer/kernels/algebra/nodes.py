@@ -20,6 +20,7 @@ from mercer.kernels.algebra.proof import Axiom, Proof
 from mercer.kernels.base import Indefinite, Kernel, Kind, Similarity, Tags, Weight
 from mercer.kernels.block import Block
 from mercer.kernels.spaces import ANY, TABLE, VECTORS
+from mercer.validation import is_number
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
@@ -29,10 +30,6 @@ if TYPE_CHECKING:
 def inside(kernel: Similarity, level: int) -> str:
     """The repr of a sub-expression, in brackets if its operator binds less tightly than `level`."""
     return repr(kernel) if kernel.precedence >= level else f"({kernel!r})"
-
-
-def is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
 def operand(value: Any, rule: str) -> Kernel:
