@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput, RuleBroken
 from mercer.kernels.about import About
-from mercer.kernels.algebra.parameters import positive
+from mercer.kernels.algebra.parameters import Units, positive
 from mercer.kernels.algebra.proof import Axiom, Proof
 from mercer.kernels.base import Indefinite, Kernel, Kind, Similarity, Tags, Weight
 from mercer.kernels.block import Block
@@ -142,6 +142,7 @@ class Constant(Kernel):
     about: ClassVar[About] = About("c", "An intercept inside a kernel: k + c.", "Constant(c=1.0)")
 
     c: float = positive(1.0)
+    units: ClassVar[Units] = {"c": "factor"}
     space: ClassVar[str] = ANY
     tags: ClassVar[Tags] = Tags(stationary=True, radial=True, nonnegative=True, finite_rank=True)
 

@@ -8,7 +8,6 @@ each of these goes is planned beforehand (`plan`), so that the clock changes not
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -146,7 +145,7 @@ class Entry:
 
 def tied(kernel: Kernel) -> Matrix:
     """The group of each parameter, shape (p + 1, groups): the widths of a kernel's columns are one group."""
-    names = [re.sub(r"\[\d+\]$", "", name) for name in kernel.parameter_names] + ["alpha"]
+    names = [name.partition("[")[0] for name in kernel.parameter_names] + ["alpha"]
     groups = list(dict.fromkeys(names))
     return np.array([[float(name == group) for group in groups] for name in names])
 
