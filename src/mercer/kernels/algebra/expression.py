@@ -394,8 +394,8 @@ class _Reader:
             with np.errstate(all="ignore"):
                 return target(*arguments, **(keywords or {}))
         except InvalidInput as error:
-            where = self.mark(*self.span(node))
-            raise type(error)(error.required, got=cut(error.got, 300), advice=error.advice + where) from None
+            place, got = self.mark(*self.span(node)), cut(error.got, 300)
+            raise type(error)(error.required, got=got, advice=error.advice, excerpt=place) from None
         except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
             if name in {sign for sign, _ in OPERATORS.values()}:
                 got = f" {name} ".join(_described(a) for a in arguments)
@@ -445,11 +445,12 @@ class _Reader:
             line = self.text.count("\n", 0, left_out.start()) + 1
             start = left_out.start() - (self.text.rfind("\n", 0, left_out.start()) + 1)
             end = start + len(left_out[0])
-        where = self.mark(line, start, end)
-        raise InvalidInput("A kernel expression must be complete", got=got, advice=advice + where) from None
+        place = self.mark(line, start, end)
+        raise InvalidInput("A kernel expression must be complete", got=got, advice=advice, excerpt=place) from None
 
     def fail(self, node: ast.expr, required: str, got: object, advice: str) -> NoReturn:
-        raise InvalidInput(required, got=cut(str(got), 300), advice=advice + self.mark(*self.span(node))) from None
+        place = self.mark(*self.span(node))
+        raise InvalidInput(required, got=cut(str(got), 300), advice=advice, excerpt=place) from None
 
     def span(self, node: ast.expr) -> tuple[int, int, int]:
         """Line, first column and end column of a node, in characters (the tree counts bytes)."""
@@ -465,7 +466,7 @@ class _Reader:
         before, after = "…" if cut else "", "…" if len(shown) > cut + 110 else ""
         place = len(before) + start - cut
         width = max(min(end - start, cut + 110 - start), 1)
-        return f"\n    {before}{shown[cut : cut + 110]}{after}\n    {' ' * place}{'^' * width}"
+        return f"    {before}{shown[cut : cut + 110]}{after}\n    {' ' * place}{'^' * width}"
 
 
 def _joined(function: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
