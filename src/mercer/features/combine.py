@@ -20,7 +20,7 @@ from mercer.errors import InvalidInput
 from mercer.features.base import Array, FeatureMap, filled
 from mercer.features.monomials import INDICES, fill_graded, monomial, outer, require_countable, size
 from mercer.features.terms import Term, Variables, atom, product, rational
-from mercer.validation import check_choice, check_whole_number
+from mercer.validation import check_choice, check_number, check_whole_number
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,7 @@ class ScaledMap(FeatureMap):
     c: float
 
     def __post_init__(self) -> None:
-        if not 0 < self.c < math.inf:
-            raise InvalidInput("`c` of ScaledMap must be finite and > 0", got=self.c, advice="Choose c > 0.")
+        check_number(self.c, "c", above=0, owner="ScaledMap")
 
     @property
     def dimension(self) -> int:

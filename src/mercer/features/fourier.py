@@ -19,7 +19,7 @@ from mercer.errors import InvalidInput
 from mercer.features.base import Array, FeatureMap, Spectrum, vectors
 from mercer.features.taylor import scales
 from mercer.features.terms import Term, Variables, atom
-from mercer.validation import check_whole_number
+from mercer.validation import check_whole_number, generator
 
 PHASES = 1 << 18  # phases held at once, in float64
 
@@ -113,7 +113,7 @@ def fourier_features(
         raise InvalidInput(
             "`n_features` must be even: half cosines, half sines", got=n_features, advice=f"Pass {n_features + 1}."
         )
-    rng, m = np.random.default_rng(random_state), n_features // 2
+    rng, m = generator(random_state), n_features // 2
     if spectrum is Spectrum.CAUCHY:
         orthogonal = False
         frequencies = rng.standard_cauchy((m, d))

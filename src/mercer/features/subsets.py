@@ -18,7 +18,7 @@ from mercer.data.objects import as_set, objects_of
 from mercer.errors import InvalidInput
 from mercer.features.base import Array, FeatureMap
 from mercer.features.terms import Term, Variables, atom, rational
-from mercer.validation import check_whole_number
+from mercer.validation import check_number, check_whole_number
 from mercer.words import show_bytes, show_count
 
 LARGEST_GROUND_SET = 20  # elements: 2²⁰ features are 8 MB per point
@@ -100,10 +100,7 @@ class SubsetMap(_GroundSet):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < self.weight < math.inf:
-            raise InvalidInput(
-                "`weight` of SubsetMap must be > 0", got=self.weight, advice="Choose, for example, 1 for 2^|A∩B|."
-            )
+        check_number(self.weight, "weight", above=0, advice="Choose, for example, 1 for 2^|A∩B|.", owner="SubsetMap")
 
     @property
     def dimension(self) -> int:

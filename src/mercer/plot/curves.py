@@ -19,7 +19,7 @@ from mercer.plot.looks import Display, Palette, canvas, legend, numbers, shorten
 from mercer.tuning.folds import make_folds
 from mercer.tuning.grid import Grid
 from mercer.tuning.loo import AlphaPath
-from mercer.validation import is_number
+from mercer.validation import generator, is_number
 from mercer.words import brief
 
 Matrix = NDArray[np.float64]
@@ -116,7 +116,7 @@ class LearningCurve(Display):
                 advice="Pass sizes in this range, or omit `sizes`.",
             )
         if closed:
-            rng = np.random.default_rng(random_state)
+            rng = generator(random_state)
             train, test = (np.empty((len(counts), repetitions)) for _ in range(2))
             for r in range(repetitions):
                 order = _mixed(y, rng, is_classifier(estimator))

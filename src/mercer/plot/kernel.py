@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.plot.looks import Display, Palette, beside, canvas, legend, numbers, shortened
-from mercer.validation import check_whole_number
+from mercer.validation import check_whole_number, generator
 from mercer.words import brief
 
 Matrix = NDArray[np.float64]
@@ -230,7 +230,8 @@ def _along(kernel: Similarity, z: Matrix, distances: Matrix) -> Matrix:
 
 def _faded(kernel: Similarity, z: Matrix) -> float:
     """The distance at which a kernel is close to zero; three periods if it is periodic; else 3."""
-    periods = [float(v) for name, v in kernel.get_params().items() if name.endswith("period") and np.ndim(v) == 0]
+    units = [(leaf, name) for leaf in kernel.leaves for name, unit in leaf.units.items() if unit == "period"]
+    periods = [float(getattr(leaf, name)) for leaf, name in units]
     if periods:
         return 3.0 * max(periods)
     if not kernel.tags.stationary:
@@ -255,5 +256,5 @@ def _drawn(kernel: Any, line: Matrix, samples: int, random_state: int | None) ->
             got=f"{shortened(brief(kernel), 60)} with an eigenvalue {values[0]:.3g}",
             advice="Draw kind='distance' instead.",
         )
-    noise = np.random.default_rng(random_state).normal(size=(samples, len(values)))
+    noise = generator(random_state).normal(size=(samples, len(values)))
     return (noise * np.sqrt(np.maximum(values, 0.0))) @ vectors.T, np.sqrt(np.maximum(np.diag(K), 0.0))

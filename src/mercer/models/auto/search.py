@@ -21,6 +21,7 @@ from mercer.models.auto.record import Record
 from mercer.models.auto.task import Fit, Index, LossChoice, Task
 from mercer.models.base import Matrix, resolve_kernel
 from mercer.tuning.ranges import ranges
+from mercer.validation import generator
 from mercer.words import brief, cut
 
 # At most this many rows are read to infer the types of the columns.
@@ -49,7 +50,7 @@ class Search:
     def __init__(self, task: Task, clock: Clock, kernel: Any = None, random_state: Any = 0) -> None:
         self.task, self.clock, self.kernel = task, clock, kernel
         self.record, self.plan = Record(), Plan(clock.seconds, len(task.y))
-        self.rng = np.random.default_rng(random_state)
+        self.rng = generator(random_state)
         # A kernel of the user may refer to columns by name.
         self.plain = searchable(task.points) if kernel is None else task.points
         self.kernels: dict[str, Kernel] = {}
