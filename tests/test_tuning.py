@@ -479,10 +479,11 @@ def test_a_new_leaf_says_what_its_parameters_are_compared_with():
         height, reach = ranges.ranges(known, known.prepare(unit * X), Y)
         assert np.allclose(ranges.ranges(bell, bell.prepare(unit * X), Y), [reach, height])
     assert ranges.scale_factors(bell).tolist() == [False, True]
-    with pytest.raises(mc.InvalidInput, match="units"):
-        type("Wrong", (Bell,), {"units": {"reach": "metres"}})
-    with pytest.raises(mc.InvalidInput, match="Name a parameter"):
-        type("Wrong", (Bell,), {"units": {"width": "length"}})
+    for units, words in (({"reach": "metres"}, "'length', 'taxicab'"), ({"width": "length"}, "Name a parameter")):
+        with pytest.raises(mc.InvalidInput, match=words):
+            type(
+                "Wrong", (mc.Kernel,), {"__annotations__": {"reach": float}, "reach": mc.positive(1.0), "units": units}
+            )
 
 
 def test_names_of_slots_are_those_of_theta():
