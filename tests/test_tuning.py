@@ -464,6 +464,28 @@ def test_ranges_follow_the_units_of_the_data():
         assert there[3].start - here[3].start == pytest.approx(2 * np.log(unit))
 
 
+def test_a_new_leaf_says_what_its_parameters_are_compared_with():
+    class Bell(mc.Kernel):
+        reach: float = mc.positive(1.0)
+        height: float = mc.positive(1.0)
+        units = {"reach": "length", "height": "factor"}
+
+        def tile(self, block, out):
+            np.multiply(self.height, np.exp(-0.5 * block.sqdist() / self.reach**2), out=out)
+
+    X, Y, _, _ = data(60, 2, 1)
+    bell, known = Bell(1.0, 2.0), mc.Scaled(2.0, mc.Gaussian(1.0))
+    for unit in (1.0, 1e-6):
+        height, reach = ranges.ranges(known, known.prepare(unit * X), Y)
+        assert np.allclose(ranges.ranges(bell, bell.prepare(unit * X), Y), [reach, height])
+    assert ranges.scale_factors(bell).tolist() == [False, True]
+    for units, words in (({"reach": "metres"}, "'length', 'taxicab'"), ({"width": "length"}, "Name a parameter")):
+        with pytest.raises(mc.InvalidInput, match=words):
+            type(
+                "Wrong", (mc.Kernel,), {"__annotations__": {"reach": float}, "reach": mc.positive(1.0), "units": units}
+            )
+
+
 def test_names_of_slots_are_those_of_theta():
     X = data()[0]
     for kernel in [*KERNELS, mc.Gaussian([1.0, 2.0]).on(0, 2) + mc.Periodic(1.0, 2.0).on(1)]:

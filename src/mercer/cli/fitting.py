@@ -25,13 +25,12 @@ from mercer.errors import InvalidInput
 from mercer.files.container import FORMAT
 from mercer.kernels.vectors.radial import ByWidth
 from mercer.kernels.vocabulary import vocabulary
-from mercer.memory import show_bytes
 from mercer.models import menu
 from mercer.models.base import innermost
 from mercer.models.conformal import ConformalRegressor, moved, with_intervals
 from mercer.models.provenance import Provenance, provenance
 from mercer.models.scores import Baseline, Judgement, Score, judge, judge_by_leave_one_out
-from mercer.words import brief, count, seconds
+from mercer.words import brief, count, seconds, show_bytes
 
 
 def fit(

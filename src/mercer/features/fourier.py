@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
-from mercer.features.base import Array, FeatureMap, SpectralDensity, vectors, whole
+from mercer.features.base import Array, FeatureMap, SpectralDensity, vectors
 from mercer.features.taylor import scales
 from mercer.features.terms import Term, Variables, atom
+from mercer.validation import check_whole_number, generator
 
 PHASES = 1 << 18  # phases held at once, in float64
 
@@ -107,14 +108,14 @@ def fourier_features(
             advice="Use k.features(d), which is exact, if the map is finite; scale and stack maps for c·k and sums.",
         )
     sigma = scales(kernel, d)
-    n_features = whole(n_features, "n_features", "fourier_features", lowest=2)
+    n_features = check_whole_number(n_features, "n_features", least=2, owner="fourier_features")
     if n_features % 2:
         raise InvalidInput(
             "`n_features` must be even: half cosines, half sines",
             got=n_features,
             advice=f"Pass an even number such as {n_features + 1}.",
         )
-    rng, m = np.random.default_rng(random_state), n_features // 2
+    rng, m = generator(random_state), n_features // 2
     if spectrum is SpectralDensity.CAUCHY:
         orthogonal = False
         frequencies = rng.standard_cauchy((m, d))

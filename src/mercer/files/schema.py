@@ -233,16 +233,26 @@ Residuals < Response
     weights: none | real[r]
     scaled: flag
 [mercer.models.auto.record]
-Candidate
-    name detail: text
-    value: real
 Decision
-    question taken why criterion: text
-    considered: tuple(Candidate)
+    question taken why: text
+    considered: none | Trials
     seconds: real
 Choices
     decisions: tuple(Decision)
-    leaderboard: tuple(Candidate)
+[mercer.tuning.trials]
+Measure
+    by name: text
+    greater: flag
+Trial
+    parameters: dict(plain | kernel)
+    score standard_error: real
+    rows folds: int
+    name note: text
+    seconds: real
+Trials
+    measure: Measure
+    trials: tuple(Trial)[n]
+    chosen: int<n
 [mercer.models.scores]
 Baseline
     mean median: real

@@ -10,6 +10,7 @@ from sklearn.base import is_classifier
 
 from mercer.data.columns import shuffled
 from mercer.models.scores import row_losses
+from mercer.validation import generator
 
 Matrix = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -66,7 +67,7 @@ def feature_importance(model: Any, X: Any, *, random_state: int = 0) -> Matrix:
     array([0.9, 0.1, 0. ])
     """
     base = np.asarray(model.predict(X))
-    order = np.random.default_rng(random_state).permutation(len(base))
+    order = generator(random_state).permutation(len(base))
     tables = (shuffled(X, j, order) for j in range(X.shape[1]))
     changes = np.array([row_losses(model, base, np.asarray(model.predict(table))).mean() for table in tables])
     if base.dtype.kind == "f" and not is_classifier(model):

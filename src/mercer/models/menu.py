@@ -24,8 +24,9 @@ from mercer.data.missing import missing_entries
 from mercer.data.points import take
 from mercer.errors import InvalidInput
 from mercer.kernels.tables.rule import TableKernel
-from mercer.memory import budget, show_bytes
+from mercer.memory import budget
 from mercer.models.provenance import Task
+from mercer.words import show_bytes
 
 EXACT = 5000
 """Up to this number of rows, the fitted function is a sum over all of them."""

@@ -339,9 +339,10 @@ class _Page:
         for decision in getattr(self.model, "choices_", None) or ():
             parts += [heading(f"{decision.question}: {rounded(decision.taken)}")]
             parts += [paragraph(cut(rounded(decision.why), CLAIM), "soft")]
-            if decision.considered:
-                rows = [[c.name, f"{c.value:.4g}", c.detail] for c in decision.considered[:CANDIDATES]]
-                parts.append(table(["candidate", decision.criterion, ""], rows, numbers=(1,), small=True))
+            if decision.considered is not None:
+                trials = decision.considered
+                rows = [[trial.label, f"{trial.score:.4g}", trial.note] for trial in trials.trials[:CANDIDATES]]
+                parts.append(table(["candidate", trials.measure.name, ""], rows, numbers=(1,), small=True))
         return section("How the model was chosen", *parts) if parts else ""
 
     def _reproduce(self, command: str) -> str:

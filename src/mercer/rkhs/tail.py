@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
-from mercer.memory import budget, show_count, within
+from mercer.memory import budget, within
+from mercer.words import show_count
 
 Matrix = NDArray[np.float64]
 TUPLE = 120

@@ -2,6 +2,9 @@
 
 Every method is written once for features, Gram matrices and centres: a step is a function added to a function, and the
 loss along it needs no pass over the data. `Trace` keeps the figures of lecture 003: objective, gradient and step.
+
+The quasi-Newton method of `tuning/quasi_newton.py` does another job: there a few parameters have bounds and every value
+costs a factorisation; here there are as many unknowns as points, no bounds, and a line search is nearly free.
 """
 
 from __future__ import annotations

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput, RuleBroken
 from mercer.kernels.about import About
-from mercer.kernels.algebra.parameters import positive
+from mercer.kernels.algebra.parameters import Units, positive
 from mercer.kernels.algebra.proof import Axiom, Proof
 from mercer.kernels.base import Indefinite, Kernel, Kind, Similarity, Tags, Weight
 from mercer.kernels.block import Block
 from mercer.kernels.spaces import ANY, TABLE, VECTORS
+from mercer.validation import is_number
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
@@ -29,10 +30,6 @@ if TYPE_CHECKING:
 def inside(kernel: Similarity, level: int) -> str:
     """The repr of a sub-expression, in brackets if its operator binds less tightly than `level`."""
     return repr(kernel) if kernel.precedence >= level else f"({kernel!r})"
-
-
-def is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
 def operand(value: Any, rule: str) -> Kernel:
@@ -145,6 +142,7 @@ class Constant(Kernel):
     about: ClassVar[About] = About("c", "An intercept inside a kernel: k + c.", "Constant(c=1.0)")
 
     c: float = positive(1.0)
+    units: ClassVar[Units] = {"c": "factor"}
     space: ClassVar[str] = ANY
     tags: ClassVar[Tags] = Tags(stationary=True, radial=True, nonnegative=True, finite_rank=True)
 

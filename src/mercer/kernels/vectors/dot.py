@@ -16,12 +16,12 @@ from mercer.data.vectors import real_numbers
 from mercer.errors import InvalidInput, RuleBroken
 from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.elementwise import whole_power
-from mercer.kernels.algebra.nodes import is_number
-from mercer.kernels.algebra.parameters import nonnegative, positive, real, show
+from mercer.kernels.algebra.parameters import Units, nonnegative, positive, real, show
 from mercer.kernels.algebra.proof import BILINEAR, POLYNOMIAL, Axiom, Proof, Unproven
 from mercer.kernels.algebra.rounding import precise, precisely, require_power
 from mercer.kernels.base import Indefinite, Kernel, Similarity, Tags
 from mercer.kernels.block import Block, squared_norms
+from mercer.validation import is_number
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
@@ -123,6 +123,7 @@ class Polynomial(_Dot, Kernel):
 
     degree: int
     c: float = nonnegative(0.0)
+    units: ClassVar[Units] = {"c": "product"}
     tags: ClassVar[Tags] = Tags(finite_rank=True)
     vanishes_at_origin_only: ClassVar[bool] = True
 

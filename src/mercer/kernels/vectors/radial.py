@@ -20,7 +20,7 @@ from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.features.base import SpectralDensity
 from mercer.kernels.about import About
-from mercer.kernels.algebra.parameters import Fixed, checked, positive, show
+from mercer.kernels.algebra.parameters import Fixed, Units, checked, positive, show
 from mercer.kernels.algebra.proof import COMPOSITION, EXPONENTIAL, RESCALING, Axiom, Proof
 from mercer.kernels.base import Kernel, Similarity, Tags
 from mercer.kernels.block import Block, Pair
@@ -44,6 +44,7 @@ class ByWidth(Similarity):
     """A function of (x − z)/σ."""
 
     sigma: Any = positive(1.0, vector=True)
+    units: ClassVar[Units] = {"sigma": "length"}
 
     def check(self) -> None:
         extreme = np.abs(np.log10(self.sigma)).max() > 150

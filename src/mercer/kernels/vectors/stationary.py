@@ -15,7 +15,7 @@ from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.features.base import SpectralDensity
 from mercer.kernels.about import About, Argument
-from mercer.kernels.algebra.parameters import positive
+from mercer.kernels.algebra.parameters import Units, positive
 from mercer.kernels.algebra.proof import COMPOSITION, PRODUCT, Axiom, Proof
 from mercer.kernels.base import Kernel, Tags
 from mercer.kernels.block import Block
@@ -41,6 +41,7 @@ class Laplacian(ByWidth, Kernel):
     )
 
     sigma: Any = positive(1.0, vector=True)
+    units: ClassVar[Units] = {"sigma": "taxicab"}
     tags: ClassVar[Tags] = Tags(stationary=True, normalised=True, nonnegative=True, universal=True)
     spectrum: ClassVar[SpectralDensity] = SpectralDensity.CAUCHY
 
@@ -137,6 +138,7 @@ class Periodic(Kernel):
 
     sigma: float = positive(1.0)
     period: float = positive(1.0)
+    units: ClassVar[Units] = {"period": "period"}
     tags: ClassVar[Tags] = Tags(stationary=True, normalised=True, nonnegative=True)
 
     def check(self) -> None:

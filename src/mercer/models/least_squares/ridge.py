@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer import gram
 from mercer.data.points import Points
 from mercer.memory import budget as memory_budget
-from mercer.memory import show_bytes, show_count, within
+from mercer.memory import within
 from mercer.models.base import Matrix, Rows, check_columns, penalties, training_points
 from mercer.models.least_squares.design import Design
 from mercer.models.least_squares.smoother import PenalisedSmoother, check_penalty_rule
@@ -27,6 +27,7 @@ from mercer.solvers.factor import Factor, require_left
 from mercer.solvers.primal import FeatureFactor, FeatureSpectrum, GramFactor, by_normal_equations
 from mercer.tuning.loo import choose_alpha
 from mercer.validation import check_choice
+from mercer.words import show_bytes, show_count
 
 FORMS = ("auto", "primal", "dual")
 DENSE_BYTES = 2**26

@@ -23,7 +23,6 @@ from mercer.errors import InvalidInput
 from mercer.gram.centers import choose_centers
 from mercer.kernels.custom import Precomputed
 from mercer.memory import budget as memory_budget
-from mercer.memory import show_bytes
 from mercer.models.base import (
     KernelEstimator,
     Matrix,
@@ -49,7 +48,8 @@ from mercer.solvers.curvature import WIDE, System, factorise
 from mercer.solvers.descent import KEPT, Minimum, Step, Trace
 from mercer.solvers.nystrom import default_centers
 from mercer.solvers.psd import require_psd
-from mercer.validation import check_function, check_number, check_whole_number
+from mercer.validation import check_function, check_number, check_whole_number, generator
+from mercer.words import show_bytes
 
 # Bytes per pair of points in an exact kernel fit: the matrix, its factor in half the precision, and a copy.
 PAIR_BYTES = 8 + 4 + 4
@@ -365,7 +365,7 @@ class KernelPredictor(Predictor):
             else:
                 m = default_centers(n, limit)
                 self._why = f" ({show_bytes(exact)} for all points would not fit in {show_bytes(limit)})"
-        chosen = choose_centers(K, m, self.centers, rng=np.random.default_rng(self.random_state))
+        chosen = choose_centers(K, m, self.centers, rng=generator(self.random_state))
         Phi = K.low_rank(chosen, np.float64, limit)
         self._centres, self._Phi = Phi.centers, Phi
         return NystromSpace(Phi, self._tail(n))
