@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mercer._loops import exponential, local_cells, local_direct, local_line, local_tree, vectors
+from mercer._loops import costs, exponential, local_cells, local_direct, local_line, local_tree, vectors
 
 rng = np.random.default_rng(0)
 LOOPS = (local_cells, local_direct, local_line, local_tree)
@@ -22,7 +22,7 @@ def digest(*modules) -> str:
 def test_the_disk_cache_follows_what_is_inlined() -> None:
     """Numba looks for changes only in the file of a compiled function."""
     for module in LOOPS:
-        assert digest(vectors, exponential) == module.VECTORS, module.__file__
+        assert digest(vectors, exponential, costs) == module.VECTORS, module.__file__
     assert digest(local_direct) == local_tree.WEIGHTS, f'write WEIGHTS = "{digest(local_direct)}" in local_tree.py'
 
 

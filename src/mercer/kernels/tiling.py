@@ -18,6 +18,7 @@ from mercer import _loops
 from mercer._loops.addresses import TERMS
 from mercer.data.points import Array
 from mercer.errors import InvalidInput
+from mercer.kernels import costs
 from mercer.kernels.algebra.elementwise import require_finite
 from mercer.kernels.block import Block, Pair, Workspace
 from mercer.threads import Totals, n_threads, over, run, spans
@@ -25,9 +26,6 @@ from mercer.threads import Totals, n_threads, over, run, spans
 if TYPE_CHECKING:
     from mercer.kernels.base import Similarity
 
-TILE_ROWS, TILE_COLS = 256, 1024
-# Columns of a product in float32 that are added up together: partial sums of more would leave the cache.
-TOGETHER = 128
 
 _local = threading.local()
 
@@ -41,10 +39,11 @@ def workspace() -> Workspace:
 
 
 def blocks(
-    pair: Pair, rows: int = TILE_ROWS, cols: int = TILE_COLS, *, triangle: bool = True
+    pair: Pair, rows: int | None = None, cols: int | None = None, *, triangle: bool = True
 ) -> list[tuple[slice, slice]]:
     """The tiles of a pair; of a symmetric one, those that meet the lower triangle, square ones on the diagonal."""
     n, m = pair.shape
+    rows, cols = rows or costs.TILE_ROWS, cols or costs.TILE_COLS
     if not (pair.same and triangle):
         return [(r, c) for r in spans(n, rows) for c in spans(m, cols)]
     return [(r, c) for r in spans(n, rows) for c in [*spans(r.start, cols), r]]
@@ -56,7 +55,7 @@ def each(pair: Pair, work: Callable[[Block, int], None], *, triangle: bool = Tru
     The tiles of one share run in a fixed order in one thread, so that sums per share are reproducible.
     """
     n, m = pair.shape
-    if n * m < _loops.tiles.SMALL:  # one tile, and nothing to set up
+    if n * m < _loops.costs.COMPILED_ENTRIES:  # one tile, and nothing to set up
         _work_through(pair, [(slice(0, n), slice(0, m))], work, 0)
         return
     tile_list = blocks(pair, triangle=triangle)
@@ -144,7 +143,7 @@ def multiply(kernel: Similarity, pair: Pair, V: Array) -> NDArray[np.float64]:
 
 
 def product(A: Array, V: Array) -> NDArray[np.float64]:
-    """A V for V of shape (m, t): in float32, `TOGETHER` terms are added at a time, and their sums in float64.
+    """A V for V of shape (m, t): in float32, a few terms are added at a time, and their sums in float64.
 
     The error of BLAS in long float32 sums depends on the width of its vectors; this bounds it on every processor.
 
@@ -158,7 +157,7 @@ def product(A: Array, V: Array) -> NDArray[np.float64]:
     whole = m - m % TERMS
     total = np.asarray(A[:, whole:] @ V[whole:], dtype=np.float64)
     terms = A[:, :whole].reshape(n, -1, TERMS).transpose(1, 0, 2)
-    for columns in spans(V.shape[1], TOGETHER) if whole else ():
+    for columns in spans(V.shape[1], costs.SUMMED_COLUMNS) if whole else ():
         parts = terms @ V[:whole, columns].reshape(whole // TERMS, TERMS, -1)
         total[:, columns] += parts.sum(axis=0, dtype=np.float64)
     return total

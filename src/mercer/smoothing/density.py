@@ -20,13 +20,11 @@ from mercer.kernels.block import Pair
 from mercer.kernels.vectors.densities import Density
 from mercer.kernels.vectors.radial import ByWidth, Gaussian
 from mercer.kernels.vocabulary import vocabulary
+from mercer.smoothing import costs
 from mercer.smoothing.sums import exponents, sums
-from mercer.smoothing.sums.tiled import COLS, ROWS, Stretched
+from mercer.smoothing.sums.tiled import Stretched
 
 Float = NDArray[np.float64]
-
-MOMENTS = 3
-"""Up to this many columns the second moments of u are summed as monomials."""
 
 
 def families() -> list[type[Any]]:
@@ -116,7 +114,7 @@ def log_sums_of_spread(similarity: Similarity, x: Points, log_v: Float, z: Point
 
     def work(rows: slice, share: int) -> None:
         space = tiling.workspace()
-        for cols in threads.spans(n, COLS):
+        for cols in threads.spans(n, costs.TILE_COLS):
             if threads.stopped():
                 return
             mark = space.used
@@ -130,7 +128,7 @@ def log_sums_of_spread(similarity: Similarity, x: Points, log_v: Float, z: Point
             finally:
                 space.release(mark)
 
-    threads.stripes(m, work, rows=ROWS, columns=n)
+    threads.stripes(m, work, rows=costs.TILE_ROWS, columns=n)
     return totals
 
 
@@ -158,7 +156,7 @@ def left_out_sums(X: Float, widths: Float, V: Float) -> tuple[Float, Float, Floa
     s (n,), T (n, c) and M (n, d, c), c the columns of V.
     """
     kernel, points, d = Gaussian(widths), Points(X), X.shape[1]
-    if d <= MOMENTS:
+    if d <= costs.MOMENT_COLUMNS:
         moments = sums(kernel, points, V, degree=2, exclude=True, tolerance=1e-10)
         powers = exponents(d, 2)
         pure = [int(np.flatnonzero(powers[:, k] == 2)[0]) for k in range(d)]

@@ -23,15 +23,13 @@ from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.kernels.vectors.radial import ByWidth, Gaussian
 from mercer.memory import budget, within
+from mercer.smoothing import costs
 from mercer.smoothing.sums.far import remote_sums
 from mercer.smoothing.sums.fast import different, fast_sums
 from mercer.smoothing.sums.plans import COMPACT, WIDEST, ends, plan
 from mercer.smoothing.sums.tiled import tiled
 
 Float = NDArray[np.float64]
-
-MANY_COLUMNS = 64
-"""Above this many columns of V nothing is faster than matrix products."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +116,7 @@ def sums(
     if len(remote):
         return _with_remote(similarity, x, V, z, remote, powers, exclude, factors, tolerance)
     chosen = plan(similarity, x, z, degree=degree, exclude=exclude, scale=factors, tolerance=tolerance)
-    if chosen.path == "tiled" or V.shape[1] > MANY_COLUMNS:
+    if chosen.path == "tiled" or V.shape[1] > costs.MATRIX_COLUMNS:
         return Sums(*tiled(similarity, x, np.ascontiguousarray(V), z, powers, exclude=exclude, scale=factors))
     X, Z = _dense(x), None if z is None else _dense(z)
     return Sums(*fast_sums(chosen.path, similarity, X, V, Z, powers, exclude, factors, tolerance))

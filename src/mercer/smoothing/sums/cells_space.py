@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import threads
+from mercer.smoothing import costs
 
 if TYPE_CHECKING:
     from mercer._loops.local_direct import Grid
@@ -25,10 +26,6 @@ LONGEST = 30.0
 """Reach of the Gaussian (in σ) beyond which its values come close to underflow."""
 LARGE, SAMPLE, SERVED = 2000, 64, 0.9
 """From LARGE queries on, a SAMPLE of them estimates the reach that the share SERVED of them needs."""
-CROWD = 16
-"""The desired number of points per cell."""
-GROUP = 64
-"""Queries that share one copy of the points."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +77,9 @@ class Space:
 def all_pairs(space: Space) -> Float:
     """Every query meets every point: totals (m, M, c)."""
     m = len(space.z)
-    starts = np.arange(0, m, GROUP)
+    starts = np.arange(0, m, costs.GROUP_QUERIES)
     groups = np.zeros((len(starts), 5), dtype=np.int64)
-    groups[:, 0], groups[:, 1] = starts, np.minimum(starts + GROUP, m)
+    groups[:, 0], groups[:, 1] = starts, np.minimum(starts + costs.GROUP_QUERIES, m)
     return _sums(space, space.x, space.V, space.z, space.ratios, space.left_out, groups, None, 1)
 
 
@@ -136,9 +133,9 @@ def _within(space: Space, rows: Int, reach: float) -> Float:
 
     n, d = space.x.shape
     low, span = space.x.min(axis=0), np.ptp(space.x, axis=0)
-    # cells for about CROWD evenly spread points, but not so small that most of them are empty
+    # cells for about CELL_POINTS evenly spread points, but not so small that most of them are empty
     volume = float(np.prod(np.maximum(span / space.sigma, 1e-3 * reach)))
-    side = min(max((CROWD * volume / n) ** (1.0 / d), reach / 5), reach)
+    side = min(max((costs.CELL_POINTS * volume / n) ** (1.0 / d), reach / 5), reach)
     # and few enough that their numbers do not overflow
     side = max(side, float(span.max()) / space.sigma / 2.0**20)
     width = side * space.sigma
@@ -171,7 +168,7 @@ def _within(space: Space, rows: Int, reach: float) -> Float:
     cells = queries[sequence]
     new = np.ones(len(rows), dtype=bool)
     new[1:] = (cells[1:] != cells[:-1]).any(axis=1)
-    new[:: 4 * GROUP] = True
+    new[:: 4 * costs.GROUP_QUERIES] = True
     starts_of = np.flatnonzero(new)
     groups = np.zeros((len(starts_of), 5), dtype=np.int64)
     groups[:, 0], groups[:, 1] = starts_of, np.append(starts_of[1:], len(rows))

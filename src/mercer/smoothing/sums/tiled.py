@@ -19,11 +19,9 @@ from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
 from mercer.kernels.block import Block, Pair, Workspace
 from mercer.kernels.vectors.radial import uncentred
+from mercer.smoothing import costs
 
 Float = NDArray[np.float64]
-
-ROWS, COLS = 64, 1024
-"""Queries and points of one tile."""
 
 
 class Stretched(Block):
@@ -79,7 +77,7 @@ def tiled(
 
     def work(rows: slice, share: int) -> None:
         space = tiling.workspace()
-        for cols in threads.spans(n, COLS):
+        for cols in threads.spans(n, costs.TILE_COLS):
             if threads.stopped():
                 return
             mark = space.used
@@ -98,7 +96,7 @@ def tiled(
     # Called before the threads start, so that all of them use the prepared points.
     similarity.touch(pair.x)
     similarity.touch(pair.z)
-    threads.stripes(m, work, rows=ROWS, columns=n)
+    threads.stripes(m, work, rows=costs.TILE_ROWS, columns=n)
     return log_scale, totals
 
 

@@ -1,0 +1,25 @@
+"""Sizes that steer the speed of compiled loops; no result depends on them but by rounding.
+
+Loops take them over when they are compiled. The digest that the files with loops hold covers this file, too.
+"""
+
+COMPILED_ENTRIES = 256 * 256
+"""Entries of a matrix: fewer are left to NumPy, one tile in the calling thread; from here on loops and threads pay."""
+NEAR_BYTES = 24 * 1024
+"""Bytes of columns that many rows meet before the next columns: more leave the first-level cache."""
+PRODUCT_ROWS = 256
+"""Rows that meet these columns in a product: with fewer, columns are read more often; more rows leave the cache."""
+FILL_ROWS = 32
+"""The same if a matrix is written: few, so that a page just faulted in is written at once."""
+WEIGHED_POINTS = 256
+"""Points whose products with monomials are held at a time: fewer mean short loops, more leave the near cache."""
+COPIED_POINTS = 1024
+"""Points that are copied for a group of queries before the queries pass over them."""
+SOFTMAX_ENTRIES = 2048
+"""Entries of η that the softmax has in the fastest cache at a time."""
+LEAF_POINTS = 32
+"""Points of one block of a sorted line: smaller ones are summed one by one, larger ones from their moments."""
+MIRROR_ROWS = 256
+"""Rows of one triangle that become one stretch of a row of the other."""
+FAR_BYTES = 32 * 1024
+"""Bytes between rows: from here on a mirrored row is written past the cache, which cannot hold the matrix."""
