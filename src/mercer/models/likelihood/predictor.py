@@ -53,10 +53,11 @@ from mercer.validation import check_function, check_number, check_whole_number
 
 # Bytes per pair of points in an exact kernel fit: the matrix, its factor in half the precision, and a copy.
 PAIR_BYTES = 8 + 4 + 4
-# If there are this many times more features than rows, the fit uses the Gram matrix of the rows, if it can be
-# factorised. It does not if the rows are this many times farther from zero than from each other: the Gram matrix would
-# lose twice as many digits.
-FEATURES_PER_ROW, FAR_FROM_ZERO = 2, 1e3
+FEATURES_PER_ROW = 2
+"""Features per row: with more of them the fit uses the Gram matrix of the rows, if that can be factorised."""
+# It does not if the rows are this many times farther from zero than from each other: the Gram matrix would lose twice
+# as many digits.
+FAR_FROM_ZERO = 1e3
 # A warning is given if the rounding of the kernel's values is above this share of alpha.
 ROUNDING_SHARE = 0.01
 # A fitted model of more points than this drops its matrices, to save memory; leave-one-out computes them again.
