@@ -7,6 +7,7 @@ defined: for those, three processes run in turns, with caches of loops of their 
 
     python benchmarks/constants.py            # as the processor is, a few minutes
     python benchmarks/constants.py --avx2     # as one without AVX-512 would: 256-bit loops, Haswell BLAS
+    python benchmarks/constants.py --busy     # without those about threads, which need idle cores
     python benchmarks/constants.py solvers    # only constants whose name contains a word
 """
 
@@ -30,7 +31,7 @@ from threadpoolctl import threadpool_limits
 import measure
 
 FACTORS = (0.25, 1.0, 4.0)
-SECONDS, FEWEST, MOST = 0.3, 3, 20
+SECONDS, FEWEST, MOST = 0.2, 3, 20
 """A case runs its three values in turns for about this long, at least and at most this often."""
 MODULES = (
     "memory",
@@ -61,17 +62,15 @@ THREADED = {
     *("models.svm.costs.SHARED_PREPARATION", "tuning.grid.BATCH", "tuning.loo.ONE_THREAD"),
 }
 """Constants whose workloads use all threads, by the clock; the others use one thread, and count its processor time."""
-FRESH = {
-    *(
-        "_loops.costs.PRODUCT_ROWS",
-        "_loops.costs.FILL_ROWS",
-        "_loops.costs.WEIGHED_POINTS",
-        "_loops.costs.COPIED_POINTS",
-    ),
-    *("_loops.costs.SOFTMAX_ENTRIES", "_loops.costs.LEAF_POINTS", "_loops.costs.MIRROR_ROWS"),
-    *("solvers.costs.EXAMPLES", "solvers.costs.PRIMAL_EXAMPLES"),
-}
-"""Constants that are taken over when a loop is compiled or a class is defined."""
+FRESH = (
+    {"_loops.costs." + name for name in ("PANEL_ROWS", "WEIGHED_POINTS", "SOFTMAX_ENTRIES", "LEAF_POINTS")},
+    {"_loops.costs." + name for name in ("COPIED_POINTS", "MIRROR_ROWS")},
+    {"solvers.costs." + name for name in ("EXAMPLES", "PRIMAL_EXAMPLES")},
+)
+"""Constants that are taken over when a loop is compiled or a class is defined.
+
+Those of a group are scaled together: no other constant of the group acts on a workload.
+"""
 
 Work = Callable[[], Any]
 CASES: dict[str, list[tuple[str, Callable[[], Work]]]] = {}
@@ -133,15 +132,6 @@ def summed(weight: str, n: int, m: int, d: int, columns: int = 2, degree: int = 
 # --- memory and threads -----------------------------------------------------------------------------------------------
 
 
-@case("memory.HELD", "Gaussian process, 600 rows, std of 8000 queries")
-def _() -> Work:
-    import mercer as mc
-
-    X = normal(600, 5)
-    model, Z = mc.GaussianProcessRegressor(mc.Gaussian(1.5), alpha=0.1).fit(X, wave(X)), normal(8000, 5)
-    return lambda: model.predict(Z, return_std=True)
-
-
 @case("memory.HELD", "Epanechnikov regression of degree 1, 5 columns, 1000 rows, 5000 queries")
 def _() -> Work:
     import mercer as mc
@@ -172,6 +162,11 @@ def _() -> Work:
 @case("memory.CACHED", "Nyström ridge, 10 000 rows, 150 centres")
 def _() -> Work:
     return ridge(10_000, solver="nystrom", n_centers=150, alpha=0.1)
+
+
+@case("memory.CACHED", "Nyström ridge, 10 000 rows, 60 centres")
+def _() -> Work:
+    return ridge(10_000, solver="nystrom", n_centers=60, alpha=0.1)
 
 
 @case("memory.CACHED", "logistic regression, 10 000 rows, 60 features")
@@ -206,12 +201,19 @@ def _() -> Work:
 
 @case("_loops.costs.COMPILED_ENTRIES", "Gaussian k(X), 160 rows, 5 columns")
 def _() -> Work:
-    return filled("Gaussian(1.0)", 160, 5)
+    return called(160)
 
 
 @case("_loops.costs.COMPILED_ENTRIES", "Gaussian k(X), 480 rows, 5 columns")
 def _() -> Work:
-    return filled("Gaussian(1.0)", 480, 5)
+    return called(480)
+
+
+def called(n: int) -> Work:
+    import mercer as mc
+
+    k, X = mc.Gaussian(1.0), normal(n, 5)
+    return lambda: [k(X) for _ in range(5)]
 
 
 @case("_loops.costs.NEAR_BYTES", "Gaussian k(X), 2000 rows, 20 columns")
@@ -221,12 +223,20 @@ def _() -> Work:
     return filled("Gaussian(1.0)", 2000, 20)
 
 
-@case("_loops.costs.FILL_ROWS", "Gaussian k(X, Z), 3000 rows each, 20 columns")
+@case("_loops.costs.PANEL_ROWS", "Gaussian k(X, Z), 2000 rows each, 20 columns")
 def _() -> Work:
-    return filled("Gaussian(1.0)", 3000, 20, 3000)
+    return filled("Gaussian(1.0)", 2000, 20, 2000)
 
 
-@case("_loops.costs.PRODUCT_ROWS", "Gaussian K v computed anew, 3000 rows, 20 columns")
+@case("_loops.costs.PANEL_ROWS", "Gaussian k(X, Z) in new memory, 2000 rows each, 20 columns")
+def _() -> Work:
+    import mercer as mc
+
+    k, X, Z = mc.Gaussian(1.0), normal(2000, 20), normal(4000, 20)[2000:]
+    return lambda: k(X, Z)
+
+
+@case("_loops.costs.PANEL_ROWS", "Gaussian K v computed anew, 3000 rows, 20 columns")
 def _() -> Work:
     import mercer as mc
 
@@ -283,14 +293,14 @@ def _() -> Work:
     return lambda: K @ V
 
 
-@case("kernels.costs.FUSED_COLUMNS", "Gaussian k(X), 3000 rows, 40 columns")
+@case("kernels.costs.FUSED_COLUMNS", "Gaussian k(X), 1500 rows, 40 columns")
 def _() -> Work:
-    return filled("Gaussian(6.0)", 3000, 40)
+    return filled("Gaussian(6.0)", 1500, 40)
 
 
-@case("kernels.costs.FUSED_COLUMNS", "Gaussian k(X), 3000 rows, 120 columns")
+@case("kernels.costs.FUSED_COLUMNS", "Gaussian k(X), 1500 rows, 120 columns")
 def _() -> Work:
-    return filled("Gaussian(10.0)", 3000, 120)
+    return filled("Gaussian(10.0)", 1500, 120)
 
 
 @case("kernels.costs.DIRECT_COLUMNS", "Matern k(X), 2000 rows, 3 columns")
@@ -358,11 +368,6 @@ def _() -> Work:
     X = normal(4000, 5)
     y = wave(X) > 0
     return lambda: mc.SVC(mc.Matern(2.0) + mc.Laplacian(3.0)).fit(X, y)
-
-
-@case("gram.costs.TALLEST", "Nyström ridge, 10 000 rows, 60 centres")
-def _() -> Work:
-    return ridge(10_000, solver="nystrom", n_centers=60, alpha=0.1)
 
 
 @case("gram.costs.PIVOTS", "300 pivoted columns of 3000")
@@ -549,9 +554,9 @@ def targets(t: int) -> Work:
     return lambda: mc.KernelRidge(mc.Gaussian(1.5), alpha=0.01).fit(X, Y)
 
 
-@case("solvers.costs.PIVOTED_ROWS", "kernel ridge, 3000 rows, alpha 0.1")
+@case("solvers.costs.PIVOTED_ROWS", "kernel ridge, 2000 rows, alpha 0.1")
 def _() -> Work:
-    return ridge(3000, alpha=0.1)
+    return ridge(2000, alpha=0.1)
 
 
 @case("solvers.costs.PIVOTED_SHARE", "kernel ridge, 5200 rows, alpha 0.1")
@@ -908,64 +913,74 @@ def here(name: str, make: Callable[[], Work]) -> list[float]:
     return list(times.values())
 
 
-def apart(name: str, number: int) -> list[float]:
-    """The same in three processes, each of which had its value before it loaded anything."""
+def served(group: int) -> list[Any]:
+    """Three processes, each of which had its values of a group before it loaded anything."""
     children = []
     for factor in FACTORS:
-        compiled = name.startswith("_loops") and factor != 1.0
-        cache = {
-            "NUMBA_CACHE_DIR": str(
-                Path(tempfile.gettempdir()) / f"numba-{name}-{factor}-{os.environ.get('NUMBA_CPU_NAME', '')}"
-            )
-        }
-        command = [sys.executable, __file__, "--serve", name, str(factor), str(number)]
-        environment = os.environ | (cache if compiled else {})
-        children.append(
-            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
-        )
-    times = [np.inf] * len(children)
+        cache = f"numba-constants-{group}-{factor}-{os.environ.get('NUMBA_CPU_NAME', 'native')}"
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(Path(tempfile.gettempdir()) / cache)}
+        command = [sys.executable, __file__, "--serve", str(group), str(factor)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        children.append(subprocess.Popen(command, text=True, env=environment, **pipes))
+    return children
+
+
+def apart(children: list[Any], name: str, number: int) -> list[float]:
+    """The same as `here`, in processes of their own."""
 
     def ask(child: Any) -> float:
-        child.stdin.write("run\n")
+        child.stdin.write(f"{name} {number}\n")
         child.stdin.flush()
         return float(child.stdout.readline())
 
+    times = [np.inf] * len(children)
     for turn in rounds():
         taken = [ask(child) for child in children]
         times = list(map(min, times, taken)) if turn else times
-    for child in children:
-        child.stdin.close()
-        child.wait()
     return times
 
 
-def serve(name: str, factor: float, number: int) -> None:
-    put(name, factor)
-    work = CASES[name][number][1]()
-    for _ in sys.stdin:
-        print(seconds(work), flush=True)
+def serve(group: int, factor: float) -> None:
+    """Run workloads by name, as they are asked for."""
+    for name in FRESH[group]:
+        put(name, factor)
+    works: dict[str, Work] = {}
+    for line in sys.stdin:
+        if line not in works:
+            name, number = line.split()
+            works[line] = CASES[name][int(number)][1]()
+        print(seconds(works[line]), flush=True)
 
 
 def main() -> None:
     arguments = sys.argv[1:]
     if arguments[:1] == ["--serve"]:
-        return serve(arguments[1], float(arguments[2]), int(arguments[3]))
+        return serve(int(arguments[1]), float(arguments[2]))
     if "--avx2" in arguments:
-        rest = [word for word in arguments if word != "--avx2"]
-        sys.exit(subprocess.run([sys.executable, __file__, *rest], env=os.environ | AVX2, check=False).returncode)
+        arguments.remove("--avx2")
+        sys.exit(subprocess.run([sys.executable, __file__, *arguments], env=os.environ | AVX2, check=False).returncode)
+    busy = "--busy" in arguments
+    words = [word for word in arguments if word != "--busy"]
     measure.machine()
     print("As AVX2.\n" if "NUMBA_CPU_NAME" in os.environ else "As the processor is.\n")
     print("| constant | what it counts | workload | × ¼ | × 1 | × 4 | slowest / fastest | × 1 / fastest |")
     print("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |")
-    for name, words in constants().items():
-        if arguments and not any(word in name for word in arguments):
+    children: dict[int, list[Any]] = {}
+    for name, meaning in constants().items():
+        if (busy and name in THREADED) or (words and not any(word in name for word in words)):
             continue
-        short = words.split(":")[0].split(". ")[0].rstrip(".")
+        group = next((i for i, names in enumerate(FRESH) if name in names), None)
+        if group is not None and group not in children:
+            children[group] = served(group)
+        short = meaning.split(":")[0].split(". ")[0].rstrip(".")
         for number, (workload, make) in enumerate(CASES[name]):
-            times = apart(name, number) if name in FRESH else here(name, make)
+            times = here(name, make) if group is None else apart(children[group], name, number)
             milliseconds = " | ".join(f"{1e3 * t:.3g}" for t in times)
             ratios = f"{max(times) / min(times):.2f} | {times[1] / min(times):.2f}"
             print(f"| `{name}` | {short} | {workload} | {milliseconds} | {ratios} |", flush=True)
+    for child in (child for group in children.values() for child in group):
+        child.stdin.close()
+        child.wait()
 
 
 if __name__ == "__main__":

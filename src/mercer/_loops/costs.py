@@ -7,10 +7,8 @@ COMPILED_ENTRIES = 256 * 256
 """Entries of a matrix: fewer are left to NumPy, one tile in the calling thread; from here on loops and threads pay."""
 NEAR_BYTES = 24 * 1024
 """Bytes of columns that many rows meet before the next columns: more leave the first-level cache."""
-PRODUCT_ROWS = 256
-"""Rows that meet these columns in a product: with fewer, columns are read more often; more rows leave the cache."""
-FILL_ROWS = 32
-"""The same if a matrix is written: few, so that a page just faulted in is written at once."""
+PANEL_ROWS = 128
+"""Rows that meet these columns before the next ones: fewer read columns more often, more leave the cache."""
 WEIGHED_POINTS = 256
 """Points whose products with monomials are held at a time: fewer mean short loops, more leave the near cache."""
 COPIED_POINTS = 1024

@@ -41,7 +41,7 @@ from .vectors import (
     total,
 )
 
-VECTORS = "250e8c017cc59344"  # digest of vectors.py, exponential.py and costs.py, see vectors.py
+VECTORS = "ae40b2b78bea885d"  # digest of vectors.py, exponential.py and costs.py, see vectors.py
 SPREAD = {4: 64.0, 8: 512.0}
 """By bytes of the dtype: up to this |x'|^2 + |z'|^2 norms and product are subtracted, above it coordinates are."""
 
@@ -170,8 +170,8 @@ def _tile(like, x, z, d, direct, i0, i1, j0, j1, out, stride, width):
     lanes = count(like)
     size = BYTES // lanes
     out -= i0 * stride + j0 * size
-    for top in range(i0, i1, costs.FILL_ROWS):
-        bottom = min(top + costs.FILL_ROWS, i1)
+    for top in range(i0, i1, costs.PANEL_ROWS):
+        bottom = min(top + costs.PANEL_ROWS, i1)
         for left in range(j0 // lanes * lanes, j1, width):
             right = min(left + width, j1)
             for i in range(top, bottom, 4):
@@ -248,8 +248,8 @@ def _product(like, x, z, d, direct, i0, i1, j0, j1, v, v_stride, t, out, stride,
     size = BYTES // lanes
     row = width * size
     partial = scratch + 4 * row
-    for top in range(i0, i1, costs.PRODUCT_ROWS):
-        bottom = min(top + costs.PRODUCT_ROWS, i1)
+    for top in range(i0, i1, costs.PANEL_ROWS):
+        bottom = min(top + costs.PANEL_ROWS, i1)
         for left in range(j0 // lanes * lanes, j1, width):
             right = min(left + width, j1)
             if both:

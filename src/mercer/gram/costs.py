@@ -28,8 +28,6 @@ STORED_SHARE = 0.25
 """Share of the budget: K_nm is stored up to here, and computed again for every product if it takes more."""
 STORED_ROWS = 12_000
 """Rows: the values of an expensive kernel are stored up to here; beyond it most would never be reused."""
-TALLEST = 1024
-"""The largest number of rows of a block of K_nm."""
 PIVOTS = 128
 """Pivots of a Cholesky factor proposed at a time: fewer mean small products, more are rejected more often."""
 INTERRUPTIBLE_ROWS = 1000

@@ -69,7 +69,7 @@ class Nystrom:
         self.K = gram.between(self.points, self.centers, self.dtype)
         self.shape = self.K.shape
         m = self.shape[1]
-        self.height = int(np.clip(memory.CACHED // m, 16, costs.TALLEST))
+        self.height = max(16, memory.CACHED // m)
         self.height = max(1, min(self.height, -(-self.shape[0] // threads.n_threads())))
         self._stored: Array | None = None
         self._stored = self._store(limit)

@@ -16,7 +16,7 @@ FEW_COLUMNS = 8
 """Columns of a right-hand side: up to here they are solved one by one, beyond it as a matrix."""
 FACTOR_ITERATIONS, PIVOTED_ITERATIONS = 15, 120
 """Iterations with a float32 factor and with pivoted columns: more cost more than the next safer way."""
-PIVOTED_ROWS, PIVOTED_SHARE = 5000, 0.05
+PIVOTED_ROWS, PIVOTED_SHARE = 3000, 0.05
 """Rows, and alpha in units of the mean k(x, x): from both on, pivoted columns precondition better than any factor."""
 PIVOTED_RANK = 500
 """Pivoted columns: fewer need more iterations, more take longer to compute."""
