@@ -17,7 +17,6 @@ from mercer import _loops, memory
 from mercer.data.frames import column_names
 from mercer.data.points import Array, Once, Points, View
 from mercer.errors import InvalidInput
-from mercer.kernels import costs
 
 if TYPE_CHECKING:
     from mercer.kernels.base import Similarity
@@ -27,6 +26,8 @@ T = TypeVar("T")
 # Squared distances below this share of ‖x‖² + ‖z‖² are recomputed from the differences: the relative error of the
 # others is then at most a hundred roundings.
 CANCELLATION = 1e-2
+# Up to this many columns the differences themselves, which have all digits, are as cheap as a matrix product.
+DIRECT_COLUMNS = 4
 
 
 class Centred(NamedTuple):
@@ -339,7 +340,7 @@ class Block:
             out += x_norms[:, None].astype(self.dtype)
             out += z_norms.astype(self.dtype)
             _recompute_cancelled(x, z, x_norms, z_norms, out, squared_norms)
-        elif x.shape[1] <= costs.DIRECT_COLUMNS:
+        elif x.shape[1] <= DIRECT_COLUMNS:
             self._differences(_loops.tiles.sqdist_tile, out)
         else:
             if c.plain and self.pair.shared:

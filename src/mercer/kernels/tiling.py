@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from mercer.kernels.base import Similarity
 
 
+# Terms of a product in float32 that are added up before float64 takes over: this bounds the error, not the time.
+TOGETHER = 128
+
 _local = threading.local()
 
 
@@ -143,7 +146,7 @@ def multiply(kernel: Similarity, pair: Pair, V: Array) -> NDArray[np.float64]:
 
 
 def product(A: Array, V: Array) -> NDArray[np.float64]:
-    """A V for V of shape (m, t): in float32, a few terms are added at a time, and their sums in float64.
+    """A V for V of shape (m, t): in float32, `TOGETHER` terms are added at a time, and their sums in float64.
 
     The error of BLAS in long float32 sums depends on the width of its vectors; this bounds it on every processor.
 
@@ -157,7 +160,7 @@ def product(A: Array, V: Array) -> NDArray[np.float64]:
     whole = m - m % TERMS
     total = np.asarray(A[:, whole:] @ V[whole:], dtype=np.float64)
     terms = A[:, :whole].reshape(n, -1, TERMS).transpose(1, 0, 2)
-    for columns in spans(V.shape[1], costs.SUMMED_COLUMNS) if whole else ():
+    for columns in spans(V.shape[1], TOGETHER) if whole else ():
         parts = terms @ V[:whole, columns].reshape(whole // TERMS, TERMS, -1)
         total[:, columns] += parts.sum(axis=0, dtype=np.float64)
     return total
