@@ -64,7 +64,7 @@ THREADED = {
 """Constants whose workloads use all threads, by the clock; the others use one thread, and count its processor time."""
 FRESH = (
     {"_loops.costs." + name for name in ("PANEL_ROWS", "WEIGHED_POINTS", "SOFTMAX_ENTRIES", "LEAF_POINTS")},
-    {"_loops.costs." + name for name in ("COPIED_POINTS", "MIRROR_ROWS")},
+    {"_loops.costs.MIRROR_ROWS"},
     {"solvers.costs." + name for name in ("EXAMPLES", "PRIMAL_EXAMPLES")},
 )
 """Constants that are taken over when a loop is compiled or a class is defined.
@@ -245,12 +245,11 @@ def _() -> Work:
 
 
 @case("_loops.costs.WEIGHED_POINTS", "local cubic sums, 2 columns, 2000 rows")
-@case("_loops.costs.COPIED_POINTS", "local cubic sums, 2 columns, 2000 rows")
 def _() -> Work:
     return summed("Gaussian", 2000, 2000, 2, degree=3, width=0.2)
 
 
-@case("_loops.costs.COPIED_POINTS", "Epanechnikov sums, 2 columns, 10 000 rows")
+@case("_loops.costs.WEIGHED_POINTS", "Epanechnikov sums, 2 columns, 10 000 rows")
 def _() -> Work:
     return summed("Epanechnikov", 10_000, 10_000, 2, width=0.3)
 
@@ -381,8 +380,8 @@ def _() -> Work:
     return summed("Gaussian", 200, 200, 1)
 
 
-@case("smoothing.costs.TILE_ROWS", "Laplacian sums, 5 columns, 3000 × 3000 pairs")
-@case("smoothing.costs.TILE_COLS", "Laplacian sums, 5 columns, 3000 × 3000 pairs")
+@case("kernels.costs.TILE_ROWS", "Laplacian sums, 5 columns, 3000 × 3000 pairs")
+@case("kernels.costs.TILE_COLS", "Laplacian sums, 5 columns, 3000 × 3000 pairs")
 def _() -> Work:
     return summed("Laplacian", 3000, 3000, 5)
 

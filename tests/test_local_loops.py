@@ -64,14 +64,14 @@ def test_monomials_are_products_of_earlier_ones() -> None:
 
 def test_a_buffer_is_refilled_and_the_own_point_left_out_of_each() -> None:
     """More points than the buffer holds, in cells that several refills meet."""
-    n = 3 * costs.COPIED_POINTS + 17
+    n = 3 * local_direct.COPIED + 17
     x, V = rng.normal(size=(2, n)), rng.normal(size=(1, n))
     groups = np.array([[0, 70, 0, 0, 0], [70, n, 0, 0, 0]])
     out = np.zeros((n, 1, 1))
     of = local_direct.monomials(np.zeros((1, 2), dtype=np.int64))
     z, own = np.ascontiguousarray(x.T), np.arange(n)
     local_direct.direct_sums(4, x, V, z, 1.0, np.ones(n), of, groups, None, own, out)
-    rows = [0, 69, 70, costs.COPIED_POINTS, n - 1]
+    rows = [0, 69, 70, local_direct.COPIED, n - 1]
     q = ((z[rows, None] - z) ** 2).sum(axis=2)
     W = np.where(q <= 1, (1 - q) ** 2, 0.0)
     W[np.arange(5), rows] = 0.0

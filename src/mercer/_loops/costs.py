@@ -11,8 +11,6 @@ PANEL_ROWS = 128
 """Rows that meet these columns before the next ones: fewer read columns more often, more leave the cache."""
 WEIGHED_POINTS = 256
 """Points whose products with monomials are held at a time: fewer mean short loops, more leave the near cache."""
-COPIED_POINTS = 1024
-"""Points that are copied for a group of queries before the queries pass over them."""
 SOFTMAX_ENTRIES = 2048
 """Entries of η that the softmax has in the fastest cache at a time."""
 LEAF_POINTS = 32

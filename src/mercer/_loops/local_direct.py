@@ -36,8 +36,10 @@ from .vectors import (
     where_less,
 )
 
-VECTORS = "ae40b2b78bea885d"  # digest of vectors.py, exponential.py and costs.py, see vectors.py
+VECTORS = "896e5f283b4618da"  # digest of vectors.py, exponential.py and costs.py, see vectors.py
 _INT = np.int64(0)
+COPIED = 4 * costs.WEIGHED_POINTS
+"""Points that are copied for a group of queries before the queries pass over them."""
 KINDS = {"Gaussian": 0, "Uniform": 1, "Triangular": 2, "Epanechnikov": 3, "Biweight": 4, "Tricube": 5}
 COARSE = 6
 """The Gaussian with a relative error of 2e-12 instead of rounding."""
@@ -162,7 +164,7 @@ def direct_sums(
     """
     (d, n), (_, M, c) = x.shape, out.shape
     pad = BYTES // 8
-    buffer = aligned((d + c, costs.COPIED_POINTS + pad), np.float64)
+    buffer = aligned((d + c, COPIED + pad), np.float64)
     scratch = aligned((1 + d + M, costs.WEIGHED_POINTS), np.float64)
     totals = aligned((M * c, pad), np.float64)
     if grid is None:
@@ -175,7 +177,7 @@ def direct_sums(
         kind, address(x), x.strides[0], n, address(V), V.strides[0], d, c, M, address(of.parents),
         address(of.coordinates), address(of.kept), address(z), unit, address(ratios), address(groups), len(groups),
         *shape, side, reach, dense, address(numbers), len(numbers), address(starts), 0 if own is None else address(own),
-        address(out), address(buffer), costs.COPIED_POINTS + pad, address(scratch), address(totals),
+        address(out), address(buffer), COPIED + pad, address(scratch), address(totals),
     )  # fmt: skip
 
 
@@ -328,7 +330,7 @@ def _direct(
                         start = get(_INT, starts, _find(numbers, n_numbers, base + low))
                         stop = get(_INT, starts, _find(numbers, n_numbers, base + high))
                 while start < stop:
-                    taken = min(stop - start, costs.COPIED_POINTS - size)
+                    taken = min(stop - start, COPIED - size)
                     for col in range(d):
                         for t in range(taken):
                             put(buffer, col * stride + size + t, get(like, x + col * x_stride, start + t))
@@ -340,7 +342,7 @@ def _direct(
                         own_at = size + own_from - start
                     size += taken
                     start += taken
-                    if size == costs.COPIED_POINTS:
+                    if size == COPIED:
                         _all(
                             kind, size, first, last, owns, own_from, own_to, own_at, d, c, M, parents, coordinates,
                             kept, z, unit, ratios, out, buffer, stride, scratch, totals,

@@ -2,8 +2,6 @@
 
 FEW_PAIRS = 2**14
 """Pairs of a query and a point: up to here no faster path is worth its preparation."""
-TILE_ROWS, TILE_COLS = 64, 1024
-"""Queries and points of a tile: smaller ones cost more calls, larger ones leave the cache."""
 MATRIX_COLUMNS = 64
 """Columns of V: beyond it nothing is faster than matrix products."""
 DIRECT_COLUMNS = 8

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mercer import _loops, threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
+from mercer.kernels import costs as kernel_costs
 from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
 from mercer.kernels.block import Pair
@@ -114,7 +115,7 @@ def log_sums_of_spread(similarity: Similarity, x: Points, log_v: Float, z: Point
 
     def work(rows: slice, share: int) -> None:
         space = tiling.workspace()
-        for cols in threads.spans(n, costs.TILE_COLS):
+        for cols in threads.spans(n, kernel_costs.TILE_COLS):
             if threads.stopped():
                 return
             mark = space.used
@@ -128,7 +129,7 @@ def log_sums_of_spread(similarity: Similarity, x: Points, log_v: Float, z: Point
             finally:
                 space.release(mark)
 
-    threads.stripes(m, work, rows=costs.TILE_ROWS, columns=n)
+    threads.stripes(m, work, rows=kernel_costs.TILE_ROWS, columns=n)
     return totals
 
 

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from mercer import _loops, threads
 from mercer.data.points import Array, Points, View
+from mercer.kernels import costs as kernel_costs
 from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
 from mercer.kernels.block import Block, Pair, Workspace
 from mercer.kernels.vectors.radial import uncentred
-from mercer.smoothing import costs
 
 Float = NDArray[np.float64]
 
@@ -77,7 +77,7 @@ def tiled(
 
     def work(rows: slice, share: int) -> None:
         space = tiling.workspace()
-        for cols in threads.spans(n, costs.TILE_COLS):
+        for cols in threads.spans(n, kernel_costs.TILE_COLS):
             if threads.stopped():
                 return
             mark = space.used
@@ -96,7 +96,7 @@ def tiled(
     # Called before the threads start, so that all of them use the prepared points.
     similarity.touch(pair.x)
     similarity.touch(pair.z)
-    threads.stripes(m, work, rows=costs.TILE_ROWS, columns=n)
+    threads.stripes(m, work, rows=kernel_costs.TILE_ROWS, columns=n)
     return log_scale, totals
 
 
