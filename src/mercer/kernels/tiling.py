@@ -18,6 +18,7 @@ from mercer import _loops
 from mercer._loops.addresses import TERMS
 from mercer.data.points import Array
 from mercer.errors import InvalidInput
+from mercer.kernels import costs
 from mercer.kernels.algebra.elementwise import require_finite
 from mercer.kernels.block import Block, Pair, Workspace
 from mercer.threads import Totals, n_threads, over, run, spans
@@ -25,8 +26,8 @@ from mercer.threads import Totals, n_threads, over, run, spans
 if TYPE_CHECKING:
     from mercer.kernels.base import Similarity
 
-TILE_ROWS, TILE_COLS = 256, 1024
-# Columns of a product in float32 that are added up together: partial sums of more would leave the cache.
+
+# Terms of a product in float32 that are added up before float64 takes over: this bounds the error, not the time.
 TOGETHER = 128
 
 _local = threading.local()
@@ -41,10 +42,11 @@ def workspace() -> Workspace:
 
 
 def blocks(
-    pair: Pair, rows: int = TILE_ROWS, cols: int = TILE_COLS, *, triangle: bool = True
+    pair: Pair, rows: int | None = None, cols: int | None = None, *, triangle: bool = True
 ) -> list[tuple[slice, slice]]:
     """The tiles of a pair; of a symmetric one, those that meet the lower triangle, square ones on the diagonal."""
     n, m = pair.shape
+    rows, cols = rows or costs.TILE_ROWS, cols or costs.TILE_COLS
     if not (pair.same and triangle):
         return [(r, c) for r in spans(n, rows) for c in spans(m, cols)]
     return [(r, c) for r in spans(n, rows) for c in [*spans(r.start, cols), r]]
@@ -56,7 +58,7 @@ def each(pair: Pair, work: Callable[[Block, int], None], *, triangle: bool = Tru
     The tiles of one share run in a fixed order in one thread, so that sums per share are reproducible.
     """
     n, m = pair.shape
-    if n * m < _loops.tiles.SMALL:  # one tile, and nothing to set up
+    if n * m < _loops.costs.COMPILED_ENTRIES:  # one tile, and nothing to set up
         _work_through(pair, [(slice(0, n), slice(0, m))], work, 0)
         return
     tile_list = blocks(pair, triangle=triangle)
