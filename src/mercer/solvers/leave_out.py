@@ -41,7 +41,7 @@ from mercer.solvers.smooth import MAX_ITER
 Matrix = NDArray[np.float64]
 # Above this share of its own value a row decides it alone, and nothing is known without the row.
 SURE = 1 - 1e-9
-# Up to this many weights of all classes together, H is factorised as one matrix; beyond it classes are taken one by one.
+# Up to this many weights of all classes together, H is factorised as one matrix; beyond it, class by class.
 JOINT = 3000
 # With the log link one step may lead this far beyond the range of all fitted values: a factor of e in the mean.
 BEYOND = 1.0
