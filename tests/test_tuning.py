@@ -486,6 +486,24 @@ def test_a_new_leaf_says_what_its_parameters_are_compared_with():
             )
 
 
+def test_of_two_factors_of_a_leaf_one_scales_the_kernel():
+    class Twice(mc.Kernel):
+        a: float = mc.positive(1.0)
+        b: float = mc.positive(1.0)
+        units = {"a": "factor", "b": "factor"}
+
+        def tile(self, block, out):
+            np.multiply(self.a * self.b, np.exp(-0.5 * block.sqdist()), out=out)
+
+    X, Y, _, _ = data(40, 2, 1)
+    k = Twice(2.0, 3.0)
+    theta = k.theta + ranges.scale_factors(k) * np.log(5.0)
+    np.testing.assert_allclose(k.with_theta(theta)(X), 5.0 * k(X))
+    tuned = mc.tune(mc.KernelRidge(k, alpha=0.1), X, Y[:, 0], by="evidence", n_restarts=0)
+    again = mc.GaussianProcessRegressor(tuned.tuning_.kernel, alpha=tuned.tuning_.alpha).fit(X, Y[:, 0])
+    assert tuned.tuning_.value == pytest.approx(again.log_evidence_, abs=1e-6)
+
+
 def test_names_of_slots_are_those_of_theta():
     X = data()[0]
     for kernel in [*KERNELS, mc.Gaussian([1.0, 2.0]).on(0, 2) + mc.Periodic(1.0, 2.0).on(1)]:
