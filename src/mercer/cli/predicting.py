@@ -23,7 +23,7 @@ from mercer.models.conformal import CALIBRATED, ConformalRegressor
 from mercer.models.provenance import Provenance, provenance
 from mercer.models.quantiles import ROUNDING
 from mercer.models.scores import judge
-from mercer.words import count, number, seconds
+from mercer.words import count, first_few, number, seconds
 
 REPORTED_COLUMNS = 5
 """The largest number of columns with unseen values that are reported one by one."""
@@ -148,14 +148,15 @@ def newly_missing(X: Any, origin: Provenance, used: set[str]) -> Counter[str]:
     """The number of missing values, by used column, in columns without missing values in the training rows."""
     if not isinstance(X, pl.DataFrame) or origin.incomplete is None:
         return Counter()
-    return Counter({name: X[name].null_count() for name in origin.columns if name in used.difference(origin.incomplete)})
+    filled = used.difference(origin.incomplete)
+    return Counter({name: X[name].null_count() for name in origin.columns if name in filled})
 
 
 def note_newly_missing(voice: Voice, cells: Counter[str]) -> None:
     """Report missing values in columns that had none when the model was fitted."""
     columns = [name for name, times in cells.most_common() if times]
     if columns:
-        names = ", ".join(map(repr, columns[:REPORTED_COLUMNS])) + ", …" * (len(columns) > REPORTED_COLUMNS)
+        names = first_few(columns, REPORTED_COLUMNS, repr)
         voice.note(
             f"{count(cells.total(), 'missing value')} in columns that had none in the training rows ({names}); the "
             "predictions for these rows are less reliable"
