@@ -28,7 +28,7 @@ from mercer.solvers.cholesky import CholeskyFactor
 from mercer.solvers.psd import require_psd
 from mercer.tuning import evidence
 from mercer.tuning.by_gradient import tune_problem
-from mercer.validation import generator
+from mercer.validation import check_whole_number, generator
 
 EPS = float(np.finfo(np.float64).eps)
 MISSED = 1e-4
@@ -192,7 +192,8 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
         (3, 4)
         """
         points = self._queries(X)
-        return self.posterior_.sample(points, n_samples, generator(random_state))
+        number = check_whole_number(n_samples, "n_samples", such_as=10)
+        return self.posterior_.sample(points, number, generator(random_state))
 
     def predict_gradient(self, X: Any) -> NDArray[np.float64]:
         """The gradient of the mean by the columns of X, shape (m, d) or (m, t, d)."""
