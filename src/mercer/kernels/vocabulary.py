@@ -11,6 +11,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels.about import About
 from mercer.kernels.base import Similarity
 from mercer.kernels.spaces import Space
+from mercer.validation import check_choice
 
 Class = TypeVar("Class", bound=type[Similarity])
 
@@ -92,11 +93,8 @@ def space_named(name: str) -> Space:
     if isinstance(name, Space):
         return name
     known = {str(space): space for cls in vocabulary().values() if isinstance(space := cls.space, Space)}
-    if name not in known:
-        raise InvalidInput(
-            f"`space` must be one of {', '.join(map(repr, known))}",
-            got=repr(name),
-            advice="For other objects pass candidates, as in refute(k, points=[...]) or check_laws(k, X), or "
-            "register a kernel with a space of yours (docs/your-own-kernel.md).",
-        )
-    return known[name]
+    advice = (
+        "For other objects pass candidates, as in refute(k, points=[...]) or check_laws(k, X), or register a kernel "
+        "with a space of yours (docs/your-own-kernel.md)."
+    )
+    return known[check_choice(name, "space", known, advice=advice)]
