@@ -45,7 +45,7 @@ _HOME = {
     "mercer.kernels.algebra.proof": "Axiom Proof Unproven",
     "mercer.kernels.validity.check": "check repair",
     "mercer.kernels.validity.refute": "refute",
-    "mercer.features": "fourier_features taylor_features",
+    "mercer.features": "fourier_features hashed_features taylor_features",
     "mercer.rkhs.expansion": "Expansion",
     "mercer.rkhs.posterior": "Posterior",
     "mercer.rkhs.geometry": "centre distance distance_to_mean mean_coordinates nearest",

@@ -11,6 +11,7 @@ from mercer import testing as testing
 from mercer.errors import InvalidInput as InvalidInput
 from mercer.errors import RuleBroken as RuleBroken
 from mercer.features import fourier_features as fourier_features
+from mercer.features import hashed_features as hashed_features
 from mercer.features import taylor_features as taylor_features
 from mercer.files import load as load
 from mercer.kernels.about import About as About

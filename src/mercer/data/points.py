@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Hashable
 from copy import copy
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,6 +34,15 @@ class Encoder(Protocol):
 
     def encode(self, X: Any) -> Any:
         """The raw objects in the form with which the kernel computes."""
+        ...
+
+
+@runtime_checkable
+class Selectable(Protocol):
+    """An encoding of objects that is costly to make: points taken from others take their rows of it, too."""
+
+    def encoded_rows(self, index: Any) -> Any:
+        """The encoding of the objects at these positions."""
         ...
 
 
@@ -205,8 +214,13 @@ class Points(Once):
         """The points at these positions (a slice, mask or index array), which stay known as `index`."""
         chosen = np.atleast_1d(np.arange(self.n)[index])
         if self.index is None:
-            return Points(take(self.raw, chosen), chosen, self.n)
-        return Points(take(self.raw, chosen), self.index[chosen], self.among)
+            some = Points(take(self.raw, chosen), chosen, self.n)
+        else:
+            some = Points(take(self.raw, chosen), self.index[chosen], self.among)
+        with self._lock:
+            ready = {key: value for key, value in self._cache.items() if isinstance(value, Selectable)}
+        some._cache.update({key: value.encoded_rows(chosen) for key, value in ready.items()})
+        return some
 
 
 def owned(X: Any) -> Any:

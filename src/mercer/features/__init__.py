@@ -12,6 +12,7 @@ Nothing here knows kernels: they make maps, maps do not look back.
 
 from mercer.features.base import FeatureMap
 from mercer.features.combine import PowerMap, RescaledMap, ScaledMap, StackedMap, TensorMap
+from mercer.features.counted import CountMap, HashedMap, hashed_features
 from mercer.features.elementary import ConstantMap, FunctionMap, IdentityMap, LinearMap
 from mercer.features.fourier import FourierMap, fourier_features
 from mercer.features.monomials import MonomialMap
@@ -23,9 +24,11 @@ __all__ = [
     "ColumnsMap",
     "ComposedMap",
     "ConstantMap",
+    "CountMap",
     "FeatureMap",
     "FourierMap",
     "FunctionMap",
+    "HashedMap",
     "IdentityMap",
     "IncidenceMap",
     "LinearMap",
@@ -38,5 +41,6 @@ __all__ = [
     "TaylorMap",
     "TensorMap",
     "fourier_features",
+    "hashed_features",
     "taylor_features",
 ]

@@ -1,0 +1,83 @@
+"""Sparse rows of counted features: tallies of keys, a common numbering of two sets of keys, and products of rows.
+
+A key is a uint64 that stands for a feature (a run of letters, a label of a node, a subtree). Rows are stored one after
+the other: row i has the entries ends[i] … ends[i + 1] − 1. Small inputs are left to NumPy, as in `tiles`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .tiles import SMALL, by_size
+
+Array = NDArray[Any]
+
+
+def tally(keys: Array, ends: Array, values: Array | None = None) -> tuple[Array, Array, Array]:
+    """Equal keys within each row merged: (keys, values, ends), the keys of a row in increasing order.
+
+    The value of a key is the sum of its values, or the number of its occurrences if `values` is None.
+    """
+    if len(keys) < SMALL:
+        return _tally(keys, ends, values)
+    from . import counts_large
+
+    return counts_large.tally(keys, ends, values)
+
+
+def numbered(keys: Array, others: Array | None) -> tuple[Array, Array | None, int]:
+    """Every distinct key as a number from 0: those of the first, those of the second, and how many there are."""
+    n = len(keys)
+    everything = keys if others is None else np.concatenate([keys, others])
+    if len(everything) < SMALL:
+        distinct, numbers = np.unique(everything, return_inverse=True)
+        number = len(distinct)
+    else:
+        from . import counts_large
+
+        numbers, number = counts_large.numbers(everything)
+    return numbers[:n], None if others is None else numbers[n:], number
+
+
+def add_products(
+    x: tuple[Array, Array, Array], z: tuple[Array, Array, Array], first: tuple[int, int], out: Array
+) -> None:
+    """out_ij += Σ_k x_(i + first row, k) z_(j + first column, k) for x by rows and z by columns (CSR and CSC)."""
+    large = by_size(out).__name__.endswith("large")
+    if large:
+        from . import counts_large
+
+        counts_large.add_products(x, z, first, out)
+    else:
+        _add_products(x, z, first, out)
+
+
+def _tally(keys: Array, ends: Array, values: Array | None) -> tuple[Array, Array, Array]:
+    rows = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+    order = np.lexsort((keys, rows))
+    rows, keys = rows[order], keys[order]
+    new = np.ones(len(keys), bool)
+    new[1:] = (rows[1:] != rows[:-1]) | (keys[1:] != keys[:-1])
+    groups = np.cumsum(new) - 1
+    weights = None if values is None else values[order]
+    sums = np.bincount(groups, weights, minlength=0).astype(np.float64) if len(keys) else np.empty(0)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(rows[new], minlength=len(ends) - 1))])
+    return keys[new], sums, starts.astype(np.int64)
+
+
+def _add_products(
+    x: tuple[Array, Array, Array], z: tuple[Array, Array, Array], first: tuple[int, int], out: Array
+) -> None:
+    (x_ends, x_columns, x_values), (z_ends, z_rows, z_values) = x, z
+    for i in range(len(out)):
+        row = slice(x_ends[i + first[0]], x_ends[i + first[0] + 1])
+        starts, stops = z_ends[x_columns[row]], z_ends[x_columns[row] + 1]
+        sizes = stops - starts
+        at = np.arange(sizes.sum()) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
+        columns = z_rows[at] - first[1]
+        inside = (columns >= 0) & (columns < out.shape[1])
+        terms = np.repeat(x_values[row], sizes)[inside] * z_values[at][inside]
+        out[i] += np.bincount(columns[inside], terms, minlength=out.shape[1]).astype(out.dtype)

@@ -1,0 +1,83 @@
+"""Hashable values as 64-bit keys: equal values have equal keys in every process, different ones different keys.
+
+Tokens of a sequence, labels of nodes, elements of sets: kernels that count them compare numbers instead of objects.
+Different values share a key with probability 2⁻⁶⁴.
+"""
+
+from __future__ import annotations
+
+import datetime
+import enum
+import fractions
+import hashlib
+import math
+import numbers
+import uuid
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput
+
+_WRITTEN = (datetime.date, datetime.time, datetime.timedelta, enum.Enum, uuid.UUID, complex)
+
+
+def keys_of(values: Iterable[Any], what: str = "Tokens", position: int | None = None) -> NDArray[np.uint64]:
+    """One key per value; `what` they are and the `position` of the object that holds them, for errors.
+
+    Numbers that are equal have equal keys, whatever their types are.
+
+    >>> keys_of(["a", "b", "a"]).tolist() == keys_of(["a", "c", "a"]).tolist()
+    False
+    >>> bool(keys_of([1])[0] == keys_of([1.0])[0] == keys_of([True])[0])
+    True
+    """
+    known: dict[tuple[type, Any], int] = {}
+    keys = []
+    for value in values:
+        try:
+            key = known.get((type(value), value))
+        except TypeError:
+            key = None  # the error names the value
+        if key is None:
+            try:
+                key = _digest(_bytes(value))
+            except InvalidInput as error:
+                where = "" if position is None else f" at position {position}"
+                raise InvalidInput(f"{what} must be text, numbers, None, dates, or tuples or frozensets of these",
+                                   got=f"{error.got}{where}",
+                                   advice="Convert them, for example with str(value).") from None  # fmt: skip
+            known[type(value), value] = key
+        keys.append(key)
+    return np.array(keys, dtype=np.uint64)
+
+
+def _digest(data: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
+
+
+def _bytes(value: Any) -> bytes:
+    """A text of the value that differs for different values: a letter for its kind, then its content."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None:
+        return b"n"
+    if isinstance(value, str):
+        return b"s" + value.encode("utf-8", "surrogatepass")
+    if isinstance(value, bytes):
+        return b"b" + value
+    if isinstance(value, enum.Enum):
+        return f"e{type(value).__qualname__}.{value.name}".encode()
+    if isinstance(value, (numbers.Rational, float, Decimal)):
+        if math.isnan(value):
+            raise InvalidInput("A value must equal itself", got="NaN", advice="Use None for a missing value.")
+        return f"r{value}".encode() if math.isinf(value) else f"r{fractions.Fraction(value)}".encode()
+    if isinstance(value, _WRITTEN):
+        return f"w{type(value).__qualname__}{value!r}".encode()
+    if isinstance(value, (tuple, frozenset)):
+        parts = [_digest(_bytes(part)).to_bytes(8, "little") for part in value]
+        return b"t" + b"".join(parts) if isinstance(value, tuple) else b"f" + b"".join(sorted(parts))
+    raise InvalidInput("A value must have a key", got=f"a {type(value).__name__}", advice="Convert it.")

@@ -1,0 +1,188 @@
+"""Kernels of counted features: k(x, z) = Σ_g φ_g(x) φ_g(z), where every object has few of very many features.
+
+Runs of letters in a string, labels of neighbourhoods in a graph, subtrees of a tree: an object becomes a sparse row of
+keys and values, and the Gram matrix is a product of sparse rows. A key is a 64-bit hash of the feature. Two features
+that share a key, which has a probability of about 10⁻⁸ for a million different features, would count as one; the
+function is a kernel in any case, because it is an inner product whatever the keys are.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mercer._loops import counts as loops
+from mercer.data.points import Array, Points
+from mercer.kernels.base import Kernel, Tags
+from mercer.kernels.block import Block, Pair
+
+if TYPE_CHECKING:
+    from mercer.features.counted import CountMap
+    from mercer.kernels.validity.interval import Interval
+
+FREQUENT = 1 / 32
+"""A feature that this share of all pairs has in common is multiplied densely, by BLAS; the others pair by pair."""
+EXACT = 2**24
+"""Whole numbers below this are exact in float32, and so are their sums as long as these stay below it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Features of objects as sparse rows: each row has distinct keys in increasing order, and their values.
+
+    Attributes
+    ----------
+    keys : the features that occur, as uint64, row after row.
+    values : how often each occurs in its object, or its weight.
+    ends : row i has the entries ends[i] … ends[i + 1] − 1.
+    """
+
+    keys: NDArray[np.uint64]
+    values: NDArray[np.float64]
+    ends: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, keys: Any, ends: Any, values: Any = None) -> Counts:
+        """The tally of keys that may repeat within a row, each counting 1, or `values` if they are given.
+
+        >>> counts = Counts.of(np.array([7, 5, 7], np.uint64), np.array([0, 3, 3]))
+        >>> counts.keys, counts.values, counts.ends
+        (array([5, 7], dtype=uint64), array([1., 2.]), array([0, 2, 2]))
+        """
+        return cls(*loops.tally(np.asarray(keys, np.uint64), np.asarray(ends, np.int64), values))
+
+    def __len__(self) -> int:
+        return len(self.ends) - 1
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the three arrays."""
+        return self.keys.nbytes + self.values.nbytes + self.ends.nbytes
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """The row of every entry."""
+        return np.repeat(np.arange(len(self)), np.diff(self.ends))
+
+    def encoded_rows(self, index: Any) -> Counts:
+        """The rows at these positions."""
+        chosen = np.atleast_1d(np.arange(len(self))[index])
+        sizes = np.diff(self.ends)[chosen]
+        ends = np.concatenate([[0], np.cumsum(sizes)])
+        at = np.arange(ends[-1]) + np.repeat(self.ends[chosen] - ends[:-1], sizes)
+        return Counts(self.keys[at], self.values[at], ends)
+
+    def squares(self) -> NDArray[np.float64]:
+        """The sum of squared values of each row."""
+        return np.bincount(self.rows, self.values**2, minlength=len(self)).astype(np.float64)
+
+    def whole_below(self, limit: float) -> bool:
+        """Whether all values are whole numbers, and the squares of each row add up to less than `limit`."""
+        return bool((self.values == np.rint(self.values)).all()) and self.squares().max(initial=0.0) < limit
+
+
+class Sides:
+    """Two sets of sparse rows over one numbering of their features, laid out for tiles of x zᵀ.
+
+    Frequent features form two dense matrices; the others are stored by rows for x, and by columns for z.
+    """
+
+    def __init__(self, x: Counts, z: Counts) -> None:
+        same = x is z
+        left, right, width = loops.numbered(x.keys, None if same else z.keys)
+        self.x = _matrix(x, left, width)
+        self.z = self.x if right is None else _matrix(z, right, width)
+        occurrences = np.bincount(left, minlength=width)
+        others = occurrences if right is None else np.bincount(right, minlength=width)
+        share = occurrences * (others / max(1, len(x) * len(z)))
+        frequent = np.flatnonzero(share > FREQUENT)
+        # All sums are at most √(k(x, x) k(z, z)), so that no partial sum is rounded.
+        self.dtype = np.dtype(np.float32 if x.whole_below(EXACT) and (same or z.whole_below(EXACT)) else np.float64)
+        rare = np.ones(width, bool)
+        rare[frequent] = False
+        self.dense_x = self.x[:, frequent].toarray().astype(self.dtype)
+        self.dense_z = self.dense_x if same else self.z[:, frequent].toarray().astype(self.dtype)
+        by_rows, by_columns = _only(self.x, rare), _only(self.z, rare).tocsc()
+        by_columns.sort_indices()
+        self.sparse_x = by_rows.indptr.astype(np.int64), by_rows.indices.astype(np.int64), by_rows.data
+        self.sparse_z = by_columns.indptr.astype(np.int64), by_columns.indices.astype(np.int64), by_columns.data
+
+    def tile(self, block: Block, out: Array) -> None:
+        """out = x zᵀ for the rows and columns of the block."""
+        if self.dense_x.shape[1]:
+            product = block.workspace.take(out.shape, self.dtype)
+            np.matmul(self.dense_x[block.rows], self.dense_z[block.cols].T, out=product)
+            np.copyto(out, product, casting="same_kind")
+        else:
+            out[...] = 0.0
+        loops.add_products(self.sparse_x, self.sparse_z, (block.rows.start, block.cols.start), out)
+
+
+def _matrix(counts: Counts, columns: Array, width: int) -> sp.csr_array:
+    return sp.csr_array((counts.values, columns, counts.ends), shape=(len(counts), max(width, 1)))
+
+
+def _only(rows: sp.csr_array, wanted: NDArray[np.bool_]) -> sp.csr_array:
+    """The entries in the wanted columns, with all columns kept."""
+    inside = wanted[rows.indices] if len(wanted) else np.zeros(0, bool)
+    ends = np.concatenate([[0], np.cumsum(inside)])[rows.indptr]
+    return sp.csr_array((rows.data[inside], rows.indices[inside], ends), shape=rows.shape)
+
+
+class Counted(Kernel):
+    """Σ_g φ_g(x) φ_g(z) over features that are counted: a leaf defines `encode`, which returns `Counts`.
+
+    Everything else follows: tiles, products K v without K, the diagonal, distances, and explicit features.
+    """
+
+    tags: ClassVar[Tags] = Tags(nonnegative=True)
+
+    @abstractmethod
+    def encode(self, X: Any) -> Counts:
+        """The features of every object."""
+
+    def align(self, x: Any, z: Any) -> tuple[Any, Any]:
+        sides = Sides(x, z)
+        return sides, sides
+
+    def sides(self, pair: Pair) -> Sides:
+        """Both data sets, laid out for products."""
+        sides: Sides = pair.encoded(self)[0]
+        return sides
+
+    def tile(self, block: Block, out: Array) -> None:
+        self.sides(block.pair).tile(block, out)
+
+    def multiply(self, pair: Pair, V: Array) -> NDArray[np.float64]:
+        """x (zᵀ V): the matrix is never formed."""
+        sides = self.sides(pair)
+        return np.asarray(sides.x @ (sides.z.T @ V), dtype=np.float64)
+
+    def diagonal(self, points: Points) -> NDArray[np.float64]:
+        counts: Counts = points.encoded(self)
+        return counts.squares()
+
+    def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
+        return super().tile_gradient(block, G) if len(self.theta) else np.empty(0)
+
+    def enclose(self, x: Any, z: Any) -> Interval:
+        from mercer.kernels.validity.interval import exactly
+
+        a, b = (dict(zip(c.keys.tolist(), c.values.tolist())) for c in (self.encode([x]), self.encode([z])))
+        return exactly(sum((Fraction(v) * Fraction(b[g]) for g, v in a.items() if g in b), Fraction(0)))
+
+    def features(self, d: Any, *, index: str = "monomials") -> CountMap:
+        """The counts of all features that occur in the objects `d`, a data set.
+
+        The inner product of two images is k(x, z) if at least one of x and z is in `d`.
+        """
+        from mercer.features.counted import CountMap
+
+        counts: Counts = Points(d).encoded(self)
+        return CountMap(self, tuple(np.unique(counts.keys).tolist()))
