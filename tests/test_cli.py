@@ -12,6 +12,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,8 @@ pytest.importorskip("typer")
 
 import mercer as mc  # noqa: E402
 from mercer.cli.app import run  # noqa: E402
-from mercer.models.provenance import Provenance  # noqa: E402
+from mercer.models.provenance import Provenance, provenance  # noqa: E402
+from mercer.models.scores import Score  # noqa: E402
 
 PYTHON = [sys.executable, "-m", "mercer.cli"]
 KERNEL = "Gaussian([1.0, 1.0]).on('area', 'age') * Delta().on('city') + Gaussian(2.0).on('area')"
@@ -323,6 +325,29 @@ def test_probabilities(folder, classifier, capsys):
     assert "--proba" in refused(capsys, "predict", classifier, folder / "new.csv", "--interval", "0.9")
 
 
+@pytest.mark.parametrize(("kernel", "chosen"), [("Epanechnikov(40.0)", False), ("Epanechnikov", True)])
+@pytest.mark.parametrize("name", ["nw", "local"])
+def test_smoothers_take_weights(folder, tmp_path, capsys, name, kernel, chosen):
+    data = tmp_path / "numbers.csv"
+    houses(60).select("area", "price").write_csv(data)
+    model, report = tmp_path / "m.mercer", tmp_path / "r.html"
+    code, out, err = told(
+        capsys, "fit", data, "-t", "price", "-m", name, "-k", kernel, "-o", model, "--json", "--report", report
+    )
+    assert code == 0, err
+    assert json.loads(out)["kernel"].startswith("Epanechnikov(sigma=")
+    assert (json.loads(out)["kernel"] != "Epanechnikov(sigma=40.0)") == chosen
+    page = report.read_text()
+    assert "The model smooths with a weight" in page
+    assert "positive semidefinite, that is" not in page
+    code, out, _ = told(capsys, "explain", model)
+    assert code == 0
+    assert "roven:" not in out
+    assert told(capsys, "predict", model, data)[0] == 0
+    message = refused(capsys, "fit", data, "-t", "price", "-m", "ridge", "-k", "Epanechnikov()")
+    assert "a smoothing weight. Smooth with it by --model nw or local" in message
+
+
 def test_probabilities_are_for_classes(folder, model, capsys):
     assert "--interval" in refused(capsys, "predict", model, folder / "new.csv", "--proba")
     assert "(0, 1)" in refused(capsys, "predict", model, folder / "new.csv", "--interval", "90")
@@ -337,6 +362,15 @@ def test_explain(folder, model, capsys):
     assert answer["proven"]
     assert len(answer["influential"]) == 3
     assert answer["sensitivity"]["area"] > answer["sensitivity"]["city"] > 0
+
+
+def test_explain_says_on_which_rows_importance_is_measured(folder, model, capsys):
+    origin = provenance(mc.load(model))
+    out = " ".join(told(capsys, "explain", model)[1].split())
+    assert f"Feature importance, measured on the {origin.rows} training rows: " in out
+    new = folder / "new.csv"
+    out = " ".join(told(capsys, "explain", model, "--data", new)[1].split())
+    assert f"Feature importance, measured on the {pl.read_csv(new).height} rows of {new}: " in out
 
 
 @pytest.mark.parametrize("name", ["auto", "gp", "svm", "poisson", "nw", "neighbors", "local", "linear"])
@@ -747,6 +781,26 @@ def test_what_fit_has_not_seen_is_told(folder, model, capsys, monkeypatch):
     assert len(json.loads(out)["notes"]) == 2
 
 
+def test_missing_values_where_fit_had_none_are_noted(tmp_path, capsys, monkeypatch):
+    from mercer.cli import reading
+
+    monkeypatch.setattr(reading, "BATCH_ROWS", 2)
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame(rng.normal(size=(60, 2)), schema=["a", "b"]).with_columns(y=pl.col("a") - pl.col("b"))
+    table = table.with_columns(b=pl.when(pl.int_range(60) % 7 == 3).then(None).otherwise(pl.col("b")))
+    table.write_csv(tmp_path / "data.csv")
+    model = tmp_path / "m.mercer"
+    assert told(capsys, "fit", tmp_path / "data.csv", "-t", "y", "-m", "ridge", "-o", model)[0] == 0
+    new = written(tmp_path, "a,b,y\n1,1,0\n,1,0\n0,,0\n,0,0\n", "new.csv")
+    for command in ("predict", "evaluate"):
+        code, _, err = told(capsys, command, model, new)
+        assert code == 0, err
+        assert "2 missing values in columns that had none in the training rows ('a')" in err
+        assert "'b'" not in err
+    code, _, err = told(capsys, "predict", model, tmp_path / "data.csv")
+    assert "missing" not in err
+
+
 def test_a_model_that_is_no_better_than_a_guess_is_told(folder, capsys):
     from types import SimpleNamespace
 
@@ -763,6 +817,12 @@ def test_a_model_that_is_no_better_than_a_guess_is_told(folder, capsys):
         capsys, "fit", folder / "houses.csv", "-t", "price", "--drop", "large", *arguments[:2], "-o", "none"
     )
     assert "baseline" not in err
+    lone = [Score("R²", 0.2, 0.1, 0.3, -0.01), Score("RMSE", 4.0, 3.0, 5.0, 4.0), Score("MAE", 3.0, 2.0, 4.0, 2.5)]
+    for scores, notes in ((lone, 1), ([lone[0], replace(lone[1], value=2.0), lone[2]], 0), (lone[:1], 0)):
+        voice = Voice(quiet=True)
+        _note_doubts(voice, SimpleNamespace(), scores)
+        assert len(voice.notes) == notes
+        assert all("of 3 scores only one is better than the baseline" in note for note in voice.notes)
     for end, notes in (("iterations", 1), ("time", 1), ("converged", 0)):
         voice = Voice(quiet=True)
         _note_doubts(voice, SimpleNamespace(model_=SimpleNamespace(end_=end)), [])

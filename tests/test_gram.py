@@ -13,7 +13,8 @@ import mercer as mc
 from mercer import threads
 from mercer.data.points import Points
 from mercer.kernels import tiling
-from mercer.memory import budget, show_bytes
+from mercer.memory import budget
+from mercer.words import show_bytes
 
 pytestmark = pytest.mark.usefixtures("threads")
 

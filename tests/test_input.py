@@ -53,6 +53,25 @@ def test_mismatched_columns(kernel):
         kernel(np.ones((2, 3)), np.ones((2, 2)))
 
 
+@pytest.mark.parametrize(
+    "model", [mc.KernelRidge(), mc.Ridge(), mc.SVR(), mc.LocalRegression(), mc.KernelPCA()], ids=repr
+)
+def test_a_model_refuses_another_number_of_columns_in_three_parts(model):
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    model.fit(X, X[:, 0])
+    for Z in (X[:, :2], X[:, :2].tolist()):
+        with pytest.raises(mc.InvalidInput, match=r"X has 2 features, but \w+ is expecting 3 features") as caught:
+            (model.transform if isinstance(model, mc.KernelPCA) else model.predict)(Z)
+        assert caught.value.got == "2 columns instead of 3"
+        assert caught.value.advice == "Pass the same columns as in `fit`, in the same order."
+
+
+def test_a_weight_in_place_of_a_kernel_is_named():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    with pytest.raises(mc.InvalidInput, match=r"got Epanechnikov\(sigma=1.0\), a smoothing weight"):
+        mc.KernelRidge(mc.Epanechnikov()).fit(X, X[:, 0])
+
+
 @each
 def test_every_layout_gives_the_same_values(kernel):
     X = np.random.default_rng(0).normal(size=(6, 4))

@@ -23,7 +23,7 @@ import mercer as mc
 from mercer import plot
 from mercer.errors import InvalidInput
 from mercer.plot.looks import DARK, LIGHT, legend
-from mercer.words import number
+from mercer.words import brief, number
 
 mpl.use("agg")
 import matplotlib.pyplot as plt
@@ -306,7 +306,7 @@ def test_the_path_of_alpha_and_the_grids_of_tune():
     shown = plot.TuningPath.from_estimator(tuned)
     np.testing.assert_array_equal(shown.x, [0.01, 1.0])
     ((row, alpha, value),) = shown.best
-    assert shown.labels[row] == f"Gaussian(sigma={tuned.kernel_.sigma:.4g})"
+    assert shown.labels[row] == brief(tuned.kernel_)
     assert (alpha, value) == (tuned.alpha_, shown.values.min())
     widths = mc.tune(mc.KernelRidge(K, alpha=0.1), X, y, by="loo", grid={"kernel__sigma": [3.0, 0.3, 1.0]})
     shown = plot.TuningPath.from_estimator(widths)
@@ -502,7 +502,7 @@ def test_svg_has_text_and_is_the_same_each_time():
 
     first = drawn()
     assert ">distance between x and z</text>" in first
-    assert "Gaussian(sigma=1)" in first
+    assert "Gaussian(sigma=1.0)" in first
     assert first == drawn()
     assert "<dc:date>" not in first
     with pytest.raises(InvalidInput, match="must be a display that was drawn"):
@@ -552,7 +552,7 @@ AUTO = mc.AutoRegressor(kernel=K, time=0.1).fit(X, y)
         ),
         (lambda: plot.Residuals.from_estimator(LINE, X, y, left_out=True), "loo_predictions_, got LinearRegression"),
         (lambda: plot.Residuals.from_estimator(MACHINE, X3, LABELS), "Residuals need a regressor"),
-        (lambda: plot.Residuals.from_estimator(RIDGE, X, y, kind="pie"), "fitted, qq, histogram, got 'pie'"),
+        (lambda: plot.Residuals.from_estimator(RIDGE, X, y, kind="pie"), "'fitted', 'qq', 'histogram', got 'pie'"),
         (lambda: plot.Residuals.from_predictions([1.0, np.nan], [0.0, 0.0]), "must be finite"),
         (lambda: plot.GramHeatMap.from_kernel(mc.Gaussian, X), "must be a kernel, or a rule X → kernel, got Gaussian"),
         (lambda: plot.GramHeatMap.from_kernel(K, X, [1]), "one class per point, got 1 for 70"),

@@ -18,7 +18,7 @@ from mercer.models.least_squares.rbf_interpolator import NAMES, RBFInterpolator
 from mercer.models.least_squares.rbf_network import RBFNetwork
 from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.tail import Monomials, monomials
-from mercer.solvers.eigen import Spectrum
+from mercer.solvers.eigen import Eigendecomposition
 from mercer.solvers.saddle import Projected, SaddleFactor
 
 N = 24
@@ -89,7 +89,9 @@ def test_the_projected_problem_has_the_same_coefficients_and_residuals():
     w = np.random.default_rng(1).uniform(0.5, 2, N)
     problem, _, _ = bordered(k, X, Y, 0.2, w, 1)
     factor = SaddleFactor.of(problem, 0.2)
-    spectral = Spectrum(Projected(problem.gram, problem.y, problem.alpha, problem.roots, problem.tail)).at(0.2)
+    spectral = Eigendecomposition(Projected(problem.gram, problem.y, problem.alpha, problem.roots, problem.tail)).at(
+        0.2
+    )
     np.testing.assert_allclose(spectral.solve(Y)[0], factor.solve(Y)[0], atol=1e-9)
     np.testing.assert_allclose(spectral.leave_one_out(Y), factor.leave_one_out(Y), atol=1e-9)
 

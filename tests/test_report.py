@@ -95,6 +95,7 @@ def test_the_column_that_matters_comes_first_and_worst_rows_are_worst(regression
     data = written[written.index("<h2>Data") :]
     assert data.index("<td>wide") < data.index("<td>narrow") < data.index("<td>noise")
     assert data.index(">importance<") < data.index(">missing<")
+    assert "Feature importance, measured on the 30 held-out rows: " in data
     model, X, y = regression
     worst = int(np.abs(y[60:] - model.predict(X[60:])).argmax())
     assert '<h2>Worst predicted rows</h2>\n<div class="wide"><table>' in written

@@ -563,7 +563,7 @@ def test_equally_near_points_come_in_order():
 
 @pytest.mark.parametrize("n", [0, 4, -1, 1.5, True, "a", None])
 def test_impossible_numbers_of_neighbours(n):
-    with pytest.raises(mc.InvalidInput, match="from 1 to the number of points, 3"):
+    with pytest.raises(mc.InvalidInput, match=r"from 1 to 3, got .* the number of points"):
         mc.nearest(mc.Linear(), np.ones((3, 2)), np.ones((2, 2)), n)
 
 

@@ -16,7 +16,7 @@ from mercer.problems.least_squares import LeastSquares
 from mercer.solvers import auto, cholesky, eigen, saddle
 from mercer.solvers.base import UNSOLVED
 from mercer.solvers.cholesky import CholeskyFactor
-from mercer.solvers.eigen import Spectrum
+from mercer.solvers.eigen import Eigendecomposition
 from mercer.solvers.primal import FeatureSpectrum, GramFactor
 from mercer.solvers.saddle import SaddleFactor
 
@@ -153,7 +153,7 @@ def test_the_eigendecomposition_measures_its_residual(tail, weighted, monkeypatc
     assert 0 < solution.residual < 1e-13
     assert by_hand(solution.coef, solution.tail) < 1e-13
     # what is not orthonormal shows, and is refined away as far as it goes
-    spectrum = Spectrum(p)
+    spectrum = Eigendecomposition(p)
     spectrum.vectors = spectrum.vectors * (1 + 1e-3)
     monkeypatch.setattr("mercer.solvers.base.SWEEPS", 0)
     spoiled = eigen.solve(p, spectrum)
@@ -170,7 +170,7 @@ def test_at_alpha_zero_what_is_left_is_orthogonal_to_every_function(k, tail):
     assert 0 < solution.residual < 1e-12
     assert solution.stats["converged"]
     # a spectrum of another matrix does not solve it, and it shows
-    other = Spectrum(problem(k, 1.1 * X + 0.3, y, 0.0, tail=p.tail))
+    other = Eigendecomposition(problem(k, 1.1 * X + 0.3, y, 0.0, tail=p.tail))
     worse = eigen.solve(p, other)
     assert worse.residual > 1e-4
     assert worse.status.startswith("inexact")
@@ -218,7 +218,7 @@ def test_every_factor_is_the_same_inverse(alpha, weighted):
     p = problem(mc.Polynomial(2, c=1.0), X, y, alpha, weights=w, tail=np.hstack([ones(30), X[:, :1]]))
     Phi = mc.Polynomial(2, c=1.0).features(3)
     factors = [
-        CholeskyFactor.of(p, alpha), Spectrum(p).at(alpha), SaddleFactor.of(p, alpha),
+        CholeskyFactor.of(p, alpha), Eigendecomposition(p).at(alpha), SaddleFactor.of(p, alpha),
         FeatureSpectrum(Phi(X), p.roots, p.tail).at(alpha), GramFactor(Phi(X), alpha, p.roots, p.tail),
     ]  # fmt: skip
     W = np.ones(30) if w is None else w
@@ -270,7 +270,7 @@ def test_a_solution_brings_the_factor_that_made_it():
 @pytest.mark.parametrize("x", [0.1, 0.7, 3.0])
 def test_leave_one_out_of_a_point_that_the_tail_needs(x, alpha):
     p = problem(mc.Linear(), np.array([[x]]), np.array([1.3]), alpha, tail=ones(1))
-    factors = [Spectrum(p).at(alpha), SaddleFactor.of(p, alpha)]
+    factors = [Eigendecomposition(p).at(alpha), SaddleFactor.of(p, alpha)]
     for factor in [*factors, CholeskyFactor.of(p, alpha)] if alpha else factors:
         with pytest.raises(InvalidInput, match="Leave-one-out needs points whose tail is determined without any one"):
             factor.leave_one_out(p.y)
@@ -287,7 +287,7 @@ def test_leave_one_out_names_the_row_that_the_tail_needs():
     P = np.hstack([ones(9), X[:, :1]])
     for w in (None, np.geomspace(1e-9, 1e9, 9)):
         p = problem(mc.Gaussian(1.0), X, y, 0.1, tail=P, weights=w)
-        for factor in (Spectrum(p).at(0.1), CholeskyFactor.of(p, 0.1)):
+        for factor in (Eigendecomposition(p).at(0.1), CholeskyFactor.of(p, 0.1)):
             with pytest.raises(InvalidInput, match="got row 4"):
                 factor.leave_one_out(p.y)
     free = problem(mc.Gaussian(1.0), X, y, 0.1, tail=ones(9), weights=np.r_[1e14, np.ones(8)])
@@ -305,7 +305,7 @@ def test_folds_must_leave_what_the_tail_needs():
         np.testing.assert_allclose(plain.cv_predictions([0] * 30), 0.0, atol=1e-10)  # no data, no tail: f = 0
     P = np.hstack([ones(30), X[:, :1]])
     p = problem(mc.Gaussian(1.0), X, y, 0.1, tail=P)
-    for factor in (Spectrum(p).at(0.1), CholeskyFactor.of(p, 0.1), SaddleFactor.of(p, 0.1)):
+    for factor in (Eigendecomposition(p).at(0.1), CholeskyFactor.of(p, 0.1), SaddleFactor.of(p, 0.1)):
         one_left = np.r_[-1, np.zeros(29, int)]
         with pytest.raises(InvalidInput, match="fold 0"):
             factor.leave_fold_out(p.y, one_left)
@@ -353,7 +353,7 @@ def test_a_kernel_that_is_none_is_still_found():
     K = mc.Gaussian(1.0)(X)
     K -= 0.5 * np.eye(30)
     with pytest.raises(InvalidInput, match="positive semidefinite"):
-        Spectrum(problem(mc.Precomputed(K), np.arange(30), y, 0.1))
+        Eigendecomposition(problem(mc.Precomputed(K), np.arange(30), y, 0.1))
     p = problem(mc.Precomputed(K), np.arange(30), y, 0.1, tail=ones(30))
     with pytest.raises(InvalidInput, match="positive semidefinite"):
-        Spectrum(saddle.Projected(p.gram, p.y, p.alpha, p.roots, p.tail))
+        Eigendecomposition(saddle.Projected(p.gram, p.y, p.alpha, p.roots, p.tail))

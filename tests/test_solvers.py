@@ -576,7 +576,7 @@ def test_duplicate_points_are_taken_once():
 
 def test_pivoted_cholesky_refuses_what_it_cannot_do():
     gram = mc.gram.of(mc.Gaussian(1.0), np.zeros((3, 1)))
-    with pytest.raises(InvalidInput, match="`rank` must be at least 1, got 0"):
+    with pytest.raises(InvalidInput, match="`rank` must be a whole number ≥ 1, got 0"):
         pivoted_cholesky(gram, 0, rng=np.random.default_rng(0))
     negative = mc.gram.of(mc.Precomputed(np.diag([1.0, -2.0])), [0, 1])
     with pytest.raises(InvalidInput, match="must be ≥ 0, got -2 at point 1"):

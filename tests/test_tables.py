@@ -125,7 +125,7 @@ def test_what_a_data_type_says(column, role):
     [
         (["0.25", "1,5", "-3"], r"numbers as texts, such as '-3'.*to_numeric.*roles=\{'c': 'category'\}"),
         ([*map(str, np.arange(30) / 7), "n/a"], "numbers as texts"),
-        (pd.Series([10**400, 1, 2], dtype=object), r"Column 'c' must hold numbers, got 10000.*… in row 0"),
+        (pd.Series([10**400, 1, 2], dtype=object), r"Column 'c' must hold numbers, got 10000.*… \(int\) in row 0"),
         ([1e300, 2e300, 4e300], "Column 'c' must spread between 1e-90 and 1e90"),
         ([1j, 2j], "Column 'c' must hold single real values, got dtype complex128"),
         ([b"a", b"b"], "got values of type bytes"),

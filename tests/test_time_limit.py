@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 import mercer as mc
 from mercer.models.svm import solving
 from mercer.solvers import smo
-from mercer.threads import OutOfTime, within
+from mercer.threads import OutOfTime, time_limit
 
 N = 900
 WHOLE = N * (N + 1) // 2
@@ -113,7 +113,7 @@ def test_tiles_are_not_computed_after_the_end(monkeypatch, threads):
         seen.append(1)
         return len(seen) > 3
 
-    with pytest.raises(OutOfTime), within(late):
+    with pytest.raises(OutOfTime), time_limit(late):
         mc.Matern(1.0)(np.zeros((3000, 1)))
     assert 3 < len(seen) < 10
     assert mc.Matern(1.0)(np.zeros((300, 1))).shape == (300, 300)

@@ -14,7 +14,7 @@ from mercer.models.least_squares.gaussian_process import GaussianProcessRegresso
 from mercer.models.least_squares.kernel_ridge import KernelRidge
 from mercer.models.tune import tune
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers.eigen import Spectrum
+from mercer.solvers.eigen import Eigendecomposition
 from mercer.tuning import by_gradient, grid, quasi_newton, ranges
 from mercer.tuning.criteria import LeastSquaresCriterion
 from mercer.tuning.evidence import log_evidence, profiled_evidence
@@ -109,7 +109,7 @@ def test_leave_one_out_is_refitting(with_tail, weighted):
     rest = roots if weighted else None, tail if with_tail else None
     expected = brute_loo(kernel(X), Y, ALPHA, *rest)
     assert loo_error(kernel, kernel.prepare(X), Y, ALPHA, *rest)[0] == pytest.approx(expected, rel=1e-9)
-    spectrum = Spectrum(LeastSquares(gram.of(kernel, X), Y, np.ones(2), *rest))
+    spectrum = Eigendecomposition(LeastSquares(gram.of(kernel, X), Y, np.ones(2), *rest))
     assert path_errors(spectrum, Y, np.log([ALPHA])).mean() == pytest.approx(expected, rel=1e-9)
 
 
@@ -153,7 +153,7 @@ def test_alpha_path(with_tail, weighted):
     X, Y, roots, tail = data(60, t=3)
     Y[:, 1] += np.random.default_rng(5).normal(size=60)
     rest = roots if weighted else None, tail if with_tail else None
-    spectrum = Spectrum(LeastSquares(gram.of(mc.Gaussian(1.3), X), Y, np.ones(3), *rest))
+    spectrum = Eigendecomposition(LeastSquares(gram.of(mc.Gaussian(1.3), X), Y, np.ones(3), *rest))
     path = alpha_path(spectrum, Y)
     w = np.ones(60) if not weighted else roots**2
     exact = np.stack([w @ spectrum.at(a).leave_one_out(Y) ** 2 / w.sum() for a in path.alphas])
@@ -168,14 +168,14 @@ def test_alpha_path(with_tail, weighted):
 def test_alpha_of_flat_curves_is_the_largest():
     X = data()[0]
     Y = np.c_[np.zeros(40), np.full(40, 3.0)]
-    spectrum = Spectrum(LeastSquares(gram.of(mc.Gaussian(1.0), X), Y, np.ones(2), None, np.ones((40, 1))))
+    spectrum = Eigendecomposition(LeastSquares(gram.of(mc.Gaussian(1.0), X), Y, np.ones(2), None, np.ones((40, 1))))
     path = alpha_path(spectrum, Y)
     assert (path.chosen == path.alphas[-1]).all()
 
 
 def test_alpha_without_noise_interpolates():
     X = np.linspace(0, 3, 30)[:, None]
-    spectrum = Spectrum(LeastSquares(gram.of(mc.Gaussian(1.0), X), np.sin(X), np.ones(1)))
+    spectrum = Eigendecomposition(LeastSquares(gram.of(mc.Gaussian(1.0), X), np.sin(X), np.ones(1)))
     assert alpha_path(spectrum, np.sin(X)).chosen[0] < 1e-6 * spectrum.values.max()
 
 
@@ -462,6 +462,28 @@ def test_ranges_follow_the_units_of_the_data():
         for i in (1, 2):
             assert there[i].start - here[i].start == pytest.approx(np.log(unit))
         assert there[3].start - here[3].start == pytest.approx(2 * np.log(unit))
+
+
+def test_a_new_leaf_says_what_its_parameters_are_compared_with():
+    class Bell(mc.Kernel):
+        reach: float = mc.positive(1.0)
+        height: float = mc.positive(1.0)
+        units = {"reach": "length", "height": "factor"}
+
+        def tile(self, block, out):
+            np.multiply(self.height, np.exp(-0.5 * block.sqdist() / self.reach**2), out=out)
+
+    X, Y, _, _ = data(60, 2, 1)
+    bell, known = Bell(1.0, 2.0), mc.Scaled(2.0, mc.Gaussian(1.0))
+    for unit in (1.0, 1e-6):
+        height, reach = ranges.ranges(known, known.prepare(unit * X), Y)
+        assert np.allclose(ranges.ranges(bell, bell.prepare(unit * X), Y), [reach, height])
+    assert ranges.scale_factors(bell).tolist() == [False, True]
+    for units, words in (({"reach": "metres"}, "'length', 'taxicab'"), ({"width": "length"}, "Name a parameter")):
+        with pytest.raises(mc.InvalidInput, match=words):
+            type(
+                "Wrong", (mc.Kernel,), {"__annotations__": {"reach": float}, "reach": mc.positive(1.0), "units": units}
+            )
 
 
 def test_names_of_slots_are_those_of_theta():

@@ -286,9 +286,9 @@ state = np.random.default_rng(1)
         (lambda: mc.refute(mc.Linear(), space="graphs"), "`space` must be one of"),
         (lambda: mc.refute(mc.Linear(), points=[]), "at least one candidate"),
         (lambda: mc.refute(mc.Precomputed()), "counterexample needs the matrix"),
-        (lambda: mc.refute(mc.Linear(), seconds=0.0), "`seconds` must be > 0"),
-        (lambda: mc.refute(mc.Linear(), trials=0), "`trials` ≥ 1"),
-        (lambda: mc.refute(mc.Intersection(), length=0), "`length` be ≥ 1"),
+        (lambda: mc.refute(mc.Linear(), seconds=0.0), "`seconds` must be a number > 0"),
+        (lambda: mc.refute(mc.Linear(), trials=0), "`trials` must be a whole number ≥ 1"),
+        (lambda: mc.refute(mc.Intersection(), length=0), "`length` must be a whole number ≥ 1"),
         (lambda: mc.refute(lambda x, z: 1.0), "must be a kernel"),
     ],
 )

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 
 class InvalidInput(ValueError):
-    """Input that cannot be used, in three parts.
+    """Input that cannot be used, in three parts; of a text also an excerpt, with marks below the wrong place.
 
     >>> raise InvalidInput("`sigma` must be > 0", got="-1.0", advice="Pass a positive width.")
     Traceback (most recent call last):
     mercer.errors.InvalidInput: `sigma` must be > 0, got -1.0. Pass a positive width.
     """
 
-    def __init__(self, required: str, *, got: object, advice: str) -> None:
-        self.required, self.got, self.advice = required, str(got), advice
-        super().__init__(f"{required}, got {self.got}. {advice}")
+    def __init__(self, required: str, *, got: object, advice: str, excerpt: str = "") -> None:
+        self.required, self.got, self.advice, self.excerpt = required, str(got), advice, excerpt
+        super().__init__(f"{self.sentence}\n{excerpt}" if excerpt else self.sentence)
+
+    @property
+    def sentence(self) -> str:
+        """The message without the excerpt."""
+        return f"{self.required}, got {self.got}. {self.advice}"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.required, self.got, self.advice)
+        return _rebuild, (type(self), self.required, self.got, self.advice, self.excerpt)
 
 
 class InvalidType(InvalidInput, TypeError):
@@ -47,10 +52,10 @@ class RuleBroken(InvalidInput):
     >>> import mercer as mc
     >>> -1.0 * mc.Gaussian(1.0)
     Traceback (most recent call last):
-    mercer.errors.RuleBroken: Rule c·k: the factor must be > 0, got -1.0. Only positive multiples of kernels are \
-kernels; leave the term out, or test it as a mc.FromFunction with mc.refute.
+    mercer.errors.RuleBroken: Rule c·k: the factor must be > 0, got -1.0. Leave the term out, \
+since only positive multiples of kernels are kernels, or test it as a mc.FromFunction with mc.refute.
     """
 
 
-def _rebuild(cls: type[InvalidInput], required: str, got: str, advice: str) -> InvalidInput:
-    return cls(required, got=got, advice=advice)
+def _rebuild(cls: type[InvalidInput], required: str, got: str, advice: str, excerpt: str) -> InvalidInput:
+    return cls(required, got=got, advice=advice, excerpt=excerpt)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mercer.errors import InvalidInput
+from mercer.validation import is_number
+from mercer.words import show_bytes
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
@@ -67,27 +66,11 @@ def budget(wanted: Any = None) -> int:
                 f"{source} must be bytes or a text", got=repr(wanted), advice="Pass a size such as '2 GB'."
             )
         wanted = float(match[1]) * _UNITS[match[2]]
-    if isinstance(wanted, bool) or not isinstance(wanted, (int, float, np.number)) or not 0 < wanted < 2**63:
+    if not is_number(wanted) or not 0 < wanted < 2**63:
         raise InvalidInput(
             f"{source} must be a positive number of bytes", got=repr(wanted), advice="Pass a size such as '2 GB'."
         )
     return int(wanted)
-
-
-def show_count(n: int) -> str:
-    """A whole number, however large: 15,943,435,565 or 1.27e+30."""
-    return f"{n:,}" if n < 10**15 else format(Decimal(n), ".3g").lower()
-
-
-def show_bytes(size: int) -> str:
-    """A number of bytes with its unit.
-
-    >>> show_bytes(127_547_484_520)
-    '128 GB'
-    """
-    units = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
-    exponent = next((e for e in range(len(units)) if size < 0.9995 * 10 ** (3 * e + 3)), len(units) - 1)
-    return f"{float(Decimal(size) / 10 ** (3 * exponent)):.3g} {units[exponent]}"
 
 
 class BeyondMemory(InvalidInput):

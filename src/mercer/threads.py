@@ -131,16 +131,16 @@ def to_the_end() -> Iterator[Callable[[], bool]]:
 
 
 class OutOfTime(Exception):
-    """The time that `within` allows is over: the computation is not complete."""
+    """The time that `time_limit` allows is over: the computation is not complete."""
 
 
 @contextlib.contextmanager
-def within(late: Callable[[], bool]) -> Iterator[None]:
+def time_limit(late: Callable[[], bool]) -> Iterator[None]:
     """Inside this context, loops over tiles call `late` between two tiles, and raise `OutOfTime` if it is too late.
 
     >>> import mercer as mc
     >>> from mercer import threads
-    >>> with threads.within(lambda: True):
+    >>> with threads.time_limit(lambda: True):
     ...     mc.Linear()(np.ones((200, 1)))
     Traceback (most recent call last):
     mercer.threads.OutOfTime

@@ -46,6 +46,7 @@ def check_number(
     alternative: str = "",
     such_as: float = 1.0,
     advice: str = "",
+    owner: str = "",
 ) -> float:
     """A number in a range, finite unless `infinite` allows ∞.
 
@@ -57,6 +58,7 @@ def check_number(
     alternative : other values that the caller accepts, in words: "None for no limit".
     such_as : an example for the message.
     advice : the third part of the message, if there is more to say than the example.
+    owner : the class whose parameter it is, if the message is to name it.
 
     >>> check_number(3, "C", above=0)
     3.0
@@ -70,7 +72,7 @@ def check_number(
     if is_number(value) and _within(value, above, least, below, most) and (infinite or np.isfinite(value)):
         return float(value)
     kind = f"a number{_range(above, least, below, most)}"
-    raise _refusal(value, name, kind, alternative, advice or f"Pass a number such as {such_as}.")
+    raise _refusal(value, name, kind, alternative, advice or f"Pass a number such as {such_as}.", owner)
 
 
 def check_whole_number(
@@ -82,6 +84,7 @@ def check_whole_number(
     alternative: str = "",
     such_as: int | None = None,
     advice: str = "",
+    owner: str = "",
 ) -> int:
     """A whole number of at least `least`, which is 1 unless it is passed, and at most `most`.
 
@@ -90,15 +93,16 @@ def check_whole_number(
     >>> check_whole_number(0, "n_centers", alternative="None", such_as=100)
     Traceback (most recent call last):
     mercer.errors.InvalidInput: `n_centers` must be a whole number ≥ 1, or None, got 0. Pass a whole number such as 100.
-    >>> check_whole_number(2.0, "degree", least=0, most=3)
+    >>> check_whole_number(2.0, "degree", least=0, most=3, owner="LocalRegression")
     Traceback (most recent call last):
-    mercer.errors.InvalidInput: `degree` must be a whole number from 0 to 3, got 2.0. Pass a whole number such as 0.
+    mercer.errors.InvalidInput: `degree` of LocalRegression must be a whole number from 0 to 3, got 2.0. Pass a whole \
+number such as 0.
     """
     if is_whole_number(value) and least <= value and (most is None or value <= most):
         return int(value)
     kind = f"a whole number ≥ {least}" if most is None else f"a whole number from {least} to {most}"
     example = least if such_as is None else such_as
-    raise _refusal(value, name, kind, alternative, advice or f"Pass a whole number such as {example}.")
+    raise _refusal(value, name, kind, alternative, advice or f"Pass a whole number such as {example}.", owner)
 
 
 def check_choice(value: Any, name: str, choices: Iterable[str], *, alternative: str = "", advice: str = "") -> str:
@@ -188,6 +192,7 @@ def _range(above: float | None, least: float | None, below: float | None, most: 
     return f" in {'[' if above is None else '('}{low:g}, {high:g}{']' if below is None else ')'}"
 
 
-def _refusal(value: Any, name: str, kind: str, alternative: str, advice: str) -> InvalidInput:
+def _refusal(value: Any, name: str, kind: str, alternative: str, advice: str, owner: str = "") -> InvalidInput:
+    parameter = f"`{name}` of {owner}" if owner else f"`{name}`"
     other = f", or {alternative}" if alternative else ""
-    return InvalidInput(f"`{name}` must be {kind}{other}", got=shown(value), advice=advice)
+    return InvalidInput(f"{parameter} must be {kind}{other}", got=shown(value), advice=advice)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -75,15 +76,16 @@ def rounded(text: str) -> str:
     return _DIGITS.sub(lambda digits: f"{float(digits[0]):.4g}", text)
 
 
-def brief(text: str) -> str:
-    """An expression to read, not to copy: four digits of each number, three items of each long list.
+def brief(expression: Any) -> str:
+    """An expression, or its text, to read, not to copy: four digits of each number, three items of each long list.
 
     >>> brief("Gaussian(sigma=0.123456789) * Delta().on('x1')")
     "Gaussian(sigma=0.1235) * Delta().on('x1')"
     >>> brief("Gaussian(sigma=[1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])")
     'Gaussian(sigma=[1.5, 2.0, 3.0, …])'
     """
-    return _LONG.sub(r"\1, …", re.sub(r"\[\[.*?\]\]", "[[…]]", rounded(text)))
+    text = rounded(expression if isinstance(expression, str) else repr(expression))
+    return _LONG.sub(r"\1, …", re.sub(r"\[\[.*?\]\]", "[[…]]", text))
 
 
 def seconds(value: float) -> str:
@@ -97,6 +99,22 @@ def seconds(value: float) -> str:
     if value < 60:
         return f"{value:.1f} s"
     return f"{int(value) // 60} min {int(value) % 60} s"
+
+
+def show_count(n: int) -> str:
+    """A whole number, however large: 15,943,435,565 or 1.27e+30."""
+    return f"{n:,}" if n < 10**15 else format(Decimal(n), ".3g").lower()
+
+
+def show_bytes(size: int) -> str:
+    """A number of bytes with its unit.
+
+    >>> show_bytes(127_547_484_520)
+    '128 GB'
+    """
+    units = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+    exponent = next((e for e in range(len(units)) if size < 0.9995 * 10 ** (3 * e + 3)), len(units) - 1)
+    return f"{float(Decimal(size) / 10 ** (3 * exponent)):.3g} {units[exponent]}"
 
 
 def count(n: int, what: str, several: str | None = None) -> str:

@@ -150,7 +150,7 @@ def _values(like, x0, x1, x2, x3, z, d, direct):
 
 
 def _near(z: Packed) -> int:
-    """How many columns stay in the first-level cache; never so few that the ends of short sums cost more than they."""
+    """The number of columns that fit the first-level cache, with a lower limit below which short sums would be slow."""
     _, coordinates, lanes = z.panels.shape
     return max(NEAR // (coordinates * BYTES), 4) * lanes
 

@@ -1,4 +1,4 @@
-"""What happens to one tile of a Gram matrix: small tiles by NumPy, large ones by compiled loops.
+"""Operations on one tile of a Gram matrix: small tiles by NumPy, large ones by compiled loops.
 
 A tile is a 2-D float32 or float64 array whose rows are contiguous; the rows may lie apart (a view of a larger matrix),
 and inputs may be read-only. A name that ends in an underscore works in place.

@@ -346,7 +346,7 @@ def _exit_code(error: BaseException) -> tuple[int, str]:
     if isinstance(error, (KeyboardInterrupt, typer.Abort)):
         return 130, INTERRUPTED
     if isinstance(error, InvalidInput):
-        return 2, str(error)
+        return 2, error.sentence
     if isinstance(error, MemoryError):
         return 2, f"not enough memory ({error}). Use fewer rows, --centers, or another --model."
     if any(cls.__name__ == "ClickException" for cls in type(error).__mro__):

@@ -63,7 +63,7 @@ def usable(frame: pl.DataFrame, name: str, notes: list[str]) -> pl.DataFrame:
 def typed(
     frame: pl.DataFrame, name: str, notes: list[str], na: Sequence[str] = (), comma: bool = False
 ) -> tuple[pl.DataFrame, dict[str, str], dict[str, InvalidInput]]:
-    """The table with its text columns converted to numbers and dates where they are such.
+    """The table with its text columns converted to numbers and dates if all their values are.
 
     Also returns, by column, the format of dates, and why a column of decimals is not numeric.
     """

@@ -13,13 +13,11 @@ from mercer.cli.speaking import Voice, warnings_as_notes
 from mercer.cli.summary import readable, say_scores, score_facts, scores_title
 from mercer.errors import InvalidInput
 from mercer.models.base import innermost
-from mercer.models.importance import MEANING, feature_importance
+from mercer.models.importance import feature_importance, meaning, measured_rows
 from mercer.models.provenance import Provenance, provenance
 from mercer.report.frames import fitted_rows
 from mercer.words import brief
 
-TRIED = 300
-"""Rows on which feature importance is measured, at most."""
 SHOWN_IMPORTANCES = 20
 """Columns whose importance is shown, unless --top is larger."""
 NO_ROWS = "the model file keeps no rows on which to measure feature importance: pass a file with --data"
@@ -61,7 +59,7 @@ def explain(voice: Voice, path: str, *, data: str | None, top: int, reading: dic
         voice.line(f"  {brief(line)}")
     if origin.scores:
         say_scores(voice, origin.scores, scores_title(origin.judged, origin.held_out))
-    if kernel is not None and hasattr(kernel, "proof"):
+    if kernel is not None and not isinstance(kernel, mc.Weight):
         proof = kernel.proof()
         content["proven"] = proof.valid
         voice.say()
@@ -69,9 +67,10 @@ def explain(voice: Voice, path: str, *, data: str | None, top: int, reading: dic
         for line in str(proof).splitlines()[1:]:
             voice.line(f"  {brief(line)}")
     points, strength = influential(inner)
-    X = _sample(voice, points, origin, data, reading_for(origin, reading))
+    source = _importance_rows(voice, points, origin, data, reading_for(origin, reading))
     importances: list[tuple[str, float]] = []
-    if X is not None:
+    if source is not None:
+        X, n, rows_in_words = source
         with voice.progress("feature importance"), warnings_as_notes(voice):
             importances = by_importance(model, X)
     if strength is not None:
@@ -98,10 +97,11 @@ def explain(voice: Voice, path: str, *, data: str | None, top: int, reading: dic
             ],
         )
         content["influential"] = influential_rows
-    if X is not None:
+    if source is not None:
         shown = max(top, SHOWN_IMPORTANCES)
+        content["sensitivity_meaning"] = meaning(X.height, n, rows_in_words)
         voice.say()
-        voice.say(MEANING)
+        voice.say(content["sensitivity_meaning"])
         voice.table(["column", "importance"], [[name, f"{value:.1%}"] for name, value in importances[:shown]])
         if len(importances) > shown:
             voice.say(f"  … and {len(importances) - shown} more of at most {importances[shown][1]:.1%}")
@@ -121,7 +121,7 @@ def influential(model: Any) -> tuple[Any, Any]:
         f = model.function_
         coef = np.asarray(f.coef)
         return f.points, np.abs(coef) if coef.ndim == 1 else np.linalg.norm(coef, axis=1)
-    except (AttributeError, InvalidInput):  # some models have no function, and some files not its points
+    except (AttributeError, InvalidInput):  # some models have no function, and some files lack its points
         pass
     points, dual = getattr(model, "support_vectors_", None), getattr(model, "dual_coef_", None)
     if points is None or dual is None:
@@ -162,10 +162,13 @@ def _row(points: Any, i: int) -> dict[str, Any]:
     return {f"x{k}": v for k, v in enumerate(np.atleast_1d(np.asarray(value)).tolist())}
 
 
-def _sample(
+def _importance_rows(
     voice: Voice, points: Any, origin: Provenance, data: str | None, reading: dict[str, Any]
-) -> pl.DataFrame | None:
-    """Rows on which to measure feature importance: from a file, else the rows that the model keeps."""
+) -> tuple[pl.DataFrame, int, str] | None:
+    """Rows to measure feature importance on, and the number and name of the rows that they are a sample of.
+
+    They are rows of a file, else training rows that the model keeps; None if it keeps no rows with columns.
+    """
     if not origin.columns:
         return None
     names = list(origin.columns)
@@ -174,9 +177,11 @@ def _sample(
 
         with batches(data, origin.columns, **reading) as (tables, notes):
             first = next(tables, None)
+            more = next(tables, None) is not None
         if first is None:
             raise InvalidInput(f"{data} must have rows", got="none", advice="Add rows to the file.")
         frame = first.frame.select(names)
+        n, rows_in_words = frame.height, f"first rows of {data}" if more else f"rows of {data}"
         for note in notes:
             voice.note(note)
     else:
@@ -195,9 +200,8 @@ def _sample(
         if not set(names) <= set(raw.columns):
             return None
         frame = raw.select(names)
-    if frame.height > TRIED:
-        frame = frame[np.sort(np.random.default_rng(0).permutation(frame.height)[:TRIED])]
-    return frame
+        n, rows_in_words = max(frame.height, origin.rows), "training rows"
+    return frame[measured_rows(frame.height)], n, rows_in_words
 
 
 def by_importance(model: Any, X: pl.DataFrame) -> list[tuple[str, float]]:

@@ -23,13 +23,14 @@ from mercer.cli.summary import judged_on, kernel_of, readable, say_scores, score
 from mercer.cli.tables import Problem, problem_from, split
 from mercer.errors import InvalidInput
 from mercer.files.container import FORMAT
-from mercer.memory import show_bytes
+from mercer.kernels.vectors.radial import ByWidth
+from mercer.kernels.vocabulary import vocabulary
 from mercer.models import menu
 from mercer.models.base import innermost
 from mercer.models.conformal import ConformalRegressor, moved, with_intervals
 from mercer.models.provenance import Provenance, provenance
 from mercer.models.scores import Baseline, Judgement, Score, judge, judge_by_leave_one_out
-from mercer.words import brief, count, seconds
+from mercer.words import brief, count, seconds, show_bytes
 
 
 def fit(
@@ -57,7 +58,7 @@ def fit(
         raise InvalidInput(
             "--time must be a number of seconds > 0", got=f"{budget:g}", advice="Give a number such as 60."
         )
-    expression = parsed(kernel)
+    expression = parsed(kernel, weights=menu.takes_weights(model))
     model_path = _model_path(data, out)
     require_outputs({"--out": model_path, "--report": report}, inputs=(data,))
     if report is not None:
@@ -98,7 +99,7 @@ def fit(
         data="standard input" if data == "-" else Path(data).name, target=problem.target, left_out=left_out,
         held_out=len(test), refitted=refit, seed=seed, judged=judgement.by if judgement else None,
         scores=judgement.scores if judgement else (), missing=tuple(reading.get("na") or ()),
-        ranges=value_ranges(problem.X[rows]),
+        ranges=value_ranges(problem.X[rows]), incomplete=columns_with_missing_values(problem.X[rows]),
     )  # fmt: skip
     unsaved: InvalidInput | None = None
     try:
@@ -130,16 +131,26 @@ def note_columns_left_out(voice: Voice, left_out: dict[str, str]) -> None:
         voice.note(f"column {name!r} is not used: {why}; add it to --kernel if it matters")
 
 
-def parsed(kernel: str | None) -> Any:
-    """The kernel that a --kernel expression describes."""
+def parsed(kernel: str | None, *, weights: bool = False) -> Any:
+    """The kernel that a --kernel expression describes.
+
+    With `weights` it may also be a smoothing weight, or the bare name of a kernel or weight whose width the model
+    chooses.
+    """
     if kernel is None:
         return None
+    named = vocabulary().get(kernel.strip())
+    if weights and named is not None and issubclass(named, ByWidth):
+        return named
     expression = mc.parse(kernel)
-    if not isinstance(expression, mc.Kernel):
+    if not isinstance(expression, (mc.Kernel, mc.Weight) if weights else mc.Kernel):
+        smoothing = isinstance(expression, mc.Weight)
         raise InvalidInput(
             "--kernel must be a positive semidefinite kernel",
-            got=kernel,
-            advice="Choose one of the kernels that `mercer kernels` lists.",
+            got=f"{kernel}, a smoothing weight" if smoothing else kernel,
+            advice="Smooth with it by --model nw or local, or choose another kernel; `mercer kernels` lists them."
+            if smoothing
+            else "Choose one of the kernels that `mercer kernels` lists.",
         )
     return expression
 
@@ -206,6 +217,13 @@ def value_ranges(X: Any) -> dict[str, list[Any]]:
     return ranges
 
 
+def columns_with_missing_values(X: Any) -> tuple[str, ...] | None:
+    """The columns of a table in which a value is missing; None if X is not a table."""
+    if not isinstance(X, pl.DataFrame):
+        return None
+    return tuple(column.name for column in X.get_columns() if column.null_count())
+
+
 USELESS = 0.005
 """A smaller gain over the baseline than this is no gain."""
 
@@ -217,11 +235,17 @@ def _note_doubts(voice: Voice, model: Any, scores: Sequence[Score]) -> None:
             "the last fit stopped before it converged, so the model may be much worse than it could be: "
             "raise --time, try another --model, or --model ridge with other --centers"
         )
-    gains = [score.gain for score in scores if np.isfinite(score.baseline)]
-    if gains and max(gains) < USELESS:
+    compared = [score for score in scores if np.isfinite(score.baseline)]
+    better = [score.name for score in compared if score.gain >= USELESS]
+    if compared and not better:
         voice.note(
             "the model is no better than the baseline, which uses no column: do not rely on it. The columns may carry "
             "no information about the target, or another --model may do better"
+        )
+    elif len(better) == 1 < len(compared):
+        voice.note(
+            f"of {len(compared)} scores only one is better than the baseline, which uses no column: {better[0]}. Check "
+            "that it is the score that matters to you, or try another --model"
         )
 
 

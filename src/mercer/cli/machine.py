@@ -16,8 +16,8 @@ import numpy as np
 
 import mercer as mc
 from mercer.cli.speaking import Voice
-from mercer.memory import available, budget, show_bytes
-from mercer.words import seconds
+from mercer.memory import available, budget
+from mercer.words import seconds, show_bytes
 
 BLAS = ("openblas", "mkl", "blis")
 LIBRARIES = ("numpy", "scipy", "sklearn", "numba", "polars", "matplotlib", "rich", "typer")

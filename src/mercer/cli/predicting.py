@@ -53,7 +53,7 @@ def predict(
         voice.note(f"the intervals come from the residuals of {model.n_calibration_:,} held-out rows{before}")
     p = getattr(model, "n_features_in_", None)
     to_stdout = out in (None, "-")
-    rows, unseen = 0, Counter[str]()
+    rows, unseen, missing = 0, Counter[str](), Counter[str]()
     reading = reading_for(origin, reading)
     with (
         batches(data, origin.columns, n_features=p, keep=keep, **reading) as (tables, notes),
@@ -70,12 +70,14 @@ def predict(
             with missing_values_located(X, table.name, range(rows, rows + table.rows)):
                 predicted = predictions(model, X, interval, proba)
             unseen += unseen_values(X, origin)
+            missing += newly_missing(X, origin)
             target.write(parts(table.frame, predicted, keep=keep))
             rows += table.rows
             update(f"{rows:,} rows predicted")
         if not rows:
             raise InvalidInput(f"{data} must have rows", got="none", advice="Add rows to the file.")
         note_unseen_values(voice, unseen, origin)
+        note_newly_missing(voice, missing)
         target.facts = {"command": "predict", "rows": rows, "seconds": time.monotonic() - began, "notes": voice.notes}
     spent = time.monotonic() - began
     if not to_stdout:
@@ -117,6 +119,24 @@ def note_unseen_values(voice: Voice, rows: Counter[str], origin: Provenance) -> 
     if columns[REPORTED_COLUMNS:]:
         more = count(len(columns) - REPORTED_COLUMNS, "more column has", "more columns have")
         voice.note(f"{more} such values, too")
+
+
+def newly_missing(X: Any, origin: Provenance) -> Counter[str]:
+    """The number of missing values, by column, in columns without missing values in the training rows."""
+    if not isinstance(X, pl.DataFrame) or origin.incomplete is None:
+        return Counter()
+    return Counter({name: X[name].null_count() for name in origin.columns if name not in origin.incomplete})
+
+
+def note_newly_missing(voice: Voice, cells: Counter[str]) -> None:
+    """Report missing values in columns that had none when the model was fitted."""
+    columns = [name for name, times in cells.most_common() if times]
+    if columns:
+        names = ", ".join(map(repr, columns[:REPORTED_COLUMNS])) + ", …" * (len(columns) > REPORTED_COLUMNS)
+        voice.note(
+            f"{count(cells.total(), 'missing value')} in columns that had none in the training rows ({names}); the "
+            "predictions for these rows are less reliable"
+        )
 
 
 def _require(model: Any, interval: float | None, proba: bool) -> None:
@@ -215,6 +235,7 @@ def evaluate(
     ):
         judgement = judge(model, frame, truth, origin.baseline)
     note_unseen_values(voice, unseen_values(frame, origin), origin)
+    note_newly_missing(voice, newly_missing(frame, origin))
     if origin.baseline is None:
         voice.note("the scores have no baseline, since the model file does not record its training targets")
     values = judgement.predictions

@@ -22,6 +22,7 @@ from mercer.cli import delimited
 from mercer.cli.columns import as_fitted, typed, usable
 from mercer.cli.sources import LIBSVM, Source, first_line, opened, unreadable
 from mercer.errors import InvalidInput
+from mercer.words import cut
 
 DENSE = 20_000_000
 """A LIBSVM file with more numbers than this, zeros included, stays a sparse matrix."""
@@ -170,7 +171,7 @@ def require_columns(columns: dict[str, str], names: list[str], name: str) -> Non
 
 def shown_names(names: list[str], most: int = 8) -> str:
     """The first names of columns, as text."""
-    some = ", ".join(repr(name if len(name) <= 60 else name[:60] + "…") for name in names[:most])
+    some = ", ".join(repr(cut(name, 60)) for name in names[:most])
     return some + (f", … ({len(names)} in all)" if len(names) > most else "")
 
 

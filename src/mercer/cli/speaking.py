@@ -25,7 +25,7 @@ Update = Callable[..., None]
 
 
 class Voice:
-    """Prints what a command has to say.
+    """Prints the output of a command.
 
     Parameters
     ----------
@@ -133,10 +133,7 @@ def allows_color(wanted: bool = True) -> bool:
 
 def print_error(text: str, *, color: bool = True) -> None:
     """Print an error as one line on stderr."""
-    lines = str(text).rstrip().splitlines()
-    if lines and not lines[-1].strip(" ^"):  # a caret below the wrong place of an expression needs a second line
-        del lines[-2:]
-    line = " ".join(" ".join(lines).split())
+    line = " ".join(text.split())
     red = allows_color(color) and sys.stderr.isatty()
     with suppress(OSError):  # stderr is closed, or the disk is full
         print(f"\033[31mmercer: {line}\033[0m" if red else f"mercer: {line}", file=sys.stderr, flush=True)

@@ -16,7 +16,7 @@ from mercer.words import brief, count, number
 def readable(model: Any) -> str:
     """The kernel of a model for a person: with few digits, and without the list of column types around it."""
     kernel = kernel_of(model)
-    return brief(repr(kernel.inner if isinstance(kernel, mc.Typed) else kernel)) if kernel is not None else ""
+    return brief(kernel.inner if isinstance(kernel, mc.Typed) else kernel) if kernel is not None else ""
 
 
 def kernel_of(model: Any) -> Any:

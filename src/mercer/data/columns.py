@@ -14,6 +14,7 @@ from mercer.data import frames
 from mercer.data.missing import marked, missing_entries
 from mercer.data.objects import in_microseconds, object_array, object_matrix
 from mercer.errors import InvalidInput, InvalidType
+from mercer.words import shown
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
@@ -88,13 +89,15 @@ def _numbers(A: Array, missing: Mask, name: str) -> Array:
             try:
                 out[i] = _number(value)
             except (TypeError, ValueError, OverflowError):
-                raise _must(name, "numbers", f"{_shown(value)} in row {i}", advice) from None
+                raise _must(name, "numbers", f"{shown(value)} in row {i}", advice) from None
     else:
         raise _must(name, "numbers", f"dtype {A.dtype}", advice)
     infinite = np.flatnonzero(np.isinf(out))
     if len(infinite):
         raise InvalidInput(
-            f"Column {name!r} must be finite", got=f"infinity in row {infinite[0]}", advice="Clip or drop it."
+            f"Column {name!r} must be finite",
+            got=f"infinity in row {infinite[0]}",
+            advice="Drop this row, or replace infinity by a finite number.",
         )
     return out
 
@@ -120,7 +123,7 @@ def _dates(A: Array, missing: Mask, name: str) -> Array:
             try:
                 out[i] = _instant(value)
             except (ValueError, TypeError):
-                raise _must(name, "dates", f"{_shown(value)} in row {i}", "Use pandas.to_datetime.") from None
+                raise _must(name, "dates", f"{shown(value)} in row {i}", "Use pandas.to_datetime.") from None
         A = out
     if A.dtype.kind != "M":
         raise _must(name, "dates", f"dtype {A.dtype}", "Use pandas.to_datetime.")
@@ -158,7 +161,7 @@ def _categories(A: Array, missing: Mask, name: str) -> Array:
     kinds = set(map(type, present))
     if all(map(is_numeric, kinds)) or not all(issubclass(kind, Hashable) for kind in kinds):
         advice = "Convert it to text, or make a new kernel for this table."
-        raise _must(name, "categories in words", f"{_shown(present[0])}, among others", advice)
+        raise _must(name, "categories in words", f"{shown(present[0])}, among others", advice)
     return marked(in_microseconds(A), missing)
 
 
@@ -173,7 +176,7 @@ def _tokens(A: Array, missing: Mask, name: str) -> Array:
         if isinstance(value, np.ndarray) or hasattr(value, "to_list"):
             value = frames.listed(value)
         if not isinstance(value, (Set, list, tuple)):
-            raise _must(name, "lists or sets of tokens", f"{_shown(value)} in row {i}", "Split it: text.split().")
+            raise _must(name, "lists or sets of tokens", f"{shown(value)} in row {i}", "Split it: text.split().")
         try:
             out[i] = frozenset(value) or NO_TOKENS
         except TypeError as error:
@@ -185,18 +188,12 @@ def _texts(A: Array, missing: Mask, name: str) -> Array:
     """Texts between blanks, so that even an empty text has a run of two characters in common with itself."""
     for i, value in _present(A, missing):
         if not isinstance(value, str):
-            raise _must(name, "texts", f"{_shown(value)} in row {i}", "Convert it: str(value).")
+            raise _must(name, "texts", f"{shown(value)} in row {i}", "Convert it: str(value).")
     return object_array([None if absent else f" {text} " for absent, text in zip(missing, A)])
 
 
 def _objects(A: Array) -> Array:
     return in_microseconds(A).astype(object, copy=False)
-
-
-def _shown(value: Any) -> str:
-    """A value, on one line at most."""
-    text = repr(value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value)
-    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 READERS: dict[str, Callable[[Array, Mask, str], Array]] = {

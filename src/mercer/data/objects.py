@@ -64,7 +64,9 @@ def as_set(A: Any, position: int) -> frozenset[Any]:
         elements = frozenset(A)
     except TypeError as error:
         raise InvalidInput(
-            "Elements of a set must be hashable", got=f"{error} at position {position}", advice="Use tuples."
+            "Elements of a set must be hashable",
+            got=f"{error} at position {position}",
+            advice="Use tuples in place of lists.",
         ) from None
     if any(map(_holds_nan, elements)):
         raise InvalidInput(

@@ -15,6 +15,7 @@ from mercer.data.columns import as_array, as_level, is_numeric, read, read_array
 from mercer.data.frames import Levels, declared_levels
 from mercer.data.missing import missing_entries
 from mercer.errors import InvalidInput
+from mercer.words import cut
 
 Array = NDArray[Any]
 
@@ -111,8 +112,7 @@ def role_of(name: str, column: Any, assigned: str | None = None) -> Role:
 
 
 def _dtype(column: Any) -> str:
-    name = str(getattr(column, "dtype", "object"))
-    return name if len(name) <= 24 else f"{name[:23]}…"
+    return cut(str(getattr(column, "dtype", "object")), 24)
 
 
 def _kind_of_role(role: str, present: Array) -> str:

@@ -68,7 +68,11 @@ def as_vectors(X: Any, *, missing: bool = False) -> Any:
         X = np.column_stack([as_numbers(A, [name], missing=missing) for A, name in zip(arrays(X), names)])
     elif isinstance(X, np.ma.MaskedArray):
         if np.ma.is_masked(X):
-            raise MissingValues("X must have no missing values", got="a masked array", advice="Fill or drop them.")
+            raise MissingValues(
+                "X must have no missing values",
+                got="a masked array",
+                advice="Fill in the missing values, or drop their rows.",
+            )
         X = X.data
     try:
         A = np.asarray(X)

@@ -16,11 +16,12 @@ from mercer.data.points import length
 from mercer.data.vectors import as_vectors
 from mercer.errors import InvalidInput
 from mercer.features.terms import Names, Term, Variables, atom, variable
+from mercer.words import show_count
 
 Array = NDArray[Any]
 
 
-class Spectrum(Enum):
+class SpectralDensity(Enum):
     """The spectral density of a stationary kernel: the density of the frequencies ω in k(x − z) = E cos ωᵀ(x − z).
 
     A kernel class states it as its attribute `spectrum`; its width is `sigma`, and a Student's has 2·`nu` degrees of
@@ -104,7 +105,7 @@ class FeatureMap(ABC):
         memory.within(
             n * self.dimension * dtype.itemsize,
             int(0.9 * memory.available()),
-            f"The features of these points ({n:,} points × {memory.show_count(self.dimension)} features)",
+            f"The features of these points ({n:,} points × {show_count(self.dimension)} features)",
             "Transform fewer points at a time, or work with the kernel's Gram matrix, which needs no features.",
         )
         out = np.empty((n, self.dimension), dtype)
@@ -124,7 +125,7 @@ class FeatureMap(ABC):
         return self.transform(X)
 
     def __str__(self) -> str:
-        return f"{memory.show_count(self.dimension)} features: {self.names!r}"
+        return f"{show_count(self.dimension)} features: {self.names!r}"
 
 
 def filled(phi: FeatureMap, X: Any, like: Array) -> Array:
@@ -157,19 +158,3 @@ def dense(X: Any, d: int | None) -> Array:
     """X as a checked dense matrix with d columns."""
     A = vectors(X, d)
     return np.asarray(A.toarray() if sp.issparse(A) else A)
-
-
-def whole(value: Any, name: str, owner: str, lowest: int = 1) -> int:
-    """A whole number ≥ lowest, or an error that says so."""
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= lowest:
-        return int(value)
-    raise InvalidInput(
-        f"`{name}` of {owner} must be a whole number ≥ {lowest}",
-        got=repr(value),
-        advice=f"Pass {name}={lowest} or more.",
-    )
-
-
-def one_of(value: Any, name: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise InvalidInput(f"`{name}` must be one of {allowed}", got=repr(value), advice="Choose one of them.")

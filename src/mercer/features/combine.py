@@ -17,9 +17,10 @@ import numpy as np
 
 from mercer.data.points import as_argument
 from mercer.errors import InvalidInput
-from mercer.features.base import Array, FeatureMap, filled, one_of, whole
+from mercer.features.base import Array, FeatureMap, filled
 from mercer.features.monomials import INDICES, fill_graded, monomial, outer, require_countable, size
 from mercer.features.terms import Term, Variables, atom, product, rational
+from mercer.validation import check_choice, check_number, check_whole_number
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,7 @@ class ScaledMap(FeatureMap):
     c: float
 
     def __post_init__(self) -> None:
-        if not 0 < self.c < math.inf:
-            raise InvalidInput("`c` of ScaledMap must be finite and > 0", got=self.c, advice="Choose c > 0.")
+        check_number(self.c, "c", above=0, owner="ScaledMap")
 
     @property
     def dimension(self) -> int:
@@ -147,8 +147,8 @@ class PowerMap(FeatureMap):
     index: str = "monomials"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n", whole(self.n, "n", "PowerMap"))
-        one_of(self.index, "index", INDICES)
+        object.__setattr__(self, "n", check_whole_number(self.n, "n", owner="PowerMap"))
+        check_choice(self.index, "index", INDICES)
         require_countable(self.phi.dimension, self.n, self.index)
 
     @property

@@ -10,8 +10,9 @@ import numpy as np
 
 from mercer.data.points import as_argument, length
 from mercer.errors import InvalidInput
-from mercer.features.base import Array, FeatureMap, dense, vectors, whole
+from mercer.features.base import Array, FeatureMap, dense, vectors
 from mercer.features.terms import Term, Variables, atom
+from mercer.validation import check_whole_number
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class IdentityMap(FeatureMap):
     d: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "d", whole(self.d, "d", "IdentityMap"))
+        object.__setattr__(self, "d", check_whole_number(self.d, "d", owner="IdentityMap"))
 
     @property
     def dimension(self) -> int:
@@ -146,7 +147,7 @@ class FunctionMap(FeatureMap):
             object.__setattr__(self, "dimension", self.phi.dimension)
             return
         if self.dimension is not None:
-            object.__setattr__(self, "dimension", whole(self.dimension, "dimension", "FunctionMap"))
+            object.__setattr__(self, "dimension", check_whole_number(self.dimension, "dimension", owner="FunctionMap"))
             return
         if not isinstance(self.d, (int, np.integer)):
             raise InvalidInput(

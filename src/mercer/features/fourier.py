@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
-from mercer.features.base import Array, FeatureMap, Spectrum, vectors, whole
+from mercer.features.base import Array, FeatureMap, SpectralDensity, vectors
 from mercer.features.taylor import scales
 from mercer.features.terms import Term, Variables, atom
+from mercer.validation import check_whole_number, generator
 
 PHASES = 1 << 18  # phases held at once, in float64
 
@@ -100,25 +101,29 @@ def fourier_features(
     2016.
     """
     spectrum = getattr(kernel, "spectrum", None)
-    if not isinstance(spectrum, Spectrum):
+    if not isinstance(spectrum, SpectralDensity):
         raise InvalidInput(
             "Fourier features need a kernel whose spectral density is known: Gaussian, Matern or Laplacian",
             got=repr(kernel),
             advice="Use k.features(d), which is exact, if the map is finite; scale and stack maps for c·k and sums.",
         )
     sigma = scales(kernel, d)
-    n_features = whole(n_features, "n_features", "fourier_features", lowest=2)
+    n_features = check_whole_number(n_features, "n_features", least=2, owner="fourier_features")
     if n_features % 2:
         raise InvalidInput(
-            "`n_features` must be even: half cosines, half sines", got=n_features, advice=f"Pass {n_features + 1}."
+            "`n_features` must be even: half cosines, half sines",
+            got=n_features,
+            advice=f"Pass an even number such as {n_features + 1}.",
         )
-    rng, m = np.random.default_rng(random_state), n_features // 2
-    if spectrum is Spectrum.CAUCHY:
+    rng, m = generator(random_state), n_features // 2
+    if spectrum is SpectralDensity.CAUCHY:
         orthogonal = False
         frequencies = rng.standard_cauchy((m, d))
     else:
         frequencies = _orthogonal(rng, m, d) if orthogonal else rng.standard_normal((m, d))
-        if spectrum is Spectrum.STUDENT:  # t = normal / √(χ²/dof), one χ² per frequency, independent of its direction
+        if (
+            spectrum is SpectralDensity.STUDENT
+        ):  # t = normal / √(χ²/dof), one χ² per frequency, independent of its direction
             dof = 2 * float(kernel.nu)
             frequencies *= np.sqrt(dof / rng.chisquare(dof, size=(m, 1)))
     frequencies /= sigma

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
-from mercer.features.base import Array, FeatureMap, dense, one_of, whole
+from mercer.features.base import Array, FeatureMap, dense
 from mercer.features.terms import Term, Variables, product, rational
+from mercer.validation import check_choice, check_whole_number
 
 INDICES = ("monomials", "tuples")
 ROW_BLOCK = 1 << 18  # entries of a block of rows, so that building, growing and weighting it stay in cache
@@ -58,9 +59,9 @@ class MonomialMap(FeatureMap):
     index: str = "monomials"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "d", whole(self.d, "d", "MonomialMap"))
-        object.__setattr__(self, "degree", whole(self.degree, "degree", "MonomialMap"))
-        one_of(self.index, "index", INDICES)
+        object.__setattr__(self, "d", check_whole_number(self.d, "d", owner="MonomialMap"))
+        object.__setattr__(self, "degree", check_whole_number(self.degree, "degree", owner="MonomialMap"))
+        check_choice(self.index, "index", INDICES)
         if not 0 <= self.c < math.inf:
             raise InvalidInput("`c` of MonomialMap must be finite and ≥ 0", got=self.c, advice="Choose c ≥ 0.")
         require_countable(self.d, self.degree, self.index)

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from mercer import memory
 from mercer.data.objects import as_set, objects_of
 from mercer.errors import InvalidInput
-from mercer.features.base import Array, FeatureMap, whole
+from mercer.features.base import Array, FeatureMap
 from mercer.features.terms import Term, Variables, atom, rational
+from mercer.validation import check_number, check_whole_number
+from mercer.words import show_bytes, show_count
 
 LARGEST_GROUND_SET = 20  # elements: 2²⁰ features are 8 MB per point
 
@@ -99,10 +100,7 @@ class SubsetMap(_GroundSet):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < self.weight < math.inf:
-            raise InvalidInput(
-                "`weight` of SubsetMap must be > 0", got=self.weight, advice="Choose, for example, 1 for 2^|A∩B|."
-            )
+        check_number(self.weight, "weight", above=0, advice="Choose, for example, 1 for 2^|A∩B|.", owner="SubsetMap")
 
     @property
     def dimension(self) -> int:
@@ -113,8 +111,8 @@ class SubsetMap(_GroundSet):
         if m > LARGEST_GROUND_SET:
             raise InvalidInput(
                 f"The subsets of a ground set can be features up to {LARGEST_GROUND_SET} elements",
-                got=f"{m} elements, so {memory.show_count(self.dimension)} features, "
-                f"{memory.show_bytes(8 * self.dimension)} per point",
+                got=f"{m} elements, so {show_count(self.dimension)} features, "
+                f"{show_bytes(8 * self.dimension)} per point",
                 advice="Use the kernel itself: exp(c * Intersection()) needs only the sizes of intersections.",
             )
         factor = self._indicators(X, out.dtype) * out.dtype.type(math.sqrt(self.weight))
@@ -131,7 +129,7 @@ class SubsetMap(_GroundSet):
 def _elements(universe: Any) -> tuple[Any, ...]:
     """The ground set in a fixed order: the given one, or sorted if it has none."""
     if isinstance(universe, (int, np.integer)):
-        return tuple(range(whole(universe, "universe", "a map of sets")))
+        return tuple(range(check_whole_number(universe, "universe", owner="a map of sets")))
     if not isinstance(universe, Iterable):
         raise InvalidInput(
             "A ground set must be its elements, or their number m for 0 … m−1",
@@ -141,7 +139,9 @@ def _elements(universe: Any) -> tuple[Any, ...]:
     try:
         elements = list(dict.fromkeys(universe))
     except TypeError as error:
-        raise InvalidInput("Elements of a set must be hashable", got=f"{error}", advice="Use tuples.") from None
+        raise InvalidInput(
+            "Elements of a set must be hashable", got=f"{error}", advice="Use tuples in place of lists."
+        ) from None
     if not elements:
         raise InvalidInput("A ground set must have at least one element", got="none", advice="Pass its elements.")
     if isinstance(universe, Set):

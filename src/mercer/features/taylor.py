@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
-from mercer.features.base import Array, FeatureMap, Spectrum, dense, whole
+from mercer.features.base import Array, FeatureMap, SpectralDensity, dense
 from mercer.features.monomials import degree_of, fill_graded, monomial, require_countable, size
 from mercer.features.terms import Term, Variables, atom, rational
+from mercer.validation import check_whole_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,7 @@ class TaylorMap(FeatureMap):
     bound: float
 
     def __post_init__(self) -> None:
-        require_countable(whole(self.d, "d", "TaylorMap"), self.degree)
+        require_countable(check_whole_number(self.d, "d", owner="TaylorMap"), self.degree)
 
     @property
     def dimension(self) -> int:
@@ -112,7 +113,7 @@ def taylor_features(kernel: Any, d: int, *, error: float, radius: float) -> Tayl
     # the probability that a Poisson variable of mean |t| exceeds p. Its derivative e^{−s} sᵖ/p! is positive, so it
     # grows with |t| ≤ ‖u‖‖v‖ ≤ R²; and as the derivative is at most sᵖ/p!, P(p+1, s) ≤ sᵖ⁺¹/(p+1)!.
     # At u = v, ‖u‖ = R both inequalities are equalities.
-    if getattr(kernel, "spectrum", None) is not Spectrum.NORMAL:
+    if getattr(kernel, "spectrum", None) is not SpectralDensity.NORMAL:
         raise InvalidInput(
             "Taylor features need a Gaussian kernel",
             got=repr(kernel),
@@ -125,13 +126,13 @@ def taylor_features(kernel: Any, d: int, *, error: float, radius: float) -> Tayl
             raise InvalidInput(f"`{name}` must be finite and > 0", got=repr(value), advice=f"Choose `{name}` > 0.")
     s = (float(radius) / float(sigma.min())) ** 2
     degree = _smallest_degree(s, float(error))
-    return TaylorMap(sigma, whole(d, "d", "the map"), degree, float(radius), _remainder(degree, s))
+    return TaylorMap(sigma, check_whole_number(d, "d", owner="the map"), degree, float(radius), _remainder(degree, s))
 
 
 def scales(kernel: Any, d: int) -> NDArray[np.float64]:
     """σ of a kernel on d columns, as a vector of one or d entries."""
     sigma = np.atleast_1d(np.array(kernel.sigma, dtype=np.float64))
-    if sigma.size not in (1, whole(d, "d", "the map")):
+    if sigma.size not in (1, check_whole_number(d, "d", owner="the map")):
         raise InvalidInput(
             f"`sigma` must be a number or one per column, {d} here",
             got=f"{sigma.size} entries",

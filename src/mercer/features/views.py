@@ -10,9 +10,10 @@ import numpy as np
 from mercer.data.frames import is_frame
 from mercer.data.points import as_argument, length, select_columns
 from mercer.errors import InvalidInput
-from mercer.features.base import Array, FeatureMap, whole
+from mercer.features.base import Array, FeatureMap
 from mercer.features.elementary import feature_of, image_of
 from mercer.features.terms import Term, Variables, atom
+from mercer.validation import check_whole_number
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class ColumnsMap(FeatureMap):
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
         if self.d is not None:
-            object.__setattr__(self, "d", whole(self.d, "d", "ColumnsMap"))
+            object.__setattr__(self, "d", check_whole_number(self.d, "d", owner="ColumnsMap"))
             for column in self.columns:
                 if not isinstance(column, str) and not -self.d <= column < self.d:
                     raise InvalidInput(

@@ -318,7 +318,8 @@ def load(path: Any) -> Any:
             where += f" (written by version {metadata['version'][:20]}, read by {library.__version__})"
         return _model_from(metadata, tensors)
     except InvalidInput as error:
-        raise InvalidInput(error.required, got=f"{where}: {error.got}", advice=error.advice) from None
+        got = f"{where}: {error.got}"
+        raise InvalidInput(error.required, got=got, advice=error.advice, excerpt=error.excerpt) from None
 
 
 def _model_from(metadata: dict[str, str], tensors: dict[str, Any]) -> Any:

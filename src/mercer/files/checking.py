@@ -12,6 +12,7 @@ from mercer.data.frames import is_frame
 from mercer.data.points import length
 from mercer.files.schema import Choice, Kind, declarations
 from mercer.kernels.algebra.values import Value
+from mercer.validation import is_number, is_whole_number
 
 Dims = dict[str, int]
 LARGEST = 2**53
@@ -166,7 +167,7 @@ class _Dimensions:
             case "text":
                 return isinstance(value, str)
             case "int":
-                return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+                return is_whole_number(value)
             case "real" | "finite" | "flag" | "whole" if kind.dims is not None:
                 right = isinstance(value, np.ndarray) and value.ndim == len(kind.dims)
                 right = right and value.dtype.kind in arrays[kind.name] and value.dtype not in _UNSUPPORTED
@@ -174,7 +175,7 @@ class _Dimensions:
             case "flag":
                 return isinstance(value, (bool, np.bool_))
             case "real":
-                return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+                return is_number(value)
             case "label":
                 return isinstance(value, np.ndarray) and value.ndim == 1
             case "data":

@@ -21,7 +21,8 @@ from mercer.errors import InvalidInput
 from mercer.files.names import CODES, DTYPES
 from mercer.files.reading import SPACIOUS, read_json
 from mercer.files.replace import replacing
-from mercer.memory import budget, show_bytes, within
+from mercer.memory import budget, within
+from mercer.words import show_bytes
 
 Array = NDArray[Any]
 

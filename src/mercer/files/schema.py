@@ -233,16 +233,26 @@ Residuals < Response
     weights: none | real[r]
     scaled: flag
 [mercer.models.auto.record]
-Candidate
-    name detail: text
-    value: real
 Decision
-    question taken why criterion: text
-    considered: tuple(Candidate)
+    question taken why: text
+    considered: none | Trials
     seconds: real
 Choices
     decisions: tuple(Decision)
-    leaderboard: tuple(Candidate)
+[mercer.tuning.trials]
+Measure
+    by name: text
+    greater: flag
+Trial
+    parameters: dict(plain | kernel)
+    score standard_error: real
+    rows folds: int
+    name note: text
+    seconds: real
+Trials
+    measure: Measure
+    trials: tuple(Trial)[n]
+    chosen: int<n
 [mercer.models.scores]
 Baseline
     mean median: real
@@ -266,6 +276,7 @@ Provenance
     places: tuple(int)
     missing: tuple(text)
     ranges: dict(list(plain))
+    incomplete?: none | tuple(text)
     version time: text
 [mercer.models.base]
 Rows(n, d, t)
@@ -644,7 +655,7 @@ class Kind(NamedTuple):
     ----------
     name : the word it begins with.
     dims : the dimensions in brackets, or None.
-    bound : what a whole number must be: an operator and a dimension.
+    bound : the bound of a whole number: an operator and a dimension.
     parts : the kinds of what is inside, each a choice of several.
     keys : of a dictionary.
     """

@@ -18,6 +18,7 @@ from mercer.data.points import Array, Points, owned
 from mercer.errors import InvalidInput
 from mercer.gram.base import Gram
 from mercer.kernels.block import squared_norms
+from mercer.validation import check_choice, check_whole_number
 
 RULES = ("uniform", "kmeans", "pivoted")
 # k-means and pivoted Cholesky use this many points per centre, drawn at random: more change the centres very little.
@@ -50,14 +51,9 @@ def choose_centers(gram: Gram, m: int, how: Any = "uniform", *, rng: np.random.G
     gram.require_symmetric("choose_centers")
     if not isinstance(how, str):
         return _distinct(gram, gram.points(owned(how)))
-    if how not in RULES:
-        raise InvalidInput(
-            f"`centers` must be one of {', '.join(map(repr, RULES))}, or the centres themselves",
-            got=repr(how),
-            advice="Use 'uniform', the default, if in doubt.",
-        )
-    if isinstance(m, bool) or not isinstance(m, (int, np.integer)) or m < 1:
-        raise InvalidInput("The number of centres must be a whole number ≥ 1", got=repr(m), advice="Use 100, say.")
+    advice = "Use 'uniform', the default, if in doubt."
+    check_choice(how, "centers", RULES, alternative="the centres themselves", advice=advice)
+    m = check_whole_number(m, "n_centers", such_as=100)
     n = gram.shape[0]
     if m >= n:
         return _distinct(gram, gram.x)

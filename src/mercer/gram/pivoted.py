@@ -21,6 +21,7 @@ from scipy.linalg import blas
 from mercer.data.points import Array
 from mercer.errors import InvalidInput
 from mercer.gram.base import Gram
+from mercer.validation import check_whole_number
 
 # Pivots proposed at a time: enough for matrix products, few enough for rejection to be rare.
 BLOCK = 128
@@ -93,8 +94,7 @@ def by_rows(
 ) -> Pivoted:
     """`pivoted_cholesky` of any matrix that is known by its diagonal and a function from positions to whole rows."""
     n = len(diagonal)
-    if rank < 1:
-        raise InvalidInput("`rank` must be at least 1", got=rank, advice="Pass a number such as 100.")
+    check_whole_number(rank, "rank", such_as=100)
     if diagonal.min() < 0:
         raise InvalidInput(
             "The diagonal of a positive semidefinite matrix must be ≥ 0",
@@ -115,7 +115,7 @@ def by_rows(
         columns = rows(proposed)
         H = columns[:, proposed].astype(np.float64) - known.astype(np.float64) @ known.astype(np.float64).T
         accepted, L = _accept(H, residual[proposed], floor[proposed], rank - k, rng)
-        if not len(accepted):  # what is left is rounding of the products, not a direction
+        if not len(accepted):  # the rest is rounding of the products, not a direction
             residual[proposed] = 0.0
             continue
         chosen = proposed[accepted]

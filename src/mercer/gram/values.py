@@ -30,19 +30,19 @@ REACH = 1000.0
 """Widths from the centre up to which the fused loop may compute float32 values, which are checked in float64 later."""
 
 
-class Rows(NamedTuple):
+class LazyMatrix(NamedTuple):
     """A matrix for `_loops.smo.State`: filled, or with the points from which its rows are computed when first needed.
 
     Attributes
     ----------
     K : the matrix, laid out for the loops.
     packed : the points of the fused loop, or None if K is filled.
-    made : 1 for each row that is filled, else 0; None if K is filled.
+    filled : 1 for each row that is filled, else 0; None if K is filled.
     """
 
     K: Array
     packed: Any = None
-    made: Index | None = None
+    filled: Index | None = None
 
 
 class Values(ABC):
@@ -68,15 +68,15 @@ class Values(ABC):
         """The matrix if it is in memory as the loops need it, else None."""
         return None
 
-    def lay_out(self, K: Array) -> Rows:
+    def lay_out(self, K: Array) -> LazyMatrix:
         """The matrix in the memory of a `_loops.smo.matrix`, filled."""
         self.fill(K[:, : self.n])
         _loops.smo.close(K)
-        return Rows(K)
+        return LazyMatrix(K)
 
-    def rows(self, space: Callable[[int], Array]) -> Rows:
+    def rows(self, space: Callable[[int], Array]) -> LazyMatrix:
         """The matrix for the loops: the one in memory, else a new one in memory that space(n) returns."""
-        return self.lay_out(space(self.n)) if self.laid_out is None else Rows(self.laid_out)
+        return self.lay_out(space(self.n)) if self.laid_out is None else LazyMatrix(self.laid_out)
 
 
 class Fused(Values):
@@ -107,9 +107,9 @@ class Fused(Values):
         even = -(-self.n // threads.n_threads())
         threads.stripes(self.n, work, rows=min(max(256, STRIPE // max(len(columns), 1)), max(256, even)))
 
-    def rows(self, space: Callable[[int], Array]) -> Rows:
+    def rows(self, space: Callable[[int], Array]) -> LazyMatrix:
         # Most variables are never visited twice, so rows are computed on demand.
-        return Rows(space(self.n), self.packed, np.zeros(self.n, dtype=np.int64))
+        return LazyMatrix(space(self.n), self.packed, np.zeros(self.n, dtype=np.int64))
 
 
 class Stored(Values):

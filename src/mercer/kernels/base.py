@@ -45,7 +45,7 @@ Kind: TypeAlias = Literal["kernel", "rule", "weight", "conditional", "indefinite
 
 @dataclass(frozen=True)
 class Tags:
-    """What is known about a similarity without evaluating it.
+    """Properties of a similarity that are known without evaluating it.
 
     stationary: depends on x − z only. radial: on ‖x − z‖ only. normalised: k(x, x) = 1 (where it is not 0).
     nonnegative: k ≥ 0.
@@ -603,7 +603,7 @@ class Indefinite(Similarity):
 
     @property
     def instead(self) -> str:
-        """What to use where a kernel is needed."""
+        """Advice where a kernel is needed: what to use instead."""
         return "Take a kernel such as mc.Gaussian or mc.Polynomial."
 
     def _refuse(self, *others: Any) -> NoReturn:

@@ -17,7 +17,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.parameters import positive, show
 from mercer.kernels.algebra.proof import Axiom, Proof, Unproven
-from mercer.kernels.algebra.rowwise import UserFunction
+from mercer.kernels.algebra.rowwise import UserFunction, require_map
 from mercer.kernels.algebra.views import Mapped
 from mercer.kernels.base import Kernel, Similarity, Tags
 from mercer.kernels.block import Block, squared_norms
@@ -179,12 +179,7 @@ class FromFeatures(Kernel):
     tags: ClassVar[Tags] = Tags(finite_rank=True)
 
     def check(self) -> None:
-        if not callable(self.phi) and not hasattr(self.phi, "transform"):
-            raise InvalidInput(
-                "phi must be a function X → Φ or have a `transform` method",
-                got=repr(self.phi),
-                advice="Pass a function of data sets, or a fitted transformer.",
-            )
+        require_map(self.phi)
 
     @property
     def _view(self) -> Mapped:

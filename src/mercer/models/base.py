@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from mercer.data.frames import is_frame, require_distinct_names, unframed
 from mercer.data.points import Points, owned
@@ -21,7 +21,7 @@ from mercer.data.vectors import real_numbers
 from mercer.errors import InvalidInput
 from mercer.files import Saved, described
 from mercer.kernels.algebra.values import Value
-from mercer.kernels.base import Indefinite, Kernel
+from mercer.kernels.base import Indefinite, Kernel, Weight
 from mercer.kernels.tables.typed import Typed
 from mercer.kernels.vectors.median import median_gaussian
 from mercer.words import count
@@ -160,8 +160,17 @@ def check_columns(model: Any, X: Any, *, reset: bool) -> None:
     if listed and model.kernel_.space == "vectors":  # in other spaces a list may be a set or a sequence
         shape = (len(X), len(X[0]))
     if shape is not None and len(shape) == 2:
-        if reset or hasattr(model, "n_features_in_"):
-            _check_n_features(model, X, reset=reset)
+        if reset:
+            model.n_features_in_ = int(shape[1])
+        expected = getattr(model, "n_features_in_", shape[1])
+        if shape[1] != expected:
+            name = type(model).__name__  # scikit-learn's tests look for the words after the colon
+            raise InvalidInput(
+                f"X must have the columns that the model was fitted to: X has {shape[1]} features, but {name} is "
+                f"expecting {expected} features as input",
+                got=f"{count(shape[1], 'column')} instead of {expected}",
+                advice="Pass the same columns as in `fit`, in the same order.",
+            )
     elif reset and hasattr(model, "n_features_in_"):
         del model.n_features_in_
 
@@ -200,6 +209,13 @@ def resolve_kernel(kernel: Any, X: Any, *, indefinite: bool = False) -> Kernel:
         )
     if kernel is None:
         return median_gaussian(X)
+    if isinstance(kernel, Weight):
+        raise InvalidInput(
+            "`kernel` must be positive semidefinite",
+            got=f"{shortened(kernel)}, a smoothing weight",
+            advice="Pass a kernel such as mc.Gaussian(1.0), or smooth with mc.NadarayaWatsonRegressor or "
+            "mc.LocalRegression.",
+        )
     got = shortened(kernel)
     advice = "Pass a kernel such as mc.Gaussian(1.0) or mc.Matern(1.0) + mc.Linear(), or the rule mc.median_gaussian."
     if callable(kernel) and not isinstance(kernel, type):

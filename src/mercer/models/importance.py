@@ -10,16 +10,40 @@ from sklearn.base import is_classifier
 
 from mercer.data.columns import shuffled
 from mercer.models.scores import row_losses
+from mercer.validation import generator
 
 Matrix = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 ROUNDINGS = 100
 """Rounding errors of predictions, in units in the last place of the largest one, are below this."""
-MEANING = (
-    "Feature importance: how much the predictions change when a column is shuffled among the rows, as a share of the "
-    "changes by all columns. The shares add up to 100 %; the model does not use a column with 0 %."
-)
-"""An explanation of feature importance for the reader of a report."""
+MEASURED_ROWS = 500
+"""The largest number of rows on which commands and reports measure feature importance."""
+
+
+def measured_rows(n: int) -> Index:
+    """The positions of the rows, out of n, on which importance is measured: all, or a random sample if there are many.
+
+    >>> measured_rows(3), len(measured_rows(10_000))
+    (array([0, 1, 2]), 500)
+    """
+    return np.sort(np.random.default_rng(0).permutation(n)[:MEASURED_ROWS])
+
+
+def meaning(measured: int, n: int, rows: str) -> str:
+    """An explanation of feature importance for the reader: its definition, and the rows on which it was measured.
+
+    >>> print(meaning(500, 8000, "training rows"))
+    Feature importance, measured on 500 of the 8,000 training rows: how much the predictions change when a column is \
+shuffled among these rows, as a share of the changes by all columns. The shares add up to 100 %; the model does not \
+use a column with 0 %.
+    """
+    which = f"the {n:,}" if measured == n else f"{measured:,} of the {n:,}"
+    return (
+        f"Feature importance, measured on {which} {rows}: how much the predictions change when a column is shuffled "
+        "among these rows, as a share of the changes by all columns. The shares add up to 100 %; the model does not "
+        "use a column with 0 %."
+    )
 
 
 def feature_importance(model: Any, X: Any, *, random_state: int = 0) -> Matrix:
@@ -43,7 +67,7 @@ def feature_importance(model: Any, X: Any, *, random_state: int = 0) -> Matrix:
     array([0.9, 0.1, 0. ])
     """
     base = np.asarray(model.predict(X))
-    order = np.random.default_rng(random_state).permutation(len(base))
+    order = generator(random_state).permutation(len(base))
     tables = (shuffled(X, j, order) for j in range(X.shape[1]))
     changes = np.array([row_losses(model, base, np.asarray(model.predict(table))).mean() for table in tables])
     if base.dtype.kind == "f" and not is_classifier(model):

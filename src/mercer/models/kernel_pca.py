@@ -36,10 +36,10 @@ from mercer.rkhs.preimage import ENTRIES, distances_less_norm, preimage, vectors
 from mercer.rkhs.space import same_points
 from mercer.rkhs.tail import Tail
 from mercer.solvers import principal as leading
-from mercer.solvers.eigen import Spectrum
+from mercer.solvers.eigen import Eigendecomposition
 from mercer.solvers.nystrom import default_centers
 from mercer.solvers.principal import Principal
-from mercer.validation import check_choice, check_number, check_whole_number
+from mercer.validation import check_choice, check_number, check_whole_number, generator
 
 INVERSES = ("distance", "regression", "nearest")
 NEIGHBOURS = 5
@@ -226,10 +226,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     def _learn(self, scores: Matrix, X: Matrix, w: Matrix | None) -> KernelRidge:
         """Kernel ridge regression from scores to points; the leave-one-out error on some rows chooses its penalty."""
         kernel = median_gaussian(scores)
-        some = np.sort(np.random.default_rng(self.random_state).permutation(len(X))[:ROWS])
+        some = np.sort(generator(self.random_state).permutation(len(X))[:ROWS])
         Y, roots = X[some], None if w is None else np.sqrt(w[some])
         K = gram.of(kernel, scores[some])
-        spectrum = Spectrum(LeastSquares(K, Y, np.ones(Y.shape[1]), roots, np.ones((len(some), 1))))
+        spectrum = Eigendecomposition(LeastSquares(K, Y, np.ones(Y.shape[1]), roots, np.ones((len(some), 1))))
         s = 1.0 if roots is None else roots[:, None]
         errors = [float(((s * spectrum.at(a).leave_one_out(Y)) ** 2).sum()) for a in PENALTIES]
         alpha = PENALTIES[int(np.argmin(errors))]
@@ -238,7 +238,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     def _solve(self, K: Gram, roots: Matrix | None) -> Principal:
         limit, t = memory_budget(self.budget), self.n_components
         solver, why = leading.choose(K, t, requested_solver(self, K.shape[0]), limit)
-        rng = np.random.default_rng(self.random_state)
+        rng = generator(self.random_state)
         if solver == "nystrom":
             m = default_centers(K.shape[0], limit) if self.n_centers is None else self.n_centers
             return leading.on_centers(K, choose_centers(K, m, self.centers, rng=rng), t, roots, self.budget, why)

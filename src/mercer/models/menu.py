@@ -24,8 +24,9 @@ from mercer.data.missing import missing_entries
 from mercer.data.points import take
 from mercer.errors import InvalidInput
 from mercer.kernels.tables.rule import TableKernel
-from mercer.memory import budget, show_bytes
+from mercer.memory import budget
 from mercer.models.provenance import Task
+from mercer.words import show_bytes
 
 EXACT = 5000
 """Up to this number of rows, the fitted function is a sum over all of them."""
@@ -81,11 +82,15 @@ class _Request:
 
 
 class Offer(NamedTuple):
-    """A model of the menu: its description, the function that fits it, and whether it accepts `centers`."""
+    """A model of the menu: its description, and the function that fits it.
+
+    It says whether the model accepts `centers`, and whether its kernel may be a smoothing weight such as Epanechnikov.
+    """
 
     what: str
     fit: Callable[[_Request, Any, Any], Any]
     centred: bool = False
+    weighted: bool = False
 
 
 def fit(
@@ -107,7 +112,9 @@ def fit(
     name : one of `MENU[task]`, such as "auto", "ridge", "gp", "svm".
     X, y : rows (an array, a sparse matrix, a pandas or Polars frame) and their targets or labels.
     task : "regression" or "classification".
-    kernel : the kernel. None makes one from the column types of a frame; for an array it is the default of the model.
+    kernel : the kernel; for "nw" and "local" also a smoothing weight, or a class such as mc.Epanechnikov whose width is
+        then chosen by leave-one-out. None makes a kernel from the column types of a frame; for an array it is the
+        default of the model.
     time : the time limit of the search, in seconds; the best model so far is used when it is reached.
     centers : the number of centres of models that accept it ("ridge", "logistic", "poisson"); by default all rows, or
         1,500 if there are more than 5,000.
@@ -149,6 +156,15 @@ def offered(name: str, task: Task) -> Offer:
         got=f"{name!r}" + (f", which is for {elsewhere}" if elsewhere else ""),
         advice="Choose one of these, or another task.",
     )
+
+
+def takes_weights(name: str) -> bool:
+    """Whether the kernel of the model of this name may be a smoothing weight.
+
+    >>> takes_weights("nw"), takes_weights("ridge")
+    (True, False)
+    """
+    return any(offers[name].weighted for offers in MENU.values() if name in offers)
 
 
 def default_kernel(name: str, X: Any) -> tuple[Any, dict[str, str]]:
@@ -318,7 +334,7 @@ def _watched(request: _Request, model: Any, X: Any, y: Any) -> Any:
 def _margin(
     request: _Request, X: Any, y: Any, model: Any, others: dict[str, list[float]], Cs: Any = None
 ) -> dict[str, float]:
-    """C (and other parameters) of a support vector machine by three folds, on a sample of many rows."""
+    """C (and other parameters) of a support vector machine by three folds, on a sample if there are many rows."""
     rows = _sample(request, len(y))
     grid = {"C": Cs or [0.1, 1.0, 10.0, 100.0]} | others
     sizes = " × ".join(str(len(values)) for values in grid.values())
@@ -333,14 +349,14 @@ def _margin(
 
 
 def _sample(request: _Request, n: int) -> Any:
-    """The positions of the rows on which a grid is searched: all, or a random sample of many."""
+    """The positions of the rows on which a grid is searched: all, or a random sample if there are many."""
     if n <= SAMPLE:
         return np.arange(n)
     return np.sort(np.random.default_rng(request.seed).permutation(n)[:SAMPLE])
 
 
 def _penalised(request: _Request, X: Any, y: Any, make: Callable[..., Any], score: str, alphas: Iterable[float]) -> Any:
-    """Fit all rows with the penalty of the best score, which is chosen on a sample of many rows."""
+    """Fit all rows with the penalty of the best score; if there are many rows, it is chosen on a sample."""
     n, rows = len(y), _sample(request, len(y))
     if len(rows) < n:
         request.choices.append(f"alpha is chosen on {SAMPLE:,} of {n:,} rows")
@@ -442,9 +458,9 @@ MENU: dict[Task, dict[str, Offer]] = {
         "gp": Offer("Gaussian process, noise and widths by evidence", _gp),
         "svm": Offer("support vector regression, C and ε by folds", _svr),
         "poisson": Offer("kernel Poisson regression for counts, penalty by leave-one-out", _poisson, centred=True),
-        "nw": Offer("Nadaraya-Watson smoother, width by leave-one-out", _smoother),
+        "nw": Offer("Nadaraya-Watson smoother, width by leave-one-out", _smoother, weighted=True),
         "neighbors": Offer("mean of the nearest rows, their number by leave-one-out", _neighbors),
-        "local": Offer("local linear regression, width by leave-one-out (numbers only)", _local),
+        "local": Offer("local linear regression, width by leave-one-out (numbers only)", _local, weighted=True),
         "linear": Offer("ridge regression on the columns (numbers only)", _linear),
     },
     "classification": {
@@ -452,7 +468,7 @@ MENU: dict[Task, dict[str, Offer]] = {
         "ridge": Offer("least squares on the classes, penalty by leave-one-out", _least_squares, centred=True),
         "svm": Offer("support vector machine, C by folds, calibrated", _svc),
         "logistic": Offer("kernel logistic regression, penalty by leave-one-out", _logistic, centred=True),
-        "nw": Offer("votes weighted by similarity, width by leave-one-out", _smoother),
+        "nw": Offer("votes weighted by similarity, width by leave-one-out", _smoother, weighted=True),
         "neighbors": Offer("votes of the nearest rows, their number by leave-one-out", _neighbors),
         "linear": Offer("logistic regression on the columns (numbers only)", _linear_classes),
     },

@@ -44,6 +44,7 @@ class Provenance:
     places : the positions of the training rows in the file, from 0; empty if there are many.
     missing : texts that mark a missing value in this file.
     ranges : by column, the smallest and the largest number, or the different texts.
+    incomplete : the columns in which values were missing; None if it is not known.
     version : the version of this library.
     time : the time of the fit, in UTC.
     """
@@ -63,6 +64,7 @@ class Provenance:
     places: tuple[int, ...] = ()
     missing: tuple[str, ...] = ()
     ranges: dict[str, list[Any]] = field(default_factory=dict)
+    incomplete: tuple[str, ...] | None = None
     version: str = ""
     time: str = ""
 
@@ -136,5 +138,5 @@ def fitted_rows(model: Any) -> int | None:
 
 
 def _training(model: Any) -> dict[str, Any]:
-    """What a fitted model records about its training rows: their number, their kind, and the types of columns."""
+    """The record that a fitted model keeps of its training rows: their number, their kind, and the types of columns."""
     return getattr(model, "_fitted_on", None) or {}

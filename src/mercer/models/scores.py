@@ -22,7 +22,7 @@ from sklearn.base import is_classifier
 
 from mercer.data.points import length
 from mercer.errors import InvalidInput
-from mercer.validation import check_number
+from mercer.validation import check_number, generator
 
 Matrix = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -155,7 +155,7 @@ def hold_out(y: Any, share: float = 0.2, *, classes: bool = False, random_state:
     """
     y = np.asarray(y)
     check_number(share, "share", least=0, below=1, such_as=0.2)
-    rng, every = np.random.default_rng(random_state), np.arange(len(y))
+    rng, every = generator(random_state), np.arange(len(y))
     if share == 0:
         return every, every[:0]
     if not classes:

@@ -15,9 +15,8 @@ from sklearn.utils.multiclass import type_of_target
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel
-from mercer.kernels.vectors.radial import ByWidth
 from mercer.models.base import Matrix, Rows, resolve_kernel, shortened
-from mercer.tuning.ranges import ranges, slots
+from mercer.tuning.ranges import WIDTHS, ranges, slots
 
 
 class RidgeProblem(NamedTuple):
@@ -100,7 +99,7 @@ class Recipe:
 
 def widths(kernel: Kernel, points: Points) -> NDArray[np.bool_]:
     """Which free parameters are widths."""
-    return np.array([isinstance(s.owner, ByWidth) and s.field == "sigma" for s in slots(kernel, points)], dtype=bool)
+    return np.array([slot.unit in WIDTHS for slot in slots(kernel, points)], dtype=bool)
 
 
 def recipes(

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.errors import InvalidInput
 from mercer.models.calibration import Calibration, calibration
 from mercer.plot.looks import Display, canvas, legend, numbers, shortened
+from mercer.validation import check_whole_number
 
 Matrix = NDArray[np.float64]
 
@@ -126,8 +127,7 @@ class Reliability(Display):
                 advice="Pass one outcome for each probability.",
             )
         bins = int(np.clip(len(p) // 20, 2, 10)) if bins is None else bins
-        if not isinstance(bins, (int, np.integer)) or bins < 1:
-            raise InvalidInput("`bins` must be a whole number ≥ 1", got=repr(bins), advice="Pass a number such as 10.")
+        check_whole_number(bins, "bins", such_as=10)
         hit = hit.astype(bool)
         place = (bins * (rankdata(p) - 0.5) / len(p)).astype(np.int64)  # equal probabilities stay together
         every = np.bincount(place)

@@ -15,6 +15,7 @@ from mercer.data.frames import is_frame
 from mercer.data.missing import missing_entries
 from mercer.data.vectors import as_numbers
 from mercer.errors import InvalidInput, InvalidType
+from mercer.validation import check_whole_number
 
 MORE = 0.03
 """The share of a column's range by which a curve extends beyond the data on both sides."""
@@ -32,10 +33,7 @@ def along(
     Other columns are at `at`, a mapping or one value per column; else at their medians, and columns that are not
     numeric at their most frequent value.
     """
-    if not isinstance(resolution, (int, np.integer)) or resolution < 2:
-        raise InvalidInput(
-            "`resolution` must be a whole number ≥ 2", got=repr(resolution), advice="Pass a number such as 300."
-        )
+    check_whole_number(resolution, "resolution", least=2, such_as=300)
     named = is_frame(X)
     table = X if named else _matrix(X)
     every = list(X.columns) if named else list(range(table.shape[1]))

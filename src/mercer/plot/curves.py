@@ -19,7 +19,8 @@ from mercer.plot.looks import Display, Palette, canvas, legend, numbers, shorten
 from mercer.tuning.folds import make_folds
 from mercer.tuning.grid import Grid
 from mercer.tuning.loo import AlphaPath
-from mercer.tuning.trials import brief
+from mercer.validation import generator, is_number
+from mercer.words import brief
 
 Matrix = NDArray[np.float64]
 
@@ -115,7 +116,7 @@ class LearningCurve(Display):
                 advice="Pass sizes in this range, or omit `sizes`.",
             )
         if closed:
-            rng = np.random.default_rng(random_state)
+            rng = generator(random_state)
             train, test = (np.empty((len(counts), repetitions)) for _ in range(2))
             for r in range(repetitions):
                 order = _mixed(y, rng, is_classifier(estimator))
@@ -227,7 +228,7 @@ class ValidationCurve(Display):
             train, test = validation_curve(
                 estimator, X, y, param_name=name, param_range=tried, cv=folds, scoring=scoring
             )
-        numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in tried)
+        numbers = all(map(is_number, tried))
         shown = np.asarray(tried) if numbers else np.asarray([shortened(str(value), 20) for value in tried])
         best = int(np.nanargmax(test.mean(axis=1)))
         words = "leave-one-out" if closed else "folds"

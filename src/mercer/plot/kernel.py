@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.plot.looks import Display, Palette, beside, canvas, legend, numbers, shortened
-from mercer.tuning.trials import brief
+from mercer.validation import check_whole_number, generator
+from mercer.words import brief
 
 Matrix = NDArray[np.float64]
 
@@ -229,7 +230,8 @@ def _along(kernel: Similarity, z: Matrix, distances: Matrix) -> Matrix:
 
 def _faded(kernel: Similarity, z: Matrix) -> float:
     """The distance at which a kernel is close to zero; three periods if it is periodic; else 3."""
-    periods = [float(v) for name, v in kernel.get_params().items() if name.endswith("period") and np.ndim(v) == 0]
+    units = [(leaf, name) for leaf in kernel.leaves for name, unit in leaf.units.items() if unit == "period"]
+    periods = [float(getattr(leaf, name)) for leaf, name in units]
     if periods:
         return 3.0 * max(periods)
     if not kernel.tags.stationary:
@@ -245,8 +247,7 @@ def _faded(kernel: Similarity, z: Matrix) -> float:
 
 def _drawn(kernel: Any, line: Matrix, samples: int, random_state: int | None) -> tuple[Matrix, Matrix]:
     """Functions of the Gaussian process with this covariance, and its standard deviation."""
-    if not isinstance(samples, (int, np.integer)) or samples < 1:
-        raise InvalidInput("`samples` must be a whole number ≥ 1", got=repr(samples), advice="Pass a number such as 5.")
+    check_whole_number(samples, "samples", such_as=5)
     K = np.asarray(kernel(line), dtype=np.float64)
     values, vectors = np.linalg.eigh(K)
     if values[0] < -1e-8 * max(values[-1], 0.0) - 1e-300:
@@ -255,5 +256,5 @@ def _drawn(kernel: Any, line: Matrix, samples: int, random_state: int | None) ->
             got=f"{shortened(brief(kernel), 60)} with an eigenvalue {values[0]:.3g}",
             advice="Draw kind='distance' instead.",
         )
-    noise = np.random.default_rng(random_state).normal(size=(samples, len(values)))
+    noise = generator(random_state).normal(size=(samples, len(values)))
     return (noise * np.sqrt(np.maximum(values, 0.0))) @ vectors.T, np.sqrt(np.maximum(np.diag(K), 0.0))

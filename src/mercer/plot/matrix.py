@@ -18,7 +18,7 @@ from mercer.data.points import length, take
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.plot.looks import Display, beside, canvas, legend, numbers, shortened
-from mercer.tuning.trials import brief
+from mercer.words import brief
 
 Matrix = NDArray[np.float64]
 

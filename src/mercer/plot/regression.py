@@ -18,6 +18,7 @@ from mercer.errors import InvalidInput
 from mercer.models.local.local_regression import LocalRegression
 from mercer.plot.columns import along
 from mercer.plot.looks import Display, Palette, canvas, dots, legend, numbers, shortened
+from mercer.validation import check_choice
 from mercer.words import number
 
 Matrix = NDArray[np.float64]
@@ -338,10 +339,7 @@ class Residuals(Display):
 
 
 def _kind(kind: str) -> str:
-    kinds = ("fitted", "qq", "histogram")
-    if kind not in kinds:
-        raise InvalidInput(f"`kind` must be one of {', '.join(kinds)}", got=repr(kind), advice="Choose one of them.")
-    return kind
+    return check_choice(kind, "kind", ("fitted", "qq", "histogram"))
 
 
 def _trend(fitted: Matrix, r: Matrix) -> tuple[Matrix, Matrix]:

@@ -32,9 +32,9 @@ from mercer.problems.links import (
     PowerLink,
     link_of,
     named,
-    real,
 )
 from mercer.problems.root_finding import find_roots
+from mercer.validation import check_number
 
 Matrix = NDArray[np.float64]
 _POSITIVE = ("log", "identity", "inverse", "sqrt")
@@ -185,7 +185,9 @@ class Family(ABC):
         """
         q, mu = np.asarray(q, dtype=np.float64), np.asarray(mu, dtype=np.float64)
         if not ((q > 0) & (q < 1)).all():
-            raise InvalidInput("`q` must be between 0 and 1", got=repr(q.tolist()), advice="Pass 0.025 or 0.975, say.")
+            raise InvalidInput(
+                "`q` must be between 0 and 1", got=repr(q.tolist()), advice="Pass a probability such as 0.975."
+            )
         return np.asarray(self._quantile(q, mu, self._dispersion(dispersion)), dtype=np.float64)
 
     @abstractmethod
@@ -508,7 +510,9 @@ class NegativeBinomial(Family):
     links = _POSITIVE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "theta", _number(self.theta, "`theta` of NegativeBinomial", 0.0, np.inf))
+        advice = "Use Poisson() for the limit."
+        theta = check_number(self.theta, "theta", above=0, advice=advice, owner="NegativeBinomial")
+        object.__setattr__(self, "theta", theta)
 
     @property
     def canonical(self) -> Link:
@@ -572,7 +576,9 @@ class Tweedie(Family):
     links = _POSITIVE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "power", _number(self.power, "`power` of Tweedie", 1.0, 2.0))
+        advice = "Use Poisson() for 1 and Gamma() for 2."
+        power = check_number(self.power, "power", above=1, below=2, advice=advice, owner="Tweedie")
+        object.__setattr__(self, "power", power)
 
     @property
     def canonical(self) -> Link:
@@ -680,14 +686,6 @@ def _log_sum(log_term: Any, peak: Matrix, width: float, fine: float) -> Matrix:
         total = total + np.exp(np.minimum(log_term(first + step * stride) - offset, LARGEST))
     with np.errstate(divide="ignore"):
         return np.asarray(offset + np.log(stride * total))
-
-
-def _number(value: Any, what: str, low: float, high: float) -> float:
-    if not real(value) or not low < value < high:
-        bound = f"> {low:g}" if np.isinf(high) else f"between {low:g} and {high:g}"
-        advice = "Use Poisson() for the limit." if np.isinf(high) else "Use Poisson() for 1 and Gamma() for 2."
-        raise InvalidInput(f"{what} must be a number {bound}", got=repr(value), advice=advice)
-    return float(value)
 
 
 _NAMES: dict[str, Family] = {

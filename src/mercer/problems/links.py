@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from mercer.errors import InvalidInput
+from mercer.validation import check_number, is_number
 
 Matrix = NDArray[np.float64]
 T = TypeVar("T")
@@ -324,11 +325,6 @@ class Log(Link):
         return _exp(eta)
 
 
-def real(value: Any) -> bool:
-    """Whether this is a real number, Python's or NumPy's."""
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-
-
 class PowerLink(Link):
     """η = μ^k with k ≠ 0, for μ > 0 and η > 0; η is clipped to [1e-100, 1e100]."""
 
@@ -415,7 +411,7 @@ class Power(PowerLink):
 
     def __post_init__(self) -> None:
         k = self.exponent
-        if not real(k) or not 0 < abs(k) < np.inf:
+        if not is_number(k) or not 0 < abs(k) < np.inf:
             raise InvalidInput(
                 "`exponent` of Power must be a number other than 0", got=repr(k), advice="Use Log() for 0."
             )
@@ -443,13 +439,8 @@ class LogRatio(Link):
     range = (0.0, np.inf)
 
     def __post_init__(self) -> None:
-        if not real(self.theta) or not 0 < self.theta < np.inf:
-            raise InvalidInput(
-                "`theta` of LogRatio must be a number > 0",
-                got=repr(self.theta),
-                advice="Use the `theta` of the family.",
-            )
-        object.__setattr__(self, "theta", float(self.theta))
+        theta = check_number(self.theta, "theta", above=0, advice="Use the `theta` of the family.", owner="LogRatio")
+        object.__setattr__(self, "theta", theta)
 
     def __call__(self, mu: Any) -> Matrix:
         with np.errstate(divide="ignore"):

@@ -37,6 +37,7 @@ from mercer.errors import InvalidInput
 from mercer.problems.families import Bernoulli, Family, NegativeBinomial, Poisson, family_of
 from mercer.problems.links import Cloglog, Link, Log, Logit, Probit, UnitLink
 from mercer.threads import n_threads, run
+from mercer.validation import check_whole_number
 
 Matrix = NDArray[np.float64]
 HELD = 150.0
@@ -370,10 +371,7 @@ class Softmax(Loss):
     convex = True
 
     def __post_init__(self) -> None:
-        if isinstance(self.k, bool) or not isinstance(self.k, (int, np.integer)) or self.k < 2:
-            raise InvalidInput(
-                "`k` of Softmax must be a whole number ≥ 2", got=repr(self.k), advice="Pass the number of classes."
-            )
+        check_whole_number(self.k, "k", least=2, advice="Pass the number of classes.", owner="Softmax")
 
     @property
     def outputs(self) -> int:  # type: ignore[override]
@@ -405,7 +403,7 @@ class Softmax(Loss):
             raise InvalidInput(
                 f"Softmax({self.k}) must have class numbers 0 ... {self.k - 1} (n,) and predictors (n, {self.k})",
                 got=f"numbers {y.min(initial=0)} ... {y.max(initial=0)} and predictors of shape {eta.shape}",
-                advice="Number the classes first.",
+                advice="Number the classes from 0 before you call the loss.",
             )
         return y, eta
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.problems.losses import Loss, Terms
-from mercer.problems.spaces import Element, Space
+from mercer.problems.spaces import Element, FunctionSpace
 
 Matrix = NDArray[np.float64]
 
@@ -75,7 +75,7 @@ class Risk:
     offset : o, shape (n,), or None.
     """
 
-    space: Space
+    space: FunctionSpace
     loss: Loss
     y: NDArray[np.float64] | NDArray[np.int64]
     alpha: float

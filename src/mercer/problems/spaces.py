@@ -40,7 +40,7 @@ class Element:
     The values are computed at their first use; sums of functions add the values of both if they are known.
     """
 
-    def __init__(self, space: Space, coef: Matrix, tail: Matrix, values: Matrix | None = None) -> None:
+    def __init__(self, space: FunctionSpace, coef: Matrix, tail: Matrix, values: Matrix | None = None) -> None:
         self.space, self.coef, self.tail, self._values = space, coef, tail, values
 
     @property
@@ -60,7 +60,7 @@ class Element:
         return Element(self.space, factor * self.coef, factor * self.tail, values)
 
 
-class Space(ABC):
+class FunctionSpace(ABC):
     """The functions that a loss is minimised over, and their geometry.
 
     Attributes
@@ -90,7 +90,7 @@ class Space(ABC):
         return Element(self, coef, tail)
 
     @abstractmethod
-    def restrict(self, index: NDArray[np.int64]) -> Space:
+    def restrict(self, index: NDArray[np.int64]) -> FunctionSpace:
         """The functions as seen from some of the points."""
 
     @abstractmethod
@@ -130,7 +130,7 @@ class Space(ABC):
         return Element(self, zero.coef, tail, zero.values + b)
 
 
-class FeatureSpace(Space):
+class FeatureSpace(FunctionSpace):
     """f(x) = wᵀ(x − m) + b on explicit columns, dense or sparse.
 
     m is about the mean of the columns if there is an intercept (the tail, a column of ones) and they are dense: this
@@ -290,7 +290,7 @@ class FeatureSpace(Space):
         return float(np.vdot(u.coef, v.coef))
 
 
-class GramSpace(Space):
+class GramSpace(FunctionSpace):
     """f = Σ cᵢ k(xᵢ, ·) + Σ bⱼ pⱼ on all n points, through their Gram matrix.
 
     >>> import mercer as mc
@@ -328,7 +328,7 @@ class GramSpace(Space):
         return float(np.vdot(u.coef, self.penalised(v).values))
 
 
-class NystromSpace(Space):
+class NystromSpace(FunctionSpace):
     """f = Σ cⱼ k(zⱼ, ·) + Σ bⱼ pⱼ on m centres, in whitened coordinates β = Lᵀc with ‖f‖ = ‖β‖."""
 
     def __init__(self, Phi: Nystrom, tail: Matrix) -> None:

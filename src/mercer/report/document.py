@@ -21,21 +21,21 @@ from mercer.data.points import length, take
 from mercer.errors import InvalidInput
 from mercer.files.replace import replacing
 from mercer.kernels.algebra.proof import MARKS, Proof
+from mercer.kernels.base import Weight
 from mercer.models.base import innermost
-from mercer.models.importance import MEANING as IMPORTANCE
-from mercer.models.importance import feature_importance
+from mercer.models.importance import feature_importance, meaning, measured_rows
 from mercer.models.scores import MEASURES, Baseline, Judged, Judgement, Score, judge
 from mercer.report import frames
 from mercer.report.frames import cell
 from mercer.report.page import bar, code, figures, heading, page, paragraph, section, spark, table, tiles
-from mercer.report.plots import Plots, drawn, evenly_spaced
+from mercer.report.plots import Plots, drawn
 from mercer.report.source import source
 from mercer.words import cut, number, rounded, shortened
 
 SHOWN_COLUMNS, WORST_COLUMNS, WORST_ROWS, CANDIDATES = 60, 6, 10, 12
 """The largest numbers of described columns, of columns and rows of the worst predictions, and of candidates."""
-TRIED_ROWS, TRIED_COLUMNS = 500, 40
-"""The largest numbers of rows and columns on which feature importance is measured."""
+TRIED_COLUMNS = 40
+"""The largest number of columns whose feature importance is measured."""
 EXPRESSION, CLAIM, PREMISES = 1500, 220, 12
 """The largest numbers of characters of a kernel and of a step of its proof, and of premises of a step."""
 LONG_CELL = 30
@@ -265,7 +265,8 @@ class _Page:
         notes = "Values: the smallest, the median and the largest number; the most frequent values of other columns."
         if self.importance is not None:
             header, numbers = [header[0], "importance", *header[1:]], [1, 3, 4]
-            notes += f" {IMPORTANCE}"
+            scored = "held-out rows" if self.judgement.by == "held out" else "training rows"
+            notes += f" {meaning(len(measured_rows(len(self.z))), len(self.z), scored)}"
         if self.unused:
             notes += f" Not used by the kernel: {cut(', '.join(self.unused), EXPRESSION)}."
         if len(described) > SHOWN_COLUMNS:
@@ -280,7 +281,7 @@ class _Page:
         """The feature importance of each column; None if a column cannot be shuffled by itself."""
         if not 1 < len(self.names) <= TRIED_COLUMNS or isinstance(self.Z, list) or hasattr(self.Z, "tocsr"):
             return None
-        return feature_importance(self.model, take(self.Z, evenly_spaced(len(self.z), TRIED_ROWS)))
+        return feature_importance(self.model, take(self.Z, measured_rows(len(self.z))))
 
     def _worst(self, row_header: str, names: list[str]) -> str:
         worst = np.argsort(-self.judgement.losses, kind="stable")[:WORST_ROWS]
@@ -311,6 +312,12 @@ class _Page:
         kernel = getattr(self.inner, "kernel_", None)
         if kernel is None:
             return ""
+        if isinstance(kernel, Weight):
+            return section(
+                "Kernel",
+                paragraph("The model smooths with a weight, which says how much each row nearby counts:"),
+                code(cut(rounded(repr(kernel)), EXPRESSION)),
+            )
         proof = kernel.proof(len(self.names) if kernel.space == "vectors" else None)
         verdict = (
             "It is positive semidefinite: its similarities are inner products of points in some space, so that the fit "
@@ -332,9 +339,10 @@ class _Page:
         for decision in getattr(self.model, "choices_", None) or ():
             parts += [heading(f"{decision.question}: {rounded(decision.taken)}")]
             parts += [paragraph(cut(rounded(decision.why), CLAIM), "soft")]
-            if decision.considered:
-                rows = [[c.name, f"{c.value:.4g}", c.detail] for c in decision.considered[:CANDIDATES]]
-                parts.append(table(["candidate", decision.criterion, ""], rows, numbers=(1,), small=True))
+            if decision.considered is not None:
+                trials = decision.considered
+                rows = [[trial.label, f"{trial.score:.4g}", trial.note] for trial in trials.trials[:CANDIDATES]]
+                parts.append(table(["candidate", trials.measure.name, ""], rows, numbers=(1,), small=True))
         return section("How the model was chosen", *parts) if parts else ""
 
     def _reproduce(self, command: str) -> str:

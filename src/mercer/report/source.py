@@ -99,4 +99,4 @@ def _value(value: Any) -> str:
 
 
 def _not_reproducible(reason: str) -> InvalidInput:
-    return InvalidInput(reason, got="a model", advice="Load its file.")
+    return InvalidInput(reason, got="a model", advice="Load the model from its file instead.")

@@ -22,6 +22,7 @@ from mercer.kernels.block import Block, Pair
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.geometry import SquaredDistance
 from mercer.rkhs.space import finite, hilbert, joined, streamed
+from mercer.validation import check_whole_number, generator
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,14 +280,4 @@ def _require_enough(n: int, least: int, what: str) -> None:
 
 
 def _permutations(permutations: Any, random_state: Any) -> tuple[int, np.random.Generator]:
-    whole = isinstance(permutations, (int, np.integer)) and not isinstance(permutations, bool)
-    if not whole or permutations < 0:
-        raise InvalidInput(
-            "`permutations` must be a whole number ≥ 0", got=repr(permutations), advice="Use 999, for instance."
-        )
-    try:
-        return int(permutations), np.random.default_rng(random_state)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(
-            "`random_state` must be a seed or a NumPy generator", got=f"{random_state!r} ({error})", advice="Pass 0."
-        ) from None
+    return check_whole_number(permutations, "permutations", least=0, such_as=999), generator(random_state)

@@ -19,6 +19,7 @@ from mercer.kernels.sets import Intersection
 from mercer.memory import budget, within
 from mercer.rkhs.space import finite, hilbert, joined, same_points, streamed
 from mercer.rkhs.tail import Tail
+from mercer.validation import check_number
 
 
 @dataclass(frozen=True)
@@ -266,8 +267,7 @@ class Expansion:
         >>> print(f.prune(0.01).pruning)
         kept 1 of 3 points; ‖change‖ = 0.001·‖f‖
         """
-        if isinstance(tol, bool) or not isinstance(tol, (int, float, np.floating)) or not 0 <= tol < 1:
-            raise InvalidInput("`tol` must be a number in [0, 1)", got=repr(tol), advice="Pass 0.01 for 1 % of ‖f‖.")
+        check_number(tol, "tol", least=0, below=1, advice="Pass 0.01 for 1 % of ‖f‖.")
         keep, change = np.asarray(self._columns().any(axis=1)), 0.0
         if tol > 0:
             with np.errstate(over="ignore", invalid="ignore"):

@@ -26,6 +26,7 @@ from mercer.kernels.tiling import TILE_COLS
 from mercer.memory import budget, within
 from mercer.rkhs.expansion import Expansion, coordinates
 from mercer.rkhs.space import hilbert, streamed
+from mercer.validation import check_whole_number
 
 FIRST = 128
 """The least number of columns that give the first neighbours."""
@@ -159,11 +160,7 @@ def nearest(kernel: Kernel, X: Any, Z: Any, n: int = 1) -> tuple[Array, NDArray[
     (['kernel', 'lecture'], array([1.        , 1.73205081]))
     """
     x, z = hilbert(kernel).prepare(X), kernel.prepare(Z)
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 1 <= n <= x.n:
-        raise InvalidInput(
-            f"`n` must be a whole number from 1 to the number of points, {x.n}", got=repr(n), advice="Use fewer."
-        )
-    n = int(n)
+    n = check_whole_number(n, "n", most=x.n, advice=f"Pass at most {x.n}, the number of points.")
     squared = SquaredDistance(kernel)
     pair = squared.pair(z, x, np.float64)
     # If log k is known it orders the points, even if all values of k underflow; only the chosen points need d².

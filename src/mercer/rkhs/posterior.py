@@ -27,6 +27,7 @@ from mercer.kernels.base import Kernel
 from mercer.memory import budget, within
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.space import hilbert, same_points
+from mercer.validation import check_whole_number
 
 Matrix = NDArray[np.float64]
 
@@ -104,10 +105,7 @@ class Posterior:
         n : the number of functions.
         rng : a generator, a seed, or None.
         """
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-            raise InvalidInput(
-                "The number of samples must be a whole number ≥ 1", got=repr(n), advice="Use a number such as 10."
-            )
+        check_whole_number(n, "n", such_as=10)
         points = self._queries(Z)
         root = square_root(self._covariance(points))
         mean = self.mean(points)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
-from mercer.memory import budget, show_count, within
+from mercer.memory import budget, within
+from mercer.words import show_count
 
 Matrix = NDArray[np.float64]
 TUPLE = 120
@@ -148,7 +149,7 @@ class Monomials:
             raise InvalidInput(
                 f"Points must have {len(self.shift)} columns, as in the fit",
                 got=f"{X.shape[1]} columns",
-                advice="Pass the same columns.",
+                advice="Pass the same columns as before.",
             )
         return (X - self.shift) / self.scale
 

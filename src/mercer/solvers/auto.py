@@ -25,13 +25,15 @@ from scipy.linalg import blas
 from mercer.errors import InvalidInput
 from mercer.gram.pivoted import by_rows, pivoted_cholesky
 from mercer.memory import budget as _budget
-from mercer.memory import show_bytes, within
+from mercer.memory import within
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers import cholesky, eigen
 from mercer.solvers.base import TOLERANCE, UNSOLVED, Matrix, Solution, recomputed, relative, verdict
 from mercer.solvers.cg import Linear, Progress, conjugate_gradients
 from mercer.solvers.cholesky import CholeskyFactor, require_independent, upper_product
 from mercer.solvers.preconditioners import LowRank, RoundedFactor
+from mercer.validation import check_choice
+from mercer.words import show_bytes
 
 SOLVERS = ("auto", "cholesky", "eigen", "cg", "nystrom")
 
@@ -82,12 +84,7 @@ def choose(problem: LeastSquares, solver: str = "auto", budget: Any = None) -> C
     >>> choose(LeastSquares(mc.gram.of(mc.Gaussian(1.0), X), X, np.array([0.0]))).why
     'alpha = 0 requires the solution of minimum norm'
     """
-    if solver not in SOLVERS:
-        raise InvalidInput(
-            f"`solver` must be one of {', '.join(map(repr, SOLVERS))}",
-            got=repr(solver),
-            advice="Use 'auto' if in doubt.",
-        )
+    check_choice(solver, "solver", SOLVERS, advice="Use 'auto' if in doubt.")
     n, limit = problem.n, _budget(budget)
     square = problem.gram.dtype.itemsize * n * n
     if solver == "cg":

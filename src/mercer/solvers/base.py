@@ -108,7 +108,7 @@ def refined(
     roots: Matrix | None,
     tol: float,
 ) -> tuple[Matrix, Matrix | None, Matrix]:
-    """(c, b) and its residual vectors: solved for y, then for the residual, as long as that halves it."""
+    """(c, b) by iterative refinement, and its residual vectors: repeat for the residual as long as that halves it."""
     s = np.ones(1) if roots is None else roots[:, None]
     c, b = solve(y)
     R = residual(c, b)

@@ -15,7 +15,7 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
-from mercer.problems.spaces import Element, FeatureSpace, GramSpace, NystromSpace, Space
+from mercer.problems.spaces import Element, FeatureSpace, FunctionSpace, GramSpace, NystromSpace
 from mercer.solvers.cholesky import CholeskyFactor
 
 Matrix = NDArray[np.float64]
@@ -35,7 +35,8 @@ class System(ABC):
     Attributes
     ----------
     exact : whether the solution is exact to rounding; otherwise the system is a preconditioner.
-    patience : it serves more steps as long as each lowers the excess by this factor; smaller if it is cheap to make.
+    patience : the system is used for further steps as long as each lowers the excess by this factor; the cheaper a new
+        system is, the smaller is the factor.
     """
 
     exact: bool = True
@@ -153,7 +154,7 @@ class GramSystem(System):
         return np.asarray((diagonal - self.factor.quadratic(b, tail.T)) / self.alpha, dtype=np.float64)
 
 
-def factorise(space: Space, W: Matrix, alpha: float, *, precise: bool = False) -> System:
+def factorise(space: FunctionSpace, W: Matrix, alpha: float, *, precise: bool = False) -> System:
     """The system of a space for these weights: exact if that is cheap or `precise`, else a preconditioner."""
     if isinstance(space, FeatureSpace):
         if space.size > WIDE and not precise:

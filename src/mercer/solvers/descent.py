@@ -1,7 +1,10 @@
-"""Down a smooth risk: gradient descent with fixed steps or backtracking, and L-BFGS, in the space of functions.
+"""Minimise a smooth risk over functions: gradient descent with fixed steps or backtracking, and L-BFGS.
 
 Every method is written once for features, Gram matrices and centres: a step is a function added to a function, and the
 loss along it needs no pass over the data. `Trace` keeps the figures of lecture 003: objective, gradient and step.
+
+The quasi-Newton method of `tuning/quasi_newton.py` does another job: there a few parameters have bounds and every value
+costs a factorisation; here there are as many unknowns as points, no bounds, and a line search is nearly free.
 """
 
 from __future__ import annotations
@@ -23,7 +26,8 @@ from mercer.problems.spaces import Element
 from mercer.solvers.base import End
 
 Matrix = NDArray[np.float64]
-# A step must lower the objective by this share of what the slope promises, and reduce the slope to this share.
+# A step must lower the objective by at least this share of the decrease that the slope predicts, and reduce the slope
+# to at most this share.
 ARMIJO, WOLFE = 1e-4, 0.9
 # The limit of halvings of a step; the pairs that L-BFGS remembers; the limit of steps of the power method.
 HALVINGS, MEMORY, POWER = 60, 10, 60
@@ -211,7 +215,7 @@ def backtrack(line: Line, value: float, slope: float, step: float = 1.0) -> tupl
 
 
 def _descends(line: Line, value: float, slope: float, step: float) -> bool:
-    """Whether a step lowers the objective by ARMIJO of what the slope promises.
+    """Whether a step lowers the objective by the share ARMIJO of the decrease that the slope predicts.
 
     If rounding hides the change, the slope at the step's end decides, which for a parabola is equivalent (Hager and
     Zhang, 2005).

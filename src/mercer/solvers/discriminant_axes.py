@@ -283,7 +283,7 @@ def by_scores(residuals: Matrix, codes: Index, weights: Matrix | None, *, resolu
     return whitening, np.eye(k) - missing / sizes[:, None]
 
 
-def within(values: Matrix, codes: Index, weights: Matrix | None, k: int) -> Matrix:
+def covariance_within_classes(values: Matrix, codes: Index, weights: Matrix | None, k: int) -> Matrix:
     """The covariance of values (n, r) within their classes, shape (r, r)."""
     n = len(values)
     w = np.ones(n) if weights is None else weights

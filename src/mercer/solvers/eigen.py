@@ -23,7 +23,7 @@ from mercer.solvers.factor import Border, Factor, Matrix, require_left, spread
 from mercer.solvers.saddle import Projected
 
 
-class Spectrum:
+class Eigendecomposition:
     """The spectrum of a problem: `at(alpha)` is its factorised system, for any alpha ≥ 0, in O(n²).
 
     Attributes
@@ -72,7 +72,7 @@ class Spectrum:
 class SpectralFactor(Factor):
     """The system of a spectrum at one alpha: D = 1/(λ + alpha), 0 on the null space if alpha = 0; b = B Z."""
 
-    def __init__(self, spectrum: Spectrum, alpha: float) -> None:
+    def __init__(self, spectrum: Eigendecomposition, alpha: float) -> None:
         self.spectrum, self.alpha, self.roots, self.tail = spectrum, alpha, spectrum.roots, spectrum.functions
         shifted = spectrum.values + alpha
         # Only alpha = 0 requires a decision which eigenvalues are zero; an alpha > 0 outweighs rounding.
@@ -188,9 +188,9 @@ class SpectralFactor(Factor):
         return float((s.values * self.D) @ (1 - QB) + QB.sum())
 
 
-def solve(problem: LeastSquares, spectrum: Spectrum | None = None) -> Solution:
+def solve(problem: LeastSquares, spectrum: Eigendecomposition | None = None) -> Solution:
     """The exact solution, of minimum norm if alpha = 0 and K is singular; its residual is computed anew."""
-    spectrum = spectrum or Spectrum(problem)
+    spectrum = spectrum or Eigendecomposition(problem)
     factors = {float(alpha): spectrum.at(alpha) for alpha in np.unique(problem.alpha)}
 
     def by_columns(y: Matrix) -> tuple[Matrix, Matrix | None]:

@@ -1,4 +1,4 @@
-"""The prediction of each row without it: one Newton step from the minimum, by the curvature there.
+"""Approximate leave-one-out: the prediction of each row by the model fitted without it, from one Newton step.
 
 Without row i the minimiser moves, to first order, by H₋ᵢ⁻¹ of that row's pull rᵢ, and the matrix inversion lemma gives
 
@@ -31,7 +31,7 @@ from mercer.problems.links import Log
 from mercer.problems.losses import Deviance, Loss, Terms
 from mercer.problems.risk import Risk, State
 from mercer.problems.root_finding import find_roots
-from mercer.problems.spaces import FeatureSpace, GramSpace, NystromSpace, Space
+from mercer.problems.spaces import FeatureSpace, FunctionSpace, GramSpace, NystromSpace
 from mercer.solvers.cg import Measure, iterate
 from mercer.solvers.curvature import FeatureSystem, GramSystem, System, factorise
 from mercer.solvers.newton import SURE as ACCURATE
@@ -39,7 +39,7 @@ from mercer.solvers.newton import TIRED
 from mercer.solvers.smooth import MAX_ITER
 
 Matrix = NDArray[np.float64]
-# Above this share of its own value a row decides it alone, and nothing is known without the row.
+# A row that decides more than this share of its own fitted value has no meaningful prediction without it.
 SURE = 1 - 1e-9
 # Up to this many weights of all classes together, H is factorised as one matrix.
 JOINT = 3000
@@ -66,7 +66,7 @@ def left_out_values(risk: Risk, state: State) -> Matrix:
         W = weights * second[:, 0]
         h = leverages(factorise(risk.space, W, risk.alpha, precise=True), W)
         step = h[:, None] * pull / (1.0 - np.minimum(W * h, SURE))[:, None]
-        return eta + (_within(state.at.values, step) if _steep(risk.loss) else step)
+        return eta + (_clipped(state.at.values, step) if _steep(risk.loss) else step)
     W = weights[:, None, None] * (P[:, :, None] * np.eye(t) - P[:, :, None] * P[:, None, :])
     if t * (risk.space.size + risk.space.tail.shape[1]) <= JOINT:
         h = _of_classes(_explicit(risk.space), W, risk.alpha)
@@ -165,7 +165,7 @@ class _Columns:
 
     @property
     def share(self) -> Matrix:
-        """Wᵢhᵢ: the share of its own value that a row decides, at most SURE."""
+        """Wᵢhᵢ, the leverage: the share of its own fitted value that a row decides, at most SURE."""
         return np.minimum(self.removal.W[self.rows] * self.h, SURE)
 
     def first(self) -> Matrix:
@@ -325,12 +325,12 @@ def _steep(loss: Loss) -> bool:
     return isinstance(loss, Deviance) and isinstance(loss.link, Log)
 
 
-def _within(values: Matrix, step: Matrix) -> Matrix:
+def _clipped(values: Matrix, step: Matrix) -> Matrix:
     """The steps, cut so that no value leaves the range of the fitted values by more than BEYOND."""
     return np.clip(values + step, values.min() - BEYOND, values.max() + BEYOND) - values
 
 
-def _explicit(space: Space) -> FeatureSpace:
+def _explicit(space: FunctionSpace) -> FeatureSpace:
     """The same functions as weights of features."""
     if isinstance(space, GramSpace):
         values, vectors = lapack.eigh(space.gram.fresh(np.float64).T)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.problems.risk import Risk, State
-from mercer.problems.spaces import Element, FeatureSpace, GramSpace, Matrix, NystromSpace, Space
+from mercer.problems.spaces import Element, FeatureSpace, FunctionSpace, GramSpace, Matrix, NystromSpace
 from mercer.solvers.base import End
 from mercer.solvers.cg import Measure, iterate
 from mercer.solvers.curvature import Diagonal, FeatureSystem, System, factorise
@@ -95,7 +95,7 @@ def _iterate(risk: Risk, start: Element, journey: Journey, system: System | None
 class _Curvature:
     """The second derivative of a risk, as the system that gives Newton's directions.
 
-    One system serves several steps, until it serves badly; then the next is factorised at the iterate of that time.
+    One system is used for several steps; when it has become inaccurate, the next is factorised at the present iterate.
 
     risk : the risk.
     system : the present system, or None if the next direction needs a new one.
@@ -134,7 +134,7 @@ class _Curvature:
         return d
 
     def outlived(self, remaining: float, *, converged: bool) -> bool:
-        """Drop a system that serves badly. Whether the last direction, too, is better computed anew.
+        """Drop a system that has become inaccurate. Returns whether the last direction should be computed again, too.
 
         remaining : the predicted excess, relative to that of the iterate before.
         """
@@ -161,7 +161,7 @@ class _Curvature:
         return True
 
     def follow(self, before: State, after: State) -> None:
-        """Take note of a step: an exact system that is kept for long is corrected by the change of the gradient."""
+        """Record a step: an exact system that is kept for many steps is corrected by the change of the gradient."""
         if self.exact and self.system is not None and self.system.patience > MODEST:
             self.pairs = [*self.pairs[-MEMORY + 1 :], *secant(self.risk, before, after)]
         self.fresh = False
@@ -170,7 +170,7 @@ class _Curvature:
 class _Functions:
     """The arithmetic of one function of a space, in which its columns are one vector."""
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: FunctionSpace) -> None:
         self.space = space
 
     def zero(self, like: Element) -> Element:

@@ -35,6 +35,7 @@ from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.base import Matrix, Solution
 from mercer.solvers.cg import Measure, Progress, Step, conjugate_gradients
 from mercer.solvers.factor import orthonormal
+from mercer.validation import check_number, generator
 
 # Up to this n m² (about a tenth of a second) the normal equations are solved exactly, in float64.
 EXACT = 4e9
@@ -95,17 +96,16 @@ def solve(
     >>> solution.coef.shape, bool(np.abs(f(X) - np.sin(X)).max() < 1e-2)
     ((12, 1), True)
     """
-    if not 0.0 < tol < 1.0:
-        raise InvalidInput("`tol` must lie between 0 and 1", got=repr(tol), advice="Use the default, 1e-3.")
+    check_number(tol, "tol", above=0, below=1, advice="Use the default, 1e-3.")
     gram, n, limit = problem.gram, problem.n, _budget(budget)
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     chosen = choose_centers(gram, default_centers(n, limit) if n_centers is None else n_centers, centers, rng=rng)
     known, steps = np.zeros((chosen.n, problem.y.shape[1])), 0
     ways = [(dtype, False) for dtype in _precisions(gram, tol, n * chosen.n**2 <= EXACT)]
     for dtype, careful in [*ways, (np.float64, True)]:
-        # If float32 does not reach the tolerance, float64 continues from there. With a tiny penalty single rows matter,
-        # which a sample may lack, and so does the rounding of sums, which centres amplify by 1/√least: then all rows
-        # make the preconditioner, and centres must add more than the rounding.
+        # If float32 does not reach the tolerance, float64 continues from there. If that fails too, the penalty is tiny:
+        # single rows matter, so all rows, not a sample, make the preconditioner; and centres amplify the rounding of
+        # sums by 1/√least, so centres that add less than this rounding are dropped.
         least = _least_share(problem) if careful else 0.0
         Phi = gram.low_rank(chosen, dtype, limit, least)
         m = Phi.shape[1]

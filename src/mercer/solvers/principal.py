@@ -29,6 +29,7 @@ from mercer.errors import InvalidInput
 from mercer.gram import Gram, lapack
 from mercer.memory import within
 from mercer.solvers.base import not_psd
+from mercer.validation import check_choice
 
 Matrix = NDArray[np.float64]
 
@@ -158,12 +159,7 @@ class Centred:
 
 def choose(gram: Gram, t: int | None, solver: str, limit: int) -> tuple[str, str]:
     """The solver for t of the eigenvalues (None: all), and why."""
-    if solver not in SOLVERS:
-        raise InvalidInput(
-            f"`solver` must be one of {', '.join(map(repr, SOLVERS))}",
-            got=repr(solver),
-            advice="Use 'auto' if in doubt.",
-        )
+    check_choice(solver, "solver", SOLVERS, advice="Use 'auto' if in doubt.")
     if solver == "krylov" and t is None:
         raise InvalidInput(
             "`solver='krylov'` computes some of the eigenvalues, not all",

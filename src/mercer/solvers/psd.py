@@ -31,7 +31,7 @@ def negative_eigenvalue(gram: Gram) -> float | None:
 
 
 def require_psd(gram: Gram, *, warn: Callable[[float, int], None] | None = None) -> None:
-    """Raise, with the negative eigenvalue, if K has one beyond rounding: for kernels without a proof.
+    """Raise an error with the smallest eigenvalue if it is negative beyond rounding; for kernels without a proof.
 
     Parameters
     ----------

@@ -1,14 +1,21 @@
-"""Decomposition for the box problem of support vector machines: pairs within a working set, sets within the data.
+"""Sequential minimal optimisation (SMO): the solver of the box problems of support vector machines.
 
-A small problem is solved on its whole matrix, two variables at a time (`_loops.smo`). For a large one a working set of
-some thousand variables is chosen, half of them the worst violators of optimality, the rest the ones that moved last. It
-is solved alone, and one product K[:, changed] Δ, which is never stored (`gram.values`), updates the gradient of all
-others. Values are float32 if the tolerance allows, the gradient float64; the returned gap is that of float64 values.
+A small problem is solved on its whole matrix: every step moves the two variables that violate optimality most
+(`_loops.smo`). A large problem is solved by decomposition. Each round chooses a working set of up to some thousand
+variables, half of them the worst violators of optimality and half the variables that moved last. These variables are
+optimised while all others are fixed. Then one product K[:, changed] Δ updates the gradient of the others; its columns
+of K are never stored (`gram.values`). Kernel values are float32 if the tolerance allows it and the gradient is float64;
+the returned gap is always computed from float64 values.
 
-A time limit is checked between pairs and, if a kernel is expensive, between its tiles: at most half of the time goes
-into values to be stored. If that is not enough, parts of the data that double in size are solved one after the other,
-and finally all of it. At the limit the last solved part is returned, at least one working set. The gradient of
-variables that were not reached is not known.
+The time limit is checked between steps and, if the kernel is expensive, between its tiles. At most half of the time is
+spent on kernel values to store. If they are not ready by then, the solver starts with a small part of the data, doubles
+it again and again, and ends with all of it. When the time is over, it returns the solution of the last part, at least
+that of one working set; the gradient of all other variables is then not known.
+
+References
+----------
+Platt, Fast training of support vector machines using sequential minimal optimization, 1999. Fan, Chen and Lin, Working
+set selection using second order information, 2005.
 """
 
 from __future__ import annotations
@@ -23,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import _loops, memory, threads
-from mercer.gram.values import Rows, Streamed, Values
+from mercer.gram.values import LazyMatrix, Streamed, Values
 from mercer.problems.box import BoxProblem, Matrix
 from mercer.solvers.base import End
 from mercer.solvers.working_set import Index, Part
@@ -35,7 +42,7 @@ WHOLE = 4500
 FIRST, SET = 256, 2048
 """Variables of the first working set and of the largest."""
 CHUNK = 20_000
-"""Pairs between two checks of the clock."""
+"""Steps (moves of a pair of variables) between two checks of the clock."""
 FEW = 4_000_000
 """Up to this number of values the gradient is computed in float64 throughout."""
 SAMPLED, SURE = 64, 8.0
@@ -43,7 +50,7 @@ SAMPLED, SURE = 64, 8.0
 INNER = 0.2
 """A working set is solved to this share of the gap."""
 SHRINK = 0.8
-"""Each time the gap falls to this share, variables that will hardly leave their bound are dropped until the end."""
+"""When the gap falls to this share, variables that are unlikely to leave their bound are set aside until the end."""
 TURNS = 8
 """How often the search restarts from the float64 gradient."""
 DOUBLE = 400
@@ -53,18 +60,18 @@ SINGLE = 1e-4
 MODERATE = 1e-12, 1e12
 """Kernel values whose squares float32 can hold."""
 PATIENCE = 50
-"""After this many chunks or working sets without a smaller gap only rounding is left."""
+"""After this many rounds without a smaller gap, only rounding is left to change the iterate."""
 UNBOUNDED = 1e10
-"""A variable without a bound that is this large, in units of 1/k(x, x), grows for ever."""
+"""If a variable without a bound grows to this size, in units of 1/k(x, x), the problem has no minimum."""
 LEAST, MOST = 10_000_000, 100
-"""The default limit of pairs: this many, or this many for each variable if that is more."""
+"""The default limit of steps: LEAST, or MOST for each variable if that is more."""
 
 LATE, CALLER = "stopped at the time limit", "stopped by the caller"
 
 
 @dataclass(frozen=True)
 class Progress:
-    """The state of the iteration: pairs moved, the gap, the objective, variables that are not zero, seconds."""
+    """The state of the iteration: steps, gap, objective, number of nonzero variables, and seconds since the start."""
 
     iteration: int
     gap: float
@@ -84,17 +91,18 @@ class Optimum:
 
     Attributes
     ----------
-    beta, gradient : β and Kβ + q, shape (N,). The gradient comes from float64 kernel values wherever they decide the
-        gap, elsewhere from the values of the iteration. It is NaN where the time limit came first.
-    gap : the violation of optimality, from float64 kernel values (at the time limit, from those of the iteration);
-        infinite if the gradient is not known.
+    beta, gradient : β and Kβ + q, shape (N,). Entries of the gradient that decide the gap are computed from float64
+        kernel values, the others from the values that the iteration used. Entries that were not computed before the
+        time limit are NaN.
+    gap : by how much β violates the conditions of optimality, from float64 kernel values (at the time limit, from the
+        values that the iteration used); infinite if a part of the gradient is not known.
     objective : ½ βᵀKβ + qᵀβ; NaN if it is not known.
-    iterations : pairs that were moved.
-    status : how it ended, in words.
+    iterations : the number of steps, each of which moved a pair of variables.
+    status : how the iteration ended, in words.
     converged : whether the gap is within the tolerance.
-    end : why it ended.
-    hurried : whether half of the time limit had passed before kernel values were stored, so that they were computed
-        when they were needed, which leads to the same optimum by other iterates.
+    end : why the iteration ended.
+    hurried : whether half of the time limit passed before the kernel values were stored. They were then computed again
+        whenever they were needed, which leads to the same optimum on another path.
     """
 
     beta: Matrix
@@ -131,15 +139,15 @@ def solve(
     Parameters
     ----------
     problem : the problem to solve.
-    tol : the gap at which to stop, measured on float64 values.
-    max_iter : the largest number of pairs; by default ten million, or a hundred for each variable if that is more.
-    max_time : the limit in seconds, or None; a first working set is always solved.
-    progress : called now and then with a `Progress`; False stops there.
-    budget : bytes that kernel values may take, or a text such as "2 GB"; by default as in `gram.of`.
-    kept : an empty dict, to be passed again with further problems on the same Gram (another C, another linear term, a
-        subset of its points by `rows`): it keeps the computed values of the Gram.
+    tol : the gap at which to stop, computed from float64 kernel values.
+    max_iter : the largest number of steps; by default ten million, or a hundred for each variable if that is more.
+    max_time : the time limit in seconds, or None; a first working set is always solved.
+    progress : called from time to time with a `Progress`; the solver stops if it returns False.
+    budget : the memory for kernel values, in bytes or as a text such as "2 GB"; by default as in `gram.of`.
+    kept : a dict that stores kernel values for the next call. Pass an empty dict, and pass it again to solve further
+        problems on the same Gram (another C, another linear term, or a subset of its points by `rows`).
 
-    An interrupt (Ctrl-C) raises `Interrupted` with the best iterate.
+    An interrupt (Ctrl-C) raises `Interrupted`, which holds the best iterate so far.
 
     >>> import mercer as mc
     >>> from mercer.problems.box import BoxProblem
@@ -159,7 +167,7 @@ def solve(
 
 
 class _Run:
-    """One call of `solve`: the iterate, and the limits it works within."""
+    """One call of `solve`: the iterate and its limits."""
 
     def __init__(
         self,
@@ -174,7 +182,7 @@ class _Run:
     ) -> None:
         self.stopped = stopped
         self.tol, self.progress, self.budget, self.kept = float(tol), progress, budget, kept
-        # `rows` that select some of the Gram's points make a subset; several variables per point do not.
+        # `rows` either selects some points of the Gram (a subset), or lists a point several times (several variables).
         subset = problem.rows is not None and problem.size <= problem.gram.shape[0]
         self.chosen = problem.rows if subset else None
         self.problem = replace(problem, rows=None) if subset else problem
@@ -188,7 +196,7 @@ class _Run:
         self.status = ""
         self.end = End.STALLED
         start, unmoved = self.problem.linear, not self.beta.any()
-        # The variables whose gradient at the iterate is known, this gradient, and the objective.
+        # The variables whose gradient is known at the present iterate, their gradient, and the objective.
         self.known: tuple[Index, Matrix, float] = (
             (np.arange(problem.size), start, 0.0) if unmoved else (np.zeros(0, dtype=np.int64), np.zeros(0), np.nan)
         )
@@ -208,7 +216,7 @@ class _Run:
         return 1.0 if self.problem.gram.normalised else float(self._roots().max() ** 2) or 1.0
 
     def sizes(self) -> Matrix:
-        """The scale of the error of each variable's gradient: √|k(x, x)| of its point."""
+        """√|k(x, x)| of the point of each variable: errors of its gradient are proportional to it."""
         p = self.problem
         if p.gram.normalised:
             return np.ones(p.size)
@@ -217,12 +225,14 @@ class _Run:
         return roots if p.rows is None else roots[p.rows]
 
     def values(self, dtype: Any, limit: int) -> Values:
-        """Kernel values in this dtype, prepared once for the Gram."""
+        """Kernel values in this dtype, computed once for all calls that share `kept`."""
         key = "values", np.dtype(dtype).itemsize, limit > 0
         whole = self.problem.gram
         if key not in self.kept:
-            try:  # for at most half of the time: the other half is for the iteration
-                with threads.within(lambda: self.watched and time.perf_counter() > (self.began + self.deadline) / 2):
+            try:  # storing may take half of the time; the other half is for the iteration
+                with threads.time_limit(
+                    lambda: self.watched and time.perf_counter() > (self.began + self.deadline) / 2
+                ):
                     self.kept[key] = whole.values(dtype, limit)
             except threads.OutOfTime:
                 self.kept[key], self.kept["hurried"] = Streamed(whole.recomputed(dtype)), True
@@ -231,7 +241,7 @@ class _Run:
         return values if self.chosen is None else values.part(self.chosen)
 
     def gradient(self, values: Values | None = None) -> Matrix:
-        """Kβ + q, summed in float64, from these values of K, by default float64 ones."""
+        """Kβ + q, summed in float64, from the given values of K; by default from float64 values."""
         p = self.problem
         moved = np.flatnonzero(self.beta)
         if not len(moved):
@@ -242,7 +252,7 @@ class _Run:
         return np.asarray((g if p.rows is None else g[p.rows]) + p.linear, dtype=np.float64)
 
     def exact_gradient(self, some: Index) -> Matrix:
-        """Kβ + q of some variables, in float64."""
+        """The entries of Kβ + q for some variables, in float64."""
         p = self.problem
         moved = np.flatnonzero(self.beta)
         if not len(moved):
@@ -254,10 +264,10 @@ class _Run:
         return np.asarray(product + p.linear[some], dtype=np.float64)
 
     def checked_gradient(self, values: Values) -> Matrix:
-        """Kβ + q from these values, with float64 ones wherever they could decide the gap.
+        """Kβ + q from the given values of K, and from float64 values for every entry that could decide the gap.
 
-        The difference of the two, in units of √k(x, x), is measured at a sample of rows, and at all rows so near an end
-        of the gap that `SURE` times that difference would carry them over it.
+        The largest difference between the two, in units of √k(x, x), is estimated on a sample of rows. Then every row
+        that could reach an end of the gap, if its error were `SURE` times this difference, is computed in float64, too.
         """
         p = self.problem
         if values.dtype != np.float64 and p.size * np.count_nonzero(self.beta) <= FEW:
@@ -293,7 +303,7 @@ class _Run:
         if not self.watched:
             return self.search()
         try:
-            with threads.within(self.out_of_time):
+            with threads.time_limit(self.out_of_time):
                 return self.search()
         except threads.OutOfTime:
             self.status, self.end = LATE, End.TIME
@@ -305,14 +315,14 @@ class _Run:
             return self.optimum(g, objective)
 
     def solve_first_set(self) -> None:
-        """Solve one working set, whatever the time limit: without it there would be no function at all."""
+        """Solve one working set even if the time is over: without it there would be no function at all."""
         W = self.spread_variables(FIRST)
         self.solve_alone(W, self.exact_gradient(W), np.float64)
 
     def solve_growing_parts(self, dtype: Any, limit: int) -> None:
-        """Solve parts of the data that double in size, as long as there is time.
+        """Solve a part of the data, then a part of twice the size, and so on, as long as there is time.
 
-        The solution of a part is a useful function; a few steps on all of the data need not be.
+        The solution for a part of the data is a useful function; the result of a few steps on all data may not be.
         """
         size, W = FIRST, self.spread_variables(FIRST)
         while len(W) < self.problem.size and len(W) ** 2 * np.dtype(dtype).itemsize <= limit:
@@ -323,9 +333,10 @@ class _Run:
             W = self.spread_variables(size)
 
     def spread_variables(self, size: int) -> Index:
-        """The variables of the given number of points; a larger number includes all points of a smaller one.
+        """The variables of `size` points. A larger size includes all points of a smaller one.
 
-        They are spread evenly over the order of the linear term: over both classes, or over the range of a target.
+        The points are spread evenly over the sorted values of the linear term, that is, over both classes or over the
+        range of the target.
         """
         p = self.problem
         n = p.size if p.rows is None else len(np.unique(p.rows))
@@ -340,7 +351,7 @@ class _Run:
         return np.sort(points) if p.rows is None else np.flatnonzero(np.isin(p.rows, points))
 
     def solve_alone(self, W: Index, g: Matrix | None, dtype: Any) -> None:
-        """Move pairs of these variables only. g is their gradient, or None if no other variable has moved."""
+        """Optimise these variables only. g is their gradient, or None if all other variables are zero."""
         p = self.problem
         points = p.points_of(W)
         values = Streamed(p.gram.recomputed(dtype)).part(points if self.chosen is None else self.chosen[points])
@@ -371,7 +382,7 @@ class _Run:
             self.solve_growing_parts(np.float32 if single else np.float64, limit)
         g = self.gradient(values)
         self.known = np.arange(p.size), g, p.objective(self.beta, g)
-        # In float32 such a large gradient has no digits left.
+        # float32 has no digits left for so large a gradient: its rounding exceeds the tolerance.
         if single and float(np.finfo(np.float32).eps) * float(np.abs(g).max(initial=0.0)) >= self.tol:
             single, values = False, self.values(np.float64, limit // 2)
             g = self.gradient(values)
@@ -402,7 +413,7 @@ class _Run:
         return optimum
 
     def optimum(self, g: Matrix, objective: float | None = None) -> Optimum:
-        """The present iterate, with its float64 gradient as far as that is known."""
+        """The present iterate as a result, with its gradient g (NaN where it is not known)."""
         gap = np.inf if np.isnan(g).any() else max(0.0, float(self.problem.bounds_met(self.beta, g)[0]))
         converged = gap <= self.tol
         status = "converged" if converged else self.status or "stalled at rounding"
@@ -413,7 +424,7 @@ class _Run:
         )
 
     def report(self, gap: float, at: Matrix | Part | float) -> Progress:
-        """The progress, from the gradient of all variables, from a part, or from the objective."""
+        """The state of the iteration; `at` is the gradient of all variables, the active part, or the objective."""
         if isinstance(at, Part):
             objective = at.objective()
         elif isinstance(at, float):
@@ -424,7 +435,7 @@ class _Run:
         return Progress(self.iterations, gap, objective, int(np.count_nonzero(self.beta)), seconds)
 
     def must_stop(self, gap: float, at: Matrix | Part | float) -> bool:
-        """Whether to stop before the tolerance is reached."""
+        """Whether to stop before the tolerance is reached; sets `status` and `end` to the reason."""
         if self.stopped():
             self.status, self.end = "interrupted", End.INTERRUPTED
         elif self.endless and np.abs(self.beta).max() > UNBOUNDED / self.largest:
@@ -441,18 +452,18 @@ class _Run:
         return bool(self.status)
 
     def rounding(self, dtype: Any) -> float:
-        """The gap that rounding leaves: n independent errors in K, times β."""
+        """A gap that is no larger than rounding: independent errors in the entries of K, times β."""
         return 4.0 * float(np.finfo(dtype).eps) * self.largest * float(np.linalg.norm(self.beta))
 
     def solve_whole(self, g: Matrix, values: Values, dtype: Any, aim: float) -> None:
-        """Move pairs of all variables, on the whole matrix."""
+        """Optimise all variables on the whole matrix."""
         p = self.problem
         key = "matrix", np.dtype(dtype).itemsize
         kept = self.kept if self.chosen is None else self.kept_for_subset
         if key not in kept:
             kept[key] = (values if p.rows is None else values.part(p.rows)).rows(lambda n: self.space(n, dtype))
-        rows: Rows = kept[key]
-        state = _loops.smo.State(rows.K, g, self.beta, p.lower, p.upper, p.group, rows.packed, rows.made)
+        rows: LazyMatrix = kept[key]
+        state = _loops.smo.State(rows.K, g, self.beta, p.lower, p.upper, p.group, rows.packed, rows.filled)
         self.beta = state.beta
         best, least, stale = np.inf, np.inf, 0
         while stale <= PATIENCE:
@@ -470,7 +481,7 @@ class _Run:
             best, least = min(best, gap), min(least, objective)
 
     def space(self, n: int, dtype: Any) -> NDArray[Any]:
-        """A matrix to be filled; for a subset in the memory of the last one in this thread, which is mapped already."""
+        """An empty n × n matrix. Subsets reuse the memory of the last one in this thread, which saves time."""
         if self.chosen is None:
             return _loops.smo.matrix(n, dtype)
         key = "space", np.dtype(dtype).itemsize, threading.get_ident()
@@ -479,7 +490,7 @@ class _Run:
         return _loops.smo.matrix(n, dtype, self.kept[key])
 
     def solve_by_sets(self, g: Matrix, values: Values, dtype: Any, aim: float, size: int, shrink: bool) -> None:
-        """Move pairs of one working set after the other, and update the gradient of all that still take part."""
+        """Optimise one working set after another, and update the gradient of all active variables after each."""
         p = self.problem
         part = Part(p, np.arange(p.size), self.beta.copy(), g.copy(), values, p.objective(self.beta, g))
         space = _loops.smo.matrix(size, dtype)

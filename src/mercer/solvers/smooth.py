@@ -1,4 +1,4 @@
-"""The minimum of a smooth risk: which method, from where, and when to stop."""
+"""Minimise a smooth risk: the choice of a method, its start, and its stopping rule."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from mercer.problems.risk import Risk
 from mercer.problems.spaces import Element, FeatureSpace
 from mercer.solvers import descent, newton
 from mercer.solvers.descent import Journey, Minimum, Progress
+from mercer.validation import check_choice
 
 Matrix = NDArray[np.float64]
 
@@ -57,12 +58,7 @@ def minimise(
     >>> minimum.converged, minimum.state.at.coef.round(4)
     (True, array([[0.8155]]))
     """
-    if solver not in SOLVERS:
-        raise InvalidInput(
-            f"`solver` must be one of {', '.join(map(repr, SOLVERS))}",
-            got=repr(solver),
-            advice="Use 'auto', which is 'newton'.",
-        )
+    check_choice(solver, "solver", SOLVERS, advice="Use 'auto', which is 'newton'.")
     name = "newton" if solver == "auto" else solver
     journey = Journey(risk, tol, MAX_ITER[name] if max_iter is None else max_iter, progress, max_time)
     begin = constant(risk) if start is None else start

@@ -1,4 +1,4 @@
-"""Working sets of the box problem: which variables are solved next, and which are left out for a while."""
+"""Working sets of the box problem: the variables to optimise next, and those to set aside for a while (shrinking)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from mercer.gram.values import Values
 from mercer.problems.box import BoxProblem, Matrix
 
 KEPT = 0.5
-"""The share of a working set that stays from the last one."""
+"""The share of a working set that is taken over from the last one."""
 
 Index = NDArray[np.int64]
 
 
 class Part:
-    """The variables that still take part, with their gradient.
+    """The active variables, which have not been set aside, and their gradient.
 
-    `index` are their positions among all variables; `problem` has these variables only (its Gram has all points).
+    `index` holds their positions among all variables; `problem` has these variables only (its Gram has all points).
     """
 
     def __init__(
@@ -27,7 +27,7 @@ class Part:
         self.began = beta.copy(), g.copy(), objective
 
     def objective(self) -> float:
-        """The objective of all variables: its value at the start, and ½ Δᵀ(g + g₀) for the change since."""
+        """The objective of all variables: its value at the start plus the change since, ½ Δᵀ(g + g₀)."""
         beta, g, objective = self.began
         return objective + 0.5 * float((self.beta - beta) @ (self.g + g))
 
@@ -45,7 +45,7 @@ class Part:
             self.g += product[self.problem.rows]
 
     def shrunk(self, recent: Index) -> tuple[Part, Index]:
-        """The part without variables at a bound that are farther from leaving it than any pair is from optimality."""
+        """The part without the variables at a bound that belong to no violating pair at present."""
         p = self.problem
         stay = np.zeros(p.size, dtype=bool)
         for member in p.members():
@@ -67,7 +67,7 @@ class Part:
         return part, position[recent]
 
     def working_set(self, recent: Index, size: int) -> Index:
-        """The variables that violate optimality most on either side, and the variables that moved last."""
+        """The variables that violate optimality most, in both directions, and the variables that moved last."""
         p = self.problem
         kept = recent[-int(size * KEPT) :] if len(recent) else recent
         out = np.ones(p.size, dtype=bool)

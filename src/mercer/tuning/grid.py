@@ -23,7 +23,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.cholesky import CholeskyFactor
-from mercer.solvers.eigen import Spectrum
+from mercer.solvers.eigen import Eigendecomposition
 from mercer.tuning.evidence import log_evidence
 from mercer.tuning.folds import Fold, make_folds
 from mercer.tuning.loo import Matrix, loo_error, path_errors, require_memory, require_others
@@ -286,7 +286,7 @@ class ClosedForm(GridCriterion):
         if path.any():
             for i, kernel in enumerate(self.kernels):
                 problem = LeastSquares(gram.of(kernel, self.points), y, np.ones(y.shape[1]), self.roots, self.tail)
-                scores[i, path, 0] = path_errors(Spectrum(problem), y, np.log(alphas[path])).mean(axis=1)
+                scores[i, path, 0] = path_errors(Eigendecomposition(problem), y, np.log(alphas[path])).mean(axis=1)
         value: Callable[..., tuple[float, Matrix]] = loo_error if self.measure is LOO_ERROR else log_evidence
         worst = -np.inf if self.measure.greater else np.inf
 

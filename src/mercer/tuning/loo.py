@@ -1,4 +1,4 @@
-"""Leave-one-out: how well each point follows from all others, as a closed form with a closed-form derivative.
+"""The leave-one-out error, how well each point is predicted from all others, and its derivative, in closed form.
 
 With J, the first n rows and columns of [[K + alpha W⁻¹, P], [Pᵀ, 0]]⁻¹, and c = J y, the model fitted without point i
 misses it by rᵢ = cᵢ/Jᵢᵢ. Because dJ = −J dK J, with or without a tail, the error E = Σᵢ wᵢ rᵢ² has the derivative
@@ -21,7 +21,7 @@ from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.solvers.cholesky import CholeskyFactor
-from mercer.solvers.eigen import Spectrum
+from mercer.solvers.eigen import Eigendecomposition
 from mercer.solvers.primal import FeatureSpectrum
 from mercer.threads import single_threaded_blas
 
@@ -58,7 +58,7 @@ class AlphaPath:
     error: Matrix
 
 
-def choose_alpha(spectrum: Spectrum | FeatureSpectrum, y: Matrix, weights: Matrix | None = None) -> Matrix:
+def choose_alpha(spectrum: Eigendecomposition | FeatureSpectrum, y: Matrix, weights: Matrix | None = None) -> Matrix:
     """For each target the alpha of least weighted leave-one-out error, shape (t,).
 
     Parameters
@@ -72,13 +72,13 @@ def choose_alpha(spectrum: Spectrum | FeatureSpectrum, y: Matrix, weights: Matri
     >>> X, noise = np.linspace(0, 6, 60)[:, None], np.random.default_rng(0).normal(size=(60, 1))
     >>> y = np.sin(X) + 0.1 * noise
     >>> problem = LeastSquares(mc.gram.of(mc.Gaussian(1.0), X), y, np.ones(1))
-    >>> choose_alpha(Spectrum(problem), y).round(5)
+    >>> choose_alpha(Eigendecomposition(problem), y).round(5)
     array([0.00018])
     """
     return alpha_path(spectrum, y, weights).chosen
 
 
-def alpha_path(spectrum: Spectrum | FeatureSpectrum, y: Matrix, weights: Matrix | None = None) -> AlphaPath:
+def alpha_path(spectrum: Eigendecomposition | FeatureSpectrum, y: Matrix, weights: Matrix | None = None) -> AlphaPath:
     """The errors from near-interpolation to the tail alone, and their minimum, refined by three nested grids."""
     w = spectrum.roots**2 if weights is None else weights
     w = w / w.sum()
@@ -103,14 +103,16 @@ def alpha_path(spectrum: Spectrum | FeatureSpectrum, y: Matrix, weights: Matrix 
     return AlphaPath(np.exp(logs), errors, np.exp(chosen), least)
 
 
-def path_errors(spectrum: Spectrum | FeatureSpectrum, y: Matrix, logs: Matrix, weights: Matrix | None = None) -> Matrix:
+def path_errors(
+    spectrum: Eigendecomposition | FeatureSpectrum, y: Matrix, logs: Matrix, weights: Matrix | None = None
+) -> Matrix:
     """The mean weighted leave-one-out squared error at each log alpha, shape (a, t)."""
     w = spectrum.roots**2 if weights is None else weights
     path = _Path(spectrum, y, w / w.sum())
     return path.errors(logs, list(range(y.shape[1])))
 
 
-def _range(spectrum: Spectrum | FeatureSpectrum) -> Matrix:
+def _range(spectrum: Eigendecomposition | FeatureSpectrum) -> Matrix:
     """Logarithms of alpha, evenly spaced."""
     largest = max(float(spectrum.values.max(initial=0.0)), np.finfo(np.float64).tiny / np.finfo(np.float64).eps)
     smallest = float(spectrum.values[spectrum.values > 0].min()) if spectrum.rank else largest
@@ -127,15 +129,15 @@ def _largest_of_least(errors: Matrix, flat: float) -> int:
 class _Path:
     """The weighted leave-one-out errors of some targets for many alphas: a product of matrices for each target."""
 
-    def __init__(self, spectrum: Spectrum | FeatureSpectrum, y: Matrix, w: Matrix) -> None:
+    def __init__(self, spectrum: Eigendecomposition | FeatureSpectrum, y: Matrix, w: Matrix) -> None:
         self.spectrum, self.w, self.y = spectrum, w, y
-        if isinstance(spectrum, Spectrum):
+        if isinstance(spectrum, Eigendecomposition):
             self.Z = spectrum.coordinates(spectrum.roots[:, None] * y)
 
     def errors(self, logs: Matrix, targets: list[int]) -> Matrix:
         """The errors, shape (a, t)."""
         s = self.spectrum
-        if not isinstance(s, Spectrum):
+        if not isinstance(s, Eigendecomposition):
             residuals = np.stack([s.at(float(alpha)).leave_one_out(self.y[:, targets]) for alpha in np.exp(logs)])
             return np.einsum("ait,i->at", residuals**2, self.w)
         D = 1.0 / (s.values[:, None] + np.exp(logs))

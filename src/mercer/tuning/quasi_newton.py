@@ -2,6 +2,9 @@
 
 SciPy's L-BFGS-B cannot: here the curvature on a sample of the rows, scaled by their number, gives good first steps on
 all rows, so that only a few evaluations remain.
+
+The L-BFGS of `solvers/descent.py` does another job: there the unknowns are functions without bounds, too many for a
+matrix B, and a line search is nearly free; here every value costs a factorisation, so that the first step must be good.
 """
 
 from __future__ import annotations

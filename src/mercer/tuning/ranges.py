@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra.entrywise import Exp
-from mercer.kernels.algebra.linear import Product, Scaled, Sum
-from mercer.kernels.algebra.nodes import Constant
+from mercer.kernels.algebra.linear import Product, Sum
+from mercer.kernels.algebra.parameters import Unit
 from mercer.kernels.algebra.views import Viewed
 from mercer.kernels.base import Similarity
-from mercer.kernels.vectors.dot import Polynomial
-from mercer.kernels.vectors.radial import ByWidth
-from mercer.kernels.vectors.stationary import Laplacian, Periodic
+from mercer.kernels.vectors.dot import Linear
 from mercer.tuning.loo import Matrix
 
+WIDTHS = ("length", "taxicab")
+"""The units of widths."""
 WIDEST, NARROWEST = 50.0, 0.1
 """Widths above this multiple of the data's diameter, or below this share of its spacing, are equivalent."""
 WIDEST_COLUMN = 1e4
@@ -40,13 +40,23 @@ class Slot(NamedTuple):
     points: Points
     exponent: bool
 
+    @property
+    def unit(self) -> Unit | None:
+        """The quantity of the data that the parameter is compared with, if there is one."""
+        return self.owner.units.get(self.field)
+
+    @property
+    def lengths(self) -> Lengths:
+        """The distances that a width is compared with: in its column, or in all columns together."""
+        return lengths(self.points, self.column, taxi=self.unit == "taxicab")
+
 
 def slots(kernel: Similarity, points: Points, prefix: str = "", exponent: bool = False) -> list[Slot]:
     """The free parameters in the order of `theta`."""
     all_slots = []
-    for name in (name for name in kernel.parameter_names if "__" not in name):  # the others are those of children
-        field, _, column = name.rstrip("]").partition("[")
-        all_slots.append(Slot(prefix + name, kernel, field, int(column) if column else None, points, exponent))
+    for field, column in _own_parameters(kernel):
+        name = field if column is None else f"{field}[{column}]"
+        all_slots.append(Slot(prefix + name, kernel, field, column, points, exponent))
     viewed = points.view(kernel.view) if isinstance(kernel, Viewed) else points
     for name, child in kernel.children.items():
         if isinstance(child, Similarity):
@@ -54,13 +64,19 @@ def slots(kernel: Similarity, points: Points, prefix: str = "", exponent: bool =
     return all_slots
 
 
+def _own_parameters(kernel: Similarity) -> list[tuple[str, int | None]]:
+    """Field and column of each free parameter of a node, without those of its children."""
+    own = [name.rstrip("]").partition("[") for name in kernel.parameter_names if "__" not in name]
+    return [(field, int(column) if column else None) for field, _, column in own]
+
+
 def scale_factors(kernel: Similarity) -> NDArray[np.bool_] | None:
     """The entries of `theta` whose common factor is a factor of the whole kernel, or None if there are none."""
     mask = np.zeros(len(kernel.theta), dtype=bool)
-    if isinstance(kernel, (Scaled, Constant)):
-        free = len(kernel.theta) - sum(len(c.theta) for c in kernel.children.values())
-        mask[:free] = True
-        return mask if free else None
+    if "factor" in kernel.units.values():
+        own = [kernel.units.get(field) == "factor" for field, _ in _own_parameters(kernel)]
+        mask[: len(own)] = own
+        return mask if any(own) else None
     if isinstance(kernel, (Sum, Product)):
         parts = [scale_factors(part) for part in kernel.parts]
         sizes = [len(part.theta) for part in kernel.parts]
@@ -129,32 +145,29 @@ def ranges(kernel: Similarity, points: Points, y: Matrix) -> list[Range]:
     cache: dict[Any, Lengths] = {}
     all_ranges = []
     for slot, theta, bounds in zip(slots(kernel, points), kernel.theta, kernel.bounds):
-        owner = slot.owner
         low, high, start = float(bounds[0]), float(bounds[1]), float(theta)
-        if isinstance(owner, ByWidth) and slot.field == "sigma":
-            key = (id(slot.points), slot.column, isinstance(owner, Laplacian))
+        if slot.unit in WIDTHS:
+            key = (id(slot.points), slot.column, slot.unit)
             if key not in cache:
-                cache[key] = lengths(slot.points, slot.column, isinstance(owner, Laplacian))
+                cache[key] = slot.lengths
             size = cache[key]
             if size.largest > 0:
                 # With one width per column, the distances in d columns add up.
-                many = 1.0 if slot.column is None else np.sqrt(len(owner.sigma))
+                many = 1.0 if slot.column is None else np.sqrt(len(getattr(slot.owner, slot.field)))
                 widest = WIDEST if slot.column is None else WIDEST_COLUMN
                 low, high = np.log(NARROWEST * size.spacing), np.log(widest * size.largest)
                 start = np.log(size.median * many)
-        elif isinstance(owner, Periodic) and slot.field == "period":
-            size = lengths(slot.points)
+        elif slot.unit == "period":
+            size = slot.lengths
             if size.largest > 0:
                 low, high = np.log(2 * size.spacing), np.log(2 * size.largest)
-        elif isinstance(owner, (Scaled, Constant)) and slot.exponent:
+        elif slot.unit == "factor" and slot.exponent:
             low, high = start - np.log(100.0), start + np.log(100.0)
-        elif isinstance(owner, (Scaled, Constant)) and slot.field in ("scale", "c"):
-            inner = 1.0 if isinstance(owner, Constant) else mean_diagonal(owner.kernel, slot.points)
-            start = np.log(variance / inner)
+        elif slot.unit == "factor":
+            start = np.log(variance / mean_diagonal(slot.owner.replace(**{slot.field: 1.0}), slot.points))
             low, high = start - np.log(1e8), start + np.log(1e6)
-        elif isinstance(owner, Polynomial) and slot.field == "c":
-            inner = mean_diagonal(Polynomial(1, c=0.0), slot.points)
-            start = np.log(inner)
+        elif slot.unit == "product":
+            start = np.log(mean_diagonal(Linear(), slot.points))
             low, high = start - np.log(1e6), start + np.log(1e6)
         low, high = min(low, float(theta)), max(high, float(theta))
         all_ranges.append(Range(float(low), float(high), float(np.clip(start, low, high))))

@@ -9,12 +9,10 @@ from numpy.typing import NDArray
 
 from mercer.kernels.algebra.linear import Sum
 from mercer.kernels.base import Kernel
-from mercer.kernels.vectors.radial import ByWidth
-from mercer.kernels.vectors.stationary import Laplacian
 from mercer.tuning.criteria import LeastSquaresCriterion
 from mercer.tuning.loo import Matrix
-from mercer.tuning.ranges import lengths, mean_diagonal, slots
-from mercer.tuning.trials import brief
+from mercer.tuning.ranges import WIDTHS, mean_diagonal, slots
+from mercer.words import brief
 
 NEGLIGIBLE = 1e-3
 """Terms with a smaller share of the kernel's diagonal are suspected not to matter."""
@@ -36,8 +34,8 @@ def remarks(
         if held[i]:
             continue
         value = float(np.exp(x[i]))
-        if isinstance(slot.owner, ByWidth) and slot.field == "sigma":
-            size = lengths(slot.points, slot.column, isinstance(slot.owner, Laplacian))
+        if slot.unit in WIDTHS:
+            size = slot.lengths
             what = "of `" + slot.name + "`" if slot.column is None else f"of column {slot.column}"
             if size.largest == 0:
                 notes.append(f"The width {what} does not matter: the column is constant. It can be dropped."

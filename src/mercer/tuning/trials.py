@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer.validation import is_number
+from mercer.words import brief
 
 NAN = float("nan")
 
@@ -61,6 +61,7 @@ class Trial:
     rows : the number of rows that were used; 0 means all.
     folds : the number of folds over which the score is a mean; 0 without folds.
     name : the candidate's own name, if it has one, such as "Matern 3/2".
+    note : a remark on it, such as its score by another measure.
     seconds : the time it took, for information: no choice depends on it.
 
     >>> print(Trial({"alpha": 0.1}, 0.25, standard_error=0.01))
@@ -73,6 +74,7 @@ class Trial:
     rows: int = 0
     folds: int = 0
     name: str = ""
+    note: str = ""
     seconds: float = field(default=0.0, compare=False)
 
     @property
@@ -214,9 +216,3 @@ def described(parameters: Mapping[str, Any]) -> str:
         text = f"{value:.4g}" if is_number(value) else brief(value)
         words.append(text if name == "kernel" else f"{name}={text}")
     return ", ".join(words)
-
-
-def brief(kernel: Any) -> str:
-    """An expression with its numbers to four digits."""
-    text = kernel if isinstance(kernel, str) else repr(kernel)
-    return re.sub(r"\d+\.\d+(?:e[-+]?\d+)?|\d+e[-+]?\d+", lambda number: f"{float(number[0]):.4g}", text)

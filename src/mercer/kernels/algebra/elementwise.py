@@ -1,4 +1,4 @@
-"""Elementwise operations on tiles that NumPy has no fast form of, and the check that they did not overflow."""
+"""Elementwise operations on tiles for which NumPy has no fast function, and the check that they did not overflow."""
 
 from __future__ import annotations
 

@@ -16,12 +16,13 @@ from mercer.errors import RuleBroken
 from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.elementwise import whole_power
 from mercer.kernels.algebra.linear import Scaled
-from mercer.kernels.algebra.nodes import Unary, inside, is_number
+from mercer.kernels.algebra.nodes import Unary, inside
 from mercer.kernels.algebra.parameters import nonnegative, show
 from mercer.kernels.algebra.proof import EXPONENTIAL, POLYNOMIAL, PRODUCT, Proof
 from mercer.kernels.algebra.rounding import precise, precisely, require_power
 from mercer.kernels.base import ATOM, POWER, Tags
 from mercer.kernels.block import Block
+from mercer.validation import is_number
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
@@ -297,7 +298,9 @@ class Poly(_Entrywise):
         super().check()
         self._set(coefficients=np.atleast_1d(self.coefficients))
         if not np.any(self.coefficients > 0):
-            raise RuleBroken("Rule q(k): some coefficient must be > 0", got="all zero", advice="Pass one that is > 0.")
+            raise RuleBroken(
+                "Rule q(k): some coefficient must be > 0", got="all zero", advice="Pass at least one coefficient > 0."
+            )
 
     @property
     def amplification(self) -> float:

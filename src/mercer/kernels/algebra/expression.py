@@ -24,6 +24,7 @@ from mercer.kernels.algebra.operators import exp
 from mercer.kernels.algebra.parameters import Fixed, show
 from mercer.kernels.base import Similarity, Weight
 from mercer.kernels.vocabulary import vocabulary
+from mercer.validation import is_number
 from mercer.words import cut
 
 # Room for what `repr` prints, whose largest matrix has 10 000 entries of up to 26 characters.
@@ -146,7 +147,7 @@ class _Reader:
             self.too_deep(None)
         if isinstance(value, Similarity):
             self.too_deep(None)
-        advice = f"A constant kernel is Constant({value!r})." if _is_number(value) else EXAMPLE
+        advice = f"Write Constant({value!r}) for a constant kernel." if is_number(value) else EXAMPLE
         self.fail(tree, "A kernel expression must describe a kernel", _described(value), advice)
 
     def tree(self) -> ast.expr:
@@ -202,7 +203,7 @@ class _Reader:
         self.foreign(node, FOREIGN.get(type(node), "an operator of another kind"))
 
     def constant(self, node: ast.Constant) -> Any:
-        if isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
+        if is_number(node.value):
             return self.number(node, node.value)
         if node.value is None or isinstance(node.value, (bool, str)):
             return node.value
@@ -222,7 +223,7 @@ class _Reader:
         return int(value) if isinstance(value, int) else float(value)
 
     def signed(self, node: ast.UnaryOp, sign: ast.unaryop, value: Any) -> Any:
-        if _is_number(value):
+        if is_number(value):
             return -value if isinstance(sign, ast.USub) else value
         if isinstance(value, Similarity) and isinstance(sign, ast.USub):
             return self.applied(node, "-", operator.neg, [value])
@@ -276,9 +277,9 @@ class _Reader:
 
     def binary(self, node: ast.BinOp, left: Any, right: Any) -> Any:
         sign, function = OPERATORS[type(node.op)]
-        if sign == "**" and _is_number(right) and abs(right) > HIGHEST_POWER:
+        if sign == "**" and is_number(right) and abs(right) > HIGHEST_POWER:
             self.too_high(node.right, right)
-        if _is_number(left) and _is_number(right):
+        if is_number(left) and is_number(right):
             try:
                 return self.number(node, function(left, right))
             except ArithmeticError as error:
@@ -331,7 +332,12 @@ class _Reader:
         if word in FUNCTIONS or word in targets:
             self.refuse_functions(node, word)
             return targets[word]
-        self.fail(node, "Every word must name a kernel, a weight, exp or Fixed", repr(word), _nearest(word, targets))
+        advice = _nearest(
+            word, targets,
+            otherwise="Choose one that `mercer kernels` lists. (A kernel of your own works in Python only, after "
+            "mc.register in the same program.)",
+        )  # fmt: skip
+        self.fail(node, "Every word must name a kernel, a weight, exp or Fixed", repr(word), advice)
 
     def method(self, node: ast.Attribute, depth: int) -> Any:
         """k.method, or the constructor Class.method."""
@@ -347,7 +353,7 @@ class _Reader:
                 self.refuse_functions(node, node.attr)
             names = list(("on",) if isinstance(owner, Weight) else METHODS) if isinstance(owner, Similarity) else []
             what = f"Methods of {_described(owner)} are {', '.join(names) or 'none'}"
-            advice = _nearest(node.attr, names) if names else EXAMPLE
+            advice = _nearest(node.attr, names, otherwise="Choose one of these.") if names else EXAMPLE
         if node.attr in names:
             return getattr(owner, node.attr)
         self.fail(node, what, repr(node.attr), advice)
@@ -393,8 +399,8 @@ class _Reader:
             with np.errstate(all="ignore"):
                 return target(*arguments, **(keywords or {}))
         except InvalidInput as error:
-            where = self.mark(*self.span(node))
-            raise type(error)(error.required, got=cut(error.got, 300), advice=error.advice + where) from None
+            place, got = self.mark(*self.span(node)), cut(error.got, 300)
+            raise type(error)(error.required, got=got, advice=error.advice, excerpt=place) from None
         except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
             if name in {sign for sign, _ in OPERATORS.values()}:
                 got = f" {name} ".join(_described(a) for a in arguments)
@@ -444,11 +450,12 @@ class _Reader:
             line = self.text.count("\n", 0, left_out.start()) + 1
             start = left_out.start() - (self.text.rfind("\n", 0, left_out.start()) + 1)
             end = start + len(left_out[0])
-        where = self.mark(line, start, end)
-        raise InvalidInput("A kernel expression must be complete", got=got, advice=advice + where) from None
+        place = self.mark(line, start, end)
+        raise InvalidInput("A kernel expression must be complete", got=got, advice=advice, excerpt=place) from None
 
     def fail(self, node: ast.expr, required: str, got: object, advice: str) -> NoReturn:
-        raise InvalidInput(required, got=cut(str(got), 300), advice=advice + self.mark(*self.span(node))) from None
+        place = self.mark(*self.span(node))
+        raise InvalidInput(required, got=cut(str(got), 300), advice=advice, excerpt=place) from None
 
     def span(self, node: ast.expr) -> tuple[int, int, int]:
         """Line, first column and end column of a node, in characters (the tree counts bytes)."""
@@ -464,7 +471,7 @@ class _Reader:
         before, after = "…" if cut else "", "…" if len(shown) > cut + 110 else ""
         place = len(before) + start - cut
         width = max(min(end - start, cut + 110 - start), 1)
-        return f"\n    {before}{shown[cut : cut + 110]}{after}\n    {' ' * place}{'^' * width}"
+        return f"    {before}{shown[cut : cut + 110]}{after}\n    {' ' * place}{'^' * width}"
 
 
 def _joined(function: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
@@ -487,12 +494,13 @@ def _constructors(owner: Any) -> list[str]:
     return [n for n, v in vars(owner).items() if isinstance(v, classmethod) and not n.startswith("_")]
 
 
-def _nearest(word: str, known: Iterable[str]) -> str:
+def _nearest(word: str, known: Iterable[str], *, otherwise: str) -> str:
+    """Advice for an unknown word: the known word that was probably meant, if there is one."""
     by_lower = {name.lower(): name for name in known}
     if word.lower() in ELSEWHERE and word.lower() not in by_lower:
         return ELSEWHERE[word.lower()]
     close = difflib.get_close_matches(word.lower()[:100], by_lower, 1)
-    return f"Did you mean {by_lower[close[0]]}?" if close else "See `mercer kernels` for a list."
+    return f"Did you mean {by_lower[close[0]]}?" if close else otherwise
 
 
 def _usage(name: str, target: Any) -> str:
@@ -506,7 +514,7 @@ def _usage(name: str, target: Any) -> str:
 
 def _described(value: Any) -> str:
     text = cut(repr(value), 60)
-    return text if isinstance(value, (Similarity, Fixed)) or _is_number(value) else f"{type(value).__name__} {text}"
+    return text if isinstance(value, (Similarity, Fixed)) or is_number(value) else f"{type(value).__name__} {text}"
 
 
 def _height(kernel: Any) -> int:
@@ -517,10 +525,6 @@ def _height(kernel: Any) -> int:
     return height
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
 def _is_plain(value: Any) -> bool:
     if isinstance(value, tuple):
         return all(map(_is_plain, value))
@@ -528,4 +532,4 @@ def _is_plain(value: Any) -> bool:
 
 
 def _is_nest(value: Any) -> bool:
-    return all(map(_is_nest, value)) if isinstance(value, (list, tuple)) else _is_number(value)
+    return all(map(_is_nest, value)) if isinstance(value, (list, tuple)) else is_number(value)

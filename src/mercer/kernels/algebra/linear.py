@@ -15,11 +15,12 @@ from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput, RuleBroken
 from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.elementwise import require_finite
-from mercer.kernels.algebra.nodes import Node, inside, is_number, operand
-from mercer.kernels.algebra.parameters import positive, show
+from mercer.kernels.algebra.nodes import Node, inside, operand
+from mercer.kernels.algebra.parameters import Units, positive, show
 from mercer.kernels.algebra.proof import MULTIPLE, PRODUCT, SUM, Proof
 from mercer.kernels.base import PLUS, POWER, TIMES, Kernel, Tags, Weight
 from mercer.kernels.block import Block, Pair
+from mercer.validation import is_number
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
@@ -279,6 +280,7 @@ class Scaled(Node, Kernel):
 
     scale: float = positive()
     kernel: Any = None
+    units: ClassVar[Units] = {"scale": "factor"}
     precedence: ClassVar[int] = TIMES
 
     def __post_init__(self) -> None:
@@ -287,7 +289,7 @@ class Scaled(Node, Kernel):
             raise RuleBroken(
                 "Rule c·k: the factor must be > 0",
                 got=value,
-                advice="Only positive multiples of kernels are kernels; leave the term out, or test it as a "
+                advice="Leave the term out, since only positive multiples of kernels are kernels, or test it as a "
                 "mc.FromFunction with mc.refute.",
             )
         super().__post_init__()

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput, RuleBroken
 from mercer.kernels.about import About
-from mercer.kernels.algebra.parameters import positive
+from mercer.kernels.algebra.parameters import Units, positive
 from mercer.kernels.algebra.proof import Axiom, Proof
 from mercer.kernels.base import Indefinite, Kernel, Kind, Similarity, Tags, Weight
 from mercer.kernels.block import Block
 from mercer.kernels.spaces import ANY, TABLE, VECTORS
+from mercer.validation import is_number
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
@@ -31,10 +32,6 @@ def inside(kernel: Similarity, level: int) -> str:
     return repr(kernel) if kernel.precedence >= level else f"({kernel!r})"
 
 
-def is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-
-
 def operand(value: Any, rule: str) -> Kernel:
     """A kernel, or a positive constant as one; anything else breaks the rule."""
     if isinstance(value, Kernel):
@@ -43,7 +40,7 @@ def operand(value: Any, rule: str) -> Kernel:
         raise RuleBroken(
             f"{rule}: every operand must be a kernel",
             got=f"the smoothing weight {value!r}",
-            advice="Weights are not positive semidefinite; use them in smoothers, or take a Gaussian or Matern kernel.",
+            advice="Use a Gaussian or Matern kernel: weights are not positive semidefinite, and only for smoothers.",
         )
     if isinstance(value, Similarity):
         raise RuleBroken(
@@ -145,6 +142,7 @@ class Constant(Kernel):
     about: ClassVar[About] = About("c", "An intercept inside a kernel: k + c.", "Constant(c=1.0)")
 
     c: float = positive(1.0)
+    units: ClassVar[Units] = {"c": "factor"}
     space: ClassVar[str] = ANY
     tags: ClassVar[Tags] = Tags(stationary=True, radial=True, nonnegative=True, finite_rank=True)
 

@@ -10,11 +10,12 @@ from typing import Any
 from mercer.errors import InvalidInput, RuleBroken
 from mercer.kernels.algebra.entrywise import Exp, Poly, Power
 from mercer.kernels.algebra.linear import Product, Scaled, Sum, WeightProduct
-from mercer.kernels.algebra.nodes import Constant, Node, is_number, operand
+from mercer.kernels.algebra.nodes import Constant, Node, operand
 from mercer.kernels.algebra.parameters import show
 from mercer.kernels.algebra.rescaling import Normalized, Rescaled
 from mercer.kernels.algebra.views import After, On, WeightOn
 from mercer.kernels.base import Kernel, Weight
+from mercer.validation import is_number
 
 __all__ = [
     "After", "Constant", "Exp", "Node", "Normalized", "On", "Poly", "Power", "Product", "Rescaled", "Scaled", "Sum",

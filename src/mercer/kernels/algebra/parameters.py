@@ -7,12 +7,24 @@ in `Fixed`; zeros and integers are never free.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
+
+Unit = Literal["length", "taxicab", "period", "factor", "product"]
+"""A quantity of the data that a parameter is compared with: tuning takes its bounds and its start from it.
+
+length, taxicab : distances ‖x − z‖ or ‖x − z‖₁ between points; the parameter is a width.
+period : distances, too; the parameter is the distance after which a function repeats.
+factor : the variance of the targets; the parameter multiplies the kernel.
+product : inner products ⟨x, z⟩, to which the parameter is added.
+"""
+Units = Mapping[str, Unit]
+"""The units of parameters by name."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -36,7 +48,7 @@ class Fixed:
 
 
 class Rule(NamedTuple):
-    """What a parameter's values must be, and whether a search may move them."""
+    """The values that a parameter may have, and whether a search may change them."""
 
     lowest: float
     strict: bool

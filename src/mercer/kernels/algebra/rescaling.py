@@ -65,7 +65,9 @@ class Rescaled(Unary):
         try:
             values = np.asarray(real_numbers(self.f(as_argument(X))), dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise InvalidInput("f must return real numbers", got=f"{error}", advice="Check f(X).") from error
+            raise InvalidInput(
+                "f must return real numbers", got=f"{error}", advice="Check what f(X) returns."
+            ) from error
         if values.shape != (length(X),):
             raise InvalidInput(
                 f"f must return one number per point, shape ({length(X)},)",
@@ -73,7 +75,7 @@ class Rescaled(Unary):
                 advice="Write f for whole data sets: reduce over columns with axis=1.",
             )
         if not np.isfinite(values).all():
-            raise InvalidInput("f must return finite numbers", got="NaN or infinity", advice="Check f(X).")
+            raise InvalidInput("f must return finite numbers", got="NaN or infinity", advice="Check what f(X) returns.")
         return values
 
     def touch(self, points: Points) -> None:
@@ -158,7 +160,7 @@ class Normalized(Unary):
             raise RuleBroken(
                 "Rule k/√(k(x,x)k(z,z)): k(x, x) must be ≥ 0",
                 got=f"{diagonal.min():.3g}",
-                advice="Use a kernel: a function with a negative diagonal is not one.",
+                advice="Use a kernel; a function with a negative k(x, x) is not a kernel.",
             )
         zero = diagonal == 0
         lost = ~zero & (diagonal < float(np.finfo(dtype).tiny))

@@ -68,6 +68,16 @@ def _attributes(value: Any) -> Hashable:
     return tuple((name, Same(part)) for name, part in sorted(getattr(value, "__dict__", {}).items()))
 
 
+def require_map(phi: Any) -> None:
+    """Raise if a feature map is neither a function of data sets nor a transformer."""
+    if not callable(phi) and not hasattr(phi, "transform"):
+        raise InvalidInput(
+            "phi must be a function X → Φ or have a `transform` method",
+            got=repr(phi),
+            advice="Pass a function of data sets, or a fitted transformer.",
+        )
+
+
 def require_rowwise(function: UserFunction, name: str, points: Points, image: Any, apply: Callable[[Any], Any]) -> None:
     """Raise if the image of a row changes without the other rows: the last one alone, and some in reverse order."""
     n = points.n

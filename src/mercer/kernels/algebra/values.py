@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any, Self, dataclass_transform
+from typing import Any, ClassVar, Self, dataclass_transform, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput, InvalidType
-from mercer.kernels.algebra.parameters import Fixed, Rule, checked, key, nonnegative, positive, real, show
+from mercer.kernels.algebra.parameters import Fixed, Rule, Unit, Units, checked, key, nonnegative, positive, real, show
+from mercer.validation import check_choice
 
 # Names of these parameters in other libraries, and what to write here.
 _ELSEWHERE = {
@@ -30,9 +31,16 @@ class Value:
     `0__sigma`.
     """
 
+    units: ClassVar[Units] = {}
+    """The units of those parameters that have one, by name: tuning learns their bounds and starts from the data."""
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
+        parameters = [name for name, _ in cls._rules()]
+        for name, unit in cls.units.items():
+            check_choice(name, f"units of {cls.__name__}", parameters, advice="Name a parameter of the class.")
+            check_choice(unit, f"units[{name!r}]", get_args(Unit))
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         known = [field.name for field in dataclasses.fields(cls) if field.init]  # type: ignore[arg-type]

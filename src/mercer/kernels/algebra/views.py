@@ -16,7 +16,7 @@ from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.nodes import Node, inside, operand
 from mercer.kernels.algebra.parameters import show
 from mercer.kernels.algebra.proof import COMPOSITION, Proof
-from mercer.kernels.algebra.rowwise import UserFunction, require_rowwise
+from mercer.kernels.algebra.rowwise import UserFunction, require_map, require_rowwise
 from mercer.kernels.base import ATOM, Kernel, Similarity, Tags, Weight
 from mercer.kernels.block import Block, Pair
 from mercer.kernels.spaces import ANY, TABLE, VECTORS
@@ -264,12 +264,7 @@ class After(Viewed, Kernel):
 
     def check(self) -> None:
         self._set(kernel=operand(self.kernel, "Rule k(phi(x), phi(z))"))
-        if not callable(self.phi) and not hasattr(self.phi, "transform"):
-            raise InvalidInput(
-                "phi must be a function X → Φ or have a `transform` method",
-                got=repr(self.phi),
-                advice="Pass a function of data sets, or a fitted transformer.",
-            )
+        require_map(self.phi)
 
     @property
     def view(self) -> Mapped:

@@ -15,12 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from mercer.data.columns import tabled
 from mercer.data.roles import PERIODS, ROLES, Role, role_of
 from mercer.errors import InvalidInput
-from mercer.kernels.algebra.nodes import is_number
 from mercer.kernels.algebra.parameters import Fixed
 from mercer.kernels.algebra.values import Value
 from mercer.kernels.algebra.views import On
@@ -32,6 +29,7 @@ from mercer.kernels.tables.missing import Missing
 from mercer.kernels.tables.text import NGrams
 from mercer.kernels.tables.typed import KINDS, Typed, every_node
 from mercer.kernels.vectors.stationary import Periodic
+from mercer.validation import check_number
 
 NUMBER_WIDTH = 0.5
 """σ of a column of numbers, in units of its spread."""
@@ -84,10 +82,7 @@ class TableKernel(Value):
                     got=f"{role!r} for {name!r}",
                     advice="Choose one of them, or leave the column out of `roles`.",
                 )
-        if not is_number(self.interaction) or not 0 < self.interaction < np.inf:
-            raise InvalidInput(
-                "`interaction` must be a number > 0", got=repr(self.interaction), advice="Pass 1.0 to start with."
-            )
+        check_number(self.interaction, "interaction", above=0)
         target = (self.target,) if isinstance(self.target, str) else tuple(self.target)
         self._set(roles=tuple(sorted(roles.items())), target=target, interaction=float(self.interaction))
 

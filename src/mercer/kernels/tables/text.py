@@ -21,6 +21,7 @@ from mercer.kernels.block import Block, product
 from mercer.kernels.sets import aligned
 from mercer.kernels.spaces import POOL, Space
 from mercer.memory import budget, within
+from mercer.validation import check_flag, is_whole_number
 
 if TYPE_CHECKING:
     from mercer.kernels.validity.interval import Interval
@@ -84,17 +85,14 @@ class NGrams(Kernel):
 
     def check(self) -> None:
         ends = self.n if isinstance(self.n, (tuple, list)) else (self.n, self.n)
-        whole = len(ends) == 2 and all(isinstance(e, (int, np.integer)) and not isinstance(e, bool) for e in ends)
-        if not whole or not 1 <= ends[0] <= ends[1]:
+        if len(ends) != 2 or not all(map(is_whole_number, ends)) or not 1 <= ends[0] <= ends[1]:
             raise InvalidInput(
                 "`n` must be a whole number ≥ 1, or the shortest and the longest length",
                 got=repr(self.n),
                 advice="Pass NGrams(3), or NGrams((1, 3)).",
             )
-        if not isinstance(self.fold, (bool, np.bool_)):
-            raise InvalidInput("`fold` must be True or False", got=repr(self.fold), advice="Pass fold=True.")
         shortest, longest = map(int, ends)
-        self._set(n=shortest if shortest == longest else (shortest, longest), fold=bool(self.fold))
+        self._set(n=shortest if shortest == longest else (shortest, longest), fold=check_flag(self.fold, "fold"))
 
     @property
     def lengths(self) -> range:

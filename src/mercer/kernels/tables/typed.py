@@ -59,7 +59,9 @@ def _require_columns(names: list[str], there: list[str]) -> None:
         raise InvalidInput(
             f"The table must have the column{'s' if len(absent) > 1 else ''} {', '.join(map(repr, absent))}",
             got=f"columns {there if len(there) <= 20 else [*there[:20], '…']}",
-            advice=f"{', '.join(renamed)}: rename it." if renamed else "Add the columns that the kernel was made for.",
+            advice=f"Rename the columns if they are the same: {', '.join(renamed)}."
+            if renamed
+            else "Add the columns that the kernel was made for.",
         )
 
 
@@ -85,8 +87,8 @@ class Typed(Viewed, Kernel):
            [0., 1.]])
     >>> k(pd.DataFrame({"city": ["Rome"], "Age": [31]}))
     Traceback (most recent call last):
-    mercer.errors.InvalidInput: The table must have the column 'age', got columns ['city', 'Age']. 'age' may now be \
-'Age': rename it.
+    mercer.errors.InvalidInput: The table must have the column 'age', got columns ['city', 'Age']. Rename the \
+columns if they are the same: 'age' may now be 'Age'.
     """
 
     about: ClassVar[About] = About(

@@ -37,7 +37,7 @@ COMPARED = 64
 
 
 class Verdict(enum.Enum):
-    """What follows from Mercer's condition on one matrix."""
+    """The result of testing Mercer's condition on one matrix."""
 
     HOLDS = "it holds up to rounding"
     ROUNDING = "it fails for the computed values, but the kernel is proven: the values lost digits"

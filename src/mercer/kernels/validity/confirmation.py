@@ -19,7 +19,7 @@ from mercer.kernels.validity.interval import Interval, exactly
 
 
 class Evidence(enum.Enum):
-    """What a confirmation rests on."""
+    """The kind of evidence that confirms a counterexample."""
 
     INTERVALS = "exact bounds of every value"
     VALUES = "the values that a function returned, and an estimate of its rounding"

@@ -27,6 +27,7 @@ from mercer.kernels.validity.confirmation import Counterexample, Evidence, rows
 from mercer.kernels.validity.shrink import Search
 from mercer.kernels.vocabulary import space_named
 from mercer.threads import single_threaded_blas
+from mercer.validation import check_number, check_whole_number, generator
 
 # Gram matrices of more points than the first number are not printed, and at most the second number of points is.
 READABLE, PRINTED = 8, 32
@@ -165,17 +166,13 @@ def refute(
         raise InvalidInput(
             "`kernel` must be a kernel", got=type(kernel).__name__, advice="Wrap a function as mc.FromFunction(f)."
         )
-    if not seconds > 0 or (trials is not None and trials < 1):
-        raise InvalidInput(
-            "`seconds` must be > 0 and `trials` ≥ 1", got=f"{seconds} and {trials}", advice="Pass a positive budget."
-        )
-    if not alphabet or length < 1:
-        raise InvalidInput(
-            "`alphabet` must hold a letter and `length` be ≥ 1",
-            got=f"{alphabet!r} and {length}",
-            advice="Pass, for example, alphabet='01' and length=4.",
-        )
-    rng = np.random.default_rng(random_state)
+    check_number(seconds, "seconds", above=0, infinite=True)
+    if trials is not None:
+        check_whole_number(trials, "trials", alternative="None for no limit", such_as=1000)
+    if not alphabet:
+        raise InvalidInput("`alphabet` must hold a letter", got=repr(alphabet), advice="Pass letters such as '01'.")
+    check_whole_number(length, "length", such_as=4)
+    rng = generator(random_state)
     objects = space_named(space or kernel.space) if points is None or space else _space(kernel)
     search = Search(kernel, seconds, trials, rng, objects)
     named = _named(kernel)

@@ -38,6 +38,7 @@ from mercer.kernels.validity.confirmation import (
 )
 from mercer.kernels.validity.interval import Interval, exactly
 from mercer.kernels.validity.noise import ROUNDINGS, measured_noise, precision
+from mercer.validation import check_whole_number
 
 # Up to this many points both k(x, z) and k(z, x) are evaluated.
 BOTH_WAYS = 8
@@ -99,11 +100,11 @@ class Search:
 
     def vectors(self, dim: int | None) -> Counterexample | None:
         """Structured points at all scales, then random ones that walk downhill."""
-        if dim is not None and (isinstance(dim, bool) or not isinstance(dim, (int, np.integer)) or dim < 1):
-            raise InvalidInput("`dim` must be a whole number ≥ 1", got=repr(dim), advice="Pass dim=2.")
+        if dim is not None:
+            dim = check_whole_number(dim, "dim", such_as=2)
         self.movable = self.vectorial = True
         dims: list[int] = []
-        for d in [2, 1, 3, *range(4, LARGEST + 1)] if dim is None else [int(dim)]:
+        for d in [2, 1, 3, *range(4, LARGEST + 1)] if dim is None else [dim]:
             X = self.rng.standard_normal((4, d)).round(2)
             if len(dims) < 3 and any(self.probe(scale * X) for scale in (1.0, 0.125, 8.0)):
                 dims.append(d)

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.kernels.about import About, Argument
-from mercer.kernels.algebra.nodes import is_number
 from mercer.kernels.algebra.parameters import show
 from mercer.kernels.algebra.proof import Axiom, Proof
 from mercer.kernels.base import Kernel, Tags
 from mercer.kernels.block import Block, Pair, squared_norms
 from mercer.threads import spans
+from mercer.validation import is_number
 
 if TYPE_CHECKING:
     from mercer.kernels.validity.interval import Interval

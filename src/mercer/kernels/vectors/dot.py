@@ -16,12 +16,12 @@ from mercer.data.vectors import real_numbers
 from mercer.errors import InvalidInput, RuleBroken
 from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.elementwise import whole_power
-from mercer.kernels.algebra.nodes import is_number
-from mercer.kernels.algebra.parameters import nonnegative, positive, real, show
+from mercer.kernels.algebra.parameters import Units, nonnegative, positive, real, show
 from mercer.kernels.algebra.proof import BILINEAR, POLYNOMIAL, Axiom, Proof, Unproven
 from mercer.kernels.algebra.rounding import precise, precisely, require_power
 from mercer.kernels.base import Indefinite, Kernel, Similarity, Tags
 from mercer.kernels.block import Block, squared_norms
+from mercer.validation import is_number
 
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
@@ -123,6 +123,7 @@ class Polynomial(_Dot, Kernel):
 
     degree: int
     c: float = nonnegative(0.0)
+    units: ClassVar[Units] = {"c": "product"}
     tags: ClassVar[Tags] = Tags(finite_rank=True)
     vanishes_at_origin_only: ClassVar[bool] = True
 
@@ -132,7 +133,7 @@ class Polynomial(_Dot, Kernel):
             raise RuleBroken(
                 "Rule q(k): the offset `c` of a polynomial kernel must be ≥ 0",
                 got=value,
-                advice="(⟨x,z⟩ − 1)² is refuted by mc.refute; choose c ≥ 0.",
+                advice="Choose c ≥ 0: (⟨x,z⟩ − 1)² is not a kernel, as mc.refute shows.",
             )
         super().__post_init__()
 
@@ -142,7 +143,7 @@ class Polynomial(_Dot, Kernel):
             raise RuleBroken(
                 "Rule q(k): the `degree` of a polynomial kernel must be a whole number ≥ 1",
                 got=show(p),
-                advice="(⟨x,z⟩ + 1)^0.5 is refuted by mc.refute; choose a whole degree.",
+                advice="Choose a whole degree: (⟨x,z⟩ + 1)^0.5 is not a kernel, as mc.refute shows.",
             )
         self._set(degree=int(p))
         require_power(self, "Rule q(k)", "degree", self.degree)
@@ -237,7 +238,11 @@ class Bilinear(Kernel):
             raise RuleBroken(rule, got="an asymmetric matrix", advice="Pass (A + A.T)/2, of the same quadratic form.")
         values, vectors = np.linalg.eigh(A / 2 + A.T / 2)
         if not np.isfinite(values).all():
-            raise RuleBroken(rule, got=f"entries up to {np.abs(A).max():.3g}", advice="Scale A: eigenvalues overflow.")
+            raise RuleBroken(
+                rule,
+                got=f"entries up to {np.abs(A).max():.3g}",
+                advice="Divide A by a constant: its eigenvalues overflow.",
+            )
         tolerance = len(A) * np.finfo(np.float64).eps * max(abs(values[0]), abs(values[-1]))
         if values[0] < -tolerance:
             raise RuleBroken(
@@ -299,7 +304,7 @@ class Bilinear(Kernel):
 
         if d != len(self.A):
             raise InvalidInput(
-                f"A has {len(self.A)} columns, so d must be {len(self.A)}", got=d, advice=f"Pass {len(self.A)}."
+                f"A has {len(self.A)} columns, so d must be {len(self.A)}", got=d, advice=f"Pass d={len(self.A)}."
             )
         return LinearMap(self._view.matrix)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mercer import _loops
 from mercer.data.points import Array
 from mercer.errors import InvalidInput
-from mercer.features.base import Spectrum
+from mercer.features.base import SpectralDensity
 from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.parameters import positive
 from mercer.kernels.algebra.proof import Axiom, Proof
@@ -45,7 +45,7 @@ class Matern(Radial, Kernel):
 
     sigma: Any = positive(1.0, vector=True)
     nu: float = positive(1.5, free=False)
-    spectrum: ClassVar[Spectrum] = Spectrum.STUDENT
+    spectrum: ClassVar[SpectralDensity] = SpectralDensity.STUDENT
 
     def check(self) -> None:
         super().check()

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from mercer import _loops, threads
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
-from mercer.features.base import Spectrum
+from mercer.features.base import SpectralDensity
 from mercer.kernels.about import About
-from mercer.kernels.algebra.parameters import Fixed, checked, positive, show
+from mercer.kernels.algebra.parameters import Fixed, Units, checked, positive, show
 from mercer.kernels.algebra.proof import COMPOSITION, EXPONENTIAL, RESCALING, Axiom, Proof
 from mercer.kernels.base import Kernel, Similarity, Tags
 from mercer.kernels.block import Block, Pair
@@ -44,6 +44,7 @@ class ByWidth(Similarity):
     """A function of (x − z)/σ."""
 
     sigma: Any = positive(1.0, vector=True)
+    units: ClassVar[Units] = {"sigma": "length"}
 
     def check(self) -> None:
         extreme = np.abs(np.log10(self.sigma)).max() > 150
@@ -64,7 +65,7 @@ class ByWidth(Similarity):
                 + (", or use float64." if dtype == np.float32 else "."),
             )
 
-    def _own(self, block: Block) -> tuple[Block, float]:
+    def _scaled(self, block: Block) -> tuple[Block, float]:
         """The block whose distances are needed, and the σ by which they are still to be divided."""
         self.require_fit(block.dtype)
         if np.ndim(self.sigma) == 0:
@@ -124,11 +125,11 @@ class Radial(ByWidth):
         self.require_fit(block.dtype)
         rough = self._underflow_matters(block.dtype)
         wide = block.widened() if rough else block
-        own, sigma = self._own(wide)
+        scaled, sigma = self._scaled(wide)
         tile = out if wide is block else wide.scratch()
-        own.sqdist(tile)
+        scaled.sqdist(tile)
         if rough and self._underflow_matters(wide.dtype):
-            self._require_normal(own, tile)
+            self._require_normal(scaled, tile)
         self._profile(tile, sigma)
         if tile is not out:
             out[...] = tile
@@ -139,9 +140,9 @@ class Radial(ByWidth):
         sigma = float(self.sigma) if np.ndim(self.sigma) == 0 else 1.0
         return bool((float(info.tiny) / sigma**2) ** self._roughness >= float(info.eps))
 
-    def _require_normal(self, own: Block, sqdist: Array) -> None:
+    def _require_normal(self, scaled: Block, sqdist: Array) -> None:
         """Raise if different points are so close that their squared distance underflows."""
-        x, z = uncentred(own)
+        x, z = uncentred(scaled)
         close = np.argwhere(sqdist < float(np.finfo(sqdist.dtype).tiny))
         for span in threads.spans(len(close), 4096):
             i, j = close[span].T
@@ -154,9 +155,9 @@ class Radial(ByWidth):
                 )
 
     def _u(self, block: Block) -> NDArray[np.float64]:
-        own, sigma = self._own(block)
+        scaled, sigma = self._scaled(block)
         with np.errstate(over="ignore"):
-            u = own.sqdist().astype(np.float64) / sigma**2
+            u = scaled.sqdist().astype(np.float64) / sigma**2
         return np.minimum(u, FARTHEST)
 
     def _slopes(self, block: Block, G: Array) -> tuple[NDArray[np.float64], Array]:
@@ -243,7 +244,7 @@ class Gaussian(Radial, Kernel):
     )
 
     sigma: Any = positive(1.0, vector=True)
-    spectrum: ClassVar[Spectrum] = Spectrum.NORMAL
+    spectrum: ClassVar[SpectralDensity] = SpectralDensity.NORMAL
 
     @classmethod
     def from_gamma(cls, gamma: Any) -> Self:
@@ -321,13 +322,13 @@ class Gaussian(Radial, Kernel):
         self.require_fit(pair.dtype)
 
         def make() -> tuple[Any, Any] | None:
-            own, sigma = pair, float(np.max(self.sigma))
+            scaled, sigma = pair, float(np.max(self.sigma))
             if np.ndim(self.sigma):
-                own, sigma = pair.rescaled(tuple(self.sigma.tolist())), 1.0
+                scaled, sigma = pair.rescaled(tuple(self.sigma.tolist())), 1.0
             if pair.shape[0] * pair.shape[1] < _loops.tiles.SMALL or sp.issparse(pair.vectors()[0]):
                 return None
             with np.errstate(over="ignore"):
-                c = own.centred()
+                c = scaled.centred()
             # Centring rounds coordinates by their size: far from the centre, differences of the data itself are
             # more exact, and those are what the tiles of `Radial` fall back on.
             farthest = np.sqrt(max(c.x_norms.max(), c.z_norms.max())) / sigma
@@ -348,8 +349,8 @@ class Gaussian(Radial, Kernel):
         return slope
 
     def log_tile(self, block: Block, out: Array) -> None:
-        own, sigma = self._own(block)
-        own.sqdist(out)
+        scaled, sigma = self._scaled(block)
+        scaled.sqdist(out)
         with np.errstate(over="ignore"):
             out *= out.dtype.type(-0.5 / sigma**2)
 
@@ -428,8 +429,8 @@ class RationalQuadratic(Radial, Kernel):
             np.multiply(log, -self.alpha, out=sqdist, casting="same_kind")
 
     def log_tile(self, block: Block, out: Array) -> None:
-        own, sigma = self._own(block)
-        own.sqdist(out)
+        scaled, sigma = self._scaled(block)
+        scaled.sqdist(out)
         self._log_profile(out, sigma)
 
     @property

@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.data.points import Array, Points
-from mercer.errors import InvalidInput
 from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.elementwise import whole_power
 from mercer.kernels.algebra.parameters import positive
 from mercer.kernels.algebra.proof import Proof
 from mercer.kernels.base import Indefinite, Kind, Tags
 from mercer.kernels.vectors.radial import Radial
+from mercer.validation import check_whole_number
 
 if TYPE_CHECKING:
     from mercer.kernels.validity.interval import Interval
@@ -169,14 +169,9 @@ class Polyharmonic(_Power):
 
     def check(self) -> None:
         super().check()
-        k = self.degree
-        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= HIGHEST_DEGREE:
-            raise InvalidInput(
-                f"`degree` of Polyharmonic must be a whole number from 1 to {HIGHEST_DEGREE}",
-                got=repr(k),
-                advice="Choose 1 for −r, 2 for the thin plate r² log r, or 3 for the cubic r³.",
-            )
-        self._set(degree=int(k))
+        advice = "Choose 1 for −r, 2 for the thin plate r² log r, or 3 for the cubic r³."
+        k = check_whole_number(self.degree, "degree", most=HIGHEST_DEGREE, advice=advice, owner="Polyharmonic")
+        self._set(degree=k)
 
     @property
     def exponent(self) -> int:

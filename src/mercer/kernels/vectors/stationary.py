@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from mercer import _loops
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
-from mercer.features.base import Spectrum
+from mercer.features.base import SpectralDensity
 from mercer.kernels.about import About, Argument
-from mercer.kernels.algebra.parameters import positive
+from mercer.kernels.algebra.parameters import Units, positive
 from mercer.kernels.algebra.proof import COMPOSITION, PRODUCT, Axiom, Proof
 from mercer.kernels.base import Kernel, Tags
 from mercer.kernels.block import Block
@@ -41,12 +41,13 @@ class Laplacian(ByWidth, Kernel):
     )
 
     sigma: Any = positive(1.0, vector=True)
+    units: ClassVar[Units] = {"sigma": "taxicab"}
     tags: ClassVar[Tags] = Tags(stationary=True, normalised=True, nonnegative=True, universal=True)
-    spectrum: ClassVar[Spectrum] = Spectrum.CAUCHY
+    spectrum: ClassVar[SpectralDensity] = SpectralDensity.CAUCHY
 
     def log_tile(self, block: Block, out: Array) -> None:
-        own, sigma = self._own(block)
-        own.l1(out)
+        scaled, sigma = self._scaled(block)
+        scaled.l1(out)
         with np.errstate(over="ignore"):
             out *= out.dtype.type(-1.0 / sigma)
 
@@ -70,9 +71,9 @@ class Laplacian(ByWidth, Kernel):
         if not len(self.theta):
             return np.empty(0)
         M = self._values(block, G)
-        own, sigma = self._own(block)
+        scaled, sigma = self._scaled(block)
         if np.ndim(self.sigma) == 0:
-            far = np.minimum(own.l1().astype(np.float64) / sigma, FARTHEST)
+            far = np.minimum(scaled.l1().astype(np.float64) / sigma, FARTHEST)
             return np.array([np.vdot(M, far)])
         x, z = uncentred(block)
         distances = (np.abs(x[:, k, None] - z[:, k]) / s for k, s in enumerate(self.sigma))
@@ -137,6 +138,7 @@ class Periodic(Kernel):
 
     sigma: float = positive(1.0)
     period: float = positive(1.0)
+    units: ClassVar[Units] = {"period": "period"}
     tags: ClassVar[Tags] = Tags(stationary=True, normalised=True, nonnegative=True)
 
     def check(self) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from mercer.data.frames import arrays, is_frame
 from mercer.data.points import Points
+from mercer.kernels.algebra.values import Value
 from mercer.kernels.base import Kernel
 from mercer.kernels.tables.categories import Categorical
 from mercer.kernels.tables.rule import TableKernel
@@ -17,6 +17,9 @@ from mercer.kernels.vectors.matern import Matern
 from mercer.kernels.vectors.radial import Gaussian, RationalQuadratic
 from mercer.kernels.vectors.stationary import Laplacian
 from mercer.models.base import Matrix
+from mercer.tuning.ranges import WIDTHS
+
+Expression = TypeVar("Expression", bound=Value)
 
 
 def spreads(points: Points) -> Matrix:
@@ -50,11 +53,10 @@ def families(d: int) -> dict[str, Kernel]:
     }
 
 
-def widened(kernel: Kernel, factors: Matrix) -> Kernel:
+def widened(kernel: Expression, factors: Matrix) -> Expression:
     """The kernel with the widths σ·factor, one per column."""
-    names = {re.sub(r"\[\d+\]$", "", name) for name in kernel.parameter_names}
-    values = kernel.get_params()
-    return kernel.replace(**{name: values[name] * factors for name in sorted(names) if name.endswith("sigma")})
+    changes = {name: getattr(kernel, name) * factors for name, unit in kernel.units.items() if unit in WIDTHS}
+    return kernel.replace(**changes, **{name: widened(child, factors) for name, child in kernel.children.items()})
 
 
 def candidates(points: Points) -> tuple[dict[str, Kernel], Matrix | None, str]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer.data.points import Points, take
 from mercer.models.auto.race import Entry, Problem
-from mercer.models.auto.record import Candidate
+from mercer.models.auto.record import compared
 from mercer.models.auto.task import PAIRS_PER_ROW, Cost, Fit, Index, LossChoice, Task, quietly
 from mercer.models.base import Matrix
 from mercer.models.labels import Labelled, class_weights
@@ -20,6 +20,7 @@ from mercer.models.likelihood.logistic import KernelLogisticRegression
 from mercer.models.svm.probabilities import Softmax
 from mercer.models.svm.svc import SVC
 from mercer.models.tune_margin import tune_margin
+from mercer.tuning.trials import Measure, Trial, Trials
 
 if TYPE_CHECKING:
     from mercer.models.auto.search import Search
@@ -40,6 +41,8 @@ MANY_CLASSES = 5
 # Widths differ less freely than for numbers, and fewer rows are enough in the second race: the squared error of classes
 # carries less information. Both as in `Problem`.
 FREEDOM, ENOUGH = 0.05, 500
+# The measure by which losses are compared.
+LOO_LOG_LOSS = Measure("loo", "log-loss when each row is left out", greater=False)
 
 
 def class_values(model: Any, X: Any) -> Matrix:
@@ -213,7 +216,7 @@ class Classification(Task):
             why = f"as requested; C={hinge.C:.3g} has the highest accuracy in cross-validation"
             search.record.add("Loss", hinge.name, why, began=began)
             return
-        tried = list[tuple[Calibrated, Matrix, Candidate]]()
+        tried = list[tuple[Calibrated, Matrix, Trial]]()
 
         def attempt(loss: Calibrated) -> Calibrated:
             with quietly():
@@ -222,8 +225,9 @@ class Classification(Task):
             softmax = self.calibrated(values, index)
             losses, right, mean = self.scored(softmax(values), index)
             search.clock.report(f"{loss.name} loss", right, "leave-one-out accuracy")
-            candidate = Candidate(loss.name, mean, f"{right:.1%} right, alpha={fitted.alpha:.3g}")
-            tried.append((replace(loss, softmax=softmax), losses, candidate))
+            note = f"{right:.1%} right, alpha={fitted.alpha:.3g}"
+            trial = Trial({"loss": loss.name, "alpha": fitted.alpha}, mean, name=loss.name, note=note)
+            tried.append((replace(loss, softmax=softmax), losses, trial))
             return tried[-1][0]
 
         if requested != "logistic":
@@ -242,8 +246,8 @@ class Classification(Task):
             best = logistic if better else best
             why = f"the log-loss of the other is {'higher' if better else 'not lower'} by a standard error"
         yield best
-        considered = sorted((candidate for _, _, candidate in tried), key=lambda c: c.value)
-        search.record.add("Loss", best.name, why, "log-loss when each row is left out", considered, began)
+        trials = compared(LOO_LOG_LOSS, [trial for *_, trial in tried], best.name)
+        search.record.add("Loss", best.name, why, trials, began)
 
     def sample_weights(self, rows: Index) -> Matrix | None:
         """The sample weights of these rows, without those of their classes."""
@@ -320,11 +324,14 @@ class Classification(Task):
             loss = Hinge(self, fit.loss.entry, C=machine.C)
             fitted = np.setdiff1d(np.arange(len(self.y)), rows)
             fit = Fit(loss, machine, fitted, rows)
-        names = ("squared, on centres", "hinge, on all rows")
+        judged = Measure("held out", f"log-loss of {len(rows):,} rows that were held out", greater=False)
+        trials = tuple(
+            Trial({"loss": loss}, mean, name=f"{loss}, {where}", note=f"{right:.1%} right")
+            for loss, where, (_, right, mean) in (("squared", "on centres", squared), ("hinge", "on all rows", hinge))
+        )
         search.record.add(
             "Loss of many rows", fit.loss.name,
             f"an exact fit by squares is not affordable within {search.clock.seconds:g} s",
-            f"log-loss of {len(rows):,} rows that were held out",
-            [Candidate(name, mean, f"{right:.1%} right") for name, (_, right, mean) in zip(names, (squared, hinge))],
+            Trials(judged, trials, int(fit.model is machine)),
         )  # fmt: skip
         return fit

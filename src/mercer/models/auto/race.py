@@ -8,7 +8,6 @@ each of these goes is planned beforehand (`plan`), so that the clock changes not
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -22,14 +21,17 @@ from mercer.data.points import Points
 from mercer.kernels.base import Kernel
 from mercer.models.auto.candidates import widened
 from mercer.models.auto.plan import FINALISTS, FIRST_ROWS, FREE_STEPS, FREED, LAST_STEPS, TIED_STEPS, Clock, Plan
-from mercer.models.auto.record import Candidate, Record
+from mercer.models.auto.record import Record
 from mercer.models.base import Matrix
 from mercer.tuning.criteria import LeastSquaresCriterion
 from mercer.tuning.quasi_newton import Evaluation, minimise
 from mercer.tuning.search import together
+from mercer.tuning.trials import Measure, Trial, Trials
 
 # One width per column from this many rows per column, up to this many columns.
 ROWS_PER_COLUMN, MOST_COLUMNS = 4.0, 50
+# The measure by which kernels are compared.
+LOO_SHARE = Measure("loo", "leave-one-out error as a share of the variance", greater=False)
 # A descent ends where a step promises less than this (in nats, as of a log likelihood).
 LEAST_STEP_GAIN = 1.0
 # Each width per column must gain this much (in nats, as of a log likelihood) to be kept.
@@ -113,6 +115,11 @@ class Entry:
     def label(self) -> str:
         return f"{self.name} per column" if self.each else self.name
 
+    def trial(self, variance: float) -> Trial:
+        """Its place in the record, by its error as a share of the variance."""
+        found = {"kernel": self.kernel, "alpha": self.alpha}
+        return Trial(found, self.error / variance, rows=self.rows, name=self.label, note=f"on {self.rows} rows")
+
     def times(self, factors: Matrix | None) -> Entry:
         """The same entry with its widths times these factors."""
         if factors is None:
@@ -138,7 +145,7 @@ class Entry:
 
 def tied(kernel: Kernel) -> Matrix:
     """The group of each parameter, shape (p + 1, groups): the widths of a kernel's columns are one group."""
-    names = [re.sub(r"\[\d+\]$", "", name) for name in kernel.parameter_names] + ["alpha"]
+    names = [name.partition("[")[0] for name in kernel.parameter_names] + ["alpha"]
     groups = list(dict.fromkeys(names))
     return np.array([[float(name == group) for group in groups] for name in names])
 
@@ -230,7 +237,7 @@ def race(
         seen += field
     best, variance = field[0].times(problem.units), _variance(problem)
     seen.sort(key=lambda e: (-e.rows, e.error))
-    record.leaderboard = tuple(Candidate(e.label, e.error / variance, f"on {e.rows} rows") for e in seen)
+    trials = [entry.times(problem.units).trial(variance) for entry in seen]
     least = all(best.error <= e.error for e in seen if e.rows == best.rows)
     why = f"the smallest leave-one-out error{'' if least else ' for its number of widths'}, "
     why += f"{best.error / variance:.3g} of the variance; {_in_words(best, problem)}"
@@ -241,7 +248,8 @@ def race(
         why += "or there are too few rows"
     if clock.stop is not None or not planned.whole:
         why += ". The time was too short to look further"
-    record.add("Kernel", best.label, why, "leave-one-out error as a share of the variance", record.leaderboard, began)
+    chosen = next(i for i, entry in enumerate(seen) if entry is field[0])
+    record.add("Kernel", best.label, why, Trials(LOO_SHARE, tuple(trials), chosen), began)
     return best
 
 

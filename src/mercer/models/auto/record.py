@@ -1,39 +1,30 @@
-"""The record of an automatic model: every decision, its reason, and the candidates that were considered."""
+"""The record of an automatic model: every decision, its reason, and the trials that were compared."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
-
-@dataclass(frozen=True)
-class Candidate:
-    """An alternative that was considered, and the value of its criterion."""
-
-    name: str
-    value: float
-    detail: str = ""
+from mercer.tuning.trials import Measure, Trial, Trials
 
 
 @dataclass(frozen=True)
 class Decision:
-    """One decision: the question, the alternative that was taken and why, and all that were considered, best first."""
+    """One decision: the question, the alternative that was taken and why, and the trials that were compared, if any."""
 
     question: str
     taken: str
     why: str
-    criterion: str = ""
-    considered: tuple[Candidate, ...] = ()
+    considered: Trials | None = None
     seconds: float = 0.0
 
     def __str__(self) -> str:
         lines = [f"{self.question}: {self.taken}", f"    {self.why}"]
-        if self.considered:
-            lines.append(f"    {self.criterion}:")
-            width = max(len(c.name) for c in self.considered)
-            lines += [f"      {c.name.ljust(width)}  {c.value:<9.4g} {c.detail}".rstrip() for c in self.considered]
+        if self.considered is not None:
+            lines.append(f"    {self.considered.measure.name}:")
+            width = max(len(trial.label) for trial in self.considered)
+            lines += [f"      {t.label.ljust(width)}  {t.score:<9.4g} {t.note}".rstrip() for t in self.considered]
         return "\n".join(lines)
 
 
@@ -41,14 +32,18 @@ class Decision:
 class Choices:
     """The decisions of an automatic model in their order; printed, they explain it.
 
-    >>> from mercer.models.auto.record import Candidate, Choices, Decision
+    >>> from mercer.models.auto.record import Choices, Decision
     >>> print(Choices((Decision("Loss", "squared", "the targets are ordinary numbers"),)))
     1. Loss: squared
         the targets are ordinary numbers
     """
 
     decisions: tuple[Decision, ...] = ()
-    leaderboard: tuple[Candidate, ...] = ()
+
+    @property
+    def leaderboard(self) -> tuple[Trial, ...]:
+        """All kernels that were tried: the trials of the first comparison."""
+        return next((decision.considered.trials for decision in self if decision.considered is not None), ())
 
     def __iter__(self) -> Iterator[Decision]:
         return iter(self.decisions)
@@ -65,24 +60,29 @@ class Choices:
     __repr__ = __str__
 
 
+def compared(measure: Measure, trials: list[Trial], taken: str) -> Trials:
+    """The record of trials, best first, and of the one that was taken, by its name: not always the best.
+
+    >>> from mercer.tuning.trials import LOO_ERROR
+    >>> record = compared(LOO_ERROR, [Trial({}, 0.5, name="squared"), Trial({}, 0.4, name="robust")], "squared")
+    >>> record.best.name, record[0].name
+    ('squared', 'robust')
+    """
+    ranked = Trials(measure, tuple(trials), 0).ranked()
+    return Trials(measure, tuple(ranked), [trial.name for trial in ranked].index(taken))
+
+
 @dataclass
 class Record:
     """The decisions of a search that is still running."""
 
     decisions: list[Decision] = field(default_factory=list)
-    leaderboard: tuple[Candidate, ...] = ()
 
     def add(
-        self,
-        question: str,
-        taken: str,
-        why: str,
-        criterion: str = "",
-        considered: Any = (),
-        began: float | None = None,
+        self, question: str, taken: str, why: str, considered: Trials | None = None, began: float | None = None
     ) -> None:
         seconds = 0.0 if began is None else time.perf_counter() - began
-        self.decisions.append(Decision(question, taken, why, criterion, tuple(considered), seconds))
+        self.decisions.append(Decision(question, taken, why, considered, seconds))
 
     def done(self) -> Choices:
-        return Choices(tuple(self.decisions), self.leaderboard)
+        return Choices(tuple(self.decisions))

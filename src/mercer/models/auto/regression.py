@@ -15,7 +15,7 @@ from mercer.errors import InvalidInput
 from mercer.models.auto.intervals import Counts, log_normal
 from mercer.models.auto.plan import FIRST_ROWS, FREE_STEPS
 from mercer.models.auto.race import Entry, Problem, descend, optimism
-from mercer.models.auto.record import Candidate
+from mercer.models.auto.record import compared
 from mercer.models.auto.response import CountLevels, LogScale, Residuals, Response
 from mercer.models.auto.task import PAIRS_PER_ROW, Cost, Fit, LossChoice, Task, quietly
 from mercer.models.base import Matrix, Rows
@@ -23,6 +23,7 @@ from mercer.models.least_squares.kernel_ridge import KernelRidge
 from mercer.models.likelihood.glm import KernelGLM
 from mercer.models.svm.svr import SVR
 from mercer.models.tune_margin import tune_margin
+from mercer.tuning.trials import Measure, Trial
 
 if TYPE_CHECKING:
     from mercer.models.auto.search import Search
@@ -41,6 +42,8 @@ WIDE_RESIDUAL, MANY_WIDE, HARMFUL_SHARE = 5.0, 0.01, 0.1
 POISSON_PENALTIES, POISSON_COST = (1.0, 4.0, 0.25), 4.0
 # The fewest rows for a comparison of kernels.
 FEWEST_ROWS = 5
+# The measure by which losses are compared.
+LOO_SQUARES = Measure("loo", "mean squared error when each row is left out, on the scale of the target", greater=False)
 
 
 # -- the losses --------------------------------------------------------------------------------------------------------
@@ -136,7 +139,7 @@ class Sample(NamedTuple):
     ----------
     points, X, y, weights : the rows.
     plain : the leave-one-out predictions of least squares.
-    considered : the candidates so far, which each loss joins.
+    considered : the trials so far, which each loss joins.
     """
 
     points: Points
@@ -144,15 +147,15 @@ class Sample(NamedTuple):
     y: Matrix
     weights: Matrix | None
     plain: Matrix
-    considered: list[Candidate]
+    considered: list[Trial]
 
     def error(self, predictions: Matrix) -> float:
         """The mean squared error of predictions."""
         return float(np.average((self.y - predictions) ** 2, weights=self.weights))
 
-    def tried(self, loss: str, error: float, detail: str = "") -> None:
-        """Add a candidate."""
-        self.considered.append(Candidate(loss, error, detail))
+    def tried(self, loss: str, error: float, note: str = "", **parameters: float) -> None:
+        """Add the trial of a loss with these parameters."""
+        self.considered.append(Trial({"loss": loss, **parameters}, error, name=loss, note=note))
 
 
 class Regression(Task):
@@ -210,7 +213,7 @@ class Regression(Task):
             plain = np.asarray(self.ridge(search.loss.entry).fit(X, y, w).loo_predictions_)
         sample = Sample(search.plain.take(index), X, y, w, plain, [])
         best: RegressionLoss = Squared(self, search.loss.entry, sample.error(plain))
-        sample.tried(best.name, best.error)
+        sample.tried(best.name, best.error, alpha=best.entry.alpha)
         yield best
         notes, skipped, count = list[str](), False, is_count(self.y)
 
@@ -240,9 +243,8 @@ class Regression(Task):
             why = "; ".join(notes) or "the leave-one-out residuals call for no other loss"
         best, correction = self.judged(best, search)
         yield best
-        criterion = "mean squared error when each row is left out, on the scale of the target"
-        considered = sorted(sample.considered, key=lambda c: c.value)
-        search.record.add("Loss", best.name, why + correction, criterion, considered, began)
+        trials = compared(LOO_SQUARES, sample.considered, best.name)
+        search.record.add("Loss", best.name, why + correction, trials, began)
 
     def judged(self, best: RegressionLoss, search: Search) -> tuple[RegressionLoss, str]:
         """The loss with the optimism of its leave-one-out error, and a sentence about it."""
@@ -266,7 +268,7 @@ class Regression(Task):
         response = LogScale(float(np.average(np.exp(log - left_out), weights=w)), float(log.max()) + 3.0)
         predictions = response.mean(left_out)
         error = sample.error(predictions)
-        sample.tried("log", error)
+        sample.tried("log", error, alpha=entry.alpha)
         search.clock.report("log of the target", 1.0 - error / float(np.var(y)), "leave-one-out R²")
         if self.requested == "auto" and not _clearly(y, predictions, sample.plain, w):
             return best, ["a logarithmic scale was tried, and is not clearly closer"]
@@ -290,13 +292,13 @@ class Regression(Task):
         error = sample.error(mu)
         counts = Counts.of(y, mu, w)
         search.clock.report("Poisson's loss", 1.0 - error / float(np.var(y)), "leave-one-out R²")
-        better, detail = True, ""  # numbers that are not whole only on request
+        better, note = True, ""  # numbers that are not whole only on request
         if self.whole:  # both as distributions of whole numbers, each with the variance of its residuals
             logs = counts.log_probability(y, mu), log_normal(y, sample.plain, w)
             scores = [float(np.average(log, weights=w)) for log in logs]
-            detail = "log score {:.4g}, of squared {:.4g}".format(*scores)
+            note = "log score {:.4g}, of squared {:.4g}".format(*scores)
             better = scores[0] - scores[1] > float((logs[0] - logs[1]).std()) / np.sqrt(len(y))
-        sample.tried("poisson", error, detail)
+        sample.tried("poisson", error, note, alpha=alpha)
         if self.requested == "auto" and not better:
             return best, ["the targets are whole numbers ≥ 0, but Poisson's loss is not better by a standard error of "
                           "the leave-one-out log score"]  # fmt: skip
@@ -332,7 +334,8 @@ class Regression(Task):
                 predictions[fold == i] = part.predict(take(X, np.flatnonzero(fold == i)))
         error = sample.error(predictions)
         absolute, before = (float(np.average(np.abs(y - p), weights=w)) for p in (predictions, sample.plain))
-        sample.tried("robust", error, f"mean absolute error {absolute:.4g}, of squared {before:.4g}")
+        compared_to = f"mean absolute error {absolute:.4g}, of squared {before:.4g}"
+        sample.tried("robust", error, compared_to, C=tuned.C, epsilon=machine.epsilon)
         search.clock.report("robust loss", 1.0 - error / float(np.var(y)), "leave-one-out R²")
         gain = np.abs(r) - np.abs(y - predictions)
         if not requested and not float(gain.mean()) > float(gain.std()) / np.sqrt(len(y)):

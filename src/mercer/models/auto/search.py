@@ -21,7 +21,8 @@ from mercer.models.auto.record import Record
 from mercer.models.auto.task import Fit, Index, LossChoice, Task
 from mercer.models.base import Matrix, resolve_kernel
 from mercer.tuning.ranges import ranges
-from mercer.tuning.trials import brief
+from mercer.validation import generator
+from mercer.words import brief, cut
 
 # At most this many rows are read to infer the types of the columns.
 TYPED_ROWS = 20_000
@@ -49,7 +50,7 @@ class Search:
     def __init__(self, task: Task, clock: Clock, kernel: Any = None, random_state: Any = 0) -> None:
         self.task, self.clock, self.kernel = task, clock, kernel
         self.record, self.plan = Record(), Plan(clock.seconds, len(task.y))
-        self.rng = np.random.default_rng(random_state)
+        self.rng = generator(random_state)
         # A kernel of the user may refer to columns by name.
         self.plain = searchable(task.points) if kernel is None else task.points
         self.kernels: dict[str, Kernel] = {}
@@ -92,8 +93,7 @@ class Search:
             kernel.touch(self.plain)
             around = ranges(kernel, self.plain, np.array([[-1.0], [1.0]]))
             kernels["given, with widths from the data"] = kernel.with_theta(np.array([r.start for r in around]))
-        text = brief(kernel)
-        self.record.add("Columns", "the given kernel", text if len(text) <= 300 else f"{text[:280]}…")
+        self.record.add("Columns", "the given kernel", cut(brief(kernel), 300))
         return kernels, None
 
     def order(self) -> Index:

@@ -20,7 +20,7 @@ Float = NDArray[np.float64]
 CELL, MOMENTS, REACH = 0.5, 14, 9.0
 """The width of a cell, its moments, and how far it acts, in widths of the kernel: the error is below 1e-14."""
 TAIL = 1e-4
-"""Below this probability cells are too coarse: their error is small beside one, not beside it."""
+"""Below this probability cells are too coarse: their error is small compared with 1, but not with the probability."""
 ENTRIES = 2**18
 """Pairs of a query and a cell held at a time."""
 

@@ -35,7 +35,7 @@ NEGLIGIBLE = 1e-17
 FAR = -1e5
 """Logarithms of weights whose differences have few digits left."""
 FARTHEST = 1e153
-"""In units of the kernel's width: the square of it is a float."""
+"""The largest distance that is computed, in units of the kernel's width: its square is a finite float."""
 
 
 def spans(m: int, n: int) -> list[slice]:

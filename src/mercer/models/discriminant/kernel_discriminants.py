@@ -18,7 +18,7 @@ from mercer.models.solver_parameters import check_solver_parameters
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
 from mercer.solvers.auto import SOLVERS
-from mercer.solvers.discriminant_axes import Axes, by_scores, principal, within
+from mercer.solvers.discriminant_axes import Axes, by_scores, covariance_within_classes, principal
 
 # Smaller relative differences of the classes are rounding, by the bytes of a value; Nyström's iterations stop earlier.
 RESOLUTION, RESOLUTION_NYSTROM = {4: 1e-6, 8: 1e-12}, 1e-8
@@ -46,7 +46,7 @@ class Regressed:
     def covariance(self, axes: Axes) -> Matrix:
         """The covariance of the rows on the axes around the means of their classes, shape (r, r)."""
         spread = -self.residuals @ axes.directions  # up to the target's coordinates, equal for all rows of a class
-        return within(spread, self.data.codes, self.data.weights, len(self.data.classes))
+        return covariance_within_classes(spread, self.data.codes, self.data.weights, len(self.data.classes))
 
     def covariance_left_out(self, axes: Axes) -> Matrix:
         """The covariance of each row on the axes of a fit without it, around the class means of the fit with all rows.

@@ -295,7 +295,7 @@ class BayesianLinearRegression(GaussianSmoother, KernelEstimator):
             raise InvalidInput(
                 f"y must have {self._belief.mean.shape[1]} targets, as before",
                 got=rows.y.shape[1],
-                advice="Pass the same targets.",
+                advice="Pass the same targets as in `fit`.",
             )
         Phi = self._features(rows.points)
         data = Conditioning(self._belief, Phi, rows.y, rows.roots)

@@ -400,7 +400,7 @@ def appended(old: Rows, new: Rows) -> Rows:
         raise InvalidInput(
             f"y must have the shape of the first call: (n,{'' if old.single else f' {old.y.shape[1]}'})",
             got=f"(n,{'' if new.single else f' {new.y.shape[1]}'})",
-            advice="Pass the same targets.",
+            advice="Pass the same targets as in `fit`.",
         )
     if is_frame(old.points.raw) != is_frame(new.points.raw):
         kinds = [type(rows.points.raw).__name__ for rows in (old, new)]

@@ -34,7 +34,7 @@ from mercer.solvers.psd import require_psd
 from mercer.tuning.by_gradient import tune_problem
 from mercer.tuning.folds import fold_numbers, make_folds
 from mercer.tuning.loo import alpha_path
-from mercer.validation import check_choice
+from mercer.validation import check_choice, generator
 
 DECOMPOSITION = 8 * (1 + 1 + 2)
 """Bytes per n² of an eigendecomposition: the Gram matrix, its eigenvectors, and two matrices of LAPACK's."""
@@ -204,12 +204,12 @@ class KernelRidge(PenalisedSmoother):
         w = None if problem.roots is None else problem.roots**2
         if not self._on_centres(problem):
             within(DECOMPOSITION * n * n, limit, f"The eigendecomposition of {n} points", "Use solver='nystrom'.")
-            spectrum = eigen.Spectrum(problem)
+            spectrum = eigen.Eigendecomposition(problem)
             self.path_ = alpha_path(spectrum, problem.y, w)
             problem = self._problem(self.path_.chosen)
             return problem, eigen.solve(problem, spectrum)
         m = nystrom.default_centers(n, limit) if self.n_centers is None else self.n_centers
-        rng = np.random.default_rng(self.random_state)
+        rng = generator(self.random_state)
         self._centres = choose_centers(problem.gram, m, self.centers, rng=rng)
         self.path_ = alpha_path(self._on_features(), problem.y, w)
         problem = self._problem(self.path_.chosen)
@@ -247,7 +247,7 @@ class KernelRidge(PenalisedSmoother):
         if self.solver_ != "eigen":
             return CholeskyFactor.of(problem, alpha, np.float64)
         if "spectrum" not in self._cache:
-            self._cache["spectrum"] = eigen.Spectrum(problem)
+            self._cache["spectrum"] = eigen.Eigendecomposition(problem)
         factor: Factor = self._cache["spectrum"].at(alpha)
         return factor
 

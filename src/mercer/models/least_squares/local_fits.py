@@ -12,8 +12,8 @@ from mercer.kernels.algebra.elementwise import require_finite
 from mercer.kernels.base import Kernel, Similarity
 from mercer.kernels.vectors.radial import Radial
 from mercer.kernels.vectors.splines import ConditionalKernel
-from mercer.memory import show_count
 from mercer.rkhs.tail import Singular, count, monomials
+from mercer.words import show_count
 
 Matrix = NDArray[np.float64]
 

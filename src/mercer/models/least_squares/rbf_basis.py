@@ -21,6 +21,7 @@ from mercer.memory import budget, within
 from mercer.models.base import Matrix, resolve_kernel
 from mercer.rkhs.tail import Monomials
 from mercer.solvers.base import not_psd
+from mercer.validation import generator
 
 CENTERS = ("all", "kmeans", "pivoted", "random")
 N_CENTERS = 100
@@ -116,7 +117,7 @@ def chosen_centers(kernel: Similarity, points: Points, how: Any, n_centers: int 
         within(8 * n * d, budget(), f"{n} dense rows of {d} columns, for their k-means", "Use centers='random'.")
         candidates = Points(candidates.raw.toarray())
     how = "uniform" if isinstance(how, str) and how == "random" else how
-    return choose_centers(gram.of(chooser, candidates), m, how, rng=np.random.default_rng(seed))
+    return choose_centers(gram.of(chooser, candidates), m, how, rng=generator(seed))
 
 
 def different(points: Points) -> Points:

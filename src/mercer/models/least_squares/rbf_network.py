@@ -32,7 +32,7 @@ from mercer.models.tunable import RidgeProblem
 from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Monomials, Tail
-from mercer.solvers.eigen import SpectralFactor, Spectrum
+from mercer.solvers.eigen import Eigendecomposition, SpectralFactor
 from mercer.solvers.factor import Factor
 from mercer.solvers.primal import FeatureFactor, FeatureSpectrum
 from mercer.solvers.psd import require_psd
@@ -304,10 +304,10 @@ class RBFNetwork(PenalisedSmoother):
         K = gram.of(self.kernel_, rows.points)
         return LeastSquares(K, rows.y, alpha, rows.roots, self._tail_values(rows.points))
 
-    def _spectrum_of_points(self, alpha: Matrix) -> Spectrum:
+    def _spectrum_of_points(self, alpha: Matrix) -> Eigendecomposition:
         """The spectrum for every alpha, within the tail's null space: φ may be positive definite only there."""
         p = self._problem(alpha)
-        return Spectrum(Projected(p.gram, p.y, p.alpha, p.roots, p.tail))
+        return Eigendecomposition(Projected(p.gram, p.y, p.alpha, p.roots, p.tail))
 
     def _factor_of_points(self, alpha: float) -> Factor:
         problem = self._problem(self._penalties)
@@ -317,7 +317,7 @@ class RBFNetwork(PenalisedSmoother):
             factor = SaddleFactor(problem.matrix(np.float64), alpha, problem.roots, problem.tail)
             if factor.condition < HOPELESS:
                 return factor
-        return Spectrum(problem).at(alpha)  # singular to rounding: the solution of minimum norm
+        return Eigendecomposition(problem).at(alpha)  # singular to rounding: the solution of minimum norm
 
     # -- chosen centres -----------------------------------------------------------------------------------------------
 
@@ -387,7 +387,7 @@ class RBFNetwork(PenalisedSmoother):
             else None
         )  # fmt: skip
         if why is not None or not isinstance(kernel, Kernel):
-            alone = "Tune it with neighbors=None" if self.neighbors is not None else "alpha='loo' chooses its penalty"
+            alone = "Tune it with neighbors=None" if self.neighbors is not None else "Choose its penalty by alpha='loo'"
             raise InvalidInput(
                 "An RBFNetwork is tuned by the criterion of kernel ridge, which needs a positive definite kernel and "
                 "the penalty wᵀKw on one network",

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer import gram
 from mercer.data.points import Points
 from mercer.memory import budget as memory_budget
-from mercer.memory import show_bytes, show_count, within
+from mercer.memory import within
 from mercer.models.base import Matrix, Rows, check_columns, penalties, training_points
 from mercer.models.least_squares.design import Design
 from mercer.models.least_squares.smoother import PenalisedSmoother, check_penalty_rule
@@ -22,11 +22,12 @@ from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
 from mercer.solvers.cholesky import CholeskyFactor
-from mercer.solvers.eigen import Spectrum
+from mercer.solvers.eigen import Eigendecomposition
 from mercer.solvers.factor import Factor, require_left
 from mercer.solvers.primal import FeatureFactor, FeatureSpectrum, GramFactor, by_normal_equations
 from mercer.tuning.loo import choose_alpha
 from mercer.validation import check_choice
+from mercer.words import show_bytes, show_count
 
 FORMS = ("auto", "primal", "dual")
 DENSE_BYTES = 2**26
@@ -119,7 +120,7 @@ class Ridge(PenalisedSmoother):
         self._solve()
         how = "a Cholesky factor" if self.form_ == "dual" else "the normal equations, refined"
         if "spectrum" in self._cache:
-            eigen = isinstance(self._spectrum(), Spectrum)
+            eigen = isinstance(self._spectrum(), Eigendecomposition)
             how = f"{'eigenvalues' if eigen else 'singular values'}, rank {self.rank_}"
         self.status_ = f"{self.form_}: {why}; by {how}"
         return self
@@ -165,7 +166,7 @@ class Ridge(PenalisedSmoother):
         """The rank of the features on the training rows, less one if an intercept takes a constant out of them."""
         check_is_fitted(self)
         spectrum = self._spectrum()
-        if isinstance(spectrum, Spectrum) and spectrum.tail is not None:
+        if isinstance(spectrum, Eigendecomposition) and spectrum.tail is not None:
             outside = np.linalg.norm(spectrum.tail[spectrum.values <= spectrum.tolerance])
             return spectrum.rank - int(outside < 1e-8 * np.linalg.norm(spectrum.tail))
         return spectrum.rank
@@ -312,19 +313,19 @@ class Ridge(PenalisedSmoother):
             return GramFactor(self._phi(), alpha, rows.roots, self._tail(len(rows)))
         return None
 
-    def _spectrum(self, *, lost: bool = False) -> FeatureSpectrum | Spectrum:
+    def _spectrum(self, *, lost: bool = False) -> FeatureSpectrum | Eigendecomposition:
         """Singular values of the features, or eigenvalues of K if only K fits into memory and no digits are `lost`."""
         if "spectrum" not in self._cache:
             self._cache["spectrum"] = self._decomposed(lost)
-        spectrum: FeatureSpectrum | Spectrum = self._cache["spectrum"]
+        spectrum: FeatureSpectrum | Eigendecomposition = self._cache["spectrum"]
         return spectrum
 
-    def _decomposed(self, lost: bool) -> FeatureSpectrum | Spectrum:
+    def _decomposed(self, lost: bool) -> FeatureSpectrum | Eigendecomposition:
         rows, limit, size = self._rows, memory_budget(self.budget), self._singular_bytes(*self._shape)
         if self.form_ == "dual":
             implicit = self._design.implicit or self._stays_sparse(self._design.matrix(rows.points))
             if not lost and (implicit or size > limit):
-                return Spectrum(self._problem())
+                return Eigendecomposition(self._problem())
             n, M = self._shape
             advice = "Scale the columns to similar ranges, raise `alpha`, or raise `budget`."
             within(size, limit, f"The singular values of {n:,} × {show_count(M)} features", advice)

@@ -23,7 +23,6 @@ from mercer.errors import InvalidInput
 from mercer.gram.centers import choose_centers
 from mercer.kernels.custom import Precomputed
 from mercer.memory import budget as memory_budget
-from mercer.memory import show_bytes
 from mercer.models.base import (
     KernelEstimator,
     Matrix,
@@ -40,7 +39,7 @@ from mercer.models.least_squares.design import Design
 from mercer.models.progress import Listeners
 from mercer.problems.losses import Loss
 from mercer.problems.risk import Risk
-from mercer.problems.spaces import Element, FeatureSpace, GramSpace, NystromSpace, Space
+from mercer.problems.spaces import Element, FeatureSpace, FunctionSpace, GramSpace, NystromSpace
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
 from mercer.solvers import smooth
@@ -49,7 +48,8 @@ from mercer.solvers.curvature import WIDE, System, factorise
 from mercer.solvers.descent import KEPT, Minimum, Step, Trace
 from mercer.solvers.nystrom import default_centers
 from mercer.solvers.psd import require_psd
-from mercer.validation import check_function, check_number, check_whole_number
+from mercer.validation import check_function, check_number, check_whole_number, generator
+from mercer.words import show_bytes
 
 # Bytes per pair of points in an exact kernel fit: the matrix, its factor in half the precision, and a copy.
 PAIR_BYTES = 8 + 4 + 4
@@ -85,11 +85,11 @@ class Predictor(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  #
         """The loss to minimise."""
 
     @abstractmethod
-    def _open(self, X: Any, points: Points, y: Any) -> Space:
+    def _open(self, X: Any, points: Points, y: Any) -> FunctionSpace:
         """The space of functions to minimise over, at the training points; sets `kernel_` and the columns."""
 
     @abstractmethod
-    def _close(self, space: Space, u: Element) -> None:
+    def _close(self, space: FunctionSpace, u: Element) -> None:
         """Set the attributes of the fitted function."""
 
     @abstractmethod
@@ -97,14 +97,14 @@ class Predictor(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  #
         """f at m points, shape (m, t)."""
 
     @abstractmethod
-    def _again(self) -> Space:
+    def _again(self) -> FunctionSpace:
         """The space of functions of the fit, built again from its points."""
 
     # -- fit ----------------------------------------------------------------------------------------------------------
 
     def _minimise(
         self,
-        space: Space,
+        space: FunctionSpace,
         loss: Loss,
         y: NDArray[Any],
         w: Matrix | None,
@@ -185,16 +185,16 @@ class Predictor(CallbackSupportMixin, KernelEstimator):  # type: ignore[misc]  #
             return None
         return check_number(self.max_time, "max_time", above=0, alternative="None for no limit", such_as=60)
 
-    def _begin(self, space: Space, loss: Loss) -> Element | None:
+    def _begin(self, space: FunctionSpace, loss: Loss) -> Element | None:
         """The function to begin at, or None for the solver's default."""
         return None
 
-    def _trace(self, space: Space, trace: Trace) -> Trace:
+    def _trace(self, space: FunctionSpace, trace: Trace) -> Trace:
         """The trace, with the path in the parameters of the model."""
         return trace
 
     @abstractmethod
-    def _where(self, space: Space) -> str:
+    def _where(self, space: FunctionSpace) -> str:
         """The kind and size of the space, for `status_`."""
 
     def _tail(self, n: int) -> Matrix:
@@ -248,7 +248,7 @@ class FeaturePredictor(Predictor):
     features: Any
     _Phi: Any
 
-    def _open(self, X: Any, points: Points, y: Any) -> Space:
+    def _open(self, X: Any, points: Points, y: Any) -> FunctionSpace:
         self._points, self._design = points, Design.of(self.features, points, y)
         self.kernel_, self.features_ = self._design.kernel, self._design.phi
         check_columns(self, X, reset=True)
@@ -259,17 +259,17 @@ class FeaturePredictor(Predictor):
         self._Phi = Phi if self._wide else None
         return self._space(Phi)
 
-    def _again(self) -> Space:
+    def _again(self) -> FunctionSpace:
         return self._space(self._design.matrix(self._points))
 
-    def _space(self, Phi: Any) -> Space:
+    def _space(self, Phi: Any) -> FunctionSpace:
         tail = self._tail(Phi.shape[0])
         if not self._wide:
             return FeatureSpace(Phi, tail)
         K = (Phi @ Phi.T).toarray() if sp.issparse(Phi) else np.asarray(Phi, np.float64) @ np.asarray(Phi.T, float)
         return GramSpace(gram.of(Precomputed(K), np.arange(len(K))), tail)
 
-    def _close(self, space: Space, u: Element) -> None:
+    def _close(self, space: FunctionSpace, u: Element) -> None:
         """Set the weights. Without a penalty they are the shortest of all that give the same values, as in `Ridge`."""
         self._unseen = np.empty((space.size, 0))
         if isinstance(space, FeatureSpace) and self._penalty() == 0 and self.start is None and 0 < space.size <= WIDE:
@@ -295,7 +295,7 @@ class FeaturePredictor(Predictor):
     def _values(self, points: Points) -> Matrix:
         return np.asarray(self._design.matrix(points) @ self._weights + self._constants, dtype=np.float64)
 
-    def _begin(self, space: Space, loss: Loss) -> Element | None:
+    def _begin(self, space: FunctionSpace, loss: Loss) -> Element | None:
         if self.start is None:
             return None
         assert isinstance(space, FeatureSpace)
@@ -315,7 +315,7 @@ class FeaturePredictor(Predictor):
         constants = start[-1] if self.fit_intercept else np.zeros(t)
         return space.from_weights(start[: space.size], constants)
 
-    def _trace(self, space: Space, trace: Trace) -> Trace:
+    def _trace(self, space: FunctionSpace, trace: Trace) -> Trace:
         """The path in weights and intercept of wᵀx + b."""
         path = trace.coef
         if isinstance(space, FeatureSpace) and path.size and self.fit_intercept:
@@ -326,7 +326,7 @@ class FeaturePredictor(Predictor):
             trace = replace(trace, coef=np.hstack([weights, path[:, space.n :]]) if few else weights)
         return trace
 
-    def _where(self, space: Space) -> str:
+    def _where(self, space: FunctionSpace) -> str:
         if isinstance(space, GramSpace):
             return f"{self._Phi.shape[1]} features through the Gram matrix of {space.n} rows"
         return f"{space.size} features of {space.n} rows"
@@ -340,7 +340,7 @@ class KernelPredictor(Predictor):
     centers: Any
     random_state: Any
 
-    def _open(self, X: Any, points: Points, y: Any) -> Space:
+    def _open(self, X: Any, points: Points, y: Any) -> FunctionSpace:
         self.kernel_ = resolve_kernel(self.kernel, points)
         self.kernel_.touch(points)
         check_columns(self, X, reset=True)
@@ -365,12 +365,12 @@ class KernelPredictor(Predictor):
             else:
                 m = default_centers(n, limit)
                 self._why = f" ({show_bytes(exact)} for all points would not fit in {show_bytes(limit)})"
-        chosen = choose_centers(K, m, self.centers, rng=np.random.default_rng(self.random_state))
+        chosen = choose_centers(K, m, self.centers, rng=generator(self.random_state))
         Phi = K.low_rank(chosen, np.float64, limit)
         self._centres, self._Phi = Phi.centers, Phi
         return NystromSpace(Phi, self._tail(n))
 
-    def _again(self) -> Space:
+    def _again(self) -> FunctionSpace:
         tail = self._tail(self._points.n)
         K = gram.of(self.kernel_, self._points, dtype=np.float64, budget=self.budget)
         if self._centres is None:
@@ -389,7 +389,7 @@ class KernelPredictor(Predictor):
                 stacklevel=outside(),
             )
 
-    def _close(self, space: Space, u: Element) -> None:
+    def _close(self, space: FunctionSpace, u: Element) -> None:
         coef, points = u.coef, self._points
         if isinstance(space, NystromSpace):
             coef, points = space.Phi.coefficients(coef), space.Phi.centers
@@ -403,7 +403,7 @@ class KernelPredictor(Predictor):
     def _values(self, points: Points) -> Matrix:
         return np.asarray(self.function_(points), dtype=np.float64).reshape(points.n, -1)
 
-    def _where(self, space: Space) -> str:
+    def _where(self, space: FunctionSpace) -> str:
         if isinstance(space, NystromSpace):
             return f"on {space.size} centres for {space.n} points{self._why}"
         return f"on all {space.n} points"

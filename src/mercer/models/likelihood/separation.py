@@ -17,7 +17,7 @@ from scipy.optimize import linprog
 from mercer.errors import InvalidInput
 from mercer.problems.losses import Softmax
 from mercer.problems.risk import Risk, State
-from mercer.problems.spaces import FeatureSpace, NystromSpace, Space
+from mercer.problems.spaces import FeatureSpace, FunctionSpace, NystromSpace
 from mercer.solvers import smooth
 from mercer.solvers.descent import Minimum
 from mercer.validation import check_flag
@@ -36,7 +36,7 @@ LARGE = 1e151
 PROOF_WEIGHTS, ROWS_PER_WEIGHT, FURTHER_STEPS = 2000, 20, 30
 
 
-def require_numbers(model: Any, space: Space, w: Matrix | None) -> None:
+def require_numbers(model: Any, space: FunctionSpace, w: Matrix | None) -> None:
     """Raise if sums of squares of columns or weights would overflow, or `fit_intercept` is neither True nor False."""
     check_flag(model.fit_intercept, "fit_intercept")
     if w is not None and w.max() > LARGE:

@@ -247,7 +247,7 @@ class OnlineClassifier(ClassifierMixin, CallbackSupportMixin, KernelEstimator): 
         raise InvalidInput(
             "`mistake_bound` requires the examples, since this model does not keep those that it misclassified",
             got="X = None",
-            advice="Pass X and y.",
+            advice="Pass both X and y.",
         )
 
     def mistake_bound(self, u: Any, X: Any = None, y: Any = None) -> float:

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from types import MethodType
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import gram, threads
@@ -50,10 +50,25 @@ FOLDS = 5
 """The number of folds of a calibration, unless a class has fewer rows."""
 
 
-def _calibrated(model: Any) -> bool:
-    if not model.calibrated:
-        raise AttributeError("Probabilities need calibrated=True; decision_function works without it.")
-    return True
+class _IfCalibrated:
+    """A method that a model has only with calibrated=True; without it, the AttributeError says so.
+
+    scikit-learn's `available_if` does the same, but its error does not name the reason.
+    """
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.method, self.__doc__ = method, method.__doc__
+
+    def __get__(self, model: Any, owner: Any = None) -> Callable[..., Any]:
+        if model is None:
+            return self.method
+        if not model.calibrated:
+            name = type(model).__name__
+            raise AttributeError(
+                f"`{self.method.__name__}` needs calibrated=True, got {name}(calibrated=False). Fit a "
+                f"{name}(calibrated=True), or use `decision_function`, which needs no calibration."
+            )
+        return MethodType(self.method, model)
 
 
 class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]  # scikit-learn has no types
@@ -155,7 +170,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
             expensive = passes > 1 and columns * passes >= limits.WORTH_STORING
         if expensive and 3 * 8 * n * n <= memory_budget():
             try:
-                with threads.within(partial(solver.late, 0.5)):
+                with threads.time_limit(partial(solver.late, 0.5)):
                     return gram.of(Precomputed(kernel(points)), np.arange(n))
             except threads.OutOfTime:
                 solver.hurried = True
@@ -344,7 +359,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         """Whether there are probabilities; there are none after an interrupted or stopped calibration."""
         return hasattr(self, "_sigmoids")
 
-    @available_if(_calibrated)  # type: ignore[untyped-decorator, unused-ignore]
+    @_IfCalibrated
     def predict_proba(self, X: Any) -> Matrix:
         """Probabilities of the classes for m points, shape (m, classes). Needs calibrated=True.
 
@@ -356,7 +371,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
             raise InvalidInput(
                 "Probabilities need a calibration that was not interrupted or stopped",
                 got=f"status_ = {self.status_!r}",
-                advice="Fit again with more time.",
+                advice="Fit again, with a larger `max_time` if the time limit stopped it.",
             )
         values = self._values(self._queries(X))
         sides = np.column_stack([sigmoid(v) for sigmoid, v in zip(self._sigmoids, values.T)])
@@ -393,11 +408,11 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         return pair_values(self.kernel_, self._support, self._ends, self.dual_coef_, self.intercept_, points)
 
     def decision_function(self, X: Any) -> Matrix:
-        """On which side each point is, and how far.
+        """Decision values: the sign is the side of the boundary, the size how far from the boundary a point is.
 
         For two classes f(x), shape (m,), positive for the second class. For more, shape (m, classes), largest for the
-        predicted class; one-vs-one these are the votes of the pairs, plus less than ½ by their values, so that equal
-        votes are decided by distance.
+        predicted class. One-vs-one, these are the votes of the pairs plus a number below ½ from their values, which
+        decides between equal votes.
         """
         values = self._values(self._queries(X))
         k = len(self.classes_)
@@ -410,7 +425,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
     def predict(self, X: Any) -> NDArray[Any]:
         """The label of each of m points: the most probable one, if the model is calibrated.
 
-        With class weights it follows `decision_function`, because they move that and not the probabilities.
+        With class weights it follows `decision_function`, which they change; they do not change the probabilities.
         """
         check_is_fitted(self)
         if self.calibrated and self.class_weight is None and self.calibrated_:

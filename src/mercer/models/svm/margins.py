@@ -67,7 +67,8 @@ class Margin:
 class MarginReport:
     """One `Margin` per function of a classifier: one for two classes, otherwise one per pair or per class.
 
-    `status` says how the fit ended if it is not optimal: the margins are then those of an iterate, and bound nothing.
+    `status` says how the fit ended if it is not optimal: the margins are then those of an unfinished fit, and their
+    bounds do not hold.
     """
 
     functions: tuple[Margin, ...]

@@ -38,7 +38,7 @@ from mercer.validation import check_function, check_number
 
 
 class PathInterrupted(KeyboardInterrupt):
-    """An interrupt of `path`: `models` are the models fitted so far, by growing C; the last may be a mere iterate."""
+    """An interrupt of `path`: `models` are the models fitted so far, by growing C; the last may not have converged."""
 
     def __init__(self, models: Sequence[Any]) -> None:
         super().__init__(f"interrupted; the {len(models)} models so far are the attribute `models` of this exception")
@@ -104,7 +104,7 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
         stored = any(isinstance(leaf, Precomputed) for leaf in self.kernel_.leaves)
         if not stored and self.kernel_.proof(getattr(self, "n_features_in_", None)).valid:
             return
-        within_time = threads.within(partial(solver.late, 0.25))
+        within_time = threads.time_limit(partial(solver.late, 0.25))
         with suppress(threads.OutOfTime), within_time, threads.single_threaded_blas():
             require_psd(sampled(K), warn=_warn_of_eigenvalue)
 
@@ -169,7 +169,7 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
         return super()._queries(X)
 
     def _report(self, solver: Solver, optima: Sequence[smo.Optimum], duality: Matrix) -> None:
-        """Record how the fit ended; warn if the tolerance was not reached. (That there is no margin is an answer.)"""
+        """Record how the fit ended; warn if the tolerance was not reached. ("No margin" is a result, not a failure.)"""
         self.duality_gap_ = duality
         self.n_iter_ = sum(o.iterations for o in optima)
         self.gap_ = max(o.gap for o in optima)
@@ -189,7 +189,7 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
             several = f" ({len(late)} of {len(optima)} problems)" if len(optima) > 1 else ""
             advice = "Raise `max_iter` or `max_time`, lower `C`, or scale the columns."
             if first.end is End.CALLER:
-                advice = "The model is the iterate reached by then."
+                advice = "The model is the iterate at which `progress` stopped it; let it run longer to converge."
             reached = f"gap {self.gap_:.3g} > tol = {self.tol:g}"
             if np.isinf(self.gap_):
                 reached = "the model comes from the rows visited by then, and its gap is not known"

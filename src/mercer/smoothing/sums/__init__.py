@@ -27,6 +27,7 @@ from mercer.smoothing.sums.far import remote_sums
 from mercer.smoothing.sums.fast import different, fast_sums
 from mercer.smoothing.sums.plans import COMPACT, WIDEST, ends, plan
 from mercer.smoothing.sums.tiled import tiled
+from mercer.validation import check_number, check_whole_number
 
 Float = NDArray[np.float64]
 
@@ -206,12 +207,8 @@ def _checked(
         raise InvalidInput("`V` must be finite", got="NaN or infinity", advice="Drop those points first.")
     if exclude and z is not None:
         raise InvalidInput("`exclude` needs the data as queries", got="other queries", advice="Leave out `z`.")
-    if not isinstance(tolerance, (float, np.floating)) or not 0 < tolerance < 1:
-        raise InvalidInput(
-            "`tolerance` must lie between 0 and 1", got=repr(tolerance), advice="Use 1e-8, for instance."
-        )
-    if isinstance(degree, bool) or not isinstance(degree, (int, np.integer)) or degree < 0:
-        raise InvalidInput("`degree` must be a whole number ≥ 0", got=repr(degree), advice="Use 0 to sum the values.")
+    check_number(tolerance, "tolerance", above=0, below=1, such_as=1e-8)
+    check_whole_number(degree, "degree", least=0, advice="Use 0 to sum the values.")
     similarity.touch(x)
     if z is not None:
         similarity.touch(z)

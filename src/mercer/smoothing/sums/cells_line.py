@@ -168,7 +168,7 @@ def _outermost(line: Line, rows: Int) -> Line:
 
 
 def _by_cells(line: Line, s: Scheme, rows: Int, log_scale: Float, totals: Float) -> tuple[Int, Int]:
-    """Fill these rows, which are in the order of z; return the rows served not at all, and badly."""
+    """Fill these rows, which are sorted by z; return the rows for which cells fail, and those that are inaccurate."""
     occupied, centres, moments = _moments(line, s)
     z = line.z if _all_in_order(rows, len(line.z)) else line.z[rows]
     with np.errstate(over="ignore", invalid="ignore"):

@@ -1,7 +1,8 @@
 """Direct sums in the plane, in space and beyond: over the cells of a grid near each query, or over all points.
 
-Points are sorted by the cells of a grid; a query meets the cells within the reach of its weight. That of a Gaussian
-follows from the tolerance: if a first sum shows that omitted points may count, the row is repeated with a longer one.
+Points are sorted by the cells of a grid; the sum of a query visits the cells within the reach of its weight. The reach
+of a Gaussian follows from the tolerance: if a first sum shows that omitted points may count, the sum is repeated with a
+longer reach.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ GROUP = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Space:
-    """A task: sums of a Gaussian or a compact weight."""
+class DirectTask:
+    """Points, values and queries of direct sums with a Gaussian or a compact weight, in the units of the loop."""
 
     kind: str
     x: Float
@@ -77,24 +78,24 @@ class Space:
         return math.sqrt(1.0 + 2.0 * (math.log(4.0 * share / self.tolerance) + 5.0 * degree))
 
 
-def all_pairs(space: Space) -> Float:
+def all_pairs(task: DirectTask) -> Float:
     """Every query meets every point: totals (m, M, c)."""
-    m = len(space.z)
+    m = len(task.z)
     starts = np.arange(0, m, GROUP)
     groups = np.zeros((len(starts), 5), dtype=np.int64)
     groups[:, 0], groups[:, 1] = starts, np.minimum(starts + GROUP, m)
-    return _sums(space, space.x, space.V, space.z, space.ratios, space.left_out, groups, None, 1)
+    return _sums(task, task.x, task.V, task.z, task.ratios, task.left_out, groups, None, 1)
 
 
-def by_cells(space: Space) -> tuple[Float, Int]:
-    """totals (m, M, c) by cells, and the rows that they do not serve: queries too far from the points."""
-    totals = np.zeros((len(space.z), len(space.exponents), space.V.shape[1]))
-    rows, reach = np.arange(len(space.z)), _first_reach(space)
+def by_cells(task: DirectTask) -> tuple[Float, Int]:
+    """totals (m, M, c) by cells, and the rows for which cells fail: queries too far from the points."""
+    totals = np.zeros((len(task.z), len(task.exponents), task.V.shape[1]))
+    rows, reach = np.arange(len(task.z)), _first_reach(task)
     while len(rows):
-        totals[rows] = _within(space, rows, reach)
-        if space.kind != "Gaussian":
+        totals[rows] = _sums_within(task, rows, reach)
+        if task.kind != "Gaussian":
             return totals, rows[:0]
-        needed = _needed(space, totals[rows], reach)
+        needed = _needed(task, totals[rows], reach)
         rows, needed = rows[needed > reach], needed[needed > reach]
         if len(rows) == 0 or reach >= LONGEST:
             break
@@ -103,47 +104,47 @@ def by_cells(space: Space) -> tuple[Float, Int]:
     return totals, rows
 
 
-def _first_reach(space: Space) -> float:
+def _first_reach(task: DirectTask) -> float:
     """The first reach: the guess, or if that would be costly, the reach that most queries of a sample need."""
-    guess = space.reach
-    if space.kind != "Gaussian" or len(space.z) < LARGE:
+    guess = task.reach
+    if task.kind != "Gaussian" or len(task.z) < LARGE:
         return guess
-    some = np.linspace(0, len(space.z) - 1, SAMPLE).astype(np.int64)
-    left_out = None if space.left_out is None else space.left_out[some]
-    sample = replace(space, z=space.z[some], ratios=space.ratios[some], left_out=left_out)
-    return min(guess, float(np.sort(_needed(space, all_pairs(sample), guess))[int(SERVED * SAMPLE)]))
+    some = np.linspace(0, len(task.z) - 1, SAMPLE).astype(np.int64)
+    left_out = None if task.left_out is None else task.left_out[some]
+    sample = replace(task, z=task.z[some], ratios=task.ratios[some], left_out=left_out)
+    return min(guess, float(np.sort(_needed(task, all_pairs(sample), guess))[int(SERVED * SAMPLE)]))
 
 
-def _needed(space: Space, totals: Float, reach: float) -> Float:
+def _needed(task: DirectTask, totals: Float, reach: float) -> Float:
     """The reach that these sums need: all points beyond it together are below the tolerance."""
-    powers = space.exponents
+    powers = task.exponents
     needed = np.zeros(len(totals))
-    everything = float(space.V[:, space.measure].sum())
+    everything = float(task.V[:, task.measure].sum())
     for k in range(0, int(powers.sum(axis=1).max()) + 1, 2):
         # Σ w |u|ᵏ, up to a constant
         pure = np.flatnonzero((powers.sum(axis=1) == k) & (powers.max(axis=1) == k))
-        size = totals[:, pure, space.measure].sum(axis=1) / space.sigma**k
+        size = totals[:, pure, task.measure].sum(axis=1) / task.sigma**k
         with np.errstate(divide="ignore", over="ignore"):
             # a query without any point goes twice as far, until it has one
-            exponent = np.log(4.0 * everything * reach**k / (space.tolerance * np.maximum(size, 0.0)))
+            exponent = np.log(4.0 * everything * reach**k / (task.tolerance * np.maximum(size, 0.0)))
         needed = np.maximum(needed, np.where(size > 0, np.sqrt(2.0 * np.maximum(exponent, 0.0)), 2.0 * reach))
     return needed
 
 
-def _within(space: Space, rows: Int, reach: float) -> Float:
+def _sums_within(task: DirectTask, rows: Int, reach: float) -> Float:
     """totals of these rows over the cells within the reach."""
     from mercer._loops.local_direct import Grid
 
-    n, d = space.x.shape
-    low, span = space.x.min(axis=0), np.ptp(space.x, axis=0)
+    n, d = task.x.shape
+    low, span = task.x.min(axis=0), np.ptp(task.x, axis=0)
     # cells for about CROWD evenly spread points, but not so small that most of them are empty
-    volume = float(np.prod(np.maximum(span / space.sigma, 1e-3 * reach)))
+    volume = float(np.prod(np.maximum(span / task.sigma, 1e-3 * reach)))
     side = min(max((CROWD * volume / n) ** (1.0 / d), reach / 5), reach)
     # and few enough that their numbers do not overflow
-    side = max(side, float(span.max()) / space.sigma / 2.0**20)
-    width = side * space.sigma
+    side = max(side, float(span.max()) / task.sigma / 2.0**20)
+    width = side * task.sigma
     shape = [int(c) for c in np.floor(span / width) + 1]
-    points, queries = _cells(space.x, low, width), _cells(space.z[rows], low, width)
+    points, queries = _cells(task.x, low, width), _cells(task.z[rows], low, width)
     points = np.minimum(points, np.array(shape) - 1)
     numbers = points[:, 0]
     for k in range(1, d):
@@ -159,15 +160,15 @@ def _within(space: Space, rows: Int, reach: float) -> Float:
     dims = (1, *shape) if d == 2 else tuple(shape)
     grid = Grid((dims[0], dims[1], dims[2]), side, reach, occupied, starts)
     left_out = None
-    if space.left_out is None:
+    if task.left_out is None:
         sequence = np.lexsort(queries.T[::-1])
     else:
         place = np.empty(n, dtype=np.int64)
         place[order] = np.arange(n)
         # the queries are points: in the order of the points the queries of a cell are together
-        sequence = np.argsort(place[space.left_out[rows]])
-        left_out = place[space.left_out[rows]][sequence]
-        queries = points[space.left_out[rows]]
+        sequence = np.argsort(place[task.left_out[rows]])
+        left_out = place[task.left_out[rows]][sequence]
+        queries = points[task.left_out[rows]]
     cells = queries[sequence]
     new = np.ones(len(rows), dtype=bool)
     new[1:] = (cells[1:] != cells[:-1]).any(axis=1)
@@ -177,8 +178,8 @@ def _within(space: Space, rows: Int, reach: float) -> Float:
     groups[:, 0], groups[:, 1] = starts_of, np.append(starts_of[1:], len(rows))
     groups[:, 5 - d :] = cells[starts_of]
     chosen = rows[sequence]
-    x, V = space.x[order], space.V[order]
-    results = _sums(space, x, V, space.z[chosen], space.ratios[chosen], left_out, groups, grid, 16)
+    x, V = task.x[order], task.V[order]
+    results = _sums(task, x, V, task.z[chosen], task.ratios[chosen], left_out, groups, grid, 16)
     totals = np.empty_like(results)
     totals[sequence] = results
     return totals
@@ -189,7 +190,7 @@ def _cells(x: Float, low: Float, width: float) -> Int:
 
 
 def _sums(
-    space: Space,
+    task: DirectTask,
     x: Float,
     V: Float,
     z: Float,
@@ -203,12 +204,12 @@ def _sums(
     from mercer._loops import local_direct
 
     columns, values = np.ascontiguousarray(x.T), np.ascontiguousarray(V.T)
-    z, of = np.ascontiguousarray(z), local_direct.monomials(space.exponents)
-    totals = np.zeros((len(z), len(space.exponents), V.shape[1]))
+    z, of = np.ascontiguousarray(z), local_direct.monomials(task.exponents)
+    totals = np.zeros((len(z), len(task.exponents), V.shape[1]))
 
     def work(span: slice, share: int) -> None:
         local_direct.direct_sums(
-            space.code, columns, values, z, space.unit, ratios, of, groups[span], grid, left_out, totals
+            task.code, columns, values, z, task.unit, ratios, of, groups[span], grid, left_out, totals
         )
 
     threads.stripes(len(groups), work, rows=step)

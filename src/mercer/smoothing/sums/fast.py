@@ -1,4 +1,4 @@
-"""The fast paths of the sums: their common preparation, and the repair of rows that they cannot serve."""
+"""The fast paths of the sums: their common preparation, and a slower path for the rows on which they fail."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mercer.data.points import Points
 from mercer.kernels.base import Similarity
 from mercer.smoothing.sums.cells_line import Line, cell_sums, window_sums
-from mercer.smoothing.sums.cells_space import Space, all_pairs, by_cells
+from mercer.smoothing.sums.cells_space import DirectTask, all_pairs, by_cells
 from mercer.smoothing.sums.far import far_sums
 from mercer.smoothing.sums.line_compact import compact_sums, laplacian_sums
 
@@ -146,7 +146,7 @@ def _recursions(task: Task) -> tuple[Float, Float]:
     return laplacian_sums(task.X[:, 0], task.V, task.queries[:, 0], float(task.sigma[0]), task.degree, task.exclude)
 
 
-def _space(task: Task) -> tuple[Space, Float]:
+def _direct_task(task: Task) -> tuple[DirectTask, Float]:
     """The task in the units of the loop, and the factors of its monomials."""
     X, Z = task.X, task.queries
     if np.ptp(task.sigma) == 0:
@@ -159,19 +159,19 @@ def _space(task: Task) -> tuple[Space, Float]:
         X, Z = (X - centre) / task.sigma, (Z - centre) / task.sigma
     ratios = np.ones(len(Z)) if task.scale is None else 1.0 / np.square(task.scale)
     left_out = np.arange(len(X)) if task.exclude else None
-    space = Space(task.kind, X, task.V, Z, width, ratios, task.powers, task.tolerance, task.measure, left_out)
-    return space, width ** -task.powers.sum(axis=1).astype(np.float64)
+    direct = DirectTask(task.kind, X, task.V, Z, width, ratios, task.powers, task.tolerance, task.measure, left_out)
+    return direct, width ** -task.powers.sum(axis=1).astype(np.float64)
 
 
 def _space_cells(task: Task) -> tuple[Float, Float]:
-    space, units = _space(task)
-    totals, left = by_cells(space)
+    direct, units = _direct_task(task)
+    totals, left = by_cells(direct)
     return _finished(task, totals * units[:, None], left)
 
 
 def _direct(task: Task) -> tuple[Float, Float]:
-    space, units = _space(task)
-    totals = all_pairs(space) * units[:, None]
+    direct, units = _direct_task(task)
+    totals = all_pairs(direct) * units[:, None]
     left = np.empty(0, dtype=np.int64)
     if task.kind == "Gaussian":
         left = np.flatnonzero(~(totals[:, 0, task.measure] > FAINT * task.V[:, task.measure].max()))
