@@ -53,7 +53,8 @@ from mercer.kernels.tables.categories import Categorical as Categorical
 from mercer.kernels.tables.missing import Missing as Missing
 from mercer.kernels.tables.rule import TableKernel as TableKernel
 from mercer.kernels.tables.rule import table_kernel as table_kernel
-from mercer.kernels.tables.text import NGrams as NGrams
+from mercer.kernels.strings.ngrams import NGrams as NGrams
+from mercer.kernels.strings.spectrum import Spectrum as Spectrum
 from mercer.kernels.tables.typed import Typed as Typed
 from mercer.kernels.validity.check import check as check
 from mercer.kernels.validity.check import repair as repair

@@ -42,6 +42,17 @@ def numbered(keys: Array, others: Array | None) -> tuple[Array, Array | None, in
     return numbers[:n], None if others is None else numbers[n:], number
 
 
+def by_columns(ends: Array, columns: Array, values: Array, width: int) -> tuple[Array, Array, Array]:
+    """Entries by rows as entries by columns: (ends, rows, values), the rows of a column in increasing order."""
+    if len(columns) < SMALL:
+        order = np.argsort(columns, kind="stable")
+        rows = np.repeat(np.arange(len(ends) - 1, dtype=np.int32), np.diff(ends))
+        return np.concatenate([[0], np.cumsum(np.bincount(columns, minlength=width))]), rows[order], values[order]
+    from . import counts_large
+
+    return counts_large.by_columns(ends, columns, values, width)
+
+
 def add_products(
     x: tuple[Array, Array, Array], z: tuple[Array, Array, Array], first: tuple[int, int], out: Array
 ) -> None:

@@ -45,15 +45,19 @@ class CountMap(_Counted):
     ----------
     encoder : the kernel whose features these are.
     keys : the features, as 64-bit keys in increasing order.
+    labels : their names, if the kernel can spell them.
 
     >>> import mercer as mc
     >>> phi = mc.NGrams(2).features(["banana", "bandana"])
-    >>> phi.dimension, phi.sparse(["ananas"]).sum()
-    (6, 4.0)
+    >>> phi.dimension, sorted(phi.names)
+    (5, ['an', 'ba', 'da', 'na', 'nd'])
+    >>> phi.sparse(["ananas"]).sum()
+    4.0
     """
 
     encoder: Any
     keys: tuple[int, ...]
+    labels: tuple[str, ...] = ()
 
     @property
     def dimension(self) -> int:
@@ -67,7 +71,7 @@ class CountMap(_Counted):
         return np.where(found, at, -1), np.ones(len(keys))
 
     def _term(self, j: int, x: Variables) -> Term:
-        return atom(f"#{self.keys[j]:016x}")
+        return atom(self.labels[j] if self.labels else f"#{self.keys[j]:016x}")
 
 
 @dataclass(frozen=True)
