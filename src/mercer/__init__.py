@@ -29,6 +29,8 @@ _HOME = {
     "mercer.kernels.tables.additive": "Additive",
     "mercer.kernels.strings.spectrum": "Spectrum",
     "mercer.kernels.strings.ngrams": "NGrams",
+    "mercer.kernels.strings.gapped": "GappedKmers Mismatch",
+    "mercer.kernels.strings.degree": "WeightedDegree",
     "mercer.kernels.custom": "FromFunction FromFeatures Precomputed",
     "mercer.kernels.algebra.nodes": "Constant",
     "mercer.kernels.algebra.linear": "Sum Product Scaled WeightProduct",

@@ -54,15 +54,20 @@ def by_columns(ends: Array, columns: Array, values: Array, width: int) -> tuple[
 
 
 def add_products(
-    x: tuple[Array, Array, Array], z: tuple[Array, Array, Array], first: tuple[int, int], out: Array
+    x: tuple[Array, Array, Array], z: tuple[Array, Array, Array], first: tuple[int, int], out: Array, fresh: bool
 ) -> None:
-    """out_ij += Σ_k x_(i + first row, k) z_(j + first column, k) for x by rows and z by columns (CSR and CSC)."""
+    """out_ij += Σ_k x_(i + first row, k) z_(j + first column, k) for x by rows and z by columns (CSR and CSC).
+
+    The values in `out` count as 0 if it is `fresh`.
+    """
     large = by_size(out).__name__.endswith("large")
     if large:
         from . import counts_large
 
-        counts_large.add_products(x, z, first, out)
+        counts_large.add_products(x, z, first, out, fresh)
     else:
+        if fresh:
+            out[...] = 0.0
         _add_products(x, z, first, out)
 
 

@@ -112,20 +112,33 @@ def _by_columns(ends, columns, values, at, rows, sorted_values):
 
 
 def add_products(
-    x: tuple[Array, Array, Array], z: tuple[Array, Array, Array], first: tuple[int, int], out: Array
+    x: tuple[Array, Array, Array], z: tuple[Array, Array, Array], first: tuple[int, int], out: Array, fresh: bool
 ) -> None:
-    _add_products(*x, *z, first[0], first[1], out)
+    _add_products(*x, *z, first[0], first[1], out, fresh)
 
 
 @loop
-def _add_products(x_ends, x_columns, x_values, z_ends, z_rows, z_values, row, column, out):
+def _add_products(x_ends, x_columns, x_values, z_ends, z_rows, z_values, row, column, out, fresh):
     rows, columns = out.shape
-    end = column + columns
+    end, most, touched = column + columns, 0, 0
+    for i in range(rows):
+        most = max(most, x_ends[row + i + 1] - x_ends[row + i])
+    lows, highs = np.empty(most, np.int64), np.empty(most, np.int64)
     for i in range(rows):
         target = out[i]
-        for p in range(x_ends[row + i], x_ends[row + i + 1]):
-            k, value = x_columns[p], x_values[p]
-            low, stop = z_ends[k], z_ends[k + 1]
+        if fresh:
+            target[:] = 0.0
+        start = x_ends[row + i]
+        number = x_ends[row + i + 1] - start
+        # Look up all lists first: the processor then waits for many of them at a time, and not for one after the other.
+        for p in range(number):
+            k = x_columns[start + p]
+            lows[p], highs[p] = z_ends[k], z_ends[k + 1]
+        for p in range(number):
+            if lows[p] < highs[p]:
+                touched += z_rows[lows[p]] + np.int64(z_values[lows[p]])
+        for p in range(number):
+            value, low, stop = x_values[start + p], lows[p], highs[p]
             high = stop if column > 0 else low
             while low < high:  # the first entry of this feature at or beyond the first column
                 middle = (low + high) // 2
@@ -136,3 +149,4 @@ def _add_products(x_ends, x_columns, x_values, z_ends, z_rows, z_values, row, co
             while low < stop and z_rows[low] < end:
                 target[z_rows[low] - column] += value * z_values[low]
                 low += 1
+    return touched

@@ -51,7 +51,7 @@ class CountMap(_Counted):
     >>> phi = mc.NGrams(2).features(["banana", "bandana"])
     >>> phi.dimension, sorted(phi.names)
     (5, ['an', 'ba', 'da', 'na', 'nd'])
-    >>> phi.sparse(["ananas"]).sum()
+    >>> float(phi.sparse(["ananas"]).sum())
     4.0
     """
 

@@ -146,13 +146,13 @@ class Sides:
 
     def tile(self, block: Block, out: Array) -> None:
         """out = x zᵀ for the rows and columns of the block."""
-        if self.dense_x.shape[1]:
+        fresh = not self.dense_x.shape[1]
+        if not fresh:
             product = block.workspace.take(out.shape, self.dtype)
             np.matmul(self.dense_x[block.rows], self.dense_z[block.cols].T, out=product)
             np.copyto(out, product, casting="same_kind")
-        else:
-            out[...] = 0.0
-        loops.add_products(self.sparse_x, self.sparse_z, (block.rows.start, block.cols.start), out)
+        if fresh or len(self.sparse_x[1]):
+            loops.add_products(self.sparse_x, self.sparse_z, (block.rows.start, block.cols.start), out, fresh)
 
 
 class Counted(Kernel):

@@ -17,6 +17,7 @@ from mercer.kernels.algebra.proof import Axiom, Proof
 from mercer.kernels.counted import Counts
 from mercer.kernels.strings.runs import OfRuns, lengths_of, run_counts, run_occurrences
 from mercer.kernels.strings.sequences import Sequences, from_texts, sequences_of
+from mercer.validation import check_choice, check_flag
 
 WORD = re.compile(r"\w+(?:['’]\w+)*")
 """A word: letters, digits and underscores, with apostrophes inside ("don't" is one word)."""
@@ -62,13 +63,8 @@ class NGrams(OfRuns):
 
     def check(self) -> None:
         shortest, longest = lengths_of(self.n, "n", "NGrams")
-        if not isinstance(self.fold, (bool, np.bool_)):
-            raise InvalidInput("`fold` must be True or False", got=repr(self.fold), advice="Pass fold=True.")
-        if self.unit not in UNITS:
-            raise InvalidInput(
-                "`unit` must be 'characters' or 'words'", got=repr(self.unit), advice="Choose one of them."
-            )
-        self._set(n=shortest if shortest == longest else (shortest, longest), fold=bool(self.fold))
+        fold, unit = check_flag(self.fold, "fold"), check_choice(self.unit, "unit", UNITS)
+        self._set(n=shortest if shortest == longest else (shortest, longest), fold=fold, unit=unit)
 
     @property
     def lengths(self) -> range:
@@ -90,7 +86,7 @@ class NGrams(OfRuns):
     def counts(self, sequences: Sequences) -> Counts:
         return run_counts(sequences, self.lengths, self.unit)
 
-    def occurrences(self, sequences: Sequences) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.int64], list[int]]]:
+    def occurrences(self, sequences: Sequences) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.int64], list[bool]]]:
         return run_occurrences(sequences, self.lengths)
 
     def derivation(self) -> Proof:

@@ -16,6 +16,7 @@ from mercer.features.counted import mixed
 from mercer.kernels.counted import Counted, Counts
 from mercer.kernels.strings.sequences import STRINGS, Sequences, sequences_of, spelled
 from mercer.memory import budget, within
+from mercer.validation import is_whole_number
 
 KEY_BYTES = 32
 """Bytes that a run takes while it is counted: its key, sorted and merged, and its count."""
@@ -38,19 +39,19 @@ class OfRuns(Counted):
         """The features of every sequence."""
 
     @abstractmethod
-    def occurrences(self, sequences: Sequences) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.int64], list[int]]]:
-        """Groups of features as they occur: their keys, where each starts, and the places in it that count."""
+    def occurrences(self, sequences: Sequences) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.int64], list[bool]]]:
+        """Groups of features as they occur: their keys, where each starts, and which of the places from there on count."""
 
     def spelled(self, X: Any, keys: NDArray[np.uint64]) -> tuple[str, ...]:
         sequences, objects = self.sequences(X), self.objects(X)
         names = [""] * len(keys)
-        for occurring, starts, places in self.occurrences(sequences):
+        for occurring, starts, mask in self.occurrences(sequences):
             distinct, first = np.unique(occurring, return_index=True)
             at = np.searchsorted(keys, distinct)
             rows = np.searchsorted(sequences.ends, starts[first], side="right") - 1
             offsets = starts[first] - sequences.ends[rows]
             for j, row, offset in zip(at.tolist(), rows.tolist(), offsets.tolist()):
-                names[j] = self.name(spelled(objects[row], row, [offset + p for p in places]), offset)
+                names[j] = self.name(spelled(objects[row], row, offset, mask), offset)
         return tuple(names)
 
     def objects(self, X: Any) -> list[Any]:
@@ -96,7 +97,7 @@ def run_counts(
 
 def run_occurrences(
     sequences: Sequences, lengths: range
-) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.int64], list[int]]]:
+) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.int64], list[bool]]]:
     """The runs of every length as they occur (see `OfRuns.occurrences`)."""
     longest = min(lengths.stop - 1, int(sequences.sizes.max(initial=0)))
     table = table_of(sequences.symbols, max(longest, 1))
@@ -104,14 +105,13 @@ def run_occurrences(
         keys, _ = loops.run_keys(sequences.codes, sequences.ends, range(n, n + 1), table)
         number = np.maximum(sequences.sizes - n + 1, 0)
         starts = np.arange(len(keys)) + np.repeat(sequences.ends[:-1] - np.cumsum(number) + number, number)
-        yield keys, starts, list(range(n))
+        yield keys, starts, [True] * n
 
 
 def lengths_of(value: Any, name: str, example: str) -> tuple[int, int]:
     """A length, or the shortest and the longest, checked."""
     ends = value if isinstance(value, (tuple, list)) else (value, value)
-    whole = len(ends) == 2 and all(isinstance(e, (int, np.integer)) and not isinstance(e, bool) for e in ends)
-    if not whole or not 1 <= ends[0] <= ends[1]:
+    if len(ends) != 2 or not all(map(is_whole_number, ends)) or not 1 <= ends[0] <= ends[1]:
         raise InvalidInput(
             f"`{name}` must be a whole number ≥ 1, or the shortest and the longest length",
             got=repr(value),

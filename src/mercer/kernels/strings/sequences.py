@@ -144,9 +144,8 @@ def _keys(x: Any, position: int, known: dict[tuple[type, Any], int]) -> NDArray[
     return keys
 
 
-def spelled(x: Any, position: int, places: list[int]) -> str:
-    """The symbols of an object at these places, with dots for those between them: "A..T", or "a . b" for tokens."""
+def spelled(x: Any, position: int, start: int, mask: list[bool]) -> str:
+    """The symbols of an object from a start on, with dots where the mask hides them: "A..T", or "a . b" for tokens."""
     tokens = tokens_of(x, position)
-    chosen = set(places)
-    window = [tokens[i] if i in chosen else "." for i in range(places[0], places[-1] + 1)]
+    window = [tokens[start + i] if shown else "." for i, shown in enumerate(mask)]
     return "".join(window) if isinstance(tokens, str) else " ".join(map(str, window))

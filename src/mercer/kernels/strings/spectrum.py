@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
 from mercer.kernels.about import About, Argument
-from mercer.kernels.algebra.nodes import is_number
 from mercer.kernels.algebra.proof import Axiom, Proof
 from mercer.kernels.counted import Counts
 from mercer.kernels.strings.runs import OfRuns, lengths_of, run_counts, run_occurrences
 from mercer.kernels.strings.sequences import Sequences
+from mercer.validation import is_number
 
 if TYPE_CHECKING:
     from mercer.kernels.validity.interval import Interval
@@ -80,7 +80,7 @@ class Spectrum(OfRuns):
     def counts(self, sequences: Sequences) -> Counts:
         return run_counts(sequences, self.lengths, weights=self.weights)
 
-    def occurrences(self, sequences: Sequences) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.int64], list[int]]]:
+    def occurrences(self, sequences: Sequences) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.int64], list[bool]]]:
         return run_occurrences(sequences, self.lengths)
 
     def enclose(self, x: Any, z: Any) -> Interval:
