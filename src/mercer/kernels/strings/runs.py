@@ -74,9 +74,7 @@ def require_memory(keys: float, what: str) -> None:
     within(int(keys) * KEY_BYTES, budget(), what, "Count shorter runs, or cut the texts into parts.")
 
 
-def run_counts(
-    sequences: Sequences, lengths: range, what: str = "symbols", weights: tuple[float, ...] = ()
-) -> Counts:
+def run_counts(sequences: Sequences, lengths: range, what: str = "symbols", weights: tuple[float, ...] = ()) -> Counts:
     """How often each run of these lengths occurs, times the root of the weight of its length."""
     words = " to ".join(map(str, dict.fromkeys((lengths.start, lengths.stop - 1))))
     sizes = sequences.sizes
