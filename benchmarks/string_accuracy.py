@@ -3,7 +3,7 @@
     python benchmarks/string_accuracy.py --data DIR
 
 DIR holds promoters.csv.gz, splice_junctions.csv.gz, acp_vs_tm.csv.gz, amp_vs_tm.csv.gz and sms_spam.csv.gz, each with a
-column of strings and a column `label`.
+column `sequence` or `text` and a column `label`.
 
 Protocol. Every figure is of rows that were held out, and that no choice has seen:
 
@@ -56,8 +56,8 @@ COSTS = (1.0, 10.0)
 
 def read(folder: Path, name: str) -> tuple[list[str], np.ndarray]:
     frame = pd.read_csv(folder / f"{name}.csv.gz")
-    strings = next(c for c in frame.columns if c != "label" and frame[c].astype(str).str.len().median() > 8)
-    return frame[strings].astype(str).tolist(), frame["label"].astype(str).to_numpy()
+    strings = frame["sequence" if "sequence" in frame else "text"]
+    return strings.astype(str).tolist(), frame["label"].astype(str).to_numpy()
 
 
 def ridge(grams: list[Any], train: Any, test: Any, y: Any) -> Any:
