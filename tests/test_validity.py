@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 
 import mercer as mc
 from expressions import set_kernels, vector_kernels
-from mercer.kernels.tables.text import STRINGS
+from mercer.kernels.strings.sequences import STRINGS
 from mercer.kernels.validity import candidates, confirmation, noise, spectrum
 from mercer.kernels.validity import check as validity
 from mercer.kernels.validity import shrink as search

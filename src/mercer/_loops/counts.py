@@ -42,16 +42,32 @@ def numbered(keys: Array, others: Array | None) -> tuple[Array, Array | None, in
     return numbers[:n], None if others is None else numbers[n:], number
 
 
+def by_columns(ends: Array, columns: Array, values: Array, width: int) -> tuple[Array, Array, Array]:
+    """Entries by rows as entries by columns: (ends, rows, values), the rows of a column in increasing order."""
+    if len(columns) < SMALL:
+        order = np.argsort(columns, kind="stable")
+        rows = np.repeat(np.arange(len(ends) - 1, dtype=np.int32), np.diff(ends))
+        return np.concatenate([[0], np.cumsum(np.bincount(columns, minlength=width))]), rows[order], values[order]
+    from . import counts_large
+
+    return counts_large.by_columns(ends, columns, values, width)
+
+
 def add_products(
-    x: tuple[Array, Array, Array], z: tuple[Array, Array, Array], first: tuple[int, int], out: Array
+    x: tuple[Array, Array, Array], z: tuple[Array, Array, Array], first: tuple[int, int], out: Array, fresh: bool
 ) -> None:
-    """out_ij += Σ_k x_(i + first row, k) z_(j + first column, k) for x by rows and z by columns (CSR and CSC)."""
+    """out_ij += Σ_k x_(i + first row, k) z_(j + first column, k) for x by rows and z by columns (CSR and CSC).
+
+    The values in `out` count as 0 if it is `fresh`.
+    """
     large = by_size(out).__name__.endswith("large")
     if large:
         from . import counts_large
 
-        counts_large.add_products(x, z, first, out)
+        counts_large.add_products(x, z, first, out, fresh)
     else:
+        if fresh:
+            out[...] = 0.0
         _add_products(x, z, first, out)
 
 

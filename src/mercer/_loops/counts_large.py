@@ -4,6 +4,8 @@
 # mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False, disallow-untyped-calls=False
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numba
 import numpy as np
 
@@ -11,22 +13,32 @@ from .addresses import Array
 
 loop = numba.njit(cache=True, nogil=True)
 
+LONG = 64
+"""Rows of more keys than this on average are sorted by NumPy, one call for each: its sort uses vector instructions."""
+
 
 def tally(keys: Array, ends: Array, values: Array | None) -> tuple[Array, Array, Array]:
     keys, ends = np.ascontiguousarray(keys, np.uint64), np.ascontiguousarray(ends, np.int64)
     merged, sums, starts = np.empty(len(keys), np.uint64), np.empty(len(keys)), np.zeros(len(ends), np.int64)
     if values is None:
-        total = _counted(keys, ends, merged, sums, starts)
+        long = len(keys) > LONG * (len(ends) - 1)
+        if long:
+            keys = keys.copy()
+            for low, high in pairwise(ends.tolist()):
+                keys[low:high].sort()
+        total = _counted(keys, ends, not long, merged, sums, starts)
     else:
         total = _summed(keys, np.ascontiguousarray(values, np.float64), ends, merged, sums, starts)
     return merged[:total].copy(), sums[:total].copy(), starts
 
 
 @loop
-def _counted(keys, ends, merged, sums, starts):
+def _counted(keys, ends, unsorted, merged, sums, starts):
     at = 0
     for i in range(len(ends) - 1):
-        row = np.sort(keys[ends[i] : ends[i + 1]])
+        row = keys[ends[i] : ends[i + 1]]
+        if unsorted:
+            row = np.sort(row)
         for j in range(len(row)):
             if j > 0 and row[j] == row[j - 1]:
                 sums[at - 1] += 1.0
@@ -83,21 +95,51 @@ def _numbers(keys, bits, result):
     return total
 
 
-def add_products(
-    x: tuple[Array, Array, Array], z: tuple[Array, Array, Array], first: tuple[int, int], out: Array
-) -> None:
-    _add_products(*x, *z, first[0], first[1], out)
+def by_columns(ends: Array, columns: Array, values: Array, width: int) -> tuple[Array, Array, Array]:
+    column_ends = np.concatenate([[0], np.cumsum(np.bincount(columns, minlength=width))])
+    rows, sorted_values = np.empty(len(columns), np.int32), np.empty_like(values)
+    _by_columns(ends, columns, values, column_ends[:-1].copy(), rows, sorted_values)
+    return column_ends, rows, sorted_values
 
 
 @loop
-def _add_products(x_ends, x_columns, x_values, z_ends, z_rows, z_values, row, column, out):
+def _by_columns(ends, columns, values, at, rows, sorted_values):
+    for i in range(len(ends) - 1):
+        for p in range(ends[i], ends[i + 1]):
+            k = columns[p]
+            rows[at[k]], sorted_values[at[k]] = i, values[p]
+            at[k] += 1
+
+
+def add_products(
+    x: tuple[Array, Array, Array], z: tuple[Array, Array, Array], first: tuple[int, int], out: Array, fresh: bool
+) -> None:
+    _add_products(*x, *z, first[0], first[1], out, fresh)
+
+
+@loop
+def _add_products(x_ends, x_columns, x_values, z_ends, z_rows, z_values, row, column, out, fresh):
     rows, columns = out.shape
-    end = column + columns
+    end, most, touched = column + columns, 0, 0
     for i in range(rows):
-        for p in range(x_ends[row + i], x_ends[row + i + 1]):
-            k, value = x_columns[p], x_values[p]
-            low, high = z_ends[k], z_ends[k + 1]
-            stop = high
+        most = max(most, x_ends[row + i + 1] - x_ends[row + i])
+    lows, highs = np.empty(most, np.int64), np.empty(most, np.int64)
+    for i in range(rows):
+        target = out[i]
+        if fresh:
+            target[:] = 0.0
+        start = x_ends[row + i]
+        number = x_ends[row + i + 1] - start
+        # Look up all lists first: the processor then waits for many of them at a time, and not for one after the other.
+        for p in range(number):
+            k = x_columns[start + p]
+            lows[p], highs[p] = z_ends[k], z_ends[k + 1]
+        for p in range(number):
+            if lows[p] < highs[p]:
+                touched += z_rows[lows[p]] + np.int64(z_values[lows[p]])
+        for p in range(number):
+            value, low, stop = x_values[start + p], lows[p], highs[p]
+            high = stop if column > 0 else low
             while low < high:  # the first entry of this feature at or beyond the first column
                 middle = (low + high) // 2
                 if z_rows[middle] < column:
@@ -105,5 +147,6 @@ def _add_products(x_ends, x_columns, x_values, z_ends, z_rows, z_values, row, co
                 else:
                     high = middle
             while low < stop and z_rows[low] < end:
-                out[i, z_rows[low] - column] += value * z_values[low]
+                target[z_rows[low] - column] += value * z_values[low]
                 low += 1
+    return touched

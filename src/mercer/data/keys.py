@@ -25,17 +25,23 @@ from mercer.errors import InvalidInput
 _WRITTEN = (datetime.date, datetime.time, datetime.timedelta, enum.Enum, uuid.UUID, complex)
 
 
-def keys_of(values: Iterable[Any], what: str = "Tokens", position: int | None = None) -> NDArray[np.uint64]:
+def keys_of(
+    values: Iterable[Any],
+    what: str = "Tokens",
+    position: int | None = None,
+    known: dict[tuple[type, Any], int] | None = None,
+) -> NDArray[np.uint64]:
     """One key per value; `what` they are and the `position` of the object that holds them, for errors.
 
-    Numbers that are equal have equal keys, whatever their types are.
+    Numbers that are equal have equal keys, whatever their types are. A dictionary `known` that is passed for one object
+    after the other keeps the keys, so that each value is hashed once.
 
     >>> keys_of(["a", "b", "a"]).tolist() == keys_of(["a", "c", "a"]).tolist()
     False
     >>> bool(keys_of([1])[0] == keys_of([1.0])[0] == keys_of([True])[0])
     True
     """
-    known: dict[tuple[type, Any], int] = {}
+    known = {} if known is None else known
     keys = []
     for value in values:
         try:

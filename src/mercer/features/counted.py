@@ -10,8 +10,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer.data.points import Encoder, Points
-from mercer.features.base import Array, FeatureMap, whole
+from mercer.features.base import Array, FeatureMap
 from mercer.features.terms import Term, Variables, atom
+from mercer.validation import check_whole_number
 
 
 class _Counted(FeatureMap):
@@ -45,15 +46,19 @@ class CountMap(_Counted):
     ----------
     encoder : the kernel whose features these are.
     keys : the features, as 64-bit keys in increasing order.
+    labels : their names, if the kernel can spell them.
 
     >>> import mercer as mc
     >>> phi = mc.NGrams(2).features(["banana", "bandana"])
-    >>> phi.dimension, phi.sparse(["ananas"]).sum()
-    (6, 4.0)
+    >>> phi.dimension, sorted(phi.names)
+    (5, ['an', 'ba', 'da', 'na', 'nd'])
+    >>> float(phi.sparse(["ananas"]).sum())
+    4.0
     """
 
     encoder: Any
     keys: tuple[int, ...]
+    labels: tuple[str, ...] = ()
 
     @property
     def dimension(self) -> int:
@@ -67,7 +72,7 @@ class CountMap(_Counted):
         return np.where(found, at, -1), np.ones(len(keys))
 
     def _term(self, j: int, x: Variables) -> Term:
-        return atom(f"#{self.keys[j]:016x}")
+        return atom(self.labels[j] if self.labels else f"#{self.keys[j]:016x}")
 
 
 @dataclass(frozen=True)
@@ -97,8 +102,8 @@ class HashedMap(_Counted):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        whole(self.columns, "columns", "HashedMap")
-        whole(self.seed, "seed", "HashedMap", 0)
+        check_whole_number(self.columns, "columns", owner="HashedMap")
+        check_whole_number(self.seed, "seed", least=0, owner="HashedMap")
 
     @property
     def dimension(self) -> int:

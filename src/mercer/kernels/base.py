@@ -80,6 +80,9 @@ class Similarity(Value, ABC):
     space: ClassVar[str] = VECTORS
     tags: ClassVar[Tags] = Tags()
     precedence: ClassVar[int] = ATOM
+    tile_shape: ClassVar[tuple[int, int] | None] = None
+    """Rows and columns of the tiles that suit this leaf, if the usual ones do not: long ones where a row has a cost of
+    its own, small ones where one value takes long, so that threads share the work and interrupts do not wait."""
 
     # Left multiplication by a NumPy scalar must reach __rmul__, not broadcast over the kernel as an object.
     __array_ufunc__ = None
@@ -392,7 +395,7 @@ class Similarity(Value, ABC):
             with np.errstate(over="ignore", invalid="ignore"):
                 totals[share] += self.tile_gradient(block.remembering(), adjoint)
 
-        tiling.each(pair, work)
+        tiling.each(pair, work, shape=tiling.shape_for(self))
         return _finite_gradient(totals.sum(), self)
 
     def input_gradient(self, X: Any, G: Any, Z: Any = None) -> NDArray[np.float64]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -96,43 +97,62 @@ class Sides:
     def __init__(self, x: Counts, z: Counts) -> None:
         same = x is z
         left, right, width = loops.numbered(x.keys, None if same else z.keys)
-        self.x = _matrix(x, left, width)
-        self.z = self.x if right is None else _matrix(z, right, width)
-        occurrences = np.bincount(left, minlength=width)
-        others = occurrences if right is None else np.bincount(right, minlength=width)
-        share = occurrences * (others / max(1, len(x) * len(z)))
-        frequent = np.flatnonzero(share > FREQUENT)
+        self._parts = (x, left), (x, left) if right is None else (z, right)
+        self.width = max(width, 1)
+        occurrences = np.bincount(left, minlength=self.width)
+        others = occurrences if right is None else np.bincount(right, minlength=self.width)
+        rare = occurrences * (others / max(1, len(x) * len(z))) <= FREQUENT
         # All sums are at most √(k(x, x) k(z, z)), so that no partial sum is rounded.
         self.dtype = np.dtype(np.float32 if x.whole_below(EXACT) and (same or z.whole_below(EXACT)) else np.float64)
-        rare = np.ones(width, bool)
-        rare[frequent] = False
-        self.dense_x = self.x[:, frequent].toarray().astype(self.dtype)
-        self.dense_z = self.dense_x if same else self.z[:, frequent].toarray().astype(self.dtype)
-        by_rows, by_columns = _only(self.x, rare), _only(self.z, rare).tocsc()
-        by_columns.sort_indices()
-        self.sparse_x = by_rows.indptr.astype(np.int64), by_rows.indices.astype(np.int64), by_rows.data
-        self.sparse_z = by_columns.indptr.astype(np.int64), by_columns.indices.astype(np.int64), by_columns.data
+        self.dense_x = self._dense(0, rare)
+        self.dense_z = self.dense_x if same else self._dense(1, rare)
+        self.sparse_x = self._rare(0, rare)
+        ends, columns, values = self.sparse_x if same else self._rare(1, rare)
+        self.sparse_z = loops.by_columns(ends, columns, values, self.width)
+
+    @cached_property
+    def x(self) -> sp.csr_array:
+        """The first side as a sparse matrix."""
+        return self._matrix(0)
+
+    @cached_property
+    def z(self) -> sp.csr_array:
+        """The second side as a sparse matrix."""
+        return self.x if self._parts[0] is self._parts[1] else self._matrix(1)
+
+    def _matrix(self, side: int) -> sp.csr_array:
+        counts, columns = self._parts[side]
+        return sp.csr_array((counts.values, columns, counts.ends), shape=(len(counts), self.width))
+
+    def _dense(self, side: int, rare: NDArray[np.bool_]) -> Array:
+        """The values of the frequent features, as columns."""
+        counts, columns = self._parts[side]
+        place = np.cumsum(~rare) - 1
+        frequent = ~rare[columns]
+        dense = np.zeros((len(counts), int((~rare).sum())), self.dtype)
+        if dense.size:
+            dense[counts.rows[frequent], place[columns[frequent]]] = counts.values[frequent]
+        return dense
+
+    def _rare(self, side: int, rare: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
+        """The entries of the other features, by rows: ends, columns, values."""
+        counts, columns = self._parts[side]
+        ends, values = counts.ends, counts.values
+        if not rare.all():
+            inside = rare[columns]
+            ends = np.concatenate([[0], np.cumsum(inside)])[ends]
+            columns, values = columns[inside], values[inside]
+        return ends, columns.astype(np.int32), values.astype(self.dtype)
 
     def tile(self, block: Block, out: Array) -> None:
         """out = x zᵀ for the rows and columns of the block."""
-        if self.dense_x.shape[1]:
+        fresh = not self.dense_x.shape[1]
+        if not fresh:
             product = block.workspace.take(out.shape, self.dtype)
             np.matmul(self.dense_x[block.rows], self.dense_z[block.cols].T, out=product)
             np.copyto(out, product, casting="same_kind")
-        else:
-            out[...] = 0.0
-        loops.add_products(self.sparse_x, self.sparse_z, (block.rows.start, block.cols.start), out)
-
-
-def _matrix(counts: Counts, columns: Array, width: int) -> sp.csr_array:
-    return sp.csr_array((counts.values, columns, counts.ends), shape=(len(counts), max(width, 1)))
-
-
-def _only(rows: sp.csr_array, wanted: NDArray[np.bool_]) -> sp.csr_array:
-    """The entries in the wanted columns, with all columns kept."""
-    inside = wanted[rows.indices] if len(wanted) else np.zeros(0, bool)
-    ends = np.concatenate([[0], np.cumsum(inside)])[rows.indptr]
-    return sp.csr_array((rows.data[inside], rows.indices[inside], ends), shape=rows.shape)
+        if fresh or len(self.sparse_x[1]):
+            loops.add_products(self.sparse_x, self.sparse_z, (block.rows.start, block.cols.start), out, fresh)
 
 
 class Counted(Kernel):
@@ -142,6 +162,7 @@ class Counted(Kernel):
     """
 
     tags: ClassVar[Tags] = Tags(nonnegative=True)
+    tile_shape: ClassVar[tuple[int, int]] = (128, 16384)
 
     @abstractmethod
     def encode(self, X: Any) -> Counts:
@@ -168,6 +189,10 @@ class Counted(Kernel):
         counts: Counts = points.encoded(self)
         return counts.squares()
 
+    def distance_size(self, points: Points) -> float:
+        """Whole numbers cancel without rounding."""
+        return 0.0 if points.encoded(self).whole_below(2.0**53) else super().distance_size(points)
+
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         return super().tile_gradient(block, G) if len(self.theta) else np.empty(0)
 
@@ -184,5 +209,10 @@ class Counted(Kernel):
         """
         from mercer.features.counted import CountMap
 
-        counts: Counts = Points(d).encoded(self)
-        return CountMap(self, tuple(np.unique(counts.keys).tolist()))
+        points = Points(d)
+        keys = np.unique(points.encoded(self).keys)
+        return CountMap(self, tuple(keys.tolist()), self.spelled(points.raw, keys))
+
+    def spelled(self, X: Any, keys: NDArray[np.uint64]) -> tuple[str, ...]:
+        """The name of each of these features of the objects; empty if they have no other names than their keys."""
+        return ()

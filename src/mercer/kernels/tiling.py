@@ -50,16 +50,28 @@ def blocks(
     return [(r, c) for r in spans(n, rows) for c in [*spans(r.start, cols), r]]
 
 
-def each(pair: Pair, work: Callable[[Block, int], None], *, triangle: bool = True) -> None:
+def shape_for(kernel: Similarity) -> tuple[int, int]:
+    """Rows and columns of tiles that suit all leaves of an expression."""
+    shapes = [shape for leaf in kernel.leaves if (shape := leaf.tile_shape) is not None]  # type: ignore[attr-defined]
+    return (min(s[0] for s in shapes), min(s[1] for s in shapes)) if shapes else (TILE_ROWS, TILE_COLS)
+
+
+def each(
+    pair: Pair,
+    work: Callable[[Block, int], None],
+    *,
+    triangle: bool = True,
+    shape: tuple[int, int] = (TILE_ROWS, TILE_COLS),
+) -> None:
     """Call `work(block, share)` on every tile of the pair, over the threads; all of them unless `triangle`.
 
     The tiles of one share run in a fixed order in one thread, so that sums per share are reproducible.
     """
     n, m = pair.shape
-    if n * m < _loops.tiles.SMALL:  # one tile, and nothing to set up
+    if n * m < min(_loops.tiles.SMALL, shape[0] * shape[1]):  # one tile, and nothing to set up
         _work_through(pair, [(slice(0, n), slice(0, m))], work, 0)
         return
-    tile_list = blocks(pair, triangle=triangle)
+    tile_list = blocks(pair, *shape, triangle=triangle)
     shares = min(n_threads(), len(tile_list))
     run([partial(_work_through, pair, tile_list[i::shares], work, i) for i in range(shares)])
 
@@ -94,7 +106,7 @@ def fill(kernel: Similarity, pair: Pair, out: Array, finish: Callable[[Array], N
         elif pair.same:
             _loops.tiles.mirror(tile, out[block.cols, block.rows])
 
-    each(pair, work)
+    each(pair, work, shape=shape_for(kernel))
     return out
 
 
@@ -139,7 +151,7 @@ def multiply(kernel: Similarity, pair: Pair, V: Array) -> NDArray[np.float64]:
         if pair.same and not block.diagonal:
             total[block.cols] += product(tile.T, V[block.rows])
 
-    each(pair, work)
+    each(pair, work, shape=shape_for(kernel))
     return totals.sum()
 
 

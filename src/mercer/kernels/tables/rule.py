@@ -26,7 +26,7 @@ from mercer.kernels.sets import Intersection
 from mercer.kernels.tables.additive import Additive
 from mercer.kernels.tables.categories import Categorical
 from mercer.kernels.tables.missing import Missing
-from mercer.kernels.tables.text import NGrams
+from mercer.kernels.strings.ngrams import NGrams
 from mercer.kernels.tables.typed import KINDS, Typed, every_node
 from mercer.kernels.vectors.stationary import Periodic
 from mercer.validation import check_number
