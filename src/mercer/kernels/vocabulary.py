@@ -5,11 +5,14 @@ from __future__ import annotations
 import inspect
 from functools import cache
 from importlib import import_module
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import numpy as np
+
+from mercer.data.frames import is_frame
 from mercer.errors import InvalidInput
 from mercer.kernels.about import About
-from mercer.kernels.base import Similarity
+from mercer.kernels.base import Kernel, Similarity
 from mercer.kernels.spaces import Space
 
 Class = TypeVar("Class", bound=type[Similarity])
@@ -100,3 +103,26 @@ def space_named(name: str) -> Space:
             "register a kernel with a space of yours (docs/your-own-kernel.md).",
         )
     return known[name]
+
+
+def space_of(X: Any) -> Space | None:
+    """The space that holds all these objects; None for rows of numbers, tables, and objects that no space claims.
+
+    >>> space_of(["a text", "another"]), space_of([[1.0, 2.0], [3.0, 4.0]])
+    ('strings', None)
+    """
+    if is_frame(X) or not isinstance(X, (list, tuple, np.ndarray)) or getattr(X, "dtype", object) != object:
+        return None
+    objects = list(X)
+    spaces = {str(space): space for cls in vocabulary().values() if isinstance(space := cls.space, Space)}
+    return next((space for space in spaces.values() if objects and all(map(space.holds, objects))), None)
+
+
+def suited(X: Any) -> dict[str, Kernel]:
+    """Kernels that suit a list of objects, by name; empty for rows of numbers and tables.
+
+    >>> list(suited(["a text", "another"]))[:1]
+    ['runs of 1 to 3 symbols']
+    """
+    space = space_of(X)
+    return {} if space is None else {n: k for n, k in space.kernels(X).items() if isinstance(k, Kernel)}

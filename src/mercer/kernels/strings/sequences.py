@@ -40,6 +40,24 @@ class Strings(Space):
         at, letter = int(rng.integers(len(x) + 1)), str(rng.choice(list(alphabet)))
         return x[:at] + ("" if rng.random() < 0.3 else letter) + x[at + int(rng.integers(2)) :]
 
+    def holds(self, x: Any) -> bool:
+        return isinstance(x, str)
+
+    def kernels(self, X: Any) -> dict[str, Similarity]:
+        """Runs of a few symbols; words where the texts have spaces, and other places in the string where they have none."""
+        from mercer.kernels.strings.gapped import GappedKmers
+        from mercer.kernels.strings.ngrams import NGrams
+        from mercer.kernels.strings.spectrum import Spectrum
+        from mercer.kernels.strings.subsequence import Subsequence
+
+        short: dict[str, Similarity] = {
+            "runs of 1 to 3 symbols": Spectrum((1, 3)).normalize(),
+            "runs of 3 to 5 symbols": Spectrum((3, 5)).normalize(),
+        }
+        if any(" " in x for x in X):
+            return short | {"words": NGrams((1, 2), unit="words").normalize()}
+        return short | {"gapped": GappedKmers(5, 3).normalize(), "subsequences": Subsequence(3, 0.5).normalize()}
+
 
 STRINGS = Strings("strings")
 
