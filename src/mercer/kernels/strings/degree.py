@@ -101,9 +101,8 @@ class WeightedDegree(OfRuns):
         return f"{text} at {offset}"
 
     def enclose(self, x: Any, z: Any) -> Any:
-        from mercer.kernels.validity.interval import exactly
-
         from mercer.kernels.strings.sequences import sequences_of
+        from mercer.kernels.validity.interval import exactly
 
         pair = sequences_of([x, z])
         s, t = (pair.codes[pair.ends[i] : pair.ends[i + 1]].tolist() for i in (0, 1))

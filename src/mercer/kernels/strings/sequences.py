@@ -1,7 +1,8 @@
 """Strings and lists of tokens as arrays of symbols, and the space of strings.
 
-A string is the list of its characters, so that "ab" and ["a", "b"] are the same. A symbol has a 64-bit key that does not
-depend on the data: the code point of a character, the hash of another token. Within a data set it is a small number.
+A string is the list of its characters, so that "ab" and ["a", "b"] are the same. A symbol has a 64-bit key that does
+not depend on the data: the code point of a character, the hash of another token. A data set
+numbers its symbols from 0.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class Subsequence(OfPairs, Kernel):
 
     The symbols of u need not be neighbours: l(i) is the length from the first to the last of them, so that gaps cost
     λ each. The recursion takes p·|s|·|t| steps for a pair, over all cores. `Subsequence(3, 0.5).normalize()` does not
-    grow with the length of the strings. Values beyond 10³⁰⁸ are refused (p above about 80 for strings of 1 000 symbols).
+    grow with the length of the strings. Values beyond 10³⁰⁸ are refused (p above about 80 for 1 000 symbols).
 
     Parameters
     ----------

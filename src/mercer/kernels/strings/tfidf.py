@@ -115,9 +115,9 @@ class TfIdf(Value):
     """The rule data → kernel of term frequency times inverse document frequency: rare features count more.
 
     w_g = 1 + log((1 + n)/(1 + n_g)), where n_g of the n training objects have the feature g; features that none of them
-    has weigh 0. As the parameter `kernel` of a model it learns the weights in `fit`, from the training rows only, so that
-    nothing leaks in cross-validation. With `unit="words"` it is the kernel of scikit-learn's TfidfVectorizer (which
-    splits texts into words a little differently).
+    has weigh 0. As the parameter `kernel` of a model it learns the weights in `fit`, from the training rows only, so
+    that nothing leaks in cross-validation. With `unit="words"` it is the kernel of scikit-learn's TfidfVectorizer
+    (which splits texts into words a little differently).
 
     Parameters
     ----------

@@ -26,10 +26,10 @@ from mercer.kernels.algebra.values import Value
 from mercer.kernels.algebra.views import On
 from mercer.kernels.base import Kernel
 from mercer.kernels.sets import Intersection
+from mercer.kernels.strings.ngrams import NGrams
 from mercer.kernels.tables.additive import Additive
 from mercer.kernels.tables.categories import Categorical
 from mercer.kernels.tables.missing import Missing
-from mercer.kernels.strings.ngrams import NGrams
 from mercer.kernels.tables.typed import KINDS, Typed, every_node
 from mercer.kernels.vectors.stationary import Periodic
 
