@@ -335,6 +335,18 @@ def test_frames_and_missing_values():
     np.testing.assert_array_equal(mc.Missing(mc.Spectrum(1))(gaps), [[2, 0, 2], [0, 1, 0], [2, 0, 2]])
 
 
+def test_aligned_columns_of_tables():
+    rng = np.random.default_rng(0)
+    sites = ["".join(rng.choice(list("ACGT"), size=30)) for _ in range(60)]
+    frame = pd.DataFrame({"site": sites, "peptide": [s[: 20 + i % 7] for i, s in enumerate(sites)]})
+    plan = mc.TableKernel().explain(frame)
+    assert [role.kernel for role in plan.roles] == ["WeightedDegree", "NGrams"]
+    assert "all of 30 letters: aligned" in plan.roles[0].why
+    assert plan.kernel.proof().valid
+    frame.loc[3, "site"] = None
+    assert np.isfinite(mc.TableKernel()(frame)(frame)).all()
+
+
 def test_token_lists_in_models(tmp_path):
     tokens = [list(s) if i % 2 else [ord(c) for c in s] for i, s in enumerate(X)]
     model = mc.KernelRidge(mc.Spectrum(1), alpha=0.1).fit(tokens, Y)

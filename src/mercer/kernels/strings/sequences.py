@@ -109,12 +109,11 @@ def from_texts(texts: list[str]) -> Sequences:
     points = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     if len(points) < SHORT:
         symbols, codes = np.unique(points, return_inverse=True)
-    else:
-        there = np.zeros(int(points.max()) + 1, bool)
-        there[points] = True
-        symbols = np.flatnonzero(there)
-        codes = (np.cumsum(there, dtype=np.int32) - 1)[points]
-    return Sequences(codes.astype(np.int32, copy=False), ends, symbols.astype(np.uint64))
+        return Sequences(codes.astype(np.int32), ends, symbols.astype(np.uint64))
+    there = np.zeros(int(points.max()) + 1, bool)
+    there[points] = True
+    numbers = np.cumsum(there, dtype=np.int32) - np.int32(1)
+    return Sequences(numbers[points], ends, np.flatnonzero(there).astype(np.uint64))
 
 
 def tokens_of(x: Any, position: int) -> Any:

@@ -52,7 +52,7 @@ class Subsequence(OfPairs, Kernel):
     )
 
     p: int = 3
-    decay: float = positive(0.5, bounds=(1e-2, 1.0))
+    decay: float = positive(default=0.5, bounds=(1e-2, 1.0))
     tags: ClassVar[Tags] = Tags(nonnegative=True)
 
     def check(self) -> None:

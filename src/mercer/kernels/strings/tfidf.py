@@ -42,7 +42,7 @@ class WeightedCounts(Node, Counted):
     about: ClassVar[About] = About(
         "Σ_g w_g² φ_g(x) φ_g(z), k(x, z) = φ(x)·φ(z), g in G",
         "Counted features with weights, such as rare words (mc.TfIdf makes it from data).",
-        "WeightedCounts(Spectrum(1), keys=[5], weights=[2.0])",
+        "WeightedCounts(Spectrum(1), keys=[2593264429575759324], weights=[2.0])",
         arguments={
             "keys": Argument("G", "numbers of features (see features().keys)"),
             "weights": Argument("w", "numbers ≥ 0, one per key"),
