@@ -7,11 +7,11 @@ column `sequence` or `text` and a column `label`.
 
 Protocol. Every figure is of rows that were held out, and that no choice has seen:
 
-* promoters (106 strings of DNA, aligned): leave-one-out. For each string, the kernel and alpha of a kernel ridge on ±1
-  are chosen among `ALIGNED` by the closed-form leave-one-out error of the other 105.
-* peptides (two sets): 10 folds, repeated 3 times. In each training part the kernel and alpha of a kernel ridge on ±1 are
-  chosen among `PEPTIDES` by the closed-form leave-one-out error. Beside it, by the same rule, Spectrum(1) alone: the bag
-  of amino acids.
+* promoters (106 strings of DNA, aligned): leave-one-out. For each string, the kernel and alpha of a kernel ridge on
+  ±1 are chosen among `ALIGNED` by the closed-form leave-one-out error of the other 105.
+* peptides (two sets): 10 folds, repeated 3 times. In each training part the kernel and alpha of a kernel ridge on ±1
+  are chosen among `PEPTIDES` by the closed-form leave-one-out error. Beside it, by the same rule, Spectrum(1) alone:
+  the bag of amino acids.
 * splice junctions (3 classes, aligned): 10 folds. A quarter of the training part is held out to choose the kernel among
   `SPLICE` and C; then the support vector machine is fitted to the whole training part.
 * SMS spam: 5 folds, the same choice among `TEXTS` and C. The weights of TF-IDF are learned from training rows only.
@@ -28,10 +28,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from measure import machine, table
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
 import mercer as mc
+from measure import machine, table
 
 ALIGNED = [
     mc.WeightedDegree(d, shift=shift).normalize() ** power for d in (3, 6) for shift in (0, 2) for power in (1, 3)

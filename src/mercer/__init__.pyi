@@ -48,11 +48,6 @@ from mercer.kernels.discrete import Delta as Delta
 from mercer.kernels.discrete import Hamming as Hamming
 from mercer.kernels.sets import Intersection as Intersection
 from mercer.kernels.spaces import Space as Space
-from mercer.kernels.tables.additive import Additive as Additive
-from mercer.kernels.tables.categories import Categorical as Categorical
-from mercer.kernels.tables.missing import Missing as Missing
-from mercer.kernels.tables.rule import TableKernel as TableKernel
-from mercer.kernels.tables.rule import table_kernel as table_kernel
 from mercer.kernels.strings.alignment import EditSimilarity as EditSimilarity
 from mercer.kernels.strings.alignment import LocalAlignment as LocalAlignment
 from mercer.kernels.strings.alignment import SmithWaterman as SmithWaterman
@@ -64,6 +59,11 @@ from mercer.kernels.strings.spectrum import Spectrum as Spectrum
 from mercer.kernels.strings.subsequence import Subsequence as Subsequence
 from mercer.kernels.strings.tfidf import TfIdf as TfIdf
 from mercer.kernels.strings.tfidf import WeightedCounts as WeightedCounts
+from mercer.kernels.tables.additive import Additive as Additive
+from mercer.kernels.tables.categories import Categorical as Categorical
+from mercer.kernels.tables.missing import Missing as Missing
+from mercer.kernels.tables.rule import TableKernel as TableKernel
+from mercer.kernels.tables.rule import table_kernel as table_kernel
 from mercer.kernels.tables.typed import Typed as Typed
 from mercer.kernels.validity.check import check as check
 from mercer.kernels.validity.check import repair as repair

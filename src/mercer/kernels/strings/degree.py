@@ -49,7 +49,7 @@ class WeightedDegree(OfRuns):
     """
 
     about: ClassVar[About] = About(
-        "Σ_u β p(i − j), u of ≤ d symbols at i of x, j of z, |i − j| ≤ S",
+        "Σ_u β·p(i − j), u of up to d symbols, |i − j| ≤ S",
         "Aligned strings, such as DNA around a site: where a motif is counts.",
         "WeightedDegree(3, shift=1)",
         arguments={"d": Argument(domain="whole number ≥ 1"), "shift": Argument("S", "whole number ≥ 0")},
@@ -101,9 +101,8 @@ class WeightedDegree(OfRuns):
         return f"{text} at {offset}"
 
     def enclose(self, x: Any, z: Any) -> Any:
-        from mercer.kernels.validity.interval import exactly
-
         from mercer.kernels.strings.sequences import sequences_of
+        from mercer.kernels.validity.interval import exactly
 
         pair = sequences_of([x, z])
         s, t = (pair.codes[pair.ends[i] : pair.ends[i + 1]].tolist() for i in (0, 1))

@@ -40,7 +40,7 @@ class OfRuns(Counted):
 
     @abstractmethod
     def occurrences(self, sequences: Sequences) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.int64], list[bool]]]:
-        """Groups of features as they occur: their keys, where each starts, and which of the places from there on count."""
+        """Groups of features as they occur: their keys, where each starts, and which places from there on count."""
 
     def spelled(self, X: Any, keys: NDArray[np.uint64]) -> tuple[str, ...]:
         sequences, objects = self.sequences(X), self.objects(X)

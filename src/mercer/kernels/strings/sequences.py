@@ -1,7 +1,8 @@
 """Strings and lists of tokens as arrays of symbols, and the space of strings.
 
-A string is the list of its characters, so that "ab" and ["a", "b"] are the same. A symbol has a 64-bit key that does not
-depend on the data: the code point of a character, the hash of another token. Within a data set it is a small number.
+A string is the list of its characters, so that "ab" and ["a", "b"] are the same. A symbol has a 64-bit key that does
+not depend on the data: the code point of a character, the hash of another token. A data set
+numbers its symbols from 0.
 """
 
 from __future__ import annotations
@@ -126,12 +127,11 @@ def from_texts(texts: list[str]) -> Sequences:
     points = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     if len(points) < SHORT:
         symbols, codes = np.unique(points, return_inverse=True)
-    else:
-        there = np.zeros(int(points.max()) + 1, bool)
-        there[points] = True
-        symbols = np.flatnonzero(there)
-        codes = (np.cumsum(there, dtype=np.int32) - 1)[points]
-    return Sequences(codes.astype(np.int32, copy=False), ends, symbols.astype(np.uint64))
+        return Sequences(codes.astype(np.int32), ends, symbols.astype(np.uint64))
+    there = np.zeros(int(points.max()) + 1, bool)
+    there[points] = True
+    numbers = np.cumsum(there, dtype=np.int32) - np.int32(1)
+    return Sequences(numbers[points], ends, np.flatnonzero(there).astype(np.uint64))
 
 
 def tokens_of(x: Any, position: int) -> Any:

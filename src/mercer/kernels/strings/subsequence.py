@@ -25,7 +25,7 @@ class Subsequence(OfPairs, Kernel):
 
     The symbols of u need not be neighbours: l(i) is the length from the first to the last of them, so that gaps cost
     λ each. The recursion takes p·|s|·|t| steps for a pair, over all cores. `Subsequence(3, 0.5).normalize()` does not
-    grow with the length of the strings. Values beyond 10³⁰⁸ are refused (p above about 80 for strings of 1 000 symbols).
+    grow with the length of the strings. Values beyond 10³⁰⁸ are refused (p above about 80 for 1 000 symbols).
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Subsequence(OfPairs, Kernel):
     )
 
     p: int = 3
-    decay: float = positive(0.5, bounds=(1e-2, 1.0))
+    decay: float = positive(default=0.5, bounds=(1e-2, 1.0))
     tags: ClassVar[Tags] = Tags(nonnegative=True)
 
     def check(self) -> None:

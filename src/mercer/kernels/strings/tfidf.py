@@ -42,7 +42,7 @@ class WeightedCounts(Node, Counted):
     about: ClassVar[About] = About(
         "Σ_g w_g² φ_g(x) φ_g(z), k(x, z) = φ(x)·φ(z), g in G",
         "Counted features with weights, such as rare words (mc.TfIdf makes it from data).",
-        "WeightedCounts(Spectrum(1), keys=[5], weights=[2.0])",
+        "WeightedCounts(Spectrum(1), keys=[2593264429575759324], weights=[2.0])",
         arguments={
             "keys": Argument("G", "numbers of features (see features().keys)"),
             "weights": Argument("w", "numbers ≥ 0, one per key"),
@@ -115,9 +115,9 @@ class TfIdf(Value):
     """The rule data → kernel of term frequency times inverse document frequency: rare features count more.
 
     w_g = 1 + log((1 + n)/(1 + n_g)), where n_g of the n training objects have the feature g; features that none of them
-    has weigh 0. As the parameter `kernel` of a model it learns the weights in `fit`, from the training rows only, so that
-    nothing leaks in cross-validation. With `unit="words"` it is the kernel of scikit-learn's TfidfVectorizer (which
-    splits texts into words a little differently).
+    has weigh 0. As the parameter `kernel` of a model it learns the weights in `fit`, from the training rows only, so
+    that nothing leaks in cross-validation. With `unit="words"` it is the kernel of scikit-learn's TfidfVectorizer
+    (which splits texts into words a little differently).
 
     Parameters
     ----------
