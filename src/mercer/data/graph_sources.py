@@ -94,7 +94,8 @@ def _from_multigraph(
     details = [d for _, _, d in edges]
     return Graph(
         [(numbers[u], numbers[v]) for u, v, _ in edges], labels=nodes[0],
-        edge_labels=_column(details, edge_label, "edge"), weights=_column(details, weight, "edge"), attributes=_rows(nodes[1]), n=len(names),
+        edge_labels=_column(details, edge_label, "edge"), weights=_column(details, weight, "edge"),
+        attributes=_rows(nodes[1]), n=len(names),
     )  # fmt: skip
 
 
