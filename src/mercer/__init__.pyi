@@ -48,10 +48,14 @@ from mercer.kernels.custom import FromFunction as FromFunction
 from mercer.kernels.custom import Precomputed as Precomputed
 from mercer.kernels.discrete import Delta as Delta
 from mercer.kernels.discrete import Hamming as Hamming
+from mercer.kernels.graphs.graphlets import Graphlet as Graphlet
 from mercer.kernels.graphs.histograms import EdgeHistogram as EdgeHistogram
 from mercer.kernels.graphs.histograms import VertexHistogram as VertexHistogram
+from mercer.kernels.graphs.paths import ShortestPath as ShortestPath
+from mercer.kernels.graphs.propagation import Propagation as Propagation
 from mercer.kernels.graphs.refinement import WeisfeilerLehman as WeisfeilerLehman
 from mercer.kernels.graphs.refinement import WeisfeilerLehmanAssignment as WeisfeilerLehmanAssignment
+from mercer.kernels.graphs.walks import RandomWalk as RandomWalk
 from mercer.kernels.sets import Intersection as Intersection
 from mercer.kernels.spaces import Space as Space
 from mercer.kernels.tables.additive import Additive as Additive
