@@ -16,8 +16,8 @@ The protocol, fixed before the first run:
 
 Every result is written to a file as it comes; a second run goes on where the first one stopped.
 
-    python benchmarks/graph_accuracy.py --data ../shared/data --out graph_accuracy.jsonl MUTAG PTC_MR ENZYMES PROTEINS NCI1
-    python benchmarks/graph_accuracy.py --table graph_accuracy.jsonl
+    python benchmarks/graph_accuracy.py --data ../shared/data --out accuracy.jsonl MUTAG PTC_MR ENZYMES PROTEINS NCI1
+    python benchmarks/graph_accuracy.py --table accuracy.jsonl
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", default=["MUTAG", "PTC_MR", "ENZYMES", "PROTEINS"])
     parser.add_argument("--data", default="../shared/data", help="the folder with NAME.zip")
-    parser.add_argument("--out", default="graph_accuracy.jsonl", help="where results are added as they come")
+    parser.add_argument("--out", default="accuracy.jsonl", help="where results are added as they come")
     parser.add_argument("--repetitions", type=int, default=REPETITIONS, help="the first repetitions only")
     parser.add_argument("--variants", nargs="*", default=["all", "distinct"])
     parser.add_argument("--table", help="only print the table of this file")

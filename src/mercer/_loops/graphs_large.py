@@ -56,7 +56,7 @@ def walk_sums(
     x: tuple[Array, ...], z: tuple[Array, ...], rows: Array, columns: Array, decay: float, sums: Array, slopes: Array
 ) -> None:
     largest = int(np.diff(x[0])[rows].max() * np.diff(z[0])[columns].max())
-    _walk_sums(*x, *z, rows, columns, decay, largest, sums, slopes)
+    _walk_sums(*x, *z, rows, columns, decay, largest, sums, slopes)  # type: ignore[call-arg]
 
 
 @loop
