@@ -8,6 +8,8 @@ from mercer import plot as plot
 from mercer import report as report
 from mercer import rkhs as rkhs
 from mercer import testing as testing
+from mercer.data.graphs import Graph as Graph
+from mercer.data.tu import read_tu as read_tu
 from mercer.errors import InvalidInput as InvalidInput
 from mercer.errors import RuleBroken as RuleBroken
 from mercer.features import fourier_features as fourier_features
@@ -46,6 +48,14 @@ from mercer.kernels.custom import FromFunction as FromFunction
 from mercer.kernels.custom import Precomputed as Precomputed
 from mercer.kernels.discrete import Delta as Delta
 from mercer.kernels.discrete import Hamming as Hamming
+from mercer.kernels.graphs.graphlets import Graphlet as Graphlet
+from mercer.kernels.graphs.histograms import EdgeHistogram as EdgeHistogram
+from mercer.kernels.graphs.histograms import VertexHistogram as VertexHistogram
+from mercer.kernels.graphs.paths import ShortestPath as ShortestPath
+from mercer.kernels.graphs.propagation import Propagation as Propagation
+from mercer.kernels.graphs.refinement import WeisfeilerLehman as WeisfeilerLehman
+from mercer.kernels.graphs.refinement import WeisfeilerLehmanAssignment as WeisfeilerLehmanAssignment
+from mercer.kernels.graphs.walks import RandomWalk as RandomWalk
 from mercer.kernels.sets import Intersection as Intersection
 from mercer.kernels.spaces import Space as Space
 from mercer.kernels.strings.alignment import EditSimilarity as EditSimilarity

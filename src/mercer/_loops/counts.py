@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .tiles import SMALL, by_size
@@ -88,12 +89,8 @@ def _add_products(
     x: tuple[Array, Array, Array], z: tuple[Array, Array, Array], first: tuple[int, int], out: Array
 ) -> None:
     (x_ends, x_columns, x_values), (z_ends, z_rows, z_values) = x, z
-    for i in range(len(out)):
-        row = slice(x_ends[i + first[0]], x_ends[i + first[0] + 1])
-        starts, stops = z_ends[x_columns[row]], z_ends[x_columns[row] + 1]
-        sizes = stops - starts
-        at = np.arange(sizes.sum()) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
-        columns = z_rows[at] - first[1]
-        inside = (columns >= 0) & (columns < out.shape[1])
-        terms = np.repeat(x_values[row], sizes)[inside] * z_values[at][inside]
-        out[i] += np.bincount(columns[inside], terms, minlength=out.shape[1]).astype(out.dtype)
+    rows = x_ends[first[0] : first[0] + len(out) + 1]
+    entries, width, end = slice(rows[0], rows[-1]), len(z_ends) - 1, first[1] + out.shape[1]
+    left = sp.csr_array((x_values[entries], x_columns[entries], rows - rows[0]), shape=(len(out), width))
+    right = sp.csr_array((z_values, z_rows, z_ends), shape=(width, max(end, z_rows.max(initial=-1) + 1)))
+    out += (left @ right)[:, first[1] : end].toarray().astype(out.dtype)

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mercer.data.frames import is_frame
 from mercer.errors import InvalidInput
 from mercer.kernels.about import About
 from mercer.kernels.base import Kernel, Similarity
@@ -111,7 +110,7 @@ def space_of(X: Any) -> Space | None:
     >>> space_of(["a text", "another"]), space_of([[1.0, 2.0], [3.0, 4.0]])
     ('strings', None)
     """
-    if is_frame(X) or not isinstance(X, (list, tuple, np.ndarray)) or getattr(X, "dtype", object) != object:
+    if not isinstance(X, (list, tuple)) and not (isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "OU"):
         return None
     objects = list(X)
     spaces = {str(space): space for cls in vocabulary().values() if isinstance(space := cls.space, Space)}

@@ -45,7 +45,7 @@ class Strings(Space):
         return isinstance(x, str)
 
     def kernels(self, X: Any) -> dict[str, Similarity]:
-        """Runs of a few symbols; words where the texts have spaces, and other places in the string where they have none."""
+        """Runs of a few symbols; beside them words if the texts have spaces, else runs with gaps."""
         from mercer.kernels.strings.gapped import GappedKmers
         from mercer.kernels.strings.ngrams import NGrams
         from mercer.kernels.strings.spectrum import Spectrum
