@@ -35,6 +35,24 @@ class Graphs(Space):
             edges[u, v] = 1
         return _labelled(edges, parts["labels"], parts["attributes"])
 
+    def holds(self, x: Any) -> bool:
+        return isinstance(x, Graph)
+
+    def kernels(self, X: Any) -> dict[str, Similarity]:
+        """Labels refined by those of neighbours, and shortest paths; attributes, where nodes have nothing else."""
+        from mercer.kernels.graphs.paths import ShortestPath
+        from mercer.kernels.graphs.propagation import Propagation
+        from mercer.kernels.graphs.refinement import WeisfeilerLehman, WeisfeilerLehmanAssignment
+
+        if all(graph.labels is None and graph.attributes is not None for graph in X):
+            return {"propagated attributes": Propagation(3).normalize(), "paths": ShortestPath().normalize()}
+        return {
+            "neighbourhoods up to 3 steps": WeisfeilerLehman(3).normalize(),
+            "neighbourhoods up to 1 step": WeisfeilerLehman(1).normalize(),
+            "matched neighbourhoods": WeisfeilerLehmanAssignment(3).normalize(),
+            "paths": ShortestPath().normalize(),
+        }
+
 
 def _random(n: int, rng: np.random.Generator) -> Graph:
     """A graph in which every pair of nodes is joined with probability ½."""
