@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from mercer._loops import exponential, likelihoods, vectors
+from mercer import threads
+from mercer._loops import costs, exponential, likelihoods, vectors
 from mercer.errors import InvalidInput
-from mercer.problems import losses
 from mercer.problems.families import (
     Bernoulli,
     Family,
@@ -584,7 +584,7 @@ def test_loops_end_where_the_rows_end(n, monkeypatch) -> None:
         assert found.value.shape == (n,)
         assert found.gradient.shape == found.fisher.shape == (n, 1)
         close(found.value, 0.5 * loss.family.unit_deviance(y, loss.link.inverse(eta[:, 1])), 1e-12, 1e-15)
-        monkeypatch.setattr(losses, "PARALLEL", 10)
+        monkeypatch.setattr(threads, "WORTH_A_THREAD", 10)
         again = loss.terms(y, eta[:, 1:])
         close(again.value, found.value, 0)
         close(loss.value(y, eta[:, 1:]), found.value, 0)
@@ -610,7 +610,7 @@ def test_a_large_theta_is_poisson() -> None:
 
 
 def test_the_disk_cache_follows_what_is_inlined() -> None:
-    sources = b"".join(Path(str(m.__file__)).read_bytes() for m in (vectors, exponential))
+    sources = b"".join(Path(str(m.__file__)).read_bytes() for m in (vectors, exponential, costs))
     assert hashlib.sha256(sources).hexdigest()[:16] == likelihoods.VECTORS
 
 
@@ -644,7 +644,7 @@ def test_softmax(n, k, monkeypatch) -> None:
     close(slope, np.einsum("ij,ij->i", found.gradient, V), 1e-6, 1e-8)
     bend = (loss.terms(y, eta + h * V).gradient - loss.terms(y, eta - h * V).gradient) / (2 * h)
     close(found.curve(V), bend, 1e-6, 1e-8)
-    monkeypatch.setattr(losses, "PARALLEL", 64)
+    monkeypatch.setattr(threads, "WORTH_A_THREAD", 64)
     for a, b in ((loss.terms(y, eta).gradient, found.gradient), (loss.value(y, eta), found.value)):
         close(a, b, 0)
 

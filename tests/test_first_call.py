@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mercer as mc
-from mercer._loops import tiles
+from mercer._loops import costs
 
 FIRST = """
 import sys, threading, numpy as np, mercer as mc
@@ -109,7 +109,7 @@ KERNELS = [
 @pytest.mark.parametrize("d", [2, 7])
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_small_and_large_matrices_agree(kernel: mc.Kernel, d: int, dtype: type) -> None:
-    assert SIDE**2 < tiles.SMALL < ROWS**2
+    assert SIDE**2 < costs.COMPILED_ENTRIES < ROWS**2
     X = np.random.default_rng(3).normal(size=(ROWS, d)).astype(dtype)
     exact, allowed = bound(kernel, X, float(np.finfo(dtype).eps) / 2)
     large, small = kernel(X), kernel(X[:SIDE])

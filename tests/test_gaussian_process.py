@@ -13,9 +13,9 @@ from scipy.stats import multivariate_normal, norm
 from sklearn.model_selection import cross_val_score
 
 import mercer as mc
+from mercer import memory
 from mercer.models.least_squares.gaussian_process import GaussianProcessRegressor
 from mercer.models.least_squares.kernel_ridge import KernelRidge
-from mercer.rkhs import posterior
 from mercer.rkhs.posterior import Posterior, square_root
 
 KERNELS = {
@@ -66,7 +66,7 @@ def test_row_blocks_change_nothing_but_rounding(monkeypatch):
     (X, y), Z = data(), data(50, seed=1)[0]
     model = GaussianProcessRegressor(KERNELS["gaussian"], alpha=0.05).fit(X, y)
     whole = model.predict(Z, return_std=True)[1]
-    monkeypatch.setattr(posterior, "ENTRIES", 7 * len(X))
+    monkeypatch.setattr(memory, "HELD", 7 * len(X))
     std, cov = model.predict(Z, return_std=True)[1], model.predict(Z, return_cov=True)[1]
     np.testing.assert_allclose(std, whole, rtol=1e-12)
     assert np.array_equal(std, np.sqrt(np.diagonal(cov)))

@@ -16,7 +16,7 @@ from mercer.problems.links import Logit
 from mercer.problems.losses import Deviance
 from mercer.problems.risk import Risk
 from mercer.problems.spaces import GramSpace
-from mercer.solvers import auto, principal, smo
+from mercer.solvers import auto, costs, principal, smo
 from mercer.solvers.descent import Journey
 from mercer.solvers.newton import newton
 from mercer.solvers.perceptron import OnlinePerceptron
@@ -79,7 +79,7 @@ def test_all_that_a_gram_offers_follows_from_two_methods(grams):
 @pytest.mark.parametrize("solver", ["cholesky", "eigen", "cg", "pivots", "nystrom", "pivoted centres"])
 def test_least_squares(grams, solver, weighted, tail, monkeypatch):
     if solver == "pivots":
-        monkeypatch.setattr(auto, "PIVOTED_N", 0)
+        monkeypatch.setattr(costs, "PIVOTED_ROWS", 0)
     roots = np.sqrt(np.random.default_rng(1).uniform(0.5, 2.0, N)) if weighted else None
     alpha = np.array([0.1, 0.1]) if solver != "pivots" else np.array([1.0, 1.0])
     how = "pivoted" if solver == "pivoted centres" else "uniform"
@@ -118,11 +118,11 @@ def test_pivoted_cholesky(grams):
 @pytest.mark.parametrize("tol", [1e-3, 1e-7])
 @pytest.mark.parametrize("whole", [True, False])
 def test_support_vector_machines(grams, whole, tol, monkeypatch):
-    monkeypatch.setattr(smo, "DOUBLE", 0)
+    monkeypatch.setattr(costs, "DOUBLE_VARIABLES", 0)
     if not whole:
-        monkeypatch.setattr(smo, "WHOLE", 60)
-        monkeypatch.setattr(smo, "SET", 64)
-        monkeypatch.setattr(smo, "FEW", 0)
+        monkeypatch.setattr(costs, "WHOLE_VARIABLES", 60)
+        monkeypatch.setattr(costs, "SET_VARIABLES", 64)
+        monkeypatch.setattr(costs, "EXACT_VALUES", 0)
     box = np.minimum(0.0, 2.0 * SIGNS), np.maximum(0.0, 2.0 * SIGNS)
     expected, found = (smo.solve(BoxProblem(gram, -SIGNS, *box, np.zeros(N)), tol=tol) for gram in grams)
     assert found.converged

@@ -15,7 +15,7 @@ import scipy.linalg as sla
 from sklearn.exceptions import NotFittedError
 
 import mercer as mc
-from mercer.gram import lapack
+from mercer.gram import costs, lapack
 from mercer.models import base
 
 SOME = {
@@ -152,7 +152,7 @@ def test_factorisations_are_those_of_scipy(dtype, monkeypatch):
     A = (A @ A.T + np.eye(60)).astype(dtype)
     potrf, potri, trtri = sla.get_lapack_funcs(("potrf", "potri", "trtri"), (A,))
     for small in (1000, 10):  # in this thread, and in another
-        monkeypatch.setattr(lapack, "SMALL", small)
+        monkeypatch.setattr(costs, "INTERRUPTIBLE_ROWS", small)
         for lower in (True, False):
             L = np.array(A, order="F")
             assert lapack.cholesky(L, lower=lower) == 0
@@ -210,7 +210,7 @@ def test_an_interrupt_does_not_wait_for_lapack(model, routine, monkeypatch):
     def look():
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(lapack, "SMALL", 10)
+    monkeypatch.setattr(costs, "INTERRUPTIBLE_ROWS", 10)
     monkeypatch.setattr(lapack, "CHECK", 1e-3)
     monkeypatch.setattr(lapack, "_routine", held)
     monkeypatch.setattr(lapack, "look", look)

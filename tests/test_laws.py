@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 import mercer as mc
 from expressions import set_kernels, vector_kernels
-from mercer._loops import tiles
+from mercer._loops import costs
 from mercer.kernels.algebra.expression import parse
 from mercer.kernels.vocabulary import library
 from mercer.testing import LawBroken, check_laws, sample
@@ -109,7 +109,7 @@ def test_every_class_obeys_the_laws(cls):
 def test_laws_on_cases(kernel, loops, monkeypatch):
     """Small tiles are NumPy's: the compiled loops of large ones obey the same laws."""
     if loops:
-        monkeypatch.setattr(tiles, "SMALL", 0)
+        monkeypatch.setattr(costs, "COMPILED_ENTRIES", 0)
     assert "symmetry" in check_laws(kernel)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mercer._loops import exponential, local_cells, local_direct, local_line, local_tree, vectors
+from mercer._loops import costs, exponential, local_cells, local_direct, local_line, local_tree, vectors
 
 rng = np.random.default_rng(0)
 LOOPS = (local_cells, local_direct, local_line, local_tree)
@@ -22,7 +22,7 @@ def digest(*modules) -> str:
 def test_the_disk_cache_follows_what_is_inlined() -> None:
     """Numba looks for changes only in the file of a compiled function."""
     for module in LOOPS:
-        assert digest(vectors, exponential) == module.VECTORS, module.__file__
+        assert digest(vectors, exponential, costs) == module.VECTORS, module.__file__
     assert digest(local_direct) == local_tree.WEIGHTS, f'write WEIGHTS = "{digest(local_direct)}" in local_tree.py'
 
 
@@ -64,14 +64,14 @@ def test_monomials_are_products_of_earlier_ones() -> None:
 
 def test_a_buffer_is_refilled_and_the_own_point_left_out_of_each() -> None:
     """More points than the buffer holds, in cells that several refills meet."""
-    n = 3 * local_direct.BUFFER + 17
+    n = 3 * local_direct.COPIED + 17
     x, V = rng.normal(size=(2, n)), rng.normal(size=(1, n))
     groups = np.array([[0, 70, 0, 0, 0], [70, n, 0, 0, 0]])
     out = np.zeros((n, 1, 1))
     of = local_direct.monomials(np.zeros((1, 2), dtype=np.int64))
     z, own = np.ascontiguousarray(x.T), np.arange(n)
     local_direct.direct_sums(4, x, V, z, 1.0, np.ones(n), of, groups, None, own, out)
-    rows = [0, 69, 70, local_direct.BUFFER, n - 1]
+    rows = [0, 69, 70, local_direct.COPIED, n - 1]
     q = ((z[rows, None] - z) ** 2).sum(axis=2)
     W = np.where(q <= 1, (1 - q) ** 2, 0.0)
     W[np.arange(5), rows] = 0.0

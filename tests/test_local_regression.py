@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import mercer as mc
+from mercer import memory
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.models.local.local_regression import LocalRegression
@@ -227,8 +228,7 @@ def test_moments_are_held_a_few_at_a_time(monkeypatch):
     whole = model.predict(Z), model.weights(Z[:50])
     made, points = model._fit_at(Points(Z)), Points(X)
     shares = local_polynomial.spread(made, model.kernel_, points, np.ones(40), Points(Z), degree=2)
-    monkeypatch.setattr(local_polynomial, "HELD", 40_000)
-    monkeypatch.setattr(local_polynomial, "ENTRIES", 40_000)
+    monkeypatch.setattr(memory, "HELD", 40_000)
     tracemalloc.start()
     parts = model.predict(Z)
     peak = tracemalloc.get_traced_memory()[1]

@@ -13,7 +13,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from mercer._loops import tables, tiles
+from mercer._loops import costs, tables, tiles
 
 DTYPES = [np.float32, np.float64]
 SHAPES = [(1, 1), (3, 7), (33, 65), (257, 129)]
@@ -26,7 +26,7 @@ on_shapes = pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.fixture(autouse=True, params=["numpy", "loops"])
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every claim holds for small tiles and for large ones, whatever their size is."""
-    monkeypatch.setattr(tiles, "SMALL", {"numpy": 2**62, "loops": 0}[request.param])
+    monkeypatch.setattr(costs, "COMPILED_ENTRIES", {"numpy": 2**62, "loops": 0}[request.param])
 
 
 def rng() -> np.random.Generator:
@@ -440,7 +440,7 @@ def test_the_disk_cache_follows_the_vectors() -> None:
     """Numba looks for changes only in the file of a compiled function; the vectors are in another."""
     from mercer._loops import exponential, gaussian, large, smo, vectors
 
-    sources = b"".join(Path(str(module.__file__)).read_bytes() for module in (vectors, exponential))
+    sources = b"".join(Path(str(module.__file__)).read_bytes() for module in (vectors, exponential, costs))
     digest = hashlib.sha256(sources).hexdigest()[:16]
     for module in (large, gaussian, smo):
         assert digest == module.VECTORS, f'write VECTORS = "{digest}" in {module.__file__}'

@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV, LeaveOneOut, cross_val_predict
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 import mercer as mc
-from mercer.models.local import neighbors_base
+from mercer import memory
 from mercer.models.local.neighbors import KernelNeighborsClassifier, KernelNeighborsRegressor
 
 
@@ -251,7 +251,7 @@ def test_similarities_of_zero_count_one_each():
 @pytest.mark.parametrize("weights", ["uniform", "distance", "kernel"])
 @pytest.mark.parametrize("n", [40, 1])
 def test_leave_one_out_is_refitting(weights, n, monkeypatch):
-    monkeypatch.setattr(neighbors_base, "BLOCK_ENTRIES", 400 * n)  # several groups of rows
+    monkeypatch.setattr(memory, "HELD", 400 * n)  # several groups of rows
     X, y, labels, _ = data(40)
     X[7] = X[20]
     Y = np.column_stack([y, y**2])
@@ -331,10 +331,10 @@ def test_memory_and_groups_change_nothing(monkeypatch):
     X, y, _labels, Z = data(400, 90)
     model = KernelNeighborsRegressor(mc.Gaussian(1.0), weights="kernel").fit(X, y)
     expect = model.predict(Z), model.predict_interval(Z)
-    monkeypatch.setattr(neighbors_base, "BLOCK_ENTRIES", 1000)
+    monkeypatch.setattr(memory, "HELD", 1000)
     np.testing.assert_allclose(model.predict(Z), expect[0], rtol=1e-14)
     np.testing.assert_allclose(model.predict_interval(Z), expect[1], rtol=1e-12)
-    monkeypatch.setattr(neighbors_base, "BLOCK_ENTRIES", 2**23)
+    monkeypatch.setattr(memory, "HELD", 2**23)
     monkeypatch.setenv("MERCER_MEMORY", "100 kB")  # the 400 × 90 matrix has 288
     np.testing.assert_allclose(model.predict(Z), expect[0], rtol=1e-14)
     monkeypatch.setenv("MERCER_NUM_THREADS", "1")

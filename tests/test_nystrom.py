@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 import mercer as mc
 from mercer.gram.centers import choose_centers, kmeans
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers import cholesky, nystrom
+from mercer.solvers import cholesky, costs, nystrom
 
 rng = np.random.default_rng(0)
 N = 300
@@ -68,7 +68,7 @@ def fitted(p, solution):
 
 def iterative(monkeypatch):
     """Make small problems take the path of large ones: sampled preconditioner, streamed rows."""
-    monkeypatch.setattr(nystrom, "EXACT", 0.0)
+    monkeypatch.setattr(costs, "SAMPLED_FLOPS", 0.0)
     monkeypatch.setattr(nystrom, "_sample_size", lambda n, m, tol: min(n, 4 * m))
 
 
@@ -370,7 +370,7 @@ def test_the_model_warns_where_it_did_not_converge(monkeypatch):
 
 
 def test_more_rows_seen_mean_fewer_steps(monkeypatch):
-    monkeypatch.setattr(nystrom, "EXACT", 0.0)
+    monkeypatch.setattr(costs, "SAMPLED_FLOPS", 0.0)
     data = rng.normal(size=(3000, 4))
     p = LeastSquares(mc.gram.of(mc.Gaussian(1.0), data), np.sin(data[:, :1]), np.array([30.0]))
     steps = []
@@ -389,7 +389,7 @@ def test_the_default_number_of_centres():
 
 def test_where_the_rows_drawn_tell_too_little_all_of_them_do(monkeypatch):
     """A preconditioner of ten rows is none; the fit must not end where it began, at the mean."""
-    monkeypatch.setattr(nystrom, "EXACT", 0)
+    monkeypatch.setattr(costs, "SAMPLED_FLOPS", 0)
     monkeypatch.setattr(nystrom, "_sample_size", lambda n, m, tol: 10)
     monkeypatch.setattr(nystrom, "PATIENCE", (6, 6))
     x = np.linspace(0.0, 30.0, 1500)[:, None]
@@ -401,7 +401,7 @@ def test_where_the_rows_drawn_tell_too_little_all_of_them_do(monkeypatch):
 
 def test_centres_must_add_more_than_rounding_where_the_penalty_is_tiny(monkeypatch):
     """A wide kernel and alpha at its rounding: no answer of float64 is exact, but none is the mean."""
-    monkeypatch.setattr(nystrom, "EXACT", 0)
+    monkeypatch.setattr(costs, "SAMPLED_FLOPS", 0)
     x = np.random.default_rng(0).uniform(-1.0, 1.0, size=(3000, 3))
     y = np.sin(3.0 * x[:, 0]) + x[:, 1] * x[:, 2]
     model = mc.KernelRidge(mc.Gaussian(6.0), alpha=1e-10, fit_intercept=True, n_centers=400).fit(x, y)

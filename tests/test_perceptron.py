@@ -17,6 +17,7 @@ from sklearn.model_selection import cross_val_score
 
 import mercer as mc
 from mercer.models.perceptron import perceptron as module
+from mercer.solvers import costs
 from mercer.solvers import perceptron as solver
 from mercer.solvers.perceptron_budget import Forgetron, Projectron
 
@@ -99,7 +100,7 @@ def test_small_chunks_and_segments_inside_are_the_definition_too(monkeypatch):
     X, y = data(300, classes=3)
     whole = mc.KernelPerceptron(mc.Gaussian(1.0)).fit(X, y)
     monkeypatch.setattr(solver.OnlinePerceptron, "chunk", 17)
-    monkeypatch.setattr(solver, "SEGMENT", 10)
+    monkeypatch.setattr(costs, "SEGMENT_VECTORS", 10)
     cut = mc.KernelPerceptron(mc.Gaussian(1.0)).fit(X, y)
     assert len(cut._learner.learnt.segments) > 5
     np.testing.assert_array_equal(whole.support_, cut.support_)

@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV
 import mercer as mc
 from mercer.models import progress as module
 from mercer.models.progress import STEPS, SolverProgress, share_done
-from mercer.models.svm import limits
+from mercer.models.svm import costs
 from mercer.solvers import smo
 
 callback = pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from release 1.9 on")
@@ -129,7 +129,7 @@ def test_each_pair_of_classes_is_a_task(calibrated):
 
 
 def test_long_problems_of_several_are_told_in_steps(monkeypatch):
-    monkeypatch.setattr(limits, "OWN_THREADS", 100)
+    monkeypatch.setattr(costs, "OWN_THREADS", 100)
     told = Recorder()
     mc.SVC(K, multiclass="ovr").set_callbacks(told).fit(X, np.digitize(y, [-0.5, 0.5]))
     assert [c.max_subtasks for c, _ in told.ends("problem")] == [STEPS] * 3

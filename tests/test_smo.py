@@ -19,7 +19,7 @@ from mercer._loops import smo as loops
 from mercer.gram import DenseGram
 from mercer.gram.values import Fused
 from mercer.problems.box import BoxProblem
-from mercer.solvers import smo
+from mercer.solvers import costs, smo
 
 SIGMA = 1.5
 GAMMA = 0.5 / SIGMA**2
@@ -210,9 +210,9 @@ def test_two_sums_are_libsvms_nu_form() -> None:
 @pytest.fixture
 def small_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Working sets of a size at which a test is quick."""
-    monkeypatch.setattr(smo, "DOUBLE", 0)
-    monkeypatch.setattr(smo, "WHOLE", 60)
-    monkeypatch.setattr(smo, "SET", 64)
+    monkeypatch.setattr(costs, "DOUBLE_VARIABLES", 0)
+    monkeypatch.setattr(costs, "WHOLE_VARIABLES", 60)
+    monkeypatch.setattr(costs, "SET_VARIABLES", 64)
 
 
 @pytest.mark.usefixtures("small_sets")
@@ -234,7 +234,7 @@ def test_working_sets_reach_the_same_optimum(name: str, tol: float, monkeypatch:
     }[name]()
     found = smo.solve(problem, tol=tol)
     require_optimal(problem, found, tol)
-    monkeypatch.setattr(smo, "WHOLE", 5000)
+    monkeypatch.setattr(costs, "WHOLE_VARIABLES", 5000)
     whole = smo.solve(problem, tol=tol)
     require_optimal(problem, whole, tol)
     assert found.objective == pytest.approx(whole.objective, rel=2 * tol, abs=tol)
@@ -242,7 +242,7 @@ def test_working_sets_reach_the_same_optimum(name: str, tol: float, monkeypatch:
 
 @pytest.mark.parametrize("n", [0, 1, 300])
 def test_just_above_the_whole_matrix(n: int) -> None:
-    X, y = blobs(smo.WHOLE + n)
+    X, y = blobs(costs.WHOLE_VARIABLES + n)
     problem = classification(X, y)
     found = smo.solve(problem)
     assert found.converged
@@ -254,8 +254,8 @@ def test_just_above_the_whole_matrix(n: int) -> None:
 @pytest.mark.parametrize("whole", [100, 5000])
 def test_the_gap_is_that_of_float64_values(far: float, whole: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Although few rows are computed in float64; points far out cost the others' float32 values digits."""
-    monkeypatch.setattr(smo, "FEW", 0)
-    monkeypatch.setattr(smo, "WHOLE", whole)
+    monkeypatch.setattr(costs, "EXACT_VALUES", 0)
+    monkeypatch.setattr(costs, "WHOLE_VARIABLES", whole)
     X, y = blobs(1500)
     X[:5] += far
     problem = classification(X, y)
@@ -277,7 +277,7 @@ def test_the_gap_is_right_where_a_few_rows_are_a_thousand_times_larger(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their float32 error is a thousand times the others', on which it is measured."""
-    monkeypatch.setattr(smo, "FEW", 0)
+    monkeypatch.setattr(costs, "EXACT_VALUES", 0)
     rng = np.random.default_rng(seed)
     n = 2600
     X = rng.normal(size=(n, 3))
@@ -326,7 +326,7 @@ def test_a_worker_that_is_told_to_stop_leaves_a_true_iterate() -> None:
 
 def test_float32_that_is_far_off_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Values wrong by 1e-3: the gap that is reported is still the true one, and it is reached in float64."""
-    monkeypatch.setattr(smo, "FEW", 0)
+    monkeypatch.setattr(costs, "EXACT_VALUES", 0)
     X, y = blobs(600)
     problem = classification(X, y)
     plain = Fused.add
@@ -366,7 +366,7 @@ def test_precomputed_and_sparse_points(small_sets: None) -> None:
 
 
 def test_a_path_computes_the_matrix_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(smo, "DOUBLE", 0)
+    monkeypatch.setattr(costs, "DOUBLE_VARIABLES", 0)
     X, y = blobs(400)
     gram, kept = mc.gram.of(mc.Gaussian(SIGMA), X), dict[Any, Any]()
     made = []
@@ -413,8 +413,8 @@ def test_a_stored_gram_is_not_computed_again(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(mc.Gaussian, "fill", None)
     monkeypatch.setattr(mc.Gaussian, "multiply", None)
     for whole in (5000, 60):
-        monkeypatch.setattr(smo, "WHOLE", whole)
-        monkeypatch.setattr(smo, "SET", 64)
+        monkeypatch.setattr(costs, "WHOLE_VARIABLES", whole)
+        monkeypatch.setattr(costs, "SET_VARIABLES", 64)
         found = smo.solve(problem, tol=1e-6)
         require_optimal(problem, found, 1e-6)
         assert found.objective == pytest.approx(expected.objective, rel=1e-6)
@@ -431,8 +431,8 @@ def test_the_gap_asked_for_is_reached_in_float64(
     C: float, tol: float, sets: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if sets:
-        monkeypatch.setattr(smo, "WHOLE", 60)
-        monkeypatch.setattr(smo, "SET", 128)
+        monkeypatch.setattr(costs, "WHOLE_VARIABLES", 60)
+        monkeypatch.setattr(costs, "SET_VARIABLES", 128)
     X, y = blobs(300, noise=0.2)
     problem = classification(X, y, C)
     found = smo.solve(problem, tol=tol)
@@ -522,8 +522,8 @@ def test_nothing_is_read_that_was_not_written(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(loops, "aligned", dirty)
     X, y = blobs(150)
     for whole in (1000, 60):
-        monkeypatch.setattr(smo, "WHOLE", whole)
-        monkeypatch.setattr(smo, "SET", 70)
+        monkeypatch.setattr(costs, "WHOLE_VARIABLES", whole)
+        monkeypatch.setattr(costs, "SET_VARIABLES", 70)
         for problem in (classification(X, y), nu_classification(X, y, 0.4), regression(X, y)):
             require_optimal(problem, smo.solve(problem), 1e-3)
 
@@ -534,8 +534,8 @@ def test_nothing_is_read_that_was_not_written(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("sets", [False, True], ids=["whole", "sets"])
 def test_limits_are_kept_and_the_iterate_is_feasible(sets: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if sets:
-        monkeypatch.setattr(smo, "WHOLE", 60)
-        monkeypatch.setattr(smo, "SET", 128)
+        monkeypatch.setattr(costs, "WHOLE_VARIABLES", 60)
+        monkeypatch.setattr(costs, "SET_VARIABLES", 128)
     X, y = blobs(800)
     problem = classification(X, y, 1000.0)
     seen: list[smo.Progress] = []

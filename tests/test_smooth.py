@@ -19,7 +19,7 @@ from mercer.problems.links import Cauchit, Identity, Log, Logit, Probit
 from mercer.problems.losses import Deviance, Softmax
 from mercer.problems.risk import Risk
 from mercer.problems.spaces import FeatureSpace, GramSpace, NystromSpace
-from mercer.solvers import descent, leave_out, newton, smooth
+from mercer.solvers import costs, descent, leave_out, newton, smooth
 from mercer.solvers.base import End
 from mercer.solvers.curvature import factorise
 from mercer.solvers.descent import Journey, Minimum, lipschitz
@@ -533,9 +533,9 @@ def test_rough_systems_are_mended_by_conjugate_gradients(monkeypatch, name, loss
     from mercer.solvers import curvature
 
     exact = minimise(risk_of(name, loss, alpha=0.01), tol=1e-10).state
-    monkeypatch.setattr(curvature, "HALF", 0)
-    monkeypatch.setattr(curvature, "WIDE", 0)
-    monkeypatch.setattr(curvature, "EXACT", 0.0)
+    monkeypatch.setattr(costs, "FLOAT64_ROWS", 0)
+    monkeypatch.setattr(costs, "FACTORED_FEATURES", 0)
+    monkeypatch.setattr(costs, "SAMPLED_FLOPS", 0.0)
     monkeypatch.setattr(curvature, "PER_CENTER", 2)
     risk = risk_of(name, loss, alpha=0.01)
     rough = factorise(risk.space, risk.curvature(risk.at(risk.space.zero(risk.loss.outputs))), risk.alpha)

@@ -10,10 +10,11 @@ import scipy.linalg as sla
 
 import mercer as mc
 from mercer.errors import InvalidInput
-from mercer.gram import DenseGram, TiledGram, costs
+from mercer.gram import DenseGram, TiledGram
+from mercer.gram import costs as gram_costs
 from mercer.gram.pivoted import by_rows, pivoted_cholesky
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers import auto, cholesky
+from mercer.solvers import auto, cholesky, costs
 from mercer.solvers.cg import Step, conjugate_gradients
 from mercer.solvers.cholesky import CholeskyFactor, triangular, upper_product
 from mercer.solvers.preconditioners import LowRank, RoundedFactor
@@ -64,10 +65,10 @@ def residual(problem, solution):
 @pytest.fixture
 def low(monkeypatch):
     """Thresholds at the size of these tests: everything above 40 points is large."""
-    monkeypatch.setattr(auto, "SMALL", 40)
-    monkeypatch.setattr(auto, "STORED", 40)
-    monkeypatch.setattr(auto, "PIVOTED_N", 40)
-    monkeypatch.setattr(auto, "PIVOTED_RANK", 30)
+    monkeypatch.setattr(costs, "FLOAT64_ROWS", 40)
+    monkeypatch.setattr(costs, "STORED_ROWS", 40)
+    monkeypatch.setattr(costs, "PIVOTED_ROWS", 40)
+    monkeypatch.setattr(costs, "PIVOTED_RANK", 30)
 
 
 WAYS = {
@@ -216,17 +217,17 @@ def test_expensive_entries_are_stored_where_there_is_room(low, monkeypatch):
         return original(self, V)
 
     monkeypatch.setattr(TiledGram, "__matmul__", counted)
-    monkeypatch.setattr(costs, "WORTH_STORING", 0.0)
+    monkeypatch.setattr(gram_costs, "WORTH_STORING", 0.0)
     assert auto.solve(make(alpha=1e-3)).residual < 1e-10
     assert len(products) == 0
     solution = auto.solve(make(alpha=1e-3), budget=11 * N * N)  # no room
     assert len(products) == solution.stats["iterations"] + 1
     products.clear()
-    monkeypatch.setattr(costs, "WORTH_STORING", np.inf)
+    monkeypatch.setattr(gram_costs, "WORTH_STORING", np.inf)
     solution = auto.solve(make(alpha=1e-3))
     assert len(products) == solution.stats["iterations"] + 1
     products.clear()
-    monkeypatch.setattr(auto, "STORED", N)  # a small matrix is stored at once
+    monkeypatch.setattr(costs, "STORED_ROWS", N)  # a small matrix is stored at once
     assert auto.solve(make(alpha=1e-3)).residual < 1e-10
     assert len(products) == 0
 
@@ -264,7 +265,7 @@ def test_a_bad_float32_pivot_falls_back_to_float64(low):
 
 
 def test_slow_iterations_fall_back_to_float64(low, monkeypatch):
-    monkeypatch.setattr(auto, "FACTOR_ITERATIONS", 1)
+    monkeypatch.setattr(costs, "FACTOR_ITERATIONS", 1)
     problem = make(alpha=1e-6)
     solution = auto.solve(problem)
     assert solution.solver == "cholesky"
@@ -273,7 +274,7 @@ def test_slow_iterations_fall_back_to_float64(low, monkeypatch):
 
 
 def test_slow_pivots_fall_back_to_the_factor(low, monkeypatch):
-    monkeypatch.setattr(auto, "PIVOTED_ITERATIONS", 2)
+    monkeypatch.setattr(costs, "PIVOTED_ITERATIONS", 2)
     problem = make(alpha=0.3)
     solution = auto.solve(problem)
     assert "float32 Cholesky" in solution.status
@@ -288,7 +289,7 @@ def test_without_room_for_float64_a_larger_shift_and_more_iterations(low):
     solution = auto.solve(problem, budget=5 * N * N)
     assert solution.solver == "cg"
     assert solution.stats["converged"]
-    assert solution.stats["iterations"] > auto.FACTOR_ITERATIONS
+    assert solution.stats["iterations"] > costs.FACTOR_ITERATIONS
     assert solution.residual <= 1e-10
 
 

@@ -22,7 +22,7 @@ import mercer as mc
 from mercer.errors import InvalidInput
 from mercer.models import svm
 from mercer.models.convergence import NotConverged
-from mercer.models.svm import limits
+from mercer.models.svm import costs
 from mercer.models.svm.problems import feasible, filled, grown, soft_margin
 from mercer.models.svm.solving import unsolved
 from mercer.models.svm.split import per_pair, split
@@ -358,8 +358,8 @@ def test_every_problem_is_solved_once_the_large_ones_first(monkeypatch, many):
 
     real = smo.solve
     monkeypatch.setattr(smo, "solve", solve)
-    monkeypatch.setattr(limits, "OWN_THREADS", 65)
-    monkeypatch.setattr(limits, "SHARED_PREPARATION", many)
+    monkeypatch.setattr(costs, "OWN_THREADS", 65)
+    monkeypatch.setattr(costs, "SHARED_PREPARATION", many)
     model = mc.SVC(K, tol=1e-6).fit(X, LABELS)
     pairs = sorted(np.bincount(LABELS)[[a, b]].sum() for a, b in combinations(range(4), 2))
     assert sorted(sizes) == pairs

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import mercer as mc
 from mercer.models.svm import solving
-from mercer.solvers import smo
+from mercer.solvers import costs, smo
 from mercer.threads import OutOfTime, time_limit
 
 N = 900
@@ -58,7 +58,7 @@ MODELS = {
 @pytest.mark.filterwarnings("ignore:The Gram matrix")
 @pytest.mark.parametrize("name", MODELS)
 def test_a_fit_ends_near_its_limit_with_what_it_has(clock, name, monkeypatch):
-    monkeypatch.setattr(smo, "FIRST", 64)
+    monkeypatch.setattr(costs, "FIRST_VARIABLES", 64)
     model, target = MODELS[name]
     X, y = data()
     model = model.set_params(kernel=mc.FromFunction(clock.value), max_time=1000.0)
@@ -85,7 +85,7 @@ def test_a_fit_ends_near_its_limit_with_what_it_has(clock, name, monkeypatch):
 @pytest.mark.filterwarnings("ignore:The Gram matrix")
 def test_time_that_is_not_enough_for_all_values_is_used_for_those_that_are_needed(clock, monkeypatch):
     """Half of it goes into a matrix that is not completed, the other half into working sets."""
-    monkeypatch.setattr(smo, "FIRST", 64)
+    monkeypatch.setattr(costs, "FIRST_VARIABLES", 64)
     X, y = data()
     model = mc.SVC(mc.FromFunction(clock.value), C=10.0, max_time=1.6 * WHOLE)
     model.fit(X, y > 0)
@@ -122,7 +122,7 @@ def test_tiles_are_not_computed_after_the_end(monkeypatch, threads):
 @pytest.mark.filterwarnings("ignore:The Gram matrix")
 @pytest.mark.parametrize(("limit", "said"), [(1.5 * WHOLE, True), (1e9, False)])
 def test_a_fit_that_goes_another_way_for_want_of_time_says_so(clock, monkeypatch, limit, said):
-    monkeypatch.setattr(smo, "FIRST", 64)
+    monkeypatch.setattr(costs, "FIRST_VARIABLES", 64)
     X, y = data()
     model = mc.SVR(mc.FromFunction(clock.value), max_time=limit)
     with warnings.catch_warnings():

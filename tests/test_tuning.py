@@ -14,6 +14,7 @@ from mercer.models.least_squares.gaussian_process import GaussianProcessRegresso
 from mercer.models.least_squares.kernel_ridge import KernelRidge
 from mercer.models.tune import tune
 from mercer.problems.least_squares import LeastSquares
+from mercer.solvers import costs
 from mercer.solvers.eigen import Eigendecomposition
 from mercer.tuning import by_gradient, grid, quasi_newton, ranges
 from mercer.tuning.criteria import LeastSquaresCriterion
@@ -213,7 +214,7 @@ def test_grid_is_brute_force(by, with_tail, weighted):
 
 def test_many_alphas_by_one_decomposition():
     X, Y, roots, tail = data(40)
-    alphas = np.geomspace(1e-3, 10, grid.EIGEN)
+    alphas = np.geomspace(1e-3, 10, costs.FACTORS)
     points = mc.Gaussian().prepare(X)
     many = grid.evaluate_grid([mc.Gaussian(1.0)], alphas, points, Y, roots, tail)
     few = [
@@ -241,7 +242,7 @@ def test_the_race_ends_like_scikit_learn(monkeypatch):
     scores = peer.cv_results_["mean_test_score"].reshape(4, 5).T
     np.testing.assert_allclose(model.tuning_.grid.values[folds == 5], scores[folds == 5], rtol=1e-8)
     # Single precision finds who can win, and double precision decides.
-    monkeypatch.setattr(grid, "SINGLE", 1)
+    monkeypatch.setattr(costs, "FLOAT64_ROWS", 1)
     rough = tune(KernelRidge(mc.Gaussian(1.0)), X, Y[:, 0], by=5, grid={"kernel__sigma": sigmas, "alpha": alphas})
     assert (rough.kernel, rough.alpha) == (model.kernel, model.alpha)
     assert rough.tuning_.value == pytest.approx(peer.best_score_, rel=1e-12)
@@ -726,7 +727,7 @@ def test_folds_may_be_counted_by_numpy():
 
 def test_alpha_zero_in_a_long_grid_is_as_in_a_short_one():
     X, Y, roots, tail = data(20, 2)
-    alphas = np.r_[0.0, np.geomspace(1e-3, 10, grid.EIGEN)]
+    alphas = np.r_[0.0, np.geomspace(1e-3, 10, costs.FACTORS)]
     kernel = mc.Laplacian(1.0)
     points = kernel.prepare(X)
     many = grid.evaluate_grid([kernel], alphas, points, Y, roots, tail)
@@ -742,7 +743,7 @@ def test_alpha_zero_in_a_long_grid_is_as_in_a_short_one():
 def test_leave_one_out_needs_points_beside_the_tail(n):
     X, Y, _, _ = data(3, 2)
     model = KernelRidge(mc.Gaussian(1.0), fit_intercept=True) if n == 1 else mc.RBFNetwork(centers="all", degree=1)
-    for given in (None, {"alpha": [0.1, 1.0]}, {"alpha": np.geomspace(0.1, 1.0, grid.EIGEN)}):
+    for given in (None, {"alpha": [0.1, 1.0]}, {"alpha": np.geomspace(0.1, 1.0, costs.FACTORS)}):
         with pytest.raises(mc.InvalidInput, match=rf"Leave-one-out needs more points .* {n} .*, got {n}\..*evidence"):
             tune(model, X[:n], Y[:n], grid=given)
     assert np.isfinite(tune(model, X[:n], Y[:n], by="evidence").alpha)

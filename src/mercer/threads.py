@@ -17,8 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._loops import tiles
+from mercer._loops import costs, tiles
 from mercer.data.points import making
+
+WORTH_A_THREAD = 2**19
+"""Entries of elementwise work: for fewer, one thread has finished before a second one has started."""
 
 _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
@@ -192,7 +195,7 @@ def stripes(n: int, work: Callable[[slice, int], None], *, rows: int = 128, colu
     """
     parts = spans(n, rows)
     entries = 0 if columns is None else n * columns
-    small = columns is not None and entries < tiles.SMALL
+    small = columns is not None and entries < costs.COMPILED_ENTRIES
     shares = 1 if small else min(n_threads(), len(parts))
 
     def job(share: int) -> None:

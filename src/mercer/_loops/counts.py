@@ -12,7 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .tiles import SMALL, by_size
+from .costs import COMPILED_ENTRIES
+from .tiles import by_size
 
 Array = NDArray[Any]
 
@@ -22,7 +23,7 @@ def tally(keys: Array, ends: Array, values: Array | None = None) -> tuple[Array,
 
     The value of a key is the sum of its values, or the number of its occurrences if `values` is None.
     """
-    if len(keys) < SMALL:
+    if len(keys) < COMPILED_ENTRIES:
         return _tally(keys, ends, values)
     from . import counts_large
 
@@ -33,7 +34,7 @@ def numbered(keys: Array, others: Array | None) -> tuple[Array, Array | None, in
     """Every distinct key as a number from 0: those of the first, those of the second, and how many there are."""
     n = len(keys)
     everything = keys if others is None else np.concatenate([keys, others])
-    if len(everything) < SMALL:
+    if len(everything) < COMPILED_ENTRIES:
         distinct, numbers = np.unique(everything, return_inverse=True)
         number = len(distinct)
     else:
@@ -45,7 +46,7 @@ def numbered(keys: Array, others: Array | None) -> tuple[Array, Array | None, in
 
 def by_columns(ends: Array, columns: Array, values: Array, width: int) -> tuple[Array, Array, Array]:
     """Entries by rows as entries by columns: (ends, rows, values), the rows of a column in increasing order."""
-    if len(columns) < SMALL:
+    if len(columns) < COMPILED_ENTRIES:
         order = np.argsort(columns, kind="stable")
         rows = np.repeat(np.arange(len(ends) - 1, dtype=np.int32), np.diff(ends))
         return np.concatenate([[0], np.cumsum(np.bincount(columns, minlength=width))]), rows[order], values[order]

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from . import costs
 from .addresses import TERMS, Array, address, aligned, like, target
 from .exponential import exp4_negative
 from .vectors import (
@@ -40,13 +41,7 @@ from .vectors import (
     total,
 )
 
-VECTORS = "3b5af5c271a6c3c0"  # digest of vectors.py and exponential.py, see there
-NEAR = 24 * 1024
-"""Bytes of columns that are met by many rows before the next columns: they stay in the first-level cache."""
-TALL = 256
-"""Rows that meet these columns in a product before the next ones."""
-ROWS = 32
-"""Rows that meet these columns before the next ones: few, so that a page just faulted in is written at once."""
+VECTORS = "896e5f283b4618da"  # digest of vectors.py, exponential.py and costs.py, see vectors.py
 SPREAD = {4: 64.0, 8: 512.0}
 """By bytes of the dtype: up to this |x'|^2 + |z'|^2 norms and product are subtracted, above it coordinates are."""
 
@@ -152,7 +147,7 @@ def _values(like, x0, x1, x2, x3, z, d, direct):
 def _near(z: Packed) -> int:
     """The number of columns that fit the first-level cache, with a lower limit below which short sums would be slow."""
     _, coordinates, lanes = z.panels.shape
-    return max(NEAR // (coordinates * BYTES), 4) * lanes
+    return max(costs.NEAR_BYTES // (coordinates * BYTES), 4) * lanes
 
 
 # --- the matrix -------------------------------------------------------------------------------------------------------
@@ -175,8 +170,8 @@ def _tile(like, x, z, d, direct, i0, i1, j0, j1, out, stride, width):
     lanes = count(like)
     size = BYTES // lanes
     out -= i0 * stride + j0 * size
-    for top in range(i0, i1, ROWS):
-        bottom = min(top + ROWS, i1)
+    for top in range(i0, i1, costs.PANEL_ROWS):
+        bottom = min(top + costs.PANEL_ROWS, i1)
         for left in range(j0 // lanes * lanes, j1, width):
             right = min(left + width, j1)
             for i in range(top, bottom, 4):
@@ -253,8 +248,8 @@ def _product(like, x, z, d, direct, i0, i1, j0, j1, v, v_stride, t, out, stride,
     size = BYTES // lanes
     row = width * size
     partial = scratch + 4 * row
-    for top in range(i0, i1, TALL):
-        bottom = min(top + TALL, i1)
+    for top in range(i0, i1, costs.PANEL_ROWS):
+        bottom = min(top + costs.PANEL_ROWS, i1)
         for left in range(j0 // lanes * lanes, j1, width):
             right = min(left + width, j1)
             if both:

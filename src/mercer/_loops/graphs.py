@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .tiles import SMALL
+from .costs import COMPILED_ENTRIES
 
 Array = NDArray[Any]
 
@@ -22,7 +22,7 @@ def path_keys(nodes: Array, ends: Array, neighbours: Array, labels: Array, steps
     The key of nodes with labels a and b at distance d is a hash of a + b + steps[d], whose last two bits are 01 if
     a = b and else 00.
     """
-    if int((np.diff(nodes) ** 2).sum()) < SMALL:
+    if int((np.diff(nodes) ** 2).sum()) < COMPILED_ENTRIES:
         u, v, d, totals = _distances(nodes, ends, neighbours)
         return _path_keys(labels[u], labels[v], steps[d]), totals
     from . import graphs_large
@@ -72,7 +72,7 @@ def walk_sums(
     """
     sums, slopes = np.empty(len(rows)), np.empty(len(rows))
     nodes = int(np.diff(x[0])[rows] @ np.diff(z[0])[columns])
-    if nodes < SMALL // 16:
+    if nodes < COMPILED_ENTRIES // 16:
         matrices = [_matrices(*side[:4]) for side in (x, z)]
         for p, (i, j) in enumerate(zip(rows.tolist(), columns.tolist())):
             equal = x[4][x[0][i] : x[0][i + 1], None] == z[4][z[0][j] : z[0][j + 1]]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from . import costs
 from .addresses import LINE, Array, address, aligned, extent, like, readable, rows, target
 from .exponential import exp
 from .vectors import (
@@ -40,7 +41,7 @@ from .vectors import (
     where_less,
 )
 
-VECTORS = "3b5af5c271a6c3c0"  # digest of vectors.py and exponential.py, see there
+VECTORS = "896e5f283b4618da"  # digest of vectors.py, exponential.py and costs.py, see vectors.py
 
 
 # --- elementwise -----------------------------------------------------------------------------------------------------
@@ -320,11 +321,6 @@ def _slopes(x, x_stride, z, z_stride, g, g_stride, slopes, rows, columns, d):
 
 # --- the other half of a symmetric matrix ----------------------------------------------------------------------------
 
-STRIP = 256
-"""Rows of src that become one stretch of a row of dst."""
-HUGE = 32 * 1024
-"""From this distance of rows on (bytes), dst belongs to a matrix that no cache holds."""
-
 
 def mirror(src: Array, dst: Array) -> None:
     """Mirror a tile while it is in the cache.
@@ -333,8 +329,9 @@ def mirror(src: Array, dst: Array) -> None:
     overwritten, which costs more than all the rest. (On memory that was never touched the fetch is free and this is
     slower: fill a matrix from the top, so that the mirrored part was touched before.)
     """
-    strip = aligned((SQUARE_BYTES // src.itemsize, STRIP), src.dtype)
-    _mirror(like(src), *rows(src), *target(dst), *src.shape, address(strip), int(abs(dst.strides[0]) >= HUGE))
+    strip = aligned((SQUARE_BYTES // src.itemsize, costs.MIRROR_ROWS), src.dtype)
+    far = int(abs(dst.strides[0]) >= costs.FAR_BYTES)
+    _mirror(like(src), *rows(src), *target(dst), *src.shape, address(strip), far)
 
 
 @loop
@@ -343,17 +340,17 @@ def _mirror(like, src, stride, dst, dst_stride, rows, columns, strip, huge):
     size = SQUARE_BYTES // n
     line = LINE // size
     whole = columns - columns % n
-    for top in range(0, rows, STRIP):
-        height = min(STRIP, rows - top)
+    for top in range(0, rows, costs.MIRROR_ROWS):
+        height = min(costs.MIRROR_ROWS, rows - top)
         squares = height - height % n
         for j in range(0, whole, n):
             for i in range(0, squares, n):
-                transpose(like, src + (top + i) * stride + j * size, stride, strip + i * size, STRIP * size)
+                transpose(like, src + (top + i) * stride + j * size, stride, strip + i * size, costs.MIRROR_ROWS * size)
             for i in range(squares, height):
                 for r in range(n):
-                    put(strip + r * STRIP * size, i, get(like, src + (top + i) * stride, j + r))
+                    put(strip + r * costs.MIRROR_ROWS * size, i, get(like, src + (top + i) * stride, j + r))
             for r in range(n):
-                start, end = strip + r * STRIP * size, dst + (j + r) * dst_stride + top * size
+                start, end = strip + r * costs.MIRROR_ROWS * size, dst + (j + r) * dst_stride + top * size
                 head = min(-end % LINE // size, height)
                 for i in range(head):
                     put(end, i, get(like, start, i))

@@ -19,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 from llvmlite import ir
 
+from . import costs
 from .addresses import Array, address, aligned, rows
 from .exponential import exp
 from .vectors import (
@@ -40,11 +41,9 @@ from .vectors import (
     where_less,
 )
 
-VECTORS = "3b5af5c271a6c3c0"  # digest of vectors.py and exponential.py, see there
+VECTORS = "896e5f283b4618da"  # digest of vectors.py, exponential.py and costs.py, see vectors.py
 HELD = 150.0
 """exp of the Poisson loss is taken of at most this, and at least its negative."""
-_BLOCK = 2048
-"""Entries of eta that the softmax has in the fastest cache at a time."""
 _INT = np.int64(0)
 _ROOT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 _MAGIC_BITS, _MAGIC = 0x4338000000000000, 1.5 * 2.0**52
@@ -77,7 +76,7 @@ def softmax_terms(y: Array, eta: Array, value: Array, P: Array, slope: Array, be
     if n == 0:
         return
     start, stride = rows(eta)
-    gaps = aligned((_BLOCK,), np.float64, empty=True)
+    gaps = aligned((costs.SOFTMAX_ENTRIES,), np.float64, empty=True)
     _softmax(address(y), start, stride, address(value), address(P), address(slope), address(bend), address(gaps), n, k)
 
 
@@ -87,9 +86,9 @@ def softmax_values(y: Array, eta: Array, value: Array) -> None:
     if n == 0:
         return
     start, stride = rows(eta)
-    scratch = aligned((_BLOCK + max(_BLOCK, k),), np.float64, empty=True)
+    scratch = aligned((costs.SOFTMAX_ENTRIES + max(costs.SOFTMAX_ENTRIES, k),), np.float64, empty=True)
     gaps = address(scratch)
-    _softmax_values(address(y), start, stride, address(value), gaps + 8 * _BLOCK, gaps, n, k)
+    _softmax_values(address(y), start, stride, address(value), gaps + 8 * costs.SOFTMAX_ENTRIES, gaps, n, k)
 
 
 # --- logarithms -------------------------------------------------------------------------------------------------------
@@ -316,7 +315,7 @@ def _log_sums(like, value, gaps, m):
 @loop
 def _softmax(y, eta, stride, value, P, slope, bend, gaps, n, k):
     like = np.float64(0)
-    step = max(_BLOCK // k, 1)
+    step = max(costs.SOFTMAX_ENTRIES // k, 1)
     for first in range(0, n, step):
         last = min(first + step, n)
         _exponentials(like, y, eta, stride, first, last, k, P + 8 * first * k, gaps)
@@ -341,7 +340,7 @@ def _softmax(y, eta, stride, value, P, slope, bend, gaps, n, k):
 @loop
 def _softmax_values(y, eta, stride, value, scratch, gaps, n, k):
     like = np.float64(0)
-    step = max(_BLOCK // k, 1)
+    step = max(costs.SOFTMAX_ENTRIES // k, 1)
     for first in range(0, n, step):
         last = min(first + step, n)
         _exponentials(like, y, eta, stride, first, last, k, scratch, gaps)

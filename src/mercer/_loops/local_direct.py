@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from llvmlite import ir
 
+from . import costs
 from .addresses import Array, address, aligned
 from .vectors import (
     BYTES,
@@ -35,11 +36,9 @@ from .vectors import (
     where_less,
 )
 
-VECTORS = "3b5af5c271a6c3c0"  # digest of vectors.py and exponential.py, see there
+VECTORS = "896e5f283b4618da"  # digest of vectors.py, exponential.py and costs.py, see vectors.py
 _INT = np.int64(0)
-BLOCK = 256
-"""Points whose products with the monomials stay in the near cache."""
-BUFFER = 1024
+COPIED = 4 * costs.WEIGHED_POINTS
 """Points that are copied for a group of queries before the queries pass over them."""
 KINDS = {"Gaussian": 0, "Uniform": 1, "Triangular": 2, "Epanechnikov": 3, "Biweight": 4, "Tricube": 5}
 COARSE = 6
@@ -165,8 +164,8 @@ def direct_sums(
     """
     (d, n), (_, M, c) = x.shape, out.shape
     pad = BYTES // 8
-    buffer = aligned((d + c, BUFFER + pad), np.float64)
-    scratch = aligned((1 + d + M, BLOCK), np.float64)
+    buffer = aligned((d + c, COPIED + pad), np.float64)
+    scratch = aligned((1 + d + M, costs.WEIGHED_POINTS), np.float64)
     totals = aligned((M * c, pad), np.float64)
     if grid is None:
         shape, side, reach, dense = (0, 0, 0), 1.0, 0.0, 1
@@ -178,7 +177,7 @@ def direct_sums(
         kind, address(x), x.strides[0], n, address(V), V.strides[0], d, c, M, address(of.parents),
         address(of.coordinates), address(of.kept), address(z), unit, address(ratios), address(groups), len(groups),
         *shape, side, reach, dense, address(numbers), len(numbers), address(starts), 0 if own is None else address(own),
-        address(out), address(buffer), BUFFER + pad, address(scratch), address(totals),
+        address(out), address(buffer), COPIED + pad, address(scratch), address(totals),
     )  # fmt: skip
 
 
@@ -200,11 +199,11 @@ def _pass(kind, size, own, d, c, M, parents, coordinates, kept, z, unit, ratio, 
     """Add the points of the buffer to the sums of one query; `own` is the position that is left out, or -1."""
     like = np.float64(0)
     lanes = count(like)
-    row, values = BLOCK * 8, buffer + d * stride * 8
+    row, values = costs.WEIGHED_POINTS * 8, buffer + d * stride * 8
     for k in range(M * c):
         store(totals, k * lanes, fill(like, 0))
-    for top in range(0, size, BLOCK):
-        length = min(BLOCK, size - top)
+    for top in range(0, size, costs.WEIGHED_POINTS):
+        length = min(costs.WEIGHED_POINTS, size - top)
         for i in range(0, length, lanes):
             q = fill(like, 0)
             for k in range(d):
@@ -331,7 +330,7 @@ def _direct(
                         start = get(_INT, starts, _find(numbers, n_numbers, base + low))
                         stop = get(_INT, starts, _find(numbers, n_numbers, base + high))
                 while start < stop:
-                    taken = min(stop - start, BUFFER - size)
+                    taken = min(stop - start, COPIED - size)
                     for col in range(d):
                         for t in range(taken):
                             put(buffer, col * stride + size + t, get(like, x + col * x_stride, start + t))
@@ -343,7 +342,7 @@ def _direct(
                         own_at = size + own_from - start
                     size += taken
                     start += taken
-                    if size == BUFFER:
+                    if size == COPIED:
                         _all(
                             kind, size, first, last, owns, own_from, own_to, own_at, d, c, M, parents, coordinates,
                             kept, z, unit, ratios, out, buffer, stride, scratch, totals,

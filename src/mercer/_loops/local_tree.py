@@ -16,15 +16,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from . import costs
 from .addresses import Array, address, aligned
 from .local_direct import KINDS, weight
 from .vectors import BYTES, count, fill, get, inline, load, load_some, loop, put, store, total
 
-VECTORS = "3b5af5c271a6c3c0"  # digest of vectors.py and exponential.py, see there
-WEIGHTS = "5ed5458c47c94e5b"  # digest of local_direct.py, which has the weights
+VECTORS = "896e5f283b4618da"  # digest of vectors.py, exponential.py and costs.py, see vectors.py
+WEIGHTS = "8e9c32b4d8a474eb"  # digest of local_direct.py, which has the weights
 _INT = np.int64(0)
-LEAF = 32
-"""Points of one block."""
 DEGREES = {"Uniform": 0, "Triangular": 1, "Epanechnikov": 2, "Biweight": 4, "Tricube": 9}
 
 
@@ -46,7 +45,7 @@ class Tree:
 def tree(kind: str, x: Array, V: Array, unit: float, degree: int) -> Tree:
     """The tree for a compact weight and moments of u up to this degree."""
     c, n = V.shape
-    sizes = [-(-n // LEAF)]
+    sizes = [-(-n // costs.LEAF_POINTS)]
     while sizes[-1] > 1:
         sizes.append(-(-sizes[-1] // 2))
     K = DEGREES[kind] + degree + 1
@@ -66,7 +65,7 @@ def _build(x, n, v, v_stride, c, K, unit, starts, levels, binomials, centres, mo
     for level in range(levels):
         first, stop = get(_INT, starts, level), get(_INT, starts, level + 1)
         for node in range(first, stop):
-            width = LEAF << level
+            width = costs.LEAF_POINTS << level
             start = (node - first) * width
             end = min(start + width, n)
             # half the sum might overflow, and half a difference is exact enough
@@ -241,12 +240,12 @@ def _tree(
                 start, stop = place, last if own < 0 else min(max(own, place), last)
             else:
                 start, stop = (last, last) if own < 0 else (own + 1, last)
-            inner, outer = -(-start // LEAF), stop // LEAF
+            inner, outer = -(-start // costs.LEAF_POINTS), stop // costs.LEAF_POINTS
             if inner + 1 >= outer:
                 _points(kind, x, v, v_stride, c, M, start, stop, zj, unit, ratio, inverse, scratch)
                 continue
-            _points(kind, x, v, v_stride, c, M, start, inner * LEAF, zj, unit, ratio, inverse, scratch)
-            _points(kind, x, v, v_stride, c, M, outer * LEAF, stop, zj, unit, ratio, inverse, scratch)
+            _points(kind, x, v, v_stride, c, M, start, inner * costs.LEAF_POINTS, zj, unit, ratio, inverse, scratch)
+            _points(kind, x, v, v_stride, c, M, outer * costs.LEAF_POINTS, stop, zj, unit, ratio, inverse, scratch)
             level = 0
             while inner < outer:
                 base = get(_INT, starts, level)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .addresses import Array
+from mercer import memory
 
-CHUNK = 4096
-"""Pairs whose rows are gathered at a time."""
+from .addresses import Array
 
 NOTHING = 1000.0
 """exp(-r) is 0 from this r on in both dtypes, and powers of r are still finite."""
@@ -52,8 +51,9 @@ def sqdist_(g: Array, nx: Array, nz: Array, X: Array, Z: Array, tol: float) -> N
     norms *= g.dtype.type(tol)
     # negative ones are among them
     cancelled = np.flatnonzero(g < norms)
-    for start in range(0, len(cancelled), CHUNK):
-        i, j = np.divmod(cancelled[start : start + CHUNK], g.shape[1])
+    step = max(1, memory.CACHED // X.shape[1])
+    for start in range(0, len(cancelled), step):
+        i, j = np.divmod(cancelled[start : start + step], g.shape[1])
         differences = X[i].astype(np.float64) - Z[j]
         g[i, j] = np.einsum("ij,ij->i", differences, differences)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .tiles import SMALL
+from .costs import COMPILED_ENTRIES
 
 Array = NDArray[Any]
 
@@ -23,7 +23,7 @@ def run_keys(codes: Array, ends: Array, lengths: range, table: Array) -> tuple[A
     numbers = np.maximum(sizes[:, None] - (np.array(lengths) - 1), 0)
     key_ends = np.concatenate([[0], np.cumsum(numbers.sum(axis=1))])
     keys = np.empty(key_ends[-1], np.uint64)
-    if len(keys) >= SMALL:
+    if len(keys) >= COMPILED_ENTRIES:
         from . import strings_large
 
         strings_large.run_keys(codes, ends, lengths.start, lengths.stop, table, key_ends, keys)
@@ -46,7 +46,7 @@ def masked_keys(codes: Array, ends: Array, masks: Array, table: Array) -> tuple[
     number = np.maximum(np.diff(ends) - g + 1, 0)
     key_ends = np.concatenate([[0], np.cumsum(number * len(masks))])
     keys = np.empty((int(number.sum()), len(masks)), np.uint64)
-    if keys.size >= SMALL:
+    if keys.size >= COMPILED_ENTRIES:
         from . import strings_large
 
         strings_large.masked_keys(codes, ends, masks, table, keys)

@@ -19,16 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from . import small
+from . import costs, small
 from .addresses import Array, fits, target
-
-SMALL = 256 * 256
-"""Matrices of fewer entries are left to NumPy: one tile, in the calling thread.
-
-Up to here NumPy keeps pace with the loops, which need packing and threads: k(X) of 200 rows and 5 columns takes 0.42 ms
-instead of 0.33 (Gaussian), 0.30 instead of 0.26 (Laplacian), 0.53 instead of 0.35 (Matern). Beyond it the loops are
-more than twice as fast.
-"""
 
 
 class _Matrix(threading.local):
@@ -53,7 +45,7 @@ def part_of(entries: int) -> Iterator[None]:
 
 def by_size(tile: Array) -> Any:
     """The module whose functions work on a tile of this size."""
-    if max(tile.size, _matrix.entries) < SMALL:
+    if max(tile.size, _matrix.entries) < costs.COMPILED_ENTRIES:
         return small
     from . import large
 

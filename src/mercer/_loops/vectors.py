@@ -10,7 +10,7 @@ and read-only arrays, or between contiguous arrays and row-strided views, ever r
 compiled once per dtype. `like` is a scalar whose type is the dtype wanted.
 
 Numba's disk cache knows a function by the file it stands in, and would miss a change made here. So the files with loops
-hold the digest of this file and `exponential.py` (`VECTORS`); a test tells when it is to be renewed.
+hold the digest of this file, `exponential.py` and `costs.py` (`VECTORS`); a test tells when it is to be renewed.
 """
 
 # Numba infers the types of the loops; only what Python calls is annotated.

@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer import memory
 from mercer.errors import InvalidInput
 from mercer.features.base import Array, FeatureMap, SpectralDensity, vectors
 from mercer.features.taylor import scales
 from mercer.features.terms import Term, Variables, atom
 from mercer.validation import check_whole_number, generator
-
-PHASES = 1 << 18  # phases held at once, in float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +59,7 @@ class FourierMap(FeatureMap):
 
     def _fill(self, X: Any, out: Array) -> None:
         x, m = vectors(X, self.inputs), len(self.frequencies)
-        rows = max(1, PHASES // m)
+        rows = max(1, memory.CACHED // m)
         for begin in range(0, len(out), rows):
             span = slice(begin, begin + rows)
             phase = x[span] @ self.frequencies.T  # in float64: a phase of 10⁶ has no float32 digits left for its cosine

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer import memory
 from mercer.errors import InvalidInput
 from mercer.features.base import Array, FeatureMap, dense
 from mercer.features.terms import Term, Variables, product, rational
 from mercer.validation import check_choice, check_whole_number
 
 INDICES = ("monomials", "tuples")
-ROW_BLOCK = 1 << 18  # entries of a block of rows, so that building, growing and weighting it stay in cache
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def fill_graded(x: Array, degrees: range, weights: list[float], index: str, out:
         root = next(roots) if roots is not None else 1.0
         if k in starts:
             factor[starts[k] : starts[k] + sizes[k]] = np.multiply(root, weights[degrees.index(k)])
-    rows = max(16, ROW_BLOCK // max(out.shape[1], 1))
+    rows = max(16, memory.CACHED // max(out.shape[1], 1))
     for begin in range(0, len(x), rows):
         part, target = x[begin : begin + rows].astype(out.dtype, copy=False), out[begin : begin + rows]
         below = np.ones((len(part), 1), out.dtype)

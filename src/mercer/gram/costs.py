@@ -7,6 +7,7 @@ measured on one core of a server of about 2020; only their ratios matter.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,20 @@ from mercer.data.points import Points
 from mercer.kernels.base import Similarity
 from mercer.kernels.custom import FromFunction
 
-# Nanoseconds: for one coordinate of a dense product, one stored number of a sparse one, one pass of an elementwise
-# function or of arithmetic over a tile, one call of a Python function, and one byte fetched from memory.
-COORDINATE, NONZERO, PASS, CALL, BYTE = 0.05, 1.0, 1.0, 1000.0, 0.125
-# Storing pays if an entry costs this many times as much as fetching it: writing the matrix costs time and memory, too.
-WORTH_STORING = 4.0
+COORDINATE = 0.05
+"""Nanoseconds for one coordinate of a dense product."""
+OPERATION = 1.0
+"""Nanoseconds for one stored number of a sparse product, or one elementwise operation on an entry."""
+WORTH_STORING = 0.5
+"""Nanoseconds per byte: an entry that takes longer is stored; a faster one is computed again for every product."""
+STORED_SHARE = 0.25
+"""Share of the budget: K_nm is stored up to here, and computed again for every product if it takes more."""
+STORED_ROWS = 12_000
+"""Rows: the values of an expensive kernel are stored up to here; beyond it most would never be reused."""
+PIVOTS = 128
+"""Pivots of a Cholesky factor proposed at a time: fewer mean small products, more are rejected more often."""
+INTERRUPTIBLE_ROWS = 1000
+"""Rows: LAPACK works on more in a thread of its own, which can be interrupted; on fewer the thread costs more."""
 
 
 def entry(kernel: Similarity, points: Points) -> float:
@@ -34,18 +44,20 @@ def entry(kernel: Similarity, points: Points) -> float:
     """
     children = [child for child in kernel.children.values() if isinstance(child, Similarity)]
     if children:
-        return PASS + sum(entry(child, points) for child in children)
-    return CALL if isinstance(kernel, FromFunction) else PASS + _numbers(points.raw)
+        return OPERATION + sum(entry(child, points) for child in children)
+    if isinstance(kernel, FromFunction):
+        return math.inf  # a Python function per pair: beyond every comparison
+    return OPERATION + _numbers(points.raw)
 
 
 def _numbers(X: Any) -> float:
     """The nanoseconds for reading all numbers of a point: the columns of a table, or the elements of an object."""
     if sp.issparse(X):
-        return NONZERO * X.nnz / X.shape[0]
+        return OPERATION * X.nnz / X.shape[0]
     if is_frame(X) or isinstance(X, np.ndarray):
         return COORDINATE * (X.shape[1] if len(X.shape) > 1 else 1)
     some = X[:: max(1, len(X) // 100)]
-    return NONZERO * float(np.mean([len(x) if hasattr(x, "__len__") else 1 for x in some]))
+    return OPERATION * float(np.mean([len(x) if hasattr(x, "__len__") else 1 for x in some]))
 
 
 def worth_storing(kernel: Similarity, points: Points, dtype: Any) -> bool:
@@ -56,4 +68,4 @@ def worth_storing(kernel: Similarity, points: Points, dtype: Any) -> bool:
     >>> worth_storing(mc.Gaussian(1.0), X, "float64"), worth_storing(mc.FromFunction(max), X, "float64")
     (False, True)
     """
-    return entry(kernel, points) > WORTH_STORING * BYTE * np.dtype(dtype).itemsize
+    return entry(kernel, points) > WORTH_STORING * np.dtype(dtype).itemsize

@@ -25,12 +25,11 @@ from scipy.linalg import cython_lapack
 
 from mercer import threads
 from mercer.errors import InvalidInput
+from mercer.gram import costs
 
 T = TypeVar("T")
 Matrix = NDArray[Any]
 
-# Up to this size a call takes less than a tenth of a second, and runs in the calling thread.
-SMALL = 1000
 # Seconds between two checks for an interrupt.
 CHECK = 0.05
 # LAPACK counts its work space in 32 bits.
@@ -98,7 +97,7 @@ def _run(A: Matrix, name: str, *arguments: Any) -> int:
         routine(*passed)
         return info.value
 
-    return away(work) if len(A) > SMALL else work()
+    return away(work) if len(A) > costs.INTERRUPTIBLE_ROWS else work()
 
 
 def _leading(A: Matrix) -> int:

@@ -18,21 +18,16 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from mercer import threads
+from mercer import memory, threads
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
+from mercer.gram import costs
 from mercer.gram.base import Gram
 from mercer.kernels import tiling
 from mercer.memory import budget as _budget
 from mercer.memory import within
 
 Matrix = NDArray[np.float64]
-# Entries of K_nm in one block of rows: about the size of the second-level cache, and enough work for one Python call.
-BLOCK = 2**19
-# The largest number of rows of a block.
-TALLEST = 1024
-# K_nm is stored only if it takes at most this share of the budget.
-SHARE = 0.25
 # A centre is kept if it adds more than this many rounding errors of the largest k(z, z) to the span of the others.
 ROUNDINGS = 4.0
 
@@ -74,7 +69,7 @@ class Nystrom:
         self.K = gram.between(self.points, self.centers, self.dtype)
         self.shape = self.K.shape
         m = self.shape[1]
-        self.height = int(np.clip(BLOCK // m, 16, TALLEST))
+        self.height = max(16, memory.CACHED // m)
         self.height = max(1, min(self.height, -(-self.shape[0] // threads.n_threads())))
         self._stored: Array | None = None
         self._stored = self._store(limit)
@@ -115,7 +110,7 @@ class Nystrom:
     def _store(self, limit: int) -> Array | None:
         """K_nm, if it fits comfortably and if reading it is worth more than computing it again."""
         n, m = self.shape
-        if n * m * self.dtype.itemsize > SHARE * limit or not self.K.worth_storing(self.dtype):
+        if n * m * self.dtype.itemsize > costs.STORED_SHARE * limit or not self.K.worth_storing(self.dtype):
             return None
         stored = np.empty((n, m), self.dtype)
 

@@ -20,11 +20,10 @@ from scipy.linalg import blas
 
 from mercer.data.points import Array
 from mercer.errors import InvalidInput
+from mercer.gram import costs
 from mercer.gram.base import Gram
 from mercer.validation import check_whole_number
 
-# Pivots proposed at a time: enough for matrix products, few enough for rejection to be rare.
-BLOCK = 128
 # The rest of a diagonal entry counts as rounding below this many units in its last place.
 ROUNDING = 100
 
@@ -57,7 +56,7 @@ class Pivoted:
 
 
 def pivoted_cholesky(
-    gram: Gram, rank: int, *, rng: np.random.Generator, tol: float = 0.0, block: int = BLOCK
+    gram: Gram, rank: int, *, rng: np.random.Generator, tol: float = 0.0, block: int | None = None
 ) -> Pivoted:
     """F of at most `rank` columns with K ≈ F Fᵀ, from those columns of K and its diagonal only.
 
@@ -78,7 +77,7 @@ def pivoted_cholesky(
     """
     source = gram.recomputed() if gram.keeps else gram  # a Gram that keeps its entries would compute all of them first
     diagonal = gram.diag().astype(np.float64)
-    block = min(block, source.rows_at_once)
+    block = min(block or costs.PIVOTS, source.rows_at_once)
     return by_rows(source.rows, diagonal, gram.dtype, rank, rng=rng, tol=tol, block=block)
 
 
@@ -90,7 +89,7 @@ def by_rows(
     *,
     rng: np.random.Generator,
     tol: float = 0.0,
-    block: int = BLOCK,
+    block: int = costs.PIVOTS,
 ) -> Pivoted:
     """`pivoted_cholesky` of any matrix that is known by its diagonal and a function from positions to whole rows."""
     n = len(diagonal)

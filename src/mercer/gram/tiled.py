@@ -12,6 +12,7 @@ from mercer.data.points import Array, Points
 from mercer.gram import costs
 from mercer.gram.base import Gram, positions
 from mercer.gram.values import REACH, Fused, Stored, Streamed, Values, room_for
+from mercer.kernels import costs as kernel_costs
 from mercer.kernels import tiling
 from mercer.kernels.algebra.elementwise import require_finite
 from mercer.kernels.base import Similarity
@@ -65,7 +66,7 @@ class KernelGram(Gram):
         space, m = tiling.workspace(), self.shape[1]
         mark = space.used
         try:
-            for cols in threads.spans(m, max(tiling.TILE_COLS, 2**19 // len(out))):
+            for cols in threads.spans(m, max(kernel_costs.TILE_COLS, memory.CACHED // len(out))):
                 tiling.evaluate(self.kernel, self.pair.block(rows, cols, space), out[:, cols], self.bounded)
                 space.release(mark)
         finally:

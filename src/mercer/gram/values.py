@@ -14,18 +14,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer import _loops, threads
+from mercer import _loops, memory, threads
 from mercer.data.points import Array
+from mercer.gram import costs
 
 if TYPE_CHECKING:
     from mercer.gram.base import Gram
 
 Index = NDArray[np.int64]
 
-STORED = 12_000
-"""Store the rows of an expensive kernel up to this number of points; beyond it most would never be reused."""
-STRIPE = 4_000_000
-"""Values that one thread computes before it fetches more work."""
 REACH = 1000.0
 """Widths from the centre up to which the fused loop may compute float32 values, which are checked in float64 later."""
 
@@ -105,7 +102,7 @@ class Fused(Values):
             _loops.tiles.gaussian_product(self.packed, z, V, rows.start, rows.stop, g)
 
         even = -(-self.n // threads.n_threads())
-        threads.stripes(self.n, work, rows=min(max(256, STRIPE // max(len(columns), 1)), max(256, even)))
+        threads.stripes(self.n, work, rows=min(max(256, memory.HELD // max(len(columns), 1)), max(256, even)))
 
     def rows(self, space: Callable[[int], Array]) -> LazyMatrix:
         # Most variables are never visited twice, so rows are computed on demand.
@@ -176,4 +173,4 @@ class Streamed(Values):
 
 def room_for(n: int, dtype: Any, limit: int) -> bool:
     """Whether the matrix of n points should be kept, within this many bytes."""
-    return n <= STORED and n * n * np.dtype(dtype).itemsize <= limit
+    return n <= costs.STORED_ROWS and n * n * np.dtype(dtype).itemsize <= limit

@@ -19,7 +19,7 @@ from mercer import memory, threads
 from mercer.data.points import Array, Points
 from mercer.data.vectors import as_vectors, real_numbers
 from mercer.errors import InvalidInput, InvalidType, RuleBroken
-from mercer.kernels import tiling
+from mercer.kernels import costs, tiling
 from mercer.kernels.about import About
 from mercer.kernels.algebra.differences import STEP, dense_sides, input_slopes, scales
 from mercer.kernels.algebra.elementwise import require_finite
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 # How tightly the operator of an expression binds, for its repr.
 PLUS, TIMES, POWER, ATOM = 1, 2, 3, 4
 
-# Pairs (x, x) are evaluated in square blocks of this many points, of which only the diagonal is used.
-DIAGONAL_BLOCK = 32
 
 Kind: TypeAlias = Literal["kernel", "rule", "weight", "conditional", "indefinite"]
 
@@ -205,7 +203,7 @@ class Similarity(Value, ABC):
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         """k(x, x) for every point, without the matrix."""
         out = np.empty(points.n)
-        for span in threads.spans(points.n, DIAGONAL_BLOCK):
+        for span in threads.spans(points.n, costs.DIAGONAL_POINTS):
             sub = Pair(points.take(span), None, self.dtype_of(points))
             whole = slice(0, sub.shape[0])
             tile = np.empty(sub.shape, sub.dtype)

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer import _loops
+from mercer import _loops, memory
 from mercer.data.frames import column_names
 from mercer.data.points import Array, Once, Points, View
 from mercer.errors import InvalidInput
@@ -26,10 +26,8 @@ T = TypeVar("T")
 # Squared distances below this share of ‖x‖² + ‖z‖² are recomputed from the differences: the relative error of the
 # others is then at most a hundred roundings.
 CANCELLATION = 1e-2
-# Up to this many columns the differences themselves are as cheap as a matrix product.
+# Up to this many columns the differences themselves, which have all digits, are as cheap as a matrix product.
 DIRECT_COLUMNS = 4
-# A second side of up to this many numbers is kept in the layout that distances need.
-KEPT = 4_000_000
 
 
 class Centred(NamedTuple):
@@ -136,7 +134,7 @@ class Pair(Once):
             return z, rows, squared_norms(z)
 
         # The second side is often a model's data: unless it is large, its layout is kept for every first side.
-        small = not self.same and self.z.n * self.vectors()[1].shape[1] <= KEPT
+        small = not self.same and self.z.n * self.vectors()[1].shape[1] <= memory.HELD
         key = "centred", self.dtype.str, self.scale, sp.issparse(self.vectors()[1])
         z, z_rows, z_norms = self.z.once(key, second) if small else second()
         x, x_rows = (z, z_rows) if self.same else self._centred_side(self.x)

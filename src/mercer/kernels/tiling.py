@@ -18,6 +18,7 @@ from mercer import _loops
 from mercer._loops.addresses import TERMS
 from mercer.data.points import Array
 from mercer.errors import InvalidInput
+from mercer.kernels import costs
 from mercer.kernels.algebra.elementwise import require_finite
 from mercer.kernels.block import Block, Pair, Workspace
 from mercer.threads import Totals, n_threads, over, run, spans
@@ -25,8 +26,8 @@ from mercer.threads import Totals, n_threads, over, run, spans
 if TYPE_CHECKING:
     from mercer.kernels.base import Similarity
 
-TILE_ROWS, TILE_COLS = 256, 1024
-# Columns of a product in float32 that are added up together: partial sums of more would leave the cache.
+
+# Terms of a product in float32 that are added up before float64 takes over: this bounds the error, not the time.
 TOGETHER = 128
 
 _local = threading.local()
@@ -40,20 +41,24 @@ def workspace() -> Workspace:
     return space
 
 
-def blocks(
-    pair: Pair, rows: int = TILE_ROWS, cols: int = TILE_COLS, *, triangle: bool = True
-) -> list[tuple[slice, slice]]:
+def blocks(pair: Pair, shape: tuple[int, int] | None = None, *, triangle: bool = True) -> list[tuple[slice, slice]]:
     """The tiles of a pair; of a symmetric one, those that meet the lower triangle, square ones on the diagonal."""
     n, m = pair.shape
+    rows, cols = shape or usual_shape()
     if not (pair.same and triangle):
         return [(r, c) for r in spans(n, rows) for c in spans(m, cols)]
     return [(r, c) for r in spans(n, rows) for c in [*spans(r.start, cols), r]]
 
 
+def usual_shape() -> tuple[int, int]:
+    """Rows and columns of a tile, unless a leaf wants other ones."""
+    return costs.TILE_ROWS, costs.TILE_COLS
+
+
 def shape_for(kernel: Similarity) -> tuple[int, int]:
     """Rows and columns of tiles that suit all leaves of an expression."""
     shapes = [shape for leaf in kernel.leaves if (shape := leaf.tile_shape) is not None]  # type: ignore[attr-defined]
-    return (min(s[0] for s in shapes), min(s[1] for s in shapes)) if shapes else (TILE_ROWS, TILE_COLS)
+    return (min(s[0] for s in shapes), min(s[1] for s in shapes)) if shapes else usual_shape()
 
 
 def each(
@@ -61,17 +66,18 @@ def each(
     work: Callable[[Block, int], None],
     *,
     triangle: bool = True,
-    shape: tuple[int, int] = (TILE_ROWS, TILE_COLS),
+    shape: tuple[int, int] | None = None,
 ) -> None:
     """Call `work(block, share)` on every tile of the pair, over the threads; all of them unless `triangle`.
 
     The tiles of one share run in a fixed order in one thread, so that sums per share are reproducible.
     """
     n, m = pair.shape
-    if n * m < min(_loops.tiles.SMALL, shape[0] * shape[1]):  # one tile, and nothing to set up
+    shape = shape or usual_shape()
+    if n * m < min(_loops.costs.COMPILED_ENTRIES, shape[0] * shape[1]):  # one tile, and nothing to set up
         _work_through(pair, [(slice(0, n), slice(0, m))], work, 0)
         return
-    tile_list = blocks(pair, *shape, triangle=triangle)
+    tile_list = blocks(pair, shape, triangle=triangle)
     shares = min(n_threads(), len(tile_list))
     run([partial(_work_through, pair, tile_list[i::shares], work, i) for i in range(shares)])
 

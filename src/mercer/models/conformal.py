@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from mercer import threads
+from mercer import memory, threads
 from mercer.data.points import Points, length, take
 from mercer.errors import InvalidInput
 from mercer.files import Saved
@@ -39,8 +39,6 @@ from mercer.validation import check_choice, generator
 
 Index = NDArray[np.int64]
 
-ENTRIES = 2**23
-"""The largest number of leave-one-out predictions that are held in memory at a time."""
 METHODS = ("split", "cv+", "jackknife+")
 RESIDUALS = ("absolute", "signed", "ratio")
 SMALL = 2000
@@ -323,7 +321,7 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         parts = [self._predicted(model, self._seen_by(rows, X), t) for model, rows in zip(self.models_, self._rows)]
         means, stds = (np.stack(side, axis=1) for side in zip(*parts))  # (m, folds, t)
         ends = np.empty((len(means), t, 2))
-        for span in threads.spans(len(means), max(1, ENTRIES // (n * t))):
+        for span in threads.spans(len(means), max(1, memory.HELD // (n * t))):
             others, spreads = means[span][:, self._fold], stds[span][:, self._fold] * residuals
             ends[span] = plus_ends(others, spreads, coverage)
         return self._shaped(ends)
@@ -345,7 +343,7 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         if isinstance(model, NadarayaWatsonRegressor):
             points, n = Points(X), len(self._residuals)
             ends = np.empty((points.n, self._residuals.shape[1], 2))
-            for span in threads.spans(points.n, max(1, ENTRIES // (n * ends.shape[1]))):
+            for span in threads.spans(points.n, max(1, memory.HELD // (n * ends.shape[1]))):
                 others = self._without_each(model, take(points.raw, np.arange(points.n)[span]))
                 ends[span] = plus_ends(others, self._residuals, coverage)
             return self._shaped(ends)

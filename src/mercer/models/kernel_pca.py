@@ -12,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer import gram, threads
+from mercer import gram, memory, threads
 from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
 from mercer.gram import Gram
@@ -32,7 +32,7 @@ from mercer.models.least_squares.kernel_ridge import KernelRidge
 from mercer.models.solver_parameters import check_solver_parameters, requested_solver
 from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.expansion import Expansion
-from mercer.rkhs.preimage import ENTRIES, distances_less_norm, preimage, vectors
+from mercer.rkhs.preimage import distances_less_norm, preimage, vectors
 from mercer.rkhs.space import same_points
 from mercer.rkhs.tail import Tail
 from mercer.solvers import principal as leading
@@ -150,7 +150,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             return take(points.raw, self._nearest(Z, 1)[:, 0])
         centres = vectors(self.kernel_, points)
         preimages = np.empty((len(Z), centres.shape[1]))
-        for rows in threads.spans(len(Z), max(1, ENTRIES // points.n)):
+        for rows in threads.spans(len(Z), max(1, memory.HELD // points.n)):
             targets = Expansion(self.kernel_, points, coef @ np.vstack([Z[rows].T, np.ones(len(Z[rows]))]))
             near = self._nearest(Z[rows], min(NEIGHBOURS, points.n))
             starts = centres[near[:, 0]], centres[near].mean(axis=1)
@@ -271,7 +271,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         points = self._all.points
         constant = self.kernel_.diag(points).astype(np.float64) - 2 * self._mean_values
         near = np.empty((len(Z), count), np.int64)
-        for rows in threads.spans(len(Z), max(1, ENTRIES // points.n)):
+        for rows in threads.spans(len(Z), max(1, memory.HELD // points.n)):
             # ‖phi(x) − P‖² − ‖P‖² = k(x, x) − 2 P(x)
             squared = constant - 2 * Z[rows] @ self._values.T
             some = np.argpartition(squared, count - 1, axis=1)[:, :count]

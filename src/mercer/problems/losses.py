@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from mercer import threads
 from mercer.errors import InvalidInput
 from mercer.problems.families import Bernoulli, Family, NegativeBinomial, Poisson, family_of
 from mercer.problems.links import Cloglog, Link, Log, Logit, Probit, UnitLink
@@ -42,8 +43,6 @@ from mercer.validation import check_whole_number
 Matrix = NDArray[np.float64]
 HELD = 150.0
 """Losses of families with positive means clip log μ to ±150: sums of squares of e¹⁵⁰ ≈ 1.4e65 are finite."""
-PARALLEL = 1 << 19
-"""Rows that are worth a thread of their own; with several classes a row counts eight times per class."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,7 +232,7 @@ def _columns(y: Any, eta: Any) -> tuple[Matrix, Matrix]:
 
 def _over_threads(work: Callable[[slice], None], n: int, cost: int = 1) -> None:
     """Call `work` on slices of the rows, on the worker threads if there are enough of them."""
-    parts = min(n_threads(), n * cost // PARALLEL + 1)
+    parts = min(n_threads(), n * cost // threads.WORTH_A_THREAD + 1)
     if parts == 1:
         work(slice(0, n))
         return

@@ -21,15 +21,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer import threads
+from mercer import memory, threads
 from mercer.gram import Gram
 from mercer.gram.lowrank import Nystrom
 
 Matrix = NDArray[np.float64]
-# Entries of a block of rows: half the size of a second-level cache.
-BLOCK = 2**16
-# Up to this many entries one thread finishes before a second one has started.
-SMALL = 2**19
 # The mean of this many rows stands for that of all. A column whose mean is this many spreads from zero is far from it.
 SAMPLED, FAR = 4096, 30.0
 
@@ -151,8 +147,8 @@ class FeatureSpace(FunctionSpace):
             some = np.asarray(X[:: max(1, self.n // SAMPLED)], dtype=np.float64)
             self.mean = some.mean(axis=0)
             self.far = bool((np.abs(self.mean) > FAR * some.std(axis=0)).any())
-        self.height = int(np.clip(BLOCK // max(1, self.size), 64, max(64, -(-self.n // threads.n_threads()))))
-        if self.n * self.size <= SMALL:
+        self.height = int(np.clip(memory.CACHED // max(1, self.size), 64, max(64, -(-self.n // threads.n_threads()))))
+        if self.n * self.size <= threads.WORTH_A_THREAD:
             self.height = max(1, self.n)
 
     def block(self, rows: slice) -> Matrix:

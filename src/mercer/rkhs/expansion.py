@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mercer import threads
 from mercer.data.points import Array, Points, owned
 from mercer.errors import InvalidInput
-from mercer.kernels import tiling
+from mercer.kernels import costs
 from mercer.kernels.base import Similarity
 from mercer.kernels.sets import Intersection
 from mercer.memory import budget, within
@@ -287,7 +287,7 @@ class Expansion:
         lengths = np.abs(C).max(axis=1, initial=0.0) * np.sqrt(np.maximum(self.kernel.diagonal(self.points), 0.0))
         order = candidates[np.argsort(lengths[candidates], kind="stable")]
         squared, count = np.zeros(C.shape[1]), 0
-        for span in threads.spans(len(order), tiling.TILE_ROWS):
+        for span in threads.spans(len(order), costs.TILE_ROWS):
             past, now = order[: span.start], order[span]
             block = self.points.take(now)
             # ‖g + cⱼ k(xⱼ, ·)‖² − ‖g‖² = cⱼ (2 g(xⱼ) + cⱼ k(xⱼ, xⱼ)), g being the sum of the terms dropped before j.

@@ -12,17 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer import threads
+from mercer import memory, threads
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.gram import Gram
-from mercer.kernels import tiling
+from mercer.kernels import costs, tiling
 from mercer.kernels.algebra.elementwise import require_finite
 from mercer.kernels.algebra.nodes import Node
 from mercer.kernels.algebra.proof import Proof, Unproven
 from mercer.kernels.base import Kernel, Similarity
 from mercer.kernels.block import Block
-from mercer.kernels.tiling import TILE_COLS
 from mercer.memory import budget, within
 from mercer.rkhs.expansion import Expansion, coordinates
 from mercer.rkhs.space import hilbert, streamed
@@ -30,8 +29,6 @@ from mercer.validation import check_whole_number
 
 FIRST = 128
 """The least number of columns that give the first neighbours."""
-ENTRIES = 2**20
-"""The largest number of distances that one thread holds at a time."""
 
 
 class SquaredDistance(Node):
@@ -167,7 +164,8 @@ def nearest(kernel: Kernel, X: Any, Z: Any, n: int = 1) -> tuple[Array, NDArray[
     by_log = kernel.exact_log and kernel.tags.normalised
     distances, indices = np.empty((z.n, n)), np.empty((z.n, n), np.int64)
     first = min(x.n, max(n, FIRST))
-    spans = [slice(0, first), *(slice(first + s.start, first + s.stop) for s in threads.spans(x.n - first, TILE_COLS))]
+    rest = threads.spans(x.n - first, costs.TILE_COLS)
+    spans = [slice(0, first), *(slice(first + s.start, first + s.stop) for s in rest)]
 
     def search(rows: slice, share: int) -> None:
         space = tiling.workspace()
@@ -190,7 +188,7 @@ def nearest(kernel: Kernel, X: Any, Z: Any, n: int = 1) -> tuple[Array, NDArray[
         values, indices[rows] = best.sorted()
         distances[rows] = np.sqrt(-2.0 * np.expm1(-values) if by_log else values)
 
-    threads.stripes(z.n, search, rows=max(1, min(tiling.TILE_ROWS, ENTRIES // first)), columns=x.n)
+    threads.stripes(z.n, search, rows=max(1, min(costs.TILE_ROWS, memory.HELD // first)), columns=x.n)
     return distances.astype(_dtype(kernel, x, z), copy=False), indices
 
 

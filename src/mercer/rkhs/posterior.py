@@ -20,7 +20,7 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from mercer import threads
+from mercer import memory, threads
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel
@@ -30,9 +30,6 @@ from mercer.rkhs.space import hilbert, same_points
 from mercer.validation import check_whole_number
 
 Matrix = NDArray[np.float64]
-
-ENTRIES = 2**22
-"""Entries of L⁻¹ k(X, Z) held at a time: 32 MB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +141,7 @@ class Posterior:
 
     def _halves(self, points: Points) -> Iterator[tuple[slice, Matrix]]:
         """L⁻¹ S k(X, z), shape (n, rows), by blocks of rows."""
-        for span in threads.spans(points.n, max(1, ENTRIES // len(self.mean))):
+        for span in threads.spans(points.n, max(1, memory.HELD // len(self.mean))):
             block = points if span == slice(0, points.n) else points.take(span)
             K = self.kernel(block, self.mean.points, dtype=np.float64)
             if self.roots is not None:

@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer import threads
+from mercer import memory, threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
+from mercer.kernels import costs
 from mercer.kernels.base import Kernel
 from mercer.kernels.custom import Precomputed
 from mercer.rkhs.expansion import Expansion
@@ -31,12 +32,8 @@ from mercer.rkhs.space import hilbert
 
 Matrix = NDArray[np.float64]
 
-# Kernel values that are held at a time.
-ENTRIES = 2**22
 # A step must lower the distance by this share of what the slope promises; otherwise it is shortened by this factor.
 ARMIJO, SHORTER = 1e-4, 4.0
-# Points whose k(x, x) is differentiated at a time: the pairs off the diagonal are wasted work.
-DIAGONAL_BLOCK = 8
 TINY = float(np.finfo(np.float64).tiny)
 DIFFERENTIABLE = ("vectors", "table", "any")
 
@@ -72,7 +69,7 @@ def preimage(f: Expansion, start: Any, *, tol: float = 1e-8, max_iter: int = 300
             got=f"shape {x.shape}",
             advice="Start from the nearest of the function's points, for instance.",
         )
-    for rows in threads.spans(len(x), max(1, ENTRIES // len(centres))):
+    for rows in threads.spans(len(x), max(1, memory.HELD // len(centres))):
         x[rows] = _Descent(kernel, centres, Gamma[rows]).run(x[rows], tol, max_iter)
     return x
 
@@ -103,7 +100,7 @@ def distances_less_norm(f: Expansion, x: Matrix) -> Matrix:
     kernel = hilbert(f.kernel)
     centres, Gamma = vectors(kernel, f.points), f._columns().T
     out = np.empty(len(x))
-    for rows in threads.spans(len(x), max(1, ENTRIES // len(centres))):
+    for rows in threads.spans(len(x), max(1, memory.HELD // len(centres))):
         out[rows] = _Descent(kernel, centres, Gamma[rows]).distance(x[rows], slice(None))[0]
     return out
 
@@ -166,7 +163,7 @@ class _Descent:
         """∂k(x, x) − 2 ∂P(x)."""
         slopes: Matrix = -2.0 * self.kernel.input_gradient(Points(x), self.Gamma[rows], self.points)
         if not self.kernel.tags.stationary:  # ∂k(x, x) = 2 ∂₁k(x, x), k being symmetric
-            for span in threads.spans(len(x), DIAGONAL_BLOCK):
+            for span in threads.spans(len(x), costs.DIAGONAL_POINTS):
                 points = Points(x[span])
                 slopes[span] += 2.0 * self.kernel.input_gradient(points, np.eye(points.n), points)
         return slopes

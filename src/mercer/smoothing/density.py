@@ -14,19 +14,18 @@ from numpy.typing import NDArray
 from mercer import _loops, threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
+from mercer.kernels import costs as kernel_costs
 from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
 from mercer.kernels.block import Pair
 from mercer.kernels.vectors.densities import Density
 from mercer.kernels.vectors.radial import ByWidth, Gaussian
 from mercer.kernels.vocabulary import vocabulary
+from mercer.smoothing import costs
 from mercer.smoothing.sums import exponents, sums
-from mercer.smoothing.sums.tiled import COLS, ROWS, Stretched
+from mercer.smoothing.sums.tiled import Stretched
 
 Float = NDArray[np.float64]
-
-MOMENTS = 3
-"""Up to this many columns the second moments of u are summed as monomials."""
 
 
 def families() -> list[type[Any]]:
@@ -116,7 +115,7 @@ def log_sums_of_spread(similarity: Similarity, x: Points, log_v: Float, z: Point
 
     def work(rows: slice, share: int) -> None:
         space = tiling.workspace()
-        for cols in threads.spans(n, COLS):
+        for cols in threads.spans(n, kernel_costs.TILE_COLS):
             if threads.stopped():
                 return
             mark = space.used
@@ -130,7 +129,7 @@ def log_sums_of_spread(similarity: Similarity, x: Points, log_v: Float, z: Point
             finally:
                 space.release(mark)
 
-    threads.stripes(m, work, rows=ROWS, columns=n)
+    threads.stripes(m, work, rows=kernel_costs.TILE_ROWS, columns=n)
     return totals
 
 
@@ -158,7 +157,7 @@ def left_out_sums(X: Float, widths: Float, V: Float) -> tuple[Float, Float, Floa
     s (n,), T (n, c) and M (n, d, c), c the columns of V.
     """
     kernel, points, d = Gaussian(widths), Points(X), X.shape[1]
-    if d <= MOMENTS:
+    if d <= costs.MOMENT_COLUMNS:
         moments = sums(kernel, points, V, degree=2, exclude=True, tolerance=1e-10)
         powers = exponents(d, 2)
         pure = [int(np.flatnonzero(powers[:, k] == 2)[0]) for k in range(d)]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer import threads
+from mercer import memory, threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
@@ -36,12 +36,6 @@ FAR = -1e6
 """Below this logarithm of a weight differences of logarithms have few digits left."""
 UNDERFLOW = -690.0
 """Below this logarithm the terms of a sum may have underflowed, if no logarithm of the similarity is known."""
-STRIPE = 4096
-"""The largest number of systems solved side by side: they stay in the cache."""
-ENTRIES = 2**22
-"""Weights, or entries of systems, that are held at a time."""
-HELD = 2**24
-"""Moments that are held at a time."""
 NARROW = 1e-3
 """The share of the similarity's width at which the nearest points decide."""
 
@@ -113,7 +107,7 @@ def _held(x: Points, z: Points | None, degree: int, columns: int) -> list[slice]
             "Lower `degree`, or pass a `bandwidth`, and predict a few queries at a time.",
         )
         return [slice(0, x.n)]
-    return threads.spans(z.n, max(1, HELD // moments)) or [slice(0, 0)]
+    return threads.spans(z.n, max(1, memory.HELD // moments)) or [slice(0, 0)]
 
 
 def _part(z: Points | None, scale: Float | None, rows: slice) -> tuple[Points | None, Float | None]:
@@ -154,7 +148,7 @@ def solved(moments: Sums, d: int, degree: int, t: int) -> LocalFit:
         right[0, t] = 1.0
         b[rows] = np.moveaxis(ldl_solve(part[at, 0], right, DETERMINED * TOLERANCE[degree]), -1, 0)
 
-    threads.stripes(len(weight), work, rows=min(STRIPE, max(1, ENTRIES // len(at) ** 2)))
+    threads.stripes(len(weight), work, rows=max(1, memory.CACHED // len(at) ** 2))
     return LocalFit(b[:, :, :t], b[:, :, t], log_scale, alone, means)
 
 
@@ -270,7 +264,7 @@ def spread(
     # Far away the logarithms are so large that their difference has no digits: the weights themselves are used there.
     far = np.flatnonzero(local.alone | lost | (local.log_scale < FAR) | ~np.isfinite(share))
     queries = x if z is None else z
-    for span in threads.spans(len(far), max(1, ENTRIES // x.n)):
+    for span in threads.spans(len(far), max(1, memory.HELD // x.n)):
         rows = far[span]
         part = LocalFit(local.coef[rows], local.dual[rows], local.log_scale[rows], local.alone[rows], local.means[rows])
         left_out, factors = rows if exclude else None, None if scale is None else scale[rows]
@@ -290,7 +284,7 @@ def _square(moments: Sums, local: LocalFit, rows: slice, ratio: Any, d: int, deg
             return np.asarray(unit * totals[:, 0] * a[:, 0] ** 2)
         at = pairs(d, degree)
         totals = totals * np.prod(np.broadcast_to(ratio, (d,)) ** exponents(d, 2 * degree), axis=1)
-        for part in threads.spans(len(a), max(1, ENTRIES // len(at) ** 2)):
+        for part in threads.spans(len(a), max(1, memory.HELD // len(at) ** 2)):
             share[part] = np.einsum("ma,mab,mb->m", a[part], totals[part][:, at], a[part])
         return np.asarray(unit * share)
 
@@ -314,7 +308,7 @@ def weights(
     if degree:
         X, Z = x.vectors().astype(np.float64), z.vectors().astype(np.float64)
         unit = np.broadcast_to(unit_of(similarity), X.shape[1:])
-        for rows in threads.spans(len(Z), max(1, ENTRIES // X.size)):
+        for rows in threads.spans(len(Z), max(1, memory.HELD // X.size)):
             u = (X[None] - Z[rows, None]) / unit
             polynomial = np.zeros(shares[rows].shape)
             for alpha, a in zip(exponents(len(unit), degree), local.dual[rows].T):

@@ -13,11 +13,10 @@ from mercer import threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels.vectors.radial import Gaussian
+from mercer.smoothing import costs
 
 Float = NDArray[np.float64]
 
-FEW = 64
-"""Up to this many neighbours a tree is faster than all distances."""
 SLACK = 1e-5
 """A share of the rows is rounded up to a whole number if it lacks at most this, as in R's loess."""
 CLOSEST = 1e-9
@@ -53,7 +52,7 @@ def neighbour_distances(
         k = min(max(1, _count(neighbors, others)), others) + (1 if exclude else 0)  # the tree crashes at 0
         if d == 1:
             distances = _on_a_line(A[:, 0], B[:, 0], k)
-        elif k <= FEW:
+        elif k <= costs.TREE_NEIGHBOURS:
             distances = np.asarray(cKDTree(A).query(B, [k], workers=threads.n_threads())[0])[:, 0]
         else:
             distances = _by_all(A, B, lambda D, rows: np.partition(D, k - 1, axis=1)[:, k - 1])

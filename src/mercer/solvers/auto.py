@@ -2,7 +2,7 @@
 
 The ladder, as measured on two cores (Gaussian kernel, d = 20):
 
-* n up to `SMALL`: the float64 Cholesky factor, in place.
+* n up to `costs.FLOAT64_ROWS`: the float64 Cholesky factor, in place.
 * above: a float32 factor (half the time, half the memory) as the preconditioner of float64 conjugate gradients, 3 to 6
   iterations; K is recomputed in float64 tile by tile, or stored if the budget allows and that pays (`gram.costs`).
 * alpha large compared with k(x, x): no factor at all, but a few hundred randomly pivoted columns as the preconditioner
@@ -27,7 +27,7 @@ from mercer.gram.pivoted import by_rows, pivoted_cholesky
 from mercer.memory import budget as _budget
 from mercer.memory import within
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers import cholesky, eigen
+from mercer.solvers import cholesky, costs, eigen
 from mercer.solvers.base import TOLERANCE, UNSOLVED, Matrix, Solution, recomputed, relative, verdict
 from mercer.solvers.cg import Linear, Progress, conjugate_gradients
 from mercer.solvers.cholesky import CholeskyFactor, require_independent, upper_product
@@ -39,18 +39,6 @@ SOLVERS = ("auto", "cholesky", "eigen", "cg", "nystrom")
 
 # Relative residual of the exact solvers.
 TOL = 1e-10
-# Up to this n the float64 factor costs less than the float32 one and its iterations.
-SMALL = 1000
-# Up to this n the float64 matrix is stored from the start if the budget allows it: caches hold much of it.
-STORED = 4000
-# From this n, and from this alpha in units of the mean k(x, x), pivoted columns beat every factor.
-PIVOTED_N, PIVOTED_ALPHA = 5000, 0.05
-# The number of pivoted columns.
-PIVOTED_RANK = 500
-# One eigendecomposition costs as much as this many solutions (n = 2000: 1.04 s and 0.05 s each).
-EIGEN_ALPHAS = 20
-# More iterations than these cost more than the next safer rung.
-FACTOR_ITERATIONS, PIVOTED_ITERATIONS = 15, 120
 # The limit if no safer rung fits the memory.
 LAST_ITERATIONS = 1000
 # The entries of a float32 matrix are accurate to 6e-8: a smaller residual would mean nothing.
@@ -99,9 +87,9 @@ def choose(problem: LeastSquares, solver: str = "auto", budget: Any = None) -> C
         _fits(24 * n * n, limit, n)
         return Choice("eigen", "alpha = 0 requires the solution of minimum norm")
     different = len(np.unique(problem.alpha))
-    if different >= EIGEN_ALPHAS and 24 * n * n <= limit:
+    if different >= costs.SOLUTIONS and 24 * n * n <= limit:
         return Choice("eigen", f"one decomposition serves all {different} values of alpha")
-    if n <= SMALL and square <= limit and problem.gram.dtype == np.float64:
+    if n <= costs.FLOAT64_ROWS and square <= limit and problem.gram.dtype == np.float64:
         return Choice("cholesky", f"n = {n} is small")
     if 4 * n * n > limit:
         figures = f"a float32 matrix of {n} points takes {show_bytes(4 * n * n)}, the budget is {show_bytes(limit)}"
@@ -113,10 +101,10 @@ def _iterative(problem: LeastSquares, limit: int, reason: str) -> Choice:
     """Conjugate gradients, with the preconditioner that the penalty and the budget call for."""
     n = problem.n
     share = float(problem.alpha.min()) / max(_scale(problem), np.finfo(np.float64).tiny)
-    if (share >= PIVOTED_ALPHA and n >= PIVOTED_N) or 4 * n * n > limit:
-        why = f"{reason}, and alpha is {share:.2g} of the mean k(x, x)" if share >= PIVOTED_ALPHA else reason
+    if (share >= costs.PIVOTED_SHARE and n >= costs.PIVOTED_ROWS) or 4 * n * n > limit:
+        why = f"{reason}, and alpha is {share:.2g} of the mean k(x, x)" if share >= costs.PIVOTED_SHARE else reason
         # The factor is made in float64 and kept in float32; the matrix beside it only if both fit.
-        stored = 4 * n * n + 12 * n * PIVOTED_RANK <= limit
+        stored = 4 * n * n + 12 * n * costs.PIVOTED_RANK <= limit
         return Choice("cg", why, "pivots", low_memory=not stored)
     both = 4 * n * n if problem.gram.dtype == np.float32 else 12 * n * n
     if both <= limit:
@@ -274,7 +262,7 @@ class Iteration:
         rng = np.random.default_rng(self.seed)
         if self.choice.low_memory:
             if self.F is None:
-                self.F = pivoted_cholesky(self.tiles.gram, PIVOTED_RANK, rng=rng).factor
+                self.F = pivoted_cholesky(self.tiles.gram, costs.PIVOTED_RANK, rng=rng).factor
                 self.F = self.F if self.problem.roots is None else self.problem.roots[:, None] * self.F
             multiply = inner = self.shifted(self.recomputed, alpha)
             limit, precise = LAST_ITERATIONS, True
@@ -284,11 +272,11 @@ class Iteration:
             K = self.K32
             if self.F is None:
                 diagonal = np.diagonal(K).astype(np.float64)
-                self.F = by_rows(lambda index: K[index], diagonal, np.float32, PIVOTED_RANK, rng=rng).factor
+                self.F = by_rows(lambda index: K[index], diagonal, np.float32, costs.PIVOTED_RANK, rng=rng).factor
             operator = self.rounded if self.single else self.recomputed
             multiply = self.shifted(operator, alpha)
             inner = self.shifted(lambda V: symmetric_product(K, V), alpha)
-            limit, precise = PIVOTED_ITERATIONS, False
+            limit, precise = costs.PIVOTED_ITERATIONS, False
         low_rank = LowRank(self.F, alpha)
         how = f"conjugate gradients preconditioned by {self.F.shape[1]} randomly pivoted columns"
         return self.refine(alpha, columns, multiply, inner, low_rank, limit, how, precise=precise)
@@ -296,7 +284,7 @@ class Iteration:
     def by_factor(self, alpha: float, columns: NDArray[np.int64], *, last: bool) -> Outcome | None:
         """The float32 factor as the preconditioner; None if it does not exist, unless this is the last rung."""
         K, self.K32 = self.K32, None
-        if K is None and self.problem.n <= STORED and not (self.single or self.choice.low_memory):
+        if K is None and self.problem.n <= costs.STORED_ROWS and not (self.single or self.choice.low_memory):
             K = self.store().astype(np.float32)
         elif K is None:
             K = self.problem.matrix(np.float32)
@@ -313,7 +301,7 @@ class Iteration:
         if self.single and rounded.factor.alpha == alpha:  # the factor keeps the float32 matrix
             multiply = rounded.factor.multiply
         how = "conjugate gradients preconditioned by a float32 Cholesky factor"
-        limit = LAST_ITERATIONS if last else FACTOR_ITERATIONS
+        limit = LAST_ITERATIONS if last else costs.FACTOR_ITERATIONS
         return self.refine(alpha, columns, multiply, multiply, rounded, limit, how, precise=True)
 
     def exactly(self, alpha: float, columns: NDArray[np.int64], why: str) -> Outcome:

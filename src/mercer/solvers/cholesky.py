@@ -14,11 +14,10 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from mercer.errors import InvalidInput
 from mercer.gram import lapack
 from mercer.problems.least_squares import LeastSquares
+from mercer.solvers import costs
 from mercer.solvers.base import TOLERANCE, UNSOLVED, Solution, not_psd, refined, relative, verdict
 from mercer.solvers.factor import Border, Factor, Matrix
 
-# Up to this many columns, solving one after the other at the speed of memory beats a packed matrix product.
-FEW_COLUMNS = 8
 # A negative eigenvalue counts as rounding down to this many times n ε of the matrix's size.
 ROUNDINGS = 100
 # Up to this size the diagnosis computes every eigenvalue; above it, Lanczos computes the extreme ones.
@@ -218,7 +217,7 @@ def triangular(L: NDArray[Any], B: NDArray[Any], *, transposed: bool = False) ->
     trsv, trsm = blas.get_blas_funcs(("trsv", "trsm"), (L,))
     if B.ndim == 1:
         return np.asarray(trsv(L, B, lower=1, trans=int(transposed)))
-    if B.shape[1] > FEW_COLUMNS:
+    if B.shape[1] > costs.FEW_COLUMNS:
         return np.asarray(trsm(1.0, L, B, lower=1, trans_a=int(transposed)))
     X = np.empty(B.shape, L.dtype, order="F")
     for j in range(B.shape[1]):
@@ -231,7 +230,7 @@ def upper_product(A: NDArray[Any], diagonal: NDArray[Any], U: Matrix) -> Matrix:
     n, t = U.shape
     if A.dtype == np.float64:
         product = np.empty((n, t), order="F")
-        if t > FEW_COLUMNS:
+        if t > costs.FEW_COLUMNS:
             product[...] = blas.dsymm(1.0, A, U, lower=0)
         else:
             for j in range(t):

@@ -16,17 +16,12 @@ from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
 from mercer.problems.spaces import Element, FeatureSpace, FunctionSpace, GramSpace, NystromSpace
+from mercer.solvers import costs
 from mercer.solvers.cholesky import CholeskyFactor
 
 Matrix = NDArray[np.float64]
-# Above this many points a Gram matrix is factorised in float32 first: conjugate gradients restore the digits.
-HALF = 1500
-# Systems of up to this many multiply-adds are computed anew for nearly every step.
-CHEAP = 1e7
-# Up to this many features their matrix is factorised; with more, only its diagonal is used.
-WIDE = 4000
-# Nyström systems of more multiply-adds than EXACT use a sample of the rows, PER_CENTER for each centre.
-EXACT, PER_CENTER = 1e10, 12
+# Nyström systems of more multiply-adds than `costs.SAMPLED_FLOPS` use a sample of the rows, PER_CENTER for each centre.
+PER_CENTER = 12
 
 
 class System(ABC):
@@ -53,7 +48,7 @@ class FeatureSystem(System):
 
     def __init__(self, space: FeatureSpace | NystromSpace, H: Matrix, alpha: float, *, exact: bool = True) -> None:
         self.space, self.exact = space, exact
-        self.patience = 1e-3 if space.n * space.size**2 <= CHEAP else 0.1
+        self.patience = 1e-3 if space.n * space.size**2 <= costs.CHEAP_FLOPS else 0.1
         H = H.copy()
         m = space.size
         if isinstance(space, FeatureSpace) and alpha == 0:  # a centred constant column is only rounding
@@ -157,13 +152,13 @@ class GramSystem(System):
 def factorise(space: FunctionSpace, W: Matrix, alpha: float, *, precise: bool = False) -> System:
     """The system of a space for these weights: exact if that is cheap or `precise`, else a preconditioner."""
     if isinstance(space, FeatureSpace):
-        if space.size > WIDE and not precise:
+        if space.size > costs.FACTORED_FEATURES and not precise:
             return Diagonal(space, W, alpha)
         return FeatureSystem(space, space.normal_matrix(W, precise=precise), alpha)
     if isinstance(space, NystromSpace):
         return _of_centres(space, W, alpha, precise)
     assert isinstance(space, GramSpace)
-    if space.n > HALF and not precise:
+    if space.n > costs.FLOAT64_ROWS and not precise:
         try:
             return GramSystem(space, W, alpha, np.float32)
         except np.linalg.LinAlgError:
@@ -183,7 +178,7 @@ def _of_centres(space: NystromSpace, W: Matrix, alpha: float, precise: bool) -> 
     """ΦᵀWΦ + alpha over all rows, or over a sample of them drawn by weight."""
     n, m, p = space.n, space.size, space.tail.shape[1]
     count = PER_CENTER * m
-    if not precise and n * m**2 > EXACT and count < n // 2 and W.sum() > 0:
+    if not precise and n * m**2 > costs.SAMPLED_FLOPS and count < n // 2 and W.sum() > 0:
         index = np.sort(np.random.default_rng(0).choice(n, count, p=W / W.sum()))
         Z = np.hstack([space.Phi.features(index), space.tail[index]])
         return FeatureSystem(space, float(W.sum()) / count * (Z.T @ Z).astype(np.float64), alpha, exact=False)

@@ -25,13 +25,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer import threads
+from mercer import memory, threads
 from mercer.gram import lapack
 from mercer.problems.links import Log
 from mercer.problems.losses import Deviance, Loss, Terms
 from mercer.problems.risk import Risk, State
 from mercer.problems.root_finding import find_roots
 from mercer.problems.spaces import FeatureSpace, FunctionSpace, GramSpace, NystromSpace
+from mercer.solvers import costs
 from mercer.solvers.cg import Measure, iterate
 from mercer.solvers.curvature import FeatureSystem, GramSystem, System, factorise
 from mercer.solvers.newton import SURE as ACCURATE
@@ -41,14 +42,12 @@ from mercer.solvers.smooth import MAX_ITER
 Matrix = NDArray[np.float64]
 # A row that decides more than this share of its own fitted value has no meaningful prediction without it.
 SURE = 1 - 1e-9
-# Up to this many weights of all classes together, H is factorised as one matrix.
-JOINT = 3000
 # With the log link one step may lead this far beyond the range of all fitted values: a factor of e in the mean.
 BEYOND = 1.0
 # Up to SEARCHED rows, a risk that is not convex is minimised without each row, which takes n² losses for each step and
-# a few times n³ multiplications, with ENTRIES numbers in memory at once. With more rows steps are small. No step is
+# a few times n³ multiplications, a few rows at a time. With more rows steps are small. No step is
 # longer than FARTHEST times Newton's.
-SEARCHED, ENTRIES, FARTHEST = 4000, 2**18, 1e3
+SEARCHED, FARTHEST = 4000, 1e3
 # A left-out row is settled when its loss can change by no more than this share of itself and the mean loss of the fit.
 # Then the sum over all rows, which is larger than that of the fit, is known to twice this share.
 SETTLED = 0.01
@@ -68,7 +67,7 @@ def left_out_values(risk: Risk, state: State) -> Matrix:
         step = h[:, None] * pull / (1.0 - np.minimum(W * h, SURE))[:, None]
         return eta + (_clipped(state.at.values, step) if _steep(risk.loss) else step)
     W = weights[:, None, None] * (P[:, :, None] * np.eye(t) - P[:, :, None] * P[:, None, :])
-    if t * (risk.space.size + risk.space.tail.shape[1]) <= JOINT:
+    if t * (risk.space.size + risk.space.tail.shape[1]) <= costs.JOINT_WEIGHTS:
         h = _of_classes(_explicit(risk.space), W, risk.alpha)
         return eta + np.linalg.solve(np.eye(t) - SURE * (h @ W), h @ pull[:, :, None])[:, :, 0]
     for j in range(t):
@@ -82,12 +81,12 @@ def _searched(risk: Risk, state: State, weights: Matrix) -> Matrix:
     """Steps of η₋ᵢ, shape (n,): one along H⁻¹A*eᵢ to the least risk without row i, and more if that is not settled."""
     removal = _Removal(risk, state, weights)
     length, step, far = np.empty(removal.n), np.empty(removal.n), np.zeros(removal.n, dtype=bool)
-    for part in threads.spans(removal.n, max(1, ENTRIES // removal.n)):
+    for part in threads.spans(removal.n, max(1, memory.CACHED // removal.n)):
         columns = _Columns(removal, np.arange(part.start, part.stop))
         length[part] = columns.first()
         step[part], far[part] = columns.moved, columns.unsettled(columns.gradient()[0])
     unsettled = np.flatnonzero(far)
-    for part in threads.spans(len(unsettled), max(1, ENTRIES // removal.n)):
+    for part in threads.spans(len(unsettled), max(1, memory.CACHED // removal.n)):
         rows = unsettled[part]
         columns = _Columns(removal, rows)
         columns.go(length[rows])

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mercer.problems.risk import Risk, State
 from mercer.problems.spaces import Element, FeatureSpace, FunctionSpace, GramSpace, Matrix, NystromSpace
+from mercer.solvers import costs
 from mercer.solvers.base import End
 from mercer.solvers.cg import Measure, iterate
 from mercer.solvers.curvature import Diagonal, FeatureSystem, System, factorise
@@ -29,8 +30,6 @@ LONGEST, TIRED, SURE = 500, 12, 1e-3
 LEVEL, SAMPLE, PER_FEATURE = 8, 400, 10
 # With this many rows for each coefficient the curvature of a sample is close enough to that of all rows to step by it.
 RELIABLE = 50
-# Up to this many features the curvature of all rows costs about as much as a step.
-NARROW = 150
 # Systems with less patience than this are factorised for nearly every step and need no correction by secants.
 MODEST = 0.01
 # An objective above that of the best constant by this share of it, and flat there, is not at a minimum.
@@ -227,7 +226,7 @@ def _from_a_sample(risk: Risk, start: Element) -> tuple[Element, System | None]:
     system = journey.system
     if not isinstance(system, FeatureSystem) or not isinstance(space, (FeatureSpace, NystromSpace)):
         return lifted, None
-    if isinstance(space, FeatureSpace) and space.size <= NARROW:
+    if isinstance(space, FeatureSpace) and space.size <= costs.NARROW_FEATURES:
         return lifted, None  # a system of all rows is better and costs only a step
     if system.rank < space.size + len(start.tail):  # a column that is constant in the sample would never move
         return lifted, None

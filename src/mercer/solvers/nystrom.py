@@ -32,23 +32,18 @@ from mercer.gram.centers import choose_centers
 from mercer.gram.lowrank import Nystrom
 from mercer.memory import budget as _budget
 from mercer.problems.least_squares import LeastSquares
+from mercer.solvers import costs
 from mercer.solvers.base import Matrix, Solution
 from mercer.solvers.cg import Measure, Progress, Step, conjugate_gradients
 from mercer.solvers.factor import orthonormal
 from mercer.validation import check_number, generator
 
-# Up to this n m² (about a tenth of a second) the normal equations are solved exactly, in float64.
-EXACT = 4e9
 # The smallest tolerance that float32 passes can reach.
 FLOAT32 = 1e-4
-# The time of one entry of K_nm in a pass over the rows, in multiply-adds of a matrix product.
-ENTRY = 50.0
 # Steps without a halved error after which the cause must be float32 rounding, or too few rows (in float64).
 PATIENCE = 6, 20
 # Centres that add more than this share to the span of the others are never dropped.
 ENOUGH = 1e-6
-# From this many penalties on, one eigendecomposition costs less than a Cholesky factor for each.
-SPECTRAL_ALPHAS = 8
 
 
 def default_centers(n: int, limit: int) -> int:
@@ -101,7 +96,7 @@ def solve(
     rng = generator(random_state)
     chosen = choose_centers(gram, default_centers(n, limit) if n_centers is None else n_centers, centers, rng=rng)
     known, steps = np.zeros((chosen.n, problem.y.shape[1])), 0
-    ways = [(dtype, False) for dtype in _precisions(gram, tol, n * chosen.n**2 <= EXACT)]
+    ways = [(dtype, False) for dtype in _precisions(gram, tol, n * chosen.n**2 <= costs.SAMPLED_FLOPS)]
     for dtype, careful in [*ways, (np.float64, True)]:
         # If float32 does not reach the tolerance, float64 continues from there. If that fails too, the penalty is tiny:
         # single rows matter, so all rows, not a sample, make the preconditioner; and centres amplify the rounding of
@@ -109,7 +104,7 @@ def solve(
         least = _least_share(problem) if careful else 0.0
         Phi = gram.low_rank(chosen, dtype, limit, least)
         m = Phi.shape[1]
-        rows = n if careful or n * m * m <= EXACT else _sample_size(n, m, tol)
+        rows = n if careful or n * m * m <= costs.SAMPLED_FLOPS else _sample_size(n, m, tol)
         system = _System(problem, Phi)
         precondition = _Preconditioner(system, rows, rng)
         start = system.start(known[Phi.kept])
@@ -163,7 +158,7 @@ def _least_share(problem: LeastSquares) -> float:
 def _sample_size(n: int, m: int, tol: float) -> int:
     """Rows for the preconditioner, s per centre: s m³ operations to build it against log(1/tol)/log(√s) passes."""
     s = np.arange(3, 65)
-    cost = 1.0 * s * m**3 + np.log(1 / tol) / np.log(np.sqrt(s)) * ENTRY * n * m
+    cost = 1.0 * s * m**3 + np.log(1 / tol) / np.log(np.sqrt(s)) * costs.ENTRY_FLOPS * n * m
     rows = int(s[cost.argmin()]) * m
     return n if rows > n // 2 else rows
 
@@ -245,7 +240,7 @@ class _Preconditioner:
         floor = float(np.finfo(Phi.dtype).eps) * float(np.diagonal(H).max())
         alphas, self.which = np.unique(problem.alpha, return_inverse=True)
         self.vectors: Matrix | None = None
-        if len(alphas) >= SPECTRAL_ALPHAS:
+        if len(alphas) >= costs.FACTORS:
             spectrum, self.vectors = sla.eigh(H, overwrite_a=True, check_finite=False, driver="evd")
             self.spectrum = np.maximum(spectrum, 0.0)[:, None] + problem.alpha + floor
         else:

@@ -20,17 +20,12 @@ from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.gram import Gram
 from mercer.rkhs.space import finite, joined
+from mercer.solvers import costs
 from mercer.threads import spans
 
 Matrix = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-CHUNK = 1024
-"""Examples whose kernel values among themselves are computed at once."""
-SEGMENT = 2048
-"""Support vectors that are kept together, in the layout that products need."""
-ROWS = 8192
-"""Rows of explicit features between two checks of the clock."""
 LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -113,7 +108,7 @@ class Learnt(NamedTuple):
         segments = self.segments
         if new.any():
             fresh = points.take(at[new])
-            if segments and segments[-1].n + fresh.n <= SEGMENT:
+            if segments and segments[-1].n + fresh.n <= costs.SEGMENT_VECTORS:
                 segments, fresh = segments[:-1], joined(segments[-1], fresh)
             segments = (*segments, fresh)
         learnt = self._replace(
@@ -144,7 +139,7 @@ class OnlinePerceptron:
         votes.
     """
 
-    chunk = CHUNK
+    chunk = costs.EXAMPLES
 
     def __init__(self, classes: int, variant: str = "plain") -> None:
         self.variant, self.functions = variant, functions_of(classes)
@@ -224,7 +219,7 @@ class OnlinePerceptron:
         learnt, support, points = self.learnt, self.support(), gram.x
         out = np.zeros((points.n, self.functions))
         lives = np.diff(learnt.times, prepend=0, append=learnt.seen).astype(np.float64)
-        for span in spans(points.n, CHUNK):
+        for span in spans(points.n, costs.EXAMPLES):
             K = np.zeros((span.stop - span.start, 1))
             if support is not None:
                 K = gram.between(points.take(span), support, np.float64).fresh()
@@ -238,7 +233,7 @@ class PrimalPerceptron:
     An intercept is one more column of ones: the kernel xᵀz + 1.
     """
 
-    chunk = ROWS
+    chunk = costs.PRIMAL_EXAMPLES
 
     def __init__(self, d: int, classes: int, variant: str, intercept: bool) -> None:
         self.variant, self.intercept, self.functions = variant, intercept, functions_of(classes)

@@ -18,12 +18,8 @@ from mercer.gram import Gram
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
 from mercer.rkhs.space import joined
+from mercer.solvers import costs
 from mercer.solvers.perceptron import Index, Matrix, functions_of, product
-
-CHUNK = 512
-"""Examples whose kernel values are computed at once."""
-BLOCK = 128
-"""Rows of a triangle that are multiplied at once."""
 
 
 class Basis(NamedTuple):
@@ -113,7 +109,7 @@ class Projectron(Budgeted):
     averaged : whether f is the mean of all functions on the way.
     """
 
-    chunk = 2 * CHUNK
+    chunk = costs.EXAMPLES
     learnt: Basis
 
     def __init__(self, classes: int, budget: int, eta: float, averaged: bool) -> None:
@@ -171,7 +167,7 @@ class Projectron(Budgeted):
         phi = np.empty((points.n, budget)) if s == budget else np.zeros((points.n, budget))
 
         def work(rows: slice, share: int) -> None:
-            for part in threads.spans(s, BLOCK):  # the inverse is 0 above its diagonal
+            for part in threads.spans(s, costs.TRIANGLE_ROWS):  # the inverse is 0 above its diagonal
                 np.matmul(K[rows, : part.stop], inverse[part, : part.stop].T, out=phi[rows, part])
 
         threads.stripes(points.n, work)
@@ -197,7 +193,7 @@ class Forgetron(Budgeted):
     budget : the largest number of support vectors.
     """
 
-    chunk = CHUNK
+    chunk = costs.EXAMPLES
     learnt: Queue
 
     def __init__(self, classes: int, budget: int) -> None:

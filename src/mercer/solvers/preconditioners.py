@@ -9,8 +9,9 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 from scipy.linalg import blas
 
+from mercer.solvers import costs
 from mercer.solvers.base import Matrix
-from mercer.solvers.cholesky import FEW_COLUMNS, CholeskyFactor
+from mercer.solvers.cholesky import CholeskyFactor
 
 
 class RoundedFactor:
@@ -61,7 +62,7 @@ class LowRank:
         # Only SciPy's BLAS is used: NumPy's has its own threads, and the two pools would block each other's cores.
         gemm, gemv = blas.get_blas_funcs(("gemm", "gemv"), (self.F,))
         Z = np.empty(R.shape, R.dtype, order="F")
-        if R.shape[1] > FEW_COLUMNS:
+        if R.shape[1] > costs.FEW_COLUMNS:
             G = self._inside(gemm(1.0, self.F, R, trans_a=1))
             Z[...] = gemm(1.0, self.F, G)
         else:

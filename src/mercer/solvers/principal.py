@@ -28,18 +28,13 @@ from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.gram import Gram, lapack
 from mercer.memory import within
+from mercer.solvers import costs
 from mercer.solvers.base import not_psd
 from mercer.validation import check_choice
 
 Matrix = NDArray[np.float64]
 
 SOLVERS = ("auto", "eigen", "krylov", "nystrom")
-# All eigenvalues cost less than a few of them up to this n, and above it if this share of them is needed.
-SMALL, SHARE = 250, 0.15
-# If K does not fit the memory, products compute it anew up to this n.
-TILED = 60_000
-# Rows of a stored K that are multiplied at a time.
-STRIPE = 512
 # Vectors beyond the required ones, and the largest number of vectors in a block.
 EXTRA, WIDEST = 6, 64
 # The Krylov space restarts at this many vectors, or this multiple of the required ones; and the limit of products.
@@ -119,7 +114,7 @@ class Centred:
         def work(rows: slice, share: int) -> None:
             out[:, rows] = left @ K[rows].T
 
-        threads.stripes(self.n, work, rows=min(STRIPE, -(-self.n // threads.n_threads())))
+        threads.stripes(self.n, work, rows=min(costs.PRODUCT_ROWS, -(-self.n // threads.n_threads())))
         return out.T
 
     def without_mean(self, V: Matrix) -> Matrix:
@@ -168,11 +163,12 @@ def choose(gram: Gram, t: int | None, solver: str, limit: int) -> tuple[str, str
         )
     n = gram.shape[0]
     if solver == "auto":
-        if t is None or ((n <= SMALL or t > SHARE * n) and 32 * n * n <= limit):
-            return "eigen", f"n = {n} is small" if n <= SMALL else f"{t or 'all'} of {n} eigenvalues are needed"
-        if gram.keeps or n <= TILED:
+        if t is None or ((n <= costs.FEW_ROWS or t > costs.MANY_VECTORS * n) and 32 * n * n <= limit):
+            few = n <= costs.FEW_ROWS
+            return "eigen", f"n = {n} is small" if few else f"{t or 'all'} of {n} eigenvalues are needed"
+        if gram.keeps or n <= costs.RECOMPUTED_ROWS:
             return "krylov", f"n = {n}" if gram.keeps else f"n = {n}, K computed anew in each product"
-        return "nystrom", f"n = {n} exceeds the memory and {TILED:,}: an approximation"
+        return "nystrom", f"n = {n} exceeds the memory and {costs.RECOMPUTED_ROWS:,}: an approximation"
     return solver, "as requested"
 
 
@@ -181,7 +177,7 @@ def decompose(operator: Centred, t: int | None, limit: int, why: str = "as reque
     n = operator.n
     within(32 * n * n, limit, f"The eigendecomposition of {n} points", "Set `n_components`, or use solver='nystrom'.")
     # For a small matrix threads cost more than they gain.
-    with threads.single_threaded_blas() if n <= SMALL else nullcontext():
+    with threads.single_threaded_blas() if n <= costs.FEW_ROWS else nullcontext():
         values, vectors = lapack.eigh(np.require(operator.dense().T, requirements=["F", "W"]))
     zero = operator.rounding_beside(float(np.abs(values).max()))
     if values[0] < -100 * zero:

@@ -32,19 +32,12 @@ from numpy.typing import NDArray
 from mercer import _loops, memory, threads
 from mercer.gram.values import LazyMatrix, Streamed, Values
 from mercer.problems.box import BoxProblem, Matrix
+from mercer.solvers import costs
 from mercer.solvers.base import End
 from mercer.solvers.working_set import Index, Part
 
-SMALL = 1500
-"""Up to this number of variables the available memory is not checked."""
-WHOLE = 4500
-"""Up to this number of variables the whole matrix is one working set."""
-FIRST, SET = 256, 2048
-"""Variables of the first working set and of the largest."""
 CHUNK = 20_000
 """Steps (moves of a pair of variables) between two checks of the clock."""
-FEW = 4_000_000
-"""Up to this number of values the gradient is computed in float64 throughout."""
 SAMPLED, SURE = 64, 8.0
 """Rows on which float32 is compared with float64, and the safety factor for the largest observed difference."""
 INNER = 0.2
@@ -53,8 +46,6 @@ SHRINK = 0.8
 """When the gap falls to this share, variables that are unlikely to leave their bound are set aside until the end."""
 TURNS = 8
 """How often the search restarts from the float64 gradient."""
-DOUBLE = 400
-"""Up to this number of variables float64 values alone are faster than float32 and float64 ones."""
 SINGLE = 1e-4
 """Tolerances below this need float64 values."""
 MODERATE = 1e-12, 1e12
@@ -270,7 +261,7 @@ class _Run:
         that could reach an end of the gap, if its error were `SURE` times this difference, is computed in float64, too.
         """
         p = self.problem
-        if values.dtype != np.float64 and p.size * np.count_nonzero(self.beta) <= FEW:
+        if values.dtype != np.float64 and p.size * np.count_nonzero(self.beta) <= costs.EXACT_VALUES:
             return self.gradient()
         g = self.gradient(values)
         if values.dtype == np.float64:
@@ -316,7 +307,7 @@ class _Run:
 
     def solve_first_set(self) -> None:
         """Solve one working set even if the time is over: without it there would be no function at all."""
-        W = self.spread_variables(FIRST)
+        W = self.spread_variables(costs.FIRST_VARIABLES)
         self.solve_alone(W, self.exact_gradient(W), np.float64)
 
     def solve_growing_parts(self, dtype: Any, limit: int) -> None:
@@ -324,7 +315,7 @@ class _Run:
 
         The solution for a part of the data is a useful function; the result of a few steps on all data may not be.
         """
-        size, W = FIRST, self.spread_variables(FIRST)
+        size, W = costs.FIRST_VARIABLES, self.spread_variables(costs.FIRST_VARIABLES)
         while len(W) < self.problem.size and len(W) ** 2 * np.dtype(dtype).itemsize <= limit:
             self.solve_alone(W, None, dtype)
             if self.status:
@@ -375,8 +366,8 @@ class _Run:
 
     def search(self) -> Optimum:
         p = self.problem
-        limit = memory.budget(self.budget) if self.budget is not None or p.size > SMALL else 16 * SMALL**2
-        single = p.size > DOUBLE and self.tol >= SINGLE and MODERATE[0] < self.largest < MODERATE[1]
+        limit = memory.budget(self.budget) if self.budget is not None or p.size**2 > memory.HELD else 16 * memory.HELD
+        single = p.size > costs.DOUBLE_VARIABLES and self.tol >= SINGLE and MODERATE[0] < self.largest < MODERATE[1]
         values = self.values(np.float32 if single else np.float64, limit // 2)
         if self.hurried and not self.beta.any():
             self.solve_growing_parts(np.float32 if single else np.float64, limit)
@@ -394,11 +385,11 @@ class _Run:
             size = np.dtype(dtype).itemsize
             aim = self.tol * 0.5**turn if turn < 3 else 0.1 * self.tol
             laid_out = values.laid_out is not None and p.rows is None
-            if laid_out or (p.size <= WHOLE and p.size**2 * size <= limit and not self.hurried):
+            if laid_out or (p.size <= costs.WHOLE_VARIABLES and p.size**2 * size <= limit and not self.hurried):
                 self.solve_whole(g, values, dtype, aim)
             else:
                 wide = int(np.sqrt(0.25 * limit / size))
-                self.solve_by_sets(g, values, dtype, aim, min(SET, wide), shrink=turn < 2)
+                self.solve_by_sets(g, values, dtype, aim, min(costs.SET_VARIABLES, wide), shrink=turn < 2)
             g = self.checked_gradient(values)
             before, gap = gap, p.bounds_met(self.beta, g)[0]
             if dtype == np.float64 and gap > 0.9 * before:
@@ -494,7 +485,7 @@ class _Run:
         p = self.problem
         part = Part(p, np.arange(p.size), self.beta.copy(), g.copy(), values, p.objective(self.beta, g))
         space = _loops.smo.matrix(size, dtype)
-        most, size = size, min(size, FIRST)
+        most, size = size, min(size, costs.FIRST_VARIABLES)
         level = np.inf if shrink else 0.0
         recent = np.zeros(0, dtype=np.int64)
         best, least, stale = np.inf, np.inf, 0

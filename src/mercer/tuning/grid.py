@@ -22,6 +22,7 @@ from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel
 from mercer.problems.least_squares import LeastSquares
+from mercer.solvers import costs
 from mercer.solvers.cholesky import CholeskyFactor
 from mercer.solvers.eigen import Eigendecomposition
 from mercer.tuning.evidence import log_evidence
@@ -35,14 +36,10 @@ BEHIND = 5.0
 """A candidate leaves the race if it is worse than the best by this number of standard errors of the difference."""
 EARLY = 200
 """No candidate leaves before this number of points was predicted: standard errors say little until then."""
-SINGLE = 1000
-"""From this number of points on the race is first run in single precision."""
 CLOSE = 0.01
 """Candidates whose error in single precision is within this share of the best run again in double precision."""
 BATCH = 4
 """Gram matrices that are held at once, so that their candidates share the threads evenly."""
-EIGEN = 8
-"""From this number of alphas on one eigendecomposition is cheaper than a factor for each."""
 
 Mask = NDArray[np.bool_]
 Candidate: TypeAlias = Kernel | Callable[[Points], Kernel]
@@ -223,7 +220,7 @@ def evaluate_grid(
         scores = run_grid(criterion, racing)
         return _solvable(Grid.of(criterion.measure, resolved, "alpha", alphas, scores))
 
-    if n < SINGLE:
+    if n < costs.FLOAT64_ROWS:
         return race(everyone, np.float64)
     # Single precision finds the candidates that can win; double precision decides among them.
     rough = race(everyone, np.float32)
@@ -280,7 +277,7 @@ class ClosedForm(GridCriterion):
     def evaluate(self, racing: Mask, folds: Sequence[int], scores: Matrix) -> None:
         """Many alphas > 0 are evaluated by one eigendecomposition, others one by one."""
         alphas, y = self.alphas, self.y
-        by_path = self.measure is LOO_ERROR and len(alphas) >= EIGEN
+        by_path = self.measure is LOO_ERROR and len(alphas) >= costs.FACTORS
         # The path is one of log alpha: alpha = 0, which needs a positive definite K, is not on it.
         path = (alphas > 0) & by_path
         if path.any():

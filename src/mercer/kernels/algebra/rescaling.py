@@ -13,6 +13,7 @@ from mercer import _loops
 from mercer.data.points import Array, Points, as_argument, length
 from mercer.data.vectors import real_numbers
 from mercer.errors import InvalidInput, RuleBroken
+from mercer.kernels import costs
 from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.differences import dense_sides, input_slopes, scales
 from mercer.kernels.algebra.elementwise import require_finite
@@ -21,7 +22,7 @@ from mercer.kernels.algebra.parameters import show
 from mercer.kernels.algebra.proof import RESCALING, Proof
 from mercer.kernels.algebra.rounding import precisely
 from mercer.kernels.algebra.rowwise import UserFunction, require_rowwise
-from mercer.kernels.base import ATOM, DIAGONAL_BLOCK, Tags
+from mercer.kernels.base import ATOM, Tags
 from mercer.kernels.block import Block, Pair
 from mercer.kernels.vectors.arccosine import lengths
 from mercer.threads import spans
@@ -312,6 +313,6 @@ def _diagonal_blocks(
     if constant:
         yield pair.block(slice(start, start + 1), slice(start, start + 1)), np.array([[weights.sum()]])
         return
-    for span in spans(len(weights), DIAGONAL_BLOCK):
+    for span in spans(len(weights), costs.DIAGONAL_POINTS):
         place = slice(start + span.start, start + span.stop)
         yield pair.block(place, place).remembering(), np.diag(weights[span])

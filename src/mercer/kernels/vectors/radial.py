@@ -19,6 +19,7 @@ from mercer import _loops, threads
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.features.base import SpectralDensity
+from mercer.kernels import costs
 from mercer.kernels.about import About
 from mercer.kernels.algebra.parameters import Fixed, Units, checked, positive, show
 from mercer.kernels.algebra.proof import COMPOSITION, EXPONENTIAL, RESCALING, Axiom, Proof
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from mercer.kernels.vectors.densities import Density
 
 STATIONARY = Tags(stationary=True, radial=True, normalised=True, nonnegative=True, universal=True)
-# From this many columns on a BLAS product per tile beats the fused loop.
-FUSED_COLUMNS = 60
 # Up to this distance from the centre, in units of σ and by bytes of the dtype, centring leaves 5 or 12 digits.
 FUSED_REACH = {4: 10.0, 8: 500.0}
 # If differences are below this share of the centred coordinates, sums of products would cancel their digits.
@@ -325,14 +324,14 @@ class Gaussian(Radial, Kernel):
             scaled, sigma = pair, float(np.max(self.sigma))
             if np.ndim(self.sigma):
                 scaled, sigma = pair.rescaled(tuple(self.sigma.tolist())), 1.0
-            if pair.shape[0] * pair.shape[1] < _loops.tiles.SMALL or sp.issparse(pair.vectors()[0]):
+            if pair.shape[0] * pair.shape[1] < _loops.costs.COMPILED_ENTRIES or sp.issparse(pair.vectors()[0]):
                 return None
             with np.errstate(over="ignore"):
                 c = scaled.centred()
             # Centring rounds coordinates by their size: far from the centre, differences of the data itself are
             # more exact, and those are what the tiles of `Radial` fall back on.
             farthest = np.sqrt(max(c.x_norms.max(), c.z_norms.max())) / sigma
-            if c.x.shape[1] > FUSED_COLUMNS or farthest > (reach or FUSED_REACH[pair.dtype.itemsize]):
+            if c.x.shape[1] > costs.FUSED_COLUMNS or farthest > (reach or FUSED_REACH[pair.dtype.itemsize]):
                 return None
             packed = _loops.tiles.pack_gaussian(c.x, sigma, pair.dtype)
             return packed, packed if pair.same else _loops.tiles.pack_gaussian(c.z, sigma, pair.dtype)

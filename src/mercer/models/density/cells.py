@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from mercer import threads
+from mercer import memory, threads
 
 Float = NDArray[np.float64]
 
@@ -21,8 +21,6 @@ CELL, MOMENTS, REACH = 0.5, 14, 9.0
 """The width of a cell, its moments, and how far it acts, in widths of the kernel: the error is below 1e-14."""
 TAIL = 1e-4
 """Below this probability cells are too coarse: their error is small compared with 1, but not with the probability."""
-ENTRIES = 2**18
-"""Pairs of a query and a cell held at a time."""
 
 
 def level(F: Float, p: Float | float) -> Float:
@@ -68,7 +66,7 @@ class CellMixtures:
         """F at t[j] of the mixture rows[j], shape (len(t),)."""
         h, centres, values = self.cells.h, self.cells.centres, np.empty(len(t))
         widest = int(2 * REACH / CELL) + 3
-        for part in threads.spans(len(t), max(1, ENTRIES // widest)):
+        for part in threads.spans(len(t), max(1, memory.CACHED // widest)):
             at, of = t[part], rows[part]
             first = np.searchsorted(centres, at - REACH * h)
             last = np.searchsorted(centres, at + REACH * h, side="right")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer import threads
+from mercer import memory, threads
 from mercer.data.points import Points
 from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
@@ -28,8 +28,6 @@ Float = NDArray[np.float64]
 Law = Callable[[NDArray[np.int64], Float], Float]
 """F of the mixtures with these numbers, at one t each."""
 
-ENTRIES = 2**22
-"""Weights held at a time."""
 NEGLIGIBLE = 1e-17
 """Weights below this share of the probability that is looked for are left out of the search."""
 FAR = -1e5
@@ -40,7 +38,7 @@ FARTHEST = 1e153
 
 def spans(m: int, n: int) -> list[slice]:
     """Groups of queries whose weights on n points fit in memory."""
-    return threads.spans(m, max(1, min(512, ENTRIES // n)))
+    return threads.spans(m, max(1, min(512, memory.HELD // n)))
 
 
 def weight_rows(similarity: Similarity, x: Points, w: Float, z: Points, rows: slice) -> Float:

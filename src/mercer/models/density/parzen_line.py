@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer import threads
+from mercer import memory, threads
 from mercer.errors import InvalidInput
 from mercer.kernels.vectors.radial import Gaussian
 from mercer.models.base import shortened
@@ -23,8 +23,6 @@ Float = NDArray[np.float64]
 
 DIRECT = 4096
 """Up to this many points are summed one by one."""
-ENTRIES = 2**21
-"""Pairs of a query and a point held at a time."""
 
 
 class Distribution:
@@ -74,7 +72,7 @@ class Distribution:
         """F without cells, accurate relative to F itself, for queries in order."""
         values = np.empty(len(q))
         reach = self.profile.reach * float(self.h.max())
-        for part in threads.spans(len(q), max(1, min(256, ENTRIES // len(self.x)))):
+        for part in threads.spans(len(q), max(1, min(256, memory.HELD // len(self.x)))):
             at = q[part]
             first = int(np.searchsorted(self.x, at[0] - reach))
             last = int(np.searchsorted(self.x, at[-1] + reach, side="right"))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
-from mercer import threads
+from mercer import memory, threads
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra.elementwise import require_finite
 from mercer.kernels.base import Kernel, Similarity
@@ -16,9 +16,6 @@ from mercer.rkhs.tail import Singular, count, monomials
 from mercer.words import show_count
 
 Matrix = NDArray[np.float64]
-
-CACHED_ENTRIES = 2**16
-"""Entries of local systems that one thread holds at a time, so that they stay in the cache."""
 
 
 class LocalFits:
@@ -76,7 +73,7 @@ class LocalFits:
             queries = order[starts[span.start] : starts[span.stop]]
             out[queries] = self._chunk(Z[queries], hoods[span], which[queries] - span.start)
 
-        threads.stripes(len(hoods), work, rows=max(1, CACHED_ENTRIES // size**2))
+        threads.stripes(len(hoods), work, rows=max(1, memory.CACHED // size**2))
         return out
 
     def _chunk(self, Z: Matrix, hoods: NDArray[np.int64], which: NDArray[np.int64]) -> Matrix:

@@ -9,11 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.spatial import KDTree
 
-from mercer import gram, threads
+from mercer import gram, memory, threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.gram.centers import choose_centers
-from mercer.kernels import tiling
+from mercer.kernels import costs
 from mercer.kernels.base import Kernel, Similarity, Weight
 from mercer.kernels.vectors.median import median_gaussian
 from mercer.kernels.vectors.splines import ConditionalKernel
@@ -26,8 +26,6 @@ from mercer.validation import generator
 CENTERS = ("all", "kmeans", "pivoted", "random")
 N_CENTERS = 100
 """The default number of centres."""
-DENSE_BYTES = 2**28
-"""Sparse rows are compared as dense ones if these take at most this many bytes."""
 
 
 def basis_function(kernel: Any, points: Points) -> Similarity:
@@ -75,7 +73,7 @@ class RadialBasis:
                 part[empty, block.sqdist()[empty].argmin(axis=1)] = 1.0
             part /= part.sum(axis=1, keepdims=True)
 
-        threads.stripes(points.n, work, rows=tiling.TILE_ROWS)
+        threads.stripes(points.n, work, rows=costs.TILE_ROWS)
         return H
 
     def whitening(self) -> Matrix:
@@ -141,7 +139,7 @@ def _coordinates(points: Points) -> Matrix | None:
         X = points.vectors()
     except InvalidInput:  # not vectors, or unusable ones: the kernel will say so
         return None
-    return None if sp.issparse(X) and 8 * X.shape[0] * X.shape[1] > DENSE_BYTES else dense(points)
+    return None if sp.issparse(X) and X.shape[0] * X.shape[1] > memory.HELD else dense(points)
 
 
 def dense(points: Points) -> Matrix:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mercer import gram
+from mercer import gram, memory
 from mercer.data.points import Points
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
@@ -30,8 +30,6 @@ from mercer.validation import check_choice
 from mercer.words import show_bytes, show_count
 
 FORMS = ("auto", "primal", "dual")
-DENSE_BYTES = 2**26
-"""Sparse features of at most this size as a dense array, or four times their sparse size, are solved as dense ones."""
 SEVEN_DIGITS = 1e9
 """Up to this condition, a Gram matrix leaves about seven digits to leave-one-out, which is not refined."""
 NO_DIGITS = 1e12
@@ -230,7 +228,7 @@ class Ridge(PenalisedSmoother):
 
     @staticmethod
     def _stays_sparse(Phi: Any) -> bool:
-        return bool(sp.issparse(Phi) and 8 * Phi.shape[0] * Phi.shape[1] > max(DENSE_BYTES, 4 * 12 * Phi.nnz))
+        return bool(sp.issparse(Phi) and Phi.shape[0] * Phi.shape[1] > max(memory.HELD, 6 * Phi.nnz))
 
     def _phi(self, fill: bool = False) -> Any:
         """Φ on the training rows; sparse only if a dense array would be large."""

@@ -16,7 +16,7 @@ from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer import threads
+from mercer import memory, threads
 from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
 from mercer.models.base import KernelEstimator, Rows
@@ -24,9 +24,6 @@ from mercer.models.quantiles import plus_ends, rank, share
 from mercer.solvers.factor import Factor
 
 Matrix = NDArray[np.float64]
-
-WEIGHTS_AT_ONCE = 2**23
-"""The number of weights lᵢ(z) held in memory at a time (64 MB)."""
 
 
 class LinearSmoother(RegressorMixin, ABC):  # type: ignore[misc]  # scikit-learn has no types
@@ -107,7 +104,7 @@ class LinearSmoother(RegressorMixin, ABC):  # type: ignore[misc]  # scikit-learn
         residuals = self._leave_one_out()
         values = np.asarray(self.predict(X), dtype=np.float64).reshape(-1, y.shape[1])
         ends = np.empty((*values.shape, 2))
-        for span in threads.spans(len(values), max(1, WEIGHTS_AT_ONCE // n)):
+        for span in threads.spans(len(values), max(1, memory.HELD // n)):
             for targets, weights in self._smoothers(take(X, np.arange(len(values))[span])):
                 for t in targets:
                     others = values[span, t, None] - weights * residuals[:, t]  # f₋ᵢ(z)

@@ -10,11 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from mercer import threads
+from mercer import memory, threads
 from mercer.data.points import Points
 from mercer.models.base import Matrix
 from mercer.models.likelihood import glm_intervals as intervals
-from mercer.models.likelihood.glm_base import BLOCK_ENTRIES, GeneralisedLinearModel
+from mercer.models.likelihood.glm_base import GeneralisedLinearModel
 from mercer.models.likelihood.glm_summary import Summary
 from mercer.models.likelihood.predictor import FeaturePredictor, KernelPredictor
 from mercer.models.quantiles import share
@@ -219,7 +219,7 @@ class GLM(GeneralisedLinearModel, FeaturePredictor):
         Phi = self._design.matrix(points)
         train = None if isinstance(curvature, FeatureSystem) else self._design.matrix(self._points)
         width = Phi.shape[1] if train is None else train.shape[0]
-        for part in threads.spans(points.n, max(1, BLOCK_ENTRIES // width)):
+        for part in threads.spans(points.n, max(1, memory.HELD // width)):
             rows = Phi[part]
             tail = np.ones((rows.shape[0], p))
             if isinstance(curvature, FeatureSystem):
@@ -310,7 +310,7 @@ class KernelGLM(GeneralisedLinearModel, KernelPredictor):
         diagonal = np.asarray(self.kernel_.diagonal(points), dtype=np.float64)
         others = self._points if self._centres is None else self._centres
         h = np.empty(points.n)
-        for part in threads.spans(points.n, max(1, BLOCK_ENTRIES // others.n)):
+        for part in threads.spans(points.n, max(1, memory.HELD // others.n)):
             some = points.take(np.arange(part.start, part.stop))
             K = np.asarray(self.kernel_(some, others, dtype=np.float64))
             tail = np.ones((some.n, p))

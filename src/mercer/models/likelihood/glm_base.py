@@ -12,7 +12,7 @@ from sklearn.base import RegressorMixin
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer import threads
+from mercer import memory, threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.models.base import Matrix, checked_numbers, outside, targets, training_points, weights
@@ -28,8 +28,6 @@ from mercer.problems.links import Cloglog, Identity, Link, Log
 from mercer.problems.losses import Deviance
 from mercer.problems.spaces import FeatureSpace
 
-# Numbers in one block between queries and training points (64 MB).
-BLOCK_ENTRIES = 2**23
 # A response whose standard deviation is below this share of its mean equals the mean up to rounding.
 EXACT_RESPONSE = 1e-12
 
@@ -161,7 +159,7 @@ class GeneralisedLinearModel(RegressorMixin, FitStatistics):  # type: ignore[mis
             )
         ends = np.stack([mu, mu], axis=1)
         wide = np.flatnonzero(dispersion * self.family_.variance(mu) > (EXACT_RESPONSE * mu) ** 2)
-        for part in threads.spans(len(wide), BLOCK_ENTRIES // 256):
+        for part in threads.spans(len(wide), memory.HELD // 256):
             rows = wide[part]
             deviation = np.sqrt(dispersion * h[rows])
             for j, q in enumerate((0.5 - 0.5 * inside, 0.5 + 0.5 * inside)):

@@ -42,9 +42,9 @@ from mercer.problems.risk import Risk
 from mercer.problems.spaces import Element, FeatureSpace, FunctionSpace, GramSpace, NystromSpace
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
-from mercer.solvers import smooth
+from mercer.solvers import costs, smooth
 from mercer.solvers.base import End
-from mercer.solvers.curvature import WIDE, System, factorise
+from mercer.solvers.curvature import System, factorise
 from mercer.solvers.descent import KEPT, Minimum, Step, Trace
 from mercer.solvers.nystrom import default_centers
 from mercer.solvers.psd import require_psd
@@ -53,10 +53,11 @@ from mercer.words import show_bytes
 
 # Bytes per pair of points in an exact kernel fit: the matrix, its factor in half the precision, and a copy.
 PAIR_BYTES = 8 + 4 + 4
-# If there are this many times more features than rows, the fit uses the Gram matrix of the rows, up to this number of
-# rows. It does not if the rows are this many times farther from zero than from each other: the Gram matrix would lose
-# twice as many digits.
-FEATURES_PER_ROW, GRAM_ROWS, FAR_FROM_ZERO = 2, 4000, 1e3
+FEATURES_PER_ROW = 2
+"""Features per row: with more of them the fit uses the Gram matrix of the rows, if that can be factorised."""
+# It does not if the rows are this many times farther from zero than from each other: the Gram matrix would lose twice
+# as many digits.
+FAR_FROM_ZERO = 1e3
 # A warning is given if the rounding of the kernel's values is above this share of alpha.
 ROUNDING_SHARE = 0.01
 # A fitted model of more points than this drops its matrices, to save memory; leave-one-out computes them again.
@@ -254,7 +255,7 @@ class FeaturePredictor(Predictor):
         check_columns(self, X, reset=True)
         Phi = self._design.matrix(points)
         n, m = Phi.shape
-        wide = m > FEATURES_PER_ROW * n and n <= GRAM_ROWS and self._penalty() > 0 and self.start is None
+        wide = m > FEATURES_PER_ROW * n and n <= costs.FACTORED_FEATURES and self._penalty() > 0 and self.start is None
         self._wide = wide and not (self.fit_intercept and _far_from_zero(Phi))
         self._Phi = Phi if self._wide else None
         return self._space(Phi)
@@ -272,7 +273,8 @@ class FeaturePredictor(Predictor):
     def _close(self, space: FunctionSpace, u: Element) -> None:
         """Set the weights. Without a penalty they are the shortest of all that give the same values, as in `Ridge`."""
         self._unseen = np.empty((space.size, 0))
-        if isinstance(space, FeatureSpace) and self._penalty() == 0 and self.start is None and 0 < space.size <= WIDE:
+        free = self._penalty() == 0 and self.start is None
+        if free and isinstance(space, FeatureSpace) and 0 < space.size <= costs.FACTORED_FEATURES:
             Q = self._unseen = space.unseen()
             u = space.element(u.coef - Q @ (Q.T @ u.coef), u.tail) if Q.size else u
         if isinstance(space, FeatureSpace):

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer import threads
+from mercer import memory, threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
@@ -22,8 +22,6 @@ Matrix = NDArray[np.float64]
 
 CHECKED_ROWS = 64
 """Rows at which `fit` checks a similarity that is not known to be non-negative."""
-BLOCK_ENTRIES = 2**22
-"""Values of the similarity in one block (32 MB)."""
 ROUNDING = 1e-9
 """A share of negative weights below this is attributed to rounding."""
 FARTHEST = 1e8
@@ -138,7 +136,7 @@ def require_nonnegative(similarity: Similarity, points: Points, queries: Points 
         return
     if queries is None:
         queries = points.take(np.unique(np.linspace(0, points.n - 1, min(points.n, CHECKED_ROWS)).astype(np.int64)))
-    for rows in threads.spans(queries.n, max(1, BLOCK_ENTRIES // points.n)):
+    for rows in threads.spans(queries.n, max(1, memory.HELD // points.n)):
         W = similarity(queries.take(rows), points, dtype=np.float64)
         if (W.sum(axis=1) < (1 - ROUNDING) * np.abs(W).sum(axis=1)).any():
             raise InvalidInput(

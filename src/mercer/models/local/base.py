@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, stdtrit
 from sklearn.utils.validation import check_is_fitted
 
+from mercer import memory
 from mercer.data.frames import as_table
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
@@ -41,8 +42,6 @@ Matrix = NDArray[np.float64]
 
 EXACT_ROWS = 3000
 """Up to this number of rows the squares of weights are summed exactly, even if that takes a pass over all pairs."""
-BATCH_ENTRIES = 2**22
-"""Bootstrap targets in one batch (32 MB)."""
 
 
 class LocalEstimator(KernelEstimator):
@@ -405,7 +404,7 @@ class LocalSmoother(LinearSmoother, LocalEstimator):
             8 * z.n * t * n_samples, f"{n_samples} bootstrap fits at {z.n} queries", "Pass fewer queries at a time."
         )
         deviations = np.empty((z.n, t, n_samples))
-        step = max(1, BATCH_ENTRIES // (n * t))
+        step = max(1, memory.HELD // (n * t))
         for start in range(0, n_samples, step):
             draws = min(step, n_samples - start)
             factors = rng.normal(size=(n, 1, draws))

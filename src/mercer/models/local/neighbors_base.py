@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mercer import threads
+from mercer import memory, threads
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Weight
@@ -34,8 +34,6 @@ from mercer.validation import check_choice, is_whole_number
 
 Index = NDArray[np.int64]
 
-BLOCK_ENTRIES = 2**23
-"""The largest number of values in one block of queries (64 MB)."""
 GROUP_ROWS = 32
 """Queries whose similarities to their neighbours are computed together: a few rows share many neighbours."""
 
@@ -212,7 +210,7 @@ class KernelNeighbors(KernelEstimator):
 
     def _groups(self, m: int, count: int, numbers: int = 1) -> list[slice]:
         """Groups of queries whose neighbours and votes fit in memory."""
-        entries = min(BLOCK_ENTRIES, budget() // 64)
+        entries = min(memory.HELD, budget() // 64)
         columns = self._ballots(np.zeros((1, 1), dtype=np.int64)).shape[2]
         return threads.spans(m, max(1, entries // ((count + numbers) * (columns + 4))))
 

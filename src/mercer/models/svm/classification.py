@@ -32,7 +32,7 @@ from mercer.models.callbacks import with_callbacks
 from mercer.models.convergence import NotConverged
 from mercer.models.labels import class_weights, labels
 from mercer.models.progress import watched
-from mercer.models.svm import limits
+from mercer.models.svm import costs
 from mercer.models.svm.margins import MarginReport, Sides, functions
 from mercer.models.svm.probabilities import Sigmoid, couple
 from mercer.models.svm.solving import Solver, Store
@@ -167,7 +167,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
         columns = getattr(points.raw, "shape", (0, 0))[-1]
         expensive = not looked_up
         if kernel.space == "vectors":
-            expensive = passes > 1 and columns * passes >= limits.WORTH_STORING
+            expensive = passes > 1 and columns * passes >= costs.STORED_COLUMNS
         if expensive and 3 * 8 * n * n <= memory_budget():
             try:
                 with threads.time_limit(partial(solver.late, 0.5)):
@@ -229,7 +229,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):  # type: i
             self.dual_coef_, self.intercept_ = coef[used], sides.intercept
             self._codes = codes[used].astype(np.min_scalar_type(k))
             self._function = None
-            if k > limits.SUMMED_TOGETHER and not self.kernel_.pairwise:
+            if k > costs.CLASSES_TOGETHER and not self.kernel_.pairwise:
                 self._ends = np.searchsorted(self._codes, np.arange(k + 1))
             else:
                 self._function = self._of_pairs()

@@ -9,7 +9,6 @@ import numpy as np
 
 from mercer.gram import Gram
 from mercer.models.base import Matrix
-from mercer.models.svm import limits
 from mercer.models.svm.problems import soft_margin
 from mercer.models.svm.solving import Solved, Solver, stores
 from mercer.models.svm.split import Part
@@ -21,6 +20,8 @@ from mercer.solvers.base import End
 STOPPED = "stopped before the hard margin was reached"
 GO_ON = End.CONVERGED, End.ITERATIONS, End.STALLED
 """Ends of a stage after which the next one may begin."""
+STAGE_PAIRS = 200_000
+"""Pairs of variables moved in one stage of the hard margin, so that no stage runs on while coefficients grow with C."""
 NARROW = 1e-5
 """A margin below this share of the points' spread counts as no margin."""
 
@@ -44,7 +45,7 @@ def hard_margin(
     while pending:
         problems = [soft_margin(K, parts[i], even, C, begin[i]) for i in pending]
         spent = {i: reached[i][1].iterations if i in reached else 0 for i in pending}
-        stage = max(limits.STAGE_PAIRS, 100 * max(p.size for p in problems))
+        stage = max(STAGE_PAIRS, 100 * max(p.size for p in problems))
         pairs = int(min(max(0, most_pairs - max(spent.values())), stage))
         optima = solver.solve_all(problems, [values[i] for i in pending], pairs)
         again = []

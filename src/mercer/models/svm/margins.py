@@ -19,10 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.models.base import Matrix
-from mercer.models.svm import limits
 from mercer.models.svm.split import Index, Part, columns_of
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
+
+SPAN_VECTORS = 5000
+"""Support vectors: beyond it the span estimate, which factorises their kernel matrix, is left out."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ class Sides:
         span: float | None = 0.0
         if np.isnan(values).any():
             values = among(self.support[at]) @ beta + b
-        if len(alpha) > limits.SPAN_VECTORS:
+        if len(alpha) > SPAN_VECTORS:
             span = None
         elif len(alpha):
             spans = _spans(among(self.support[at]), ~at_bound)

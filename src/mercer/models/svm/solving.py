@@ -15,7 +15,7 @@ from mercer.gram import Gram
 from mercer.memory import budget as memory_budget
 from mercer.models.base import Matrix
 from mercer.models.progress import Listeners
-from mercer.models.svm import limits
+from mercer.models.svm import costs
 from mercer.models.svm.split import Part
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
@@ -87,7 +87,7 @@ class Solver:
             if listeners is None:
                 solve(i)
             elif listeners.go_on:
-                task = listeners.begin(steps=problems[i].size > limits.OWN_THREADS)
+                task = listeners.begin(steps=problems[i].size > costs.OWN_THREADS)
                 solve(i, partial(listeners.report, task))
                 listeners.end(task)
 
@@ -100,10 +100,10 @@ class Solver:
                 listened(i)
 
         order = sorted(range(len(problems)), key=lambda i: -problems[i].size)
-        large = 1 if len(problems) == 1 else sum(problem.size > limits.OWN_THREADS for problem in problems)
+        large = 1 if len(problems) == 1 else sum(problem.size > costs.OWN_THREADS for problem in problems)
         alone, waiting = order[:large], deque(order[large:])
         shared = stores is not None and len(problems) > 1 and stores[order[-1]] is stores[order[-2]] is not None
-        if shared and len(waiting) > limits.SHARED_PREPARATION:
+        if shared and len(waiting) > costs.SHARED_PREPARATION:
             alone.append(waiting.pop())  # the smallest problem prepares the points for all of them
         try:
             for i in alone:

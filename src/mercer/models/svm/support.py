@@ -26,7 +26,6 @@ from mercer.kernels.custom import Precomputed
 from mercer.models.base import KernelEstimator, Matrix, Rows, outside
 from mercer.models.callbacks import CallbackSupportMixin
 from mercer.models.convergence import NotConverged
-from mercer.models.svm import limits
 from mercer.models.svm.solving import Solver
 from mercer.models.svm.split import Index
 from mercer.rkhs.expansion import Expansion
@@ -35,6 +34,9 @@ from mercer.solvers import smo
 from mercer.solvers.base import End
 from mercer.solvers.psd import require_psd
 from mercer.validation import check_function, check_number
+
+PSD_POINTS = 1000
+"""Points on which a kernel without a proof is checked for negative eigenvalues."""
 
 
 class PathInterrupted(KeyboardInterrupt):
@@ -203,7 +205,7 @@ def check_share(nu: Any) -> float:
 
 def sampled(K: Gram) -> Gram:
     """K, or if it is large, the Gram of evenly spread points."""
-    n, most = K.shape[0], limits.PSD_POINTS
+    n, most = K.shape[0], PSD_POINTS
     return K if n <= most else K.restrict(np.unique(np.linspace(0, n - 1, most).astype(np.int64)))
 
 

@@ -23,6 +23,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.kernels.vectors.radial import ByWidth, Gaussian
 from mercer.memory import budget, within
+from mercer.smoothing import costs
 from mercer.smoothing.sums.far import remote_sums
 from mercer.smoothing.sums.fast import different, fast_sums
 from mercer.smoothing.sums.plans import COMPACT, WIDEST, ends, plan
@@ -30,9 +31,6 @@ from mercer.smoothing.sums.tiled import tiled
 from mercer.validation import check_number, check_whole_number
 
 Float = NDArray[np.float64]
-
-MANY_COLUMNS = 64
-"""Above this many columns of V nothing is faster than matrix products."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +117,7 @@ def sums(
     if len(remote):
         return _with_remote(similarity, x, V, z, remote, powers, exclude, factors, tolerance)
     chosen = plan(similarity, x, z, degree=degree, exclude=exclude, scale=factors, tolerance=tolerance)
-    if chosen.path == "tiled" or V.shape[1] > MANY_COLUMNS:
+    if chosen.path == "tiled" or V.shape[1] > costs.MATRIX_COLUMNS:
         return Sums(*tiled(similarity, x, np.ascontiguousarray(V), z, powers, exclude=exclude, scale=factors))
     X, Z = _dense(x), None if z is None else _dense(z)
     return Sums(*fast_sums(chosen.path, similarity, X, V, Z, powers, exclude, factors, tolerance))

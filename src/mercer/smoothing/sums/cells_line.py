@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import threads
+from mercer.smoothing import costs
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -24,10 +25,6 @@ FEWEST, SMALL, LARGE = 8, 16, 40
 """Numbers of moments per cell: for few queries, for queries among the data, and for those far from it."""
 NEARBY, SPAN = 3.0, 20.0
 """Distances from the data, in units of σ, up to which the small and the large number serve."""
-FAR_PAIRS = 1e8
-"""From this many pairs on, far queries are worth a second set of cells; windows are faster for fewer."""
-CHUNK = 8192
-"""Queries or points between two checks for an interrupt."""
 DISTINCT = 0.3
 """Points at this distance (in σ) show the true size of the moments of u, by which omitted terms are judged."""
 FAITHFUL = 0.01
@@ -140,7 +137,7 @@ def cell_sums(line: Line) -> tuple[Float, Float]:
         chosen = scheme(even.exponent, even.degree, tolerance, K, distance)
         rest, doubts = _by_cells(even, chosen, left, log_scale, totals)
         left, doubtful = rest, [*doubtful, doubts]
-        if len(left) * len(line.x) < FAR_PAIRS or _outside(line, left).all():
+        if len(left) * len(line.x) < costs.FAR_PAIRS or _outside(line, left).all():
             break
     left = np.concatenate([left, *doubtful])
     if len(left):
@@ -176,7 +173,7 @@ def _by_cells(line: Line, s: Scheme, rows: Int, log_scale: Float, totals: Float)
     cells = np.clip(cells, -(2.0**52), 2.0**52).astype(np.int64)
     starts = np.ones(len(z), dtype=bool)
     np.not_equal(cells[1:], cells[:-1], out=starts[1:])
-    starts[::CHUNK] = True
+    starts[:: costs.LINE_POINTS] = True
     bounds = np.append(np.flatnonzero(starts), len(z))
     cell, sizes = cells[bounds[:-1]], np.diff(bounds)
     after = np.searchsorted(occupied, cell)
@@ -246,7 +243,7 @@ def _moments(line: Line, s: Scheme) -> tuple[Int, Float, Float]:
             places[span] if by_point else places, by_point, centres, 1.0 / line.sigma, tables[share],
         )  # fmt: skip
 
-    threads.stripes(n, work, rows=8 * CHUNK)
+    threads.stripes(n, work, rows=8 * costs.LINE_POINTS)
     moments = tables[0]
     for share in sorted(tables)[1:]:
         moments += tables[share]
@@ -259,8 +256,8 @@ def _moments(line: Line, s: Scheme) -> tuple[Int, Float, Float]:
 
 
 def _parts(bounds: Int) -> Int:
-    """Positions of groups that begin a part: about CHUNK queries, fewer if some threads would have no part."""
-    wanted = np.arange(0, bounds[-1], min(CHUNK, max(64, int(bounds[-1]) // (2 * threads.n_threads()))))
+    """Positions of groups that begin a part: about LINE_POINTS queries, fewer if some threads would have no part."""
+    wanted = np.arange(0, bounds[-1], min(costs.LINE_POINTS, max(64, int(bounds[-1]) // (2 * threads.n_threads()))))
     return np.unique(np.append(np.searchsorted(bounds[:-1], wanted), len(bounds) - 1))
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import threads
+from mercer.smoothing import costs
 
 if TYPE_CHECKING:
     from mercer._loops.local_direct import Grid
@@ -26,10 +27,6 @@ LONGEST = 30.0
 """Reach of the Gaussian (in σ) beyond which its values come close to underflow."""
 LARGE, SAMPLE, SERVED = 2000, 64, 0.9
 """From LARGE queries on, a SAMPLE of them estimates the reach that the share SERVED of them needs."""
-CROWD = 16
-"""The desired number of points per cell."""
-GROUP = 64
-"""Queries that share one copy of the points."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +78,9 @@ class DirectTask:
 def all_pairs(task: DirectTask) -> Float:
     """Every query meets every point: totals (m, M, c)."""
     m = len(task.z)
-    starts = np.arange(0, m, GROUP)
+    starts = np.arange(0, m, costs.GROUP_QUERIES)
     groups = np.zeros((len(starts), 5), dtype=np.int64)
-    groups[:, 0], groups[:, 1] = starts, np.minimum(starts + GROUP, m)
+    groups[:, 0], groups[:, 1] = starts, np.minimum(starts + costs.GROUP_QUERIES, m)
     return _sums(task, task.x, task.V, task.z, task.ratios, task.left_out, groups, None, 1)
 
 
@@ -137,9 +134,9 @@ def _sums_within(task: DirectTask, rows: Int, reach: float) -> Float:
 
     n, d = task.x.shape
     low, span = task.x.min(axis=0), np.ptp(task.x, axis=0)
-    # cells for about CROWD evenly spread points, but not so small that most of them are empty
+    # cells for about CELL_POINTS evenly spread points, but not so small that most of them are empty
     volume = float(np.prod(np.maximum(span / task.sigma, 1e-3 * reach)))
-    side = min(max((CROWD * volume / n) ** (1.0 / d), reach / 5), reach)
+    side = min(max((costs.CELL_POINTS * volume / n) ** (1.0 / d), reach / 5), reach)
     # and few enough that their numbers do not overflow
     side = max(side, float(span.max()) / task.sigma / 2.0**20)
     width = side * task.sigma
@@ -172,7 +169,7 @@ def _sums_within(task: DirectTask, rows: Int, reach: float) -> Float:
     cells = queries[sequence]
     new = np.ones(len(rows), dtype=bool)
     new[1:] = (cells[1:] != cells[:-1]).any(axis=1)
-    new[:: 4 * GROUP] = True
+    new[:: 4 * costs.GROUP_QUERIES] = True
     starts_of = np.flatnonzero(new)
     groups = np.zeros((len(starts_of), 5), dtype=np.int64)
     groups[:, 0], groups[:, 1] = starts_of, np.append(starts_of[1:], len(rows))

@@ -13,13 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from mercer import threads
+from mercer import memory, threads
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
-AT_ONCE = 2**21
-"""Pairs that are held at once."""
 LARGEST = np.finfo(np.float64).max
 
 
@@ -46,7 +44,7 @@ def far_sums(
         log_scale[:] = np.maximum(-0.5 * np.square(distance / scale), np.finfo(np.float64).min)
     radius = np.hypot(distance, math.sqrt(2.0 * exponent) * scale) * (1 + 1e-12)
     counts = tree.query_ball_point(queries, radius, return_length=True, workers=threads.n_threads())
-    cuts = np.searchsorted(np.cumsum(counts), np.arange(AT_ONCE, counts.sum(), AT_ONCE))
+    cuts = np.searchsorted(np.cumsum(counts), np.arange(memory.HELD, counts.sum(), memory.HELD))
     for start, stop in zip([0, *cuts], [*cuts, m]):
         if start < stop:
             rows = slice(start, stop)

@@ -15,20 +15,15 @@ from mercer.kernels.base import Similarity
 from mercer.kernels.vectors.radial import Gaussian
 from mercer.kernels.vectors.stationary import Laplacian
 from mercer.kernels.weights import Biweight, Epanechnikov, Triangular, Tricube, Uniform
+from mercer.smoothing import costs
 
 Float = NDArray[np.float64]
 
 COMPACT = (Uniform, Triangular, Epanechnikov, Biweight, Tricube)
-FEW = 2**14
-"""Up to this many pairs no faster path is worth its preparation."""
 WIDEST = 1e30
 """Spread of the data in units of σ above which powers of it could overflow."""
 COUNTABLE = 1e14
 """Spread up to which the cells on a line can be numbered."""
-DIRECT_COLUMNS = 8
-"""Up to this many columns differences are summed directly."""
-SPARSE = 0.5
-"""Share of the points within reach up to which cells save time."""
 SAMPLE = 1024, 32
 """Points and queries in the sample that estimates it."""
 TIGHT = 1e-11
@@ -71,7 +66,7 @@ def plan(
     if type(similarity) not in (Gaussian, Laplacian, *COMPACT):
         return Plan("tiled", f"no faster path is known for {similarity!r}")
     m = (x if z is None else z).n
-    few = f"only {x.n} × {m} pairs" if x.n * m <= FEW else ""
+    few = f"only {x.n} × {m} pairs" if x.n * m <= costs.FEW_PAIRS else ""
     if few and type(similarity) is not Gaussian:
         return Plan("tiled", few)
     if sp.issparse(x.vectors()) or (z is not None and sp.issparse(z.vectors())):
@@ -81,7 +76,7 @@ def plan(
     d = X.shape[1]
     if np.size(similarity.sigma) not in (1, d) or Z.shape[1] != d:  # type: ignore[attr-defined]
         return Plan("tiled", "columns that do not match")  # raises later
-    if d > DIRECT_COLUMNS:
+    if d > costs.DIRECT_COLUMNS:
         if type(similarity) is Gaussian and degree == 0 and scale is None and tolerance >= TIGHT:
             return Plan("product", f"the fused product with d = {d}")
         return Plan("tiled", f"d = {d} columns")
@@ -142,7 +137,7 @@ def _in_space(similarity: Similarity, X: Any, Z: Any, sigma: Float, degree: int,
         reach = _reach(len(X), degree, tolerance) if gaussian else 1.0
         share = _share(X, Z, sigma, reach)
         reason = f"about {100 * share:.2g} % of the points within {reach:.1f} widths of a query, d = {d}"
-        if share < SPARSE:
+        if share < costs.NEAR_SHARE:
             return Plan("space cells", reason)
     if gaussian and degree == 0 and scale is None and tolerance >= TIGHT:
         return Plan("product", reason)

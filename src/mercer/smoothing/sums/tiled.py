@@ -15,15 +15,13 @@ from numpy.typing import NDArray
 
 from mercer import _loops, threads
 from mercer.data.points import Array, Points, View
+from mercer.kernels import costs as kernel_costs
 from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
 from mercer.kernels.block import Block, Pair, Workspace
 from mercer.kernels.vectors.radial import uncentred
 
 Float = NDArray[np.float64]
-
-ROWS, COLS = 64, 1024
-"""Queries and points of one tile."""
 
 
 class Stretched(Block):
@@ -79,7 +77,7 @@ def tiled(
 
     def work(rows: slice, share: int) -> None:
         space = tiling.workspace()
-        for cols in threads.spans(n, COLS):
+        for cols in threads.spans(n, kernel_costs.TILE_COLS):
             if threads.stopped():
                 return
             mark = space.used
@@ -98,7 +96,7 @@ def tiled(
     # Called before the threads start, so that all of them use the prepared points.
     similarity.touch(pair.x)
     similarity.touch(pair.z)
-    threads.stripes(m, work, rows=ROWS, columns=n)
+    threads.stripes(m, work, rows=kernel_costs.TILE_ROWS, columns=n)
     return log_scale, totals
 
 

@@ -1,0 +1,21 @@
+"""Sizes that steer the speed of compiled loops; no result depends on them but by rounding.
+
+Loops take them over when they are compiled. The digest that the files with loops hold covers this file, too.
+"""
+
+COMPILED_ENTRIES = 256 * 256
+"""Entries of a matrix: fewer are left to NumPy, one tile in the calling thread; from here on loops and threads pay."""
+NEAR_BYTES = 24 * 1024
+"""Bytes of columns that many rows meet before the next columns: more leave the first-level cache."""
+PANEL_ROWS = 128
+"""Rows that meet these columns before the next ones: fewer read columns more often, more leave the cache."""
+WEIGHED_POINTS = 256
+"""Points whose products with monomials are held at a time: fewer mean short loops, more leave the near cache."""
+SOFTMAX_ENTRIES = 2048
+"""Entries of η that the softmax has in the fastest cache at a time."""
+LEAF_POINTS = 32
+"""Points of one block of a sorted line: smaller ones are summed one by one, larger ones from their moments."""
+MIRROR_ROWS = 256
+"""Rows of one triangle that become one stretch of a row of the other."""
+FAR_BYTES = 32 * 1024
+"""Bytes between rows: from here on a mirrored row is written past the cache, which cannot hold the matrix."""
