@@ -48,6 +48,7 @@ bench: .venv/.bench
 	$(BIN)/python benchmarks/glm.py
 	$(BIN)/python benchmarks/perceptron.py
 	$(BIN)/python benchmarks/kernel_pca.py
+	$(BIN)/python benchmarks/strings.py
 
 format: .venv/.dev
 	$(BIN)/ruff check --fix .
