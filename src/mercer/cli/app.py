@@ -33,7 +33,8 @@ INTERRUPTED = "interrupted: nothing was written"
 Data = Annotated[
     str,
     typer.Argument(
-        help="A CSV, TSV, Parquet, Arrow, JSON lines or LIBSVM file, may be compressed, or graphs in the TU format; - is stdin.",
+        help="A CSV, TSV, Parquet, Arrow, JSON lines or LIBSVM file, may be compressed; - is stdin. Or graphs in the "
+        "TU format.",
         metavar="DATA",
     ),
 ]
