@@ -388,3 +388,32 @@ def test_a_union_keeps_graphs_apart():
     assert union.neighbours.tolist() == [1, 2, 0, 0, 4, 5, 3, 3]
     assert union.degrees.tolist() == [2, 1, 1, 2, 1, 1]
     assert union.over_neighbours(np.ones(8)).tolist() == [2, 1, 1, 2, 1, 1]
+
+
+def test_the_command_line_reads_graphs(tmp_path, capsys):
+    from mercer.cli.app import run
+
+    rng, edges, graph_of, start = np.random.default_rng(0), [], [], 1
+    for i in range(40):
+        n = int(rng.integers(4, 8))
+        edges += [(start + k, start + k + 1) for k in range(n - 1)] + [(start + n - 1, start)] * (i % 2)
+        graph_of += [i + 1] * n
+        start += n
+    files = {
+        "A": "".join(f"{u}, {v}\n" for u, v in edges),
+        "graph_indicator": "".join(f"{g}\n" for g in graph_of),
+        "graph_labels": "".join(f"{i % 2}\n" for i in range(40)),
+    }
+    folder, model = str(folder_of(tmp_path / "RINGS", files)), str(tmp_path / "rings.mercer")
+    assert run(["fit", folder, "--kernel", "WeisfeilerLehman(2)", "--model", "svm", "--out", model]) == 0
+    said = capsys.readouterr()
+    assert "40 graphs in the TU format" in said.err
+    assert "WeisfeilerLehman(h=2)" in said.out
+    assert run(["predict", model, folder]) == 0
+    assert capsys.readouterr().out.split()[1:] == [str(i % 2) for i in range(40)]
+    assert run(["evaluate", model, folder, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)
+    (tmp_path / "RINGS" / "DS_graph_labels.txt").unlink()
+    assert run(["fit", folder]) != 0
+    assert "no graph labels" in capsys.readouterr().err
+    assert run(["predict", model, folder]) == 0

@@ -71,6 +71,8 @@ CASES = [
     mc.Categorical(1.5),
     mc.Categorical([0.7]),
     mc.NGrams(2),
+    mc.WeisfeilerLehman(2),
+    (0.5 * mc.WeisfeilerLehmanAssignment(2) + mc.RandomWalk(0.01)).normalize(),
     mc.NGrams((1, 3), fold=False),
     mc.exp(0.5 * (mc.NGrams((1, 3)) + 1.0).normalize()),
     mc.Spectrum((1, 2), weights=(0.5, 2.0)),

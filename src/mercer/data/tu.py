@@ -26,6 +26,8 @@ PARTS = (
     "A", "graph_indicator", "graph_labels", "graph_attributes", "node_labels", "node_attributes", "edge_labels",
     "edge_attributes",
 )  # fmt: skip
+INDICATOR = "_graph_indicator.txt"
+"""How the name of the file ends that every data set has."""
 SPACIOUS = 40
 """The memory of the graphs is at most about this many times the size of the files."""
 
@@ -69,6 +71,22 @@ def read_tu(path: Any) -> tuple[list[Graph], Array | None]:
     if (graph_of[edges[:, 0] - 1] != graph_of[edges[:, 1] - 1]).any():
         raise _unfit(name, "an edge must join nodes of one graph", "an edge between two graphs")
     return _split(graph_of - 1, sizes, edges - 1, *_details(texts, name, n, len(edges))), y
+
+
+def is_tu(path: Any) -> bool:
+    """Whether a folder or a zip archive holds graphs in the TU format.
+
+    >>> is_tu("no such folder")
+    False
+    """
+    try:
+        file = Path(path).expanduser()
+        if file.is_dir():
+            return any(entry.name.endswith(INDICATOR) for entry in file.iterdir())
+        with zipfile.ZipFile(file) as archive:
+            return any(name.endswith(INDICATOR) for name in archive.namelist())
+    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError):
+        return False
 
 
 def _split(graph_of: Array, sizes: Array, edges: Array, labels: Any, edge_labels: Any, weights: Any,
@@ -178,10 +196,10 @@ def _texts(path: Path, name: str) -> dict[str, str]:
 
 def _named(names: Any, name: str, files: dict[str, Any]) -> list[tuple[str, str]]:
     """The parts that exist, with the names of their files; their size is checked before anything is read."""
-    indicators = [file for file in names if file.endswith("_graph_indicator.txt")]
+    indicators = [file for file in names if file.endswith(INDICATOR)]
     if len(indicators) != 1:
         raise _unfit(name, "it must hold one file NAME_graph_indicator.txt", f"{len(indicators)} such files")
-    stem = indicators[0].removesuffix("_graph_indicator.txt")
+    stem = indicators[0].removesuffix(INDICATOR)
     parts = [(part, f"{stem}_{part}.txt") for part in PARTS if f"{stem}_{part}.txt" in names]
     if "A" not in dict(parts):
         raise _unfit(name, f"it must hold the edges, {stem}_A.txt", "no such file")

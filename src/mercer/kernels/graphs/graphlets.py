@@ -49,7 +49,7 @@ class Graphlet(Counted):
         "Σ_s #s(x)·#s(z) over connected graphs s of k nodes",
         "Graphs without labels that differ in their local structure.",
         "Graphlet(4)",
-        arguments={"k": Argument(domain="3 or 4")},
+        arguments={"k": Argument(domain="whole number, 3 or 4")},
     )
     k: int = 3
     space: ClassVar[str] = GRAPHS

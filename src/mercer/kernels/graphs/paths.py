@@ -41,7 +41,7 @@ class ShortestPath(Counted):
     """
 
     about: ClassVar[About] = About(
-        "Σ_abd #abd(x)·#abd(z), abd: nodes with labels a and b at distance d",
+        "Σ_abd #abd(x)·#abd(z), labels a and b at distance d",
         "Graphs whose large-scale shape matters; slower than WeisfeilerLehman on large graphs.",
         "ShortestPath()",
     )

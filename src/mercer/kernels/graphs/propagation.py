@@ -43,7 +43,7 @@ class Propagation(Counted):
     """
 
     about: ClassVar[About] = About(
-        "Σ_r Σ_b #b(x)·#b(z), b a bin of attributes after r = 0 … h rounds",
+        "Σ_b #b(x)·#b(z), bins b(width, seed) of rounds 0 … h",
         "Graphs whose nodes have continuous attributes.",
         "Propagation(3, width=1.0)",
         arguments={

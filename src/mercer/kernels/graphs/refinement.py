@@ -79,7 +79,7 @@ class WeisfeilerLehman(Counted):
     """
 
     about: ClassVar[About] = About(
-        "Σ_r Σ_a #a(x)·#a(z), a a label of round r = 0 … h of colour refinement",
+        "Σ_a #a(x)·#a(z) over labels a of rounds 0 … h",
         "Graphs with labels, such as molecules; the first kernel to try on graphs.",
         "WeisfeilerLehman(5)",
         arguments={"h": ROUNDS},
@@ -126,7 +126,7 @@ class WeisfeilerLehmanAssignment(Counted):
     """
 
     about: ClassVar[About] = About(
-        "Σ_r Σ_a min(#a(x), #a(z)), a a label of round r = 0 … h of colour refinement",
+        "Σ_a min(#a(x), #a(z)) over labels a of rounds 0 … h",
         "Graphs with labels; often better than WeisfeilerLehman where graphs differ in size.",
         "WeisfeilerLehmanAssignment(5)",
         arguments={"h": ROUNDS},

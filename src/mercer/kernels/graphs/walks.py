@@ -87,7 +87,7 @@ class RandomWalk(Kernel):
     """
 
     about: ClassVar[About] = About(
-        "Σ_l λˡ·#(pairs of walks of l steps in x and z with equal labels)",
+        "Σ_l λˡ·#(equally labelled walks of l steps in x and z)",
         "Small graphs, where every walk counts; expensive.",
         "RandomWalk(decay=0.01)",
         arguments={"decay": Argument("λ")},
