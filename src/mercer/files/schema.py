@@ -93,6 +93,11 @@ MonomialMap
     d degree: int
     c: real
     index: text
+[mercer.features.series]
+SignatureMap
+    d level: int
+TimeMap
+    scale: real
 [mercer.features.subsets]
 IncidenceMap
     universe: plain

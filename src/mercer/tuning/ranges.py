@@ -47,7 +47,7 @@ def slots(kernel: Similarity, points: Points, prefix: str = "", exponent: bool =
     for name in (name for name in kernel.parameter_names if "__" not in name):  # the others are those of children
         field, _, column = name.rstrip("]").partition("[")
         all_slots.append(Slot(prefix + name, kernel, field, int(column) if column else None, points, exponent))
-    viewed = points.view(kernel.view) if isinstance(kernel, Viewed) else points
+    viewed = kernel.seen_by_parts(points)
     for name, child in kernel.children.items():
         if isinstance(child, Similarity):
             all_slots += slots(child, viewed, f"{prefix}{name}__", exponent or isinstance(kernel, Exp))
