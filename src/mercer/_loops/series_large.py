@@ -15,7 +15,7 @@ from numba.core import types
 
 from .addresses import Array, address, aligned, rows
 from .series import LANES
-from .vectors import Lanes, inline, intrinsic, loop, store
+from .vectors import Lanes, fma, inline, intrinsic, loop, store
 
 VECTORS = "3b5af5c271a6c3c0"  # digest of vectors.py and exponential.py, see there
 
@@ -30,7 +30,10 @@ def signature(tile: Array, ends: Array, level: int, out: Array) -> None:
         top, steps = level - 1, tile.shape[1] // LANES - 1
         sums = aligned(((top + 3) * top * top + 2 * top, LANES), np.float64)
         above = aligned((steps * (top + 1) * top, LANES), np.float64)
-        _signature(*rows(tile), tile.shape[1], ends, level, address(sums), address(above), address(out))
+        weights = aligned((level, LANES), np.float64)
+        weights[:] = 1.0 / np.cumprod(np.arange(1.0, level + 1))[:, None]
+        scratch = address(weights), address(sums), address(above)
+        _signature(*rows(tile), tile.shape[1], ends, level, *scratch, address(out))
 
 
 @loop
@@ -75,19 +78,23 @@ def _store(address, index, x):
 
 
 @loop
-def _signature(tile, stride, width, ends, level, sums, above, out):
-    """sums and above are scratch: every number stands for LANES of them."""
+def _signature(tile, stride, width, ends, level, weights, sums, above, out):
+    """weights are 1/1!, 1/2!, …; sums and above are scratch. Every number there stands for LANES of them.
+
+    A term of level m + 1 that uses its last step of x r + 1 times and its last step of z s + 1 times is divided by both
+    factorials when it is added up, so that B = M B' for the term B' that uses both steps once less.
+    """
     steps, top, row = width // LANES - 1, level - 1, LANES * 8
     square = top * top
-    # Terms of level m + 1 that use their last step of x r + 1 times and their last step of z s + 1 times, at
-    # runs + (m top + r) top + s; sums of them over s (by_x) and over r (by_z), and those over earlier steps of z.
-    runs, by_x, by_z, before_x, before = 0, top * square, (top + 1) * square, (top + 2) * square, (top + 3) * square
-    whole = before + top
-    # Of each step of z: sums over earlier steps of x, of by_z and (at `all`) of all terms.
-    size, all = square + top, square
-    zero, one = _splat(0.0), _splat(1.0)
+    # B at runs + (m top + r) top + s; its weighted sums over s (by_x) and over r (by_z), and over both (whole); those
+    # of by_x over earlier steps of z (before_x), and of whole over earlier steps of both (before).
+    runs, by_x, by_z, before_x = 0, top * square, (top + 1) * square, (top + 2) * square
+    before, whole = (top + 3) * square, (top + 3) * square + top
+    # At each step of z, sums over earlier steps of x: of by_z, and then of whole.
+    size = square + top
+    zero = _splat(0.0)
     for a in range(len(ends) - 1):
-        total = one
+        total = _splat(1.0)
         for index in range(steps * size):
             _store(above, index, zero)
         for i in range(ends[a], ends[a + 1] - 1):
@@ -103,47 +110,47 @@ def _signature(tile, stride, width, ends, level, sums, above, out):
                 _store(sums, runs, M)
                 _store(sums, by_x, M)
                 _store(sums, by_z, M)
-                sum = M  # of all terms of one level
-                for m in range(top):
-                    if m > 0:
-                        here, last = m * top, (m - 1) * top
-                        first = M * _load(sums, before + m - 1)
-                        _store(sums, runs + here * top, first)
-                        first_x, first_z, sum = first, first, zero
-                        for r in range(1, m + 1):
-                            wM = _splat(1.0 / (r + 1)) * M
-                            x, z = wM * _load(sums, before_x + last + r - 1), wM * _load(column, last + r - 1)
-                            _store(sums, runs + (here + r) * top, x)
-                            _store(sums, runs + here * top + r, z)
-                            _store(sums, by_z + here + r, z)
-                            first_x, first_z = first_x + z, first_z + x
-                            for s in range(1, m + 1):
-                                both = wM * _splat(1.0 / (s + 1)) * _load(sums, runs + (last + r - 1) * top + s - 1)
-                                _store(sums, runs + (here + r) * top + s, both)
-                                x = x + both
-                            _store(sums, by_x + here + r, x)
-                            sum = sum + x
-                        _store(sums, by_x + here, first_x)
-                        _store(sums, by_z + here, first_z)
-                        sum = sum + first_x
-                        for r in range(1, m + 1):
-                            for s in range(1, m + 1):
-                                z = _load(sums, by_z + here + s) + _load(sums, runs + (here + r) * top + s)
-                                _store(sums, by_z + here + s, z)
-                    total = total + sum
-                    if m == top - 1:  # the terms of the highest level are only added up
-                        final, last = _load(sums, before + m), m * top
-                        for r in range(top):
-                            parts = _load(sums, before_x + last + r) + _load(column, last + r)
-                            for s in range(top):
-                                parts = parts + _splat(1.0 / (s + 2)) * _load(sums, runs + (last + r) * top + s)
-                            final = final + _splat(1.0 / (r + 2)) * parts
-                        total = total + M * final
+                _store(sums, whole, M)
+                total = total + M
+                for m in range(1, top):
+                    here, last = m * top, (m - 1) * top
+                    first = M * _load(sums, before + m - 1)
+                    _store(sums, runs + here * top, first)
+                    first_x = first_z = first
+                    for s in range(1, m + 1):
+                        z = M * _load(column, last + s - 1)
+                        _store(sums, runs + here * top + s, z)
+                        _store(sums, by_z + here + s, z)
+                        first_x = fma(_load(weights, s), z, first_x)
+                    sum = first_x
+                    for r in range(1, m + 1):
+                        x = M * _load(sums, before_x + last + r - 1)
+                        w = _load(weights, r)
+                        _store(sums, runs + (here + r) * top, x)
+                        first_z = fma(w, x, first_z)
+                        for s in range(1, m + 1):
+                            both = M * _load(sums, runs + (last + r - 1) * top + s - 1)
+                            _store(sums, runs + (here + r) * top + s, both)
+                            x = fma(_load(weights, s), both, x)
+                            _store(sums, by_z + here + s, fma(w, both, _load(sums, by_z + here + s)))
+                        _store(sums, by_x + here + r, x)
+                        sum = fma(w, x, sum)
+                    _store(sums, by_x + here, first_x)
+                    _store(sums, by_z + here, first_z)
                     _store(sums, whole + m, sum)
-                # Only now: every level reads the sums as they were before this step.
+                    total = total + sum
+                # The terms of the highest level are only added up.
+                last = (top - 1) * top
+                final = _load(sums, before + top - 1)
+                for r in range(top):
+                    parts = _load(sums, before_x + last + r) + _load(column, last + r)
+                    for s in range(top):
+                        parts = fma(_load(weights, s + 1), _load(sums, runs + (last + r) * top + s), parts)
+                    final = fma(_load(weights, r + 1), parts, final)
+                total = fma(M, final, total)
                 for m in range(top):
-                    _store(sums, before + m, _load(sums, before + m) + _load(column, all + m))
-                    _store(column, all + m, _load(column, all + m) + _load(sums, whole + m))
+                    _store(sums, before + m, _load(sums, before + m) + _load(column, square + m))
+                    _store(column, square + m, _load(column, square + m) + _load(sums, whole + m))
                     for r in range(m * top, m * top + m + 1):
                         _store(sums, before_x + r, _load(sums, before_x + r) + _load(sums, by_x + r))
                         _store(column, r, _load(column, r) + _load(sums, by_z + r))
