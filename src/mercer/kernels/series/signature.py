@@ -191,4 +191,3 @@ class SignaturePDE(_Paths, Indefinite):
             "a discretised differential equation, whose limit of small steps is a kernel; for finite steps it is not: "
             "the part of level 3 is 0 for a series of one step, but not between series of one and of two steps",
         )
-
