@@ -15,6 +15,7 @@ from mercer.features.combine import PowerMap, RescaledMap, ScaledMap, StackedMap
 from mercer.features.counted import CountMap, HashedMap, hashed_features
 from mercer.features.elementary import ConstantMap, FunctionMap, IdentityMap, LinearMap
 from mercer.features.fourier import FourierMap, fourier_features
+from mercer.features.images import PatchMap, patch_features, pixels
 from mercer.features.monomials import MonomialMap
 from mercer.features.series import SignatureMap, TimeMap, add_time, base_point, lead_lag
 from mercer.features.subsets import IncidenceMap, SubsetMap
@@ -34,6 +35,7 @@ __all__ = [
     "IncidenceMap",
     "LinearMap",
     "MonomialMap",
+    "PatchMap",
     "PowerMap",
     "RescaledMap",
     "ScaledMap",
@@ -48,5 +50,7 @@ __all__ = [
     "fourier_features",
     "hashed_features",
     "lead_lag",
+    "patch_features",
+    "pixels",
     "taylor_features",
 ]

@@ -26,7 +26,7 @@ from mercer.memory import budget, within
 from mercer.rkhs.expansion import Expansion
 
 Array = NDArray[Any]
-FUNCTIONS = ("kernels.vectors.median", "kernels.tables.rule", "features.series")
+FUNCTIONS = ("kernels.vectors.median", "kernels.tables.rule", "features.series", "features.images")
 """The modules whose public functions a file may name."""
 SPACIOUS = 40
 """The memory of parsed JSON as Python objects is at most this many times its length."""
@@ -239,8 +239,10 @@ class Decoder:
 
     def _name(self, node: Any) -> Any:
         """A rule X → kernel, a map of series, or a class of kernels."""
-        value = public(node["name"], "mercer.kernels", "mercer.features.series")
-        if not home(node["name"]).endswith(FUNCTIONS) and not (isinstance(value, type) and issubclass(value, Similarity)):
+        value = public(node["name"], "mercer.kernels", "mercer.features.")
+        if not home(node["name"]).endswith(FUNCTIONS) and not (
+            isinstance(value, type) and issubclass(value, Similarity)
+        ):
             raise damaged(f"{node['name']!r}, which does not make kernels")
         return value
 

@@ -88,6 +88,12 @@ FourierMap
     kernel: kernel
     frequencies: real[_,_]
     orthogonal: flag
+[mercer.features.images]
+PatchMap
+    anchors: real[_,_]
+    shape: plain
+    size stride: int
+    sigma spread: real
 [mercer.features.monomials]
 MonomialMap
     d degree: int
