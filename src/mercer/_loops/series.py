@@ -8,6 +8,7 @@ runs over the steps of one x at a time: `ends` says where each begins, and `out`
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -91,7 +92,7 @@ def warping(tile: Array, ends: Array, lengths: Array, out: Array, *, compiled: b
 
 def _parts(tile: Array, ends: Array) -> list[tuple[int, Array]]:
     """The tile of each x with the group, shape (points of x, points of z, LANES)."""
-    spans = zip(ends[:-1], ends[1:])
+    spans = itertools.pairwise(ends)
     return [(a, tile[start:stop].reshape(stop - start, -1, LANES)) for a, (start, stop) in enumerate(spans)]
 
 

@@ -96,14 +96,8 @@ class PatchMap(FeatureMap):
         values, vectors = np.linalg.eigh(np.exp((np.asarray(self.anchors) @ Z.T - 1.0) / self.sigma**2))
         kept = values > 1e-10 * values[-1]
         root = ((vectors[:, kept] / np.sqrt(values[kept])) @ vectors[:, kept].T).astype(out.dtype)
-        width = self.spread / np.sqrt(2)
         counts = [side - self.size + 1 for side in self.shape[:2]]
-        by_rows, by_columns = (
-            np.exp(-0.5 * ((grid[:, None] - np.arange(n)) / width) ** 2)
-            * np.sqrt(self.stride / (width * np.sqrt(np.pi)))
-            for grid, n in zip(self.grid, counts)
-        )
-        by_rows, by_columns = by_rows.astype(out.dtype), by_columns.astype(out.dtype)
+        by_rows, by_columns = (self._pooling(grid, n).astype(out.dtype) for grid, n in zip(self.grid, counts))
         step = max(1, PATCHES // (counts[0] * counts[1]))
         for start in range(0, len(images), step):
             units, norms = unit_patches(images[start : start + step].astype(out.dtype, copy=False), self.size)
@@ -115,6 +109,12 @@ class PatchMap(FeatureMap):
             pooled = np.einsum("ah,nhwm->nawm", by_rows, similar, optimize=True)
             pooled = np.einsum("bw,nawm->nabm", by_columns, pooled, optimize=True)
             out[start : start + step] = (pooled @ root).reshape(len(units), -1)
+
+    def _pooling(self, grid: Array, n: int) -> Array:
+        """Weights of n positions around points of a grid; sums over the grid of their products are Gaussian."""
+        width = self.spread / np.sqrt(2)
+        weights = np.exp(-0.5 * ((grid[:, None] - np.arange(n)) / width) ** 2)
+        return np.asarray(weights * np.sqrt(self.stride / (width * np.sqrt(np.pi))))
 
     def _term(self, j: int, x: Variables) -> Term:
         m, columns = len(self.anchors), len(self.grid[1])

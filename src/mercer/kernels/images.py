@@ -44,9 +44,9 @@ class Patches(Kernel):
 
     Parameters
     ----------
-    size : the side of a patch, in pixels.
     sigma : the width σ on the unit sphere of patches: smaller values tell patches of similar directions apart.
     spread : τ, by how many pixels a pattern may move.
+    size : the side of a patch, in pixels.
 
     References
     ----------
@@ -65,13 +65,13 @@ class Patches(Kernel):
     about: ClassVar[About] = About(
         "Σ_p,q ‖a_p‖ ‖b_q‖ exp(−(1 − cos(a_p, b_q))/σ²) exp(−‖p − q‖²/2τ²)",
         "Images: patches that look alike at places near each other.",
-        "Patches(size=3, sigma=0.5, spread=2.0)",
+        "Patches(sigma=0.5, spread=2.0, size=3)",
         arguments={"size": Argument("", "whole number ≥ 1"), "spread": Argument("τ")},
     )
 
-    size: int = 5
     sigma: float = positive(0.5)
     spread: float = positive(2.0)
+    size: int = 5
     space: ClassVar[str] = IMAGES
     tags: ClassVar[Tags] = Tags(nonnegative=True)
 
@@ -98,7 +98,7 @@ class Patches(Kernel):
         """exp(−‖p − q‖²/2τ²) for all pairs of positions."""
         sides = [np.arange(side - self.size + 1.0) for side in images.shape[1:3]]
         by_row, by_column = (np.exp(-0.5 * ((s[:, None] - s) / self.spread) ** 2) for s in sides)
-        return np.kron(by_row, by_column)
+        return np.asarray(np.kron(by_row, by_column), dtype=np.float64)
 
     def touch(self, points: Points) -> None:
         super().touch(points)

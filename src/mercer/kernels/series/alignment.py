@@ -65,7 +65,7 @@ class GlobalAlignment(OnSeries, Kernel):
         arguments={"static": Argument("s", "kernel on vectors with s(p, p) = 1 and s ≥ 0")},
     )
 
-    static: Any = Gaussian(1.0)  # noqa: RUF009  # a frozen value
+    static: Any = Gaussian(1.0)
     tags: ClassVar[Tags] = Tags(nonnegative=True)
 
     def check(self) -> None:
@@ -182,7 +182,7 @@ class DTW(OnSeries, Indefinite):
 
     def enclose_program(self, s: list[list[Interval]]) -> Interval:
         above: list[Interval | None] = [None] * len(s[0])
-        for i, row in enumerate(s):
+        for row in s:
             here: list[Interval | None] = []
             for j, cost in enumerate(row):
                 ways = [above[j], here[j - 1] if j else None, above[j - 1] if j else None]

@@ -14,7 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import _loops, threads
 from mercer._loops.series import LANES, LARGE
@@ -92,7 +91,7 @@ class Sides:
         return self._pairs[len(static.leaves) > 1].block(rows, cols, space)
 
     def jobs(self, block: Block) -> list[tuple[int, int, int]]:
-        """(first x, last x + 1, group of z): the parts of a block; of a diagonal one, those that meet its lower half."""
+        """The parts of a block, (first x, last x + 1, group of z); of a diagonal one, those in its lower half."""
         most, parts = ENTRIES if self.compiled else _loops.tiles.SMALL - 1, []
         for group in range(block.cols.start // LANES, -(-block.cols.stop // LANES)):
             width = self.widths[group + 1] - self.widths[group]

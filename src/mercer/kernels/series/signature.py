@@ -78,7 +78,7 @@ class Signature(_Paths, Kernel):
     )
 
     level: int = 4
-    static: Any = Linear()  # noqa: RUF009  # a frozen value
+    static: Any = Linear()
     tags: ClassVar[Tags] = Tags()
 
     def check(self) -> None:
@@ -127,7 +127,7 @@ class Signature(_Paths, Kernel):
 
 
 class SignaturePDE(_Paths, Indefinite):
-    """⟨S(x), S(z)⟩ over all levels, approximated: u(1, 1) for ∂²u/∂s∂t = ⟨x'(s), z'(t)⟩ u with u = 1 at s = 0 and t = 0.
+    """⟨S(x), S(z)⟩ over all levels, approximated: u(1, 1) for ∂²u/∂s∂t = ⟨x'(s), z'(t)⟩ u, u = 1 at s = 0 and at t = 0.
 
     The limit of small steps is a kernel. The values for finite steps are not: the discretised function is not positive
     semidefinite, and `mc.refute` finds series that show it. It is here to compare with other software. `Signature`
@@ -156,7 +156,7 @@ class SignaturePDE(_Paths, Indefinite):
         arguments={"static": Argument("s", "kernel on vectors"), "refine": Argument("", "whole number from 0 to 8")},
     )
 
-    static: Any = Linear()  # noqa: RUF009  # a frozen value
+    static: Any = Linear()
     refine: int = 0
     tags: ClassVar[Tags] = Tags(cpd_order=None)
 
