@@ -46,7 +46,7 @@ def main() -> None:
     y = np.repeat(np.arange(3), EACH)
     X = np.array([gesture(kind, rng) for kind in y])
     views = {
-        "point by point: Gaussian(2.0).after(pixels)": mc.Gaussian(2.0).after(mc.pixels),
+        "point by point: Gaussian(2.0) of all coordinates": mc.Gaussian(2.0).after(lambda X: X.reshape(len(X), -1)),
         "as paths: Signature(level=3).normalize()": mc.Signature(level=3).normalize(),
     }
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")

@@ -46,7 +46,9 @@ def test_laws(digits):
     X, _ = digits
     k = mc.Patches(size=3)
     for kernel in (k, k.normalize(), (k + 1.0) * k):
-        assert {"positive semidefinite", "Cauchy-Schwarz", "diagonal"} <= set(check_laws(kernel, list(X[:9]), list(X[9:13])))
+        assert {"positive semidefinite", "Cauchy-Schwarz", "diagonal"} <= set(
+            check_laws(kernel, list(X[:9]), list(X[9:13]))
+        )
     assert k.proof().valid
     assert "gradient" in check_laws(k)
     assert mc.parse(repr(k)) == k
