@@ -29,7 +29,7 @@ LEVEL = 4
 def numpy_signature(X: np.ndarray, sigma: float | None) -> np.ndarray:
     """The matrix by NumPy: one x with a chunk of z at a time, the pairs along the last axis."""
     n, T, d = X.shape
-    K, chunk = np.empty((n, n)), max(1, 2**15 // (T * T)) * 4
+    K, chunk = np.empty((n, n)), max(1, 2**13 // (T * T))  # larger arrays leave the cache
     points = np.ascontiguousarray(X.transpose(1, 0, 2))
     squares = (points**2).sum(axis=2)
     for start in range(0, n, chunk):

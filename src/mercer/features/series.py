@@ -78,7 +78,7 @@ def add_time(scale: float = 1.0) -> TimeMap:
     [[5.0, 0.0], [6.0, 5.0], [5.0, 10.0]]
     >>> k = mc.Signature(level=2).after(mc.add_time(1.0))
     >>> k([[0.0, 1.0, 2.0]], [[0.0, 0.0, 2.0]])
-    array([[15.25]])
+    array([[12.25]])
     """
     return TimeMap(scale)
 

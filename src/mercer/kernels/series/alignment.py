@@ -53,9 +53,9 @@ class GlobalAlignment(OnSeries, Kernel):
     >>> import mercer as mc
     >>> rise, late, fall = [0.0, 1.0, 2.0], [0.0, 0.0, 0.0, 1.0, 2.0], [2.0, 1.0, 0.0]
     >>> mc.GlobalAlignment(mc.Gaussian(1.0)).normalize()([rise, late, fall]).round(3)
-    array([[1.   , 0.812, 0.068],
-           [0.812, 1.   , 0.043],
-           [0.068, 0.043, 1.   ]])
+    array([[1.   , 0.374, 0.006],
+           [0.374, 1.   , 0.001],
+           [0.006, 0.001, 1.   ]])
     """
 
     about: ClassVar[About] = About(

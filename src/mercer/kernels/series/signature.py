@@ -65,9 +65,9 @@ class Signature(_Paths, Kernel):
            [9., 9., 1.],
            [1., 1., 9.]])
     >>> mc.Signature(level=4, static=mc.Gaussian(1.0)).normalize()([rise, late, fall]).round(3)
-    array([[ 1.   ,  0.893, -0.108],
-           [ 0.893,  1.   , -0.082],
-           [-0.108, -0.082,  1.   ]])
+    array([[ 1.   ,  0.936, -0.08 ],
+           [ 0.936,  1.   , -0.028],
+           [-0.08 , -0.028,  1.   ]])
     """
 
     about: ClassVar[About] = About(
@@ -146,7 +146,7 @@ class SignaturePDE(_Paths, Indefinite):
     >>> import mercer as mc
     >>> x, z = [[0.0, 0.0], [1.0, 0.5]], [[0.0, 1.0], [1.0, 2.0]]   # Σ 1.5ᵐ/(m!)², m = 0, 1, …
     >>> mc.Signature(level=12)([x], [z]).round(6), mc.SignaturePDE(refine=4)([x], [z]).round(6)
-    (array([[3.166292]]), array([[3.165833]]))
+    (array([[3.165589]]), array([[3.166059]]))
     """
 
     about: ClassVar[About] = About(
