@@ -63,10 +63,10 @@ class Patches(Kernel):
     """
 
     about: ClassVar[About] = About(
-        "Σ_p,q ‖a_p‖ ‖b_q‖ exp(−(1 − cos(a_p, b_q))/σ²) exp(−‖p − q‖²/2τ²)",
+        "Σ ‖a‖‖b‖ exp((cos(a, b) − 1)/σ²) exp(−‖p − q‖²/2τ²), w × w",
         "Images: patches that look alike at places near each other.",
         "Patches(sigma=0.5, spread=2.0, size=3)",
-        arguments={"size": Argument("", "whole number ≥ 1"), "spread": Argument("τ")},
+        arguments={"size": Argument("w", "whole number ≥ 1"), "spread": Argument("τ")},
     )
 
     sigma: float = positive(0.5)

@@ -17,7 +17,7 @@ from mercer.errors import RuleBroken
 from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.parameters import positive
 from mercer.kernels.algebra.proof import Proof, Rule, Unproven
-from mercer.kernels.base import Indefinite, Kernel, Similarity, Tags
+from mercer.kernels.base import Indefinite, Kernel, Kind, Similarity, Tags
 from mercer.kernels.block import Block, Pair
 from mercer.kernels.series.pairs import OnSeries, Sides, require_static
 from mercer.kernels.vectors.dot import Linear
@@ -65,6 +65,7 @@ class GlobalAlignment(OnSeries, Kernel):
         arguments={"static": Argument("s", "kernel on vectors with s(p, p) = 1 and s ≥ 0")},
     )
 
+    kind: ClassVar[Kind] = "rule"
     static: Any = Gaussian(1.0)
     tags: ClassVar[Tags] = Tags(nonnegative=True)
 

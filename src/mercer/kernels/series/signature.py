@@ -17,7 +17,7 @@ from mercer.data.points import Array
 from mercer.errors import InvalidInput
 from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.proof import Proof, Rule, Unproven
-from mercer.kernels.base import Indefinite, Kernel, Tags
+from mercer.kernels.base import Indefinite, Kernel, Kind, Tags
 from mercer.kernels.series.pairs import OnSeries, Sides, increments, require_static
 from mercer.kernels.vectors.dot import Linear
 from mercer.validation import check_whole_number
@@ -71,12 +71,13 @@ class Signature(_Paths, Kernel):
     """
 
     about: ClassVar[About] = About(
-        "Σ_m ⟨S_m(x), S_m(z)⟩, S_m the iterated integrals of level m ≤ n",
+        "Σ_m ⟨S_m(x), S_m(z)⟩, levels m ≤ n of signatures by s",
         "Time series as paths: shapes and the order of events, at any speed.",
         "Signature(level=3, static=Gaussian(1.0))",
         arguments={"level": Argument("n", "whole number from 1 to 20"), "static": Argument("s", "kernel on vectors")},
     )
 
+    kind: ClassVar[Kind] = "rule"
     level: int = 4
     static: Any = Linear()
     tags: ClassVar[Tags] = Tags()
@@ -150,10 +151,10 @@ class SignaturePDE(_Paths, Indefinite):
     """
 
     about: ClassVar[About] = About(
-        "u(1, 1), ∂²u/∂s∂t = ⟨x'(s), z'(t)⟩ u",
+        "u(1, 1), ∂²u/∂s∂t = ⟨x'(s), z'(t)⟩ u, by steps of 2⁻ʰ",
         "Comparing with solvers of the signature kernel's equation; it is not positive semidefinite.",
         "SignaturePDE(static=Gaussian(1.0), refine=1)",
-        arguments={"static": Argument("s", "kernel on vectors"), "refine": Argument("", "whole number from 0 to 8")},
+        arguments={"static": Argument("s", "kernel on vectors"), "refine": Argument("h", "whole number from 0 to 8")},
     )
 
     static: Any = Linear()
@@ -188,6 +189,6 @@ class SignaturePDE(_Paths, Indefinite):
     def derivation(self) -> Proof:
         return Unproven(
             self,
-            "a discretised differential equation, whose limit of small steps is a kernel; for finite steps it is not: "
-            "the part of level 3 is 0 for a series of one step, but not between series of one and of two steps",
+            "not a kernel for finite steps, only in the limit of small ones: the part of level 3 is 0 for a series of one "
+            "step with itself, but not for series of one and of two steps",
         )
