@@ -189,6 +189,6 @@ class SignaturePDE(_Paths, Indefinite):
     def derivation(self) -> Proof:
         return Unproven(
             self,
-            "not a kernel for finite steps, only in the limit of small ones: the part of level 3 is 0 for a series of one "
-            "step with itself, but not for series of one and of two steps",
+            "not a kernel for finite steps, only in the limit of small ones: the part of level 3 is 0 for a series of "
+            "one step with itself, but not for series of one and of two steps",
         )
