@@ -151,3 +151,13 @@ from mercer.rkhs.posterior import Posterior as Posterior
 
 __version__: str
 __all__: list[str]
+from mercer.features.images import patch_features as patch_features
+from mercer.features.images import pixels as pixels
+from mercer.features.series import add_time as add_time
+from mercer.features.series import base_point as base_point
+from mercer.features.series import lead_lag as lead_lag
+from mercer.kernels.images import Patches as Patches
+from mercer.kernels.series.alignment import DTW as DTW
+from mercer.kernels.series.alignment import GlobalAlignment as GlobalAlignment
+from mercer.kernels.series.signature import Signature as Signature
+from mercer.kernels.series.signature import SignaturePDE as SignaturePDE

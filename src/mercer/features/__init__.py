@@ -15,7 +15,9 @@ from mercer.features.combine import PowerMap, RescaledMap, ScaledMap, StackedMap
 from mercer.features.counted import CountMap, HashedMap, hashed_features
 from mercer.features.elementary import ConstantMap, FunctionMap, IdentityMap, LinearMap
 from mercer.features.fourier import FourierMap, fourier_features
+from mercer.features.images import PatchMap, patch_features, pixels
 from mercer.features.monomials import MonomialMap
+from mercer.features.series import SignatureMap, TimeMap, add_time, base_point, lead_lag
 from mercer.features.subsets import IncidenceMap, SubsetMap
 from mercer.features.taylor import TaylorMap, taylor_features
 from mercer.features.views import ColumnsMap, ComposedMap
@@ -33,14 +35,22 @@ __all__ = [
     "IncidenceMap",
     "LinearMap",
     "MonomialMap",
+    "PatchMap",
     "PowerMap",
     "RescaledMap",
     "ScaledMap",
+    "SignatureMap",
     "StackedMap",
     "SubsetMap",
     "TaylorMap",
     "TensorMap",
+    "TimeMap",
+    "add_time",
+    "base_point",
     "fourier_features",
     "hashed_features",
+    "lead_lag",
+    "patch_features",
+    "pixels",
     "taylor_features",
 ]

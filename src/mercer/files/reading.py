@@ -26,6 +26,8 @@ from mercer.memory import budget, within
 from mercer.rkhs.expansion import Expansion
 
 Array = NDArray[Any]
+FUNCTIONS = ("kernels.vectors.median", "kernels.tables.rule", "features.series", "features.images")
+"""The modules whose public functions a file may name."""
 SPACIOUS = 40
 """The memory of parsed JSON as Python objects is at most this many times its length."""
 
@@ -250,10 +252,11 @@ class Decoder:
         return graphs[0]
 
     def _name(self, node: Any) -> Any:
-        """A rule X → kernel, or a class of kernels."""
-        value = public(node["name"], "mercer.kernels")
-        rule = home(node["name"]) in ("mercer.kernels.vectors.median", "mercer.kernels.tables.rule")
-        if not rule and not (isinstance(value, type) and issubclass(value, Similarity)):
+        """A rule X → kernel, a map of series, or a class of kernels."""
+        value = public(node["name"], "mercer.kernels", "mercer.features.")
+        if not home(node["name"]).endswith(FUNCTIONS) and not (
+            isinstance(value, type) and issubclass(value, Similarity)
+        ):
             raise damaged(f"{node['name']!r}, which does not make kernels")
         return value
 

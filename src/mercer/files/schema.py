@@ -88,11 +88,22 @@ FourierMap
     kernel: kernel
     frequencies: real[_,_]
     orthogonal: flag
+[mercer.features.images]
+PatchMap
+    anchors: real[_,_]
+    shape: plain
+    size stride: int
+    sigma spread: real
 [mercer.features.monomials]
 MonomialMap
     d degree: int
     c: real
     index: text
+[mercer.features.series]
+SignatureMap
+    d level: int
+TimeMap
+    scale: real
 [mercer.features.subsets]
 IncidenceMap
     universe: plain

@@ -327,6 +327,10 @@ class Similarity(Value, ABC):
         """Encode the points for every leaf now, so that bad input is reported before any work starts."""
         points.encoded(self)
 
+    def seen_by_parts(self, points: Points) -> Points:
+        """The points that the parts of this expression compare: these, unless it looks at them through a view."""
+        return points
+
     def dtype_of(self, points: Points) -> np.dtype[Any]:
         """The dtype of the Gram matrix of these points."""
         dtype = getattr(points.encoded(self), "dtype", None)
