@@ -586,24 +586,9 @@ def logistic(n: int, d: int) -> Work:
     return lambda: mc.LogisticRegression(alpha=1.0).fit(X, y)
 
 
-@case("solvers.costs.FACTORED_FEATURES", "logistic regression, 900 rows, 1050 features")
+@case("solvers.costs.FACTORED_FEATURES", "logistic regression, 1100 rows, 1050 features")
 def _() -> Work:
-    return logistic(900, 1050)
-
-
-@case("solvers.costs.JOINT_WEIGHTS", "leave-one-out of 4 classes, 200 rows")
-def _() -> Work:
-    import mercer as mc
-
-    X = normal(200, 5)
-    y = np.digitize(wave(X), [-1.0, 0.0, 1.0])
-    model = mc.KernelLogisticRegression(mc.Gaussian(2.0), alpha=1.0).fit(X, y)
-
-    def again() -> Any:
-        model.__dict__.pop("_left", None)
-        return model.loo_proba_
-
-    return again
+    return logistic(1100, 1050)
 
 
 @case("solvers.costs.FEW_ROWS", "3 principal components of 200 rows")
@@ -624,11 +609,6 @@ def _() -> Work:
 @case("solvers.costs.PRODUCT_ROWS", "10 principal components of 2000 rows")
 def _() -> Work:
     return components(2000, 10)
-
-
-@case("solvers.costs.RECOMPUTED_ROWS", "3 principal components of 2000 rows within 30 MB")
-def _() -> Work:
-    return components(2000, 3, budget="30MB")
 
 
 def components(n: int, t: int, **arguments: Any) -> Work:

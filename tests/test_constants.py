@@ -15,7 +15,7 @@ import mercer as mc
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
 PACKAGE = Path(mc.__file__).parent
 # Names of block sizes and of sizes from which threads are used: what they mean has one place.
-STEERING = re.compile(r"BLOCK|CHUNK|STRIP|ENTRIES|TILE|AT_ONCE|BUFFER|PARALLEL|THREAD|FLOPS|CACHE|HELD$")
+STEERING = re.compile(r"BLOCK|CHUNK|STRIP|ENTRIES|TILE(?!D)|AT_ONCE|BUFFER|PARALLEL|THREAD|FLOPS|CACHE|HELD$")
 # They mean something else: how much of a file is read at a time, how often the clock is read, and limits of exponents.
 OTHERS = {
     "cli.sources.BLOCK",

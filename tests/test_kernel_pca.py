@@ -13,7 +13,6 @@ from sklearn.exceptions import ConvergenceWarning
 import mercer as mc
 from mercer.errors import InvalidInput
 from mercer.rkhs.preimage import distances_less_norm, preimage
-from mercer.solvers import costs
 from mercer.solvers import principal as leading
 
 rng = np.random.default_rng(0)
@@ -198,7 +197,7 @@ def test_which_solver(monkeypatch):
     assert mc.KernelPCA(n_components=3).fit(X[:200]).solver_ == "eigen"
     assert mc.KernelPCA(n_components=3).fit(X).solver_ == "krylov"
     assert mc.KernelPCA(n_components=100).fit(X).solver_ == "eigen"
-    monkeypatch.setattr(costs, "RECOMPUTED_ROWS", 300)
+    monkeypatch.setattr(leading, "TILED", 300)
     model = mc.KernelPCA(n_components=3, budget="1 MB").fit(X)
     assert model.solver_ == "nystrom"
     assert "approximate" in model.status_

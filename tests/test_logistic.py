@@ -30,7 +30,7 @@ from mercer.models.likelihood.separation import Separable, receding_direction
 from mercer.problems.losses import Softmax, loss_of
 from mercer.problems.risk import Risk
 from mercer.problems.spaces import FeatureSpace
-from mercer.solvers import costs, leave_out
+from mercer.solvers import leave_out
 
 rng = np.random.default_rng(0)
 N = 120
@@ -580,7 +580,7 @@ def test_leave_one_out_of_gram_and_features(target, monkeypatch):
         np.testing.assert_allclose(other.loo_proba_, linear.loo_proba_, atol=1e-6)
     if target is THREE:  # each class by itself, where there are too many weights
         together = linear.loo_proba_
-        monkeypatch.setattr(costs, "JOINT_WEIGHTS", 0)
+        monkeypatch.setattr(leave_out, "JOINT", 0)
         del gram._left, linear._left
         for other in (gram, linear):
             np.testing.assert_allclose(other.loo_proba_, linear.loo_proba_, atol=1e-6)

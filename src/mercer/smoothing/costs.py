@@ -4,7 +4,7 @@ FEW_PAIRS = 2**14
 """Pairs of a query and a point: up to here no faster path is worth its preparation."""
 MATRIX_COLUMNS = 64
 """Columns of V: beyond it nothing is faster than matrix products."""
-DIRECT_COLUMNS = 8
+DIRECT_COLUMNS = 16
 """Columns of the points: up to here differences are summed directly, beyond it tiles are."""
 NEAR_SHARE = 0.5
 """Share of the points within reach: below it cells save time, above it all pairs are summed."""

@@ -32,14 +32,10 @@ FACTORED_FEATURES = 4000
 """Features, or rows of a Gram matrix in place of them: up to here their matrix is factorised in Newton's method."""
 NARROW_FEATURES = 300
 """Features: up to here the curvature of all rows costs about as much as a step, and no sample replaces it."""
-JOINT_WEIGHTS = 3000
-"""Weights of all classes: up to here leave-one-out factorises their Hessian as one matrix."""
 
 # -- principal components
 FEW_ROWS, MANY_VECTORS = 250, 0.08
 """Rows, and the share of eigenvectors: up to the first, or above the second, all eigenvectors cost less than some."""
-RECOMPUTED_ROWS = 60_000
-"""Rows: if K does not fit the memory, products compute it anew up to here; beyond it K is approximated."""
 PRODUCT_ROWS = 512
 """Rows of a stored K that one thread multiplies at a time."""
 

@@ -32,7 +32,6 @@ from mercer.problems.losses import Deviance, Loss, Terms
 from mercer.problems.risk import Risk, State
 from mercer.problems.root_finding import find_roots
 from mercer.problems.spaces import FeatureSpace, FunctionSpace, GramSpace, NystromSpace
-from mercer.solvers import costs
 from mercer.solvers.cg import Measure, iterate
 from mercer.solvers.curvature import FeatureSystem, GramSystem, System, factorise
 from mercer.solvers.newton import SURE as ACCURATE
@@ -42,6 +41,8 @@ from mercer.solvers.smooth import MAX_ITER
 Matrix = NDArray[np.float64]
 # A row that decides more than this share of its own fitted value has no meaningful prediction without it.
 SURE = 1 - 1e-9
+# Up to this many weights of all classes together, H is factorised as one matrix; beyond it, class by class.
+JOINT = 3000
 # With the log link one step may lead this far beyond the range of all fitted values: a factor of e in the mean.
 BEYOND = 1.0
 # Up to SEARCHED rows, a risk that is not convex is minimised without each row, which takes n² losses for each step and
@@ -67,7 +68,7 @@ def left_out_values(risk: Risk, state: State) -> Matrix:
         step = h[:, None] * pull / (1.0 - np.minimum(W * h, SURE))[:, None]
         return eta + (_clipped(state.at.values, step) if _steep(risk.loss) else step)
     W = weights[:, None, None] * (P[:, :, None] * np.eye(t) - P[:, :, None] * P[:, None, :])
-    if t * (risk.space.size + risk.space.tail.shape[1]) <= costs.JOINT_WEIGHTS:
+    if t * (risk.space.size + risk.space.tail.shape[1]) <= JOINT:
         h = _of_classes(_explicit(risk.space), W, risk.alpha)
         return eta + np.linalg.solve(np.eye(t) - SURE * (h @ W), h @ pull[:, :, None])[:, :, 0]
     for j in range(t):

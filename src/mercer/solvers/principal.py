@@ -35,6 +35,8 @@ from mercer.validation import check_choice
 Matrix = NDArray[np.float64]
 
 SOLVERS = ("auto", "eigen", "krylov", "nystrom")
+# If K does not fit the memory, products compute it anew up to this n; beyond it K is approximated.
+TILED = 60_000
 # Vectors beyond the required ones, and the largest number of vectors in a block.
 EXTRA, WIDEST = 6, 64
 # The Krylov space restarts at this many vectors, or this multiple of the required ones; and the limit of products.
@@ -166,9 +168,9 @@ def choose(gram: Gram, t: int | None, solver: str, limit: int) -> tuple[str, str
         if t is None or ((n <= costs.FEW_ROWS or t > costs.MANY_VECTORS * n) and 32 * n * n <= limit):
             few = n <= costs.FEW_ROWS
             return "eigen", f"n = {n} is small" if few else f"{t or 'all'} of {n} eigenvalues are needed"
-        if gram.keeps or n <= costs.RECOMPUTED_ROWS:
+        if gram.keeps or n <= TILED:
             return "krylov", f"n = {n}" if gram.keeps else f"n = {n}, K computed anew in each product"
-        return "nystrom", f"n = {n} exceeds the memory and {costs.RECOMPUTED_ROWS:,}: an approximation"
+        return "nystrom", f"n = {n} exceeds the memory and {TILED:,}: an approximation"
     return solver, "as requested"
 
 

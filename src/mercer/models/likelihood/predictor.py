@@ -53,7 +53,7 @@ from mercer.words import show_bytes
 
 # Bytes per pair of points in an exact kernel fit: the matrix, its factor in half the precision, and a copy.
 PAIR_BYTES = 8 + 4 + 4
-FEATURES_PER_ROW = 2
+FEATURES_PER_ROW = 1
 """Features per row: with more of them the fit uses the Gram matrix of the rows, if that can be factorised."""
 # It does not if the rows are this many times farther from zero than from each other: the Gram matrix would lose twice
 # as many digits.
