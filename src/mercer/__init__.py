@@ -23,6 +23,8 @@ _HOME = {
     "mercer.kernels.vectors.radial": "Gaussian RationalQuadratic",
     "mercer.kernels.vectors.matern": "Matern",
     "mercer.kernels.vectors.stationary": "Laplacian Periodic",
+    "mercer.kernels.vectors.fingerprints": "Tanimoto",
+    "mercer.kernels.vectors.histograms": "AdditiveChiSquared ChiSquared Hellinger HistogramIntersection MinMax",
     "mercer.kernels.discrete": "Delta Hamming",
     "mercer.kernels.tables.categories": "Categorical",
     "mercer.kernels.sets": "Intersection",

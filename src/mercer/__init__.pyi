@@ -63,6 +63,12 @@ from mercer.kernels.vectors.dot import Bilinear as Bilinear
 from mercer.kernels.vectors.dot import Linear as Linear
 from mercer.kernels.vectors.dot import Polynomial as Polynomial
 from mercer.kernels.vectors.dot import Tanh as Tanh
+from mercer.kernels.vectors.fingerprints import Tanimoto as Tanimoto
+from mercer.kernels.vectors.histograms import AdditiveChiSquared as AdditiveChiSquared
+from mercer.kernels.vectors.histograms import ChiSquared as ChiSquared
+from mercer.kernels.vectors.histograms import Hellinger as Hellinger
+from mercer.kernels.vectors.histograms import HistogramIntersection as HistogramIntersection
+from mercer.kernels.vectors.histograms import MinMax as MinMax
 from mercer.kernels.vectors.matern import Matern as Matern
 from mercer.kernels.vectors.median import median_gaussian as median_gaussian
 from mercer.kernels.vectors.radial import Gaussian as Gaussian

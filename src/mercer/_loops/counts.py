@@ -15,6 +15,9 @@ from .tiles import SMALL, by_size
 
 Array = NDArray[Any]
 
+PRODUCT, LEAST, HARMONIC = 0, 1, 2
+"""What two entries of a feature add to a value: u v, min(u, v), or 2 u v/(u + v); the last two for entries > 0."""
+
 
 def tally(keys: Array, ends: Array, values: Array | None = None) -> tuple[Array, Array, Array]:
     """Equal keys within each row merged: (keys, values, ends), the keys of a row in increasing order.
@@ -43,16 +46,23 @@ def numbered(keys: Array, others: Array | None) -> tuple[Array, Array | None, in
 
 
 def add_products(
-    x: tuple[Array, Array, Array], z: tuple[Array, Array, Array], first: tuple[int, int], out: Array
+    x: tuple[Array, Array, Array],
+    z: tuple[Array, Array, Array],
+    first: tuple[int, int],
+    out: Array,
+    term: int = PRODUCT,
 ) -> None:
-    """out_ij += Σ_k x_(i + first row, k) z_(j + first column, k) for x by rows and z by columns (CSR and CSC)."""
+    """out_ij += Σ_k x_(i + first row, k) z_(j + first column, k) for x by rows and z by columns (CSR and CSC).
+
+    `term` may replace the product of two entries by another function of them.
+    """
     large = by_size(out).__name__.endswith("large")
     if large:
         from . import counts_large
 
-        counts_large.add_products(x, z, first, out)
+        counts_large.add_products(x, z, first, out, term)
     else:
-        _add_products(x, z, first, out)
+        _add_products(x, z, first, out, term)
 
 
 def _tally(keys: Array, ends: Array, values: Array | None) -> tuple[Array, Array, Array]:
@@ -69,7 +79,7 @@ def _tally(keys: Array, ends: Array, values: Array | None) -> tuple[Array, Array
 
 
 def _add_products(
-    x: tuple[Array, Array, Array], z: tuple[Array, Array, Array], first: tuple[int, int], out: Array
+    x: tuple[Array, Array, Array], z: tuple[Array, Array, Array], first: tuple[int, int], out: Array, term: int
 ) -> None:
     (x_ends, x_columns, x_values), (z_ends, z_rows, z_values) = x, z
     for i in range(len(out)):
@@ -79,5 +89,8 @@ def _add_products(
         at = np.arange(sizes.sum()) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
         columns = z_rows[at] - first[1]
         inside = (columns >= 0) & (columns < out.shape[1])
-        terms = np.repeat(x_values[row], sizes)[inside] * z_values[at][inside]
+        u, v = np.repeat(x_values[row], sizes)[inside], z_values[at][inside]
+        terms = np.minimum(u, v) if term == LEAST else u * v
+        if term == HARMONIC:
+            np.divide(2 * terms, u + v, out=terms, where=terms > 0)
         out[i] += np.bincount(columns[inside], terms, minlength=out.shape[1]).astype(out.dtype)

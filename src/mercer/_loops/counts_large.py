@@ -84,13 +84,17 @@ def _numbers(keys, bits, result):
 
 
 def add_products(
-    x: tuple[Array, Array, Array], z: tuple[Array, Array, Array], first: tuple[int, int], out: Array
+    x: tuple[Array, Array, Array],
+    z: tuple[Array, Array, Array],
+    first: tuple[int, int],
+    out: Array,
+    term: int,
 ) -> None:
-    _add_products(*x, *z, first[0], first[1], out)
+    _add_products(*x, *z, first[0], first[1], out, term)
 
 
 @loop
-def _add_products(x_ends, x_columns, x_values, z_ends, z_rows, z_values, row, column, out):
+def _add_products(x_ends, x_columns, x_values, z_ends, z_rows, z_values, row, column, out, term):
     rows, columns = out.shape
     end = column + columns
     for i in range(rows):
@@ -105,5 +109,11 @@ def _add_products(x_ends, x_columns, x_values, z_ends, z_rows, z_values, row, co
                 else:
                     high = middle
             while low < stop and z_rows[low] < end:
-                out[i, z_rows[low] - column] += value * z_values[low]
+                other = z_values[low]
+                if term == 0:
+                    out[i, z_rows[low] - column] += value * other
+                elif term == 1:
+                    out[i, z_rows[low] - column] += min(value, other)
+                elif value * other > 0.0:
+                    out[i, z_rows[low] - column] += 2.0 * value * other / (value + other)
                 low += 1
