@@ -73,6 +73,7 @@ CASES = [
     mc.NGrams(2),
     mc.NGrams((1, 3), fold=False),
     mc.exp(0.5 * (mc.NGrams((1, 3)) + 1.0).normalize()),
+    mc.Jaccard() + 0.5 * mc.Dice(),
     mc.Tanimoto(),
     mc.MinMax(),
     mc.ChiSquared(1.3),

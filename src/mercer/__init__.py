@@ -27,7 +27,7 @@ _HOME = {
     "mercer.kernels.vectors.histograms": "AdditiveChiSquared ChiSquared Hellinger HistogramIntersection MinMax",
     "mercer.kernels.discrete": "Delta Hamming",
     "mercer.kernels.tables.categories": "Categorical",
-    "mercer.kernels.sets": "Intersection",
+    "mercer.kernels.sets": "Dice Intersection Jaccard",
     "mercer.kernels.tables.additive": "Additive",
     "mercer.kernels.tables.text": "NGrams",
     "mercer.kernels.custom": "FromFunction FromFeatures Precomputed",

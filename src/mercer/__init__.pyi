@@ -46,7 +46,9 @@ from mercer.kernels.custom import FromFunction as FromFunction
 from mercer.kernels.custom import Precomputed as Precomputed
 from mercer.kernels.discrete import Delta as Delta
 from mercer.kernels.discrete import Hamming as Hamming
+from mercer.kernels.sets import Dice as Dice
 from mercer.kernels.sets import Intersection as Intersection
+from mercer.kernels.sets import Jaccard as Jaccard
 from mercer.kernels.spaces import Space as Space
 from mercer.kernels.tables.additive import Additive as Additive
 from mercer.kernels.tables.categories import Categorical as Categorical

@@ -56,7 +56,7 @@ ELSEWHERE = {
     "exponential": "Write Matern(sigma, nu=0.5), or Laplacian(sigma).",
     "exponentiation": "Write k ** n.",
     "expsinesquared": "Write Periodic(sigma, period).",
-    "jaccard": "Write Intersection(), or Intersection().normalize().",
+    "jaccard": "Write Jaccard() for sets, Tanimoto() for rows of bits.",
     "linearkernel": "Write c * Linear().",
     "maternkernel": "Write Matern(sigma, nu).",
     "overlap": "Write Hamming().",

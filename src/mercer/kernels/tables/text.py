@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -18,7 +19,6 @@ from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.proof import Axiom, Proof
 from mercer.kernels.base import Kernel, Similarity, Tags
 from mercer.kernels.block import Block, product
-from mercer.kernels.sets import aligned
 from mercer.kernels.spaces import POOL, Space
 from mercer.memory import budget, within
 
@@ -158,6 +158,17 @@ class NGrams(Kernel):
 
     def __repr__(self) -> str:
         return f"NGrams({self.n!r}{'' if self.fold else ', fold=False'})"
+
+
+def aligned(x: Any, z: Any, matrix: Callable[[Any, dict[Any, int]], sp.csr_array]) -> tuple[Any, Any]:
+    """Both sides as sparse matrices over one vocabulary, to which `matrix` adds its words."""
+    vocabulary: dict[Any, int] = {}
+    left = matrix(x, vocabulary)
+    right = left if x is z else matrix(z, vocabulary)
+    width = max(len(vocabulary), 1)
+    left.resize((len(x), width))
+    right.resize((len(z), width))
+    return left, right
 
 
 def _squares(n: int) -> int:
