@@ -73,6 +73,8 @@ CASES = [
     mc.NGrams(2),
     mc.NGrams((1, 3), fold=False),
     mc.exp(0.5 * (mc.NGrams((1, 3)) + 1.0).normalize()),
+    mc.Gaussian(1.0).over(np.atleast_2d),
+    mc.MeanEmbedding(mc.Gaussian(1.0) + mc.Linear()).normalize(),
     mc.Jaccard() + 0.5 * mc.Dice(),
     mc.Tanimoto(),
     mc.MinMax(),

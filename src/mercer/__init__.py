@@ -35,6 +35,8 @@ _HOME = {
     "mercer.kernels.algebra.linear": "Sum Product Scaled WeightProduct",
     "mercer.kernels.algebra.entrywise": "Power Poly Exp",
     "mercer.kernels.algebra.rescaling": "Normalized Rescaled",
+    "mercer.kernels.algebra.parts": "Convolution",
+    "mercer.kernels.distributions": "MeanEmbedding",
     "mercer.kernels.algebra.views": "On After WeightOn",
     "mercer.kernels.tables.missing": "Missing",
     "mercer.kernels.tables.typed": "Typed",

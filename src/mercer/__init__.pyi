@@ -29,6 +29,7 @@ from mercer.kernels.algebra.parameters import Fixed as Fixed
 from mercer.kernels.algebra.parameters import nonnegative as nonnegative
 from mercer.kernels.algebra.parameters import positive as positive
 from mercer.kernels.algebra.parameters import real as real
+from mercer.kernels.algebra.parts import Convolution as Convolution
 from mercer.kernels.algebra.proof import Axiom as Axiom
 from mercer.kernels.algebra.proof import Proof as Proof
 from mercer.kernels.algebra.proof import Unproven as Unproven
@@ -46,6 +47,7 @@ from mercer.kernels.custom import FromFunction as FromFunction
 from mercer.kernels.custom import Precomputed as Precomputed
 from mercer.kernels.discrete import Delta as Delta
 from mercer.kernels.discrete import Hamming as Hamming
+from mercer.kernels.distributions import MeanEmbedding as MeanEmbedding
 from mercer.kernels.sets import Dice as Dice
 from mercer.kernels.sets import Intersection as Intersection
 from mercer.kernels.sets import Jaccard as Jaccard

@@ -80,7 +80,7 @@ def as_weighted_set(A: Any, position: int) -> frozenset[Any] | dict[Any, float]:
     if not isinstance(A, Mapping):
         return as_set(A, position)
     as_set(list(A), position)
-    weights = {}
+    weights: dict[Any, float] = {}
     for element, weight in A.items():
         if not isinstance(weight, (int, float, np.number)) or not 0 <= weight < np.inf:
             raise InvalidInput(
@@ -89,7 +89,7 @@ def as_weighted_set(A: Any, position: int) -> frozenset[Any] | dict[Any, float]:
                 advice="Give every element its count or weight, as collections.Counter(tokens) does.",
             )
         if weight:
-            weights[element] = weight
+            weights[element] = weight.item() if isinstance(weight, np.number) else weight
     return weights
 
 

@@ -215,7 +215,7 @@ def _least(x: Any, z: Any) -> Interval:
     """|x ∩ z| exactly, or Σ min over the common elements."""
     from mercer.kernels.validity.interval import exactly
 
-    a, b = (A if _weighted(A) else dict.fromkeys(A, 1) for A in (as_weighted_set(x, 0), as_weighted_set(z, 0)))
+    a, b = (A if isinstance(A, dict) else dict.fromkeys(A, 1.0) for A in (as_weighted_set(x, 0), as_weighted_set(z, 0)))
     return exactly(sum((min(Fraction(w), Fraction(b[e])) for e, w in a.items() if e in b), Fraction(0)))
 
 

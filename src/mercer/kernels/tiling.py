@@ -50,16 +50,18 @@ def blocks(
     return [(r, c) for r in spans(n, rows) for c in [*spans(r.start, cols), r]]
 
 
-def each(pair: Pair, work: Callable[[Block, int], None], *, triangle: bool = True) -> None:
+def each(pair: Pair, work: Callable[[Block, int], None], *, triangle: bool = True, largest: int | None = None) -> None:
     """Call `work(block, share)` on every tile of the pair, over the threads; all of them unless `triangle`.
 
-    The tiles of one share run in a fixed order in one thread, so that sums per share are reproducible.
+    The tiles of one share run in a fixed order in one thread, so that sums per share are reproducible. Where entries
+    are expensive, tiles have no more than `largest` rows and columns.
     """
     n, m = pair.shape
-    if n * m < _loops.tiles.SMALL:  # one tile, and nothing to set up
+    if largest is None and n * m < _loops.tiles.SMALL:  # one tile, and nothing to set up
         _work_through(pair, [(slice(0, n), slice(0, m))], work, 0)
         return
-    tile_list = blocks(pair, triangle=triangle)
+    most = max(n, m) if largest is None else largest
+    tile_list = blocks(pair, min(TILE_ROWS, most), min(TILE_COLS, most), triangle=triangle)
     shares = min(n_threads(), len(tile_list))
     run([partial(_work_through, pair, tile_list[i::shares], work, i) for i in range(shares)])
 
@@ -79,8 +81,14 @@ def _work_through(
                 space.release(mark)
 
 
-def fill(kernel: Similarity, pair: Pair, out: Array, finish: Callable[[Array], None] | None = None) -> Array:
-    """out = finish(K) for the pair, exactly symmetric where both sides are the same."""
+def fill(
+    kernel: Similarity,
+    pair: Pair,
+    out: Array,
+    finish: Callable[[Array], None] | None = None,
+    largest: int | None = None,
+) -> Array:
+    """out = finish(K) for the pair, exactly symmetric where both sides are the same; tiles as `each` makes them."""
 
     bounded = kernel.tags.bounded
 
@@ -94,7 +102,7 @@ def fill(kernel: Similarity, pair: Pair, out: Array, finish: Callable[[Array], N
         elif pair.same:
             _loops.tiles.mirror(tile, out[block.cols, block.rows])
 
-    each(pair, work)
+    each(pair, work, largest=largest)
     return out
 
 

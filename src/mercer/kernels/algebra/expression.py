@@ -42,7 +42,7 @@ EXAMPLE = 'Write an expression such as "0.5 * Gaussian(1.0) + Linear()".'
 METHODS = ("exp", "normalize", "on", "poly")
 
 IN_PYTHON = "it in Python, and pass the kernel itself instead of its text."
-FUNCTIONS = {"after": "After", "rescale": "Rescaled"}
+FUNCTIONS = {"after": "After", "over": "Convolution", "rescale": "Rescaled"}
 """Methods that take a Python function, and the class of the kernels that they make."""
 
 # Names of kernels in other libraries, in lower case, and what to write here.
