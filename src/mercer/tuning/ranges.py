@@ -13,7 +13,7 @@ from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra.entrywise import Exp
 from mercer.kernels.algebra.linear import Product, Scaled, Sum
-from mercer.kernels.algebra.nodes import Constant
+from mercer.kernels.algebra.nodes import Constant, Node
 from mercer.kernels.algebra.views import Viewed
 from mercer.kernels.base import Similarity
 from mercer.kernels.vectors.dot import Polynomial
@@ -47,10 +47,10 @@ def slots(kernel: Similarity, points: Points, prefix: str = "", exponent: bool =
     for name in (name for name in kernel.parameter_names if "__" not in name):  # the others are those of children
         field, _, column = name.rstrip("]").partition("[")
         all_slots.append(Slot(prefix + name, kernel, field, int(column) if column else None, points, exponent))
-    viewed = points.view(kernel.view) if isinstance(kernel, Viewed) else points
+    seen = kernel.seen(points) if isinstance(kernel, Node) else points
     for name, child in kernel.children.items():
         if isinstance(child, Similarity):
-            all_slots += slots(child, viewed, f"{prefix}{name}__", exponent or isinstance(kernel, Exp))
+            all_slots += slots(child, seen, f"{prefix}{name}__", exponent or isinstance(kernel, Exp))
     return all_slots
 
 

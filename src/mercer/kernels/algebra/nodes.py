@@ -90,6 +90,10 @@ class Node(Similarity):
         """The dimension of the points that the parts see, None if it is not known."""
         return dim
 
+    def seen(self, points: Points) -> Points:
+        """The points that the parts see."""
+        return points
+
     def touch(self, points: Points) -> None:
         for part in self.parts:
             part.touch(points)

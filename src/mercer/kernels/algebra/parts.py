@@ -148,6 +148,9 @@ class OverParts(Unary):
 
         return pair.once(("parts", self.division, self.state), make)
 
+    def seen(self, points: Points) -> Points:
+        return self.bags(points).points or points
+
     def touch(self, points: Points) -> None:
         parts = self.bags(points).points
         if parts is not None:
@@ -185,6 +188,12 @@ class OverParts(Unary):
             cols, sums = _sums(*right, by_row.T)
             total[np.ix_(rows, cols)] += sums.T
         out[...] = total
+
+    def distance_tile(self, block: Block, out: Array) -> None:
+        super().distance_tile(block, out)
+        np.maximum(out, 0.0, out=out)  # equal objects, up to rounding
+        if block.diagonal:
+            np.fill_diagonal(out, 0.0)
 
     def fill(self, pair: Pair, out: Array, finish: Callable[[Array], None] | None = None) -> Array:
         _, x, z = self.inside(pair)
