@@ -24,15 +24,37 @@ def tally(keys: Array, ends: Array, values: Array | None) -> tuple[Array, Array,
 
 @loop
 def _counted(keys, ends, merged, sums, starts):
-    at = 0
+    """Keys find their place in a table of twice as many places; only the distinct ones are sorted."""
+    longest = 0
     for i in range(len(ends) - 1):
-        row = np.sort(keys[ends[i] : ends[i + 1]])
-        for j in range(len(row)):
-            if j > 0 and row[j] == row[j - 1]:
-                sums[at - 1] += 1.0
-            else:
-                merged[at], sums[at] = row[j], 1.0
+        longest = max(longest, ends[i + 1] - ends[i])
+    bits = 2
+    while (1 << bits) < 2 * longest:
+        bits += 1
+    table = np.full(1 << bits, -1, np.int64)  # where the key of this place stands among the merged ones
+    places = np.empty(longest, np.int64)
+    spread, at = np.uint64(0x9E3779B97F4A7C15), 0
+    for i in range(len(ends) - 1):
+        small = 2
+        while (1 << small) < 2 * (ends[i + 1] - ends[i]):
+            small += 1
+        shift, size, start = np.uint64(64 - small), 1 << small, at
+        for j in range(ends[i], ends[i + 1]):
+            place = np.int64((keys[j] * spread) >> shift)
+            while table[place] >= 0 and merged[table[place]] != keys[j]:
+                place = (place + 1) & (size - 1)
+            if table[place] < 0:
+                places[at - start] = place
+                table[place] = at
+                merged[at], sums[at] = keys[j], 1.0
                 at += 1
+            else:
+                sums[table[place]] += 1.0
+        for j in range(at - start):
+            table[places[j]] = -1
+        order = np.argsort(merged[start:at])
+        merged[start:at] = merged[start:at][order]
+        sums[start:at] = sums[start:at][order]
         starts[i + 1] = at
     return at
 

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from mercer.data import frames
 from mercer.data.frames import is_frame
+from mercer.data.graph_sources import frozen
 from mercer.data.missing import missing_entries
-from mercer.data.objects import object_matrix, rows_of
+from mercer.data.objects import object_array, object_matrix, rows_of
 from mercer.data.vectors import as_vectors, not_two_dimensional
 from mercer.errors import InvalidInput
 
@@ -226,8 +227,9 @@ class Points(Once):
 def owned(X: Any) -> Any:
     """A copy of the data set, which later changes of X do not reach.
 
-    Arrays, sparse matrices and frames are copied, lists together with their rows. A read-only array is not copied: to
-    save memory, set X.flags.writeable = False, and do not write into an array of which X is a view.
+    Arrays, sparse matrices and frames are copied, lists together with their rows; graphs of networkx and igraph become
+    `Graph`s. A read-only array is not copied: to save memory, set X.flags.writeable = False, and do not write into an
+    array of which X is a view.
 
     >>> X = np.zeros((2, 1))
     >>> kept = owned(X)
@@ -239,14 +241,20 @@ def owned(X: Any) -> Any:
     True
     """
     if isinstance(X, np.ndarray):
-        return X.copy() if X.flags.writeable or X.dtype == object else X
+        if X.dtype == object:
+            return object_array([_owned_object(x) for x in X.ravel()]).reshape(X.shape)
+        return X.copy() if X.flags.writeable else X
     if sp.issparse(X):
         return X.copy()
     if is_frame(X):
-        return frames.copied(X)
+        return frames.copied(X, frozen)
     if isinstance(X, (list, tuple)):
-        return [copy(x) if isinstance(x, (list, set, dict, bytearray, np.ndarray)) else x for x in X]
+        return [_owned_object(x) for x in X]
     return X
+
+
+def _owned_object(x: Any) -> Any:
+    return copy(x) if isinstance(x, (list, set, dict, bytearray, np.ndarray)) or sp.issparse(x) else frozen(x)
 
 
 def nbytes(value: Any) -> int:

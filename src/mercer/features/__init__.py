@@ -15,6 +15,7 @@ from mercer.features.combine import PowerMap, RescaledMap, ScaledMap, StackedMap
 from mercer.features.counted import CountMap, HashedMap, hashed_features
 from mercer.features.elementary import ConstantMap, FunctionMap, IdentityMap, LinearMap
 from mercer.features.fourier import FourierMap, fourier_features
+from mercer.features.molecules import Fingerprint, fingerprint, molecule_graph
 from mercer.features.monomials import MonomialMap
 from mercer.features.subsets import IncidenceMap, SubsetMap
 from mercer.features.taylor import TaylorMap, taylor_features
@@ -26,6 +27,7 @@ __all__ = [
     "ConstantMap",
     "CountMap",
     "FeatureMap",
+    "Fingerprint",
     "FourierMap",
     "FunctionMap",
     "HashedMap",
@@ -40,7 +42,9 @@ __all__ = [
     "SubsetMap",
     "TaylorMap",
     "TensorMap",
+    "fingerprint",
     "fourier_features",
     "hashed_features",
+    "molecule_graph",
     "taylor_features",
 ]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mercer.data.missing import na
 from mercer.data.objects import object_array
-from mercer.data.packing import frame_from
+from mercer.data.packing import frame_from, graphs_from
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.files.checking import Checker, Dims, Unfit
@@ -235,6 +235,20 @@ class Decoder:
         self.data.append(frame_from(node["frame"], [self(part) for part in node["columns"]]))
         return self.data[-1]
 
+    def _graphs(self, node: Any) -> Any:
+        """A list of graphs; one whose nodes exceed the file would take memory that the file does not justify."""
+        parts = {name: self(part) for name, part in node["graphs"].items()}
+        sizes = parts.get("n")
+        if isinstance(sizes, np.ndarray) and sizes.size and sum(map(int, sizes.ravel().tolist())) > self._size:
+            raise damaged("graphs with more nodes than the file has bytes")
+        return graphs_from(parts)
+
+    def _graph(self, node: Any) -> Any:
+        graphs = self(node["graph"])
+        if not isinstance(graphs, list) or len(graphs) != 1:
+            raise damaged("a graph that is not one graph")
+        return graphs[0]
+
     def _name(self, node: Any) -> Any:
         """A rule X → kernel, or a class of kernels."""
         value = public(node["name"], "mercer.kernels")
@@ -256,6 +270,8 @@ class Decoder:
         "csr": _csr,
         "json": _json,
         "frame": _frame,
+        "graphs": _graphs,
+        "graph": _graph,
         "kernel": _kernel,
         "object": _object,
         "same": _same,

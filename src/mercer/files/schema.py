@@ -88,6 +88,10 @@ FourierMap
     kernel: kernel
     frequencies: real[_,_]
     orthogonal: flag
+[mercer.features.molecules]
+Fingerprint
+    radius bits: int
+    counts: flag
 [mercer.features.monomials]
 MonomialMap
     d degree: int
