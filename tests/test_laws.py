@@ -76,6 +76,8 @@ CASES = [
     mc.Gaussian(1.0).over(np.atleast_2d),
     mc.MeanEmbedding(mc.Gaussian(1.0) + mc.Linear()).normalize(),
     mc.Jaccard() + 0.5 * mc.Dice(),
+    mc.SubsetTree(0.7).normalize() + mc.Subtree(),
+    mc.PartialTree(0.7, 0.9),
     mc.Tanimoto(),
     mc.MinMax(),
     mc.ChiSquared(1.3),

@@ -43,6 +43,7 @@ _HOME = {
     "mercer.kernels.algebra.linear": "Sum Product Scaled WeightProduct",
     "mercer.kernels.algebra.entrywise": "Power Poly Exp",
     "mercer.kernels.algebra.rescaling": "Normalized Rescaled",
+    "mercer.kernels.trees.fragments": "PartialTree SubsetTree Subtree",
     "mercer.kernels.algebra.parts": "Convolution",
     "mercer.kernels.distributions": "MeanEmbedding",
     "mercer.kernels.algebra.views": "On After WeightOn",

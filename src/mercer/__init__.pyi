@@ -72,6 +72,9 @@ from mercer.kernels.tables.rule import TableKernel as TableKernel
 from mercer.kernels.tables.rule import table_kernel as table_kernel
 from mercer.kernels.tables.text import NGrams as NGrams
 from mercer.kernels.tables.typed import Typed as Typed
+from mercer.kernels.trees.fragments import PartialTree as PartialTree
+from mercer.kernels.trees.fragments import SubsetTree as SubsetTree
+from mercer.kernels.trees.fragments import Subtree as Subtree
 from mercer.kernels.validity.check import check as check
 from mercer.kernels.validity.check import repair as repair
 from mercer.kernels.validity.refute import refute as refute

@@ -60,6 +60,9 @@ Expansion(n, d, t) call
     coef: real[n] | real[n,t]
     tail: none | Tail(_,t)
     pruning: none | Pruning
+[mercer.data.trees]
+Tree
+    labels arities: plain
 [mercer.features.combine]
 PowerMap
     phi: FeatureMap
