@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from everywhere import works_everywhere
 from rdkit import Chem, DataStructs
 from rdkit.Chem import rdFingerprintGenerator
 
 import mercer as mc
+from everywhere import works_everywhere
 
 SMILES = ["CCO", "CCCO", "CCCCO", "CC(C)O", "OCCO", "CCCCCO", "c1ccccc1", "Cc1ccccc1", "CCc1ccccc1", "Oc1ccccc1",
           "Clc1ccccc1", "Cc1ccccc1C"]  # fmt: skip
