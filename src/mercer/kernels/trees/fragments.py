@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from mercer.kernels.base import Kernel, Similarity, Tags
 from mercer.kernels.block import Block, Pair
 from mercer.kernels.counted import Counted, Counts
 from mercer.kernels.spaces import Space
+
+if TYPE_CHECKING:
+    from mercer.kernels.validity.interval import Interval
 
 
 class Trees(Space):
@@ -111,6 +114,12 @@ class Fragments(Kernel):
 
     def tile(self, block: Block, out: Array) -> None:
         self._values(block.pair, block.rows, block.cols, False, out)
+
+    def enclose(self, x: Any, z: Any) -> Interval:
+        """The computed value, a sum of positive terms, widened by 2⁻⁴⁰ of its size."""
+        from mercer.kernels.validity.interval import around
+
+        return around(float(self([x], [z])[0, 0]))
 
     @property
     def exact_log(self) -> bool:
