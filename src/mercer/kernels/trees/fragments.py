@@ -171,7 +171,7 @@ class SubsetTree(Fragments):
     """
 
     about: ClassVar[About] = About(
-        "Σ λ^(productions of t) over common fragments t of whole productions",
+        "Σ λ^productions over common fragments of x and z",
         "Parse trees and other trees in which the children of a node belong together.",
         "SubsetTree(decay=0.5)",
         arguments={"decay": ("λ", "")},
@@ -217,7 +217,7 @@ class PartialTree(Fragments):
     """
 
     about: ClassVar[About] = About(
-        "Σ over common connected parts, λ per node, μ per child within the span",
+        "Σ λ^nodes μ^spans over common connected parts of x and z",
         "Trees in which children may be missing: dependencies, HTML, JSON.",
         "PartialTree(decay=0.5, gap=0.5)",
         arguments={"decay": ("λ", ""), "gap": ("μ", "")},
