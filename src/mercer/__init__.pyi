@@ -15,6 +15,9 @@ from mercer.errors import RuleBroken as RuleBroken
 from mercer.features import fourier_features as fourier_features
 from mercer.features import hashed_features as hashed_features
 from mercer.features import taylor_features as taylor_features
+from mercer.features.molecules import Fingerprint as Fingerprint
+from mercer.features.molecules import fingerprint as fingerprint
+from mercer.features.molecules import molecule_graph as molecule_graph
 from mercer.files import load as load
 from mercer.kernels.about import About as About
 from mercer.kernels.algebra.entrywise import Exp as Exp
@@ -31,6 +34,7 @@ from mercer.kernels.algebra.parameters import Fixed as Fixed
 from mercer.kernels.algebra.parameters import nonnegative as nonnegative
 from mercer.kernels.algebra.parameters import positive as positive
 from mercer.kernels.algebra.parameters import real as real
+from mercer.kernels.algebra.parts import Convolution as Convolution
 from mercer.kernels.algebra.proof import Axiom as Axiom
 from mercer.kernels.algebra.proof import Proof as Proof
 from mercer.kernels.algebra.proof import Unproven as Unproven
@@ -48,6 +52,7 @@ from mercer.kernels.custom import FromFunction as FromFunction
 from mercer.kernels.custom import Precomputed as Precomputed
 from mercer.kernels.discrete import Delta as Delta
 from mercer.kernels.discrete import Hamming as Hamming
+from mercer.kernels.distributions import MeanEmbedding as MeanEmbedding
 from mercer.kernels.graphs.graphlets import Graphlet as Graphlet
 from mercer.kernels.graphs.histograms import EdgeHistogram as EdgeHistogram
 from mercer.kernels.graphs.histograms import VertexHistogram as VertexHistogram
@@ -56,7 +61,9 @@ from mercer.kernels.graphs.propagation import Propagation as Propagation
 from mercer.kernels.graphs.refinement import WeisfeilerLehman as WeisfeilerLehman
 from mercer.kernels.graphs.refinement import WeisfeilerLehmanAssignment as WeisfeilerLehmanAssignment
 from mercer.kernels.graphs.walks import RandomWalk as RandomWalk
+from mercer.kernels.sets import Dice as Dice
 from mercer.kernels.sets import Intersection as Intersection
+from mercer.kernels.sets import Jaccard as Jaccard
 from mercer.kernels.spaces import Space as Space
 from mercer.kernels.strings.alignment import EditSimilarity as EditSimilarity
 from mercer.kernels.strings.alignment import LocalAlignment as LocalAlignment
@@ -75,6 +82,9 @@ from mercer.kernels.tables.missing import Missing as Missing
 from mercer.kernels.tables.rule import TableKernel as TableKernel
 from mercer.kernels.tables.rule import table_kernel as table_kernel
 from mercer.kernels.tables.typed import Typed as Typed
+from mercer.kernels.trees.fragments import PartialTree as PartialTree
+from mercer.kernels.trees.fragments import SubsetTree as SubsetTree
+from mercer.kernels.trees.fragments import Subtree as Subtree
 from mercer.kernels.validity.check import check as check
 from mercer.kernels.validity.check import repair as repair
 from mercer.kernels.validity.refute import refute as refute
@@ -83,6 +93,12 @@ from mercer.kernels.vectors.dot import Bilinear as Bilinear
 from mercer.kernels.vectors.dot import Linear as Linear
 from mercer.kernels.vectors.dot import Polynomial as Polynomial
 from mercer.kernels.vectors.dot import Tanh as Tanh
+from mercer.kernels.vectors.fingerprints import Tanimoto as Tanimoto
+from mercer.kernels.vectors.histograms import AdditiveChiSquared as AdditiveChiSquared
+from mercer.kernels.vectors.histograms import ChiSquared as ChiSquared
+from mercer.kernels.vectors.histograms import Hellinger as Hellinger
+from mercer.kernels.vectors.histograms import HistogramIntersection as HistogramIntersection
+from mercer.kernels.vectors.histograms import MinMax as MinMax
 from mercer.kernels.vectors.matern import Matern as Matern
 from mercer.kernels.vectors.median import median_gaussian as median_gaussian
 from mercer.kernels.vectors.radial import Gaussian as Gaussian

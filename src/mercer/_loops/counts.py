@@ -17,6 +17,9 @@ from .tiles import by_size
 
 Array = NDArray[Any]
 
+PRODUCT, LEAST, HARMONIC = 0, 1, 2
+"""What two entries of a feature add to a value: u v, min(u, v), or 2 u v/(u + v); the last two for entries > 0."""
+
 
 def tally(keys: Array, ends: Array, values: Array | None = None) -> tuple[Array, Array, Array]:
     """Equal keys within each row merged: (keys, values, ends), the keys of a row in increasing order.
@@ -56,21 +59,27 @@ def by_columns(ends: Array, columns: Array, values: Array, width: int) -> tuple[
 
 
 def add_products(
-    x: tuple[Array, Array, Array], z: tuple[Array, Array, Array], first: tuple[int, int], out: Array, fresh: bool
+    x: tuple[Array, Array, Array],
+    z: tuple[Array, Array, Array],
+    first: tuple[int, int],
+    out: Array,
+    fresh: bool,
+    term: int = PRODUCT,
 ) -> None:
     """out_ij += Σ_k x_(i + first row, k) z_(j + first column, k) for x by rows and z by columns (CSR and CSC).
 
-    The values in `out` count as 0 if it is `fresh`.
+    The values in `out` count as 0 if it is `fresh`. `term` may replace the product of two entries by another function
+    of them.
     """
     large = by_size(out).__name__.endswith("large")
     if large:
         from . import counts_large
 
-        counts_large.add_products(x, z, first, out, fresh)
+        counts_large.add_products(x, z, first, out, fresh, term)
     else:
         if fresh:
             out[...] = 0.0
-        _add_products(x, z, first, out)
+        _add_products(x, z, first, out, term)
 
 
 def _tally(keys: Array, ends: Array, values: Array | None) -> tuple[Array, Array, Array]:
@@ -87,11 +96,25 @@ def _tally(keys: Array, ends: Array, values: Array | None) -> tuple[Array, Array
 
 
 def _add_products(
-    x: tuple[Array, Array, Array], z: tuple[Array, Array, Array], first: tuple[int, int], out: Array
+    x: tuple[Array, Array, Array], z: tuple[Array, Array, Array], first: tuple[int, int], out: Array, term: int
 ) -> None:
     (x_ends, x_columns, x_values), (z_ends, z_rows, z_values) = x, z
-    rows = x_ends[first[0] : first[0] + len(out) + 1]
-    entries, width, end = slice(rows[0], rows[-1]), len(z_ends) - 1, first[1] + out.shape[1]
-    left = sp.csr_array((x_values[entries], x_columns[entries], rows - rows[0]), shape=(len(out), width))
-    right = sp.csr_array((z_values, z_rows, z_ends), shape=(width, max(end, z_rows.max(initial=-1) + 1)))
-    out += (left @ right)[:, first[1] : end].toarray().astype(out.dtype)
+    if term == PRODUCT:
+        rows = x_ends[first[0] : first[0] + len(out) + 1]
+        entries, width, end = slice(rows[0], rows[-1]), len(z_ends) - 1, first[1] + out.shape[1]
+        left = sp.csr_array((x_values[entries], x_columns[entries], rows - rows[0]), shape=(len(out), width))
+        right = sp.csr_array((z_values, z_rows, z_ends), shape=(width, max(end, z_rows.max(initial=-1) + 1)))
+        out += (left @ right)[:, first[1] : end].toarray().astype(out.dtype)
+        return
+    for i in range(len(out)):
+        row = slice(x_ends[i + first[0]], x_ends[i + first[0] + 1])
+        starts, stops = z_ends[x_columns[row]], z_ends[x_columns[row] + 1]
+        sizes = stops - starts
+        at = np.arange(sizes.sum()) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
+        columns = z_rows[at] - first[1]
+        inside = (columns >= 0) & (columns < out.shape[1])
+        u, v = np.repeat(x_values[row], sizes)[inside], z_values[at][inside]
+        terms = np.minimum(u, v) if term == LEAST else u * v
+        if term == HARMONIC:
+            np.divide(2 * terms, u + v, out=terms, where=terms > 0)
+        out[i] += np.bincount(columns[inside], terms, minlength=out.shape[1]).astype(out.dtype)

@@ -112,13 +112,18 @@ def _by_columns(ends, columns, values, at, rows, sorted_values):
 
 
 def add_products(
-    x: tuple[Array, Array, Array], z: tuple[Array, Array, Array], first: tuple[int, int], out: Array, fresh: bool
+    x: tuple[Array, Array, Array],
+    z: tuple[Array, Array, Array],
+    first: tuple[int, int],
+    out: Array,
+    fresh: bool,
+    term: int,
 ) -> None:
-    _add_products(*x, *z, first[0], first[1], out, fresh)
+    _add_products(*x, *z, first[0], first[1], out, fresh, term)
 
 
 @loop
-def _add_products(x_ends, x_columns, x_values, z_ends, z_rows, z_values, row, column, out, fresh):
+def _add_products(x_ends, x_columns, x_values, z_ends, z_rows, z_values, row, column, out, fresh, term):
     rows, columns = out.shape
     end, most, touched = column + columns, 0, 0
     for i in range(rows):
@@ -147,6 +152,12 @@ def _add_products(x_ends, x_columns, x_values, z_ends, z_rows, z_values, row, co
                 else:
                     high = middle
             while low < stop and z_rows[low] < end:
-                target[z_rows[low] - column] += value * z_values[low]
+                other = z_values[low]
+                if term == 0:
+                    target[z_rows[low] - column] += value * other
+                elif term == 1:
+                    target[z_rows[low] - column] += min(value, other)
+                elif value * other > 0.0:
+                    target[z_rows[low] - column] += 2.0 * value * other / (value + other)
                 low += 1
     return touched

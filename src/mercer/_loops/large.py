@@ -7,6 +7,7 @@ Nothing here starts a thread; every loop runs without the interpreter lock.
 # mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False, disallow-untyped-calls=False
 from __future__ import annotations
 
+import numba
 import numpy as np
 
 from . import costs
@@ -151,6 +152,23 @@ def sqdist_tile(X: Array, Z: Array, out: Array) -> None:
 def _pairs(X: Array, Z: Array, out: Array, squared: int) -> None:
     X, Z_panels = readable(X, out.dtype), panels(Z, out.dtype)
     _differences(like(out), squared, *rows(X), address(Z_panels), *target(out), *out.shape, X.shape[1])
+
+
+def chi_squared_tile(X: Array, Z: Array, out: Array) -> None:
+    X, columns = np.ascontiguousarray(X, out.dtype), np.ascontiguousarray(Z.T, out.dtype)
+    _chi_squared(X, columns, out)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _chi_squared(X, columns, out):
+    for i in range(len(X)):
+        out[i] = 0
+        for k in range(X.shape[1]):
+            x = X[i, k]
+            for j in range(columns.shape[1]):
+                z = columns[k, j]
+                total = x + z
+                out[i, j] += (x - z) * (x - z) / total if total > 0 else total
 
 
 def match_tile(A: Array, B: Array, out: Array) -> None:

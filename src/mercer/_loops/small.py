@@ -74,6 +74,15 @@ def _distances(X: Array, Z: Array, out: Array, metric: str) -> None:
     out[...] = cdist(X, Z, metric)
 
 
+def chi_squared_tile(X: Array, Z: Array, out: Array) -> None:
+    out[...] = 0
+    for x, z in zip(X.T.astype(out.dtype), Z.T.astype(out.dtype)):
+        total = x[:, None] + z
+        apart = x[:, None] - z
+        apart *= apart
+        out += np.divide(apart, total, out=apart, where=total > 0)
+
+
 def match_tile(A: Array, B: Array, out: Array) -> None:
     out[...] = 0
     for a, b in zip(A.T, B.T):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,24 @@ def as_set(A: Any, position: int) -> frozenset[Any]:
             advice="Leave missing elements out, or write them as None.",
         )
     return elements
+
+
+def as_weighted_set(A: Any, position: int) -> frozenset[Any] | dict[Any, float]:
+    """One point as a set, or as a dict of elements and their weights > 0, or an error that says where it is."""
+    if not isinstance(A, Mapping):
+        return as_set(A, position)
+    as_set(list(A), position)
+    weights: dict[Any, float] = {}
+    for element, weight in A.items():
+        if not isinstance(weight, (int, float, np.number)) or not 0 <= weight < np.inf:
+            raise InvalidInput(
+                "Weights of a set must be finite numbers ≥ 0",
+                got=f"{weight!r} for {element!r} at position {position}",
+                advice="Give every element its count or weight, as collections.Counter(tokens) does.",
+            )
+        if weight:
+            weights[element] = weight.item() if isinstance(weight, np.number) else weight
+    return weights
 
 
 def _holds_nan(element: Any) -> bool:

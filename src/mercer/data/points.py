@@ -6,7 +6,7 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Hashable
-from copy import copy
+from copy import copy, deepcopy
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -228,8 +228,8 @@ def owned(X: Any) -> Any:
     """A copy of the data set, which later changes of X do not reach.
 
     Arrays, sparse matrices and frames are copied, lists together with their rows; graphs of networkx and igraph become
-    `Graph`s. A read-only array is not copied: to save memory, set X.flags.writeable = False, and do not write into an
-    array of which X is a view.
+    `Graph`s, nodes of `ast` and `xml.etree` trees. A read-only array is not copied: to save memory, set
+    X.flags.writeable = False, and do not write into an array of which X is a view.
 
     >>> X = np.zeros((2, 1))
     >>> kept = owned(X)
@@ -247,14 +247,26 @@ def owned(X: Any) -> Any:
     if sp.issparse(X):
         return X.copy()
     if is_frame(X):
-        return frames.copied(X, frozen)
+        return frames.copied(X, _frozen)
     if isinstance(X, (list, tuple)):
         return [_owned_object(x) for x in X]
     return X
 
 
 def _owned_object(x: Any) -> Any:
-    return copy(x) if isinstance(x, (list, set, dict, bytearray, np.ndarray)) or sp.issparse(x) else frozen(x)
+    if isinstance(x, (list, dict)):
+        nested = any(isinstance(v, (list, dict)) for v in (x.values() if isinstance(x, dict) else x))
+        return deepcopy(x) if nested else copy(x)
+    return copy(x) if isinstance(x, (set, bytearray, np.ndarray)) or sp.issparse(x) else _frozen(x)
+
+
+def _frozen(x: Any) -> Any:
+    """Graphs and trees of other libraries in our own form, which later changes do not reach."""
+    if type(x).__module__ in ("ast", "xml.etree.ElementTree"):
+        from mercer.data.trees import Tree
+
+        return Tree.of(x)
+    return frozen(x)
 
 
 def nbytes(value: Any) -> int:

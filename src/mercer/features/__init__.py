@@ -16,6 +16,7 @@ from mercer.features.counted import CountMap, HashedMap, hashed_features
 from mercer.features.elementary import ConstantMap, FunctionMap, IdentityMap, LinearMap
 from mercer.features.fourier import FourierMap, fourier_features
 from mercer.features.images import PatchMap, patch_features, pixels
+from mercer.features.molecules import Fingerprint, fingerprint, molecule_graph
 from mercer.features.monomials import MonomialMap
 from mercer.features.series import SignatureMap, TimeMap, add_time, base_point, lead_lag
 from mercer.features.subsets import IncidenceMap, SubsetMap
@@ -28,6 +29,7 @@ __all__ = [
     "ConstantMap",
     "CountMap",
     "FeatureMap",
+    "Fingerprint",
     "FourierMap",
     "FunctionMap",
     "HashedMap",
@@ -47,9 +49,11 @@ __all__ = [
     "TimeMap",
     "add_time",
     "base_point",
+    "fingerprint",
     "fourier_features",
     "hashed_features",
     "lead_lag",
+    "molecule_graph",
     "patch_features",
     "pixels",
     "taylor_features",

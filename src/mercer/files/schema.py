@@ -60,6 +60,9 @@ Expansion(n, d, t) call
     coef: real[n] | real[n,t]
     tail: none | Tail(_,t)
     pruning: none | Pruning
+[mercer.data.trees]
+Tree
+    labels arities: plain
 [mercer.features.combine]
 PowerMap
     phi: FeatureMap
@@ -94,6 +97,10 @@ PatchMap
     shape: plain
     size stride: int
     sigma spread: real
+[mercer.features.molecules]
+Fingerprint
+    radius bits: int
+    counts: flag
 [mercer.features.monomials]
 MonomialMap
     d degree: int

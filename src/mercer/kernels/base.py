@@ -477,8 +477,8 @@ class Kernel(Similarity):
     """A similarity that is positive semidefinite, by proof or by claim: `proof()` says which.
 
     Kernels form an algebra: `c * k`, `k1 + k2`, `k1 * k2`, `k ** n`, `k.poly(coefficients)`, `k.exp()`,
-    `k.rescale(f)`, `k.after(phi)`, `k.on(columns)` and `k.normalize()` are kernels again. Each operation checks its
-    own condition.
+    `k.rescale(f)`, `k.after(phi)`, `k.over(parts)`, `k.on(columns)` and `k.normalize()` are kernels again. Each
+    operation checks its own condition.
 
     >>> import mercer as mc
     >>> k = 0.5 * mc.Gaussian(1.0) + mc.Polynomial(3, c=1.0) * mc.Linear()
@@ -577,6 +577,20 @@ class Kernel(Similarity):
 
         return algebra.After(self, phi)
 
+    def over(self, parts: Any, *, mean: bool = False) -> Kernel:
+        """Σ k(x', z') over the parts x' of x and z' of z, or its mean: a kernel on objects from one on parts.
+
+        `parts` is a function of one object that returns its parts, as a list or a matrix.
+
+        >>> import mercer as mc
+        >>> mc.Delta().over(str.split)(["to be or not to be", "to do"])
+        array([[10.,  2.],
+               [ 2.,  2.]])
+        """
+        from mercer.kernels.algebra.parts import Convolution
+
+        return Convolution(self, parts, mean)
+
     def on(self, *columns: Any) -> Kernel:
         """The kernel on some columns of a table, by position or name.
 
@@ -619,7 +633,7 @@ class Indefinite(Similarity):
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __pow__ = __neg__ = _refuse
-    exp = poly = rescale = after = on = normalize = _refuse
+    exp = poly = rescale = after = over = on = normalize = _refuse
 
 
 class Weight(Similarity):

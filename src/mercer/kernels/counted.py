@@ -91,17 +91,19 @@ class Counts:
 class Sides:
     """Two sets of sparse rows over one numbering of their features, laid out for tiles of x zᵀ.
 
-    Frequent features form two dense matrices; the others are stored by rows for x, and by columns for z.
+    Frequent features form two dense matrices; the others are stored by rows for x, and by columns for z. A `term` such
+    as `LEAST` replaces the product of two values (see `mercer._loops.counts`), and leaves no dense part.
     """
 
-    def __init__(self, x: Counts, z: Counts) -> None:
-        same = x is z
+    def __init__(self, x: Counts, z: Counts, term: int = loops.PRODUCT) -> None:
+        same, self.term = x is z, term
         left, right, width = loops.numbered(x.keys, None if same else z.keys)
         self._parts = (x, left), (x, left) if right is None else (z, right)
         self.width = max(width, 1)
         occurrences = np.bincount(left, minlength=self.width)
         others = occurrences if right is None else np.bincount(right, minlength=self.width)
         rare = occurrences * (others / max(1, len(x) * len(z))) <= FREQUENT
+        rare |= term != loops.PRODUCT
         # All sums are at most √(k(x, x) k(z, z)), so that no partial sum is rounded.
         self.dtype = np.dtype(np.float32 if x.whole_below(EXACT) and (same or z.whole_below(EXACT)) else np.float64)
         self.dense_x = self._dense(0, rare)
@@ -152,7 +154,13 @@ class Sides:
             np.matmul(self.dense_x[block.rows], self.dense_z[block.cols].T, out=product)
             np.copyto(out, product, casting="same_kind")
         if fresh or len(self.sparse_x[1]):
-            loops.add_products(self.sparse_x, self.sparse_z, (block.rows.start, block.cols.start), out, fresh)
+            loops.add_products(
+                self.sparse_x, self.sparse_z, (block.rows.start, block.cols.start), out, fresh, self.term
+            )
+
+    def multiply(self, V: Array) -> NDArray[np.float64]:
+        """x (zᵀ V), for products only."""
+        return np.asarray(self.x @ (self.z.T @ V), dtype=np.float64)
 
 
 class Counted(Kernel):
@@ -182,8 +190,7 @@ class Counted(Kernel):
 
     def multiply(self, pair: Pair, V: Array) -> NDArray[np.float64]:
         """x (zᵀ V): the matrix is never formed."""
-        sides = self.sides(pair)
-        return np.asarray(sides.x @ (sides.z.T @ V), dtype=np.float64)
+        return self.sides(pair).multiply(V)
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         counts: Counts = points.encoded(self)

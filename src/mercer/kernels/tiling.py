@@ -97,8 +97,14 @@ def _work_through(
                 space.release(mark)
 
 
-def fill(kernel: Similarity, pair: Pair, out: Array, finish: Callable[[Array], None] | None = None) -> Array:
-    """out = finish(K) for the pair, exactly symmetric where both sides are the same."""
+def fill(
+    kernel: Similarity,
+    pair: Pair,
+    out: Array,
+    finish: Callable[[Array], None] | None = None,
+    shape: tuple[int, int] | None = None,
+) -> Array:
+    """out = finish(K) for the pair, exactly symmetric where both sides are the same, in tiles of this shape."""
 
     bounded = kernel.tags.bounded
 
@@ -112,7 +118,7 @@ def fill(kernel: Similarity, pair: Pair, out: Array, finish: Callable[[Array], N
         elif pair.same:
             _loops.tiles.mirror(tile, out[block.cols, block.rows])
 
-    each(pair, work, shape=shape_for(kernel))
+    each(pair, work, shape=shape or shape_for(kernel))
     return out
 
 

@@ -43,7 +43,7 @@ EXAMPLE = 'Write an expression such as "0.5 * Gaussian(1.0) + Linear()".'
 METHODS = ("exp", "normalize", "on", "poly")
 
 IN_PYTHON = "it in Python, and pass the kernel itself instead of its text."
-FUNCTIONS = {"after": "After", "rescale": "Rescaled"}
+FUNCTIONS = {"after": "After", "over": "Convolution", "rescale": "Rescaled"}
 """Methods that take a Python function, and the class of the kernels that they make."""
 
 # Names of kernels in other libraries, in lower case, and what to write here.
@@ -57,7 +57,7 @@ ELSEWHERE = {
     "exponential": "Write Matern(sigma, nu=0.5), or Laplacian(sigma).",
     "exponentiation": "Write k ** n.",
     "expsinesquared": "Write Periodic(sigma, period).",
-    "jaccard": "Write Intersection(), or Intersection().normalize().",
+    "jaccard": "Write Jaccard() for sets, Tanimoto() for rows of bits.",
     "linearkernel": "Write c * Linear().",
     "maternkernel": "Write Matern(sigma, nu).",
     "overlap": "Write Hamming().",
