@@ -73,6 +73,7 @@ def test_choices_are_readable_and_values():
     assert [d["question"] for d in stored["decisions"]] == ["Target", "Columns", "Kernel", "Loss", "Solver"]
     board = choices.leaderboard
     assert len(board) >= 7
+    assert dataclasses.replace(choices, decisions=choices.decisions[::-1]).leaderboard == board
     assert all(0 < trial.score < 10 for trial in board if trial.rows == board[0].rows)
     assert choices[2].considered.best.name == choices[2].taken
 

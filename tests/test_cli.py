@@ -346,6 +346,12 @@ def test_smoothers_take_weights(folder, tmp_path, capsys, name, kernel, chosen):
     assert told(capsys, "predict", model, data)[0] == 0
     message = refused(capsys, "fit", data, "-t", "price", "-m", "ridge", "-k", "Epanechnikov()")
     assert "a smoothing weight. Smooth with it by --model nw or local" in message
+    for bare in ("Epanechnikov", "Epanechnikov()"):
+        message = refused(capsys, "fit", data, "-t", "price", "-m", "ridge", "-k", bare)
+        assert "a smoothing weight. Smooth with it by --model nw or local" in message
+    for function in ("ThinPlate", "ThinPlate()"):
+        message = refused(capsys, "fit", data, "-t", "price", "-m", name, "-k", function)
+        assert "must be a positive semidefinite kernel or a smoothing weight, got ThinPlate" in message
 
 
 def test_probabilities_are_for_classes(folder, model, capsys):
@@ -799,6 +805,24 @@ def test_missing_values_where_fit_had_none_are_noted(tmp_path, capsys, monkeypat
         assert "'b'" not in err
     code, _, err = told(capsys, "predict", model, tmp_path / "data.csv")
     assert "missing" not in err
+
+
+def test_missing_values_are_noted_in_columns_that_the_model_uses(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame(rng.normal(size=(40, 2)), schema=["a", "b"]).with_columns(y=pl.col("a"))
+    table.write_csv(tmp_path / "data.csv")
+    new = written(tmp_path, "a,b,y\n1,1,0\n0,,0\n0,99,0\n", "new.csv")
+    model = tmp_path / "m.mercer"
+    fit = ("-t", "y", "-m", "ridge", "-o", model)
+    for kernel, noted in (("Gaussian(1.0).on('a')", False), ("Gaussian(1.0).on(0)", False), (None, True)):
+        for command in ("fit", "tune"):
+            arguments = [*fit, *(["-k", kernel] if kernel else [])]
+            assert told(capsys, command, tmp_path / "data.csv", *arguments)[0] == 0
+            for later in ("predict", "evaluate"):
+                code, _, err = told(capsys, later, model, new)
+                assert code == 0, err
+                assert ("1 missing value in columns that had none" in err) == noted, (kernel, command)
+                assert ("'b': 1 row has a number far outside" in err) == noted, (kernel, command)
 
 
 def test_a_model_that_is_no_better_than_a_guess_is_told(folder, capsys):

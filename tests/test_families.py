@@ -331,6 +331,11 @@ def test_samples_have_the_moments_and_quantiles(family) -> None:
     assert family.quantile(np.full((3, 1), 0.5), np.full(4, mu), phi).shape == (3, 4)
 
 
+def test_a_seed_that_is_none() -> None:
+    with pytest.raises(InvalidInput, match="`rng` must be a whole number ≥ 0, a NumPy generator, or None, got 'x'"):
+        Gaussian().sample([0.0], rng="x")
+
+
 def test_quantiles_far_out() -> None:
     q = np.array([1e-6, 0.01, 0.5, 0.99, 1 - 1e-6])
     for mu, phi in ((2.0, 0.7), (1.0, 10.0), (5.0, 0.01), (1e3, 5.0)):

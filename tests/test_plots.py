@@ -507,7 +507,7 @@ def test_svg_has_text_and_is_the_same_each_time():
     assert "<dc:date>" not in first
     with pytest.raises(InvalidInput, match="must be a display that was drawn"):
         plot.svg(RIDGE)
-    with pytest.raises(InvalidInput, match="one of light, dark, got 'blue'"), plot.style("blue"):
+    with pytest.raises(InvalidInput, match="`name` must be 'light' or 'dark', got 'blue'"), plot.style("blue"):
         pass
 
 

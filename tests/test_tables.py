@@ -300,6 +300,7 @@ def test_dates_are_instants_whatever_their_type():
         (lambda f: f.drop(columns=["age", "city"]), "columns 'age', 'city'"),
         (lambda f: f.rename(columns={"city": "City"}), "'city' may now be 'City'"),
         (lambda f: f.assign(age=["old"] * N), "Column 'age' must hold numbers, got 'old' in row 0"),
+        (lambda f: f.assign(age=[np.eye(2)] * N), r"got array\(\[\[1., 0.\], \[0., 1.\]\]\) in row 0"),
         (lambda f: f.assign(age=f["when"]), "Column 'age' must hold numbers"),
         (lambda f: f.assign(age=np.inf), "Column 'age' must be finite, got infinity in row 0"),
         (lambda f: f.assign(city=1.0), "Column 'city' must hold categories in words, got 1.0"),

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import mercer as mc
 from mercer import gram, threads
+from mercer.kernels.spaces import dimension
 from mercer.models.least_squares.gaussian_process import GaussianProcessRegressor
 from mercer.models.least_squares.kernel_ridge import KernelRidge
 from mercer.models.tune import tune
@@ -21,6 +22,7 @@ from mercer.tuning.criteria import LeastSquaresCriterion
 from mercer.tuning.evidence import log_evidence, profiled_evidence
 from mercer.tuning.folds import Fold
 from mercer.tuning.loo import alpha_path, choose_alpha, loo_error, path_errors
+from mercer.tuning.trials import LOO_ERROR, Trial, Trials, Tuned
 
 ALPHA = 0.3
 
@@ -485,6 +487,58 @@ def test_a_new_leaf_says_what_its_parameters_are_compared_with():
             type(
                 "Wrong", (mc.Kernel,), {"__annotations__": {"reach": float}, "reach": mc.positive(1.0), "units": units}
             )
+
+
+def test_the_columns_of_a_new_leaf_are_those_of_its_widths():
+    class Bell(mc.Kernel):
+        reach: float = mc.positive(1.0, vector=True)
+        units = {"reach": "length"}
+
+        def tile(self, block, out):
+            x, z = (side / self.reach for side in block.vectors())
+            np.exp(-0.5 * ((x[:, None] - z) ** 2).sum(axis=2), out=out)
+
+    assert dimension(Bell([1.0, 2.0])) == 2
+    assert dimension(mc.Linear().poly([1.0, 1.0, 1.0, 1.0])) == 3
+
+
+def test_units_that_cannot_be_are_refused():
+    def leaf(fields, units):
+        annotations = dict.fromkeys(fields, float)
+        return type("Wrong", (mc.Kernel,), {"__annotations__": annotations, **fields, **units})
+
+    with pytest.raises(mc.InvalidInput, match=r"a parameter\. Give the parameter another name"):
+        leaf({"units": mc.positive(1.0)}, {})
+    with pytest.raises(mc.InvalidInput, match="a class without parameters, must be empty, got 'sigm'"):
+        leaf({}, {"units": {"sigm": "length"}})
+
+
+def test_all_widths_are_shown():
+    widths = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 12345.678])
+    kernels = [mc.Gaussian(widths), mc.Gaussian(widths * [1, 1, 1, 1, 1, 2, 1])]
+    labels = [Trial({"kernel": kernel}, 0.5).label for kernel in kernels]
+    assert labels[0] == "Gaussian(sigma=[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 12346])"
+    assert labels[0] != labels[1]
+    tuned = Tuned({"kernel": kernels[1]}, Trials.of(LOO_ERROR, [Trial({"kernel": kernels[1]}, 0.5)]), 1, 0.0)
+    assert "12.0, 12346]" in str(tuned)
+
+
+def test_of_two_factors_of_a_leaf_one_scales_the_kernel():
+    class Twice(mc.Kernel):
+        a: float = mc.positive(1.0)
+        b: float = mc.positive(1.0)
+        units = {"a": "factor", "b": "factor"}
+
+        def tile(self, block, out):
+            np.multiply(self.a * self.b, np.exp(-0.5 * block.sqdist()), out=out)
+
+    X, Y, _, _ = data(40, 2, 1)
+    k = Twice(2.0, 3.0)
+    theta = k.theta + ranges.scale_factors(k) * np.log(5.0)
+    np.testing.assert_allclose(k.with_theta(theta)(X), 5.0 * k(X))
+    tuned = mc.tune(mc.KernelRidge(k, alpha=0.1), X, Y[:, 0], by="evidence", n_restarts=0)
+    again = mc.GaussianProcessRegressor(tuned.tuning_.kernel, alpha=tuned.tuning_.alpha).fit(X, Y[:, 0])
+    assert tuned.tuning_.value == pytest.approx(again.log_evidence_, abs=1e-6)
 
 
 def test_names_of_slots_are_those_of_theta():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class InvalidInput(ValueError):
-    """Input that cannot be used, in three parts; of a text also an excerpt, with marks below the wrong place.
+    """Input that cannot be used. In three parts; for a kernel expression also an excerpt with carets.
 
     >>> raise InvalidInput("`sigma` must be > 0", got="-1.0", advice="Pass a positive width.")
     Traceback (most recent call last):

@@ -52,7 +52,7 @@ def check_number(
 
     Parameters
     ----------
-    value, name : the value of the parameter of this name.
+    value, name : the parameter's value and its name.
     above, least, below, most : the range: > above, ≥ least, < below, ≤ most.
     infinite : whether ∞ is allowed.
     alternative : other values that the caller accepts, in words: "None for no limit".
@@ -152,8 +152,8 @@ step.
     raise _refusal(value, name, kind, "None", advice)
 
 
-def generator(random_state: Any) -> np.random.Generator:
-    """The generator that a parameter `random_state` stands for: a seed, a generator of NumPy (also an old one), None.
+def generator(random_state: Any, name: str = "random_state") -> np.random.Generator:
+    """The generator that a parameter of this name stands for: a seed, a generator of NumPy (also an old one), None.
 
     >>> generator(0).integers(10)
     np.int64(8)
@@ -167,7 +167,7 @@ def generator(random_state: Any) -> np.random.Generator:
             "a whole number ≥ 0, a NumPy generator",
             "Pass a seed such as 0, for the same result each time.",
         )
-        raise _refusal(random_state, "random_state", kind, "None", advice) from None
+        raise _refusal(random_state, name, kind, "None", advice) from None
 
 
 def _within(value: float, above: float | None, least: float | None, below: float | None, most: float | None) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-_DIGITS = re.compile(r"(?<![\w.'])\d+\.\d{4,}(?:e[-+]?\d+)?")
+_DECIMAL = re.compile(r"(?<![\w.'])(\d+)\.\d+(e[-+]?\d+)?")
 _ITEM = r"(?:'[^']*'|[-+\w.]+)"
 _LONG = re.compile(rf"({_ITEM}, {_ITEM}, {_ITEM}), {_ITEM}(?:, {_ITEM}){{3,}}(?=[\])])")
 
@@ -33,12 +35,13 @@ def one_line(text: str, most: int = 300) -> str:
 
 
 def shortened(value: Any) -> str:
-    """The repr of a value, but never a page of it.
+    """The repr of a value on one line, but never a page of it.
 
-    >>> shortened([1, 2]), shortened("x" * 100)[-8:]
-    ('[1, 2]', 'x… (str)')
+    >>> shortened([1, 2]), shortened("x" * 100)[-8:], shortened(np.eye(2))
+    ('[1, 2]', 'x… (str)', 'array([[1., 0.], [0., 1.]])')
     """
     text = repr(value)
+    text = " ".join(text.split()) if "\n" in text else text
     return text if len(text) <= 80 else f"{text[:60]}… ({type(value).__name__})"
 
 
@@ -68,16 +71,22 @@ def number(value: float, digits: int = 4, *, padded: bool = True) -> str:
 
 
 def rounded(text: str) -> str:
-    """A text in which every long number is rounded to four digits.
+    """A text in which every decimal number is rounded to four digits, or to a whole number if that has more digits.
 
-    >>> rounded("Gaussian(sigma=0.123456789)")
-    'Gaussian(sigma=0.1235)'
+    >>> rounded("Gaussian(sigma=0.123456789) + 12345.678 * Linear() + Matern(sigma=2.0)")
+    'Gaussian(sigma=0.1235) + 12346 * Linear() + Matern(sigma=2.0)'
     """
-    return _DIGITS.sub(lambda digits: f"{float(digits[0]):.4g}", text)
+    return _DECIMAL.sub(_rounded, text)
+
+
+def _rounded(decimal: re.Match[str]) -> str:
+    digits = 4 if decimal[2] else max(4, len(decimal[1]))
+    text = f"{float(decimal[0]):.{digits}g}"
+    return decimal[0] if float(text) == float(decimal[0]) else text
 
 
 def brief(expression: Any) -> str:
-    """An expression, or its text, to read, not to copy: four digits of each number, three items of each long list.
+    """An expression, or its text, to read, not to copy: numbers as in `rounded`, three items of each long list.
 
     >>> brief("Gaussian(sigma=0.123456789) * Delta().on('x1')")
     "Gaussian(sigma=0.1235) * Delta().on('x1')"
@@ -115,6 +124,15 @@ def show_bytes(size: int) -> str:
     units = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
     exponent = next((e for e in range(len(units)) if size < 0.9995 * 10 ** (3 * e + 3)), len(units) - 1)
     return f"{float(Decimal(size) / 10 ** (3 * exponent)):.3g} {units[exponent]}"
+
+
+def first_few(items: Sequence[Any] | NDArray[Any], most: int, show: Callable[[Any], str] = str) -> str:
+    """The first items of a list, and a sign if there are more.
+
+    >>> first_few([1, 2, 3], 2), first_few(["a", "b"], 2, repr)
+    ('1, 2, …', "'a', 'b'")
+    """
+    return ", ".join(map(show, items[:most])) + (", …" if len(items) > most else "")
 
 
 def count(n: int, what: str, several: str | None = None) -> str:

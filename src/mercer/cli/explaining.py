@@ -11,6 +11,7 @@ import mercer as mc
 from mercer.cli.predicting import reading_for
 from mercer.cli.speaking import Voice, warnings_as_notes
 from mercer.cli.summary import readable, say_scores, score_facts, scores_title
+from mercer.data import frames
 from mercer.errors import InvalidInput
 from mercer.models.base import innermost
 from mercer.models.importance import feature_importance, meaning, measured_rows
@@ -149,10 +150,9 @@ def _raw(points: Any) -> Any:
 
 def _row(points: Any, i: int) -> dict[str, Any]:
     raw = _raw(points)
-    if isinstance(raw, pl.DataFrame):
-        return dict(raw.row(i, named=True))
-    if hasattr(raw, "iloc"):
-        return {str(k): v for k, v in raw.iloc[i].to_dict().items()}
+    if frames.is_frame(raw):
+        row = frames.rows(raw, [i])
+        return {name: frames.listed(column)[0] for name, column in zip(frames.column_names(row), frames.columns(row))}
     if hasattr(raw, "toarray"):
         row = raw[[i]].tocoo()
         return {f"f{int(c) + 1}": float(v) for c, v in list(zip(row.col, row.data))[:6]}
@@ -189,8 +189,8 @@ def _importance_rows(
         if raw is None:
             voice.note(NO_ROWS)
             return None
-        if hasattr(raw, "iloc"):
-            raw = pl.DataFrame({str(c): raw[c].to_list() for c in raw.columns})
+        if frames.is_frame(raw) and not isinstance(raw, pl.DataFrame):
+            raw = pl.DataFrame(dict(zip(frames.column_names(raw), map(frames.listed, frames.columns(raw)))))
         if not isinstance(raw, pl.DataFrame):
             raw = np.asarray(raw)
             if raw.ndim != 2 or raw.shape[1] != len(names):

@@ -142,14 +142,15 @@ def parsed(kernel: str | None, *, weights: bool = False) -> Any:
     """
     if kernel is None:
         return None
-    named = vocabulary().get(kernel.strip())
-    if weights and named is not None and issubclass(named, ByWidth):
-        return named
-    expression = mc.parse(kernel)
-    if not isinstance(expression, (mc.Kernel, mc.Weight) if weights else mc.Kernel):
-        smoothing = isinstance(expression, mc.Weight)
+    allowed = (mc.Kernel, mc.Weight) if weights else (mc.Kernel,)
+    expression: Any = vocabulary().get(kernel.strip())
+    if expression is None or (issubclass(expression, allowed) and not (weights and issubclass(expression, ByWidth))):
+        expression = mc.parse(kernel)  # its error says how to write a kernel that is only named
+    family = expression if isinstance(expression, type) else type(expression)
+    if not issubclass(family, allowed):
+        smoothing = issubclass(family, mc.Weight)
         raise InvalidInput(
-            "--kernel must be a positive semidefinite kernel",
+            "--kernel must be a positive semidefinite kernel" + (" or a smoothing weight" if weights else ""),
             got=f"{kernel}, a smoothing weight" if smoothing else kernel,
             advice="Smooth with it by --model nw or local, or choose another kernel; `mercer kernels` lists them."
             if smoothing

@@ -14,14 +14,16 @@ from mercer.cli.columns import as_fitted, kind_of, missing_values_located
 from mercer.cli.outputs import parts, require_outputs, sink
 from mercer.cli.reading import Table, batches
 from mercer.cli.speaking import Voice, warnings_as_notes
-from mercer.cli.summary import say_scores, score_facts
+from mercer.cli.summary import kernel_of, say_scores, score_facts
 from mercer.cli.tables import complete, named
 from mercer.errors import InvalidInput
+from mercer.kernels.algebra.views import On, Viewed, WeightOn
+from mercer.models.base import innermost
 from mercer.models.conformal import CALIBRATED, ConformalRegressor
 from mercer.models.provenance import Provenance, provenance
 from mercer.models.quantiles import ROUNDING
 from mercer.models.scores import judge
-from mercer.words import count, number, seconds
+from mercer.words import count, first_few, number, seconds
 
 REPORTED_COLUMNS = 5
 """The largest number of columns with unseen values that are reported one by one."""
@@ -47,6 +49,7 @@ def predict(
     require_outputs({"--out": out}, inputs=(data, model_path))
     model = mc.load(model_path)
     origin = provenance(model)
+    used = columns_used(model, origin)
     _require(model, interval, proba)
     if interval is not None and isinstance(model, ConformalRegressor):
         before = ", measured before the last fit" if origin.refitted else ""
@@ -69,8 +72,8 @@ def predict(
             X = _inputs(table)
             with missing_values_located(X, table.name, range(rows, rows + table.rows)):
                 predicted = predictions(model, X, interval, proba)
-            unseen += unseen_values(X, origin)
-            missing += newly_missing(X, origin)
+            unseen += unseen_values(X, origin, used)
+            missing += newly_missing(X, origin, used)
             target.write(parts(table.frame, predicted, keep=keep))
             rows += table.rows
             update(f"{rows:,} rows predicted")
@@ -93,10 +96,30 @@ def reading_for(origin: Provenance, reading: dict[str, Any]) -> dict[str, Any]:
     return reading | {"na": [*(reading.get("na") or ()), *origin.missing]}
 
 
-def unseen_values(X: Any, origin: Provenance) -> Counter[str]:
-    """The number of rows with unseen values, by column: new texts, or numbers more than half a range outside."""
+def columns_used(model: Any, origin: Provenance) -> set[str]:
+    """The columns on which the predictions depend: those of the kernel, or all if the model has none."""
+    inner, names = innermost(model), list(origin.columns)
+    kernel = None if isinstance(inner, mc.LocalRegression) else kernel_of(inner)  # its polynomials use all columns
+    used = _columns_seen(kernel, names) if isinstance(kernel, mc.Similarity) else set(names)
+    return used - origin.left_out.keys()
+
+
+def _columns_seen(kernel: Any, names: list[str]) -> set[str]:
+    """The columns, among those of these names, that an expression reads."""
+    if isinstance(kernel, mc.Typed):
+        return set(kernel.columns_read)
+    if isinstance(kernel, (On, WeightOn)):
+        return {column if isinstance(column, str) else names[column] for column in kernel.columns}
+    parts = {} if isinstance(kernel, Viewed) else kernel.children
+    return set().union(*(_columns_seen(part, names) for part in parts.values())) if parts else set(names)
+
+
+def unseen_values(X: Any, origin: Provenance, used: set[str]) -> Counter[str]:
+    """The number of rows with unseen values, by used column: new texts, or numbers more than half a range outside."""
     rows = Counter[str]()
     for name, values in origin.ranges.items() if isinstance(X, pl.DataFrame) else ():
+        if name not in used:
+            continue
         if kind_of(origin.columns[name]) == "number":
             low, high = map(float, values)
             far = ((X[name].cast(pl.Float64) - (low + high) / 2).abs() > high - low).sum()
@@ -121,18 +144,19 @@ def note_unseen_values(voice: Voice, rows: Counter[str], origin: Provenance) -> 
         voice.note(f"{more} such values, too")
 
 
-def newly_missing(X: Any, origin: Provenance) -> Counter[str]:
-    """The number of missing values, by column, in columns without missing values in the training rows."""
+def newly_missing(X: Any, origin: Provenance, used: set[str]) -> Counter[str]:
+    """The number of missing values, by used column, in columns without missing values in the training rows."""
     if not isinstance(X, pl.DataFrame) or origin.incomplete is None:
         return Counter()
-    return Counter({name: X[name].null_count() for name in origin.columns if name not in origin.incomplete})
+    filled = used.difference(origin.incomplete)
+    return Counter({name: X[name].null_count() for name in origin.columns if name in filled})
 
 
 def note_newly_missing(voice: Voice, cells: Counter[str]) -> None:
     """Report missing values in columns that had none when the model was fitted."""
     columns = [name for name, times in cells.most_common() if times]
     if columns:
-        names = ", ".join(map(repr, columns[:REPORTED_COLUMNS])) + ", …" * (len(columns) > REPORTED_COLUMNS)
+        names = first_few(columns, REPORTED_COLUMNS, repr)
         voice.note(
             f"{count(cells.total(), 'missing value')} in columns that had none in the training rows ({names}); the "
             "predictions for these rows are less reliable"
@@ -234,8 +258,9 @@ def evaluate(
         missing_values_located(frame, data, range(len(truth))),
     ):
         judgement = judge(model, frame, truth, origin.baseline)
-    note_unseen_values(voice, unseen_values(frame, origin), origin)
-    note_newly_missing(voice, newly_missing(frame, origin))
+    used = columns_used(model, origin)
+    note_unseen_values(voice, unseen_values(frame, origin, used), origin)
+    note_newly_missing(voice, newly_missing(frame, origin, used))
     if origin.baseline is None:
         voice.note("the scores have no baseline, since the model file does not record its training targets")
     values = judgement.predictions

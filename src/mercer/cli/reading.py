@@ -24,7 +24,7 @@ from mercer.cli.sources import LIBSVM, Source, first_line, opened, unreadable
 from mercer.data.objects import object_array
 from mercer.data.tu import is_tu, read_tu
 from mercer.errors import InvalidInput
-from mercer.words import cut
+from mercer.words import cut, first_few
 
 DENSE = 20_000_000
 """A LIBSVM file with more numbers than this, zeros included, stays a sparse matrix."""
@@ -180,8 +180,8 @@ def require_columns(columns: dict[str, str], names: list[str], name: str) -> Non
 
 def shown_names(names: list[str], most: int = 8) -> str:
     """The first names of columns, as text."""
-    some = ", ".join(repr(cut(name, 60)) for name in names[:most])
-    return some + (f", … ({len(names)} in all)" if len(names) > most else "")
+    some = first_few(names, most, lambda name: repr(cut(name, 60)))
+    return some + (f" ({len(names)} in all)" if len(names) > most else "")
 
 
 def _scanned(source: Source) -> pl.LazyFrame:

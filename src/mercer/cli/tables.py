@@ -16,7 +16,7 @@ from mercer.cli.speaking import Voice
 from mercer.errors import InvalidInput
 from mercer.models.provenance import Task
 from mercer.models.scores import hold_out
-from mercer.words import count
+from mercer.words import count, first_few
 
 Array = NDArray[Any]
 FEW_CLASSES = 10
@@ -144,7 +144,7 @@ def complete(frame: Any, y: pl.Series, name: str, file: str, voice: Voice, *, dr
     if keep.all():
         return frame, y
     rows = np.flatnonzero(~keep) + 1
-    some = ", ".join(map(str, rows[:5])) + (", …" if len(rows) > 5 else "")
+    some = first_few(rows, 5)
     if not keep.any():
         raise InvalidInput(
             f"The target {name!r} of {file} must have values", got="none at all", advice="Name another column."

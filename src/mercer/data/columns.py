@@ -62,7 +62,7 @@ def read(column: Any, kind: str, name: str, levels: tuple[Any, ...] = ()) -> Arr
 
 
 def read_array(A: Array, missing: Mask, kind: str, name: str, levels: tuple[Any, ...] = ()) -> Array:
-    """The same for an array whose missing values are known."""
+    """`read` for an array whose missing values are known."""
     if missing.all():  # a column without values may have any type
         return np.full(len(A), None if kind in ("category", "tokens", "text") else np.nan)
     return _ranks(A, missing, levels) if kind == "ordered" else READERS[kind](A, missing, name)

@@ -140,7 +140,9 @@ def rows_of(X: Any) -> Array:
         return object_matrix(list(zip(*columns))) if len(columns) > 1 else object_array(list(columns[0]))[:, None]
     if isinstance(X, np.ndarray):
         if X.ndim > 2:
-            raise InvalidInput("Points must be values or rows", got=f"shape {X.shape}", advice="Reshape X.")
+            raise InvalidInput(
+                "X must have one or two dimensions", got=f"shape {X.shape}", advice="Reshape X to (n, d)."
+            )
         return X[:, None] if X.ndim == 1 else X
     values = list(X)
     if values and all(isinstance(v, (list, tuple, np.ndarray)) and all(map(np.isscalar, v)) for v in values):

@@ -20,6 +20,7 @@ from mercer.data.missing import missing_entries
 from mercer.data.objects import object_array, object_matrix, rows_of
 from mercer.data.vectors import as_vectors, not_two_dimensional
 from mercer.errors import InvalidInput
+from mercer.words import first_few
 
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -343,7 +344,7 @@ def select_columns(X: Any, columns: tuple[int | str, ...]) -> Any:
             if isinstance(column, str) and column not in times:
                 raise InvalidInput(
                     f"Column {column!r} must exist in the data frame",
-                    got=f"{len(names)} columns: {', '.join(map(str, names[:12]))}{', …' * (len(names) > 12)}",
+                    got=f"{len(names)} columns: {first_few(names, 12)}",
                     advice="Check the name of the column.",
                 )
             if isinstance(column, int) and not -len(names) <= column < len(names):

@@ -22,7 +22,7 @@ from mercer import memory
 from mercer.errors import InvalidInput
 from mercer.features.base import Array, FeatureMap, dense
 from mercer.features.terms import Term, Variables, product, rational
-from mercer.validation import check_choice, check_whole_number
+from mercer.validation import check_choice, check_number, check_whole_number
 
 INDICES = ("monomials", "tuples")
 
@@ -62,8 +62,7 @@ class MonomialMap(FeatureMap):
         object.__setattr__(self, "d", check_whole_number(self.d, "d", owner="MonomialMap"))
         object.__setattr__(self, "degree", check_whole_number(self.degree, "degree", owner="MonomialMap"))
         check_choice(self.index, "index", INDICES)
-        if not 0 <= self.c < math.inf:
-            raise InvalidInput("`c` of MonomialMap must be finite and ≥ 0", got=self.c, advice="Choose c ≥ 0.")
+        object.__setattr__(self, "c", check_number(self.c, "c", least=0, owner="MonomialMap"))
         require_countable(self.d, self.degree, self.index)
 
     @property

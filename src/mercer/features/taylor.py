@@ -18,7 +18,7 @@ from mercer.errors import InvalidInput
 from mercer.features.base import Array, FeatureMap, SpectralDensity, dense
 from mercer.features.monomials import degree_of, fill_graded, monomial, require_countable, size
 from mercer.features.terms import Term, Variables, atom, rational
-from mercer.validation import check_whole_number
+from mercer.validation import check_number, check_whole_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,12 +121,10 @@ def taylor_features(kernel: Any, d: int, *, error: float, radius: float) -> Tayl
             "Laplacian kernel.",
         )
     sigma = scales(kernel, d)
-    for name, value in (("error", error), ("radius", radius)):
-        if not 0 < value < math.inf:
-            raise InvalidInput(f"`{name}` must be finite and > 0", got=repr(value), advice=f"Choose `{name}` > 0.")
-    s = (float(radius) / float(sigma.min())) ** 2
-    degree = _smallest_degree(s, float(error))
-    return TaylorMap(sigma, check_whole_number(d, "d", owner="the map"), degree, float(radius), _remainder(degree, s))
+    error, radius = check_number(error, "error", above=0, such_as=1e-6), check_number(radius, "radius", above=0)
+    s = (radius / float(sigma.min())) ** 2
+    degree = _smallest_degree(s, error)
+    return TaylorMap(sigma, check_whole_number(d, "d", owner="the map"), degree, radius, _remainder(degree, s))
 
 
 def scales(kernel: Any, d: int) -> NDArray[np.float64]:

@@ -402,6 +402,15 @@ class Precomputed(Kernel):
         return "Precomputed()" if self.K is None else f"Precomputed({show(self.K)})"
 
 
+def bare_precomputed(required: str) -> InvalidInput:
+    """The error if values are required that the matrix of a bare `Precomputed()` does not hold."""
+    return InvalidInput(
+        required,
+        got="bare Precomputed()",
+        advice="Use Precomputed(K) with the matrix of all points, and positions in it as X.",
+    )
+
+
 def _relative_eigenvalues(K: NDArray[np.float64]) -> NDArray[np.float64]:
     """The eigenvalues of K with its points scaled to K(i, i) = 1; −∞ if that would take an infinite factor.
 

@@ -108,6 +108,7 @@ def dimension(kernel: Similarity, default: int = 3) -> int:
     """The number of columns that the parameters of an expression require."""
     if columns := getattr(kernel, "columns", ()):
         return max([default, *(int(c) + 1 for c in columns if not isinstance(c, str))])
-    sizes = [np.asarray(size).shape[0] for name in ("sigma", "A") if np.ndim(size := getattr(kernel, name, 0.0))]
+    sizes = [] if kernel.children else [np.shape(value)[0] for value in kernel.per_column.values()]
+    sizes += [np.shape(A)[0]] if np.ndim(A := getattr(kernel, "A", 0.0)) else []
     sizes += [dimension(child, 0) for child in kernel.children.values()]  # type: ignore[arg-type]
     return max(sizes, default=0) or default

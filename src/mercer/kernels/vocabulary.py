@@ -13,6 +13,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels.about import About
 from mercer.kernels.base import Kernel, Similarity
 from mercer.kernels.spaces import Space
+from mercer.validation import check_choice
 
 Class = TypeVar("Class", bound=type[Similarity])
 
@@ -85,6 +86,11 @@ def register(cls: Class) -> Class:
     return cls
 
 
+def _spaces() -> dict[str, Space]:
+    """The spaces of all known kernels, by name."""
+    return {str(space): space for cls in vocabulary().values() if isinstance(space := cls.space, Space)}
+
+
 def space_named(name: str) -> Space:
     """The space of objects of this name, among those of all known kernels.
 
@@ -93,15 +99,12 @@ def space_named(name: str) -> Space:
     """
     if isinstance(name, Space):
         return name
-    known = {str(space): space for cls in vocabulary().values() if isinstance(space := cls.space, Space)}
-    if name not in known:
-        raise InvalidInput(
-            f"`space` must be one of {', '.join(map(repr, known))}",
-            got=repr(name),
-            advice="For other objects pass candidates, as in refute(k, points=[...]) or check_laws(k, X), or "
-            "register a kernel with a space of yours (docs/your-own-kernel.md).",
-        )
-    return known[name]
+    known = _spaces()
+    advice = (
+        "For other objects pass candidates, as in refute(k, points=[...]) or check_laws(k, X), or register a kernel "
+        "with a space of yours (docs/your-own-kernel.md)."
+    )
+    return known[check_choice(name, "space", known, advice=advice)]
 
 
 def space_of(X: Any) -> Space | None:
@@ -113,8 +116,7 @@ def space_of(X: Any) -> Space | None:
     if not isinstance(X, (list, tuple)) and not (isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "OU"):
         return None
     objects = list(X)
-    spaces = {str(space): space for cls in vocabulary().values() if isinstance(space := cls.space, Space)}
-    return next((space for space in spaces.values() if objects and all(map(space.holds, objects))), None)
+    return next((space for space in _spaces().values() if objects and all(map(space.holds, objects))), None)
 
 
 def suited(X: Any) -> dict[str, Kernel]:

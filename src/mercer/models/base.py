@@ -167,9 +167,8 @@ def check_columns(model: Any, X: Any, *, reset: bool) -> None:
         if shape[1] != expected:
             name = type(model).__name__  # scikit-learn's tests look for the words after the colon
             raise InvalidInput(
-                f"X must have the columns that the model was fitted to: X has {shape[1]} features, but {name} is "
-                f"expecting {expected} features as input",
-                got=f"{count(shape[1], 'column')} instead of {expected}",
+                "X must have the columns that the model was fitted to",
+                got=f"others: X has {shape[1]} features, but {name} is expecting {expected} features as input",
                 advice="Pass the same columns as in `fit`, in the same order.",
             )
     elif reset and hasattr(model, "n_features_in_"):

@@ -17,6 +17,7 @@ from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
 from mercer.gram import Gram
 from mercer.gram.centers import choose_centers
+from mercer.kernels.custom import bare_precomputed
 from mercer.kernels.vectors.median import median_gaussian
 from mercer.memory import budget as memory_budget
 from mercer.models.base import (
@@ -170,10 +171,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         """
         points = self._queries(X)
         if self.kernel_.pairwise and not same_points(points, self.function_.points):
-            raise InvalidInput(
-                "A distance needs k(z, z) of the queries, which a matrix of queries against training points lacks",
-                got="bare Precomputed()",
-                advice="Use Precomputed(K) with the matrix of all points, and positions in it as X.",
+            raise bare_precomputed(
+                "A distance needs k(z, z) of the queries, which a matrix of queries against training points lacks"
             )
         values = self._all(points).astype(np.float64)
         scores, mean = values[:, :-1] - self._offsets, values[:, -1]

@@ -16,6 +16,7 @@ from mercer.data.missing import missing_entries
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.models.base import Matrix, shortened, shown, weights
+from mercer.words import first_few
 
 Index = NDArray[np.int64]
 
@@ -89,7 +90,7 @@ def class_weights(class_weight: Any, classes: NDArray[Any], codes: Index, w: Mat
     known = set(classes.tolist())
     unknown = sorted(class_weight.keys() - known, key=str)
     if unknown and not class_weight.keys() >= known:  # the weights of all classes may be passed for a part of them
-        names = ", ".join(shown(label) for label in classes[:10]) + (", …" if len(classes) > 10 else "")
+        names = first_few(classes, 10, shown)
         raise InvalidInput(
             "`class_weight` must be by label, one of the classes", got=shown(unknown[0]), advice=f"Choose from {names}."
         )

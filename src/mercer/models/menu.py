@@ -26,6 +26,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels.tables.rule import TableKernel
 from mercer.memory import budget
 from mercer.models.provenance import Task
+from mercer.validation import generator
 from mercer.words import show_bytes
 
 EXACT = 5000
@@ -352,7 +353,7 @@ def _sample(request: _Request, n: int) -> Any:
     """The positions of the rows on which a grid is searched: all, or a random sample if there are many."""
     if n <= SAMPLE:
         return np.arange(n)
-    return np.sort(np.random.default_rng(request.seed).permutation(n)[:SAMPLE])
+    return np.sort(generator(request.seed).permutation(n)[:SAMPLE])
 
 
 def _penalised(request: _Request, X: Any, y: Any, make: Callable[..., Any], score: str, alphas: Iterable[float]) -> Any:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
 from mercer.models.calibration import Calibration, calibration
-from mercer.plot.looks import Display, canvas, legend, numbers, shortened
+from mercer.plot.looks import Display, canvas, caption, legend, numbers
 from mercer.validation import check_whole_number
 
 Matrix = NDArray[np.float64]
@@ -104,7 +104,7 @@ class Reliability(Display):
                     got=repr(label),
                     advice="Pass one of these classes, with the same type.",
                 )
-            p, happened, what = P[:, at[0]], truth == label, f"the class is {shortened(str(label), 40)}"
+            p, happened, what = P[:, at[0]], truth == label, f"the class is {caption(str(label), 40)}"
         return cls.from_predictions(happened, p, bins=bins, what=what, ax=ax, **style)
 
     @classmethod

@@ -15,12 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.data.points import length, take
 from mercer.errors import InvalidInput
 from mercer.models.tunable import stratified
-from mercer.plot.looks import Display, Palette, canvas, legend, numbers, shortened
+from mercer.plot.looks import Display, Palette, canvas, caption, legend, numbers
 from mercer.tuning.folds import make_folds
 from mercer.tuning.grid import Grid
 from mercer.tuning.loo import AlphaPath
-from mercer.validation import generator, is_number
-from mercer.words import brief
+from mercer.validation import check_whole_number, generator, is_number
+from mercer.words import brief, count
 
 Matrix = NDArray[np.float64]
 
@@ -92,18 +92,19 @@ class LearningCurve(Display):
         """
         n = length(X)
         closed = _closed(estimator, by, scoring)
-        if length(y) != n or not isinstance(repetitions, (int, np.integer)) or repetitions < 1:
+        repetitions = check_whole_number(repetitions, "repetitions", such_as=5)
+        if length(y) != n:
             raise InvalidInput(
-                "y must hold one target per row, and `repetitions` must be a whole number ≥ 1",
-                got=f"{length(y)} for {n} rows, and {repetitions!r}",
-                advice="Pass X and y of the same rows, and a number such as 5.",
+                "y must hold one target per row",
+                got=f"{count(length(y), 'target')} for {count(n, 'row')}",
+                advice="Pass X and y of the same rows.",
             )
         requested = np.geomspace(0.05, 1.0, 8) if sizes is None else np.atleast_1d(np.asarray(sizes))
         requested = requested if requested.dtype.kind in "iu" else numbers(requested, "`sizes`")
         share = requested.dtype.kind == "f" and (requested <= 1).all()
         most = n
         if not closed:
-            folds = make_folds(n, int(repetitions), y=y, stratify=stratified(estimator, y), shuffle=False)
+            folds = make_folds(n, repetitions, y=y, stratify=stratified(estimator, y), shuffle=False)
             most = min(len(rows) for rows, _ in folds)
         counts = np.unique(
             np.maximum(np.round(requested * most) if share else requested, 2 if sizes is not None else 5)
@@ -217,7 +218,7 @@ class ValidationCurve(Display):
             raise InvalidInput(
                 "`name` must be a parameter of the model",
                 got=repr(name),
-                advice=f"Choose one of {shortened(known, 120)}.",
+                advice=f"Choose one of {caption(known, 120)}.",
             )
         tried = [value.item() if isinstance(value, np.generic) else value for value in tried]
         closed = _closed(estimator, by, scoring)
@@ -229,7 +230,7 @@ class ValidationCurve(Display):
                 estimator, X, y, param_name=name, param_range=tried, cv=folds, scoring=scoring
             )
         numbers = all(map(is_number, tried))
-        shown = np.asarray(tried) if numbers else np.asarray([shortened(str(value), 20) for value in tried])
+        shown = np.asarray(tried) if numbers else np.asarray([caption(str(value), 20) for value in tried])
         best = int(np.nanargmax(test.mean(axis=1)))
         words = "leave-one-out" if closed else "folds"
         return cls(name, shown, train, test, best, words, _error(estimator, scoring)).plot(ax, **style)
@@ -345,7 +346,7 @@ class TuningPath(Display):
             chosen = {row for row, _, _ in self.best}
             many = len(self.values) > NAMED
             for i, row in enumerate(self.values):
-                label = shortened(self.labels[i], 34) if len(self.values) > 1 and (not many or i in chosen) else None
+                label = caption(self.labels[i], 34) if len(self.values) > 1 and (not many or i in chosen) else None
                 colour = palette.series[i % len(palette.series)] if not many else palette.grey
                 if many and i in chosen:
                     colour = palette.blue

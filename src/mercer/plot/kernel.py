@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
-from mercer.plot.looks import Display, Palette, beside, canvas, legend, numbers, shortened
+from mercer.plot.looks import Display, Palette, beside, canvas, caption, legend, numbers
 from mercer.validation import check_whole_number, generator
 from mercer.words import brief
 
@@ -132,13 +132,13 @@ class KernelShape(Display):
         flat = self.kind == "map"
         with canvas(ax, (6.0, 5.0 if flat else 3.8), square=flat) as (ax, palette):
             {"distance": self._by_distance, "map": self._over_plane, "samples": self._functions}[self.kind](ax, palette)
-            alone = shortened(self.labels[0], 58) if len(self.labels) == 1 else ""
+            alone = caption(self.labels[0], 58) if len(self.labels) == 1 else ""
             ax.set_title(alone if title is None else title)
         return self._drawn(ax)
 
     def _by_distance(self, ax: Any, palette: Palette) -> None:
         for i, (label, row) in enumerate(zip(self.labels, self.values)):
-            ax.plot(self.x, row, color=palette.series[i % len(palette.series)], label=shortened(label, 40))
+            ax.plot(self.x, row, color=palette.series[i % len(palette.series)], label=caption(label, 40))
         low, high = min(float(self.values.min()), 0.0), max(float(self.values.max()), 0.0)
         if low < 0:
             ax.axhline(0.0, color=palette.grey, lw=1)
@@ -216,7 +216,7 @@ def _origin(kernel: Any, at: Any, fewest: int, still: bool) -> Matrix:
             return z
     raise InvalidInput(
         "`kernel` must be a kernel on vectors",
-        got=f"{shortened(brief(kernel), 60)}, which reports: {str(first).rstrip('.')}",
+        got=f"{caption(brief(kernel), 60)}, which reports: {str(first).rstrip('.')}",
         advice="Draw GramHeatMap.from_kernel(kernel, X) for other objects; pass `at` if it needs many columns.",
     )
 
@@ -253,7 +253,7 @@ def _drawn(kernel: Any, line: Matrix, samples: int, random_state: int | None) ->
     if values[0] < -1e-8 * max(values[-1], 0.0) - 1e-300:
         raise InvalidInput(
             "kind='samples' needs a positive semidefinite kernel, which is a covariance",
-            got=f"{shortened(brief(kernel), 60)} with an eigenvalue {values[0]:.3g}",
+            got=f"{caption(brief(kernel), 60)} with an eigenvalue {values[0]:.3g}",
             advice="Draw kind='distance' instead.",
         )
     noise = generator(random_state).normal(size=(samples, len(values)))

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
+from mercer.validation import check_choice
 from mercer.words import cut
 
 SIZE = (6.0, 4.0)
@@ -106,10 +107,7 @@ def style(name: str = "light") -> Iterator[Palette]:
     ('#16191d', 'white')
     >>> matplotlib.pyplot.close("all")
     """
-    if name not in _PALETTES:
-        raise InvalidInput(
-            f"The style must be one of {', '.join(_PALETTES)}", got=repr(name), advice="Choose one of them."
-        )
+    check_choice(name, "name", _PALETTES)
     pyplot()
     import matplotlib as mpl
 
@@ -231,7 +229,7 @@ def beside(ax: Any, picture: Any, label: str, **how: Any) -> None:
     bar.outline.set_visible(False)
 
 
-def shortened(text: str, most: int) -> str:
+def caption(text: str, most: int) -> str:
     """A text for a plot, cut if it is too long, and not interpreted as TeX."""
     return plain(cut(text, most))
 

@@ -17,7 +17,7 @@ from mercer import gram
 from mercer.data.points import length, take
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
-from mercer.plot.looks import Display, beside, canvas, legend, numbers, shortened
+from mercer.plot.looks import Display, beside, canvas, caption, legend, numbers
 from mercer.words import brief
 
 Matrix = NDArray[np.float64]
@@ -124,7 +124,7 @@ class GramHeatMap(Display):
                 ax.axvline(b, color=palette.gold, lw=width)
             if len(self.labels):
                 middle = (self.boundaries[:-1] + self.boundaries[1:] - 1) / 2
-                words = [shortened(str(label), 14) for label in self.labels]
+                words = [caption(str(label), 14) for label in self.labels]
                 ax.set_yticks(middle, words)
                 across = sum(len(word) for word in words) > 55
                 ax.set_xticks(middle, words, rotation=90 if across else 0)
@@ -133,7 +133,7 @@ class GramHeatMap(Display):
                 ax.set(xlabel="points, ordered", ylabel="points, ordered")
             for spine in ax.spines.values():
                 spine.set_visible(False)
-            ax.set_title(shortened(self.kernel, 58) if title is None else title)
+            ax.set_title(caption(self.kernel, 58) if title is None else title)
         return self._drawn(ax)
 
     def _range(self) -> tuple[float, float, str]:
@@ -253,7 +253,7 @@ class EigenvalueSpectrum(Display):
                 ax.set_xscale("log")
             else:
                 ax.xaxis.get_major_locator().set_params(integer=True)
-            ax.set_title(shortened(self.kernel, 58) if title is None else title)
+            ax.set_title(caption(self.kernel, 58) if title is None else title)
             legend(ax)
         return self._drawn(ax)
 

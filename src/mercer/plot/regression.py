@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.errors import InvalidInput
 from mercer.models.local.local_regression import LocalRegression
 from mercer.plot.columns import along
-from mercer.plot.looks import Display, Palette, canvas, dots, legend, numbers, shortened
+from mercer.plot.looks import Display, Palette, canvas, caption, dots, legend, numbers
 from mercer.validation import check_choice
 from mercer.words import number
 
@@ -162,10 +162,10 @@ class RegressionBands(Display):
                 if self.levels:  # random shifts, so that points do not hide each other
                     x = x + np.random.default_rng(0).uniform(-0.2, 0.2, len(x))
                 ax.plot(x, self.targets, "o", color=palette.ink, label=label, zorder=2, **look)
-            ax.set(xlabel=shortened(self.names[0], 60), ylabel=shortened(self.names[1], 40))
+            ax.set(xlabel=caption(self.names[0], 60), ylabel=caption(self.names[1], 40))
             if self.levels:
                 turned = {"rotation": 30, "ha": "right"} if sum(map(len, self.levels)) > WIDE else {}
-                ax.set_xticks(self.x, [shortened(word, 20) for word in self.levels], **turned)
+                ax.set_xticks(self.x, [caption(word, 20) for word in self.levels], **turned)
                 ax.set_xlim(-0.5, len(self.x) - 0.5)
             else:
                 ax.set_xlim(self.x[0], self.x[-1])
@@ -305,7 +305,7 @@ class Residuals(Display):
         ax.plot(self.fitted, self.residuals, "o", color=palette.blue, zorder=2, **dots(len(self.fitted)))
         if len(self.grid):
             ax.plot(self.grid, self.trend, color=palette.red, label="trend", zorder=3)
-        ax.set(xlabel=f"predicted {shortened(self.name, 40)}".rstrip() + self._how, ylabel="residual")
+        ax.set(xlabel=f"predicted {caption(self.name, 40)}".rstrip() + self._how, ylabel="residual")
 
     def _normal(self, ax: Any, palette: Palette) -> None:
         q = self.quantiles

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.data.frames import as_table
 from mercer.errors import InvalidInput
-from mercer.plot.looks import PIXELS, Display, Palette, canvas, shortened
+from mercer.plot.looks import PIXELS, Display, Palette, canvas, caption
 from mercer.plot.looks import legend as draw_legend
 
 Matrix = NDArray[np.float64]
@@ -177,7 +177,7 @@ class DecisionSurface(Display):
             keys += self._data(ax, palette, fills, size)
             keys += self._rings(ax, palette, size)
             self._named(ax, palette)
-            ax.set(xlabel=shortened(self.names[0], 52), ylabel=shortened(self.names[1], 44))
+            ax.set(xlabel=caption(self.names[0], 52), ylabel=caption(self.names[1], 44))
             ax.set_xlim(self.x[0], self.x[-1])
             ax.set_ylim(self.y[0], self.y[-1])
             if legend:
@@ -216,14 +216,14 @@ class DecisionSurface(Display):
 
             ax.scatter(*self.points.T, color=palette.ink, marker="o", **look)
             return [
-                Patch(color=colour, alpha=FILL, label=shortened(str(label), 24))
+                Patch(color=colour, alpha=FILL, label=caption(str(label), 24))
                 for colour, label in zip(fills, self.classes)
             ]
         keys = []
         for c, label in enumerate(self.classes):
             some = self.points[self.labels == label]
             if len(some):
-                name = shortened(str(label), 24)
+                name = caption(str(label), 24)
                 keys.append(ax.scatter(*some.T, color=fills[c], marker=MARKERS[c % len(MARKERS)], label=name, **look))
         return keys if len(keys) <= NAMED else []
 
@@ -253,7 +253,7 @@ class DecisionSurface(Display):
             if (lead > 0).any():
                 i, j = np.unravel_index(lead.argmax(), lead.shape)
                 words = {"ha": "center", "va": "center", "weight": "bold", "path_effects": halo, "zorder": 5}
-                ax.text(self.x[edge + j], self.y[edge + i], shortened(str(label), 12), **words)
+                ax.text(self.x[edge + j], self.y[edge + i], caption(str(label), 12), **words)
 
 
 def _colours(k: int, palette: Palette) -> list[Any]:

@@ -34,7 +34,7 @@ from mercer.problems.links import (
     named,
 )
 from mercer.problems.root_finding import find_roots
-from mercer.validation import check_number
+from mercer.validation import check_number, generator
 
 Matrix = NDArray[np.float64]
 _POSITIVE = ("log", "identity", "inverse", "sqrt")
@@ -200,7 +200,7 @@ class Family(ABC):
         array([0., 1.])
         """
         mu = np.asarray(mu, dtype=np.float64)
-        return np.asarray(self._sample(mu, self._dispersion(dispersion), np.random.default_rng(rng)), dtype=np.float64)
+        return np.asarray(self._sample(mu, self._dispersion(dispersion), generator(rng, "rng")), dtype=np.float64)
 
     def _dispersion(self, dispersion: float) -> float:
         """φ, checked."""

@@ -16,8 +16,7 @@ from mercer.data.frames import is_frame
 from mercer.data.points import take
 from mercer.models.base import innermost
 from mercer.models.scores import COVERAGE, Judgement
-from mercer.plot.looks import pyplot
-from mercer.plot.looks import shortened as plot_text
+from mercer.plot.looks import caption, pyplot
 from mercer.report.frames import cell
 from mercer.words import number
 
@@ -142,7 +141,7 @@ class Plots:
         if label is not None:
             bands.ax_.set_ylim(-0.02, 1.02)
         else:
-            bands.ax_.set_ylabel(plot_text(self.target, 40))
+            bands.ax_.set_ylabel(caption(self.target, 40))
         return bands
 
 

@@ -24,10 +24,11 @@ from mercer import memory, threads
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel
+from mercer.kernels.custom import bare_precomputed
 from mercer.memory import budget, within
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.space import hilbert, same_points
-from mercer.validation import check_whole_number
+from mercer.validation import check_whole_number, generator
 
 Matrix = NDArray[np.float64]
 
@@ -107,7 +108,7 @@ class Posterior:
         root = square_root(self._covariance(points))
         mean = self.mean(points)
         columns = np.atleast_1d(np.broadcast_to(self.scale, mean.shape[1:]))
-        noise = np.random.default_rng(rng).standard_normal((root.shape[1], len(columns), n))
+        noise = generator(rng, "rng").standard_normal((root.shape[1], len(columns), n))
         draws = np.tensordot(root, noise, axes=1) * columns[:, None]
         draws += mean.reshape(points.n, -1, 1)
         return np.asarray(draws[:, 0] if mean.ndim == 1 else draws, dtype=mean.dtype)
@@ -118,10 +119,8 @@ class Posterior:
         points = self.kernel.prepare(Z)
         pairwise = self.kernel.pairwise
         if pairwise and not same_points(points, self.mean.points):
-            raise InvalidInput(
-                "The variance needs k(z, z) of the queries, which a matrix of queries against training points lacks",
-                got="bare Precomputed()",
-                advice="Use Precomputed(K) with the matrix of all points, and positions in it as X.",
+            raise bare_precomputed(
+                "The variance needs k(z, z) of the queries, which a matrix of queries against training points lacks"
             )
         return points
 

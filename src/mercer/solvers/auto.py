@@ -32,7 +32,7 @@ from mercer.solvers.base import TOLERANCE, UNSOLVED, Matrix, Solution, recompute
 from mercer.solvers.cg import Linear, Progress, conjugate_gradients
 from mercer.solvers.cholesky import CholeskyFactor, require_independent, upper_product
 from mercer.solvers.preconditioners import LowRank, RoundedFactor
-from mercer.validation import check_choice
+from mercer.validation import check_choice, generator
 from mercer.words import show_bytes
 
 SOLVERS = ("auto", "cholesky", "eigen", "cg", "nystrom")
@@ -259,7 +259,7 @@ class Iteration:
     def by_pivots(self, alpha: float, columns: NDArray[np.int64]) -> Outcome:
         """Randomly pivoted columns as the preconditioner of float32 iterations on a float32 matrix, refined; or of
         float64 iterations on tiles if not even that matrix fits."""
-        rng = np.random.default_rng(self.seed)
+        rng = generator(self.seed)
         if self.choice.low_memory:
             if self.F is None:
                 self.F = pivoted_cholesky(self.tiles.gram, costs.PIVOTED_RANK, rng=rng).factor

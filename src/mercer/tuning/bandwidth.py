@@ -277,7 +277,7 @@ def _deviations(X: Float, w: Float | None) -> Float:
 
 
 def _quantile(x: Float, w: Float | None, p: float) -> float:
-    """The quantile by linear interpolation, as if every number were there w times."""
+    """The weighted quantile by linear interpolation; a weight w counts as w repetitions."""
     if w is None:
         return float(np.quantile(x, p))
     order = np.argsort(x, kind="stable")

@@ -67,7 +67,7 @@ class LikelihoodCriterion(Criterion):
 
 
 def loo(X: Any, weights: Any = None, *, targets: int = 0, held: Any = None) -> Tuned:
-    """The widths, one per column, under which the Gaussian density without row i finds row i most likely.
+    """The widths, one per column, that maximise the leave-one-out likelihood of a Gaussian density.
 
     Σᵢ wᵢ log f₋ᵢ(xᵢ) is maximised over log h by its gradient, so that widths are positive. Equal rows are left out
     together: otherwise their likelihood would be infinite as h → 0. For the same reason columns with ties keep a width

@@ -74,18 +74,19 @@ def scale_factors(kernel: Similarity) -> NDArray[np.bool_] | None:
     """The entries of `theta` whose common factor is a factor of the whole kernel, or None if there are none."""
     mask = np.zeros(len(kernel.theta), dtype=bool)
     if "factor" in kernel.units.values():
-        own = [kernel.units.get(field) == "factor" for field, _ in _own_parameters(kernel)]
-        mask[: len(own)] = own
-        return mask if any(own) else None
+        own = [field for field, _ in _own_parameters(kernel)]
+        first = next((field for field in own if kernel.units.get(field) == "factor"), None)
+        mask[: len(own)] = [field == first for field in own]  # a second one too would scale the kernel by the square
+        return mask if first is not None else None
     if isinstance(kernel, (Sum, Product)):
         parts = [scale_factors(part) for part in kernel.parts]
         sizes = [len(part.theta) for part in kernel.parts]
         if isinstance(kernel, Sum):
             return None if any(p is None for p in parts) else np.concatenate([p for p in parts if p is not None])
-        first = next((i for i, p in enumerate(parts) if p is not None), None)
-        if first is None:
+        scaled = next((i for i, p in enumerate(parts) if p is not None), None)
+        if scaled is None:
             return None
-        return np.concatenate([p if i == first and p is not None else np.zeros(s, bool)
+        return np.concatenate([p if i == scaled and p is not None else np.zeros(s, bool)
                                for i, (p, s) in enumerate(zip(parts, sizes))])  # fmt: skip
     if isinstance(kernel, Viewed):
         return scale_factors(kernel.inner)

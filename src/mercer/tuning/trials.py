@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer.validation import is_number
-from mercer.words import brief
+from mercer.words import rounded
 
 NAN = float("nan")
 
@@ -206,13 +206,13 @@ class Tuned:
 
 
 def described(parameters: Mapping[str, Any]) -> str:
-    """Parameters in words, numbers to four digits; the kernel without its name.
+    """Parameters in words, numbers to four digits; the kernel without its name, but with all its widths.
 
     >>> described({"kernel": "Gaussian(1.23456)", "C": 10.0})
     'Gaussian(1.235), C=10'
     """
     words = []
     for name, value in parameters.items():
-        text = f"{value:.4g}" if is_number(value) else brief(value)
+        text = f"{value:.4g}" if is_number(value) else rounded(value if isinstance(value, str) else repr(value))
         words.append(text if name == "kernel" else f"{name}={text}")
     return ", ".join(words)

@@ -40,7 +40,7 @@ def operand(value: Any, rule: str) -> Kernel:
         raise RuleBroken(
             f"{rule}: every operand must be a kernel",
             got=f"the smoothing weight {value!r}",
-            advice="Use a Gaussian or Matern kernel: weights are not positive semidefinite, and only for smoothers.",
+            advice="Use a Gaussian or Matern kernel: weights are not positive semidefinite, and serve only smoothers.",
         )
     if isinstance(value, Similarity):
         raise RuleBroken(

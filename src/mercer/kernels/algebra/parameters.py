@@ -16,7 +16,10 @@ from numpy.typing import NDArray
 from mercer.errors import InvalidInput
 
 Unit = Literal["length", "taxicab", "period", "factor", "product"]
-"""A quantity of the data that a parameter is compared with: tuning takes its bounds and its start from it.
+"""A quantity of the data that a parameter is compared with: tuning takes its bounds from it, and mostly its start.
+
+A period starts at its present value, and so does a factor inside an exponential, which is not a variance; its bounds
+are a hundredth and a hundred times this value.
 
 length, taxicab : distances ‖x − z‖ or ‖x − z‖₁ between points; the parameter is a width.
 period : distances, too; the parameter is the distance after which a function repeats.

@@ -32,13 +32,25 @@ class Value:
     """
 
     units: ClassVar[Units] = {}
-    """The units of those parameters that have one, by name: tuning learns their bounds and starts from the data."""
+    """The units of those parameters that have one, by name; `Unit` says what tuning learns from them."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
+        if any(field.name == "units" for field in dataclasses.fields(cls)):  # type: ignore[arg-type]
+            raise InvalidInput(
+                f"`units` of {cls.__name__} must be a dictionary of units by parameter",
+                got="a parameter",
+                advice="Give the parameter another name.",
+            )
         parameters = [name for name, _ in cls._rules()]
         for name, unit in cls.units.items():
+            if not parameters:
+                raise InvalidInput(
+                    f"`units` of {cls.__name__}, a class without parameters, must be empty",
+                    got=repr(name),
+                    advice="Make the field a parameter, as in sigma: float = mc.positive(1.0).",
+                )
             check_choice(name, f"units of {cls.__name__}", parameters, advice="Name a parameter of the class.")
             check_choice(unit, f"units[{name!r}]", get_args(Unit))
 
@@ -83,6 +95,12 @@ class Value:
         for field in dataclasses.fields(cls):  # type: ignore[arg-type]
             if "rule" in field.metadata:
                 yield field.name, field.metadata["rule"]
+
+    @property
+    def per_column(self) -> dict[str, NDArray[np.float64]]:
+        """The parameters, without those of children, that hold one number per column."""
+        values = {name: getattr(self, name) for name, rule in self._rules() if rule.vector}
+        return {name: value for name, value in values.items() if np.ndim(value)}
 
     @property
     def children(self) -> dict[str, Value]:

@@ -25,6 +25,7 @@ from mercer.models.auto.record import Record
 from mercer.models.base import Matrix
 from mercer.tuning.criteria import LeastSquaresCriterion
 from mercer.tuning.quasi_newton import Evaluation, minimise
+from mercer.tuning.ranges import WIDTHS
 from mercer.tuning.search import together
 from mercer.tuning.trials import Measure, Trial, Trials
 
@@ -273,9 +274,8 @@ def _first(
 def _in_words(entry: Entry, problem: Problem) -> str:
     """Its widths in units of the columns' spread, the narrowest by name: those columns are the most informative."""
     text = f"alpha {entry.alpha:.3g}"
-    widths = entry.kernel.get_params().get("sigma")
-    if widths is None:
-        widths = entry.kernel.get_params().get("0__sigma")
+    lengths = (getattr(leaf, name) for leaf in entry.kernel.leaves for name, u in leaf.units.items() if u in WIDTHS)
+    widths = next(lengths, None)
     if problem.units is None or widths is None or len(problem.units) == 1:
         return text
     widths = widths / problem.units
@@ -288,7 +288,7 @@ def _in_words(entry: Entry, problem: Problem) -> str:
 
 
 def _ran(entries: list[Entry], problem: Problem, clock: Clock, limit: int) -> list[Entry]:
-    """The entries after a descent, best first; at the end, unchanged, those for which no time was left."""
+    """The entries after a descent, best first; entries that there was no time for come last, unchanged."""
     done = together([partial(_unless_stopped, e, problem, clock, limit) for e in entries])
     return sorted(done, key=_paid)
 

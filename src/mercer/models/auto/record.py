@@ -5,15 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
 from mercer.tuning.trials import Measure, Trial, Trials
+
+Question = Literal["Target", "Columns", "Kernel", "Loss", "Loss of many rows", "Solver"]
+"""The subjects of decisions."""
 
 
 @dataclass(frozen=True)
 class Decision:
     """One decision: the question, the alternative that was taken and why, and the trials that were compared, if any."""
 
-    question: str
+    question: Question
     taken: str
     why: str
     considered: Trials | None = None
@@ -42,8 +46,9 @@ class Choices:
 
     @property
     def leaderboard(self) -> tuple[Trial, ...]:
-        """All kernels that were tried: the trials of the first comparison."""
-        return next((decision.considered.trials for decision in self if decision.considered is not None), ())
+        """All kernels that were tried; empty if there was only one."""
+        compared = (decision.considered for decision in self if decision.question == "Kernel")
+        return next((trials.trials for trials in compared if trials is not None), ())
 
     def __iter__(self) -> Iterator[Decision]:
         return iter(self.decisions)
@@ -79,7 +84,7 @@ class Record:
     decisions: list[Decision] = field(default_factory=list)
 
     def add(
-        self, question: str, taken: str, why: str, considered: Trials | None = None, began: float | None = None
+        self, question: Question, taken: str, why: str, considered: Trials | None = None, began: float | None = None
     ) -> None:
         seconds = 0.0 if began is None else time.perf_counter() - began
         self.decisions.append(Decision(question, taken, why, considered, seconds))

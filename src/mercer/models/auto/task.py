@@ -42,8 +42,7 @@ class Cost(NamedTuple):
 
     Attributes
     ----------
-    evaluations : the number of evaluations of the race's criterion, on the same rows, that cost as much as an exact
-        fit.
+    evaluations : the cost of an exact fit, counted in evaluations of the race's criterion on the same rows.
     steps : the number of Newton steps of a fit on centres.
     """
 

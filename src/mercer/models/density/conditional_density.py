@@ -20,7 +20,7 @@ from mercer.models.density.conditional_widths import choose
 from mercer.models.density.parzen import OnGrid, require_grid
 from mercer.models.density.parzen_columns import dense
 from mercer.models.density.parzen_line import numbers_of
-from mercer.models.density.parzen_widths import apply_rule, check_tolerance, counted
+from mercer.models.density.parzen_widths import apply_rule, check_tolerance
 from mercer.models.local.bandwidth import nearer, require_nonnegative
 from mercer.models.quantiles import share
 from mercer.smoothing import density
@@ -28,6 +28,7 @@ from mercer.smoothing.density import log_sum_exp
 from mercer.smoothing.sums import sums
 from mercer.smoothing.sums.tiled import unit_of
 from mercer.validation import check_number, check_whole_number, generator
+from mercer.words import count
 
 Float = NDArray[np.float64]
 
@@ -341,7 +342,7 @@ class ConditionalDensity(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         t = self._residuals.shape[1]
         if T.shape[1] != t:
             raise InvalidInput(
-                f"y must have {counted(t, 'target')} for each point",
+                f"y must have {count(t, 'target')} for each point",
                 got=f"shape {T.shape}",
                 advice="Pass the same targets as in `fit`.",
             )

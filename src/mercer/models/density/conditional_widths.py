@@ -13,11 +13,12 @@ from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
 from mercer.kernels.vectors.radial import ByWidth, Gaussian
 from mercer.models.base import shortened
-from mercer.models.density.parzen_widths import RULES, Widths, counted, covariance_root, family, resolve
+from mercer.models.density.parzen_widths import RULES, Widths, covariance_root, family, resolve
 from mercer.smoothing import density
 from mercer.tuning import bandwidth as rules
 from mercer.tuning.parzen_likelihood import loo
 from mercer.tuning.trials import Tuned
+from mercer.words import count
 
 Float = NDArray[np.float64]
 
@@ -71,7 +72,7 @@ def choose(
     d = 0 if X is None else X.shape[1]
     if unchanged and isinstance(k, ByWidth) and X is not None and np.size(k.sigma) not in (1, d):
         raise InvalidInput(
-            f"`kernel` must have one width, or one for each of {counted(d, 'column')}",
+            f"`kernel` must have one width, or one for each of {count(d, 'column')}",
             got=shortened(k),
             advice="Pass one sigma, or one per column.",
         )
@@ -211,7 +212,7 @@ def _by_covariance(covariance: Any, X: Float, Y: Float, w: Float | None) -> Choi
             raise InvalidInput(
                 required,
                 got=f"shape {C.shape}",
-                advice=f"Count {counted(d, 'column')} of x and {counted(size - d, 'target')}, all finite.",
+                advice=f"Count {count(d, 'column')} of x and {count(size - d, 'target')}, all finite.",
             )
     covariance_root(C, "covariance")
     A = C[:d, :d]

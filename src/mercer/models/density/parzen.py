@@ -21,7 +21,6 @@ from mercer.models.density.parzen_widths import (
     Widths,
     apply_rule,
     check_tolerance,
-    counted,
     family,
     loo_with_categories,
     resolve,
@@ -30,6 +29,7 @@ from mercer.smoothing import density
 from mercer.smoothing.sums import sums
 from mercer.tuning.bandwidth import silverman
 from mercer.validation import check_number, check_whole_number, generator
+from mercer.words import count
 
 Float = NDArray[np.float64]
 
@@ -239,7 +239,7 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
 
     @property
     def _kinds_of_columns(self) -> str:
-        columns = counted(self._numbers.shape[1], "column")
+        columns = count(self._numbers.shape[1], "column")
         return f"{columns} of numbers and {len(self._table.categories)} of categories"
 
     @property
@@ -257,7 +257,7 @@ class ParzenDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]  # sci
             sigma = np.asarray(similarity.sigma, dtype=np.float64)
             if sigma.ndim and sigma.shape != (d,):
                 raise InvalidInput(
-                    f"`kernel` must have one width, or one for each of {counted(d, 'column')} of numbers",
+                    f"`kernel` must have one width, or one for each of {count(d, 'column')} of numbers",
                     got=shortened(similarity),
                     advice="Pass one sigma for all columns, or one per column.",
                 )

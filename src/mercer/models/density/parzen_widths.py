@@ -21,6 +21,7 @@ from mercer.tuning.quasi_newton import Evaluation
 from mercer.tuning.search import Criterion, GradientSearch
 from mercer.tuning.trials import LOO_LIKELIHOOD, Measure
 from mercer.validation import check_number
+from mercer.words import count
 
 Float = NDArray[np.float64]
 
@@ -34,15 +35,6 @@ def apply_rule(kernel: Any, X: Any) -> Any:
     if callable(kernel) and not isinstance(kernel, (type, Similarity)):
         return kernel(X)
     return kernel
-
-
-def counted(n: int, word: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "column"), counted(3, "column")
-    ('1 column', '3 columns')
-    """
-    return f"{n} {word}" if n == 1 else f"{n} {word}s"
 
 
 def check_tolerance(tolerance: Any) -> None:
@@ -106,7 +98,7 @@ def resolve(similarity: ByWidth, bandwidth: Any, X: Float, w: Float | None, name
     """Widths from a rule's name, a rule X → widths, a number, one per column, or a covariance matrix."""
     d = X.shape[1]
     required = (
-        f"`{name}` must be a number > 0, one for each of {counted(d, 'column')}, a covariance matrix ({d}, {d}), a "
+        f"`{name}` must be a number > 0, one for each of {count(d, 'column')}, a covariance matrix ({d}, {d}), a "
         "rule X → widths, or one of 'scott', 'silverman', 'isj', 'loo'"
     )
     if isinstance(bandwidth, str):
@@ -142,7 +134,7 @@ def resolve(similarity: ByWidth, bandwidth: Any, X: Float, w: Float | None, name
         or (H.ndim == 1 and len(H) != d)
         or (H.ndim == 2 and H.shape != (d, d))
     ):
-        advice = f"Pass one number, or one for each of {counted(d, 'column')} of numbers."
+        advice = f"Pass one number, or one for each of {count(d, 'column')} of numbers."
         raise InvalidInput(required, got=shortened(bandwidth), advice=advice)
     if not np.isfinite(H).all() or (H.ndim < 2 and (H <= 0).any()):
         advice = "Pass widths > 0: a width of 0 would put all mass on the points."

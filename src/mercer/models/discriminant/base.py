@@ -22,6 +22,7 @@ from mercer.models.base import KernelEstimator, Matrix, shortened, shown
 from mercer.models.labels import Labelled
 from mercer.solvers.discriminant_axes import Axes
 from mercer.validation import check_whole_number
+from mercer.words import first_few
 
 
 class Discriminant(
@@ -97,7 +98,7 @@ def class_priors(priors: Any, data: Labelled) -> Matrix:
         sizes = np.bincount(data.codes, data.weights, minlength=k)
         return np.asarray(sizes / sizes.sum())
     required = f"`priors` must be None, or {k} numbers > 0 with the sum 1, in the order of the classes or by label"
-    names = ", ".join(shown(label) for label in data.classes[:10]) + (", …" if k > 10 else "")
+    names = first_few(data.classes, 10, shown)
     advice = f"Pass one number for each of the classes {names}."
     if isinstance(priors, Mapping):
         if priors.keys() != set(data.classes.tolist()):

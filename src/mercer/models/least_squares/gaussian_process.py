@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer import gram
 from mercer.data.frames import is_frame
 from mercer.errors import InvalidInput
+from mercer.kernels.custom import bare_precomputed
 from mercer.memory import budget as memory_budget
 from mercer.memory import within
 from mercer.models.base import KernelEstimator, Matrix, Rows, penalties, refitted, resolve_kernel
@@ -27,7 +28,7 @@ from mercer.solvers.cholesky import CholeskyFactor
 from mercer.solvers.psd import require_psd
 from mercer.tuning import evidence
 from mercer.tuning.by_gradient import tune_problem
-from mercer.validation import generator
+from mercer.validation import check_whole_number, generator
 
 EPS = float(np.finfo(np.float64).eps)
 MISSED = 1e-4
@@ -132,11 +133,7 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
         if not hasattr(self, "function_"):
             return self.fit(X, y, sample_weight)
         if self._pairwise:
-            raise InvalidInput(
-                "`partial_fit` needs a kernel that can be evaluated between old and new rows",
-                got="bare Precomputed()",
-                advice="Use Precomputed(K) with the matrix of all points, and positions in it as X.",
-            )
+            raise bare_precomputed("`partial_fit` needs a kernel that can be evaluated between old and new rows")
         old, new = self._rows, Rows.of(self._queries(X), y, sample_weight)
         rows = appended(old, new)
         size = 2 * 8 * len(rows) ** 2
@@ -195,7 +192,8 @@ class GaussianProcessRegressor(GaussianSmoother, KernelEstimator):
         (3, 4)
         """
         points = self._queries(X)
-        return self.posterior_.sample(points, n_samples, generator(random_state))
+        number = check_whole_number(n_samples, "n_samples", such_as=10)
+        return self.posterior_.sample(points, number, generator(random_state))
 
     def predict_gradient(self, X: Any) -> NDArray[np.float64]:
         """The gradient of the mean by the columns of X, shape (m, d) or (m, t, d)."""

@@ -13,7 +13,7 @@ from mercer.kernels.base import Kernel, Similarity
 from mercer.kernels.vectors.radial import Radial
 from mercer.kernels.vectors.splines import ConditionalKernel
 from mercer.rkhs.tail import Singular, count, monomials
-from mercer.words import show_count
+from mercer.words import first_few, show_count
 
 Matrix = NDArray[np.float64]
 
@@ -101,7 +101,7 @@ class LocalFits:
         """Which neighbourhood has no unique interpolant, and why."""
         bad = next(i for i, system in enumerate(M) if _is_singular(system))
         tail, rows, p = P[bad], hoods[bad], P.shape[2]
-        got = f"none for the neighbours {', '.join(map(str, rows[:8]))}{', …' if len(rows) > 8 else ''}"
+        got = f"none for the neighbours {first_few(rows, 8)}"
         if p and np.linalg.matrix_rank(tail) < p:
             got += f", which do not determine the {p} monomials of degree {self.degree}"
         return Singular(

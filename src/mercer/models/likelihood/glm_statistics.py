@@ -20,6 +20,7 @@ from mercer.problems.spaces import FeatureSpace
 from mercer.solvers import smooth
 from mercer.solvers.curvature import FeatureSystem
 from mercer.solvers.leave_out import left_out_values, leverages
+from mercer.validation import check_choice
 
 RESIDUALS = ("deviance", "pearson", "response", "working")
 
@@ -172,20 +173,14 @@ class FitStatistics(Predictor):
         """
         eta = self._everywhere(self._fitted_eta)
         y, mu = self._y, intervals.means(self._loss(), eta)
-        match kind:
+        match check_choice(kind, "kind", RESIDUALS):
             case "deviance":
                 return np.asarray(np.sign(y - mu) * np.sqrt(np.maximum(self.family_.unit_deviance(y, mu), 0.0)))
             case "pearson":
                 return np.asarray((y - mu) / np.sqrt(self.family_.variance(mu)))
             case "response":
                 return np.asarray(y - mu)
-            case "working":
-                return np.asarray((y - mu) / self.link_.derivative(eta))
-        raise InvalidInput(
-            f"`kind` must be one of {', '.join(map(repr, RESIDUALS))}",
-            got=repr(kind),
-            advice="Use one of these names.",
-        )
+        return np.asarray((y - mu) / self.link_.derivative(eta))  # "working"
 
     def _everywhere(self, eta: Matrix) -> Matrix:
         """η at all rows: as given at the rows of weight > 0, and as predicted at the rows of weight 0."""

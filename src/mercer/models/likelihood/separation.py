@@ -21,6 +21,7 @@ from mercer.problems.spaces import FeatureSpace, FunctionSpace, NystromSpace
 from mercer.solvers import smooth
 from mercer.solvers.descent import Minimum
 from mercer.validation import check_flag
+from mercer.words import first_few
 
 Matrix = NDArray[np.float64]
 # A fit is suspected of separation if a row whose loss could decrease for ever has a pull below this share of the
@@ -92,7 +93,7 @@ def require_finite_minimum(risk: Risk, minimum: Minimum, classes: list[str] | No
         return
     direction, complete = separation
     rows = "every row" if complete else "some rows, the others being on the boundary"
-    what = f"the classes {', '.join(classes[:4])}{', …' if len(classes) > 4 else ''}" if classes else "the rows"
+    what = f"the classes {first_few(classes, 4)}" if classes else "the rows"
     error = Separable(
         "`alpha` must be > 0 on data that a hyperplane separates: the likelihood has no maximum",
         got=f"alpha = 0 and {what} separated ({rows}) along {_main_columns(risk, direction, names)}",

@@ -17,6 +17,7 @@ from mercer.data.frames import as_table
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Similarity
+from mercer.kernels.custom import bare_precomputed
 from mercer.kernels.vectors.median import median_gaussian
 from mercer.kernels.vectors.radial import ByWidth, Gaussian
 from mercer.memory import allocatable
@@ -184,16 +185,12 @@ class LocalEstimator(KernelEstimator):
             self.kernel_ = with_bandwidth(self.kernel_, bandwidth, rows.points)
             self.status_ = "bandwidth as given"
         require_nonnegative(self.kernel_, rows.points)
-        self.bandwidth_ = getattr(self.kernel_, "sigma", None)
+        self.bandwidth_ = self.kernel_.sigma if isinstance(self.kernel_, ByWidth) else None
 
     def _append(self, new: Rows) -> Rows:
         """The rows of the model followed by new ones."""
         if self.kernel_.pairwise:
-            raise InvalidInput(
-                "`partial_fit` requires a kernel that can be evaluated between old and new rows",
-                got="bare Precomputed()",
-                advice="Use Precomputed(K) with the matrix of all points, and positions in it as X.",
-            )
+            raise bare_precomputed("`partial_fit` requires a kernel that can be evaluated between old and new rows")
         return appended(self._rows, new)
 
 

@@ -52,7 +52,7 @@ class KernelNeighbors(KernelEstimator):
 
     @abstractmethod
     def _ballots(self, where: Index) -> Matrix:
-        """The votes of the rows at these positions, shape (m, count): shape (m, count, T)."""
+        """The votes of the rows at these positions; positions (m, count) give votes (m, count, T)."""
 
     @abstractmethod
     def _errors(self, rows: slice, votes: Matrix) -> Matrix:

@@ -65,7 +65,7 @@ class _IfCalibrated:
         if not model.calibrated:
             name = type(model).__name__
             raise AttributeError(
-                f"`{self.method.__name__}` needs calibrated=True, got {name}(calibrated=False). Fit a "
+                f"`{self.method.__name__}` needs calibrated=True, got {name}(calibrated=False). Fit "
                 f"{name}(calibrated=True), or use `decision_function`, which needs no calibration."
             )
         return MethodType(self.method, model)

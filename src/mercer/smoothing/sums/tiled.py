@@ -19,7 +19,7 @@ from mercer.kernels import costs as kernel_costs
 from mercer.kernels import tiling
 from mercer.kernels.base import Similarity
 from mercer.kernels.block import Block, Pair, Workspace
-from mercer.kernels.vectors.radial import uncentred
+from mercer.kernels.vectors.radial import ByWidth, uncentred
 
 Float = NDArray[np.float64]
 
@@ -166,5 +166,5 @@ def _times_monomials(
 
 
 def unit_of(similarity: Any) -> Any:
-    """The unit of u = (x − z)/σ: the similarity's width, or one if it has none."""
-    return np.asarray(getattr(similarity, "sigma", 1.0), dtype=np.float64)
+    """The unit of u = (x − z)/σ: the width of a function of u, or one for any other similarity."""
+    return np.asarray(similarity.sigma if isinstance(similarity, ByWidth) else 1.0, dtype=np.float64)
