@@ -65,6 +65,9 @@ class TimeMap:
 
     __call__ = transform
 
+    def __repr__(self) -> str:
+        return f"add_time({self.scale!r})"
+
 
 def add_time(scale: float = 1.0) -> TimeMap:
     """The map that adds time as a channel: with it, paths differ if one runs through the other at another speed.
