@@ -845,7 +845,7 @@ def test_kernels_need_a_penalty():
             mc.KernelLogisticRegression(kernel).fit(X, y)
     with pytest.raises(InvalidInput, match="`centers` must be one of"):
         mc.KernelLogisticRegression(K, n_centers=10, centers="best").fit(X, y)
-    with pytest.raises(InvalidInput, match="number of centres"):
+    with pytest.raises(InvalidInput, match="n_centers"):
         mc.KernelLogisticRegression(K, n_centers=0).fit(X, y)
     with pytest.raises(InvalidInput, match="eigenvalue"):
         mc.KernelLogisticRegression(mc.Precomputed(-K(X))).fit(np.arange(N), y)

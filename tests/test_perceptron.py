@@ -348,7 +348,7 @@ def test_what_the_bound_refuses():
     with pytest.raises(mc.InvalidInput, match="must be an Expansion"):
         model.mistake_bound(np.ones(3))
     budgeted = mc.KernelPerceptron(k, max_support=5).fit(X, y)
-    with pytest.raises(mc.InvalidInput, match="Pass X and y"):
+    with pytest.raises(mc.InvalidInput, match="Pass both X and y"):
         budgeted.mistake_bound(u)
     linear = mc.Perceptron(fit_intercept=False, max_iter=200).fit(X, X[:, 0] > 0)
     w = mc.Expansion(mc.Linear(), [[1.0, 0.0, 0.0]], [1.0])

@@ -491,7 +491,7 @@ def test_sparse_rows_and_other_objects():
         ({"degree": 0.5}, "`degree` must be a whole number"),
         ({"centers": "grid"}, "`centers` must be one of"),
         ({"centers": "all", "n_centers": 3}, "`n_centers` is for centres that are chosen"),
-        ({"n_centers": 0}, "number of centres"),
+        ({"n_centers": 0}, "n_centers"),
         ({"centers": np.zeros((2, 5))}, "same columns"),
         ({"alpha": -1.0}, "`alpha` must be"),
         ({"alpha": "cv"}, "'loo'"),
