@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -140,6 +141,15 @@ def test_subsequences(p, few, monkeypatch):
     check_laws(k, DNA, DNA[3:])
 
 
+def test_subsequences_that_underflow_are_refused():
+    many = ["a" * 200, "b" + "a" * 199]
+    np.testing.assert_allclose(mc.Subsequence(150, 0.1).normalize()(many[:1] * 2), 1.0, rtol=1e-12)
+    for kernel in (mc.Subsequence(162, 0.1), mc.Subsequence(162, 0.1).normalize()):
+        for compute in (kernel, kernel.diag):
+            with pytest.raises(mc.InvalidInput, match="larger decay"):
+                compute(many)
+
+
 def alignments_of(s, t, i=0, j=0):
     """All non-empty local alignments as lists of matched places, by brute force."""
     for a, b in itertools.product(range(i, len(s)), range(j, len(t))):
@@ -220,6 +230,7 @@ def test_what_is_not_a_kernel_is_refuted():
         assert not similarity.proof().valid
     worse = mc.LocalAlignment(0.5, opening=1.0, scores=(-1.0, 1.0))
     assert not worse.proof().valid
+    assert "is not positive semidefinite" in str(worse.proof())
     assert mc.refute(worse, seconds=20.0).refuted
 
     k = mc.LocalAlignment(1.0, opening=1.0, scores=(2.0, -2.0))
@@ -229,6 +240,14 @@ def test_what_is_not_a_kernel_is_refuted():
     edits = mc.EditSimilarity()
     decaying = mc.FromFunction(lambda s, t: math.exp(-max(len(s), len(t)) * (1 - edits([s], [t])[0, 0]) / 4))
     assert mc.refute(decaying, space="strings", seconds=30.0).refuted
+
+
+def test_scores_that_rounding_does_not_certify():
+    """exp(β·S) is then so near to a matrix of ones that its smallest eigenvalue is lost in rounding."""
+    proof = mc.LocalAlignment(1e-13).proof()
+    assert not proof.valid
+    assert "is not positive semidefinite" not in str(proof)
+    assert "rounding" in str(proof)
 
 
 def test_features_spell_what_they_count():
@@ -276,6 +295,17 @@ def test_tfidf_learns_from_training_rows_only():
     assert sorted(inner.features(TEXTS).names) == sorted({w for text in TEXTS[:4] for w in text.split()})
 
 
+def test_weighted_counts_are_enclosed_exactly():
+    key = mc.Spectrum(1).features(["a"]).keys[0]
+    signed = int(np.uint64(key).astype(np.int64))
+    for weight in (0.1, 1 / 3, 0.7):
+        value = mc.WeightedCounts(mc.Spectrum(1), [signed], [weight]).enclose("aaa", "aaaaa")
+        assert 15 * Fraction(weight) ** 2 in value
+        assert value.width < Fraction(1, 2**150)
+        roots = mc.WeightedCounts(mc.Spectrum((1, 2), weights=(0.1, 0.2)), [signed], [weight])
+        assert Fraction(0.1) * 15 * Fraction(weight) ** 2 in roots.enclose("aaa", "aaaaa")
+
+
 def test_weighted_counts_refuse():
     for kernel, keys, weights in ((mc.Linear(), [1], [1.0]), (mc.Spectrum(1), [1, 1], [1.0, 1.0])):
         with pytest.raises(mc.InvalidInput):
@@ -320,6 +350,19 @@ def test_scikit_learn_and_tuning():
     assert search.best_params_["kernel__k"] in (1, 2, 3)
     tuned = mc.tune(mc.KernelRidge(mc.Subsequence(2, 0.5).normalize(), alpha=0.1), X, Y)
     assert tuned.kernel_.theta.shape == (1,)
+
+
+@pytest.mark.parametrize(
+    "kernel, name, values",
+    [(mc.Spectrum(3), "k", [1, 2, 3]), (mc.Spectrum(3), "k", [(1, 2), 3]), (mc.Subsequence(2), "decay", [0.3, 0.8])],
+    ids=["Spectrum", "ranges", "Subsequence"],
+)
+def test_fields_inside_normalize_are_tuned(kernel, name, values):
+    grid = {f"kernel__kernel__{name}": values, "C": [1, 10]}
+    tuned = mc.tune(mc.SVC(kernel.normalize()), X, LABELS, grid=grid, cv=3)
+    assert getattr(tuned.kernel_.kernel, name) in values
+    assert tuned.C in (1, 10)
+    assert tuned.score(X, LABELS) > 0.8
 
 
 def test_frames_and_missing_values():
