@@ -14,6 +14,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import mercer as mc
+from mercer import memory
 from mercer.data.graphs import Union
 from mercer.kernels.graphs import refinement
 from mercer.kernels.graphs.graphlets import graphlets
@@ -143,11 +144,9 @@ def test_shortest_paths_are_those_of_floyd_and_warshall(n):
 
 
 def test_shortest_paths_in_several_parts(monkeypatch):
-    from mercer.kernels.graphs import paths
-
     graphs = drawn(20, seed=2)
     whole = mc.ShortestPath()(graphs)
-    monkeypatch.setattr(paths, "PAIRS", 100)
+    monkeypatch.setattr(memory, "CACHED", 100)
     np.testing.assert_array_equal(mc.ShortestPath()(graphs), whole)
 
 

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import mercer as mc
-from mercer._loops import alignments
+from mercer._loops import costs, counts
 from mercer._loops import strings as string_loops
 from mercer.kernels.strings.degree import shift_filter
 from mercer.testing import check_laws
@@ -127,10 +127,10 @@ def spans(s, p):
     return [(tuple(s[i] for i in at), at[-1] - at[0] + 1) for at in itertools.combinations(range(len(s)), p)]
 
 
-@pytest.mark.parametrize("few", [alignments.FEW, 0], ids=["interpreted", "compiled"])
+@pytest.mark.parametrize("few", [costs.INTERPRETED_CELLS, 0], ids=["interpreted", "compiled"])
 @pytest.mark.parametrize("p", [1, 2, 4])
 def test_subsequences(p, few, monkeypatch):
-    monkeypatch.setattr(alignments, "FEW", few)
+    monkeypatch.setattr(costs, "INTERPRETED_CELLS", few)
 
     def naive(s, t):
         return sum(0.6 ** (a + b) for (u, a), (v, b) in itertools.product(spans(s, p), spans(t, p)) if u == v)
@@ -165,9 +165,9 @@ def score_of(s, t, places, match, mismatch, opening, extension):
     return total
 
 
-@pytest.mark.parametrize("few", [alignments.FEW, 0], ids=["interpreted", "compiled"])
+@pytest.mark.parametrize("few", [costs.INTERPRETED_CELLS, 0], ids=["interpreted", "compiled"])
 def test_local_alignments_by_brute_force(few, monkeypatch):
-    monkeypatch.setattr(alignments, "FEW", few)
+    monkeypatch.setattr(costs, "INTERPRETED_CELLS", few)
     X, scores, opening, extension = ["GATA", "GTA", "", "AAG", "T"], (2.0, -1.0), 1.5, 0.5
 
     def each(s, t):
@@ -266,7 +266,8 @@ def test_large_and_small_inputs_agree(monkeypatch):
     X = ["".join(rng.choice(list("ACGT"), size=rng.integers(0, 60))) for _ in range(40)]
     kernels = (mc.Spectrum((2, 4)), mc.GappedKmers(5, 3))
     small = [k(X) for k in kernels]
-    monkeypatch.setattr(string_loops, "SMALL", 0)
+    for loops in (string_loops, counts):
+        monkeypatch.setattr(loops, "COMPILED_ENTRIES", 0)
     for k, K in zip(kernels, small):
         np.testing.assert_array_equal(k(X), K)
 
@@ -353,7 +354,7 @@ def test_scikit_learn_and_tuning():
 
 
 @pytest.mark.parametrize(
-    "kernel, name, values",
+    ("kernel", "name", "values"),
     [(mc.Spectrum(3), "k", [1, 2, 3]), (mc.Spectrum(3), "k", [(1, 2), 3]), (mc.Subsequence(2), "decay", [0.3, 0.8])],
     ids=["Spectrum", "ranges", "Subsequence"],
 )

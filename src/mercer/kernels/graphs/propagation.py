@@ -81,10 +81,12 @@ class Propagation(Counted):
             if r:
                 values = _averaged(graphs, values)
             rng = np.random.default_rng([self.seed, r])
-            cut, direction = rng.random(), rng.normal(size=values.shape[1])
+            cut, direction = rng.random(), np.atleast_1d(rng.normal(size=values.shape[1]))
             with np.errstate(over="ignore", invalid="ignore"):
                 # Column by column: a matrix product would round the same node in other graphs' company in another way.
-                along = sum(values[:, j] * step for j, step in enumerate(direction.tolist()))
+                along = np.zeros(len(values))
+                for column, step in zip(values.T, direction):
+                    along += column * step
                 bins = np.floor(along / self.width + cut)
             if not (np.abs(bins) < MOST_BINS).all():
                 raise InvalidInput(

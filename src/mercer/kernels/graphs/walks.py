@@ -71,7 +71,8 @@ class RandomWalk(Kernel):
 
     A walk may visit nodes again. With the adjacency matrix W of the product graph, whose nodes are the pairs of nodes
     with equal labels, the sum is 1ᵀ(I − decay·W)⁻¹1. It converges if decay < 1/(Δ(G)·Δ(H)), where Δ is the largest
-    degree; larger values, and those within 10⁻⁹ of the limit, are refused. Weights of edges multiply along a walk; labels of edges are not used.
+    degree; larger values, and those within 10⁻⁹ of the limit, are refused. Weights of edges multiply along a walk;
+    labels of edges are not used.
 
     Graphs without labels cost O(n³) once per graph, for the eigenvalues of its adjacency matrix, and O(n²) per pair.
     With labels every pair is solved by conjugate gradients, without forming W, in O(pairs of nodes · degree²) per step:
@@ -156,7 +157,7 @@ class RandomWalk(Kernel):
         from mercer.kernels.validity.interval import around
 
         value = float(self([x], [z])[0, 0])
-        left, right = (Fraction(self.encode([graph]).degrees[0]) for graph in (x, z))
+        left, right = (Fraction(float(self.encode([graph]).degrees[0])) for graph in (x, z))
         return around(value, Fraction(1, 2**40) / (1 - Fraction(self._decay) * left * right))
 
     @property

@@ -71,12 +71,12 @@ class Subsequence(OfPairs, Kernel):
     @property
     def _factor(self) -> float:
         """λ^2p, which all values have in common. It is at most the least k(x, x) of strings that have p symbols."""
-        factor = float(self.decay) ** (2 * self.p)
-        if factor < np.finfo(np.float64).tiny:
+        factor, tiny = float(self.decay) ** (2 * self.p), float(np.finfo(np.float64).tiny)
+        if factor < tiny:
             raise InvalidInput(
                 "decay^(2p) must be a normal number, or all values underflow",
                 got=f"decay = {self.decay:g} and p = {self.p}",
-                advice=f"Take a larger decay, from {np.finfo(np.float64).tiny ** (0.5 / self.p):.2g} on, or a smaller p.",
+                advice=f"Take a larger decay, from {tiny ** (0.5 / self.p):.2g} on, or a smaller p.",
             )
         return factor
 
