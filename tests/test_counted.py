@@ -10,7 +10,8 @@ import pytest
 import mercer as mc
 from mercer.data.points import Points
 from mercer.features.counted import CountMap, HashedMap
-from mercer.kernels.counted import FREQUENT, Counted, Counts
+from mercer.kernels import costs
+from mercer.kernels.counted import Counted, Counts
 
 
 class Numbers(mc.Space):
@@ -67,7 +68,19 @@ def test_both_layouts_are_used(lists):
     assert sides.dense_x.shape[1] > 0
     assert len(sides.sparse_x[1]) > 0
     share = np.bincount(sides.sparse_x[1]).max() / len(lists)
-    assert share**2 <= FREQUENT
+    assert share**2 <= costs.FREQUENT_SHARE
+
+
+def test_the_layout_of_the_second_side_is_kept(lists, monkeypatch):
+    k, train = Common(), Points(lists)
+    before = train.encoded(k).nbytes
+    new = [*lists[:2], [10**7]]
+    np.testing.assert_array_equal(k(new, train), naive(new, lists))
+    assert train.encoded(k).nbytes > before
+    monkeypatch.setattr("mercer.kernels.counted.Layout", None)  # not made again
+    np.testing.assert_array_equal(k(lists[5:9], train), naive(lists[5:9], lists))
+    V = np.arange(2.0 * len(lists)).reshape(-1, 2)
+    np.testing.assert_array_equal(k.multiply(k.pair(Points(lists[:3]), train), V), naive(lists[:3], lists) @ V)
 
 
 def test_weights_that_are_not_whole_are_not_rounded(rng):

@@ -144,6 +144,14 @@ def test_matrices_dense_and_sparse():
     assert mc.Graph.from_adjacency(A > 0).weights is None
 
 
+def test_edges_without_weights_weigh_one():
+    A = np.array([[0, 1], [1, 0.0]])
+    k = mc.RandomWalk(0.1)
+    np.testing.assert_allclose(k([A, 2 * A]), [[4 / 0.9, 4 / 0.8], [4 / 0.8, 4 / 0.6]], rtol=1e-14)
+    np.testing.assert_array_equal(k([A, 2 * A])[:1, 1:], k([A], [2 * A]))
+    assert Union.of([A, 2 * A, np.zeros((2, 2))]).weights.tolist() == [1.0, 1.0, 2.0, 2.0]
+
+
 # -- networkx and igraph -----------------------------------------------------------------------------------------------
 
 

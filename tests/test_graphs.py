@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import mercer as mc
+from mercer import memory
 from mercer.data.graphs import Union
 from mercer.kernels.graphs import refinement
 from mercer.kernels.graphs.graphlets import graphlets
@@ -142,11 +144,9 @@ def test_shortest_paths_are_those_of_floyd_and_warshall(n):
 
 
 def test_shortest_paths_in_several_parts(monkeypatch):
-    from mercer.kernels.graphs import paths
-
     graphs = drawn(20, seed=2)
     whole = mc.ShortestPath()(graphs)
-    monkeypatch.setattr(paths, "PAIRS", 100)
+    monkeypatch.setattr(memory, "CACHED", 100)
     np.testing.assert_array_equal(mc.ShortestPath()(graphs), whole)
 
 
@@ -187,6 +187,19 @@ def test_walks_that_do_not_converge_are_refused():
         mc.RandomWalk(0.001)([star], [mc.Graph([(0, 1)])])
 
 
+@pytest.mark.parametrize("labels", [None, "aaaaaaaaa"])
+def test_walks_near_the_limit_are_enclosed(labels):
+    """All walks of a graph of nine nodes with six neighbours each: Σ_l decayˡ·(9·6ˡ)² = 81/(1 − 36·decay)."""
+    graph = mc.Graph([(i, (i + step) % 9) for i in range(9) for step in (1, 2, 3)], labels=labels)
+    for margin in (1e-2, 1e-5, 1e-8):
+        decay = (1 - margin) / 36
+        value = mc.RandomWalk(decay).enclose(graph, graph)
+        assert 81 / (1 - 36 * Fraction(decay)) in value
+        assert value.width < value.upper / 1000
+    with pytest.raises(mc.InvalidInput, match="clearly below"):
+        mc.RandomWalk((1 - 1e-12) / 36)([graph])
+
+
 def test_propagation_averages_over_neighbours():
     ring = mc.Graph([(i, (i + 1) % 6) for i in range(6)], attributes=np.arange(6.0))
     other = mc.Graph(ring.edges, attributes=[2.5] * 6)
@@ -202,6 +215,18 @@ def test_propagation_averages_over_neighbours():
         k([mc.Graph([(0, 1)])])
     with pytest.raises(mc.InvalidInput, match="wider bins"):
         mc.Propagation(1, width=1e-300)([ring])
+
+
+def test_bins_do_not_depend_on_the_other_graphs():
+    rng = np.random.default_rng(0)
+    graphs = [mc.Graph(g.edges, attributes=rng.normal(size=(g.n, 17)), n=g.n) for g in drawn(40, seed=3)]
+    k = mc.Propagation(2, width=1e-13)
+    whole = k.encode(graphs)
+    for i, graph in enumerate(graphs):
+        alone = k.encode([graph])
+        np.testing.assert_array_equal(alone.keys, whole.encoded_rows([i]).keys)
+    with pytest.raises(mc.InvalidInput, match="beyond 2⁵⁰"):
+        mc.Propagation(2, width=1e-17)(graphs)
 
 
 # -- laws --------------------------------------------------------------------------------------------------------------
@@ -330,6 +355,15 @@ def test_models(task, tmp_path):
     assert pipeline.predict(graphs[:3]).shape == (3,)
     search = GridSearchCV(mc.KernelRidge(mc.WeisfeilerLehman(1), alpha=1.0), {"kernel__h": [0, 2]}, cv=3)
     assert search.fit(graphs, y).best_params_["kernel__h"] in (0, 2)
+
+
+def test_rounds_inside_normalize_are_tuned(task):
+    graphs, _, labels = task
+    grid = {"kernel__kernel__h": [1, 2, 3], "C": [1, 10]}
+    tuned = mc.tune(mc.SVC(mc.WeisfeilerLehman(3).normalize()), graphs, labels, grid=grid, cv=3)
+    assert tuned.kernel_.kernel.h in (1, 2, 3)
+    assert tuned.C in (1, 10)
+    assert tuned.score(graphs, labels) > 0.8
 
 
 @pytest.mark.parametrize("library", [pd, pl])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ import polars as pl
 import pytest
 
 import mercer as mc
-from mercer._loops import alignments
+from mercer._loops import costs, counts
 from mercer._loops import strings as string_loops
 from mercer.kernels.strings.degree import shift_filter
 from mercer.testing import check_laws
@@ -126,10 +127,10 @@ def spans(s, p):
     return [(tuple(s[i] for i in at), at[-1] - at[0] + 1) for at in itertools.combinations(range(len(s)), p)]
 
 
-@pytest.mark.parametrize("few", [alignments.FEW, 0], ids=["interpreted", "compiled"])
+@pytest.mark.parametrize("few", [costs.INTERPRETED_CELLS, 0], ids=["interpreted", "compiled"])
 @pytest.mark.parametrize("p", [1, 2, 4])
 def test_subsequences(p, few, monkeypatch):
-    monkeypatch.setattr(alignments, "FEW", few)
+    monkeypatch.setattr(costs, "INTERPRETED_CELLS", few)
 
     def naive(s, t):
         return sum(0.6 ** (a + b) for (u, a), (v, b) in itertools.product(spans(s, p), spans(t, p)) if u == v)
@@ -138,6 +139,15 @@ def test_subsequences(p, few, monkeypatch):
     np.testing.assert_allclose(k(DNA), matrix(naive, DNA, DNA), rtol=1e-12)
     np.testing.assert_allclose(k.diag(DNA), np.diagonal(k(DNA)), rtol=1e-13)
     check_laws(k, DNA, DNA[3:])
+
+
+def test_subsequences_that_underflow_are_refused():
+    many = ["a" * 200, "b" + "a" * 199]
+    np.testing.assert_allclose(mc.Subsequence(150, 0.1).normalize()(many[:1] * 2), 1.0, rtol=1e-12)
+    for kernel in (mc.Subsequence(162, 0.1), mc.Subsequence(162, 0.1).normalize()):
+        for compute in (kernel, kernel.diag):
+            with pytest.raises(mc.InvalidInput, match="larger decay"):
+                compute(many)
 
 
 def alignments_of(s, t, i=0, j=0):
@@ -155,9 +165,9 @@ def score_of(s, t, places, match, mismatch, opening, extension):
     return total
 
 
-@pytest.mark.parametrize("few", [alignments.FEW, 0], ids=["interpreted", "compiled"])
+@pytest.mark.parametrize("few", [costs.INTERPRETED_CELLS, 0], ids=["interpreted", "compiled"])
 def test_local_alignments_by_brute_force(few, monkeypatch):
-    monkeypatch.setattr(alignments, "FEW", few)
+    monkeypatch.setattr(costs, "INTERPRETED_CELLS", few)
     X, scores, opening, extension = ["GATA", "GTA", "", "AAG", "T"], (2.0, -1.0), 1.5, 0.5
 
     def each(s, t):
@@ -220,6 +230,7 @@ def test_what_is_not_a_kernel_is_refuted():
         assert not similarity.proof().valid
     worse = mc.LocalAlignment(0.5, opening=1.0, scores=(-1.0, 1.0))
     assert not worse.proof().valid
+    assert "is not positive semidefinite" in str(worse.proof())
     assert mc.refute(worse, seconds=20.0).refuted
 
     k = mc.LocalAlignment(1.0, opening=1.0, scores=(2.0, -2.0))
@@ -229,6 +240,14 @@ def test_what_is_not_a_kernel_is_refuted():
     edits = mc.EditSimilarity()
     decaying = mc.FromFunction(lambda s, t: math.exp(-max(len(s), len(t)) * (1 - edits([s], [t])[0, 0]) / 4))
     assert mc.refute(decaying, space="strings", seconds=30.0).refuted
+
+
+def test_scores_that_rounding_does_not_certify():
+    """exp(β·S) is then so near to a matrix of ones that its smallest eigenvalue is lost in rounding."""
+    proof = mc.LocalAlignment(1e-13).proof()
+    assert not proof.valid
+    assert "is not positive semidefinite" not in str(proof)
+    assert "rounding" in str(proof)
 
 
 def test_features_spell_what_they_count():
@@ -247,7 +266,8 @@ def test_large_and_small_inputs_agree(monkeypatch):
     X = ["".join(rng.choice(list("ACGT"), size=rng.integers(0, 60))) for _ in range(40)]
     kernels = (mc.Spectrum((2, 4)), mc.GappedKmers(5, 3))
     small = [k(X) for k in kernels]
-    monkeypatch.setattr(string_loops, "SMALL", 0)
+    for loops in (string_loops, counts):
+        monkeypatch.setattr(loops, "COMPILED_ENTRIES", 0)
     for k, K in zip(kernels, small):
         np.testing.assert_array_equal(k(X), K)
 
@@ -274,6 +294,17 @@ def test_tfidf_learns_from_training_rows_only():
     assert isinstance(inner, mc.WeightedCounts)
     assert len(inner.keys) == len({w for text in TEXTS[:4] for w in text.split()})
     assert sorted(inner.features(TEXTS).names) == sorted({w for text in TEXTS[:4] for w in text.split()})
+
+
+def test_weighted_counts_are_enclosed_exactly():
+    key = mc.Spectrum(1).features(["a"]).keys[0]
+    signed = int(np.uint64(key).astype(np.int64))
+    for weight in (0.1, 1 / 3, 0.7):
+        value = mc.WeightedCounts(mc.Spectrum(1), [signed], [weight]).enclose("aaa", "aaaaa")
+        assert 15 * Fraction(weight) ** 2 in value
+        assert value.width < Fraction(1, 2**150)
+        roots = mc.WeightedCounts(mc.Spectrum((1, 2), weights=(0.1, 0.2)), [signed], [weight])
+        assert Fraction(0.1) * 15 * Fraction(weight) ** 2 in roots.enclose("aaa", "aaaaa")
 
 
 def test_weighted_counts_refuse():
@@ -320,6 +351,19 @@ def test_scikit_learn_and_tuning():
     assert search.best_params_["kernel__k"] in (1, 2, 3)
     tuned = mc.tune(mc.KernelRidge(mc.Subsequence(2, 0.5).normalize(), alpha=0.1), X, Y)
     assert tuned.kernel_.theta.shape == (1,)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name", "values"),
+    [(mc.Spectrum(3), "k", [1, 2, 3]), (mc.Spectrum(3), "k", [(1, 2), 3]), (mc.Subsequence(2), "decay", [0.3, 0.8])],
+    ids=["Spectrum", "ranges", "Subsequence"],
+)
+def test_fields_inside_normalize_are_tuned(kernel, name, values):
+    grid = {f"kernel__kernel__{name}": values, "C": [1, 10]}
+    tuned = mc.tune(mc.SVC(kernel.normalize()), X, LABELS, grid=grid, cv=3)
+    assert getattr(tuned.kernel_.kernel, name) in values
+    assert tuned.C in (1, 10)
+    assert tuned.score(X, LABELS) > 0.8
 
 
 def test_frames_and_missing_values():

@@ -14,7 +14,7 @@ import pytest
 
 import mercer as mc
 from everywhere import works_everywhere
-from mercer._loops import trees as loops
+from mercer._loops import costs
 from mercer.data.trees import Forest, Tree
 from mercer.testing import sample
 
@@ -68,7 +68,7 @@ CASES = {
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("kernel", CASES, ids=repr)
 def test_values_are_those_of_a_naive_recursion(kernel, compiled, monkeypatch):
-    monkeypatch.setattr(loops, "SMALL", 0 if compiled else 10**9)
+    monkeypatch.setattr(costs, "INTERPRETED_NODES", 0 if compiled else 10**9)
     X = sample(kernel, 12, seed=4)
     expected = np.array([[CASES[kernel](x, z) for z in X] for x in X])
     np.testing.assert_allclose(kernel(X), expected, rtol=1e-12)

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import costs
+
 Array = NDArray[Any]
-FEW = 2**15
-"""Up to this many cells a loop is interpreted: that takes less time than loading a compiled one."""
 
 
 def run(name: str, cells: float, *arguments: Any) -> None:
     """Call the loop of this name: interpreted for few cells, compiled for many."""
-    function = globals()[name] if cells <= FEW else compiled(name)
+    function = globals()[name] if cells <= costs.INTERPRETED_CELLS else compiled(name)
     with np.errstate(over="ignore", invalid="ignore"):
         function(*arguments)
 

@@ -11,12 +11,11 @@ import numpy as np
 from numba import extending
 from numba.core import types
 
+from . import costs
 from .addresses import Array
 
 loop = numba.njit(cache=True, nogil=True)
 intrinsic: Any = extending.intrinsic
-TOGETHER = 32
-"""Rows of the second side that stay in the nearest cache while the rows of the first pass by."""
 
 
 @intrinsic
@@ -31,14 +30,14 @@ def _ones(context, word):
 
 def jaccard_tile(X: Array, Z: Array, x_sizes: Array, z_sizes: Array, out: Array) -> None:
     X, Z, x_sizes, z_sizes = (np.ascontiguousarray(a) for a in (X, Z, x_sizes, z_sizes))
-    _jaccard(X, Z, x_sizes, z_sizes, out)
+    _jaccard(X, Z, x_sizes, z_sizes, costs.NEAR_ROWS, out)
 
 
 @loop
-def _jaccard(X, Z, x_sizes, z_sizes, out):
+def _jaccard(X, Z, x_sizes, z_sizes, near, out):
     words = X.shape[1]
-    for start in range(0, len(Z), TOGETHER):
-        stop = min(start + TOGETHER, len(Z))
+    for start in range(0, len(Z), near):
+        stop = min(start + near, len(Z))
         for i in range(len(X)):
             for j in range(start, stop):
                 ones = np.uint64(0)

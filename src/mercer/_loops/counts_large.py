@@ -9,19 +9,17 @@ from itertools import pairwise
 import numba
 import numpy as np
 
+from . import costs
 from .addresses import Array
 
 loop = numba.njit(cache=True, nogil=True)
-
-LONG = 64
-"""Rows of more keys than this on average are sorted by NumPy, one call for each: its sort uses vector instructions."""
 
 
 def tally(keys: Array, ends: Array, values: Array | None) -> tuple[Array, Array, Array]:
     keys, ends = np.ascontiguousarray(keys, np.uint64), np.ascontiguousarray(ends, np.int64)
     merged, sums, starts = np.empty(len(keys), np.uint64), np.empty(len(keys)), np.zeros(len(ends), np.int64)
     if values is None:
-        long = len(keys) > LONG * (len(ends) - 1)
+        long = len(keys) > costs.SORTED_KEYS * (len(ends) - 1)
         if long:
             keys = keys.copy()
             for low, high in pairwise(ends.tolist()):

@@ -13,10 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from . import costs
 from .addresses import Array
-
-SMALL = 3000
-"""Pairs of nodes of a tile that plain Python compares as fast as Numba is loaded."""
 
 
 def subset_trees(x: Any, z: Any, decay: float, log: bool, out: Array) -> None:
@@ -37,7 +35,7 @@ def partial_trees(x: Any, z: Any, decay: float, gap: float, log: bool, out: Arra
 
 def _run(name: str, x: Any, z: Any, parameters: tuple[float, ...], log: bool, out: Array) -> None:
     function: Any = {"subset": subset, "partial": partial}[name]
-    if len(x[0]) * len(z[0]) >= SMALL:
+    if len(x[0]) * len(z[0]) >= costs.INTERPRETED_NODES:
         from . import trees_large
 
         function = getattr(trees_large, name)

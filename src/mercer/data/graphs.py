@@ -40,7 +40,7 @@ class Graph:
     edges : pairs of nodes, an array of shape (m, 2) or a list; [] for a graph without edges.
     labels : one hashable value per node: text, numbers, None, tuples of these.
     edge_labels : one hashable value per edge.
-    weights : one number per edge.
+    weights : one number per edge. Edges without weights weigh 1.
     attributes : numbers of every node, of shape (n, d) or (n,).
     n : the number of nodes; by default that of `labels` or `attributes`, or the largest number in `edges` plus 1.
 
@@ -305,7 +305,9 @@ class Union:
 
     @classmethod
     def of(cls, X: Any) -> Union:
-        """The union of a data set of graphs, which must all have labels (weights, attributes), or none of them.
+        """The union of a data set of graphs, which must all have labels (attributes), or none of them.
+
+        If only some have weights, the edges of the others weigh 1.
 
         >>> pair = Union.of([Graph([(0, 1)]), Graph([(0, 1)])])
         >>> pair.nodes, pair.neighbours
@@ -322,7 +324,7 @@ class Union:
         attributes = _joined(graphs, "attributes", "attributes of the nodes")
         return cls(
             nodes, ends, neighbours, _label_keys(graphs), _joined(graphs, "edge_keys", "labels of the edges"),
-            _joined(graphs, "weights", "weights of the edges"), attributes,
+            _weights(graphs), attributes,
         )  # fmt: skip
 
     def __len__(self) -> int:
@@ -365,6 +367,12 @@ def _joined(graphs: list[Graph], name: str, what: str) -> Any:
             advice="Give every node the same attributes.",
         )
     return np.concatenate(present)
+
+
+def _weights(graphs: list[Graph]) -> NDArray[np.float64] | None:
+    if all(graph.weights is None for graph in graphs):
+        return None
+    return np.concatenate([np.ones(len(g.neighbours)) if g.weights is None else g.weights for g in graphs])
 
 
 def _can_have(name: str, graph: Graph) -> bool:

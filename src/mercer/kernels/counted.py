@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from mercer._loops import counts as loops
 from mercer.data.points import Array, Points
+from mercer.kernels import costs
 from mercer.kernels.base import Kernel, Tags
 from mercer.kernels.block import Block, Pair
 
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from mercer.features.counted import CountMap
     from mercer.kernels.validity.interval import Interval
 
-FREQUENT = 1 / 32
-"""A feature that this share of all pairs has in common is multiplied densely, by BLAS; the others pair by pair."""
 EXACT = 2**24
 """Whole numbers below this are exact in float32, and so are their sums as long as these stay below it."""
 
@@ -63,8 +62,9 @@ class Counts:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the three arrays."""
-        return self.keys.nbytes + self.values.nbytes + self.ends.nbytes
+        """The bytes of the three arrays, and of the layout if there is one."""
+        layout: Layout | None = self.__dict__.get("layout")
+        return self.keys.nbytes + self.values.nbytes + self.ends.nbytes + (layout.nbytes if layout else 0)
 
     @property
     def rows(self) -> NDArray[np.int64]:
@@ -79,38 +79,96 @@ class Counts:
         at = np.arange(ends[-1]) + np.repeat(self.ends[chosen] - ends[:-1], sizes)
         return Counts(self.keys[at], self.values[at], ends)
 
+    @cached_property
+    def _squares(self) -> NDArray[np.float64]:
+        return np.bincount(self.rows, self.values**2, minlength=len(self)).astype(np.float64)
+
+    @cached_property
+    def _whole(self) -> bool:
+        return bool((self.values == np.rint(self.values)).all())
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The rows as columns of their features, kept for the next few rows that meet them."""
+        return Layout(self)
+
     def squares(self) -> NDArray[np.float64]:
         """The sum of squared values of each row."""
-        return np.bincount(self.rows, self.values**2, minlength=len(self)).astype(np.float64)
+        return self._squares.copy()
 
     def whole_below(self, limit: float) -> bool:
         """Whether all values are whole numbers, and the squares of each row add up to less than `limit`."""
-        return bool((self.values == np.rint(self.values)).all()) and self.squares().max(initial=0.0) < limit
+        return self._whole and float(self._squares.max(initial=0.0)) < limit
+
+    @property
+    def exact_type(self) -> np.dtype[Any]:
+        """float32 if it holds all values and their products exactly."""
+        return np.dtype(np.float32 if self.whole_below(EXACT) else np.float64)
+
+
+class Layout:
+    """Sparse rows by the columns of their features, and which column each feature has."""
+
+    def __init__(self, counts: Counts) -> None:
+        self.columns, _, width = loops.numbered(counts.keys, None)
+        self.width = max(width, 1)
+        keys = np.zeros(self.width, np.uint64)
+        keys[self.columns] = counts.keys
+        self.order = np.argsort(keys)
+        self.keys = keys[self.order]
+        values = counts.values.astype(counts.exact_type)
+        self.by_columns = loops.by_columns(counts.ends, self.columns.astype(np.int32), values, self.width)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all arrays."""
+        return sum(part.nbytes for part in (self.columns, self.order, self.keys, *self.by_columns))
+
+    def met_by(self, counts: Counts) -> tuple[Counts, NDArray[np.int64]]:
+        """The entries of other rows whose features occur here, and their columns."""
+        at = np.minimum(np.searchsorted(self.keys, counts.keys), self.width - 1)
+        found = self.keys[at] == counts.keys
+        ends = np.concatenate([[0], np.cumsum(found)])[counts.ends]
+        return Counts(counts.keys[found], counts.values[found], ends), self.order[at[found]]
 
 
 class Sides:
     """Two sets of sparse rows over one numbering of their features, laid out for tiles of x zᵀ.
 
     Frequent features form two dense matrices; the others are stored by rows for x, and by columns for z. A `term` such
-    as `LEAST` replaces the product of two values (see `mercer._loops.counts`), and leaves no dense part.
+    as `LEAST` replaces the product of two values (see `mercer._loops.counts`), and leaves no dense part; nor do a few
+    new rows x, for which the layout of z is kept.
     """
 
     def __init__(self, x: Counts, z: Counts, term: int = loops.PRODUCT) -> None:
         same, self.term = x is z, term
+        # All sums are at most √(k(x, x) k(z, z)), so that no partial sum is rounded.
+        self.dtype = np.promote_types(x.exact_type, z.exact_type)
+        if len(x) <= costs.FEW_ROWS and len(x) < len(z):
+            self._meet(x, z)
+            return
         left, right, width = loops.numbered(x.keys, None if same else z.keys)
         self._parts = (x, left), (x, left) if right is None else (z, right)
         self.width = max(width, 1)
         occurrences = np.bincount(left, minlength=self.width)
         others = occurrences if right is None else np.bincount(right, minlength=self.width)
-        rare = occurrences * (others / max(1, len(x) * len(z))) <= FREQUENT
+        rare = occurrences * (others / max(1, len(x) * len(z))) <= costs.FREQUENT_SHARE
         rare |= term != loops.PRODUCT
-        # All sums are at most √(k(x, x) k(z, z)), so that no partial sum is rounded.
-        self.dtype = np.dtype(np.float32 if x.whole_below(EXACT) and (same or z.whole_below(EXACT)) else np.float64)
         self.dense_x = self._dense(0, rare)
         self.dense_z = self.dense_x if same else self._dense(1, rare)
         self.sparse_x = self._rare(0, rare)
         ends, columns, values = self.sparse_x if same else self._rare(1, rare)
         self.sparse_z = loops.by_columns(ends, columns, values, self.width)
+
+    def _meet(self, x: Counts, z: Counts) -> None:
+        """Lay out a few rows x by the columns of z."""
+        layout = z.layout
+        known, columns = layout.met_by(x)
+        self._parts, self.width = ((known, columns), (z, layout.columns)), layout.width
+        ends, rows, values = layout.by_columns
+        self.dense_x, self.dense_z = np.zeros((len(x), 0), self.dtype), np.zeros((len(z), 0), self.dtype)
+        self.sparse_x = known.ends, columns.astype(np.int32), known.values.astype(self.dtype)
+        self.sparse_z = ends, rows, values.astype(self.dtype, copy=False)
 
     @cached_property
     def x(self) -> sp.csr_array:

@@ -16,10 +16,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer import memory
 from mercer.data.objects import objects_of
 from mercer.data.points import Array, Points, length, nbytes
 from mercer.errors import InvalidInput
-from mercer.kernels import tiling
+from mercer.kernels import costs, tiling
 from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.nodes import Unary, inside
 from mercer.kernels.algebra.parameters import Same, show
@@ -31,11 +32,6 @@ from mercer.threads import spans
 
 if TYPE_CHECKING:
     from mercer.kernels.validity.interval import Interval
-
-ROWS, COLUMNS = 256, 1024
-"""Parts of a tile, on both sides."""
-LARGEST = 2**21
-"""Pairs of parts in the tile of one thread, if the tile has more than one pair of objects."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +164,7 @@ class OverParts(Unary):
         if pair is None:
             return
         sides = []
-        for bags, span, size in ((x, block.rows, ROWS), (z, block.cols, COLUMNS)):
+        for bags, span, size in ((x, block.rows, costs.TILE_ROWS), (z, block.cols, costs.TILE_COLS)):
             start, stop = int(bags.ends[span.start]), int(bags.ends[span.stop])
             owners, weights = bags.owners[start:stop] - span.start, bags.weights(mean=self.averaged)[start:stop]
             sides.append([(slice(start + s.start, start + s.stop), owners[s], weights[s])
@@ -199,7 +195,7 @@ class OverParts(Unary):
         _, x, z = self.inside(pair)
         sizes = [max(1.0, float(bags.ends[-1]) / (len(bags.ends) - 1)) for bags in (x, z)]
         # Few objects of many parts each are work for several threads, too.
-        side = max(1, int(np.sqrt(LARGEST / (sizes[0] * sizes[1]))))
+        side = max(1, int(np.sqrt(memory.HELD / (sizes[0] * sizes[1]))))
         rows, columns = tiling.shape_for(self)
         return tiling.fill(self, pair, out, finish, (min(side, rows), min(side, columns)))
 
@@ -219,7 +215,7 @@ class OverParts(Unary):
         out, start = np.empty(points.n), 0
         pair = Pair(points, None, self.dtype_of(points))
         while start < points.n:
-            stop = max(start + 1, int(np.searchsorted(ends, ends[start] + ROWS, side="right")) - 1)
+            stop = max(start + 1, int(np.searchsorted(ends, ends[start] + costs.TILE_ROWS, side="right")) - 1)
             span = slice(start, stop)
             tile = np.empty((stop - start, stop - start))
             self.tile(pair.block(span, span), tile)

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mercer import memory
 from mercer._loops import graphs as loops
 from mercer.data.graphs import Union
 from mercer.features.counted import mixed
@@ -16,8 +17,6 @@ from mercer.kernels.graphs.histograms import node_labels
 from mercer.kernels.graphs.space import GRAPHS
 from mercer.memory import budget, within
 
-PAIRS = 2**21
-"""Pairs of nodes that are counted at a time."""
 BYTES = 80
 """Bytes per pair of nodes while they are counted."""
 
@@ -53,7 +52,7 @@ class ShortestPath(Counted):
         pairs = np.cumsum(np.diff(graphs.nodes) ** 2)
         parts = [
             _counted(graphs, labels, int(rows[0]), int(rows[-1]) + 1)
-            for rows in np.split(np.arange(len(graphs)), np.flatnonzero(np.diff(pairs // PAIRS)) + 1)
+            for rows in np.split(np.arange(len(graphs)), np.flatnonzero(np.diff(pairs // memory.CACHED)) + 1)
         ]
         starts = np.cumsum([0, *(len(part.keys) for part in parts)])
         return Counts(

@@ -16,6 +16,9 @@ from mercer.kernels.counted import Counted, Counts
 from mercer.kernels.graphs.space import GRAPHS
 from mercer.validation import check_number, check_whole_number
 
+MOST_BINS = 2**50
+"""Numbers of bins stay below this, so that a float64 still tells neighbouring bins apart."""
+
 
 class Propagation(Counted):
     """Σ_r Σ_b #b(G)·#b(H) over rounds r = 0 … h and bins b: how many nodes have similar attributes after r rounds.
@@ -78,13 +81,17 @@ class Propagation(Counted):
             if r:
                 values = _averaged(graphs, values)
             rng = np.random.default_rng([self.seed, r])
-            cut, direction = rng.random(), rng.normal(size=values.shape[1])
-            with np.errstate(over="ignore"):
-                bins = np.floor(values @ direction / self.width + cut)
-            if not (np.abs(bins) < 2**62).all():
+            cut, direction = rng.random(), np.atleast_1d(rng.normal(size=values.shape[1]))
+            with np.errstate(over="ignore", invalid="ignore"):
+                # Column by column: a matrix product would round the same node in other graphs' company in another way.
+                along = np.zeros(len(values))
+                for column, step in zip(values.T, direction):
+                    along += column * step
+                bins = np.floor(along / self.width + cut)
+            if not (np.abs(bins) < MOST_BINS).all():
                 raise InvalidInput(
                     "Attributes must not be much larger than the width of the bins",
-                    got=f"bins beyond 2⁶² of width {self.width:g}",
+                    got=f"bins beyond 2⁵⁰ of width {self.width:g}",
                     advice="Standardise the attributes, or take wider bins.",
                 )
             keys[:, r] = mixed(bins.astype(np.int64).view(np.uint64) ^ mixed(np.array([r], np.uint64)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,12 @@ from mercer.kernels.algebra.proof import Axiom, Proof
 from mercer.kernels.base import Kernel
 from mercer.kernels.block import Block
 from mercer.kernels.graphs.space import GRAPHS
+
+if TYPE_CHECKING:
+    from mercer.kernels.validity.interval import Interval
+
+MARGIN = 2.0**-30
+"""1 − decay·Δ(G)·Δ(H) is at least this: rounding errors grow with its inverse, and about six digits remain."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +71,8 @@ class RandomWalk(Kernel):
 
     A walk may visit nodes again. With the adjacency matrix W of the product graph, whose nodes are the pairs of nodes
     with equal labels, the sum is 1ᵀ(I − decay·W)⁻¹1. It converges if decay < 1/(Δ(G)·Δ(H)), where Δ is the largest
-    degree; larger values are refused. Weights of edges multiply along a walk; labels of edges are not used.
+    degree; larger values, and those within 10⁻⁹ of the limit, are refused. Weights of edges multiply along a walk;
+    labels of edges are not used.
 
     Graphs without labels cost O(n³) once per graph, for the eigenvalues of its adjacency matrix, and O(n²) per pair.
     With labels every pair is solved by conjugate gradients, without forming W, in O(pairs of nodes · degree²) per step:
@@ -127,9 +135,9 @@ class RandomWalk(Kernel):
 
     def _pairs(self, x: Walks, z: Walks, rows: Array, columns: Array) -> tuple[Array, Array]:
         largest = float(x.degrees[rows].max() * z.degrees[columns].max())
-        if self._decay * largest >= 1.0:
+        if 1.0 - self._decay * largest < MARGIN:
             raise InvalidInput(
-                "`decay` must be below 1/(Δ(G)·Δ(H)), or the sum over all walks does not converge",
+                "`decay` must be clearly below 1/(Δ(G)·Δ(H)), or the sum over all walks does not converge",
                 got=f"decay = {self._decay:g} and graphs of largest degree {x.degrees[rows].max():g} and "
                 f"{z.degrees[columns].max():g}, which need decay < {1 / largest:.3g}",
                 advice="Take a smaller decay, or mc.WeisfeilerLehman.",
@@ -143,6 +151,14 @@ class RandomWalk(Kernel):
                 advice="Add the labels that are missing.",
             )
         return loops.walk_sums(x.layout(), z.layout(), rows, columns, self._decay)
+
+    def enclose(self, x: Any, z: Any) -> Interval:
+        """The computed value, widened by 2⁻⁴⁰/(1 − decay·Δ(G)·Δ(H)) of its size: (I − decay·W)⁻¹ enlarges roundings."""
+        from mercer.kernels.validity.interval import around
+
+        value = float(self([x], [z])[0, 0])
+        left, right = (Fraction(float(self.encode([graph]).degrees[0])) for graph in (x, z))
+        return around(value, Fraction(1, 2**40) / (1 - Fraction(self._decay) * left * right))
 
     @property
     def _decay(self) -> float:

@@ -163,11 +163,17 @@ class LocalAlignment(OfPairs, Kernel):
             smallest, rounding = float(np.linalg.eigvalsh(E)[0]), 10 * len(E) ** 2 * float(np.finfo(float).eps)
             condition = f"the smallest eigenvalue of exp(β·S), scaled to the diagonal 1, is {smallest:.3g}"
             holds = smallest > rounding
+            why = (
+                f"not certified: the smallest eigenvalue of exp(β·S), {smallest:.3g}, is within rounding"
+                if abs(smallest) <= rounding
+                else "not a kernel in general: exp(β·S) is not positive semidefinite"
+            )
         else:
             same, different = self.scores
             condition, holds = f"exp(β·S) ⪰ 0, because a match scores {same:g} ≥ {different:g}", same >= different
+            why = "not a kernel in general: exp(β·S) is not positive semidefinite"
         if not holds:
-            return Unproven(self, "not a kernel in general: exp(β·S) is not positive semidefinite")
+            return Unproven(self, why)
         return Axiom(
             self,
             "convolution of kernels: exp(β·S) of matched symbols, and products of penalties of the gaps of x and of z",

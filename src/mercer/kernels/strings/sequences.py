@@ -18,11 +18,9 @@ from mercer.data.keys import keys_of
 from mercer.data.missing import is_missing
 from mercer.data.objects import objects_of
 from mercer.errors import InvalidInput, MissingValues
+from mercer.kernels import costs
 from mercer.kernels.base import Similarity
 from mercer.kernels.spaces import POOL, Space
-
-SHORT = 2**16
-"""The symbols of shorter texts are sorted; those of longer ones are looked up in a table of all code points."""
 
 
 class Strings(Space):
@@ -125,7 +123,7 @@ def from_texts(texts: list[str]) -> Sequences:
     """Texts as sequences of characters."""
     ends = np.cumsum([0, *map(len, texts)])
     points = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    if len(points) < SHORT:
+    if len(points) < costs.SORTED_CHARACTERS:
         symbols, codes = np.unique(points, return_inverse=True)
         return Sequences(codes.astype(np.int32), ends, symbols.astype(np.uint64))
     there = np.zeros(int(points.max()) + 1, bool)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.data.points import Array, Points
+from mercer.errors import InvalidInput
 from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.parameters import positive
 from mercer.kernels.algebra.proof import Axiom, Proof
@@ -25,7 +26,8 @@ class Subsequence(OfPairs, Kernel):
 
     The symbols of u need not be neighbours: l(i) is the length from the first to the last of them, so that gaps cost
     λ each. The recursion takes p·|s|·|t| steps for a pair, over all cores. `Subsequence(3, 0.5).normalize()` does not
-    grow with the length of the strings. Values beyond 10³⁰⁸ are refused (p above about 80 for 1 000 symbols).
+    grow with the length of the strings. Values beyond 10³⁰⁸ are refused (p above about 80 for 1 000 symbols),
+    and so is λ^2p below 10⁻³⁰⁸.
 
     Parameters
     ----------
@@ -60,17 +62,29 @@ class Subsequence(OfPairs, Kernel):
 
     def tile(self, block: Block, out: Array) -> None:
         values, _ = self.run_tile("subsequences", block, self.p, self.decay, slopes=False)
-        out[...] = (self.decay ** (2 * self.p) * values).reshape(block.shape)
+        out[...] = (self._factor * values).reshape(block.shape)
 
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         values = self.run_diagonal("subsequences", points, self.p, self.decay, slopes=False)
-        return np.asarray(self.decay ** (2 * self.p) * values)
+        return np.asarray(self._factor * values)
+
+    @property
+    def _factor(self) -> float:
+        """λ^2p, which all values have in common. It is at most the least k(x, x) of strings that have p symbols."""
+        factor, tiny = float(self.decay) ** (2 * self.p), float(np.finfo(np.float64).tiny)
+        if factor < tiny:
+            raise InvalidInput(
+                "decay^(2p) must be a normal number, or all values underflow",
+                got=f"decay = {self.decay:g} and p = {self.p}",
+                advice=f"Take a larger decay, from {tiny ** (0.5 / self.p):.2g} on, or a smaller p.",
+            )
+        return factor
 
     def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
         if not len(self.theta):
             return np.empty(0)
         values, slopes = self.run_tile("subsequences", block, self.p, self.decay, slopes=True)
-        by_log = self.decay ** (2 * self.p) * (2 * self.p * values + self.decay * slopes)
+        by_log = self._factor * (2 * self.p * values + self.decay * slopes)
         return np.array([np.vdot(G, by_log.reshape(block.shape))])
 
     def enclose(self, x: Any, z: Any) -> Interval:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -19,6 +21,7 @@ from mercer.kernels.strings.ngrams import NGrams
 
 if TYPE_CHECKING:
     from mercer.features.counted import CountMap
+    from mercer.kernels.validity.interval import Interval
 
 DIAGONAL = Rule("features times their own weights: Σ_g w_g² phi_g(x) phi_g(z)", "Bishop 2006, (6.20)")
 
@@ -103,6 +106,17 @@ class WeightedCounts(Node, Counted):
         every = np.unique(self.kernel.encode(X).keys)
         names = self.kernel.spelled(X, every)
         return tuple(names[i] for i in np.searchsorted(every, keys).tolist()) if names else ()
+
+    def enclose(self, x: Any, z: Any) -> Interval:
+        """Exact for counts; where the features of the kernel are rounded, widened by 2⁻⁴⁰ of the value."""
+        from mercer.kernels.validity.interval import around, exactly
+
+        counts = [self.kernel.encode([point]) for point in (x, z)]
+        a, b = (dict(zip(c.keys.tolist(), map(Fraction, c.values.tolist()))) for c in counts)
+        weights = zip(self.keys.view(np.uint64).tolist(), map(Fraction, self.weights.tolist()))
+        total = sum((w * w * a[g] * b[g] for g, w in weights if g in a and g in b), Fraction(0))
+        whole = all(c.whole_below(math.inf) for c in counts)
+        return exactly(total) if whole else around(total)
 
     def conclusion(self, *premises: Proof) -> Proof:
         return DIAGONAL(self, *premises, condition=f"{len(self.keys):,} weights ≥ 0, all others 0")
