@@ -178,13 +178,14 @@ def _terms(X, columns, term, out):
             x = X[i, k]
             if term == 0:
                 for j in range(columns.shape[1]):
-                    out[i, j] += min(x, columns[k, j])
+                    z = columns[k, j]
+                    out[i, j] += z if z < x else x  # `min` would not vectorise
             elif term == 1:
                 for j in range(columns.shape[1]):
                     z = columns[k, j]
-                    total, least = x + z, min(x, z)
+                    total, least = x + z, z if z < x else x
                     # not the product of x and z, which may overflow
-                    out[i, j] += (least + least) * (max(x, z) / total) if total > 0 else total
+                    out[i, j] += (least + least) * ((total - least) / total) if total > 0 else total
             else:
                 for j in range(columns.shape[1]):
                     z = columns[k, j]

@@ -247,7 +247,7 @@ class PartialTree(Fragments):
     """
 
     about: ClassVar[About] = About(
-        "Σ λ^nodes μ^(leaves and spans) over common connected parts of x and z",
+        "Σ λ^nodes μ^(leaves + spans) over common parts of x and z",
         "Trees in which children may be missing: dependencies, HTML, JSON.",
         "PartialTree(decay=0.5, gap=0.5)",
         arguments={"decay": ("λ", ""), "gap": ("μ", "")},
