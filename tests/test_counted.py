@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
+import enum
 from collections import Counter
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import mercer as mc
+from mercer.data.keys import keys_of
 from mercer.data.points import Points
 from mercer.features.counted import CountMap, HashedMap
 from mercer.kernels import costs
@@ -142,3 +148,37 @@ def test_empty_objects():
     np.testing.assert_array_equal(Common()([[], []]), np.zeros((2, 2)))
     assert Points([[], [1]]).encoded(Common()).keys.tolist() == [1]
     assert Common().features([[], []]).dimension == 0
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+def test_equal_values_have_equal_keys_alone_and_together():
+    utc = datetime.datetime(2024, 3, 1, 12, tzinfo=datetime.UTC)
+    east = datetime.timezone(datetime.timedelta(hours=2))
+    equal = [
+        [1, 1.0, True, Level.LOW, complex(1), Fraction(1), Decimal(1), np.int8(1), np.complex128(1)],
+        [float("inf"), Decimal("Infinity"), complex(float("inf"))],
+        [complex(0.0, 1), complex(-0.0, 1)],
+        [utc, utc.astimezone(east), pd.Timestamp(utc)],
+        [datetime.datetime(2024, 3, 1), datetime.datetime(2024, 3, 1, fold=1), pd.Timestamp(2024, 3, 1)],
+        [datetime.time(12, tzinfo=datetime.UTC), datetime.time(14, tzinfo=east)],
+        [datetime.timedelta(1), pd.Timedelta(days=1)],
+        [(Level.LOW,), (1,), (1.0,)],
+        [frozenset({Level.LOW}), frozenset({1})],
+    ]
+    for values in equal:
+        assert all(hash(value) == hash(values[0]) and value == values[0] for value in values)
+        assert len({int(keys_of([value])[0]) for value in values}) == 1, values
+        assert len(set(keys_of(values).tolist())) == 1
+    firsts = [values[0] for values in equal]
+    different = [*firsts, -float("inf"), 10**400, Decimal("1e401"), complex(1, 1), datetime.date(2024, 3, 1),
+                 pd.Timestamp(2024, 3, 1) + pd.Timedelta(1, "ns"), datetime.time(12), 10**5000]  # fmt: skip
+    assert len(set(keys_of(different).tolist())) == len(different)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), Decimal("nan"), Decimal("snan"), complex(0, float("nan")), pd.NaT])
+def test_values_that_differ_from_themselves_have_no_key(bad):
+    with pytest.raises(mc.InvalidInput, match="NaN"):
+        keys_of([bad])

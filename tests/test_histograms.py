@@ -11,7 +11,7 @@ from sklearn.metrics import pairwise
 
 import mercer as mc
 from everywhere import works_everywhere
-from mercer._loops import tiles
+from mercer._loops import costs
 from mercer.data.points import Points
 from mercer.kernels.vectors.fingerprints import Bits
 
@@ -62,7 +62,7 @@ def counts():
 @pytest.mark.parametrize("kernel", NAIVE, ids=repr)
 def test_values_are_those_of_naive_sums(kernel, kind, compiled, counts, monkeypatch):
     if compiled:
-        monkeypatch.setattr(tiles, "SMALL", 0)
+        monkeypatch.setattr(costs, "COMPILED_ENTRIES", 0)
     X = counts.astype(kind) if kind is not sp.csr_array else sp.csr_array(counts)
     expected = np.array([[NAIVE[kernel](x, z) for z in counts] for x in counts])
     tolerance = 1e-6 if kind is np.float32 else 1e-13
@@ -139,3 +139,73 @@ def test_models(tmp_path):
     np.testing.assert_array_equal(mc.MinMax().on("b1", "b2")(frame), mc.MinMax()(X[:, 1:3]))
     tuned = mc.tune(mc.KernelRidge(mc.ChiSquared(1.0), alpha=0.1), X, (labels == "a").astype(float))
     assert tuned.kernel_.sigma != 1.0
+
+
+COMPILED = pytest.mark.parametrize("compiled", [False, True])
+
+
+@COMPILED
+@pytest.mark.parametrize("kind", [np.array, sp.csr_array])
+def test_distances_of_large_counts_keep_their_digits(kind, compiled, monkeypatch):
+    if compiled:
+        monkeypatch.setattr(costs, "COMPILED_ENTRIES", 0)
+    X = 1e8 + np.arange(3.0)[:, None] * [1.0, 0.0]
+    X = np.hstack([X, np.zeros((3, 2))])  # columns without a count
+    apart = (np.subtract.outer(X[:, 0], X[:, 0])) ** 2 / np.add.outer(X[:, 0], X[:, 0])
+    np.testing.assert_allclose(mc.ChiSquared(1e-4)(kind(X)), np.exp(-apart / 2e-8), rtol=1e-12)
+    for kernel, expected in (
+        (mc.AdditiveChiSquared(), apart),
+        (mc.HistogramIntersection(), np.abs(np.subtract.outer(X[:, 0], X[:, 0]))),
+    ):
+        pair, out = kernel.pair(kind(X)), np.empty((3, 3))
+        kernel.distance_tile(pair.block(slice(0, 3), slice(0, 3)), out)
+        np.testing.assert_allclose(out, expected, rtol=1e-12)
+        assert kernel.distance_size(pair.x) == 0.0
+
+
+@COMPILED
+@pytest.mark.parametrize("kind", [np.array, sp.csr_array])
+@pytest.mark.parametrize("size", [1e155, 1e-170, 1e-305, 1e306])
+def test_squares_of_counts_do_not_overflow_or_underflow(size, kind, compiled, monkeypatch):
+    if compiled:
+        monkeypatch.setattr(costs, "COMPILED_ENTRIES", 0)
+    counts = np.array([[1.0], [1.13], [1.26]])
+    K = mc.AdditiveChiSquared()(counts)
+    np.testing.assert_allclose(mc.AdditiveChiSquared()(kind(counts * size)) / size, K, rtol=1e-12)
+    apart = -np.log(mc.ChiSquared(1.0)(counts))
+    if 1e-300 < size < 1e300:
+        K = mc.ChiSquared(float(np.sqrt(size)))(kind(counts * size))
+        np.testing.assert_allclose(-np.log(K), apart, rtol=1e-9, atol=1e-15)
+
+
+@COMPILED
+@pytest.mark.parametrize("kind", [np.array, sp.csr_array])
+def test_small_common_parts_beside_large_counts(kind, compiled, monkeypatch):
+    if compiled:
+        monkeypatch.setattr(costs, "COMPILED_ENTRIES", 0)
+    X = kind(np.array([[1e16, 1.0], [0.0, 1.0]]))
+    assert mc.HistogramIntersection()(X)[0, 1] == 1.0
+    assert mc.AdditiveChiSquared()(X)[0, 1] == 1.0
+    assert mc.MinMax()(X)[0, 1] == pytest.approx(1e-16, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", [np.array, sp.csr_array])
+def test_rows_whose_squares_underflow_are_refused(kind):
+    X = np.array([[1.5], [2.5], [3.5]])
+    for small in (1e-162, 1e-200):
+        with pytest.raises(mc.InvalidInput, match="at point 0, whose squares underflow"):
+            mc.Tanimoto()(kind(X * small))
+    with pytest.raises(mc.InvalidInput, match="float64"):
+        mc.Tanimoto()(kind((X * 1e-22).astype(np.float32)))
+    with pytest.raises(mc.InvalidInput, match="at point 1, whose squares underflow"):
+        mc.Tanimoto()(kind(X), kind(X * [[1.0], [1e-162], [1.0]]))
+    np.testing.assert_allclose(mc.Tanimoto()(kind(X * 1e-150)), mc.Tanimoto()(kind(X)), rtol=1e-12)
+    np.testing.assert_array_equal(mc.Tanimoto()(kind(X * [[1.0], [0.0], [1.0]]))[1], [0.0, 1.0, 0.0])
+
+
+def test_widths_whose_squares_are_no_numbers_are_refused():
+    for sigma in (1e-170, 1e170):
+        with pytest.raises(mc.InvalidInput, match="between 1e-150 and 1e150"):
+            mc.ChiSquared(sigma)
+    with pytest.raises(mc.InvalidInput, match="must fit float32"):
+        mc.ChiSquared(1e-20)(np.ones((2, 2), np.float32))

@@ -128,6 +128,35 @@ def test_errors_name_the_object():
         mc.Delta().over(restless)(["a", "b"])
 
 
+def test_parts_that_depend_on_more_than_their_object_are_refused():
+    calls = []
+
+    def counting(x):
+        calls.append(x)
+        return [[float(len(calls))]]
+
+    def first_of_all(x):
+        return [x if x in seen[:1] or seen.append(x) else "other"]
+
+    seen = []
+    with pytest.raises(mc.InvalidInput, match="the same parts for the same object, got other parts of object 1"):
+        mc.Linear().over(counting)([1, 2], [1, 2])
+    with pytest.raises(mc.InvalidInput, match="the same parts"):
+        mc.Delta().over(first_of_all)(["a", "b", "c"])
+
+
+def test_parts_without_an_equality_of_their_own():
+    class Atom:
+        def __init__(self, name):
+            self.name = name
+
+    k = mc.FromFunction(lambda x, z: float(x.name == z.name))
+    expected = [[2.0, 1.0], [1.0, 1.0]]
+    np.testing.assert_array_equal(mc.Convolution(k, lambda text: [Atom(c) for c in text])(["ab", "a"]), expected)
+    pairs = mc.FromFunction(lambda x, z: float(x[0].name == z[0].name))
+    np.testing.assert_array_equal(mc.Convolution(pairs, lambda t: [(Atom(c), 1) for c in t])(["ab", "a"]), expected)
+
+
 def test_models(tmp_path):
     rng = np.random.default_rng(0)
     labels = ["narrow", "wide"] * 12

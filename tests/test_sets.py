@@ -10,7 +10,7 @@ import pytest
 
 import mercer as mc
 from everywhere import works_everywhere
-from mercer._loops import tiles
+from mercer._loops import costs
 
 
 def naive(kernel, x, z):
@@ -42,7 +42,7 @@ def objects(kind, n=50):
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_values_are_those_of_a_naive_count(kernel, kind, compiled, monkeypatch):
     if compiled:
-        monkeypatch.setattr(tiles, "SMALL", 0)
+        monkeypatch.setattr(costs, "COMPILED_ENTRIES", 0)
     X = objects(kind)
     K = kernel(X)
     expected = [[naive(kernel, x, z) for z in X] for x in X]
@@ -91,6 +91,10 @@ def test_large_sets_do_not_overflow():
         ([{"a": float("nan")}], "got nan for 'a' at position 0"),
         ([{"a": float("inf")}], "got inf"),
         ([{"a": "many"}], "got 'many'"),
+        ([{"a": 10**400}], r"finite numbers ≥ 0, got a number above 1.8e\+308 for 'a'"),
+        ([{"a": 10**5000}], "at position 0"),
+        ([{"a": 1e308, "b": 1e308}], r"less than 1e\+307, got inf at position 0"),
+        ([{"a": 10**308, "b": 10**308}], "got inf at position 0"),
         ([{float("nan"): 1}], "NaN at position 0"),
         ([{1}, 5], "int at position 1"),
     ],
@@ -111,3 +115,16 @@ def test_models(kind, tmp_path):
     frame = pd.DataFrame({"tags": X, "x": rng.normal(size=30)})
     k = mc.Dice().on("tags") * mc.Gaussian(1.0).on("x")
     np.testing.assert_allclose(k(frame), mc.Dice()(X) * mc.Gaussian(1.0)(frame[["x"]]), rtol=1e-14)
+
+
+@pytest.mark.parametrize("kind", [set, frozenset, Counter, lambda w: dict.fromkeys(w, 0.5)])
+def test_models_choose_a_kernel_for_sets(kind):
+    rng = np.random.default_rng(0)
+    labels = np.array(["few", "many"] * 20)
+    X = [
+        kind(rng.integers(0 if label == "few" else 5, 7 if label == "few" else 12, size=7).tolist()) for label in labels
+    ]
+    X[0] = kind([])
+    assert mc.SVC().fit(X[:30], labels[:30]).score(X[30:], labels[30:]) > 0.8
+    assert mc.SVC().fit(X, labels).kernel_ == mc.Jaccard()
+    assert mc.AutoClassifier().fit(X[:30], labels[:30]).score(X[30:], labels[30:]) > 0.8

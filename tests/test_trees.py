@@ -120,6 +120,46 @@ def test_large_values_do_not_overflow():
     assert 0.9 < P[0, 1] < 1.0
 
 
+def test_small_values_do_not_underflow():
+    X = ["(a b c)", "(a c)", "(d e)"]
+    for tiny in (mc.PartialTree(1e-110, 1e-110), mc.PartialTree(0.5, 1e-160), mc.SubsetTree(1e-310)):
+        K = tiny.normalize()(X)
+        np.testing.assert_allclose(np.diagonal(K), 1.0)
+        assert (K[2, :2] == 0).all()
+    # nodes alone are the only parts that count: a, b, c and a, c
+    assert mc.PartialTree(1e-110, 1e-110).normalize()(X)[0, 1] == pytest.approx(2 / np.sqrt(6))
+    assert "leaves" in str(mc.PartialTree().proof())
+
+
+def test_the_features_of_partial_trees_are_as_stated():
+    """phi_t = √λ^nodes μ^(leaves + spans), summed over the places of t."""
+    decay, gap = 0.6, 0.7
+
+    def parts(n):
+        """Parts with the root n, and the power of the gap of each."""
+        found = [((n[0],), gap)]
+        for p in range(1, len(n)):
+            for chosen in itertools.combinations(range(1, len(n)), p):
+                span = chosen[-1] - chosen[0] + 1
+                found += [
+                    ((n[0], *(t for t, _ in below)), gap**span * math.prod(w for _, w in below))
+                    for below in itertools.product(*(parts(n[i]) for i in chosen))
+                ]
+        return found
+
+    def features(x):
+        phi = {}
+        for n in nodes(x):
+            for t, weight in parts(n):
+                phi[t] = phi.get(t, 0.0) + np.sqrt(decay) ** len(nodes(t)) * weight
+        return phi
+
+    X = sample(mc.PartialTree(), 5, seed=2)
+    phi = [features(x) for x in X]
+    inner = [[sum(value * b.get(t, 0.0) for t, value in a.items()) for b in phi] for a in phi]
+    np.testing.assert_allclose(mc.PartialTree(decay, gap)(X), inner, rtol=1e-12)
+
+
 def test_gradients_by_decay():
     X = sample(mc.SubsetTree(), 6, seed=1)
     G = np.random.default_rng(0).normal(size=(6, 6))
@@ -172,3 +212,19 @@ def test_models(tmp_path):
     works_everywhere(mc.SubsetTree(0.5).normalize(), documents, labels, tmp_path, lambda X: X[0]["kind"].clear())
     frame = pd.DataFrame({"code": [Tree.of(x) for x in X]})
     np.testing.assert_array_equal(mc.Subtree().on("code")(frame), mc.Subtree()(X))
+
+
+@pytest.mark.parametrize("kind", [Tree.of, lambda x: x, lambda x: ElementTree.fromstring(f"<a>{xml(x)}</a>")])
+def test_models_choose_a_kernel_for_trees(kind):
+    X, labels = programs()
+    X = [kind(x) for x in X]
+    model = mc.SVC().fit(X, labels)
+    assert model.kernel_ == mc.PartialTree(0.5, 0.5).normalize()
+    assert model.score(X, labels) == 1.0
+    assert mc.AutoClassifier().fit(X, labels).score(X, labels) == 1.0
+
+
+def xml(node):
+    """A syntax tree as nested elements."""
+    name = type(node).__name__
+    return f"<{name}>{''.join(map(xml, ast.iter_child_nodes(node)))}</{name}>"

@@ -89,13 +89,13 @@ from mercer.kernels.validity.check import check as check
 from mercer.kernels.validity.check import repair as repair
 from mercer.kernels.validity.refute import refute as refute
 from mercer.kernels.vectors.arccosine import ArcCosine as ArcCosine
+from mercer.kernels.vectors.chi_squared import AdditiveChiSquared as AdditiveChiSquared
+from mercer.kernels.vectors.chi_squared import ChiSquared as ChiSquared
 from mercer.kernels.vectors.dot import Bilinear as Bilinear
 from mercer.kernels.vectors.dot import Linear as Linear
 from mercer.kernels.vectors.dot import Polynomial as Polynomial
 from mercer.kernels.vectors.dot import Tanh as Tanh
 from mercer.kernels.vectors.fingerprints import Tanimoto as Tanimoto
-from mercer.kernels.vectors.histograms import AdditiveChiSquared as AdditiveChiSquared
-from mercer.kernels.vectors.histograms import ChiSquared as ChiSquared
 from mercer.kernels.vectors.histograms import Hellinger as Hellinger
 from mercer.kernels.vectors.histograms import HistogramIntersection as HistogramIntersection
 from mercer.kernels.vectors.histograms import MinMax as MinMax

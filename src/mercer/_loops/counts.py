@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .costs import COMPILED_ENTRIES
+from .small import harmonic
 from .tiles import by_size
 
 Array = NDArray[Any]
@@ -114,7 +115,5 @@ def _add_products(
         columns = z_rows[at] - first[1]
         inside = (columns >= 0) & (columns < out.shape[1])
         u, v = np.repeat(x_values[row], sizes)[inside], z_values[at][inside]
-        terms = np.minimum(u, v) if term == LEAST else u * v
-        if term == HARMONIC:
-            np.divide(2 * terms, u + v, out=terms, where=terms > 0)
+        terms = np.minimum(u, v) if term == LEAST else harmonic(u, v)
         out[i] += np.bincount(columns[inside], terms, minlength=out.shape[1]).astype(out.dtype)

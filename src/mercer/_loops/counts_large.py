@@ -155,7 +155,8 @@ def _add_products(x_ends, x_columns, x_values, z_ends, z_rows, z_values, row, co
                     target[z_rows[low] - column] += value * other
                 elif term == 1:
                     target[z_rows[low] - column] += min(value, other)
-                elif value * other > 0.0:
-                    target[z_rows[low] - column] += 2.0 * value * other / (value + other)
+                elif min(value, other) > 0.0:
+                    least, most = min(value, other), max(value, other)
+                    target[z_rows[low] - column] += 2.0 * least * (most / (value + other))
                 low += 1
     return touched

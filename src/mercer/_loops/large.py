@@ -154,21 +154,43 @@ def _pairs(X: Array, Z: Array, out: Array, squared: int) -> None:
     _differences(like(out), squared, *rows(X), address(Z_panels), *target(out), *out.shape, X.shape[1])
 
 
+def least_tile(X: Array, Z: Array, out: Array) -> None:
+    _terms(*_by_columns(X, Z, out), 0, out)
+
+
+def harmonic_tile(X: Array, Z: Array, out: Array) -> None:
+    _terms(*_by_columns(X, Z, out), 1, out)
+
+
 def chi_squared_tile(X: Array, Z: Array, out: Array) -> None:
-    X, columns = np.ascontiguousarray(X, out.dtype), np.ascontiguousarray(Z.T, out.dtype)
-    _chi_squared(X, columns, out)
+    _terms(*_by_columns(X, Z, out), 2, out)
+
+
+def _by_columns(X: Array, Z: Array, out: Array) -> tuple[Array, Array]:
+    return np.ascontiguousarray(X, out.dtype), np.ascontiguousarray(Z.T, out.dtype)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _chi_squared(X, columns, out):
+def _terms(X, columns, term, out):
     for i in range(len(X)):
         out[i] = 0
         for k in range(X.shape[1]):
             x = X[i, k]
-            for j in range(columns.shape[1]):
-                z = columns[k, j]
-                total = x + z
-                out[i, j] += (x - z) * (x - z) / total if total > 0 else total
+            if term == 0:
+                for j in range(columns.shape[1]):
+                    z = columns[k, j]
+                    out[i, j] += z if z < x else x  # `min` would not vectorise
+            elif term == 1:
+                for j in range(columns.shape[1]):
+                    z = columns[k, j]
+                    total, least = x + z, z if z < x else x
+                    # not the product of x and z, which may overflow
+                    out[i, j] += (least + least) * ((total - least) / total) if total > 0 else total
+            else:
+                for j in range(columns.shape[1]):
+                    z = columns[k, j]
+                    total, apart = x + z, x - z
+                    out[i, j] += apart * (apart / total) if total > 0 else total
 
 
 def match_tile(A: Array, B: Array, out: Array) -> None:

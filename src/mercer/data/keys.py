@@ -10,7 +10,6 @@ import datetime
 import enum
 import fractions
 import hashlib
-import math
 import numbers
 import uuid
 from collections.abc import Iterable
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
 
-_WRITTEN = (datetime.date, datetime.time, datetime.timedelta, enum.Enum, uuid.UUID, complex)
+_START = datetime.datetime(1970, 1, 1)
 
 
 def keys_of(
@@ -75,15 +74,53 @@ def _bytes(value: Any) -> bytes:
         return b"s" + value.encode("utf-8", "surrogatepass")
     if isinstance(value, bytes):
         return b"b" + value
-    if isinstance(value, enum.Enum):
-        return f"e{type(value).__qualname__}.{value.name}".encode()
     if isinstance(value, (numbers.Rational, float, Decimal)):
-        if math.isnan(value):
-            raise InvalidInput("A value must equal itself", got="NaN", advice="Use None for a missing value.")
-        return f"r{value}".encode() if math.isinf(value) else f"r{fractions.Fraction(value)}".encode()
-    if isinstance(value, _WRITTEN):
-        return f"w{type(value).__qualname__}{value!r}".encode()
+        return b"r" + _number(value)
+    if isinstance(value, complex):
+        imaginary = _number(value.imag)
+        return b"r" + _number(value.real) + (b"" if value.imag == 0 else b"," + imaginary)
+    if isinstance(value, (datetime.date, datetime.time, datetime.timedelta)):
+        return b"w" + _time(value).encode()
+    if isinstance(value, uuid.UUID):
+        return b"u" + value.bytes
     if isinstance(value, (tuple, frozenset)):
         parts = [_digest(_bytes(part)).to_bytes(8, "little") for part in value]
         return b"t" + b"".join(parts) if isinstance(value, tuple) else b"f" + b"".join(sorted(parts))
+    if isinstance(value, enum.Enum):
+        return f"e{type(value).__qualname__}.{value.name}".encode()
     raise InvalidInput("A value must have a key", got=f"a {type(value).__name__}", advice="Convert it.")
+
+
+def _number(value: Any) -> bytes:
+    """An exact text of a number that does not depend on its type."""
+    try:
+        exact = fractions.Fraction(value)
+    except OverflowError:
+        return b"inf" if value > 0 else b"-inf"
+    except ValueError:
+        raise _unequal() from None
+    return f"{exact.numerator:x}/{exact.denominator:x}".encode()
+
+
+def _time(value: Any) -> str:
+    """A date, a moment, a time of day or a duration, in UTC if it has a time zone."""
+    if value != value:  # pandas.NaT
+        raise _unequal()
+    if isinstance(value, datetime.timedelta):
+        return f"delta {value.days} {value.seconds} {value.microseconds} {getattr(value, 'nanoseconds', 0)}"
+    if not isinstance(value, (datetime.datetime, datetime.time)):
+        return f"date {value.isoformat()}"
+    offset = value.utcoffset()
+    zone = "" if offset is None else " utc"
+    if isinstance(value, datetime.time):
+        moment = _START.replace(
+            hour=value.hour, minute=value.minute, second=value.second, microsecond=value.microsecond
+        )
+        return f"time{zone} {moment - _START - (offset or datetime.timedelta())}"
+    fields = value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond
+    since = datetime.datetime(*fields) - _START - (offset or datetime.timedelta())
+    return f"moment{zone} {since} {getattr(value, 'nanosecond', 0)}"
+
+
+def _unequal() -> InvalidInput:
+    return InvalidInput("A value must equal itself", got="NaN", advice="Use None for a missing value.")

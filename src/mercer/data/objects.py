@@ -16,6 +16,10 @@ from mercer.errors import InvalidInput
 
 Array = NDArray[Any]
 
+LARGEST = float(np.finfo(np.float64).max)
+HEAVIEST = 1e307
+"""Sums of the weights of two sets below this are finite."""
+
 
 def object_matrix(records: list[Any]) -> Array:
     """Records of equal length as an object array, one row each."""
@@ -84,14 +88,22 @@ def as_weighted_set(A: Any, position: int) -> frozenset[Any] | dict[Any, float]:
     as_set(list(A), position)
     weights: dict[Any, float] = {}
     for element, weight in A.items():
-        if not isinstance(weight, (int, float, np.number)) or not 0 <= weight < np.inf:
+        if not isinstance(weight, (int, float, np.integer, np.floating)) or not 0 <= weight <= LARGEST:
+            huge = isinstance(weight, int) and weight > LARGEST  # such a number may be too long to print
+            shown = f"a number above {LARGEST:.3g}" if huge else repr(weight)
             raise InvalidInput(
                 "Weights of a set must be finite numbers ≥ 0",
-                got=f"{weight!r} for {element!r} at position {position}",
+                got=f"{shown} for {element!r} at position {position}",
                 advice="Give every element its count or weight, as collections.Counter(tokens) does.",
             )
         if weight:
             weights[element] = weight.item() if isinstance(weight, np.number) else weight
+    if (total := sum(map(float, weights.values()))) >= HEAVIEST:
+        raise InvalidInput(
+            f"Weights of a set must add up to less than {HEAVIEST:g}",
+            got=f"{total:g} at position {position}",
+            advice="Divide all weights by the same number.",
+        )
     return weights
 
 

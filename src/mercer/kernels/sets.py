@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
+from collections.abc import Mapping, Set
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -44,6 +45,16 @@ class Sets(Space):
 
     def mutated(self, x: Any, kernel: Similarity, alphabet: str, rng: np.random.Generator) -> Any:
         return x ^ {int(rng.integers(max(x, default=0) + 2))}
+
+    def holds(self, x: Any) -> bool:
+        """Sets, and dicts of numbers such as Counters; lists may be rows or sequences."""
+        if isinstance(x, Mapping):
+            return all(isinstance(w, (int, float, np.number)) for w in x.values())
+        return isinstance(x, Set)
+
+    def kernels(self, X: Any) -> dict[str, Similarity]:
+        """Shares of common elements, and the cosine of indicator vectors."""
+        return {"common share": Jaccard(), "common elements": Dice(), "cosine": Intersection().normalize()}
 
 
 SETS = Sets("sets")

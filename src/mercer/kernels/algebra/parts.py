@@ -25,6 +25,7 @@ from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.nodes import Unary, inside
 from mercer.kernels.algebra.parameters import Same, show
 from mercer.kernels.algebra.proof import CONVOLUTION, Proof
+from mercer.kernels.algebra.rowwise import same_parts, some_rows
 from mercer.kernels.base import ATOM, Tags
 from mercer.kernels.block import Block, Pair
 from mercer.kernels.spaces import ANY
@@ -276,7 +277,7 @@ class Convolution(OverParts):
     ----------
     kernel : the kernel on parts.
     parts_of : a function of one object that returns its parts, as a list or a matrix with one row per part. It must
-        depend on nothing but the object; the number of parts of one object is computed twice to find out.
+        depend on nothing but the object; the parts of some objects are computed twice to find out.
     mean : whether to divide by both numbers of parts, so that large objects do not have large values.
 
     References
@@ -327,13 +328,15 @@ class Convolution(OverParts):
     def split(self, X: Any) -> list[Any]:
         objects = objects_of(X, "Objects")
         bags = [self._parts(x, i) for i, x in enumerate(objects)]
-        again = self._parts(objects[-1], len(objects) - 1)
-        if length(again) != length(bags[-1]):
-            raise InvalidInput(
-                "`parts_of` must return the same parts for the same object",
-                got=f"{length(bags[-1])} and then {length(again)} parts of object {len(objects) - 1}",
-                advice="Remove randomness and state from the function.",
-            )
+        for i in some_rows(len(objects)):
+            again = self._parts(objects[i], int(i))
+            if not same_parts(bags[i], again):
+                count = length(bags[i]), length(again)
+                raise InvalidInput(
+                    "`parts_of` must return the same parts for the same object",
+                    got=f"{'other' if count[0] == count[1] else f'{count[0]} and then {count[1]}'} parts of object {i}",
+                    advice="Remove randomness and state from the function.",
+                )
         return bags
 
     def _parts(self, x: Any, position: int) -> Any:

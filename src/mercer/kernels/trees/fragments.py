@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
+from xml.etree import ElementTree
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +38,18 @@ class Trees(Space):
         label = str(rng.choice(list("abc")))
         width = int(rng.integers(0, 4)) if depth else 0
         return (label, *(self._draw(rng, depth - 1) for _ in range(width)))
+
+    def holds(self, x: Any) -> bool:
+        """Objects that cannot be anything else; tuples, texts and documents may be."""
+        return isinstance(x, (Tree, ast.AST, ElementTree.Element))
+
+    def kernels(self, X: Any) -> dict[str, Similarity]:
+        """Fragments with and without missing children, and complete subtrees."""
+        return {
+            "partial trees": PartialTree(0.5, 0.5).normalize(),
+            "subset trees": SubsetTree(0.5).normalize(),
+            "subtrees": Subtree().normalize(),
+        }
 
     def show(self, x: Any) -> str:
         return str(Tree.of(x))
@@ -93,6 +107,11 @@ class Fragments(Kernel):
         """The keys by which nodes are compared."""
 
     @property
+    @abstractmethod
+    def _least(self) -> float:
+        """The smallest number by which the loops multiply: no sum that is not 0 is smaller."""
+
+    @property
     def encoding(self) -> Any:
         return "trees"
 
@@ -126,9 +145,10 @@ class Fragments(Kernel):
         return True
 
     def log_tile(self, block: Block, out: Array) -> None:
-        """The logarithm of the value; by sums of logarithms if one overflows."""
-        self.tile(block, out)
-        if np.isfinite(out).all():
+        """The logarithm of the value; by sums of logarithms if one overflows, or may underflow."""
+        if self._large_enough:
+            self.tile(block, out)
+        if self._large_enough and np.isfinite(out).all():
             with np.errstate(divide="ignore"):
                 np.log(out, out=out)
         else:
@@ -138,8 +158,14 @@ class Fragments(Kernel):
         return self._on_diagonal(points, False)
 
     def log_diagonal(self, points: Points) -> NDArray[np.float64]:
-        plain = self._on_diagonal(points, False)
+        plain = self._on_diagonal(points, False) if self._large_enough else np.array([np.inf])
         return np.log(plain) if np.isfinite(plain).all() else self._on_diagonal(points, True)
+
+    @property
+    def _large_enough(self) -> bool:
+        """Whether numbers that underflow are smaller than the rounding errors of the others."""
+        numbers = np.finfo(np.float64)
+        return self._least * float(numbers.eps) >= float(numbers.tiny)
 
     def _on_diagonal(self, points: Points, log: bool) -> NDArray[np.float64]:
         pair, out, one = Pair(points, None, np.float64), np.empty(points.n), np.empty((1, 1))
@@ -179,6 +205,10 @@ class SubsetTree(Fragments):
 
     decay: float = positive(0.5)
 
+    @property
+    def _least(self) -> float:
+        return self.decay
+
     def _keys(self, forest: Forest) -> NDArray[np.uint64]:
         return forest.productions
 
@@ -217,7 +247,7 @@ class PartialTree(Fragments):
     """
 
     about: ClassVar[About] = About(
-        "Σ λ^nodes μ^spans over common connected parts of x and z",
+        "Σ λ^nodes μ^(leaves + spans) over common parts of x and z",
         "Trees in which children may be missing: dependencies, HTML, JSON.",
         "PartialTree(decay=0.5, gap=0.5)",
         arguments={"decay": ("λ", ""), "gap": ("μ", "")},
@@ -225,6 +255,10 @@ class PartialTree(Fragments):
 
     decay: float = positive(0.5)
     gap: float = positive(0.5)
+
+    @property
+    def _least(self) -> float:
+        return min(1.0, self.decay) * self.gap**2
 
     def _keys(self, forest: Forest) -> NDArray[np.uint64]:
         return forest.labels
@@ -235,7 +269,7 @@ class PartialTree(Fragments):
     def derivation(self) -> Proof:
         return Axiom(
             self,
-            "inner product: phi(x)_t sums √λ^(nodes of t) · μ^(spans of children) over the places of t in x",
+            "inner product: phi(x)_t sums √λ^(nodes of t) · μ^(leaves of t + spans of children) over its places in x",
             condition=f"λ = {self.decay:g} > 0, μ = {self.gap:g} > 0",
             reference="Moschitti 2006",
         )

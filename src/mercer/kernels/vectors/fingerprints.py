@@ -131,8 +131,9 @@ class Tanimoto(Kernel):
             bits.jaccard_tile(x.words, z.words, x.sizes, z.sizes, out)
             return
         x, z = x.astype(out.dtype, copy=False), z.astype(out.dtype, copy=False)
+        a, b = _sizes(x, block.rows.start), _sizes(z, block.cols.start)
         product(x, z, out, symmetric=block.diagonal)
-        jaccard_(out, squared_norms(x), squared_norms(z))
+        jaccard_(out, a, b)
         if block.diagonal:
             np.fill_diagonal(out, 1.0)
 
@@ -152,3 +153,20 @@ class Tanimoto(Kernel):
 
     def derivation(self) -> Proof:
         return JACCARD(self, Linear().derivation(), condition=EMPTY)
+
+
+def _sizes(X: Any, first: int) -> NDArray[np.float64]:
+    """‖x‖² of rows from point `first` on; raise if it is rounded to 0 or has lost digits."""
+    norms = squared_norms(X)
+    lost = norms < float(np.finfo(X.dtype).tiny)
+    if lost.any():
+        lost[lost] = np.asarray((X[lost] != 0).sum(axis=1)).ravel() > 0
+    if lost.any():
+        at = np.flatnonzero(lost)[0]
+        raise InvalidInput(
+            f"‖x‖² must be 0 or a normal number of {X.dtype}, so that it can be divided by",
+            got=f"{norms[at]:.3g} at point {first + at}, whose squares underflow",
+            advice="Multiply all points by a large number"
+            + (", or use float64." if X.dtype == np.float32 else ": ratios do not change."),
+        )
+    return norms

@@ -1,13 +1,14 @@
 """Kernels on histograms, which are rows of numbers ≥ 0: counts of words, colours or substructures.
 
-Each compares the rows column by column. With a = Σ xₖ and b = Σ zₖ, Σ min(xₖ, zₖ) is (a + b − ‖x − z‖₁)/2, and
-Σ 2xₖzₖ/(xₖ + zₖ) is (a + b − χ²)/2 with χ² = Σ (xₖ − zₖ)²/(xₖ + zₖ): both are computed from these distances.
+Each compares the rows column by column: the smaller number, or the square roots. The harmonic mean and its χ² distance
+are in `chi_squared`.
 """
 
 from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,15 +17,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer import _loops
-from mercer._loops import counts
+from mercer._loops import counts, tiles
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
 from mercer.kernels.about import About
-from mercer.kernels.algebra.parameters import positive
-from mercer.kernels.algebra.proof import COMPOSITION, Axiom, Proof, Rule
+from mercer.kernels.algebra.proof import COMPOSITION, Axiom, Proof
 from mercer.kernels.base import Kernel, Similarity, Tags
-from mercer.kernels.block import Block, Pair
+from mercer.kernels.block import Block, Pair, recompute_cancelled, sparse_l1
 from mercer.kernels.ratios import EMPTY, JACCARD, jaccard_
 from mercer.kernels.ratios import jaccard as jaccard_interval
 from mercer.kernels.spaces import Space, dimension
@@ -32,9 +31,6 @@ from mercer.kernels.spaces import Space, dimension
 if TYPE_CHECKING:
     from mercer.features.base import FeatureMap
     from mercer.kernels.validity.interval import Interval
-
-FARTHEST = 1e4
-"""χ²/2σ² beyond this gives the value 0 in any case."""
 
 
 class Histograms(Space):
@@ -75,12 +71,10 @@ def require_nonnegative(points: Points) -> None:
 
 
 class Histogram(Kernel):
-    """What kernels on histograms share: rows of numbers ≥ 0, their sums, and distances between them."""
+    """A kernel on rows of numbers ≥ 0, which k(x, x) adds up."""
 
     space: ClassVar[str] = HISTOGRAMS
     tags: ClassVar[Tags] = Tags(nonnegative=True)
-    common: ClassVar[int] = counts.LEAST
-    """The term of the common part of two histograms, for sparse ones."""
 
     @abstractmethod
     def derivation(self) -> Proof:
@@ -90,33 +84,6 @@ class Histogram(Kernel):
         super().touch(points)
         require_nonnegative(points)
 
-    def _apart(self, block: Block, out: Array) -> None:
-        """out = ‖x − z‖₁, or χ², depending on `common`."""
-        x, z = block.pair.vectors()
-        if sp.issparse(x):
-            a, b = sums(block.pair)
-            first = block.rows.start, block.cols.start
-            counts.add_products(*_laid_out(block.pair), first, out, fresh=True, term=self.common)
-            out *= -2
-            out += (a[block.rows, None] + b[block.cols]).astype(out.dtype)
-            np.maximum(out, 0.0, out=out)
-        elif self.common == counts.LEAST:
-            block.l1(out)
-        else:
-            _loops.tiles.chi_squared_tile(x[block.rows], z[block.cols], out)
-        if block.diagonal:
-            np.fill_diagonal(out, 0.0)
-
-    def _common(self, block: Block, out: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """out = the common part; the sums of the rows and columns of the block."""
-        self._apart(block, out)
-        a, b = sums(block.pair)
-        a, b = a[block.rows], b[block.cols]
-        np.subtract(a[:, None] + b, out, out=out, casting="same_kind")
-        out *= 0.5
-        np.maximum(out, 0.0, out=out)
-        return a, b
-
     def diagonal(self, points: Points) -> NDArray[np.float64]:
         return row_sums(points)
 
@@ -124,20 +91,72 @@ class Histogram(Kernel):
         return np.empty(0)
 
 
-class _Common(Histogram):
-    """The common part itself, of which the distance is the squared distance in feature space."""
+@dataclass(frozen=True)
+class Mean:
+    """A mean of two numbers ≥ 0 that adds up to the common part of two histograms.
+
+    The distance of the common part in feature space is Σ xₖ + Σ zₖ − 2 Σ mean(xₖ, zₖ), computed without cancellation.
+
+    Attributes
+    ----------
+    term : its number in the loops over sparse rows.
+    tile : the sums of means of dense rows.
+    distances : the distances of dense rows.
+    sparse_distances : the distance of every sparse row of one matrix and the same row of another.
+    """
+
+    term: int
+    tile: Callable[[Array, Array, Array], None]
+    distances: Callable[[Array, Array, Array], None]
+    sparse_distances: Callable[[Any, Any], NDArray[np.float64]]
+
+    def common(self, block: Block, out: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """out = the common part; the sums of the rows and columns of the block."""
+        x, z = block.pair.vectors()
+        a, b = (row_sums(points)[span] for points, span in ((block.pair.x, block.rows), (block.pair.z, block.cols)))
+        if sp.issparse(x):
+            first = block.rows.start, block.cols.start
+            counts.add_products(*_laid_out(block.pair), first, out, fresh=True, term=self.term)
+        else:
+            self.tile(x[block.rows], z[block.cols], out)
+        if block.diagonal:
+            np.fill_diagonal(out, a)
+        return a, b
+
+    def apart(self, block: Block, out: Array) -> None:
+        """out = the distance."""
+        x, z = block.vectors()
+        if sp.issparse(x):
+            a, b = self.common(block, out)
+            out *= -2
+            out += (a[:, None] + b).astype(out.dtype)
+            recompute_cancelled(x, z, a, b, out, self.sparse_distances)
+        else:
+            self.distances(x, z, out)
+        if block.diagonal:
+            np.fill_diagonal(out, 0.0)
+
+
+LEAST = Mean(counts.LEAST, tiles.least_tile, tiles.l1_tile, sparse_l1)
+"""min(u, v), with the distance ‖x − z‖₁."""
+
+
+class Common(Histogram):
+    """The common part itself."""
+
+    mean: ClassVar[Mean] = LEAST
 
     def tile(self, block: Block, out: Array) -> None:
-        self._common(block, out)
+        self.mean.common(block, out)
 
     def distance_tile(self, block: Block, out: Array) -> None:
-        self._apart(block, out)
+        self.mean.apart(block, out)
 
     def distance_size(self, points: Points) -> float:
-        return 0.0 if not sp.issparse(points.vectors()) else super().distance_size(points)
+        return 0.0
 
 
-class HistogramIntersection(_Common):
+class HistogramIntersection(Common):
     """Σₖ min(xₖ, zₖ), the common part of two histograms.
 
     References
@@ -185,7 +204,8 @@ class MinMax(Histogram):
     tags: ClassVar[Tags] = Tags(normalised=True, nonnegative=True)
 
     def tile(self, block: Block, out: Array) -> None:
-        jaccard_(out, *self._common(block, out))
+        jaccard_(out, *LEAST.common(block, out))
+        np.minimum(out, 1.0, out=out)  # equal rows, up to rounding
         if block.diagonal:
             np.fill_diagonal(out, 1.0)
 
@@ -197,105 +217,6 @@ class MinMax(Histogram):
 
     def derivation(self) -> Proof:
         return JACCARD(self, HistogramIntersection().derivation(), condition=EMPTY)
-
-
-class AdditiveChiSquared(_Common):
-    """Σₖ 2xₖzₖ/(xₖ + zₖ), the sum of harmonic means; a column that is 0 in both rows adds 0.
-
-    References
-    ----------
-    Vedaldi and Zisserman 2012, Efficient additive kernels via explicit feature maps.
-
-    >>> import mercer as mc
-    >>> mc.AdditiveChiSquared()([[1.0, 2.0, 0.0], [3.0, 2.0, 1.0]])
-    array([[3. , 3.5],
-           [3.5, 6. ]])
-    """
-
-    about: ClassVar[About] = About(
-        "Σₖ 2xₖzₖ/(xₖ + zₖ)", "Histograms in which rare bins matter as much as full ones.", "AdditiveChiSquared()"
-    )
-
-    common: ClassVar[int] = counts.HARMONIC
-
-    def enclose(self, x: Any, z: Any) -> Interval:
-        from mercer.kernels.validity.interval import exactly
-
-        pairs = [(Fraction(u), Fraction(v)) for u, v in zip(x, z)]
-        return exactly(sum((2 * u * v / (u + v) for u, v in pairs if u + v), Fraction(0)))
-
-    def derivation(self) -> Proof:
-        return Axiom(
-            self,
-            "2uv/(u + v) = 2∫ u e^(−tu) v e^(−tv) dt over t > 0, for u, v ≥ 0, summed over columns",
-            reference="Vedaldi and Zisserman 2012",
-        )
-
-
-SCHOENBERG = Rule("exp(−‖phi(x) − phi(z)‖²/2σ²) of the distance in the feature space of a kernel", "Schoenberg 1938")
-
-
-class ChiSquared(Histogram):
-    """exp(−χ²/2σ²) with χ² = Σₖ (xₖ − zₖ)²/(xₖ + zₖ); a column that is 0 in both rows adds 0.
-
-    Parameters
-    ----------
-    sigma : the width; scikit-learn's `chi2_kernel` with gamma is σ = 1/√(2·gamma).
-
-    References
-    ----------
-    Vedaldi and Zisserman 2012, Efficient additive kernels via explicit feature maps.
-
-    >>> import mercer as mc
-    >>> mc.ChiSquared(1.0)([[1.0, 2.0, 0.0], [3.0, 2.0, 1.0]]).round(4)
-    array([[1.    , 0.3679],
-           [0.3679, 1.    ]])
-    """
-
-    about: ClassVar[About] = About(
-        "exp(−Σₖ (xₖ − zₖ)²/(xₖ + zₖ)/2σ²)", "Histograms of words and of visual features.", "ChiSquared(sigma=1.0)"
-    )
-
-    sigma: float = positive(1.0)
-    tags: ClassVar[Tags] = Tags(normalised=True, nonnegative=True)
-    common: ClassVar[int] = counts.HARMONIC
-
-    @property
-    def exact_log(self) -> bool:
-        return True
-
-    def log_tile(self, block: Block, out: Array) -> None:
-        self._apart(block, out)
-        out *= out.dtype.type(-0.5 / self.sigma**2)
-
-    def tile(self, block: Block, out: Array) -> None:
-        self.log_tile(block, out)
-        _loops.tiles.exp_(out)
-
-    def log_diagonal(self, points: Points) -> NDArray[np.float64]:
-        return np.zeros(points.n)
-
-    def diagonal(self, points: Points) -> NDArray[np.float64]:
-        return np.ones(points.n)
-
-    def tile_gradient(self, block: Block, G: Array) -> NDArray[np.float64]:
-        if not len(self.theta):
-            return np.empty(0)
-        tile = block.scratch()
-        self.log_tile(block, tile)
-        far = np.minimum(-tile.astype(np.float64), FARTHEST)
-        return np.array([2.0 * np.vdot(G, far * np.exp(-far))])
-
-    def enclose(self, x: Any, z: Any) -> Interval:
-        from mercer.kernels.validity.interval import exactly
-
-        pairs = [(Fraction(u), Fraction(v)) for u, v in zip(x, z)]
-        apart = sum(((u - v) ** 2 / (u + v) for u, v in pairs if u + v), Fraction(0))
-        return (-exactly(apart / (2 * Fraction(self.sigma) ** 2))).exp()
-
-    def derivation(self) -> Proof:
-        condition = f"σ = {self.sigma:g} > 0; χ² is the squared distance of the premise"
-        return SCHOENBERG(self, AdditiveChiSquared().derivation(), condition=condition)
 
 
 @dataclass(frozen=True)
@@ -361,12 +282,6 @@ def _least(x: Any, z: Any) -> Interval:
 def row_sums(points: Points) -> NDArray[np.float64]:
     """The sum of every row, in float64."""
     return points.once("row sums", lambda: np.asarray(points.vectors().sum(axis=1, dtype=np.float64)).ravel())
-
-
-def sums(pair: Pair) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The sums of the rows on both sides."""
-    a = row_sums(pair.x)
-    return a, a if pair.same else row_sums(pair.z)
 
 
 def _laid_out(pair: Pair) -> tuple[Any, Any]:
