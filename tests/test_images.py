@@ -42,6 +42,14 @@ def test_values_are_those_of_all_pairs_of_patches(channels):
     np.testing.assert_allclose(mc.Patches(sigma=0.6, spread=1.5, size=3)(X, Z), by_hand, rtol=1e-10)
 
 
+def test_a_narrow_width_does_not_amplify_roundings():
+    """Patches of one direction have a cosine of 1, whatever rounding makes of it."""
+    X = np.random.default_rng(0).random((4, 5, 5))
+    k = mc.Patches(sigma=1e-9, spread=2.0, size=3)
+    norms = [sum(np.linalg.norm(x[i : i + 3, j : j + 3]) ** 2 for i in range(3) for j in range(3)) for x in X]
+    assert (k.diag(X) <= np.array(norms) * (1 + 1e-12)).all()
+
+
 def test_laws(digits):
     X, _ = digits
     k = mc.Patches(size=3)

@@ -116,6 +116,67 @@ def test_alignments_and_warping_by_listing_them():
     np.testing.assert_allclose(mc.DTW(2.0)(X, Z), np.exp(-costs / 2.0), rtol=1e-10)
 
 
+def test_series_that_go_far_and_come_back_keep_their_digits():
+    """The signature of a path in one dimension is that of its ends: 1 if they are equal."""
+    np.testing.assert_allclose(mc.Signature(20)([[0.0, 7.0, -7.0, 0.0]]), 1.0, rtol=1e-8)
+    x = 10 * np.random.default_rng(1).normal(size=(3, 100))
+    x[:, -1] = x[:, 0]
+    for k in (mc.Signature(4), mc.Signature(4).normalize()):
+        np.testing.assert_allclose(k(x), 1.0, rtol=1e-8)
+        np.testing.assert_allclose(k.diag(x), 1.0, rtol=1e-8)
+    y = 10 * np.random.default_rng(0).normal(size=(3, 100))
+    change = y[:, -1] - y[:, 0]
+    ends = sum(np.outer(change, change) ** m / math.factorial(m) ** 2 for m in range(7))
+    norms = np.sqrt(np.diagonal(ends))
+    np.testing.assert_allclose(mc.Signature(6)(y) / np.outer(norms, norms), ends / np.outer(norms, norms), atol=1e-8)
+
+
+@pytest.mark.parametrize("n", [2, 56])
+def test_values_without_digits_are_refused(n):
+    rng = np.random.default_rng(1)
+    lost = 10 * rng.normal(size=(n, 40))
+    lost[:, -1] = lost[:, 0]
+    for k in (mc.Signature(20), mc.Signature(8, mc.Gaussian(1e4) * 1e8), mc.Signature(2, mc.Polynomial(2, c=1.0))):
+        X = lost + 1e8 if k.level == 2 else lost
+        for call in (k, k.diag, k.normalize(), lambda X, k=k: k(X[:1], X)):
+            with pytest.raises(mc.InvalidInput, match="half of their digits"):
+                call(X)
+    with pytest.raises(mc.InvalidInput, match="half of their digits"):
+        mc.Signature(20).features(1)(lost)
+
+
+def test_noise_is_not_refused():
+    X = np.random.default_rng(0).normal(size=(60, 90, 2))
+    for k in (mc.Signature(4, mc.Gaussian(1.0)), mc.Signature(3, mc.Polynomial(2, c=1.0)), mc.Signature(4)):
+        np.testing.assert_allclose(k(X)[:3, :3], k(X[:3]), rtol=1e-7, atol=1e-9 * k.diag(X).max())
+
+
+def test_large_signatures_go_through_pairs():
+    """12 channels, level 4: 22 621 features, more than are computed explicitly."""
+    X = drawn(5, channels=12)
+    S = np.array([naive_signature(x, 4) for x in X])
+    np.testing.assert_allclose(mc.Signature(4)(X), S @ S.T, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(mc.Signature(4).diag(X), (S * S).sum(axis=1), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("static", "factor"),
+    [(2.0 * mc.Linear(), 2.0), (mc.Linear() + 1.0, 1.0), (mc.Linear().on(0), 1.0), (mc.Polynomial(1, c=1.0), 1.0),
+     (mc.Bilinear([[2.0]]), 2.0)],
+    ids=repr,
+)  # fmt: skip
+def test_place_does_not_matter_to_affine_static_kernels(static, factor):
+    X = [[1e8, 1e8 + 0.1], [1e8, 1e8 + 0.3, 1e8 - 0.2]]
+    steps = np.array([x[-1] - x[0] for x in X])
+    level = factor * np.outer(steps, steps)
+    np.testing.assert_allclose(mc.Signature(2, static)(X), 1 + level + level**2 / 4, rtol=1e-6)
+    noise = [1e8 + np.random.default_rng(i).normal(size=20) for i in range(4)]
+    near = [x - 1e8 for x in noise]
+    np.testing.assert_allclose(mc.Signature(3, static)(noise), mc.Signature(3, static)(near), rtol=1e-5)
+    equation = mc.SignaturePDE(static)
+    np.testing.assert_allclose(equation(noise), equation(near), rtol=1e-5)
+
+
 @pytest.mark.parametrize("lengths", [(1, 1), (5, 40), (30, 7)])
 def test_compiled_loops_give_the_values_of_numpy(lengths):
     rng = np.random.default_rng(3)
@@ -123,8 +184,14 @@ def test_compiled_loops_give_the_values_of_numpy(lengths):
     ends = np.array([0, n, 2 * n])
     tile = rng.random((2 * n, m * loops.LANES))
     own = rng.integers(1, m + 1, loops.LANES)
+    for level in (1, 2, 3, 6):
+        by_numpy, compiled, sizes = np.empty((2, 8)), np.empty((2, 8)), np.empty((2, 2, 8))
+        loops.signature(tile - 0.5, ends, level, by_numpy, sizes[0], compiled=False)
+        loops.signature(tile - 0.5, ends, level, compiled, sizes[1], compiled=True)
+        np.testing.assert_allclose(compiled, by_numpy, rtol=1e-10, atol=1e-14 * sizes[0].max())
+        if level > 1:  # the first level alone needs no sum
+            np.testing.assert_allclose(sizes[1], sizes[0], rtol=1e-10)
     programs = [
-        *((loops.signature, (level,)) for level in (1, 2, 3, 6)),
         *((loops.goursat, (refine,)) for refine in (0, 2)),
         (loops.alignments, (own,)),
         (loops.warping, (own,)),
@@ -169,6 +236,17 @@ def test_alignments_of_far_points_and_of_long_series_neither_underflow_nor_overf
     mc.GlobalAlignment(mc.Gaussian(1.0)).log_tile(wide.block(slice(0, 3), slice(0, 3)), out)
     assert np.isfinite(out).all()
     assert out[0, 1] == pytest.approx(out[0, 0] - 1800, abs=20)
+
+
+def test_alignments_need_static_values_of_one_on_the_diagonal():
+    k = mc.GlobalAlignment(mc.ArcCosine(1).normalize())
+    with pytest.raises(mc.InvalidInput, match=r"s\(p, p\) = 0 at a point of series 1"):
+        k.normalize()([[1.0, 2.0], [0.0, 1.0]])
+
+
+def test_alignments_that_overflow_are_refused_without_a_warning():
+    with pytest.raises(mc.InvalidInput, match="an overflow in GlobalAlignment"):
+        mc.GlobalAlignment(mc.Gaussian(1.0))([np.zeros(900), np.zeros(880)])
 
 
 # --- laws, proofs, counterexamples -----------------------------------------------------------------------------------

@@ -23,15 +23,18 @@ LARGE = 2**22
 """Pairs of data sets with this many pairs of time points are left to compiled loops, which take a second to load."""
 
 
-def signature(tile: Array, ends: Array, level: int, out: Array, *, compiled: bool) -> None:
-    """out = Σ_m ⟨S_m(x), S_m(z)⟩ over the levels m = 0 … level of the signatures of piecewise linear paths."""
+def signature(tile: Array, ends: Array, level: int, out: Array, sizes: Array, *, compiled: bool) -> None:
+    """out = Σ_m ⟨S_m(x), S_m(z)⟩ over the levels m = 0 … level of the signatures of piecewise linear paths.
+
+    sizes = the sum of the absolute values of all numbers that were added up: out is off by about as many roundings.
+    """
     if compiled:
         from . import series_large
 
-        series_large.signature(tile, ends, level, out)
+        series_large.signature(tile, ends, level, out, sizes)
         return
     for a, M in _increments(tile, ends):
-        out[a] = _signature(M, level)
+        out[a], sizes[a] = _signature(M, level)
 
 
 def goursat(tile: Array, ends: Array, refine: int, out: Array, *, compiled: bool) -> None:
@@ -101,12 +104,12 @@ def _increments(tile: Array, ends: Array) -> list[tuple[int, Array]]:
     return [(a, np.diff(np.diff(part, axis=0), axis=1)) for a, part in _parts(tile, ends)]
 
 
-def _signature(M: Array, level: int) -> Array:
+def _signature(M: Array, level: int) -> tuple[Array, Array]:
     """The levels one after the other; runs[r, s] are the terms that use the last step of x r times, that of z s times.
 
     exp(δ) = Σ δʳ/r! for a step δ, so a step that is used once more divides by the number of its uses.
     """
-    total = 1.0 + M.sum(axis=(0, 1))
+    total, size = 1.0 + M.sum(axis=(0, 1)), 1.0 + np.abs(M).sum(axis=(0, 1))
     runs = {(1, 1): M}
     for m in range(2, level + 1):
         longer = {(r + 1, s + 1): M * A / ((r + 1) * (s + 1)) for (r, s), A in runs.items()}
@@ -118,7 +121,8 @@ def _signature(M: Array, level: int) -> Array:
         longer[1, 1] = M * _before(_before(np.sum(list(runs.values()), axis=0), 0), 1)
         runs = longer
         total = total + np.sum([A.sum(axis=(0, 1)) for A in runs.values()], axis=0)
-    return np.asarray(total)
+        size = size + np.sum([np.abs(A).sum(axis=(0, 1)) for A in runs.values()], axis=0)
+    return total, size
 
 
 def _before(A: Array, axis: int) -> Array:

@@ -15,7 +15,7 @@ from numba.core import types
 
 from .addresses import Array, address, aligned, rows
 from .series import LANES
-from .vectors import Lanes, fma, inline, intrinsic, loop, store
+from .vectors import Lanes, absolute, fma, inline, intrinsic, loop, store
 
 VECTORS = "f846b47201617bc7"  # digest of vectors.py and exponential.py, see there
 
@@ -23,9 +23,10 @@ SAFE = 64
 """Rows of alignments are divided by a power of two once a value exceeds 2^SAFE, so that nothing overflows."""
 
 
-def signature(tile: Array, ends: Array, level: int, out: Array) -> None:
+def signature(tile: Array, ends: Array, level: int, out: Array, sizes: Array) -> None:
     if level == 1:
         _first_level(tile, ends, out)
+        np.abs(out, out=sizes)
     else:
         top, steps = level - 1, tile.shape[1] // LANES - 1
         sums = aligned(((top + 3) * top * top + 2 * top, LANES), np.float64)
@@ -33,7 +34,7 @@ def signature(tile: Array, ends: Array, level: int, out: Array) -> None:
         weights = aligned((level, LANES), np.float64)
         weights[:] = 1.0 / np.cumprod(np.arange(1.0, level + 1))[:, None]
         scratch = address(weights), address(sums), address(above)
-        _signature(*rows(tile), tile.shape[1], ends, level, *scratch, address(out))
+        _signature(*rows(tile), tile.shape[1], ends, level, *scratch, address(out), address(sizes))
 
 
 @loop
@@ -78,7 +79,7 @@ def _store(address, index, x):
 
 
 @loop
-def _signature(tile, stride, width, ends, level, weights, sums, above, out):
+def _signature(tile, stride, width, ends, level, weights, sums, above, out, sizes):
     """weights are 1/1!, 1/2!, …; sums and above are scratch. Every number there stands for LANES of them.
 
     A term of level m + 1 that uses its last step of x r + 1 times and its last step of z s + 1 times is divided by both
@@ -94,7 +95,7 @@ def _signature(tile, stride, width, ends, level, weights, sums, above, out):
     size = square + top
     zero = _splat(0.0)
     for a in range(len(ends) - 1):
-        total = _splat(1.0)
+        total = magnitude = _splat(1.0)
         for index in range(steps * size):
             _store(above, index, zero)
         for i in range(ends[a], ends[a + 1] - 1):
@@ -112,42 +113,54 @@ def _signature(tile, stride, width, ends, level, weights, sums, above, out):
                 _store(sums, by_z, M)
                 _store(sums, whole, M)
                 total = total + M
+                magnitude = magnitude + absolute(M)
                 for m in range(1, top):
                     here, last = m * top, (m - 1) * top
                     first = M * _load(sums, before + m - 1)
                     _store(sums, runs + here * top, first)
                     first_x = first_z = first
+                    terms = absolute(first)
                     for s in range(1, m + 1):
                         z = M * _load(column, last + s - 1)
                         _store(sums, runs + here * top + s, z)
                         _store(sums, by_z + here + s, z)
                         first_x = fma(_load(weights, s), z, first_x)
+                        terms = fma(_load(weights, s), absolute(z), terms)
                     sum = first_x
                     for r in range(1, m + 1):
                         x = M * _load(sums, before_x + last + r - 1)
                         w = _load(weights, r)
                         _store(sums, runs + (here + r) * top, x)
                         first_z = fma(w, x, first_z)
+                        own = absolute(x)
                         for s in range(1, m + 1):
                             both = M * _load(sums, runs + (last + r - 1) * top + s - 1)
                             _store(sums, runs + (here + r) * top + s, both)
                             x = fma(_load(weights, s), both, x)
+                            own = fma(_load(weights, s), absolute(both), own)
                             _store(sums, by_z + here + s, fma(w, both, _load(sums, by_z + here + s)))
                         _store(sums, by_x + here + r, x)
                         sum = fma(w, x, sum)
+                        terms = fma(w, own, terms)
                     _store(sums, by_x + here, first_x)
                     _store(sums, by_z + here, first_z)
                     _store(sums, whole + m, sum)
                     total = total + sum
+                    magnitude = magnitude + terms
                 # The terms of the highest level are only added up.
                 last = (top - 1) * top
                 final = _load(sums, before + top - 1)
+                terms = absolute(final)
                 for r in range(top):
-                    parts = _load(sums, before_x + last + r) + _load(column, last + r)
+                    x, z = _load(sums, before_x + last + r), _load(column, last + r)
+                    parts, own = x + z, absolute(x) + absolute(z)
                     for s in range(top):
-                        parts = fma(_load(weights, s + 1), _load(sums, runs + (last + r) * top + s), parts)
+                        w, both = _load(weights, s + 1), _load(sums, runs + (last + r) * top + s)
+                        parts, own = fma(w, both, parts), fma(w, absolute(both), own)
                     final = fma(_load(weights, r + 1), parts, final)
+                    terms = fma(_load(weights, r + 1), own, terms)
                 total = fma(M, final, total)
+                magnitude = fma(absolute(M), terms, magnitude)
                 for m in range(top):
                     _store(sums, before + m, _load(sums, before + m) + _load(column, square + m))
                     _store(column, square + m, _load(column, square + m) + _load(sums, whole + m))
@@ -155,6 +168,7 @@ def _signature(tile, stride, width, ends, level, weights, sums, above, out):
                         _store(sums, before_x + r, _load(sums, before_x + r) + _load(sums, by_x + r))
                         _store(column, r, _load(column, r) + _load(sums, by_z + r))
         _store(out, a, total)
+        _store(sizes, a, magnitude)
 
 
 def goursat(tile: Array, ends: Array, refine: int, out: Array) -> None:

@@ -15,7 +15,15 @@ from mercer.data.series import as_series
 from mercer.errors import InvalidInput
 from mercer.features.base import Array, FeatureMap
 from mercer.features.terms import Term, Variables, atom
+from mercer.threads import spans
 from mercer.validation import check_number, check_whole_number
+
+CHUNK = 2**18
+"""The number of features that are computed together: arrays of this size stay in the cache."""
+LOST = (
+    "Choose a lower level, or make the series smaller or smoother: the parts of paths that go far and come back cancel."
+)
+"""What to do about series whose signatures lose their digits."""
 
 
 def base_point(X: Any) -> list[Array]:
@@ -123,10 +131,16 @@ class SignatureMap(FeatureMap):
                 got=f"{d} channels",
                 advice=f"Make the map for these series: k.features({d}).",
             )
-        steps = np.zeros((n, max(int(series.lengths.max()) - 1, 1), d))
+        for span in spans(n, max(1, CHUNK // self.dimension)):
+            out[span] = self._signatures([series[i] for i in range(span.start, span.stop)])
+
+    def _signatures(self, series: list[Array]) -> Array:
+        n, d = len(series), self.d
+        steps = np.zeros((n, max(max(map(len, series)) - 1, 1), d))
         for i in range(n):  # a step of 0 changes nothing
-            steps[i, : len(series[i]) - 1] = np.diff(series[i], axis=0)
+            steps[i, : len(series[i]) - 1] = np.diff(series[i].astype(np.float64, copy=False), axis=0)
         levels = [np.ones((n, 1)), *(np.zeros((n, d**m)) for m in range(1, self.level + 1))]
+        largest, norms = np.zeros((self.level + 1, n)), np.ones((self.level + 1, n))
         for t in range(steps.shape[1]):  # multiply by exp(step), by Horner's rule, from the highest level down
             step = steps[:, t, None, :]
             for m in range(self.level, 0, -1):
@@ -134,7 +148,19 @@ class SignatureMap(FeatureMap):
                 for r in range(m):
                     product = (product[:, :, None] * (step / (m - r))).reshape(n, -1) + levels[r + 1]
                 levels[m] = product
-        out[...] = np.concatenate(levels, axis=1)
+                norms[m] = np.sqrt(np.einsum("ij,ij->i", product, product))
+            np.maximum(largest, _by_level(norms, norms), out=largest)
+        # A rounding of level j at time t is multiplied by the rest of the signature, S(t)⁻¹ ⊗ S, whose first factor has
+        # the norms of S(t).
+        roundings = np.linalg.norm(_by_level(largest, norms), axis=0) / np.linalg.norm(norms, axis=0)
+        lost = np.isfinite(roundings) & (roundings > np.finfo(np.float64).eps ** -0.5)
+        if lost.any():  # `transform` reports overflows
+            raise InvalidInput(
+                "Signatures must keep half of their digits",
+                got=f"a rounding error that level {self.level} makes {roundings[lost].max():.3g} times larger",
+                advice=LOST,
+            )
+        return np.concatenate(levels, axis=1)
 
     def _term(self, j: int, x: Variables) -> Term:
         m = 0
@@ -143,3 +169,8 @@ class SignatureMap(FeatureMap):
             m += 1
         word = [j // self.d ** (m - 1 - k) % self.d for k in range(m)]
         return atom("S" + (".".join if self.d > 10 else "".join)(map(str, word))) if m else Term()
+
+
+def _by_level(a: Array, b: Array) -> Array:
+    """Σ_j a_j b_(m − j) for every level m: the norm of a product of tensors has this bound."""
+    return np.array([np.einsum("ij,ij->j", a[: m + 1], b[m::-1]) for m in range(len(a))])

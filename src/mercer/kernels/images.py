@@ -123,6 +123,7 @@ class Patches(Kernel):
         seen = np.flatnonzero(norms)
         similar = x @ z[seen].T
         similar -= 1.0
+        np.minimum(similar, 0.0, out=similar)  # cos ≤ 1, and a small σ would amplify a rounding above
         similar *= 1.0 / self.sigma**2
         if similar.size:
             _loops.tiles.exp_(similar)

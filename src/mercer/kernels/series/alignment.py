@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mercer._loops import series as loops
 from mercer.data.points import Array, Points
-from mercer.errors import RuleBroken
+from mercer.errors import InvalidInput, RuleBroken
 from mercer.kernels.about import About, Argument
 from mercer.kernels.algebra.parameters import positive
 from mercer.kernels.algebra.proof import Proof, Rule, Unproven
@@ -101,7 +101,8 @@ class GlobalAlignment(OnSeries, Kernel):
         tile -= np.log(2.0 - np.exp(tile))
 
     def finish(self, values: Array) -> Array:
-        return np.asarray(np.exp(values))
+        with np.errstate(over="ignore"):  # reported once the matrix is there
+            return np.asarray(np.exp(values))
 
     def log_tile(self, block: Block, out: Array) -> None:
         self._fill(block, out, lambda values: values)
@@ -113,6 +114,12 @@ class GlobalAlignment(OnSeries, Kernel):
             tile = np.empty(sub.shape)
             self.log_tile(sub.block(slice(0, sub.shape[0]), slice(0, sub.shape[0])), tile)
             out[span] = np.diagonal(tile)
+        if np.isneginf(out).any():
+            raise InvalidInput(
+                "The `static` kernel of GlobalAlignment must have s(p, p) = 1 at every point",
+                got=f"s(p, p) = 0 at a point of series {np.flatnonzero(np.isneginf(out))[0]}",
+                advice="Use a static kernel such as mc.Gaussian(1.0), or leave out the points where s(p, p) = 0.",
+            )
         return out
 
     def enclose_program(self, s: list[list[Interval]]) -> Interval:

@@ -67,18 +67,14 @@ class Sides:
     """
 
     def __init__(self, x: Series, z: Series, centred: bool) -> None:
-        if x.values.shape[1] != z.values.shape[1]:
-            raise InvalidInput(
-                "Both data sets must have time series with the same number of channels",
-                got=f"{x.values.shape[1]} and {z.values.shape[1]}",
-                advice="Check that the same channels were selected for both.",
-            )
+        require_same_channels(x, z)
         self.ends, self.lengths = x.ends, z.lengths
-        series = [_centred(z[j]) if centred else z[j] for j in range(len(z))]
+        x, z = (x.centred(), z.centred()) if centred else (x, z)
+        series = [z[j] for j in range(len(z))]
         groups = [series[j : j + LANES] for j in range(0, len(series), LANES)]
         layouts = [_interleaved(group) for group in groups]
         self.widths = np.concatenate([[0], np.cumsum([len(layout) for layout in layouts])])
-        self.x = Points(np.concatenate([_centred(x[i]) for i in range(len(x))]) if centred else x.values)
+        self.x = Points(x.values)
         self.z = Points(np.concatenate(layouts))
         self.compiled = int(self.ends[-1]) * int(z.ends[-1]) >= LARGE
         self._pairs = {shared: Pair(self.x, self.z, np.float64, shared=shared) for shared in (False, True)}
@@ -102,8 +98,14 @@ class Sides:
         return parts
 
 
-def _centred(x: Array) -> Array:
-    return np.asarray(x - x.mean(axis=0, dtype=np.float64))
+def require_same_channels(x: Series, z: Series) -> None:
+    """Raise if two data sets cannot be compared."""
+    if x.values.shape[1] != z.values.shape[1]:
+        raise InvalidInput(
+            "Both data sets must have time series with the same number of channels",
+            got=f"{x.values.shape[1]} and {z.values.shape[1]}",
+            advice="Check that the same channels were selected for both.",
+        )
 
 
 def _interleaved(group: list[Array]) -> Array:
@@ -139,8 +141,14 @@ class OnSeries(Similarity):
         self.static_kernel.tile(block, tile)
 
     @abstractmethod
-    def combine(self, tile: Array, ends: Array, lengths: Array, out: Array, sides: Sides, at: Any) -> None:
-        """out = the values of some series with a group, from a tile of their static values."""
+    def combine(self, tile: Array, ends: Array, lengths: Array, out: Array, sides: Sides, at: Any) -> Array | None:
+        """out = the values of some series with a group, from a tile of their static values.
+
+        Returns by how many roundings each value may be off, if `require_precise` is to judge it.
+        """
+
+    def require_precise(self, values: Array, roundings: Array, pair: Pair, rows: slice, cols: slice) -> None:
+        """Raise if values of these series keep less than half of their digits."""
 
     def finish(self, values: Array) -> Array:
         """What becomes of the combined values."""
@@ -190,9 +198,12 @@ class OnSeries(Similarity):
                 values = np.empty((b - a, LANES))
                 first = group * LANES
                 own = sides.ends[a : b + 1] - sides.ends[a]
-                self.combine(tile, own, lengths[first : first + LANES], values, sides, static)
+                roundings = self.combine(tile, own, lengths[first : first + LANES], values, sides, static)
                 wanted = slice(max(first, block.cols.start), min(first + LANES, block.cols.stop))
-                part = finish(values[:, wanted.start - first : wanted.stop - first])
+                lanes = slice(wanted.start - first, wanted.stop - first)
+                if roundings is not None:
+                    self.require_precise(values[:, lanes], roundings[:, lanes], block.pair, slice(a, b), wanted)
+                part = finish(values[:, lanes])
                 out[a - block.rows.start : b - block.rows.start,
                     wanted.start - block.cols.start : wanted.stop - block.cols.start] = part  # fmt: skip
                 space.release(mark)

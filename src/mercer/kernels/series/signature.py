@@ -10,16 +10,28 @@ the product exp(δ₁) ⊗ … ⊗ exp(δ_n), so ⟨S(X), S(Z)⟩ needs only ⟨
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mercer._loops import series as loops
-from mercer.data.points import Array
+from mercer.data.points import Array, Points
+from mercer.data.series import Series
 from mercer.errors import InvalidInput
 from mercer.kernels.about import About, Argument
+from mercer.kernels.algebra.elementwise import require_finite
+from mercer.kernels.algebra.linear import Scaled, Sum
+from mercer.kernels.algebra.nodes import Constant
 from mercer.kernels.algebra.proof import Proof, Rule, Unproven
-from mercer.kernels.base import Indefinite, Kernel, Kind, Tags
-from mercer.kernels.series.pairs import OnSeries, Sides, increments, require_static
-from mercer.kernels.vectors.dot import Linear
+from mercer.kernels.algebra.rounding import keeps_digits, require_digits
+from mercer.kernels.algebra.views import On
+from mercer.kernels.base import Indefinite, Kernel, Kind, Tags, diagonals
+from mercer.kernels.block import Block, Pair, squared_norms
+from mercer.kernels.series.pairs import OnSeries, Sides, increments, require_same_channels, require_static
+from mercer.kernels.vectors.dot import Bilinear, Linear, Polynomial
+from mercer.threads import spans
 from mercer.validation import check_whole_number
 
 if TYPE_CHECKING:
@@ -33,21 +45,62 @@ SIGNATURE = Rule("inner product of the signatures of piecewise linear paths in t
                  "Király and Oberhauser 2019, Kernels for sequentially ordered data")  # fmt: skip
 
 
+EXPLICIT = 10_000
+"""The signatures themselves are computed if they have at most this many entries: that loses the fewest digits."""
+
+
+def affine(static: Any) -> bool:
+    """Whether static(x, z) is ⟨Ax, Az⟩ plus a constant, so that second differences ignore where a series is."""
+    match static:
+        case Linear() | Constant() | Bilinear():
+            return True
+        case Polynomial():
+            return static.degree == 1
+        case Scaled() | On():
+            return affine(static.kernel)
+        case Sum():
+            return all(map(affine, static.kernels))
+    return False
+
+
 class _Paths(OnSeries):
     """What kernels of paths share: the steps of paths, which are second differences of static values."""
 
     @property
     def centred(self) -> bool:  # type: ignore[override]
         """Inner products of points far from the origin would lose the digits of their differences."""
-        return isinstance(self.static_kernel, Linear)
+        return affine(self.static_kernel)
+
+
+@dataclass(frozen=True)
+class Signatures:
+    """The view of series as their signatures, for an affine static kernel."""
+
+    kernel: Signature
+    state: ClassVar[None] = None
+
+    @property
+    def transient(self) -> bool:
+        """Whether it depends on parameters that a search changes."""
+        return bool(len(self.kernel.theta))
+
+    def apply(self, points: Points) -> Any:
+        from mercer.features.series import SignatureMap
+
+        series = points.encoded(self.kernel).centred()
+        phi = self.kernel.static_kernel.features(series.values.shape[1])
+        images = Series(np.asarray(phi(series.values)), series.ends)
+        return SignatureMap(phi.dimension, self.kernel.level)([images[i] for i in range(len(images))])
 
 
 class Signature(_Paths, Kernel):
-    """Σ_m ⟨S_m(x), S_m(z)⟩ over the levels m = 0 … n of the signatures of two series (exact, not an approximation).
+    """Σ_m ⟨S_m(x), S_m(z)⟩ over the levels m = 0 … n of the signatures of two series, exact up to rounding.
 
     The signature does not change when a path is run through at another speed: with `static=Linear()`, a point inserted
     on the straight line between two others makes no difference, nor does a constant added to the whole series. Use
-    `mc.add_time` or `mc.base_point` where these differences matter. `c * static` multiplies level m by cᵐ.
+    `mc.add_time` or `mc.base_point` where these differences matter. `c * static` multiplies level m by cᵐ. Series that
+    go far and come back cancel most of their iterated integrals: values that keep less than half of their digits are
+    refused.
 
     Parameters
     ----------
@@ -87,8 +140,70 @@ class Signature(_Paths, Kernel):
         level = check_whole_number(self.level, "level", most=HIGHEST_LEVEL, such_as=4, advice=advice)
         self._set(level=level, static=require_static(self.static, "Signature"))
 
-    def combine(self, tile: Array, ends: Array, lengths: Array, out: Array, sides: Sides, at: Any) -> None:
-        loops.signature(tile, ends, self.level, out, compiled=sides.compiled)
+    def _view(self, points: Points) -> Signatures | None:
+        """The series as explicit signatures, if those are short enough."""
+        if not self.centred:
+            return None
+        channels = points.encoded(self).values.shape[1]
+        short = sum(self.static_kernel.features(channels).dimension ** m for m in range(self.level + 1)) <= EXPLICIT
+        return Signatures(self) if short else None
+
+    def touch(self, points: Points) -> None:
+        super().touch(points)
+        view = self._view(points)
+        if view is not None and not view.transient:
+            points.view(view)
+
+    def tile(self, block: Block, out: Array) -> None:
+        view = self._view(block.pair.x)
+        if view is None:
+            super().tile(block, out)
+            return
+        require_same_channels(*(points.encoded(self) for points in (block.pair.x, block.pair.z)))
+        wide = block.widened()
+        values = out if wide is block else wide.scratch()
+        wide.view(view).dot(values)
+        if values is not out:
+            with np.errstate(over="ignore"):
+                out[...] = values
+
+    def diagonal(self, points: Points) -> NDArray[np.float64]:
+        view = self._view(points)
+        if view is not None:
+            return squared_norms(points.view(view).vectors())
+        out = np.empty(points.n)
+        for span in spans(points.n, loops.LANES):
+            series = points.take(span).encoded(self)
+            sides, n = Sides(series, series, self.centred), len(series)
+            tile, values = np.empty((sides.x.n, sides.z.n)), np.empty((n, loops.LANES))
+            static = sides.block(self.static_kernel, slice(0, sides.x.n), slice(0, sides.z.n), None)
+            self.fill_static(static, tile)
+            roundings = np.diagonal(self.combine(tile, sides.ends, sides.lengths, values, sides, static))
+            out[span] = np.diagonal(values)
+            require_finite(out[span], self)
+            self._require_digits(roundings / np.maximum(1.0, np.abs(out[span])))
+        return out
+
+    def combine(self, tile: Array, ends: Array, lengths: Array, out: Array, sides: Sides, at: Any) -> Array:
+        sizes = np.empty(out.shape)
+        with np.errstate(over="ignore", invalid="ignore"):
+            largest = max(float(tile.max()), -float(tile.min()))
+            loops.signature(tile, ends, self.level, out, sizes, compiled=sides.compiled)
+            # Static values are rounded, too, and then multiplied by terms of one level less.
+            return np.asarray(sizes + largest * sizes ** (1 - 1 / self.level))
+
+    def require_precise(self, values: Array, roundings: Array, pair: Pair, rows: slice, cols: slice) -> None:
+        # k(x, x) ≥ 1, so most values need no comparison with √(k(x, x) k(z, z)).
+        with np.errstate(over="ignore", invalid="ignore"):
+            if keeps_digits(float((roundings / np.maximum(1.0, np.abs(values))).max()), np.float64, np.float64):
+                return
+        x, z = diagonals(self, pair)
+        self._require_digits(roundings / np.sqrt(x[rows, None]) / np.sqrt(z[cols]))
+
+    def _require_digits(self, roundings: Array) -> None:
+        from mercer.features.series import LOST
+
+        require_digits(float(roundings.max()), np.float64, self, np.float64, advice=LOST)
 
     def enclose_program(self, s: list[list[Interval]]) -> Interval:
         from mercer.kernels.validity.interval import exactly
