@@ -179,11 +179,11 @@ def _terms(X, columns, term, out):
             if term == 0:
                 for j in range(columns.shape[1]):
                     z = columns[k, j]
-                    out[i, j] += min(x, z)  # `min` would not vectorise
+                    out[i, j] += z if z < x else x  # noqa: FURB136 (`min` is not vectorised)
             elif term == 1:
                 for j in range(columns.shape[1]):
                     z = columns[k, j]
-                    total, least = x + z, min(x, z)
+                    total, least = x + z, z if z < x else x  # noqa: FURB136
                     # not the product of x and z, which may overflow
                     out[i, j] += (least + least) * ((total - least) / total) if total > 0 else total
             else:
