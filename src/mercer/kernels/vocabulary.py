@@ -114,7 +114,7 @@ def space_of(X: Any) -> Space | None:
         return None
     objects = list(X)
     spaces = {str(space): space for cls in vocabulary().values() if isinstance(space := cls.space, Space)}
-    return next((space for space in spaces.values() if objects and all(map(space.holds, objects))), None)
+    return next((space for space in spaces.values() if objects and space.holds_all(objects)), None)
 
 
 def suited(X: Any) -> dict[str, Kernel]:
