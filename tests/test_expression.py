@@ -123,7 +123,7 @@ def test_every_public_kernel_has_a_case():
     seen = {type(node).__name__ for case in CASES for node in nodes(case)}
     refused = {name for name, cls in library().items() if cls.about.in_python}
     assert seen | refused == set(library())
-    assert not seen & refused
+    assert seen & refused == {"After"}  # maps of the library can be named, functions of the user cannot
     public = {n for n in mc.__all__ if isinstance(c := vars(mc).get(n, 0), type) and issubclass(c, mc.Similarity)}
     assert public - {"Kernel", "Similarity", "Weight"} <= set(library())
 

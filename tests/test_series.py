@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 import mercer as mc
 from mercer._loops import series as loops
 from mercer.data.series import as_series
+from mercer.kernels.vocabulary import space_of, suited
 from mercer.testing import check_laws
 
 KERNELS = [
@@ -246,7 +247,7 @@ def test_alignments_need_static_values_of_one_on_the_diagonal():
 
 def test_alignments_that_overflow_are_refused_without_a_warning():
     with pytest.raises(mc.InvalidInput, match="an overflow in GlobalAlignment"):
-        mc.GlobalAlignment(mc.Gaussian(1.0))([np.zeros(900), np.zeros(880)])
+        mc.GlobalAlignment(mc.Gaussian(1.0))([np.zeros(900)] * 12)  # compiled, in threads
 
 
 # --- laws, proofs, counterexamples -----------------------------------------------------------------------------------
@@ -379,6 +380,25 @@ def test_scikit_learn_and_tuning(waves):
 
     grid = GridSearchCV(mc.SVC(mc.Signature(2).normalize()), {"kernel__kernel__level": [1, 3]}, cv=3).fit(X, y)
     assert grid.best_params_["kernel__kernel__level"] in (1, 3)
+
+
+def test_models_choose_a_kernel_for_series(waves):
+    X, y = waves
+    assert space_of(X) == space_of([x[:, None] for x in X]) == "series"
+    for other in (
+        [x[:15] for x in X],
+        np.array([x[:15] for x in X]),
+        [[1.0, 2.0], [3.0]],
+        [np.zeros(3, int), np.zeros(2)],
+    ):
+        assert space_of(other) is None
+    model = mc.SVC().fit(X[::2], y[::2])
+    assert isinstance(model.kernel_, mc.Kernel)
+    assert (model.predict(X[1::2]) == y[1::2]).mean() > 0.8
+    automatic = mc.AutoClassifier().fit(X[::2], y[::2])
+    assert (automatic.predict(X[1::2]) == y[1::2]).mean() > 0.8
+    still = [np.ones((n, 2)) for n in (2, 3, 4)]
+    assert all(np.isfinite(k(still)).all() for k in suited(still).values())
 
 
 def test_columns_of_frames(waves):

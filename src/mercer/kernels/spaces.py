@@ -60,6 +60,10 @@ class Space(str):
         """Whether x is clearly one of these objects, so that a model without a kernel may choose one for it."""
         return False
 
+    def holds_all(self, objects: list[Any]) -> bool:
+        """Whether all objects of a list are clearly of this kind; the list may say more than one object."""
+        return all(map(self.holds, objects))
+
     def kernels(self, X: Any) -> dict[str, Similarity]:
         """Kernels that suit such objects, by name: the first is a model's default, automatic models try all."""
         return {}

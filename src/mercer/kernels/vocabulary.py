@@ -116,7 +116,7 @@ def space_of(X: Any) -> Space | None:
     if not isinstance(X, (list, tuple)) and not (isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "OU"):
         return None
     objects = list(X)
-    return next((space for space in _spaces().values() if objects and all(map(space.holds, objects))), None)
+    return next((space for space in _spaces().values() if objects and space.holds_all(objects)), None)
 
 
 def suited(X: Any) -> dict[str, Kernel]:

@@ -56,6 +56,36 @@ class SeriesSpace(Space):
                 points[at] = moved
         return tuple(points)
 
+    def holds(self, x: Any) -> bool:
+        """Arrays (points, channels) of floats."""
+        return isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype.kind == "f" and x.size > 0
+
+    def holds_all(self, objects: list[Any]) -> bool:
+        """Also arrays of floats of unequal length; those of equal length are rows of a table."""
+        if super().holds_all(objects):
+            return True
+        lines = all(isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype.kind == "f" and x.size for x in objects)
+        return lines and len(set(map(len, objects))) > 1
+
+    def kernels(self, X: Any) -> dict[str, Similarity]:
+        """Paths with their time, and alignments, in units of the median distance of points."""
+        from mercer.features.series import add_time
+        from mercer.kernels.series.alignment import GlobalAlignment
+        from mercer.kernels.series.signature import Signature
+        from mercer.kernels.vectors.dot import Linear
+        from mercer.kernels.vectors.median import median_gaussian
+        from mercer.kernels.vectors.radial import Gaussian
+
+        series = as_series(X)
+        width = float(median_gaussian(series.values).sigma)
+        wide = width * float(np.sqrt(np.median(series.lengths)))  # Cuturi 2011
+        straight = Signature(3, (0.5 * width) ** -2 * Linear())
+        return {
+            "paths": Signature(3, Gaussian(0.5 * width)).after(add_time(width)).normalize(),
+            "linear paths": straight.after(add_time(width)).normalize(),
+            "alignments": GlobalAlignment(Gaussian(wide)).normalize(),
+        }
+
 
 SERIES = SeriesSpace("series")
 

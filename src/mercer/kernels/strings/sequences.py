@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.data.frames import unframed
 from mercer.data.keys import keys_of
 from mercer.data.missing import is_missing
 from mercer.data.objects import objects_of
@@ -134,9 +135,8 @@ def from_texts(texts: list[str]) -> Sequences:
 
 def tokens_of(x: Any, position: int) -> Any:
     """One object as a string, list or tuple, or an error that says where it is."""
-    if hasattr(x, "to_list"):
-        x = x.to_list()
-    elif isinstance(x, np.ndarray) and x.ndim == 1:
+    x = unframed(x)  # a cell of a frame may be a column itself
+    if isinstance(x, np.ndarray) and x.ndim == 1:
         x = x.tolist()
     if isinstance(x, (str, list, tuple)):
         return x
