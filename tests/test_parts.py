@@ -9,7 +9,8 @@ import scipy.sparse as sp
 
 import mercer as mc
 from everywhere import works_everywhere
-from mercer.kernels.algebra import parts as module
+from mercer import memory
+from mercer.kernels import costs
 
 
 def rows(x):
@@ -32,8 +33,8 @@ def naive(k, X, Z, mean):
 @pytest.mark.parametrize("mean", [False, True])
 @pytest.mark.parametrize("inner", [mc.Gaussian(0.7), mc.Linear() + 0.5 * mc.Laplacian(2.0)], ids=repr)
 def test_values_are_sums_over_all_pairs_of_parts(inner, mean, monkeypatch):
-    monkeypatch.setattr(module, "ROWS", 16)  # parts of an object in several tiles
-    monkeypatch.setattr(module, "COLUMNS", 32)
+    monkeypatch.setattr(costs, "TILE_ROWS", 16)  # parts of an object in several tiles
+    monkeypatch.setattr(costs, "TILE_COLS", 32)
     X, Z = clouds(), clouds(7, seed=1)
     for k in (inner.over(rows, mean=mean), mc.MeanEmbedding(inner))[: 1 + mean]:
         expected = naive(inner, X, X, mean)
@@ -46,7 +47,7 @@ def test_values_are_sums_over_all_pairs_of_parts(inner, mean, monkeypatch):
 
 
 def test_large_objects_are_split_over_tiles(monkeypatch):
-    monkeypatch.setattr(module, "LARGEST", 2000)
+    monkeypatch.setattr(memory, "HELD", 2000)
     X = clouds(25, most=60)
     np.testing.assert_allclose(mc.Gaussian(1.0).over(rows)(X), naive(mc.Gaussian(1.0), X, X, False), rtol=1e-12)
 

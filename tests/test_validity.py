@@ -283,7 +283,7 @@ state = np.random.default_rng(1)
         (lambda: mc.refute(mc.Gaussian([1.0, 2.0]), dim=3), "finite number for some points"),
         (lambda: mc.refute(mc.Linear(), dim=0), "`dim` must be a whole number ≥ 1, got 0"),
         (lambda: mc.refute(mc.Linear(), dim=1.5), "`dim` must be a whole number"),
-        (lambda: mc.refute(mc.Linear(), space="graphs"), "`space` must be one of"),
+        (lambda: mc.refute(mc.Linear(), space="numbers"), "`space` must be one of"),
         (lambda: mc.refute(mc.Linear(), points=[]), "at least one candidate"),
         (lambda: mc.refute(mc.Precomputed()), "counterexample needs the matrix"),
         (lambda: mc.refute(mc.Linear(), seconds=0.0), "`seconds` must be a number > 0"),

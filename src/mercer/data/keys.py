@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.data.missing import is_missing
 from mercer.errors import InvalidInput
 
 _START = datetime.datetime(1970, 1, 1)
@@ -104,7 +105,7 @@ def _number(value: Any) -> bytes:
 
 def _time(value: Any) -> str:
     """A date, a moment, a time of day or a duration, in UTC if it has a time zone."""
-    if value != value:  # pandas.NaT
+    if is_missing(value):  # pandas.NaT
         raise _unequal()
     if isinstance(value, datetime.timedelta):
         return f"delta {value.days} {value.seconds} {value.microseconds} {getattr(value, 'nanoseconds', 0)}"

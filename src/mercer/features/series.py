@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer import memory
 from mercer.data.series import as_series
 from mercer.errors import InvalidInput
 from mercer.features.base import Array, FeatureMap
@@ -18,8 +19,6 @@ from mercer.features.terms import Term, Variables, atom
 from mercer.threads import spans
 from mercer.validation import check_number, check_whole_number
 
-CHUNK = 2**18
-"""The number of features that are computed together: arrays of this size stay in the cache."""
 LOST = (
     "Choose a lower level, or make the series smaller or smoother: the parts of paths that go far and come back cancel."
 )
@@ -131,7 +130,7 @@ class SignatureMap(FeatureMap):
                 got=f"{d} channels",
                 advice=f"Make the map for these series: k.features({d}).",
             )
-        for span in spans(n, max(1, CHUNK // self.dimension)):
+        for span in spans(n, max(1, memory.CACHED // self.dimension)):
             out[span] = self._signatures([series[i] for i in range(span.start, span.stop)])
 
     def _signatures(self, series: list[Array]) -> Array:

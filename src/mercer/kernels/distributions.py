@@ -55,8 +55,8 @@ class MeanEmbedding(OverParts):
            [1.5 , 9.  ]])
     >>> k = (mc.MeanEmbedding(mc.Gaussian(1.0)) / 0.5 ** 2).exp().normalize()
     >>> k(clouds).round(4)
-    array([[1.    , 0.0606],
-           [0.0606, 1.    ]])
+    array([[1.    , 0.0364],
+           [0.0364, 1.    ]])
     """
 
     about: ClassVar[About] = About(

@@ -37,9 +37,9 @@ class WeightedCounts(Node, Counted):
 
     >>> import mercer as mc
     >>> k = mc.TfIdf(mc.NGrams(1, unit="words"))(["a cat", "a dog"])
-    >>> type(k).__name__, k(["a cat", "cat cat"]).round(3)
-    ('WeightedCounts', array([[2.976, 3.951],
-           [3.951, 7.902]]))
+    >>> type(k.kernel).__name__, k(["a cat", "cat cat"]).round(3)
+    ('WeightedCounts', array([[1.   , 0.815],
+           [0.815, 1.   ]]))
     """
 
     about: ClassVar[About] = About(
