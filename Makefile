@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo test test-narrow test-versions check lint doctest bench format clean
+.PHONY: demo test test-narrow test-versions check lint doctest bench bench-objects accuracy-objects format clean
 
 demo: .venv/.demo
 	$(BIN)/mercer demo
@@ -48,6 +48,23 @@ bench: .venv/.bench
 	$(BIN)/python benchmarks/glm.py
 	$(BIN)/python benchmarks/perceptron.py
 	$(BIN)/python benchmarks/kernel_pca.py
+	$(MAKE) --no-print-directory bench-objects
+
+# Speed on strings, graphs, series and fingerprints, and accuracy on real data: the folder DATA holds it.
+DATA ?= ../shared/data
+
+bench-objects: .venv/.bench
+	$(BIN)/python benchmarks/strings.py
+	$(BIN)/python -W ignore benchmarks/graphs.py
+	$(BIN)/python benchmarks/series.py
+	$(BIN)/python benchmarks/fingerprints.py
+
+accuracy-objects: .venv/.bench
+	$(BIN)/python benchmarks/string_accuracy.py --data $(DATA)
+	$(BIN)/python benchmarks/graph_accuracy.py --data $(DATA) MUTAG PTC_MR ENZYMES PROTEINS NCI1
+	$(BIN)/python benchmarks/series_accuracy.py --data $(DATA)
+	$(BIN)/python benchmarks/image_accuracy.py --data $(DATA)
+	$(BIN)/python benchmarks/molecule_accuracy.py --data $(DATA)
 
 format: .venv/.dev
 	$(BIN)/ruff check --fix .
@@ -65,7 +82,7 @@ format: .venv/.dev
 	touch $@
 
 .venv/.bench: .venv/bin/python pyproject.toml constraints.txt
-	$(INSTALL) ".[bench,plot]"
+	$(INSTALL) ".[bench,plot,molecules]"
 	touch $@
 
 clean:

@@ -209,11 +209,54 @@ def _() -> Work:
     return called(480)
 
 
+def texts(n: int, length: int) -> list[str]:
+    """The same texts of four letters in every process."""
+    letters = np.random.default_rng(0).integers(0, 4, (n, length))
+    return ["".join("ACGT"[i] for i in row) for row in letters.tolist()]
+
+
+def structured(kernel: str, X: Any) -> Work:
+    import mercer as mc
+
+    k = mc.parse(kernel)
+    return lambda: k(X)
+
+
 def called(n: int) -> Work:
     import mercer as mc
 
     k, X = mc.Gaussian(1.0), normal(n, 5)
     return lambda: [k(X) for _ in range(5)]
+
+
+@case("_loops.costs.INTERPRETED_CELLS", "Subsequence k(X), 10 texts of 12 symbols")
+def _() -> Work:
+    return structured("Subsequence(3)", texts(10, 12))
+
+
+@case("_loops.costs.INTERPRETED_CELLS", "Subsequence k(X), 30 texts of 12 symbols")
+def _() -> Work:
+    return structured("Subsequence(3)", texts(30, 12))
+
+
+@case("_loops.costs.INTERPRETED_NODES", "SubsetTree k(X), 8 trees of 7 nodes")
+def _() -> Work:
+    return structured("SubsetTree()", [("S", (a, "x", "y"), (b, "z")) for a in "ABCD" for b in "AB"])
+
+
+@case("_loops.costs.SORTED_KEYS", "Spectrum k(X), 4000 texts of 40 symbols")
+def _() -> Work:
+    return structured("Spectrum(3)", texts(4000, 40))
+
+
+@case("_loops.costs.SORTED_KEYS", "Spectrum k(X), 600 texts of 200 symbols")
+def _() -> Work:
+    return structured("Spectrum(3)", texts(600, 200))
+
+
+@case("_loops.costs.NEAR_ROWS", "Tanimoto k(X), 2000 rows of 2048 bits")
+def _() -> Work:
+    return structured("Tanimoto()", normal(2000, 2048) > 1)
 
 
 @case("_loops.costs.NEAR_BYTES", "Gaussian k(X), 2000 rows, 20 columns")
@@ -291,6 +334,41 @@ def _() -> Work:
 @case("kernels.costs.FUSED_COLUMNS", "Gaussian k(X), 1500 rows, 120 columns")
 def _() -> Work:
     return filled("Gaussian(10.0)", 1500, 120)
+
+
+@case("kernels.costs.FREQUENT_SHARE", "Spectrum k(X), 1500 texts of 100 symbols, runs of 3")
+def _() -> Work:
+    return structured("Spectrum(3)", texts(1500, 100))
+
+
+@case("kernels.costs.FREQUENT_SHARE", "Spectrum k(X), 1500 texts of 100 symbols, runs of 5")
+def _() -> Work:
+    return structured("Spectrum(5)", texts(1500, 100))
+
+
+@case("kernels.costs.FEW_ROWS", "Spectrum k(x, X), 1 and 30 texts with 4000 of 40 symbols")
+def _() -> Work:
+    import mercer as mc
+
+    k, every = mc.Spectrum((3, 6)), texts(4030, 40)
+    train = k.prepare(every[30:])
+    return lambda: (k(every[:1], train), k(every[:30], train))
+
+
+@case("kernels.costs.SORTED_CHARACTERS", "Spectrum features of 1000 texts of 40 symbols")
+def _() -> Work:
+    import mercer as mc
+
+    X = texts(1000, 40)
+    return lambda: mc.Spectrum(2).encode(X)
+
+
+@case("kernels.costs.SORTED_CHARACTERS", "Spectrum features of 4000 texts of 40 symbols")
+def _() -> Work:
+    import mercer as mc
+
+    X = texts(4000, 40)
+    return lambda: mc.Spectrum(2).encode(X)
 
 
 @case("kernels.costs.DIAGONAL_POINTS", "k(x, x) of a set kernel, 5000 sets")

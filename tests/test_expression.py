@@ -38,6 +38,11 @@ CASES = [
     mc.Additive(mc.Fixed([1.0, 0.5])),
     mc.Categorical([1.0, 0.25]),
     mc.NGrams((2, 4), fold=False),
+    mc.VertexHistogram() + mc.EdgeHistogram(),
+    mc.WeisfeilerLehman(3) * mc.WeisfeilerLehmanAssignment(2).normalize(),
+    mc.ShortestPath() + mc.Graphlet(4),
+    mc.Propagation(2, width=0.5, seed=7),
+    mc.RandomWalk(0.02),
     mc.Missing(mc.Gaussian(1.0)),
     mc.Missing(mc.Gaussian(1.0), like=[0.0, 2.5]),
     mc.Missing(mc.Delta(), like=["it's", "red"]),
@@ -69,6 +74,22 @@ CASES = [
     ((mc.Linear() ** 2) ** 3).normalize(),
     mc.Poly(mc.Linear() + 1.0, mc.Fixed([0.5, 0.0, 2.0])),
     mc.exp(np.log(2) * mc.Intersection()).normalize(),
+    0.5 * mc.Tanimoto(),
+    mc.Hellinger() * mc.HistogramIntersection() + mc.MinMax(),
+    mc.AdditiveChiSquared() * mc.ChiSquared(2.0),
+    mc.Dice() + mc.Jaccard(),
+    mc.Spectrum((1, 3)).normalize() + mc.GappedKmers(4, 3) + mc.Mismatch(3, 1, alphabet="abc"),
+    mc.WeightedDegree(3, shift=1) * mc.Subsequence(2, 0.25) + mc.LocalAlignment(0.5, scores=(1.0, -1.0)),
+    mc.SmithWaterman(scores=(1.0, -1.0)),
+    mc.EditSimilarity(),
+    mc.WeightedCounts(mc.Spectrum(1), keys=[2593264429575759324], weights=[2.0]),
+    mc.Signature(level=2, static=0.5 * mc.Gaussian(1.0)).normalize() + mc.GlobalAlignment(mc.Gaussian(1.0)),
+    mc.Signature(2).after(mc.lead_lag),
+    mc.SignaturePDE(static=mc.Gaussian(1.0), refine=1),
+    mc.DTW(sigma=2.0),
+    mc.Patches(sigma=0.5, spread=2.0, size=3),
+    mc.PartialTree(decay=0.5, gap=0.25) + mc.SubsetTree(0.5) * mc.Subtree(),
+    mc.MeanEmbedding(mc.Gaussian(2.0)),
     mc.Gaussian(2.0).on("age", "income in €") * mc.Delta().on('it\'s "a" city\n\\') + mc.Hamming().on(-1, 2),
 ]
 
@@ -102,7 +123,7 @@ def test_every_public_kernel_has_a_case():
     seen = {type(node).__name__ for case in CASES for node in nodes(case)}
     refused = {name for name, cls in library().items() if cls.about.in_python}
     assert seen | refused == set(library())
-    assert not seen & refused
+    assert seen & refused == {"After"}  # maps of the library can be named, functions of the user cannot
     public = {n for n in mc.__all__ if isinstance(c := vars(mc).get(n, 0), type) and issubclass(c, mc.Similarity)}
     assert public - {"Kernel", "Similarity", "Weight"} <= set(library())
 
@@ -561,7 +582,7 @@ def test_noise_gives_a_kernel_or_an_error_that_says_why():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             assert eval(text.strip(), {}, Names()) == value, text
-    assert accepted > 250
+    assert accepted > 200
 
 
 def test_odd_literals_warn_nobody():

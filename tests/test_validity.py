@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 
 import mercer as mc
 from expressions import set_kernels, vector_kernels
-from mercer.kernels.tables.text import STRINGS
+from mercer.kernels.strings.sequences import STRINGS
 from mercer.kernels.validity import candidates, confirmation, noise, spectrum
 from mercer.kernels.validity import check as validity
 from mercer.kernels.validity import shrink as search
@@ -283,7 +283,7 @@ state = np.random.default_rng(1)
         (lambda: mc.refute(mc.Gaussian([1.0, 2.0]), dim=3), "finite number for some points"),
         (lambda: mc.refute(mc.Linear(), dim=0), "`dim` must be a whole number ≥ 1, got 0"),
         (lambda: mc.refute(mc.Linear(), dim=1.5), "`dim` must be a whole number"),
-        (lambda: mc.refute(mc.Linear(), space="graphs"), "`space` must be one of"),
+        (lambda: mc.refute(mc.Linear(), space="numbers"), "`space` must be one of"),
         (lambda: mc.refute(mc.Linear(), points=[]), "at least one candidate"),
         (lambda: mc.refute(mc.Precomputed()), "counterexample needs the matrix"),
         (lambda: mc.refute(mc.Linear(), seconds=0.0), "`seconds` must be a number > 0"),

@@ -5,6 +5,14 @@ Loops take them over when they are compiled. The digest that the files with loop
 
 COMPILED_ENTRIES = 256 * 256
 """Entries of a matrix: fewer are left to NumPy, one tile in the calling thread; from here on loops and threads pay."""
+INTERPRETED_CELLS = 2**15
+"""Cells of all pairs of strings: up to here plain Python takes less time than loading a compiled loop."""
+INTERPRETED_NODES = 3000
+"""Pairs of nodes of a tile of trees: the same."""
+SORTED_KEYS = 64
+"""Keys of a row on average: longer rows are sorted by NumPy, one call for each, because it uses vector instructions."""
+NEAR_ROWS = 32
+"""Rows of bits that stay in the nearest cache while the rows of the other side pass by."""
 NEAR_BYTES = 24 * 1024
 """Bytes of columns that many rows meet before the next columns: more leave the first-level cache."""
 PANEL_ROWS = 128

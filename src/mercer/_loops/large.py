@@ -7,6 +7,7 @@ Nothing here starts a thread; every loop runs without the interpreter lock.
 # mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False, disallow-untyped-calls=False
 from __future__ import annotations
 
+import numba
 import numpy as np
 
 from . import costs
@@ -41,7 +42,7 @@ from .vectors import (
     where_less,
 )
 
-VECTORS = "896e5f283b4618da"  # digest of vectors.py, exponential.py and costs.py, see vectors.py
+VECTORS = "f846b47201617bc7"  # digest of vectors.py, exponential.py and costs.py, see vectors.py
 
 
 # --- elementwise -----------------------------------------------------------------------------------------------------
@@ -151,6 +152,45 @@ def sqdist_tile(X: Array, Z: Array, out: Array) -> None:
 def _pairs(X: Array, Z: Array, out: Array, squared: int) -> None:
     X, Z_panels = readable(X, out.dtype), panels(Z, out.dtype)
     _differences(like(out), squared, *rows(X), address(Z_panels), *target(out), *out.shape, X.shape[1])
+
+
+def least_tile(X: Array, Z: Array, out: Array) -> None:
+    _terms(*_by_columns(X, Z, out), 0, out)
+
+
+def harmonic_tile(X: Array, Z: Array, out: Array) -> None:
+    _terms(*_by_columns(X, Z, out), 1, out)
+
+
+def chi_squared_tile(X: Array, Z: Array, out: Array) -> None:
+    _terms(*_by_columns(X, Z, out), 2, out)
+
+
+def _by_columns(X: Array, Z: Array, out: Array) -> tuple[Array, Array]:
+    return np.ascontiguousarray(X, out.dtype), np.ascontiguousarray(Z.T, out.dtype)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _terms(X, columns, term, out):
+    for i in range(len(X)):
+        out[i] = 0
+        for k in range(X.shape[1]):
+            x = X[i, k]
+            if term == 0:
+                for j in range(columns.shape[1]):
+                    z = columns[k, j]
+                    out[i, j] += z if z < x else x  # noqa: FURB136 (`min` is not vectorised)
+            elif term == 1:
+                for j in range(columns.shape[1]):
+                    z = columns[k, j]
+                    total, least = x + z, z if z < x else x  # noqa: FURB136
+                    # not the product of x and z, which may overflow
+                    out[i, j] += (least + least) * ((total - least) / total) if total > 0 else total
+            else:
+                for j in range(columns.shape[1]):
+                    z = columns[k, j]
+                    total, apart = x + z, x - z
+                    out[i, j] += apart * (apart / total) if total > 0 else total
 
 
 def match_tile(A: Array, B: Array, out: Array) -> None:

@@ -74,6 +74,32 @@ def _distances(X: Array, Z: Array, out: Array, metric: str) -> None:
     out[...] = cdist(X, Z, metric)
 
 
+def least_tile(X: Array, Z: Array, out: Array) -> None:
+    out[...] = 0
+    for x, z in zip(X.T.astype(out.dtype), Z.T.astype(out.dtype)):
+        out += np.minimum(x[:, None], z)
+
+
+def harmonic_tile(X: Array, Z: Array, out: Array) -> None:
+    out[...] = 0
+    for x, z in zip(X.T.astype(out.dtype), Z.T.astype(out.dtype)):
+        out += harmonic(x[:, None], z)
+
+
+def harmonic(u: Array, v: Array) -> Array:
+    """2uv/(u + v) for numbers >= 0, without the product, which may overflow; 0 for 0 and 0."""
+    least, total = np.minimum(u, v), u + v
+    return 2 * least * np.divide(np.maximum(u, v), total, out=np.zeros_like(total), where=total > 0)
+
+
+def chi_squared_tile(X: Array, Z: Array, out: Array) -> None:
+    out[...] = 0
+    for x, z in zip(X.T.astype(out.dtype), Z.T.astype(out.dtype)):
+        total = x[:, None] + z
+        apart = x[:, None] - z
+        out += apart * np.divide(apart, total, out=np.zeros_like(total), where=total > 0)
+
+
 def match_tile(A: Array, B: Array, out: Array) -> None:
     out[...] = 0
     for a, b in zip(A.T, B.T):

@@ -122,6 +122,24 @@ def sqdist_tile(X: Array, Z: Array, out: Array) -> None:
     filling(out).sqdist_tile(X, Z, out)
 
 
+def least_tile(X: Array, Z: Array, out: Array) -> None:
+    """out_ij = sum_k min(X_ik, Z_jk)."""
+    fits(X, Z, out)
+    filling(out).least_tile(X, Z, out)
+
+
+def harmonic_tile(X: Array, Z: Array, out: Array) -> None:
+    """out_ij = sum_k 2 X_ik Z_jk/(X_ik + Z_jk) for rows of numbers >= 0, where 0/0 is 0."""
+    fits(X, Z, out)
+    filling(out).harmonic_tile(X, Z, out)
+
+
+def chi_squared_tile(X: Array, Z: Array, out: Array) -> None:
+    """out_ij = sum_k (X_ik - Z_jk)^2/(X_ik + Z_jk) for rows of numbers >= 0, where 0/0 is 0."""
+    fits(X, Z, out)
+    filling(out).chi_squared_tile(X, Z, out)
+
+
 def match_tile(A: Array, B: Array, out: Array) -> None:
     """out_ij = the number of k with A_ik = B_jk, for integer codes A (r, d) and B (c, d)."""
     fits(A, B, out)

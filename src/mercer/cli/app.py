@@ -33,7 +33,9 @@ INTERRUPTED = "interrupted: nothing was written"
 Data = Annotated[
     str,
     typer.Argument(
-        help="A CSV, TSV, Parquet, Arrow, JSON lines or LIBSVM file, may be compressed; - is stdin.", metavar="DATA"
+        help="A CSV, TSV, Parquet, Arrow, JSON lines or LIBSVM file, may be compressed; - is stdin. Or graphs in the "
+        "TU format.",
+        metavar="DATA",
     ),
 ]
 Model = Annotated[str, typer.Argument(help="A model file that mercer fit saved.", metavar="MODEL")]

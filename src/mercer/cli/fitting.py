@@ -65,6 +65,9 @@ def fit(
         require_plots("--report")
     with voice.progress(f"reading {data}"):
         table = read(data, **reading)
+    if expression is None and table.kernel is not None:
+        expression = parsed(table.kernel)
+        voice.note(f"the kernel is {table.kernel}; name another one with --kernel")
     problem = problem_from(table, target, voice, drop=drop, task=task, drop_missing_target=drop_missing_target)
     train, test = split(problem, 0.2 if test_size is None else test_size, seed, voice, requested=test_size is not None)
     classes = problem.task == "classification"

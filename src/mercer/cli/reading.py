@@ -21,6 +21,8 @@ import scipy.sparse as sp
 from mercer.cli import delimited
 from mercer.cli.columns import as_fitted, typed, usable
 from mercer.cli.sources import LIBSVM, Source, first_line, opened, unreadable
+from mercer.data.objects import object_array
+from mercer.data.tu import is_tu, read_tu
 from mercer.errors import InvalidInput
 from mercer.words import cut, first_few
 
@@ -40,14 +42,15 @@ class Table:
 
     Attributes
     ----------
-    frame : a Polars frame, or a sparse matrix of a wide LIBSVM file.
+    frame : a Polars frame, a sparse matrix of a wide LIBSVM file, or an array of graphs.
     name : the name of the file.
     notes : the decisions that were made while reading.
-    label : the targets of a LIBSVM file.
+    label : the targets of a LIBSVM file, or of graphs.
     layout : the layout of delimited text; None for other formats.
     dates : by column, the format of dates that are not in ISO format.
     mixed : by column, why a column of decimals could not be read as numbers.
     inputs, named : the columns that the model takes, and whether it knows their names.
+    kernel : the kernel for objects that are not a table, if the user names none.
     """
 
     frame: Any
@@ -59,6 +62,7 @@ class Table:
     mixed: dict[str, InvalidInput] = field(default_factory=dict)
     inputs: list[str] = field(default_factory=list)
     named: bool = True
+    kernel: str | None = None
 
     @property
     def rows(self) -> int:
@@ -80,6 +84,8 @@ def read(
 ) -> Table:
     """Read the whole table in a file; cells of a text file that are in `na` are missing values."""
     na = na or ()
+    if is_tu(path):
+        return _graphs(path, with_targets=True)
     with opened(path, encoding=encoding, format=format) as source:
         if source.format == "libsvm":
             return _read_libsvm(source)
@@ -115,6 +121,9 @@ def batches(
 
     A model that does not know the names of its columns takes all of them except `apart`; there must be `n_features`.
     """
+    if is_tu(path):
+        yield iter([_graphs(path)]), []
+        return
     size = max(1, min(BATCH_ROWS, BATCH_CELLS // max(1, len(columns) or n_features or 1)))
     with opened(path, encoding=encoding, format=format) as source:
         if source.format == "libsvm":
@@ -204,6 +213,19 @@ def _collected(source: Source, layout: delimited.Layout | None, na: Sequence[str
         ) from None
     except pl.exceptions.PolarsError as error:
         raise (unreadable(source, error) if layout is None else delimited.misread(source, layout, error)) from None
+
+
+def _graphs(path: str, *, with_targets: bool = False) -> Table:
+    """The graphs of a data set in the TU format, as an array of objects, with their labels."""
+    graphs, y = read_tu(path)
+    if (y is None and with_targets) or (y is not None and y.ndim != 1):
+        raise InvalidInput(
+            f"{path} must have one target per graph",
+            got="no graph labels" if y is None else f"{y.shape[1]} attributes per graph",
+            advice="Add a file NAME_graph_labels.txt, or use Python: graphs, y = mc.read_tu(path).",
+        )
+    notes = [f"{path} is read as {len(graphs)} graphs in the TU format"]
+    return Table(object_array(graphs)[:, None], path, notes, y, kernel="WeisfeilerLehman(3).normalize()")
 
 
 # -- LIBSVM ------------------------------------------------------------------------------------------------------------

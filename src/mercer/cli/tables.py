@@ -98,7 +98,8 @@ def _apart(table: Table, target: str | None) -> tuple[Any, pl.Series, str]:
     if table.label is not None:
         if target not in (None, "label"):
             raise InvalidInput(
-                f"{table.name} is a LIBSVM file, whose target is the first number of a line",
+                f"{table.name} is a LIBSVM file or holds graphs: the target is the first number of a line, or the "
+                "label of a graph",
                 got=f"--target {target}",
                 advice="Leave --target out.",
             )

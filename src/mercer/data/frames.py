@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,9 +131,31 @@ def row_labels(X: Any) -> list[Any] | None:
     return list(X.index) if is_frame(X) and _is_pandas(X) else None
 
 
-def copied(frame: Any) -> Any:
-    """A frame that does not change with this one."""
-    return frame.copy() if _is_pandas(frame) or isinstance(frame, Table) else frame.clone()
+def copied(frame: Any, frozen: Callable[[Any], Any] | None = None) -> Any:
+    """A frame that does not change with this one; `frozen` makes objects in it unchangeable, where it can."""
+    own = frame.copy() if _is_pandas(frame) or isinstance(frame, Table) else frame.clone()
+    if frozen is None:
+        return own
+    for position, (name, kind) in enumerate(zip(list(own.columns), dtypes(own))):
+        if str(kind).lower() != "object":
+            continue
+        values = listed(column(own, position))
+        kept = [frozen(value) for value in values]
+        if any(new is not old for new, old in zip(kept, values)):
+            own = _with_objects(own, position, name, kept)
+    return own
+
+
+def _with_objects(frame: Any, position: int, name: Any, values: list[Any]) -> Any:
+    """The frame with other Python objects in a column."""
+    cells = np.fromiter(values, dtype=object, count=len(values))
+    if isinstance(frame, Table):
+        return Table({other: cells if other == name else frame[other] for other in frame.columns})
+    if _is_pandas(frame):
+        frame.isetitem(position, cells)
+        return frame
+    series = type(frame[name])
+    return frame.with_columns(series(name, values, dtype=frame[name].dtype))
 
 
 def build(like: Any, values: Mapping[Any, Any], retyped: Iterable[int] = ()) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,10 @@ from mercer.data.missing import is_missing, is_na
 from mercer.errors import InvalidInput
 
 Array = NDArray[Any]
+
+LARGEST = float(np.finfo(np.float64).max)
+HEAVIEST = 1e307
+"""Sums of the weights of two sets below this are finite."""
 
 
 def object_matrix(records: list[Any]) -> Array:
@@ -75,6 +79,32 @@ def as_set(A: Any, position: int) -> frozenset[Any]:
             advice="Leave missing elements out, or write them as None.",
         )
     return elements
+
+
+def as_weighted_set(A: Any, position: int) -> frozenset[Any] | dict[Any, float]:
+    """One point as a set, or as a dict of elements and their weights > 0, or an error that says where it is."""
+    if not isinstance(A, Mapping):
+        return as_set(A, position)
+    as_set(list(A), position)
+    weights: dict[Any, float] = {}
+    for element, weight in A.items():
+        if not isinstance(weight, (int, float, np.integer, np.floating)) or not 0 <= weight <= LARGEST:
+            huge = isinstance(weight, int) and weight > LARGEST  # such a number may be too long to print
+            shown = f"a number above {LARGEST:.3g}" if huge else repr(weight)
+            raise InvalidInput(
+                "Weights of a set must be finite numbers ≥ 0",
+                got=f"{shown} for {element!r} at position {position}",
+                advice="Give every element its count or weight, as collections.Counter(tokens) does.",
+            )
+        if weight:
+            weights[element] = weight.item() if isinstance(weight, np.number) else weight
+    if (total := sum(map(float, weights.values()))) >= HEAVIEST:
+        raise InvalidInput(
+            f"Weights of a set must add up to less than {HEAVIEST:g}",
+            got=f"{total:g} at position {position}",
+            advice="Divide all weights by the same number.",
+        )
+    return weights
 
 
 def _holds_nan(element: Any) -> bool:

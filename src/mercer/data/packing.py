@@ -1,4 +1,7 @@
-"""Data frames as columns of plain values, and back as the same kind of frame; without its library, as a plain table."""
+"""Data frames and graphs as arrays and plain values, and back, for model files.
+
+A frame comes back as the same kind of frame; without its library, as a plain table.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from numpy.typing import NDArray
 
 from mercer.data import frames
 from mercer.data.frames import Table
+from mercer.data.graphs import Graph
 from mercer.data.objects import object_array
 from mercer.errors import InvalidInput
 
@@ -20,7 +24,9 @@ Part = dict[str, Any]
 # Types of pandas columns that hold Python values, from which they can be rebuilt.
 _PANDAS = re.compile(r"object|str|string|boolean|U?Int(8|16|32|64)|Float(32|64)")
 _POLARS = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float32", "Float64")
-_OTHER = ("Boolean", "String", "Categorical", "Date", "Time", "Null")
+LARGEST_GRAPH = 2**31
+"""Nodes that a graph may have."""
+_OTHER = ("Boolean", "String", "Categorical", "Date", "Time", "Null", "Object")
 
 
 def frame_parts(X: Any, where: str) -> tuple[str, list[Part]]:
@@ -139,3 +145,60 @@ def _polars_dtype(pl: Any, text: Any) -> Any:
     if match := re.fullmatch(r"Duration\(time_unit='(ms|us|ns)'\)", text):
         return pl.Duration(match[1])
     raise ValueError(f"the column type {str(text)[:40]!r}")
+
+
+# -- graphs ------------------------------------------------------------------------------------------------------------
+
+
+def graph_parts(graphs: list[Graph]) -> Part | None:
+    """Many graphs as a few arrays and lists, or None if some have labels, weights or attributes that others lack."""
+    parts = [graph.arguments() for graph in graphs]
+    together: Part = {
+        "n": np.array([part["n"] for part in parts]),
+        "m": np.array([len(part["edges"]) for part in parts]),
+        "edges": np.concatenate([part["edges"] for part in parts]),
+    }
+    for name in ("labels", "edge_labels", "weights", "attributes"):
+        of_edges = name in ("edge_labels", "weights")
+        values = [part[name] for part in parts if not of_edges or len(part["edges"])]
+        present = [value for value in values if value is not None]
+        if not present:
+            together[name] = None
+        elif len(present) < len(values) or len({np.shape(value)[1:] for value in present if name == "attributes"}) > 1:
+            return None
+        else:
+            lists = name in ("labels", "edge_labels")
+            together[name] = [v for value in present for v in value] if lists else np.concatenate(present)
+    return together
+
+
+def graphs_from(parts: Part) -> list[Graph]:
+    """The graphs that have these parts; whatever does not fit together is a ValueError."""
+    if set(parts) != {"n", "m", "edges", "labels", "edge_labels", "weights", "attributes"}:
+        raise ValueError("graphs of an unknown kind")
+    sizes, numbers, edges = parts["n"], parts["m"], parts["edges"]
+    for A, ndim in ((sizes, 1), (numbers, 1), (edges, 2)):
+        if not isinstance(A, np.ndarray) or A.ndim != ndim or A.dtype != np.int64 or (A.size and A.min() < 0):
+            raise ValueError("graphs whose sizes are not whole numbers")
+    totals = [sum(A.tolist()) for A in (sizes, numbers)]
+    labels, edge_labels, weights, attributes = (parts[n] for n in ("labels", "edge_labels", "weights", "attributes"))
+    for values, total in ((labels, totals[0]), (edge_labels, totals[1]), (weights, totals[1]), (attributes, totals[0])):
+        if values is not None and (not isinstance(values, (list, np.ndarray)) or len(values) != total):
+            raise ValueError("graphs whose labels do not fit their nodes and edges")
+    if len(sizes) != len(numbers) or len(edges) != totals[1] or max(sizes, default=0) > LARGEST_GRAPH:
+        raise ValueError("graphs whose edges do not fit their sizes")
+    graphs, node, edge = [], 0, 0
+    for n, m in zip(sizes.tolist(), numbers.tolist()):
+        nodes, between = slice(node, node + n), slice(edge, edge + m)
+        graphs.append(
+            Graph(
+                edges[between],
+                labels=None if labels is None else labels[nodes],
+                edge_labels=None if edge_labels is None else edge_labels[between],
+                weights=None if weights is None else weights[between],
+                attributes=None if attributes is None else attributes[nodes],
+                n=n,
+            )
+        )
+        node, edge = node + n, edge + m
+    return graphs

@@ -6,8 +6,8 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Hashable
-from copy import copy
-from typing import Any, ClassVar, Protocol, TypeVar
+from copy import copy, deepcopy
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from mercer.data import frames
 from mercer.data.frames import is_frame
+from mercer.data.graph_sources import frozen
 from mercer.data.missing import missing_entries
-from mercer.data.objects import object_matrix, rows_of
+from mercer.data.objects import object_array, object_matrix, rows_of
 from mercer.data.vectors import as_vectors, not_two_dimensional
 from mercer.errors import InvalidInput
 from mercer.words import first_few
@@ -35,6 +36,15 @@ class Encoder(Protocol):
 
     def encode(self, X: Any) -> Any:
         """The raw objects in the form with which the kernel computes."""
+        ...
+
+
+@runtime_checkable
+class Selectable(Protocol):
+    """An encoding of objects that is costly to make: points taken from others take their rows of it, too."""
+
+    def encoded_rows(self, index: Any) -> Any:
+        """The encoding of the objects at these positions."""
         ...
 
 
@@ -206,15 +216,21 @@ class Points(Once):
         """The points at these positions (a slice, mask or index array), which stay known as `index`."""
         chosen = np.atleast_1d(np.arange(self.n)[index])
         if self.index is None:
-            return Points(take(self.raw, chosen), chosen, self.n)
-        return Points(take(self.raw, chosen), self.index[chosen], self.among)
+            some = Points(take(self.raw, chosen), chosen, self.n)
+        else:
+            some = Points(take(self.raw, chosen), self.index[chosen], self.among)
+        with self._lock:
+            ready = {key: value for key, value in self._cache.items() if isinstance(value, Selectable)}
+        some._cache.update({key: value.encoded_rows(chosen) for key, value in ready.items()})
+        return some
 
 
 def owned(X: Any) -> Any:
     """A copy of the data set, which later changes of X do not reach.
 
-    Arrays, sparse matrices and frames are copied, lists together with their rows. A read-only array is not copied: to
-    save memory, set X.flags.writeable = False, and do not write into an array of which X is a view.
+    Arrays, sparse matrices and frames are copied, lists together with their rows; graphs of networkx and igraph become
+    `Graph`s, nodes of `ast` and `xml.etree` trees. A read-only array is not copied: to save memory, set
+    X.flags.writeable = False, and do not write into an array of which X is a view.
 
     >>> X = np.zeros((2, 1))
     >>> kept = owned(X)
@@ -226,14 +242,32 @@ def owned(X: Any) -> Any:
     True
     """
     if isinstance(X, np.ndarray):
-        return X.copy() if X.flags.writeable or X.dtype == object else X
+        if X.dtype == object:
+            return object_array([_owned_object(x) for x in X.ravel()]).reshape(X.shape)
+        return X.copy() if X.flags.writeable else X
     if sp.issparse(X):
         return X.copy()
     if is_frame(X):
-        return frames.copied(X)
+        return frames.copied(X, _frozen)
     if isinstance(X, (list, tuple)):
-        return [copy(x) if isinstance(x, (list, set, dict, bytearray, np.ndarray)) else x for x in X]
+        return [_owned_object(x) for x in X]
     return X
+
+
+def _owned_object(x: Any) -> Any:
+    if isinstance(x, (list, dict)):
+        nested = any(isinstance(v, (list, dict)) for v in (x.values() if isinstance(x, dict) else x))
+        return deepcopy(x) if nested else copy(x)
+    return copy(x) if isinstance(x, (set, bytearray, np.ndarray)) or sp.issparse(x) else _frozen(x)
+
+
+def _frozen(x: Any) -> Any:
+    """Graphs and trees of other libraries in our own form, which later changes do not reach."""
+    if type(x).__module__ in ("ast", "xml.etree.ElementTree"):
+        from mercer.data.trees import Tree
+
+        return Tree.of(x)
+    return frozen(x)
 
 
 def nbytes(value: Any) -> int:

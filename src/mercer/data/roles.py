@@ -24,6 +24,8 @@ PERIODS = {"yearly": 365.2425, "weekly": 7.0, "daily": 1.0}
 ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?)?")
 DECIMAL = re.compile(r"[-+]?(\d+|\d*[.,]\d+)([eE][-+]?\d+)?")
 IDENTIFIER = re.compile(r"(?i:(^|[\W_])(id|uuid|guid|key|index|rowid)($|[\W_\d]))|^ID|[a-z]I[dD]$")
+ALIGNED = 20
+"""Texts of one length are taken to be aligned if they have at least this many letters."""
 TIME = re.compile(r"(?i)year|month|week|day|hour|date|time|age")
 
 
@@ -40,6 +42,7 @@ class Role:
     spread : a robust standard deviation of its numbers.
     levels : the levels of an ordered category, from the lowest to the highest.
     periods : the periods of a date, in days.
+    aligned : whether texts are taken to be aligned, place by place: at least 20 letters each, all of one length.
     missing : the number of missing values.
     kernel : the names of the leaves that compare its values; "" if the column is left out, or no kernel was made yet.
     """
@@ -52,6 +55,7 @@ class Role:
     spread: float = 1.0
     levels: tuple[Any, ...] = ()
     periods: tuple[float, ...] = ()
+    aligned: bool = False
     missing: int = 0
     kernel: str = ""
 
@@ -86,6 +90,8 @@ def role_of(name: str, column: Any, assigned: str | None = None) -> Role:
     different = len(set(values)) if values.dtype == object else len(np.unique(values))
     if different == 1 and not missing.any():
         return role("", "constant")
+    if kind == "text" and _aligned(present):
+        return role(kind, f"{why}, all of {len(present[0])} letters: aligned", aligned=True)
     if kind in ("tokens", "text"):
         return role(kind, why)
     if kind in ("category", "code"):
@@ -202,6 +208,12 @@ def _kind_of_words(name: str, n: int, different: list[str]) -> tuple[str, str]:
     if len(different) > 20 and ((words >= 3 and share > 0.2) or share > 0.5):
         return "text", f"{len(different)} different texts of about {words:.0f} word{'' if round(words) == 1 else 's'}"
     return "category", "categories"
+
+
+def _aligned(texts: Array) -> bool:
+    """Whether all texts have one length, and consist of many letters and of nothing else, such as DNA around a site."""
+    length = len(texts[0])
+    return length >= ALIGNED and all(len(text) == length and text.isascii() and text.isalpha() for text in texts)
 
 
 def _levels(declared: Levels | None, present: Array) -> tuple[Any, ...]:

@@ -12,9 +12,13 @@ Nothing here knows kernels: they make maps, maps do not look back.
 
 from mercer.features.base import FeatureMap
 from mercer.features.combine import PowerMap, RescaledMap, ScaledMap, StackedMap, TensorMap
+from mercer.features.counted import CountMap, HashedMap, hashed_features
 from mercer.features.elementary import ConstantMap, FunctionMap, IdentityMap, LinearMap
 from mercer.features.fourier import FourierMap, fourier_features
+from mercer.features.images import PatchMap, patch_features, pixels
+from mercer.features.molecules import Fingerprint, fingerprint, molecule_graph
 from mercer.features.monomials import MonomialMap
+from mercer.features.series import SignatureMap, TimeMap, add_time, base_point, lead_lag
 from mercer.features.subsets import IncidenceMap, SubsetMap
 from mercer.features.taylor import TaylorMap, taylor_features
 from mercer.features.views import ColumnsMap, ComposedMap
@@ -23,20 +27,34 @@ __all__ = [
     "ColumnsMap",
     "ComposedMap",
     "ConstantMap",
+    "CountMap",
     "FeatureMap",
+    "Fingerprint",
     "FourierMap",
     "FunctionMap",
+    "HashedMap",
     "IdentityMap",
     "IncidenceMap",
     "LinearMap",
     "MonomialMap",
+    "PatchMap",
     "PowerMap",
     "RescaledMap",
     "ScaledMap",
+    "SignatureMap",
     "StackedMap",
     "SubsetMap",
     "TaylorMap",
     "TensorMap",
+    "TimeMap",
+    "add_time",
+    "base_point",
+    "fingerprint",
     "fourier_features",
+    "hashed_features",
+    "lead_lag",
+    "molecule_graph",
+    "patch_features",
+    "pixels",
     "taylor_features",
 ]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mercer.data.missing import na
 from mercer.data.objects import object_array
-from mercer.data.packing import frame_from
+from mercer.data.packing import frame_from, graphs_from
 from mercer.data.points import Points
 from mercer.errors import InvalidInput
 from mercer.files.checking import Checker, Dims, Unfit
@@ -26,6 +26,8 @@ from mercer.memory import budget, within
 from mercer.rkhs.expansion import Expansion
 
 Array = NDArray[Any]
+FUNCTIONS = ("kernels.vectors.median", "kernels.tables.rule", "features.series", "features.images")
+"""The modules whose public functions a file may name."""
 SPACIOUS = 40
 """The memory of parsed JSON as Python objects is at most this many times its length."""
 
@@ -235,11 +237,26 @@ class Decoder:
         self.data.append(frame_from(node["frame"], [self(part) for part in node["columns"]]))
         return self.data[-1]
 
+    def _graphs(self, node: Any) -> Any:
+        """A list of graphs; one whose nodes exceed the file would take memory that the file does not justify."""
+        parts = {name: self(part) for name, part in node["graphs"].items()}
+        sizes = parts.get("n")
+        if isinstance(sizes, np.ndarray) and sizes.size and sum(map(int, sizes.ravel().tolist())) > self._size:
+            raise damaged("graphs with more nodes than the file has bytes")
+        return graphs_from(parts)
+
+    def _graph(self, node: Any) -> Any:
+        graphs = self(node["graph"])
+        if not isinstance(graphs, list) or len(graphs) != 1:
+            raise damaged("a graph that is not one graph")
+        return graphs[0]
+
     def _name(self, node: Any) -> Any:
-        """A rule X → kernel, or a class of kernels."""
-        value = public(node["name"], "mercer.kernels")
-        rule = home(node["name"]) in ("mercer.kernels.vectors.median", "mercer.kernels.tables.rule")
-        if not rule and not (isinstance(value, type) and issubclass(value, Similarity)):
+        """A rule X → kernel, a map of series, or a class of kernels."""
+        value = public(node["name"], "mercer.kernels", "mercer.features.")
+        if not home(node["name"]).endswith(FUNCTIONS) and not (
+            isinstance(value, type) and issubclass(value, Similarity)
+        ):
             raise damaged(f"{node['name']!r}, which does not make kernels")
         return value
 
@@ -256,6 +273,8 @@ class Decoder:
         "csr": _csr,
         "json": _json,
         "frame": _frame,
+        "graphs": _graphs,
+        "graph": _graph,
         "kernel": _kernel,
         "object": _object,
         "same": _same,

@@ -60,6 +60,9 @@ Expansion(n, d, t) call
     coef: real[n] | real[n,t]
     tail: none | Tail(_,t)
     pruning: none | Pruning
+[mercer.data.trees]
+Tree
+    labels arities: plain
 [mercer.features.combine]
 PowerMap
     phi: FeatureMap
@@ -88,11 +91,26 @@ FourierMap
     kernel: kernel
     frequencies: real[_,_]
     orthogonal: flag
+[mercer.features.images]
+PatchMap
+    anchors: real[_,_]
+    shape: plain
+    size stride: int
+    sigma spread: real
+[mercer.features.molecules]
+Fingerprint
+    radius bits: int
+    counts: flag
 [mercer.features.monomials]
 MonomialMap
     d degree: int
     c: real
     index: text
+[mercer.features.series]
+SignatureMap
+    d level: int
+TimeMap
+    scale: real
 [mercer.features.subsets]
 IncidenceMap
     universe: plain

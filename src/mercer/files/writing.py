@@ -14,8 +14,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer.data.frames import is_frame
+from mercer.data.graphs import Graph
 from mercer.data.missing import is_na
-from mercer.data.packing import frame_parts
+from mercer.data.packing import frame_parts, graph_parts
 from mercer.errors import InvalidInput
 from mercer.files.checking import Checker, Unfit
 from mercer.files.names import CODES, SMALL, dtype_from, holds_code, home, is_small, label, library
@@ -65,6 +66,8 @@ class Encoder:
                 return self._array(value, where)
             case Value():
                 return self._kernel(value, where)
+            case Graph():
+                return {"graph": self._graphs([value], where)}
         if sp.issparse(value):
             return self._sparse(value, where)
         if is_frame(value):
@@ -176,6 +179,10 @@ class Encoder:
         kind, columns = frame_parts(X, where)
         return {"frame": kind, "columns": [self(part, f"{where}[{part['name']!r}]") for part in columns]}
 
+    def _graphs(self, graphs: list[Graph], where: str) -> Any:
+        parts = graph_parts(graphs)
+        return parts and {"graphs": {name: self(part, f"{where}.{name}") for name, part in parts.items()}}
+
     def _kernel(self, kernel: Value, where: str) -> Any:
         if isinstance(kernel, Similarity) and not _holds_arrays(kernel):
             with suppress(ImportError, InvalidInput):
@@ -217,7 +224,9 @@ class Encoder:
         self._alive.append(value)
 
     def _list(self, values: list[Any], where: str) -> Any:
-        """A list as JSON, in a tensor if it is long."""
+        """A list as JSON, in a tensor if it is long; graphs together, as a few arrays."""
+        if values and all(isinstance(v, Graph) for v in values) and (entry := self._graphs(values, where)):
+            return entry
         entries = [self(v, where) for v in values]
         if len(entries) <= LONGEST_LIST:
             return entries

@@ -78,6 +78,9 @@ class Similarity(Value, ABC):
     space: ClassVar[str] = VECTORS
     tags: ClassVar[Tags] = Tags()
     precedence: ClassVar[int] = ATOM
+    tile_shape: ClassVar[tuple[int, int] | None] = None
+    """Rows and columns of the tiles that suit this leaf, if the usual ones do not: long ones where a row has a cost of
+    its own, small ones where one value takes long, so that threads share the work and interrupts do not wait."""
 
     # Left multiplication by a NumPy scalar must reach __rmul__, not broadcast over the kernel as an object.
     __array_ufunc__ = None
@@ -324,6 +327,10 @@ class Similarity(Value, ABC):
         """Encode the points for every leaf now, so that bad input is reported before any work starts."""
         points.encoded(self)
 
+    def seen_by_parts(self, points: Points) -> Points:
+        """The points that the parts of this expression compare: these, unless it looks at them through a view."""
+        return points
+
     def dtype_of(self, points: Points) -> np.dtype[Any]:
         """The dtype of the Gram matrix of these points."""
         dtype = getattr(points.encoded(self), "dtype", None)
@@ -390,7 +397,7 @@ class Similarity(Value, ABC):
             with np.errstate(over="ignore", invalid="ignore"):
                 totals[share] += self.tile_gradient(block.remembering(), adjoint)
 
-        tiling.each(pair, work)
+        tiling.each(pair, work, shape=tiling.shape_for(self))
         return _finite_gradient(totals.sum(), self)
 
     def input_gradient(self, X: Any, G: Any, Z: Any = None) -> NDArray[np.float64]:
@@ -470,8 +477,8 @@ class Kernel(Similarity):
     """A similarity that is positive semidefinite, by proof or by claim: `proof()` says which.
 
     Kernels form an algebra: `c * k`, `k1 + k2`, `k1 * k2`, `k ** n`, `k.poly(coefficients)`, `k.exp()`,
-    `k.rescale(f)`, `k.after(phi)`, `k.on(columns)` and `k.normalize()` are kernels again. Each operation checks its
-    own condition.
+    `k.rescale(f)`, `k.after(phi)`, `k.over(parts)`, `k.on(columns)` and `k.normalize()` are kernels again. Each
+    operation checks its own condition.
 
     >>> import mercer as mc
     >>> k = 0.5 * mc.Gaussian(1.0) + mc.Polynomial(3, c=1.0) * mc.Linear()
@@ -570,6 +577,20 @@ class Kernel(Similarity):
 
         return algebra.After(self, phi)
 
+    def over(self, parts: Any, *, mean: bool = False) -> Kernel:
+        """Σ k(x', z') over the parts x' of x and z' of z, or its mean: a kernel on objects from one on parts.
+
+        `parts` is a function of one object that returns its parts, as a list or a matrix.
+
+        >>> import mercer as mc
+        >>> mc.Delta().over(str.split)(["to be or not to be", "to do"])
+        array([[10.,  2.],
+               [ 2.,  2.]])
+        """
+        from mercer.kernels.algebra.parts import Convolution
+
+        return Convolution(self, parts, mean)
+
     def on(self, *columns: Any) -> Kernel:
         """The kernel on some columns of a table, by position or name.
 
@@ -612,7 +633,7 @@ class Indefinite(Similarity):
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __pow__ = __neg__ = _refuse
-    exp = poly = rescale = after = on = normalize = _refuse
+    exp = poly = rescale = after = over = on = normalize = _refuse
 
 
 class Weight(Similarity):

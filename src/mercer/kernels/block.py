@@ -339,7 +339,7 @@ class Block:
             out *= -2
             out += x_norms[:, None].astype(self.dtype)
             out += z_norms.astype(self.dtype)
-            _recompute_cancelled(x, z, x_norms, z_norms, out, squared_norms)
+            recompute_cancelled(x, z, x_norms, z_norms, out, lambda u, v: squared_norms(u - v))
         elif x.shape[1] <= DIRECT_COLUMNS:
             self._differences(_loops.tiles.sqdist_tile, out)
         else:
@@ -398,19 +398,19 @@ def _occupied(x: Any, z: Any) -> tuple[Any, Any]:
     return left, right
 
 
-def _recompute_cancelled(
+def recompute_cancelled(
     x: Any,
     z: Any,
     x_norms: NDArray[np.float64],
     z_norms: NDArray[np.float64],
     out: Array,
-    norms: Callable[[Any], NDArray[np.float64]],
+    distances: Callable[[Any, Any], NDArray[np.float64]],
 ) -> None:
-    """Recompute cancelled distances of sparse rows as the norms of the differences themselves."""
+    """Recompute cancelled distances of sparse rows, by a function that takes as many rows of both sides."""
     cancelled = np.argwhere(out < CANCELLATION * (x_norms[:, None] + z_norms))
     for start in range(0, len(cancelled), 4096):
         i, j = cancelled[start : start + 4096].T
-        out[i, j] = norms(x[i].astype(np.float64) - z[j].astype(np.float64))
+        out[i, j] = distances(x[i].astype(np.float64), z[j].astype(np.float64))
 
 
 def _sparse_l1(x: Any, z: Any, out: Array) -> None:
@@ -427,4 +427,9 @@ def _sparse_l1(x: Any, z: Any, out: Array) -> None:
         a, b = np.repeat(x.data[row].astype(np.float64), sizes), columns.data[at].astype(np.float64)
         common = np.bincount(columns.indices[at], np.abs(a) + np.abs(b) - np.abs(a - b), minlength=len(z_size))
         out[i] = x_size[i] + z_size - common
-    _recompute_cancelled(x, z, x_size, z_size, out, lambda apart: np.asarray(abs(apart).sum(axis=1)).ravel())
+    recompute_cancelled(x, z, x_size, z_size, out, sparse_l1)
+
+
+def sparse_l1(x: Any, z: Any) -> NDArray[np.float64]:
+    """‖x − z‖₁ of every sparse row of x and the same row of z."""
+    return np.asarray(abs(x - z).sum(axis=1)).ravel()

@@ -23,7 +23,8 @@ POOL = 64
 class Space(str):
     """The name of a kind of objects, which can draw some of them at random.
 
-    A subclass defines `sample`, and `pool` and `mutated` if it knows objects in which violations hide.
+    A subclass defines `sample`, and `pool` and `mutated` if it knows objects in which violations hide. With `holds` and
+    `kernels`, models choose a kernel for such objects by themselves.
 
     >>> import mercer as mc
     >>> class Words(mc.Space):
@@ -54,6 +55,18 @@ class Space(str):
     def mutated(self, x: Any, kernel: Similarity, alphabet: str, rng: np.random.Generator) -> Any:
         """A slightly changed object; by default another one."""
         return self.sample(kernel, 1, rng)[0]
+
+    def holds(self, x: Any) -> bool:
+        """Whether x is clearly one of these objects, so that a model without a kernel may choose one for it."""
+        return False
+
+    def holds_all(self, objects: list[Any]) -> bool:
+        """Whether all objects of a list are clearly of this kind; the list may say more than one object."""
+        return all(map(self.holds, objects))
+
+    def kernels(self, X: Any) -> dict[str, Similarity]:
+        """Kernels that suit such objects, by name: the first is a model's default, automatic models try all."""
+        return {}
 
     def show(self, x: Any) -> str:
         """An object as a counterexample prints it."""

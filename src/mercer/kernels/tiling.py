@@ -41,27 +41,43 @@ def workspace() -> Workspace:
     return space
 
 
-def blocks(
-    pair: Pair, rows: int | None = None, cols: int | None = None, *, triangle: bool = True
-) -> list[tuple[slice, slice]]:
+def blocks(pair: Pair, shape: tuple[int, int] | None = None, *, triangle: bool = True) -> list[tuple[slice, slice]]:
     """The tiles of a pair; of a symmetric one, those that meet the lower triangle, square ones on the diagonal."""
     n, m = pair.shape
-    rows, cols = rows or costs.TILE_ROWS, cols or costs.TILE_COLS
+    rows, cols = shape or usual_shape()
     if not (pair.same and triangle):
         return [(r, c) for r in spans(n, rows) for c in spans(m, cols)]
     return [(r, c) for r in spans(n, rows) for c in [*spans(r.start, cols), r]]
 
 
-def each(pair: Pair, work: Callable[[Block, int], None], *, triangle: bool = True) -> None:
+def usual_shape() -> tuple[int, int]:
+    """Rows and columns of a tile, unless a leaf wants other ones."""
+    return costs.TILE_ROWS, costs.TILE_COLS
+
+
+def shape_for(kernel: Similarity) -> tuple[int, int]:
+    """Rows and columns of tiles that suit all leaves of an expression."""
+    shapes = [shape for leaf in kernel.leaves if (shape := leaf.tile_shape) is not None]  # type: ignore[attr-defined]
+    return (min(s[0] for s in shapes), min(s[1] for s in shapes)) if shapes else usual_shape()
+
+
+def each(
+    pair: Pair,
+    work: Callable[[Block, int], None],
+    *,
+    triangle: bool = True,
+    shape: tuple[int, int] | None = None,
+) -> None:
     """Call `work(block, share)` on every tile of the pair, over the threads; all of them unless `triangle`.
 
     The tiles of one share run in a fixed order in one thread, so that sums per share are reproducible.
     """
     n, m = pair.shape
-    if n * m < _loops.costs.COMPILED_ENTRIES:  # one tile, and nothing to set up
+    shape = shape or usual_shape()
+    if n * m < min(_loops.costs.COMPILED_ENTRIES, shape[0] * shape[1]):  # one tile, and nothing to set up
         _work_through(pair, [(slice(0, n), slice(0, m))], work, 0)
         return
-    tile_list = blocks(pair, triangle=triangle)
+    tile_list = blocks(pair, shape, triangle=triangle)
     shares = min(n_threads(), len(tile_list))
     run([partial(_work_through, pair, tile_list[i::shares], work, i) for i in range(shares)])
 
@@ -81,8 +97,14 @@ def _work_through(
                 space.release(mark)
 
 
-def fill(kernel: Similarity, pair: Pair, out: Array, finish: Callable[[Array], None] | None = None) -> Array:
-    """out = finish(K) for the pair, exactly symmetric where both sides are the same."""
+def fill(
+    kernel: Similarity,
+    pair: Pair,
+    out: Array,
+    finish: Callable[[Array], None] | None = None,
+    shape: tuple[int, int] | None = None,
+) -> Array:
+    """out = finish(K) for the pair, exactly symmetric where both sides are the same, in tiles of this shape."""
 
     bounded = kernel.tags.bounded
 
@@ -96,7 +118,7 @@ def fill(kernel: Similarity, pair: Pair, out: Array, finish: Callable[[Array], N
         elif pair.same:
             _loops.tiles.mirror(tile, out[block.cols, block.rows])
 
-    each(pair, work)
+    each(pair, work, shape=shape or shape_for(kernel))
     return out
 
 
@@ -141,7 +163,7 @@ def multiply(kernel: Similarity, pair: Pair, V: Array) -> NDArray[np.float64]:
         if pair.same and not block.diagonal:
             total[block.cols] += product(tile.T, V[block.rows])
 
-    each(pair, work)
+    each(pair, work, shape=shape_for(kernel))
     return totals.sum()
 
 

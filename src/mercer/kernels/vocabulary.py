@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 from functools import cache
 from importlib import import_module
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy as np
 
 from mercer.errors import InvalidInput
 from mercer.kernels.about import About
-from mercer.kernels.base import Similarity
+from mercer.kernels.base import Kernel, Similarity
 from mercer.kernels.spaces import Space
 from mercer.validation import check_choice
 
@@ -84,6 +86,11 @@ def register(cls: Class) -> Class:
     return cls
 
 
+def _spaces() -> dict[str, Space]:
+    """The spaces of all known kernels, by name."""
+    return {str(space): space for cls in vocabulary().values() if isinstance(space := cls.space, Space)}
+
+
 def space_named(name: str) -> Space:
     """The space of objects of this name, among those of all known kernels.
 
@@ -92,9 +99,31 @@ def space_named(name: str) -> Space:
     """
     if isinstance(name, Space):
         return name
-    known = {str(space): space for cls in vocabulary().values() if isinstance(space := cls.space, Space)}
+    known = _spaces()
     advice = (
         "For other objects pass candidates, as in refute(k, points=[...]) or check_laws(k, X), or register a kernel "
         "with a space of yours (docs/your-own-kernel.md)."
     )
     return known[check_choice(name, "space", known, advice=advice)]
+
+
+def space_of(X: Any) -> Space | None:
+    """The space that holds all these objects; None for rows of numbers, tables, and objects that no space claims.
+
+    >>> space_of(["a text", "another"]), space_of([[1.0, 2.0], [3.0, 4.0]])
+    ('strings', None)
+    """
+    if not isinstance(X, (list, tuple)) and not (isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "OU"):
+        return None
+    objects = list(X)
+    return next((space for space in _spaces().values() if objects and space.holds_all(objects)), None)
+
+
+def suited(X: Any) -> dict[str, Kernel]:
+    """Kernels that suit a list of objects, by name; empty for rows of numbers and tables.
+
+    >>> list(suited(["a text", "another"]))[:1]
+    ['runs of 1 to 3 symbols']
+    """
+    space = space_of(X)
+    return {} if space is None else {n: k for n, k in space.kernels(X).items() if isinstance(k, Kernel)}

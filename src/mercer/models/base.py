@@ -24,6 +24,7 @@ from mercer.kernels.algebra.values import Value
 from mercer.kernels.base import Indefinite, Kernel, Weight
 from mercer.kernels.tables.typed import Typed
 from mercer.kernels.vectors.median import median_gaussian
+from mercer.kernels.vocabulary import suited
 from mercer.words import count
 from mercer.words import shortened as shortened
 from mercer.words import shown as shown
@@ -207,7 +208,7 @@ def resolve_kernel(kernel: Any, X: Any, *, indefinite: bool = False) -> Kernel:
             "`kernel` must be positive semidefinite", got=f"{kernel!r}, which is not", advice=kernel.instead
         )
     if kernel is None:
-        return median_gaussian(X)
+        return default_kernel(X)
     if isinstance(kernel, Weight):
         raise InvalidInput(
             "`kernel` must be positive semidefinite",
@@ -234,6 +235,16 @@ def resolve_kernel(kernel: Any, X: Any, *, indefinite: bool = False) -> Kernel:
     if isinstance(kernel, str):
         advice = f"In place of scikit-learn's 'rbf' pass mc.Gaussian, in place of 'poly' mc.Polynomial. {advice}"
     raise InvalidInput("`kernel` must be a kernel, a rule X → kernel, or None", got=got, advice=advice)
+
+
+def default_kernel(X: Any) -> Kernel:
+    """The kernel of a model that was given none: for rows of numbers the median Gaussian, else what suits the objects.
+
+    >>> default_kernel([[0.0], [1.0], [2.0]]), default_kernel(["banana", "ananas"])
+    (Gaussian(sigma=1.0), Spectrum((1, 3)).normalize())
+    """
+    kernels = suited(X.raw if isinstance(X, Points) else X)
+    return next(iter(kernels.values())) if kernels else median_gaussian(X)
 
 
 def outside() -> int:

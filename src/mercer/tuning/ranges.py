@@ -57,7 +57,7 @@ def slots(kernel: Similarity, points: Points, prefix: str = "", exponent: bool =
     for field, column in _own_parameters(kernel):
         name = field if column is None else f"{field}[{column}]"
         all_slots.append(Slot(prefix + name, kernel, field, column, points, exponent))
-    viewed = points.view(kernel.view) if isinstance(kernel, Viewed) else points
+    viewed = kernel.seen_by_parts(points)
     for name, child in kernel.children.items():
         if isinstance(child, Similarity):
             all_slots += slots(child, viewed, f"{prefix}{name}__", exponent or isinstance(kernel, Exp))

@@ -14,6 +14,7 @@ import operator
 import re
 import warnings
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Any, NoReturn
 
 import numpy as np
@@ -43,8 +44,12 @@ EXAMPLE = 'Write an expression such as "0.5 * Gaussian(1.0) + Linear()".'
 METHODS = ("exp", "normalize", "on", "poly")
 
 IN_PYTHON = "it in Python, and pass the kernel itself instead of its text."
-FUNCTIONS = {"after": "After", "rescale": "Rescaled"}
+FUNCTIONS = {"after": "After", "over": "Convolution", "rescale": "Rescaled"}
 """Methods that take a Python function, and the class of the kernels that they make."""
+
+MAPS = ("base_point", "fingerprint", "lead_lag", "pixels")
+MAP_MAKERS = ("Fingerprint", "add_time")
+"""Maps of the library that a text may name in k.after(phi), and what makes such maps."""
 
 # Names of kernels in other libraries, in lower case, and what to write here.
 ELSEWHERE = {
@@ -57,7 +62,7 @@ ELSEWHERE = {
     "exponential": "Write Matern(sigma, nu=0.5), or Laplacian(sigma).",
     "exponentiation": "Write k ** n.",
     "expsinesquared": "Write Periodic(sigma, period).",
-    "jaccard": "Write Intersection(), or Intersection().normalize().",
+    "jaccard": "Write Jaccard() for sets, Tanimoto() for rows of bits.",
     "linearkernel": "Write c * Linear().",
     "maternkernel": "Write Matern(sigma, nu).",
     "overlap": "Write Hamming().",
@@ -296,6 +301,8 @@ class _Reader:
         word = _word(node.func)
         if isinstance(node.func, ast.Name) and word == "array":
             return self.array(node, depth)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "after" and self.names_map(node):
+            return self.after(node.func, node.args[0], depth)
         if word is not None:
             name, target = word, self.known(node.func, word)
         elif isinstance(node.func, ast.Attribute):
@@ -357,6 +364,27 @@ class _Reader:
         if node.attr in names:
             return getattr(owner, node.attr)
         self.fail(node, what, repr(node.attr), advice)
+
+    @staticmethod
+    def names_map(node: ast.Call) -> bool:
+        """Whether the only argument of a call is one of the library's maps, or the call that makes one."""
+        argument = node.args[0] if len(node.args) == 1 and not node.keywords else None
+        if isinstance(argument, ast.Call):
+            return _word(argument.func) in MAP_MAKERS
+        return argument is not None and _word(argument) in MAPS
+
+    def after(self, node: ast.Attribute, argument: ast.expr, depth: int) -> Any:
+        """k.after(phi) for a map phi of the library, which needs no function of the user."""
+        library = import_module("mercer.features")
+        if isinstance(argument, ast.Call):
+            word = str(_word(argument.func))
+            phi = self.applied(argument, word, getattr(library, word), *self.arguments(argument, depth))
+        else:
+            phi = getattr(library, str(_word(argument)))
+        owner = self.value(node.value, depth)
+        if not isinstance(owner, Similarity):
+            self.fail(node, "`after` must follow a kernel", _described(owner), EXAMPLE)
+        return self.applied(node, "after", operator.methodcaller("after", phi), [owner])
 
     def refuse_functions(self, node: ast.expr, word: str) -> None:
         """Refuse a class that holds a Python function, or a method that takes one."""

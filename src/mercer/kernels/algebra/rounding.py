@@ -25,14 +25,15 @@ def keeps_digits(amplification: float, dtype: Any, result: Any) -> bool:
     return bool(amplification * eps <= np.sqrt(float(np.finfo(result).eps)))
 
 
-def require_digits(amplification: float, dtype: Any, kernel: Any, result: Any) -> None:
+def require_digits(amplification: float, dtype: Any, kernel: Any, result: Any, *, advice: str = "") -> None:
     """Raise if values would keep less than half of their digits."""
     if keeps_digits(amplification, dtype, result):
         return
     raise InvalidInput(
         "Values of a kernel must keep half of their digits",
         got=f"a rounding error of {np.dtype(dtype)} that {kernel!r} makes {amplification:.3g} times larger",
-        advice="Centre the points and rescale them to unit variance, or use a smaller power or factor"
+        advice=advice
+        or "Centre the points and rescale them to unit variance, or use a smaller power or factor"
         + (", or use float64." if np.dtype(dtype) == np.float32 else "."),
     )
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from mercer.data.frames import is_frame
 from mercer.data.missing import is_missing, missing_entries
@@ -83,7 +84,7 @@ def require_rowwise(function: UserFunction, name: str, points: Points, image: An
     n = points.n
     if n < 2:
         return
-    some = np.unique(np.linspace(0, n - 1, min(n, ROWS_AGAIN)).round().astype(np.int64))[::-1]
+    some = some_rows(n)
     for rows in (some[:1], some):
         company = f"row {rows[0]} alone" if len(rows) == 1 else f"{len(rows)} of {n} rows"
         try:
@@ -93,6 +94,33 @@ def require_rowwise(function: UserFunction, name: str, points: Points, image: An
             raise _not_rowwise(function, name, f"{type(error).__name__} for {company} ({error})") from error
         if length(again) != len(rows) or not _equal(take(image, rows), again, image):
             raise _not_rowwise(function, name, f"other values for {company} than among all {n}")
+
+
+def some_rows(n: int) -> NDArray[np.int64]:
+    """A few of n positions, from the last to the first."""
+    return np.unique(np.linspace(0, n - 1, min(n, ROWS_AGAIN)).round().astype(np.int64))[::-1]
+
+
+def same_parts(a: Any, b: Any) -> bool:
+    """Whether two lists or matrices of parts are equal; objects that equal only themselves are not compared."""
+    if length(a) != length(b):
+        return False
+    left, right = _values(a), _values(b)
+    if all(part.dtype.kind in "fiub" for part in (left, right)):
+        return left.size == right.size == 0 or _equal(left, right, left)
+    return left.shape == right.shape and all(map(_same, left.ravel(), right.ravel()))
+
+
+def _same(p: Any, q: Any) -> bool:
+    equality: Any = type(p).__eq__
+    if type(p) is type(q) and equality is object.__eq__:
+        return True
+    if isinstance(p, (list, tuple)) and isinstance(q, (list, tuple)):
+        return len(p) == len(q) and all(map(_same, p, q))
+    try:
+        return (is_missing(p) and is_missing(q)) or bool(np.all(p == q))
+    except Exception:  # the == of a foreign object may raise anything
+        return True
 
 
 def _not_rowwise(function: UserFunction, name: str, got: str) -> InvalidInput:

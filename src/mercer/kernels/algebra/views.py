@@ -79,6 +79,9 @@ class Viewed(Node):
     def dimension_of_parts(self, dim: int | None) -> int | None:
         return None
 
+    def seen_by_parts(self, points: Points) -> Points:
+        return points.view(self.view)
+
     def touch(self, points: Points) -> None:
         self.inner.touch(points.view(self.view))
 

@@ -23,10 +23,11 @@ from mercer.kernels.algebra.values import Value
 from mercer.kernels.algebra.views import On
 from mercer.kernels.base import Kernel
 from mercer.kernels.sets import Intersection
+from mercer.kernels.strings.degree import WeightedDegree
+from mercer.kernels.strings.ngrams import NGrams
 from mercer.kernels.tables.additive import Additive
 from mercer.kernels.tables.categories import Categorical
 from mercer.kernels.tables.missing import Missing
-from mercer.kernels.tables.text import NGrams
 from mercer.kernels.tables.typed import KINDS, Typed, every_node
 from mercer.kernels.vectors.stationary import Periodic
 from mercer.validation import check_number
@@ -139,12 +140,11 @@ class TableKernel(Value):
             factors.append(sum(terms[1:], start=terms[0]).exp().normalize())
         if named:
             factors.append(Categorical([share**-0.5] * len(named)).on(*(r.name for r in named)))
-        leaves = {"text": NGrams((2, 4)), "tokens": Intersection()}
-        factors += [
-            (share * extended(leaves[r.kind].normalize())).exp().normalize().on(r.name)
-            for r in used
-            if r.kind in leaves
-        ]
+        for r in used:
+            if r.kind in ("text", "tokens"):
+                texts = WeightedDegree(5, shift=2) if r.aligned else NGrams((2, 4))
+                leaf = texts if r.kind == "text" else Intersection()
+                factors.append((share * extended(leaf.normalize())).exp().normalize().on(r.name))
         kernel = factors[0]
         for factor in factors[1:]:
             kernel = kernel * factor

@@ -39,6 +39,27 @@ CANCELLATION = 1e-4
 FARTHEST = 1e200
 
 
+def require_square(sigma: Any) -> None:
+    """Raise if σ² or 1/σ² is not a number of float64."""
+    if np.abs(np.log10(sigma)).max() > 150:
+        raise InvalidInput(
+            "`sigma` must lie between 1e-150 and 1e150, so that its square is a float",
+            got=show(sigma),
+            advice="Rescale the columns of X instead.",
+        )
+
+
+def require_inverse_square(sigma: Any, dtype: np.dtype[Any]) -> None:
+    """Raise if 1/σ² overflows the Gram's dtype, because 0/σ² would then be NaN."""
+    if np.min(sigma) ** 2 < float(np.finfo(dtype).tiny):
+        raise InvalidInput(
+            f"The inverse square of `sigma` must fit {dtype}",
+            got=show(sigma),
+            advice="Rescale the columns of X, so that sigma is near 1"
+            + (", or use float64." if dtype == np.float32 else "."),
+        )
+
+
 class ByWidth(Similarity):
     """A function of (x − z)/σ."""
 
@@ -46,23 +67,11 @@ class ByWidth(Similarity):
     units: ClassVar[Units] = {"sigma": "length"}
 
     def check(self) -> None:
-        extreme = np.abs(np.log10(self.sigma)).max() > 150
-        if extreme:
-            raise InvalidInput(
-                "`sigma` must lie between 1e-150 and 1e150, so that its square is a float",
-                got=show(self.sigma),
-                advice="Rescale the columns of X instead.",
-            )
+        require_square(self.sigma)
 
     def require_fit(self, dtype: np.dtype[Any]) -> None:
-        """Raise if 1/σ² overflows the Gram's dtype, because 0/σ² would then be NaN."""
-        if np.min(self.sigma) ** 2 < float(np.finfo(dtype).tiny):
-            raise InvalidInput(
-                f"The inverse square of `sigma` must fit {dtype}",
-                got=show(self.sigma),
-                advice="Rescale the columns of X, so that sigma is near 1"
-                + (", or use float64." if dtype == np.float32 else "."),
-            )
+        """Raise if 1/σ² overflows the Gram's dtype."""
+        require_inverse_square(self.sigma, dtype)
 
     def _scaled(self, block: Block) -> tuple[Block, float]:
         """The block whose distances are needed, and the σ by which they are still to be divided."""

@@ -16,6 +16,7 @@ from mercer.kernels.tables.rule import TableKernel
 from mercer.kernels.vectors.matern import Matern
 from mercer.kernels.vectors.radial import Gaussian, RationalQuadratic
 from mercer.kernels.vectors.stationary import Laplacian
+from mercer.kernels.vocabulary import space_of, suited
 from mercer.models.base import Matrix
 from mercer.tuning.ranges import WIDTHS
 
@@ -62,13 +63,15 @@ def widened(kernel: Expression, factors: Matrix) -> Expression:
 def candidates(points: Points) -> tuple[dict[str, Kernel], Matrix | None, str]:
     """The kernels to try, by name; the spreads that are the units of numeric columns, or None; and the reason."""
     raw = points.raw
+    if kernels := suited(raw):
+        return kernels, None, f"{space_of(raw)}, compared as wholes"
     if not is_frame(raw):
         spread = spreads(points)
         one = len(spread) == 1
         why = "one numeric column" if one else f"{len(spread)} numeric columns, each in units of its standard deviation"
         return families(len(spread)), spread, why
     plan = TableKernel().explain(raw)
-    kernels: dict[str, Kernel] = {"table": TableKernel(interaction=2.0)(raw)}
+    kernels = {"table": TableKernel(interaction=2.0)(raw)}
     numbers = [r for r in plan.roles if r.kind == "number" and not r.missing]
     named = [r for r in plan.roles if r.kind in ("category", "code")]
     used = [r for r in plan.roles if r.kind]

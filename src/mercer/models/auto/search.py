@@ -13,13 +13,12 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer.data.frames import column_names
 from mercer.data.points import take
 from mercer.kernels.base import Kernel
-from mercer.kernels.vectors.median import median_gaussian
 from mercer.models.auto.candidates import candidates, searchable, widened
 from mercer.models.auto.plan import LOSS_ROWS, PILOT_CENTRES, Clock, Plan
 from mercer.models.auto.race import Entry, Problem, race
 from mercer.models.auto.record import Record
 from mercer.models.auto.task import Fit, Index, LossChoice, Task
-from mercer.models.base import Matrix, resolve_kernel
+from mercer.models.base import Matrix, default_kernel, resolve_kernel
 from mercer.tuning.ranges import ranges
 from mercer.validation import generator
 from mercer.words import brief, cut
@@ -162,7 +161,7 @@ class Search:
             fit.model.status_ = f"interrupted before the last fit; {fit.model.status_}"
         else:
             if self.loss is None:
-                self.leads(Entry.of("Gaussian", median_gaussian(self.plain), self.plain))
+                self.leads(Entry.of("default", default_kernel(self.plain), self.plain))
             assert self.loss is not None
             rows = self.sample()
             fit, _ = self.fit(self.loss, rows, {})

@@ -1,0 +1,104 @@
+"""Gram matrices of graph kernels beside GraKeL's: 1,000 made molecules with 5 labels, and NCI1 if it is at hand.
+
+Three ways are timed: from networkx objects (reading them included, for both libraries), from `mc.Graph`s (GraKeL: from
+its own graphs, which it reads again), and from prepared points, where only the matrix is left. The matrices must be
+equal. GraKeL's assignment kernel, which loops over pairs in Python, is run once.
+
+    python benchmarks/graphs.py --data ../shared/data
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import mercer as mc
+from measure import machine, race
+
+RUNS = {"mercer": 7, "mercer graphs": 7, "mercer prepared": 7, "GraKeL": 3}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default="../shared/data", help="the folder with NCI1.zip")
+    parser.add_argument("--n", type=int, default=1000, help="the number of made molecules")
+    options = parser.parse_args()
+    machine()
+    warnings.simplefilter("ignore")  # GraKeL warns about the attributes it does not use
+    from grakel.kernels import (
+        ShortestPath,
+        VertexHistogram,
+        WeisfeilerLehman,
+        WeisfeilerLehmanOptimalAssignment,
+    )
+
+    molecules = made(options.n)
+    compare("WeisfeilerLehman(5)", mc.WeisfeilerLehman(5), molecules, 8, 30,
+            lambda: WeisfeilerLehman(n_iter=5, base_graph_kernel=VertexHistogram))  # fmt: skip
+    compare("ShortestPath()", mc.ShortestPath(), molecules, 8, 30, ShortestPath)
+    RUNS["GraKeL"] = 1
+    compare("WeisfeilerLehmanAssignment(5)", mc.WeisfeilerLehmanAssignment(5), molecules, 100, 100,
+            lambda: WeisfeilerLehmanOptimalAssignment(n_iter=5))  # fmt: skip
+    path = Path(options.data) / "NCI1.zip"
+    if path.exists():
+        graphs, _ = mc.read_tu(path)
+        for kernel in (mc.WeisfeilerLehman(5), mc.WeisfeilerLehmanAssignment(5)):
+            seconds = race({"mercer": lambda kernel=kernel: kernel(graphs)}, {"mercer": 5})["mercer"][0]
+            print(f"NCI1, {kernel!r}: {len(graphs)} graphs in {seconds:.2f} s (aim: < 1 s)", flush=True)
+
+
+def compare(name: str, kernel: mc.Kernel, molecules: list[Any], aim: float, prepared_aim: float, peer: Any) -> None:
+    """Time both libraries in turns, and assert that the matrices are equal."""
+    from grakel import graph_from_networkx
+
+    graphs = [mc.Graph.from_networkx(molecule) for molecule in molecules]
+    points = kernel.prepare(graphs)
+    results = race(
+        {
+            "mercer": lambda: kernel(molecules),
+            "mercer graphs": lambda: kernel(graphs),
+            "mercer prepared": lambda: kernel(points),
+            "GraKeL": lambda: peer().fit_transform(graph_from_networkx(molecules, node_labels_tag="label")),
+        },
+        RUNS,
+    )
+    theirs, wanted = results["GraKeL"]
+    for way in ("mercer", "mercer graphs", "mercer prepared"):
+        np.testing.assert_array_equal(results[way][1], wanted)
+    print(f"{name}: GraKeL {theirs:.3f} s; matrices are equal")
+    for way, title, goal in (
+        ("mercer", "from networkx", aim),
+        ("mercer graphs", "from mc.Graph", None),
+        ("mercer prepared", "from prepared points", prepared_aim),
+    ):
+        seconds = results[way][0]
+        print(
+            f"  {title:22} {seconds:8.4f} s  {theirs / seconds:7.1f} ×{'' if goal is None else f'  (aim: ≥ {goal} ×)'}"
+        )
+    print(flush=True)
+
+
+def made(n: int, seed: int = 0) -> list[Any]:
+    """Connected graphs of 20 to 40 nodes with few rings and five labels of unequal frequency, as networkx objects."""
+    import networkx as nx
+
+    rng, molecules = random.Random(seed), []
+    for _ in range(n):
+        size, graph = rng.randint(20, 40), nx.Graph()
+        for v in range(size):
+            graph.add_node(v, label="CNOSF"[min(4, int(rng.expovariate(1.0)))])
+            if v:
+                graph.add_edge(v, rng.randint(max(0, v - 4), v - 1))
+        for _ in range(3):
+            graph.add_edge(*rng.sample(range(size), 2))
+        molecules.append(graph)
+    return molecules
+
+
+if __name__ == "__main__":
+    main()

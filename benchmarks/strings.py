@@ -1,0 +1,110 @@
+"""Kernels on strings beside other software: the same matrices, in the same process, the shortest of several runs.
+
+    python benchmarks/strings.py [--quick]
+
+* Spectrum(4) beside scikit-learn's CountVectorizer of characters and the sparse product of its counts.
+* Subsequence(4, 0.5) beside the same dynamic programme in plain Python (of a few pairs, since all would take hours).
+* GappedKmers(6, 4) beside its definition through CountVectorizer: no package with gapped k-mers in C++ (gkmSVM, LS-GKM,
+  FastSK, strkernel) could be installed by pip when this was written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from typing import Any
+
+import numpy as np
+from sklearn.feature_extraction.text import CountVectorizer
+
+import mercer as mc
+from measure import judge, machine, race, table, timed
+
+
+def strings(n: int, length: int, letters: str, seed: int = 0) -> list[str]:
+    codes = np.random.default_rng(seed).integers(0, len(letters), size=(n, length))
+    return ["".join(row) for row in np.array(list(letters))[codes]]
+
+
+def counted(options: dict[str, Any], X: list[str]) -> Any:
+    counts = CountVectorizer(**options, lowercase=False, dtype=np.float64).fit_transform(X)
+    return (counts @ counts.T).toarray()
+
+
+def gapped(g: int, k: int) -> Any:
+    masks = list(itertools.combinations(range(g), k))
+
+    def windows(text: str) -> list[Any]:
+        return [(m, *(text[i + j] for j in mask)) for i in range(len(text) - g + 1) for m, mask in enumerate(masks)]
+
+    return windows
+
+
+def plain_subsequence(s: str, t: str, p: int, decay: float) -> float:
+    """The recursion of Lodhi et al. 2002 in plain Python."""
+    inner = [[1.0] * (len(t) + 1) for _ in range(len(s) + 1)]
+    for _ in range(p - 1):
+        deeper = [[0.0] * (len(t) + 1) for _ in range(len(s) + 1)]
+        for i in range(1, len(s) + 1):
+            run = 0.0
+            for j in range(1, len(t) + 1):
+                run *= decay
+                if s[i - 1] == t[j - 1]:
+                    run += decay**2 * inner[i - 1][j - 1]
+                deeper[i][j] = decay * deeper[i - 1][j] + run
+        inner = deeper
+    pairs = itertools.product(range(len(s)), range(len(t)))
+    return decay**2 * sum(inner[i][j] for i, j in pairs if s[i] == t[j])
+
+
+def beside(title: str, kernel: Any, options: dict[str, Any], X: list[str], runs_of: dict[str, int], aim: float) -> None:
+    print(f"## {title}\n")
+    kernel(X[:400])  # load the compiled loops
+    results = race({"Mercer": lambda: kernel(X), "CountVectorizer": lambda: counted(options, X)}, runs_of)
+    (own, K), (other, L) = results["Mercer"], results["CountVectorizer"]
+    np.testing.assert_array_equal(K, L)
+    rows = [["Mercer", f"{own:.3f}", ""], ["CountVectorizer + sparse product", f"{other:.3f}", f"{other / own:.1f}×"]]
+    table(["", "seconds", "Mercer is faster by"], rows)
+    if aim:
+        judge([("× CountVectorizer", other / own, aim)])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    quick = parser.parse_args().quick
+    machine()
+    n = 2000 if quick else 10_000
+    often = {"Mercer": 3, "CountVectorizer": 2}
+    characters = {"analyzer": "char", "ngram_range": (4, 4)}
+    for name, letters in (("DNA", "ACGT"), ("26 letters", "abcdefghijklmnopqrstuvwxyz")):
+        X = strings(n, 500, letters)
+        beside(f"Spectrum(4), {n} strings of 500 symbols, {name}", mc.Spectrum(4), characters, X, often, 20)
+    n = 300 if quick else 1000
+    X = strings(n, 200, "ACGT")
+    beside(
+        f"GappedKmers(6, 4), {n} strings of 200 symbols, DNA",
+        mc.GappedKmers(6, 4),
+        {"analyzer": gapped(6, 4)},
+        X,
+        often,
+        0,
+    )
+
+    n = 60 if quick else 200
+    X = strings(n, 200, "abcdefghijklmnopqrstuvwxyz")
+    kernel = mc.Subsequence(4, 0.5)
+    kernel(X[:30])
+    (own, K) = min((timed(kernel, X) for _ in range(3)), key=lambda result: result[0])
+    few = [(0, 0), (0, 1), (1, 2), (3, 5)]
+    other, values = timed(lambda: [plain_subsequence(X[i], X[j], 4, 0.5) for i, j in few])
+    np.testing.assert_allclose([K[i, j] for i, j in few], values, rtol=1e-10)
+    per_pair, peer = own / (n * (n + 1) / 2), other / len(few)
+    print(f"## Subsequence(4, 0.5), {n} strings of 200 symbols\n")
+    rows = [["Mercer", f"{1e6 * per_pair:.1f}", ""], ["plain Python", f"{1e6 * peer:.0f}", f"{peer / per_pair:.0f}×"]]
+    table(["", "µs per pair", "Mercer is faster by"], rows)
+    judge([("× plain Python", peer / per_pair, 100)])
+
+
+if __name__ == "__main__":
+    main()

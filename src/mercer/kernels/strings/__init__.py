@@ -1,0 +1,1 @@
+"""Kernels on strings and lists of tokens: texts, DNA, proteins, words, events."""
