@@ -5,7 +5,7 @@
 * Spectrum(4) beside scikit-learn's CountVectorizer of characters and the sparse product of its counts.
 * Subsequence(4, 0.5) beside the same dynamic programme in plain Python (of a few pairs, since all would take hours).
 * GappedKmers(6, 4) beside its definition through CountVectorizer: no package with gapped k-mers in C++ (gkmSVM, LS-GKM,
-  FastSK, strkernel) could be installed by pip when this was written.
+  FastSK, strkernel) was found that pip installs.
 """
 
 from __future__ import annotations

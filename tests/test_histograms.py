@@ -209,3 +209,11 @@ def test_widths_whose_squares_are_no_numbers_are_refused():
             mc.ChiSquared(sigma)
     with pytest.raises(mc.InvalidInput, match="must fit float32"):
         mc.ChiSquared(1e-20)(np.ones((2, 2), np.float32))
+
+
+def test_histograms_are_vectors_too():
+    k = 0.5 * mc.Gaussian(1.0) + mc.ChiSquared(2.0) * mc.Linear().on(0)
+    assert k.space == "histograms"
+    mc.testing.check_laws(k)
+    with pytest.raises(mc.InvalidInput, match="same kind of objects"):
+        mc.ChiSquared(1.0) + mc.Jaccard()

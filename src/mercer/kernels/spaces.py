@@ -37,6 +37,8 @@ class Space(str):
     __slots__ = ()
     vectorial = False
     """Whether the objects are rows of numbers, which the search may move a little in every direction."""
+    numeric_rows = False
+    """Whether the objects are rows of numbers of a special kind, so that kernels on vectors take them, too."""
     complete = False
     """Whether `pool` holds all the objects that there are."""
 

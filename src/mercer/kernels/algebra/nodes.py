@@ -96,8 +96,10 @@ class Node(Similarity):
         return np.result_type(*(part.dtype_of(points) for part in varying))
 
     def _spaces(self) -> set[str]:
-        """The kinds of objects that the parts act on; columns of vectors are vectors too."""
+        """The kinds of objects that the parts act on; columns of vectors are vectors too, and so are histograms."""
         spaces = {part.space for part in self.parts} - {ANY}
+        if any(getattr(space, "numeric_rows", False) for space in spaces):
+            return spaces - {VECTORS, TABLE}
         return spaces - {TABLE} if spaces == {TABLE, VECTORS} else spaces
 
     @property

@@ -37,6 +37,7 @@ class Histograms(Space):
     """Rows of numbers ≥ 0."""
 
     __slots__ = ()
+    numeric_rows = True
 
     def sample(self, kernel: Similarity, n: int, rng: np.random.Generator) -> Any:
         return rng.gamma(2.0, size=(n, dimension(kernel)))
