@@ -70,7 +70,7 @@ def table_of(symbols: NDArray[np.uint64], longest: int) -> NDArray[np.uint64]:
 
 
 def require_memory(keys: float, what: str) -> None:
-    """Raise if so many keys would not fit the memory budget."""
+    """Raise an error if the keys would not fit the memory budget."""
     within(int(keys) * KEY_BYTES, budget(), what, "Count shorter runs, or cut the texts into parts.")
 
 
