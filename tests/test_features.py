@@ -451,7 +451,7 @@ def test_taylor_refuses():
         taylor_features(mc.Gaussian(1.0), 2, error=0.0, radius=1.0)
     with pytest.raises(InvalidInput, match="`radius` must be a number > 0, got nan"):
         taylor_features(mc.Gaussian(1.0), 2, error=0.1, radius=math.nan)
-    with pytest.raises(InvalidInput, match="one per column, 3 here, got 2 entries"):
+    with pytest.raises(InvalidInput, match="has 2 entries, so points must have as many columns, got 3"):
         taylor_features(mc.Gaussian([1.0, 2.0]), 3, error=0.1, radius=1.0)
     wide = taylor_features(mc.Gaussian(0.01), 10, error=1e-6, radius=1.0)
     assert wide.degree > 10_000
@@ -566,7 +566,7 @@ def test_fourier_refuses():
         fourier_features(mc.Gaussian(1.0), 2, 11)
     with pytest.raises(InvalidInput, match="whole number ≥ 2, got 0"):
         fourier_features(mc.Gaussian(1.0), 2, 0)
-    with pytest.raises(InvalidInput, match="one per column, 3 here, got 2 entries"):
+    with pytest.raises(InvalidInput, match="has 2 entries, so points must have as many columns, got 3"):
         fourier_features(mc.Gaussian([1.0, 2.0]), 3, 10)
 
 

@@ -86,7 +86,7 @@ def test_steps_are_shares_of_the_way_on_a_logarithmic_scale(monkeypatch):
 
     def solve(problem, *, progress, **options):
         for gap in (1.0, 10**-1.5, 0.1, 1e-3):  # the third one is a step back
-            assert progress(smo.Progress(1, gap, -1.0, 2, 0.0))
+            assert progress(smo.MarginStep(iteration=1, gap=gap, tol=1e-3, objective=-1.0, support=2))
         return real(problem, **options)
 
     real = smo.solve
@@ -104,7 +104,9 @@ def test_a_stalled_problem_is_heard_of_all_the_same(monkeypatch):
     heard = []
 
     def solve(problem, *, progress, **options):
-        heard.extend(progress(smo.Progress(1, 1.0, -1.0, 2, 0.0)) for _ in range(4))
+        heard.extend(
+            progress(smo.MarginStep(iteration=1, gap=1.0, tol=1e-3, objective=-1.0, support=2)) for _ in range(4)
+        )
         return real(problem, **options)
 
     real = smo.solve

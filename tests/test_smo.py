@@ -296,10 +296,10 @@ def test_a_worker_that_is_told_to_stop_leaves_a_true_iterate() -> None:
     X, y = blobs(900)
     found: list[smo.Optimum] = []
     problem = classification(X, y, 1e6)
-    reports: list[smo.Progress] = []
+    reports: list[smo.MarginStep] = []
     under_way = threading.Event()
 
-    def seen(at: smo.Progress) -> bool:
+    def seen(at: smo.MarginStep) -> bool:
         reports.append(at)
         if len(reports) == 2:
             under_way.set()
@@ -538,9 +538,9 @@ def test_limits_are_kept_and_the_iterate_is_feasible(sets: bool, monkeypatch: py
         monkeypatch.setattr(costs, "SET_VARIABLES", 128)
     X, y = blobs(800)
     problem = classification(X, y, 1000.0)
-    seen: list[smo.Progress] = []
+    seen: list[smo.MarginStep] = []
 
-    def stop(at: smo.Progress) -> bool:
+    def stop(at: smo.MarginStep) -> bool:
         seen.append(at)
         return False
 
@@ -565,7 +565,7 @@ def test_limits_are_kept_and_the_iterate_is_feasible(sets: bool, monkeypatch: py
 
 def test_progress_tells_of_a_descent() -> None:
     X, y = blobs(600)
-    seen: list[smo.Progress] = []
+    seen: list[smo.MarginStep] = []
     found = smo.solve(classification(X, y, 1000.0), tol=1e-5, progress=lambda at: seen.append(at) is None)
     assert found.converged
     assert len(seen) > 2
@@ -580,9 +580,9 @@ def test_progress_tells_of_a_descent() -> None:
 def test_an_interrupt_keeps_the_iterate() -> None:
     X, y = blobs(900, noise=1.5)
     problem = classification(X, y, 1e6)
-    reports: list[smo.Progress] = []
+    reports: list[smo.MarginStep] = []
 
-    def seen(at: smo.Progress) -> bool:
+    def seen(at: smo.MarginStep) -> bool:
         reports.append(at)
         if len(reports) == 2:
             signal.raise_signal(signal.SIGINT)

@@ -151,3 +151,20 @@ def _not_finite(bad: Array, row: Any, column: Any, value: Any) -> InvalidInput:
         got=f"{int(bad.sum())} such entries, the first ({what}) in row {row}, column {column}",
         advice="Drop or impute missing values first.",
     )
+
+
+def per_column(sigma: Any, d: int) -> NDArray[np.float64]:
+    """A parameter that is a number or one number per column, as a read-only vector of d numbers.
+
+    >>> per_column(2.0, 3)
+    array([2., 2., 2.])
+    """
+    if np.ndim(sigma) and len(sigma) != d:
+        raise InvalidInput(
+            f"`sigma` has {len(sigma)} entries, so points must have as many columns",
+            got=d,
+            advice="Give one sigma per column, or a single number for all.",
+        )
+    vector = np.full(d, sigma, dtype=np.float64)
+    vector.flags.writeable = False
+    return vector

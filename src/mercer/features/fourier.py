@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import memory
+from mercer.data.vectors import per_column
 from mercer.errors import InvalidInput
 from mercer.features.base import Array, FeatureMap, SpectralDensity, vectors
-from mercer.features.taylor import scales
 from mercer.features.terms import Term, Variables, atom
 from mercer.validation import check_whole_number, generator
 
@@ -106,7 +106,7 @@ def fourier_features(
             got=repr(kernel),
             advice="Use k.features(d), which is exact, if the map is finite; scale and stack maps for c·k and sums.",
         )
-    sigma = scales(kernel, d)
+    sigma = per_column(kernel.sigma, check_whole_number(d, "d", owner="the map"))
     n_features = check_whole_number(n_features, "n_features", least=2, owner="fourier_features")
     if n_features % 2:
         raise InvalidInput(

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.data.vectors import per_column
 from mercer.errors import InvalidInput
 from mercer.features.base import Array, FeatureMap, SpectralDensity, dense
 from mercer.features.monomials import degree_of, fill_graded, monomial, require_countable, size
@@ -120,24 +121,12 @@ def taylor_features(kernel: Any, d: int, *, error: float, radius: float) -> Tayl
             advice="Use k.features(d), which is exact, if the map is finite, or mc.fourier_features for a Matern or "
             "Laplacian kernel.",
         )
-    sigma = scales(kernel, d)
+    d = check_whole_number(d, "d", owner="the map")
+    sigma = per_column(kernel.sigma, d)
     error, radius = check_number(error, "error", above=0, such_as=1e-6), check_number(radius, "radius", above=0)
     s = (radius / float(sigma.min())) ** 2
     degree = _smallest_degree(s, error)
-    return TaylorMap(sigma, check_whole_number(d, "d", owner="the map"), degree, radius, _remainder(degree, s))
-
-
-def scales(kernel: Any, d: int) -> NDArray[np.float64]:
-    """σ of a kernel on d columns, as a vector of one or d entries."""
-    sigma = np.atleast_1d(np.array(kernel.sigma, dtype=np.float64))
-    if sigma.size not in (1, check_whole_number(d, "d", owner="the map")):
-        raise InvalidInput(
-            f"`sigma` must be a number or one per column, {d} here",
-            got=f"{sigma.size} entries",
-            advice="Pass the number of columns as d.",
-        )
-    sigma.flags.writeable = False
-    return sigma
+    return TaylorMap(sigma, d, degree, radius, _remainder(degree, s))
 
 
 def _remainder(degree: int, s: float) -> float:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from mercer import _loops, memory
 from mercer.data.frames import column_names
 from mercer.data.points import Array, Once, Points, View
+from mercer.data.vectors import per_column
 from mercer.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -174,13 +175,7 @@ class Pair(Once):
         return bool(np.linalg.norm(self.z.mean()) <= 0.5 * spread) and np.isfinite(spread)
 
     def _rescale(self, X: Any) -> Any:
-        scale = np.asarray(self.scale)
-        if X.shape[1] != len(scale):
-            raise InvalidInput(
-                f"`sigma` has {len(scale)} entries, so points must have as many columns",
-                got=X.shape[1],
-                advice="Give one sigma per column, or a single number for all.",
-            )
+        scale = per_column(self.scale, X.shape[1])
         if sp.issparse(X):
             return sp.csr_array(X @ sp.diags_array(1.0 / scale)).astype(self.dtype)
         X /= scale

@@ -3,7 +3,7 @@
 A solver does not know how many steps it will take, but on a logarithmic scale its gap falls at an almost constant rate:
 log(first gap/gap)/log(first gap/tol) is the share that is done. A single problem is `STEPS` tasks, reported as that
 share grows (and regularly while it does not, so that a callback may stop the fit); several problems are one task each.
-Each task carries a `Progress` (gap, objective, and details of the solver) as metadata["progress"].
+Each task carries a `Step` (gap, objective, and details of the solver) as metadata["progress"].
 """
 
 from __future__ import annotations
@@ -14,27 +14,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from mercer import threads
+from mercer.solvers.step import Step
 
 STEPS = 200
 """The number of tasks of a problem that is reported in steps."""
 HEARTBEAT = 1.0
 """Seconds after which a step is reported although the gap has not fallen."""
-
-
-class Progress(Protocol):
-    """The state of an iteration, as every solver reports it."""
-
-    @property
-    def gap(self) -> float: ...
-    @property
-    def objective(self) -> float: ...
-    @property
-    def detail(self) -> str: ...
 
 
 class Watch:
@@ -67,9 +57,9 @@ class Task:
     def __init__(self, watch: Watch, context: Any, whole: bool) -> None:
         self.watch, self.context, self.whole = watch, context, whole
         self.reported, self.last, self.first = 0, time.perf_counter(), 0.0
-        self.progress: Progress | None = None
+        self.progress: Step | None = None
 
-    def __call__(self, progress: Progress) -> bool:
+    def __call__(self, progress: Step) -> bool:
         """Report the steps up to here; False if a callback stops the fit."""
         self.progress = progress
         self.first = self.first or progress.gap
@@ -121,7 +111,7 @@ class Listeners:
         with self.lock:
             return None if self.watch is None else self.watch.task(steps)
 
-    def report(self, task: Task | None, progress: Progress) -> bool:
+    def report(self, task: Task | None, progress: Step) -> bool:
         """Report the progress of a task; whether to go on."""
         if threads.stopped():
             return False
@@ -210,12 +200,12 @@ class _Line:
     began: float
     written: float = -np.inf
     first: tuple[float, float] | None = None
-    last: Progress | None = None
+    last: Step | None = None
     done: int = 0
     text: str = ""
     fresh: bool = False
 
-    def update(self, model: Any, progress: Progress, context: Any) -> None:
+    def update(self, model: Any, progress: Step, context: Any) -> None:
         now = time.perf_counter()
         total, since, share, of = context.parent.max_subtasks, self.began, None, ""
         if context.task_name == "problem":

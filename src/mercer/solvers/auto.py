@@ -29,9 +29,10 @@ from mercer.memory import within
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers import cholesky, costs, eigen
 from mercer.solvers.base import TOLERANCE, UNSOLVED, Matrix, Solution, recomputed, relative, verdict
-from mercer.solvers.cg import Linear, Progress, conjugate_gradients
+from mercer.solvers.cg import Linear, conjugate_gradients
 from mercer.solvers.cholesky import CholeskyFactor, require_independent, upper_product
 from mercer.solvers.preconditioners import LowRank, RoundedFactor
+from mercer.solvers.step import Progress
 from mercer.validation import check_choice, generator
 from mercer.words import show_bytes
 
@@ -144,7 +145,7 @@ def solve(
     tol : relative residual at which iterations stop, by default 1e-10; "nystrom" has its own measure and default.
     random_state : the seed of pivots and centres.
     n_centers, centers : the number of centres for "nystrom", and how they are chosen.
-    progress : called with a `cg.Step` after every iteration of "cg"; False stops it there.
+    progress : called with a `Step` after every iteration of "cg"; False stops it there.
 
     >>> import mercer as mc
     >>> from mercer.problems.least_squares import LeastSquares

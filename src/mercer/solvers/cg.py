@@ -10,26 +10,12 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.solvers.step import Progress, Step
+
 Array = NDArray[Any]
 Vector = TypeVar("Vector")
 Linear = Callable[[Array], Array]
 """A linear map of the columns of an (n, t) array."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """The state of the iteration, for `progress`: the largest relative residual of the columns so far, and its goal."""
-
-    iteration: int
-    residual: float
-    tol: float
-
-    def __str__(self) -> str:
-        return f"iteration {self.iteration}: relative residual {self.residual:.1e}, tolerance {self.tol:.1e}"
-
-
-Progress = Callable[[Step], bool]
-"""Called after every iteration; returning False ends the run."""
 
 
 class Measure(Enum):
@@ -193,7 +179,7 @@ def iterate(
             np.sqrt(np.abs(squares)), sizes[active], out=np.zeros_like(squares), where=sizes[active] > 0
         )
         flat = flat or not sane.all()
-        if progress is not None and not progress(Step(iterations, float(reached.max()), tol)):
+        if progress is not None and not progress(Step(iteration=iterations, gap=float(reached.max()), tol=tol)):
             return Iterate(X, iterations, reached, bool((reached <= tol).all()), stopped=True, flat=flat)
         go = (reached[active] > tol) & sane
         if not go.any():

@@ -24,6 +24,7 @@ from mercer.problems.losses import Deviance, Loss, Softmax
 from mercer.problems.risk import Line, Risk, State
 from mercer.problems.spaces import Element
 from mercer.solvers.base import End
+from mercer.solvers.step import Progress, Step
 
 Matrix = NDArray[np.float64]
 # A step must lower the objective by at least this share of the decrease that the slope predicts, and reduce the slope
@@ -37,35 +38,23 @@ KEPT = 256
 ROUNDING = 1e-13
 
 
-@dataclass(frozen=True)
-class Step:
-    """The state of a minimisation, for `progress`.
+@dataclass(frozen=True, kw_only=True)
+class DescentStep(Step):
+    """The state of a minimisation of a smooth function.
 
     Attributes
     ----------
-    iteration : its number; 0 is the start.
-    objective, gradient : the objective, and the norm of its gradient.
+    gradient : the norm of the gradient.
     step : the length of the step along its direction.
-    gap : the relative error in the stopping rule, which stops at `tol`.
-    tol : the tolerance.
-    seconds : the time since the start.
     """
 
-    iteration: int
-    objective: float
     gradient: float
     step: float
-    gap: float
-    tol: float
-    seconds: float
 
     @property
     def detail(self) -> str:
         """The figures that only this method has, in words."""
         return f"step {self.iteration}, gradient {self.gradient:.1e}"
-
-
-Progress = Callable[[Step], bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +67,7 @@ class Trace:
     coef : the coefficients of every iterate with the tail's (an intercept) last, shape (steps + 1, size), if there are
         few of them and one column; else empty.
 
-    >>> Trace.of([Step(0, 2.0, 1.0, 0.0, 1.0, 1e-6, 0.0)], []).objective
+    >>> Trace.of([DescentStep(iteration=0, objective=2.0, gradient=1.0, step=0.0, gap=1.0, tol=1e-6)], []).objective
     array([2.])
     """
 
@@ -89,7 +78,7 @@ class Trace:
     coef: Matrix
 
     @classmethod
-    def of(cls, steps: list[Step], path: list[Matrix]) -> Trace:
+    def of(cls, steps: list[DescentStep], path: list[Matrix]) -> Trace:
         def column(name: str) -> Matrix:
             return np.array([getattr(step, name) for step in steps], dtype=np.float64)
 
@@ -139,12 +128,12 @@ class Journey:
     max_iter: int
     progress: Progress | None = None
     max_time: float | None = None
-    steps: list[Step] = field(default_factory=list)
+    steps: list[DescentStep] = field(default_factory=list)
     path: list[Matrix] = field(default_factory=list)
     began: float = field(default_factory=time.perf_counter)
     steep: float = 0.0  # the gradient's norm at the best constant, if the start is another one
     state: State | None = None
-    best: Step | None = None
+    best: DescentStep | None = None
     ended: End | None = None
     reason: str = ""  # more about the end, in words
     overshot: bool = False
@@ -158,7 +147,15 @@ class Journey:
     def arrive(self, state: State, step: float, gap: float) -> bool:
         """Keep an iterate and report it. Returns whether to continue from it."""
         seconds = time.perf_counter() - self.began
-        latest = Step(len(self.steps), state.value, self.risk.space.norm(state.gradient), step, gap, self.tol, seconds)
+        latest = DescentStep(
+            iteration=len(self.steps),
+            gap=gap,
+            tol=self.tol,
+            objective=state.value,
+            seconds=seconds,
+            gradient=self.risk.space.norm(state.gradient),
+            step=step,
+        )
         self.steps.append(latest)
         if self.state is None or state.value <= self.state.value + ROUNDING * abs(self.state.value):
             self.state, self.best = state, latest

@@ -34,8 +34,9 @@ from mercer.memory import budget as _budget
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers import costs
 from mercer.solvers.base import Matrix, Solution
-from mercer.solvers.cg import Measure, Progress, Step, conjugate_gradients
+from mercer.solvers.cg import Measure, conjugate_gradients
 from mercer.solvers.factor import orthonormal
+from mercer.solvers.step import Progress, Step
 from mercer.validation import check_number, generator
 
 # The smallest tolerance that float32 passes can reach.
@@ -80,7 +81,7 @@ def solve(
     max_iter : the largest number of passes over the rows.
     random_state : seed of the centres and of the rows that the preconditioner uses.
     budget : memory, see `memory.budget`.
-    progress : called with a `cg.Step` after every iteration; False stops it there.
+    progress : called with a `Step` after every iteration; False stops it there.
 
     >>> import mercer as mc
     >>> from mercer.problems.least_squares import LeastSquares
@@ -287,11 +288,11 @@ class _Watch:
     def __call__(self, step: Step) -> bool:
         """Whether to go on; `stopped` is set if the caller's `progress` returned False."""
         if self.progress is not None:
-            self.stopped = not self.progress(Step(self.before + step.iteration, step.residual, self.tol))
-        if step.residual < 0.5 * self.halved:
-            self.halved, self.at = step.residual, step.iteration
+            self.stopped = not self.progress(Step(iteration=self.before + step.iteration, gap=step.gap, tol=self.tol))
+        if step.gap < 0.5 * self.halved:
+            self.halved, self.at = step.gap, step.iteration
         stale = step.iteration - self.at >= self.patience
-        return not self.stopped and step.residual < 10.0 * self.first and not stale
+        return not self.stopped and step.gap < 10.0 * self.first and not stale
 
 
 def _solve(

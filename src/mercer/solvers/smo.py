@@ -34,6 +34,7 @@ from mercer.gram.values import LazyMatrix, Streamed, Values
 from mercer.problems.box import BoxProblem, Matrix
 from mercer.solvers import costs
 from mercer.solvers.base import End
+from mercer.solvers.step import Progress, Step
 from mercer.solvers.working_set import Index, Part
 
 CHUNK = 20_000
@@ -60,15 +61,11 @@ LEAST, MOST = 10_000_000, 100
 LATE, CALLER = "stopped at the time limit", "stopped by the caller"
 
 
-@dataclass(frozen=True)
-class Progress:
-    """The state of the iteration: steps, gap, objective, number of nonzero variables, and seconds since the start."""
+@dataclass(frozen=True, kw_only=True)
+class MarginStep(Step):
+    """The state of the iteration, with the number of nonzero variables in `support`."""
 
-    iteration: int
-    gap: float
-    objective: float
     support: int
-    seconds: float
 
     @property
     def detail(self) -> str:
@@ -121,7 +118,7 @@ def solve(
     tol: float = 1e-3,
     max_iter: int | None = None,
     max_time: float | None = None,
-    progress: Callable[[Progress], bool] | None = None,
+    progress: Progress | None = None,
     budget: Any = None,
     kept: dict[Any, Any] | None = None,
 ) -> Optimum:
@@ -133,7 +130,7 @@ def solve(
     tol : the gap at which to stop, computed from float64 kernel values.
     max_iter : the largest number of steps; by default ten million, or a hundred for each variable if that is more.
     max_time : the time limit in seconds, or None; a first working set is always solved.
-    progress : called from time to time with a `Progress`; the solver stops if it returns False.
+    progress : called from time to time with a `MarginStep`; the solver stops if it returns False.
     budget : the memory for kernel values, in bytes or as a text such as "2 GB"; by default as in `gram.of`.
     kept : a dict that stores kernel values for the next call. Pass an empty dict, and pass it again to solve further
         problems on the same Gram (another C, another linear term, or a subset of its points by `rows`).
@@ -166,7 +163,7 @@ class _Run:
         tol: float,
         max_iter: int | None,
         max_time: float | None,
-        progress: Callable[[Progress], bool] | None,
+        progress: Progress | None,
         budget: Any,
         kept: dict[Any, Any],
         stopped: Callable[[], bool],
@@ -414,7 +411,7 @@ class _Run:
             self.beta, g, gap, objective, self.iterations, status, converged, end, hurried="hurried" in self.kept
         )
 
-    def report(self, gap: float, at: Matrix | Part | float) -> Progress:
+    def report(self, gap: float, at: Matrix | Part | float) -> MarginStep:
         """The state of the iteration; `at` is the gradient of all variables, the active part, or the objective."""
         if isinstance(at, Part):
             objective = at.objective()
@@ -423,7 +420,14 @@ class _Run:
         else:
             objective = self.problem.objective(self.beta, at)
         seconds = time.perf_counter() - self.began
-        return Progress(self.iterations, gap, objective, int(np.count_nonzero(self.beta)), seconds)
+        return MarginStep(
+            iteration=self.iterations,
+            gap=gap,
+            tol=self.tol,
+            objective=objective,
+            seconds=seconds,
+            support=int(np.count_nonzero(self.beta)),
+        )
 
     def must_stop(self, gap: float, at: Matrix | Part | float) -> bool:
         """Whether to stop before the tolerance is reached; sets `status` and `end` to the reason."""

@@ -15,7 +15,8 @@ from mercer.problems.losses import Deviance, Softmax
 from mercer.problems.risk import Risk
 from mercer.problems.spaces import Element, FeatureSpace
 from mercer.solvers import descent, newton
-from mercer.solvers.descent import Journey, Minimum, Progress
+from mercer.solvers.descent import Journey, Minimum
+from mercer.solvers.step import Progress
 from mercer.validation import check_choice
 
 Matrix = NDArray[np.float64]
@@ -47,7 +48,7 @@ def minimise(
         is below it; the others when the norm of the gradient is, relative to the first one (or to the one at the best
         constant if that is larger).
     max_iter, max_time : steps and seconds.
-    progress : called with a `descent.Step` after every step; False stops there.
+    progress : called with a `Step` after every step; False stops there.
 
     An interrupt (Ctrl-C) ends it at the best iterate, with `interrupted` set; before the first iterate it is raised.
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mercer.data.missing import is_missing
 from mercer.data.points import Array, Points
-from mercer.data.vectors import as_vectors
+from mercer.data.vectors import as_vectors, per_column
 from mercer.errors import InvalidInput
 from mercer.kernels.about import About
 from mercer.kernels.algebra.parameters import positive, show
@@ -77,20 +77,11 @@ class Additive(Kernel):
             )
         return x, z
 
-    def _sigmas(self, d: int) -> NDArray[np.float64]:
-        if np.ndim(self.sigma) and len(self.sigma) != d:
-            raise InvalidInput(
-                f"`sigma` has {len(self.sigma)} entries, so points must have as many columns",
-                got=d,
-                advice="Give one sigma per column, or a single number for all.",
-            )
-        return np.broadcast_to(np.asarray(self.sigma, dtype=np.float64), (d,))
-
     def _sides(self, block: Block) -> tuple[Array, Array, np.dtype[Any]]:
         """Both sides in widths from the middle of the second one, FAR where a value is missing; the dtype to use."""
         sides = block.encoded(self)
         centre = block.pair.once("middle", lambda: _middle(block.pair.encoded(self)[1]))
-        sigmas = self._sigmas(len(centre))
+        sigmas = per_column(self.sigma, len(centre))
         x, z = ((np.asarray(side, dtype=np.float64) - centre) / sigmas for side in sides)
         reach = max(np.nan_to_num(np.abs(side)).max(initial=0.0) for side in (x, z))
         dtype = block.dtype if reach < 1e4 else np.dtype(np.float64)  # further out float32 has too few digits
@@ -128,13 +119,13 @@ class Additive(Kernel):
         x, z, _ = self._sides(block)
         differences = (x[:, k, None] - z[:, k] for k in range(x.shape[1]))
         moved = np.stack([(G * t / (1.0 + t * t) ** 2).sum(axis=1) for t in differences], axis=1)
-        return np.asarray(-2.0 * moved / self._sigmas(x.shape[1]) / x.shape[1])
+        return np.asarray(-2.0 * moved / per_column(self.sigma, x.shape[1]) / x.shape[1])
 
     def enclose(self, x: Any, z: Any) -> Interval:
         from mercer.kernels.validity.interval import exactly
 
         total = exactly(0)
-        for a, b, s in zip(x, z, self._sigmas(len(x))):
+        for a, b, s in zip(x, z, per_column(self.sigma, len(x))):
             if is_missing(a) or is_missing(b):
                 total = total + int(is_missing(a) and is_missing(b))
             else:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mercer.data.missing import is_missing, marked, missing_entries
 from mercer.data.objects import category_columns
 from mercer.data.points import Array, Points
+from mercer.data.vectors import per_column
 from mercer.errors import InvalidInput
 from mercer.kernels.about import About
 from mercer.kernels.algebra.parameters import positive, show
@@ -61,13 +62,7 @@ class Categorical(OnCategories):
         return [c if c.dtype.kind in "iub" else marked(c, missing_entries(c)) for c in category_columns(X)]
 
     def _weights(self, d: int) -> NDArray[np.float64]:
-        if np.ndim(self.sigma) and len(self.sigma) != d:
-            raise InvalidInput(
-                f"`sigma` has {len(self.sigma)} entries, so points must have as many columns",
-                got=d,
-                advice="Give one sigma per column, or a single number for all.",
-            )
-        return np.broadcast_to(np.asarray(self.sigma) ** -2.0, (d,))
+        return per_column(self.sigma, d) ** -2.0
 
     def tile(self, block: Block, out: Array) -> None:
         self._tile(block, out, log=False)

@@ -45,9 +45,10 @@ from mercer.rkhs.tail import Tail
 from mercer.solvers import costs, smooth
 from mercer.solvers.base import End
 from mercer.solvers.curvature import System, factorise
-from mercer.solvers.descent import KEPT, Minimum, Step, Trace
+from mercer.solvers.descent import KEPT, Minimum, Trace
 from mercer.solvers.nystrom import default_centers
 from mercer.solvers.psd import require_psd
+from mercer.solvers.step import Step
 from mercer.validation import check_function, check_number, check_whole_number, generator
 from mercer.words import show_bytes
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from mercer.models.svm.support import check_share
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
 from mercer.solvers.base import End
+from mercer.solvers.step import Progress
 
 
 @dataclass(eq=False, repr=False)
@@ -64,7 +65,7 @@ class NuSVC(SupportVectorClassifier):
     tol: float = 1e-3
     max_iter: int | None = None
     max_time: float | None = None
-    progress: Callable[[smo.Progress], bool] | None = None
+    progress: Progress | None = None
     random_state: int = 0
 
     def _check(self) -> None:

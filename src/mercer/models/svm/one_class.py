@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -19,7 +18,7 @@ from mercer.models.svm.margins import at_bound, duality_gap
 from mercer.models.svm.problems import one_class
 from mercer.models.svm.solving import Solver
 from mercer.models.svm.support import SupportVectorMachine, check_share
-from mercer.solvers import smo
+from mercer.solvers.step import Progress
 
 
 @dataclass(eq=False, repr=False)
@@ -35,7 +34,7 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]  # 
     nu : the share, in (0, 1].
     tol : the violation of optimality at which to stop, in the units of `score_samples`.
     max_iter, max_time : the largest number of pairs and of seconds, or None.
-    progress : called regularly with a `Progress` (iteration, gap, objective, support, seconds); False stops the fit.
+    progress : called regularly with a `Step` (iteration, gap, tol, objective, support, seconds); False stops the fit.
 
     Attributes
     ----------
@@ -62,7 +61,7 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]  # 
     tol: float = 1e-3
     max_iter: int | None = None
     max_time: float | None = None
-    progress: Callable[[smo.Progress], bool] | None = None
+    progress: Progress | None = None
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

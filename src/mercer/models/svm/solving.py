@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from mercer.models.svm.split import Part
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
 from mercer.solvers.base import End
+from mercer.solvers.step import Progress
 
 Solved = tuple[BoxProblem, smo.Optimum]
 """A problem and its optimum."""
@@ -69,7 +70,7 @@ class Solver:
         model, watch = self.model, getattr(self.model, "_watch", None)
         listeners = Listeners(model.progress, watch, self.go_on) if model.progress or watch else None
 
-        def solve(i: int, progress: Callable[[smo.Progress], bool] | None = None) -> None:
+        def solve(i: int, progress: Progress | None = None) -> None:
             try:
                 optima[i] = smo.solve(
                     problems[i],

@@ -33,6 +33,7 @@ from mercer.rkhs.tail import Tail
 from mercer.solvers import smo
 from mercer.solvers.base import End
 from mercer.solvers.psd import require_psd
+from mercer.solvers.step import Progress
 from mercer.validation import check_function, check_number
 
 PSD_POINTS = 1000
@@ -76,7 +77,7 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
     tol: float
     max_iter: int | None
     max_time: float | None
-    progress: Callable[[smo.Progress], bool] | None
+    progress: Progress | None
     bounded_: NDArray[np.bool_]
 
     def _start(self) -> Solver:
@@ -89,7 +90,7 @@ class SupportVectorMachine(CallbackSupportMixin, KernelEstimator):  # type: igno
                     advice=f"Pass a number of {unit} such as {example}.",
                 )  # fmt: skip
         check_function(
-            self.progress, "progress", kind="a function of a Progress that returns whether to go on",
+            self.progress, "progress", kind="a function of a Step that returns whether to go on",
             advice="Pass a function such as lambda p: p.seconds < 60.",
         )  # fmt: skip
         return Solver(self)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
@@ -18,6 +18,7 @@ from mercer.models.svm.solving import Solved, Solver, Store, stores
 from mercer.models.svm.split import Part
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
+from mercer.solvers.step import Progress
 from mercer.validation import check_number
 
 
@@ -39,7 +40,7 @@ class SVC(SupportVectorClassifier):
     tol : the gap at which a problem counts as solved, measured in float64.
     max_iter : the largest number of pairs for each problem, or None.
     max_time : the largest number of seconds for all problems together, or None.
-    progress : called regularly with a `Progress` (iteration, gap, objective, support, seconds); False stops the fit.
+    progress : called regularly with a `Step` (iteration, gap, tol, objective, support, seconds); False stops the fit.
     random_state : the seed of the folds of the calibration.
 
     Attributes
@@ -83,7 +84,7 @@ class SVC(SupportVectorClassifier):
     tol: float = 1e-3
     max_iter: int | None = None
     max_time: float | None = None
-    progress: Callable[[smo.Progress], bool] | None = None
+    progress: Progress | None = None
     random_state: int = 0
 
     def path(self, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> list[Self]:

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
@@ -31,6 +31,7 @@ from mercer.models.svm.solving import Solved, Solver, Store
 from mercer.models.svm.support import SupportVectorMachine, check_share
 from mercer.problems.box import BoxProblem
 from mercer.solvers import smo
+from mercer.solvers.step import Progress
 from mercer.validation import check_number
 
 
@@ -158,7 +159,7 @@ class SVR(SupportVectorRegressor):
     epsilon : half the width of the tube, ≥ 0, in the units of y.
     tol : the violation of optimality at which to stop, in the units of y.
     max_iter, max_time : the largest number of pairs for each target, and of seconds for all targets; or None.
-    progress : called regularly with a `Progress` (iteration, gap, objective, support, seconds); False stops the fit.
+    progress : called regularly with a `Step` (iteration, gap, tol, objective, support, seconds); False stops the fit.
 
     Attributes
     ----------
@@ -187,7 +188,7 @@ class SVR(SupportVectorRegressor):
     tol: float = 1e-3
     max_iter: int | None = None
     max_time: float | None = None
-    progress: Callable[[smo.Progress], bool] | None = None
+    progress: Progress | None = None
 
     def _check(self) -> None:
         check_number(self.epsilon, "epsilon", least=0, advice="Pass a number in the units of y, such as 0.1.")
@@ -235,7 +236,7 @@ class NuSVR(SupportVectorRegressor):
     tol: float = 1e-3
     max_iter: int | None = None
     max_time: float | None = None
-    progress: Callable[[smo.Progress], bool] | None = None
+    progress: Progress | None = None
 
     def _check(self) -> None:
         check_share(self.nu)
@@ -292,7 +293,7 @@ class KernelQuantileRegressor(SupportVectorRegressor):
     tol: float = 1e-3
     max_iter: int | None = None
     max_time: float | None = None
-    progress: Callable[[smo.Progress], bool] | None = None
+    progress: Progress | None = None
 
     def _check(self) -> None:
         try:
