@@ -1,4 +1,4 @@
-"""The README's table of names and the map of the house name what is there, all of it and nothing else."""
+"""The page of all names and the map of the house name what is there, all of it and nothing else."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ ELSEWHERE = {
 
 
 def table() -> list[str]:
-    """The pieces of code in the README's table."""
-    text = (TOP / "README.md").read_text(encoding="utf-8")
+    """The pieces of code in the table of all names."""
+    text = (TOP / "docs" / "names.md").read_text(encoding="utf-8")
     return re.findall(r"`([^`]+)`", text.partition("## What is there")[2].partition("\n## ")[0])
 
 
-def test_the_readme_names_every_public_name():
+def test_the_table_names_every_public_name():
     named = set(re.findall(r"\w+", " ".join(table())))
     assert set(mc.__all__) - named == ELSEWHERE - named
     assert not ELSEWHERE & named - {"kernels"}
 
 
-def test_every_name_in_the_readme_is_there():
+def test_every_name_in_the_table_is_there():
     for piece in table():
         for name in re.findall(r"(?<![\w.\"])([A-Z][a-z]\w+|[a-z_]+(?=\())", piece):
             if name not in ("k", "clone", "set_params"):
