@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo test test-narrow test-versions check lint doctest bench bench-objects accuracy-objects format clean
+.PHONY: demo test test-narrow test-versions check lint doctest bench bench-objects accuracy-objects promises format clean
 
 demo: .venv/.demo
 	$(BIN)/mercer demo
@@ -65,6 +65,10 @@ accuracy-objects: .venv/.bench
 	$(BIN)/python benchmarks/series_accuracy.py --data $(DATA)
 	$(BIN)/python benchmarks/image_accuracy.py --data $(DATA)
 	$(BIN)/python benchmarks/molecule_accuracy.py --data $(DATA)
+
+# Coverage of intervals and calibration of probabilities, by data set.
+promises: .venv/.bench
+	$(BIN)/python benchmarks/promises.py --data $(DATA)
 
 format: .venv/.dev
 	$(BIN)/ruff check --fix .
