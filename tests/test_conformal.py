@@ -20,6 +20,7 @@ from mercer.models.local.nadaraya_watson import NadarayaWatsonRegressor
 from mercer.models.local.neighbors import KernelNeighborsRegressor
 from mercer.models.quantiles import conformal as quantile
 from mercer.models.quantiles import plus_ends
+from mercer.models.residual_scale import ResidualScale
 
 
 def data(n, rng, noise=0.3):
@@ -416,7 +417,7 @@ def test_quantiles_with_equal_weights_are_those_without():
         quantile(values, 0.99)
 
 
-@pytest.mark.parametrize("residuals", ["signed", "ratio"])
+@pytest.mark.parametrize("residuals", ["signed", "local"])
 def test_two_sided_intervals_cover_on_each_side(residuals):
     """A new target is below and above the interval as rarely as promised, and not much more rarely."""
     rng = np.random.default_rng(0)
@@ -449,16 +450,82 @@ def test_two_sides_need_twice_the_rows():
         two.predict_interval(X, 0.99)
 
 
-@pytest.mark.parametrize("wrong", [{"residuals": "ratio", "method": "cv+"}, {"residuals": "squared"}])
+@pytest.mark.parametrize("wrong", [{"residuals": "local", "method": "cv+"}, {"residuals": "squared"}])
 def test_residuals_must_fit_the_method(wrong):
     with pytest.raises(mc.InvalidInput, match="`residuals`"):
         mc.ConformalRegressor(mc.Ridge(), **wrong).fit(np.arange(9.0)[:, None], np.arange(9.0))
 
 
-def test_ratios_need_positive_targets():
+def test_local_residuals_have_their_own_scale():
     X = np.arange(9.0)[:, None]
-    with pytest.raises(mc.InvalidInput, match="> 0"):
-        mc.ConformalRegressor(mc.Ridge(), residuals="ratio").fit(X, X[:, 0] - 4)
+    model = mc.ConformalRegressor(mc.GaussianProcessRegressor(mc.Gaussian(1.0)), residuals="local", normalised=True)
+    with pytest.raises(mc.InvalidInput, match="has a scale of its own"):
+        model.fit(X, X[:, 0])
+
+
+def covered_by_thirds(ends, y, f):
+    """The share of targets inside, by thirds of the prediction."""
+    inside = (ends[:, 0] <= y) & (y <= ends[:, 1])
+    return [float(inside[part].mean()) for part in np.array_split(np.argsort(f), 3)]
+
+
+def growing_errors(n, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, 2))
+    return X, 1.0 + 10.0 * X[:, 0] + 3.0 * X[:, 0] ** 2 * rng.normal(size=n)
+
+
+def test_local_intervals_cover_small_and_large_predictions_alike(tmp_path):
+    """The errors of this table grow from 0 to 3; without a scale small predictions are always inside."""
+    (X, y), (held, z), (new, t) = (growing_errors(n, seed) for n, seed in ((400, 0), (1000, 1), (6000, 2)))
+    model = mc.KernelRidge(mc.Gaussian(1.0), alpha=0.1).fit(X, y)
+    f = model.predict(new)
+    for plain, local in (
+        (model.jackknife_plus(new, 0.8), model.jackknife_plus(new, 0.8, local=True)),
+        tuple(
+            mc.ConformalRegressor(model, cv="prefit", residuals=kind).fit(held, z).predict_interval(new, 0.8)
+            for kind in ("signed", "local")
+        ),
+    ):
+        assert covered_by_thirds(plain, t, f)[0] > 0.95
+        assert covered_by_thirds(plain, t, f)[2] < 0.65
+        assert all(0.68 < share < 0.9 for share in covered_by_thirds(local, t, f))
+    conformal = mc.ConformalRegressor(model, cv="prefit", residuals="local").fit(held, z)
+    conformal.save(tmp_path / "local.mercer")
+    again = mc.load(tmp_path / "local.mercer").predict_interval(new[:50], 0.8)
+    assert (again == conformal.predict_interval(new[:50], 0.8)).all()
+
+
+def test_local_intervals_of_positive_targets_do_not_go_below_zero():
+    X, y = growing_errors(300, 0)
+    model = mc.Ridge().fit(X, np.maximum(y, 0.0))
+    ends = mc.ConformalRegressor(model, cv="prefit", residuals="local").fit(X, np.maximum(y, 0.0))
+    assert ends.predict_interval(X - 5.0, 0.9).min() == 0.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_errors_without_a_trend_keep_one_scale(seed):
+    rng = np.random.default_rng(seed)
+    f, r = rng.normal(size=500), rng.standard_t(3, size=500)
+    scale, own = ResidualScale.of(f, r)
+    assert len(scale.at) == 1
+    assert (own == np.abs(r).mean()).all()
+    assert ResidualScale.of(f, r, np.ones(500))[0].sizes == scale.sizes
+
+
+def test_a_scale_knows_weights_and_does_not_see_the_row_itself():
+    """Weights count rows; the size for a row is the mean of its neighbours in rank without the row itself."""
+    rng = np.random.default_rng(0)
+    f = np.arange(100.0)
+    r = f**2 * rng.normal(size=100)
+    scale, own = ResidualScale.of(f, r)
+    size, k = np.abs(r), 25  # 100 ** 0.7
+    for i in range(100):
+        start = min(max(i - k // 2, 0), 100 - k)
+        window = np.delete(np.arange(start, start + k), i - start)
+        assert own[i] == pytest.approx(max(size[window].mean(), 0.02 * size.mean()))
+    heavy, _ = ResidualScale.of(f, r, np.where(f < 50, 1.0, 7.0))
+    assert heavy(np.array([95.0])) == pytest.approx(scale(np.array([95.0])))
 
 
 def test_counts_that_vary_more_than_poissons_get_intervals_by_their_residuals():

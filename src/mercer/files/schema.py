@@ -245,11 +245,14 @@ LogScale < Response
 CountLevels < Response
     levels: real[r]
     weights: none | real[r]
-    dispersion: real
+    dispersion: ResidualScale(_)
 Residuals < Response
     residuals: real[r]
     weights: none | real[r]
-    scaled: flag
+    scale: ResidualScale(_)
+[mercer.models.residual_scale]
+ResidualScale(k)
+    at sizes: real[k]
 [mercer.models.auto.record]
 Decision
     question taken why: text
@@ -647,6 +650,8 @@ ConformalRegressor < Remembered
     fits_: int
     _residuals: real[n,_]
     residuals_: real[n] | real[n,_]
+    _scales?: list(ResidualScale(_))[t]
+    _least?: real[t]
     n_calibration_: =n
     _fold?: whole[n]<n
     _rows?: list(whole[_])[m]

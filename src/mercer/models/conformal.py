@@ -34,13 +34,14 @@ from mercer.models.likelihood.glm_base import GeneralisedLinearModel
 from mercer.models.local.nadaraya_watson import NadarayaWatsonRegressor
 from mercer.models.provenance import fitted_rows
 from mercer.models.quantiles import ROUNDING, around, conformal, plus_ends, rows_needed, share
+from mercer.models.residual_scale import ResidualScale
 from mercer.tuning.folds import fold_numbers, make_folds
 from mercer.validation import check_choice, generator
 
 Index = NDArray[np.int64]
 
 METHODS = ("split", "cv+", "jackknife+")
-RESIDUALS = ("absolute", "signed", "ratio")
+RESIDUALS = ("absolute", "signed", "local")
 SMALL = 2000
 """Up to this number of rows `with_intervals` uses a model's own intervals: they solve systems of this size."""
 CALIBRATED = 20
@@ -77,8 +78,9 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
     random_state : seed of the folds; the same number gives the same folds.
     residuals : the kind of residuals. "absolute": |y − f(x)|, so that intervals are f(x) ± a quantile. For
         method="split" also "signed": y − f(x), with a quantile for each side, for errors that are larger on one side;
-        "ratio": y/f(x) ≥ 0, with a quantile for each side, for errors that grow with the target, as with models of
-        counts and of log y. Two sides need twice as many held-out rows.
+        "local": the same divided by the typical size of residuals at predictions like f(x), for errors that grow with
+        the prediction. This size is learned from the same held-out rows, so that the guarantee holds approximately;
+        and if none of their targets is negative, no interval goes below 0. Two sides need twice as many held-out rows.
 
     Attributes
     ----------
@@ -155,14 +157,14 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         check_choice(self.method, "method", METHODS, advice="Pass 'jackknife+' for few rows, 'split' for many.")
         if self.residuals not in RESIDUALS or (self.residuals != "absolute" and self.method != "split"):
             raise InvalidInput(
-                "`residuals` must be 'absolute', or for method='split' also 'signed' or 'ratio'",
+                "`residuals` must be 'absolute', or for method='split' also 'signed' or 'local'",
                 got=f"{shortened(self.residuals)} with method={self.method!r}",
                 advice="Set method='split', or omit `residuals`.",
             )
-        if self.normalised and self.residuals == "ratio":
+        if self.normalised and self.residuals == "local":
             raise InvalidInput(
-                "normalised=True needs residuals that are differences",
-                got="residuals='ratio'",
+                "residuals='local' has a scale of its own, beside which there is no other",
+                got="normalised=True",
                 advice="Set normalised=False, or residuals='signed'.",
             )
         if isinstance(self.model, type) or not all(
@@ -248,16 +250,13 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
                 got=f"{std.min():.3g} as the smallest",
                 advice="Raise its noise (`alpha`) or number of neighbours, or set normalised=False.",
             )
-        if self.residuals == "ratio":
-            if not ((mean > 0) & (Y >= 0)).all():
-                raise InvalidInput(
-                    "residuals='ratio' needs targets ≥ 0 and predictions > 0",
-                    got=f"{min(mean.min(), Y.min()):.4g} as the smallest",
-                    advice="Set residuals='signed'.",
-                )
-            return np.asarray(Y / mean)
+        if self.residuals == "local":
+            parts = [ResidualScale.of(f, r) for f, r in zip(mean.T, (Y - mean).T)]
+            self._scales = [scale for scale, _ in parts]
+            self._least = np.where(Y.min(axis=0) >= 0.0, 0.0, -np.inf)
+            std = np.stack([own for _, own in parts], axis=1)
         signed = (Y - mean) / std
-        return signed if self.residuals == "signed" else np.abs(signed)
+        return np.abs(signed) if self.residuals == "absolute" else signed
 
     def _predicted(self, model: Any, X: Any, t: int) -> tuple[Matrix, Matrix]:
         """Predictions and standard deviations (ones, unless normalised), both (m, t)."""
@@ -309,11 +308,12 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
             )
         if self.method == "split":
             mean, std = self._predicted(self.model_, self._seen_by(self._train, X), t)
+            if self.residuals == "local":
+                std = np.stack([scale(f) for scale, f in zip(self._scales, mean.T)], axis=1)
             if self.residuals != "absolute":
                 below, above = around(residuals, coverage)
-                ends = np.stack([below * std, above * std], axis=-1)
-                with np.errstate(over="ignore"):
-                    return self._shaped(mean[..., None] * ends if self.residuals == "ratio" else mean[..., None] + ends)
+                ends = mean[..., None] + np.stack([below * std, above * std], axis=-1)
+                return self._shaped(np.maximum(ends, self._least[:, None]) if self.residuals == "local" else ends)
             reach = conformal(residuals, coverage) * std
             return self._shaped(np.stack([mean - reach, mean + reach], axis=-1))
         if not self.models_:
@@ -387,12 +387,7 @@ def with_intervals(model: Any, X: Any, y: Any) -> Any:
     assumed = isinstance(model, GeneralisedLinearModel)
     if not assumed and (fitted_rows(model) or 0) <= SMALL and model.has_intervals(in_file=True):
         return model
-    positive = (model.predict(X) > 0).all()
-    in_ratios = positive and (
-        (np.asarray(y) >= 0).all() if assumed else getattr(model, "loss_", None) == "log" and (np.asarray(y) > 0).all()
-    )
-    residuals = "ratio" if in_ratios else "signed"
-    return ConformalRegressor(model, cv="prefit", residuals=residuals).fit(X, y)
+    return ConformalRegressor(model, cv="prefit", residuals="local").fit(X, y)
 
 
 def moved(conformal: ConformalRegressor, model: Any) -> ConformalRegressor:

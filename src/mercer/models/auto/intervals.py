@@ -21,11 +21,13 @@ from scipy import special
 Matrix = NDArray[np.float64]
 # Smaller means and probabilities are replaced by this, so that logarithms and shapes of distributions are finite.
 SMALLEST = 1e-12
+# The smallest dispersion.
+LEAST_DISPERSION = 1e-3
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Counts of a mean μ and the variance φμ (nearly, where φ < 1).
+    """Counts of a mean μ and the variance φμ (nearly, where φ < 1), with one φ or one for each mean.
 
     >>> import numpy as np
     >>> y = np.arange(200.0)
@@ -37,32 +39,41 @@ class Counts:
     10.0 40.0
     """
 
-    dispersion: float
+    dispersion: float | Matrix
 
     @classmethod
     def of(cls, y: Matrix, mu: Matrix, weights: Matrix | None = None) -> Counts:
         """Counts with the dispersion of the residuals around μ: Σ(y − μ)²/Σμ."""
         variance, mean = (float(np.average(each, weights=weights)) for each in ((y - mu) ** 2, mu))
-        return cls(max(variance / max(mean, SMALLEST), 1e-3))
+        return cls(max(variance / max(mean, SMALLEST), LEAST_DISPERSION))
+
+    def _shapes(self) -> tuple[NDArray[np.bool_], Matrix, Matrix]:
+        """Where φ > 1, φ there (2 elsewhere), and φ where it is at most 1 (1 elsewhere)."""
+        phi = np.maximum(np.asarray(self.dispersion, dtype=np.float64), LEAST_DISPERSION)
+        wide = phi > 1.0
+        return wide, np.where(wide, phi, 2.0), np.where(wide, 1.0, phi)
 
     def at_least(self, y: Matrix, mu: Matrix) -> Matrix:
         """P(Y ≥ y)."""
-        phi, mu = self.dispersion, np.maximum(mu, SMALLEST)
-        some = np.maximum(y, 1.0)
-        if phi > 1.0:
-            tail = special.betainc(some, mu / (phi - 1.0), 1.0 - 1.0 / phi)
-        else:  # a renewal process is ahead of its rate by (φ − 1)/2
-            tail = special.gammainc(some / phi, (mu + 0.5 * (1.0 - phi)) / phi)
+        mu, some = np.maximum(mu, SMALLEST), np.maximum(y, 1.0)
+        wide, more, less = self._shapes()
+        # A renewal process is ahead of its rate by (φ − 1)/2.
+        tail = np.where(
+            wide,
+            special.betainc(some, mu / (more - 1.0), 1.0 - 1.0 / more),
+            special.gammainc(some / less, (mu + 0.5 * (1.0 - less)) / less),
+        )
         return np.asarray(np.where(y <= 0, 1.0, tail))
 
     def at_most(self, y: Matrix, mu: Matrix) -> Matrix:
         """P(Y ≤ y), not by 1 − P(Y ≥ y + 1): small probabilities keep their digits."""
-        phi, mu = self.dispersion, np.maximum(mu, SMALLEST)
-        some = np.maximum(y, 0.0) + 1.0
-        if phi > 1.0:
-            tail = special.betainc(mu / (phi - 1.0), some, 1.0 / phi)
-        else:
-            tail = special.gammaincc(some / phi, (mu + 0.5 * (1.0 - phi)) / phi)
+        mu, some = np.maximum(mu, SMALLEST), np.maximum(y, 0.0) + 1.0
+        wide, more, less = self._shapes()
+        tail = np.where(
+            wide,
+            special.betainc(mu / (more - 1.0), some, 1.0 / more),
+            special.gammaincc(some / less, (mu + 0.5 * (1.0 - less)) / less),
+        )
         return np.asarray(np.where(y < 0, 0.0, tail))
 
     def log_probability(self, y: Matrix, mu: Matrix) -> Matrix:

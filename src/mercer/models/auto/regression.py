@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
-from mercer.models.auto.intervals import Counts, log_normal
+from mercer.models.auto.intervals import SMALLEST, Counts, log_normal
 from mercer.models.auto.plan import FIRST_ROWS, FREE_STEPS
 from mercer.models.auto.race import Entry, Problem, descend, optimism
 from mercer.models.auto.record import compared
@@ -21,6 +21,7 @@ from mercer.models.auto.task import PAIRS_PER_ROW, Cost, Fit, LossChoice, Task, 
 from mercer.models.base import Matrix, Rows
 from mercer.models.least_squares.kernel_ridge import KernelRidge
 from mercer.models.likelihood.glm import KernelGLM
+from mercer.models.residual_scale import ResidualScale
 from mercer.models.svm.svr import SVR
 from mercer.models.tune_margin import tune_margin
 from mercer.tuning.trials import Measure, Trial
@@ -105,12 +106,12 @@ class Poisson(RegressionLoss):
         if fit.rows is not None:
             y, w = y[fit.rows], None if w is None else w[fit.rows]
         mu = np.asarray(fit.model.loo_predictions_)
-        counts = Counts.of(y, mu, w)
         w = None if w is None or np.ptp(w) == 0 else w
         if self.task.whole:
-            response: Response = CountLevels(counts.level(y, mu), w, counts.dispersion)
+            dispersion, own = ResidualScale.of(mu, (y - mu) ** 2 / np.maximum(mu, SMALLEST), w)
+            response: Response = CountLevels(Counts(own).level(y, mu), w, dispersion)
         else:
-            response = Residuals((y - mu) / np.sqrt(np.maximum(mu, 1e-12)), w, scaled=True)
+            response = Residuals.of(mu, y - mu, w)
         return replace(fit, loss=replace(self, response=response))
 
 
@@ -340,7 +341,7 @@ class Regression(Task):
         gain = np.abs(r) - np.abs(y - predictions)
         if not requested and not float(gain.mean()) > float(gain.std()) / np.sqrt(len(y)):
             return best, [f"{note}; the robust loss was tried and is not closer: loss='robust' takes it anyway"]
-        response = Residuals(y - predictions, w)
+        response = Residuals.of(predictions, y - predictions, w)
         chosen = Robust(self, best.entry, error, response=response, C=tuned.C, epsilon=0.1 * spread, tol=1e-3 * spread)
         return chosen, [note]
 

@@ -114,12 +114,13 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[np.float64]:
         """Intervals that contain a new target with the given probability, shape (m, 2).
 
-        All intervals are calibrated on left-out rows. Losses "squared" and "log" use jackknife+
-        (`KernelRidge.predict_interval`, for "log" its exponentials). Loss "poisson" uses quantiles of a distribution of
-        counts with the observed dispersion, at the level that contains the given share of left-out rows; ends are whole
-        numbers, and where a few numbers have most of the probability the coverage is higher. Loss "robust" adds
-        quantiles of residuals from cross-validation to the prediction. Where no target is negative, no interval goes
-        below 0. The kernel was tuned on the same rows, so that intervals are a little too short where rows are few.
+        All intervals are calibrated on left-out rows, and wider where the errors of predictions of that size are
+        larger. Losses "squared" and "log" use jackknife+ (`KernelRidge.jackknife_plus`, for "log" its exponentials).
+        Loss "poisson" uses quantiles of a distribution of counts with the observed dispersion, at the level that
+        contains the given share of left-out rows; ends are whole numbers, and where a few numbers have most of the
+        probability the coverage is higher. Loss "robust" adds quantiles of residuals from cross-validation to the
+        prediction. Where no target is negative, no interval goes below 0. The kernel was tuned on the same rows, so
+        that intervals are a little too short where rows are few.
         """
         self._check_queries(X)
         return np.maximum(self.response_.intervals(self.model_, X, coverage), self._least)

@@ -10,6 +10,7 @@ import numpy as np
 from mercer.models.auto.intervals import Counts
 from mercer.models.base import Matrix
 from mercer.models.quantiles import around, conformal
+from mercer.models.residual_scale import ResidualScale
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +30,7 @@ class Response:
 
     def intervals(self, model: Any, X: Any, coverage: float) -> Matrix:
         """Intervals that contain a new target with the given probability, shape (m, 2)."""
-        return np.asarray(model.predict_interval(X, coverage), dtype=np.float64)
+        return np.asarray(model.jackknife_plus(X, coverage, local=True), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,18 +61,18 @@ class CountLevels(Response):
     ----------
     levels, weights : the greatest level whose interval holds the target, of each row when it is left out, and the
         weights of these rows or None.
-    dispersion : the variance of the counts in units of their mean.
+    dispersion : the variance of the counts in units of their mean, which may depend on the mean.
     """
 
     levels: Matrix
     weights: Matrix | None
-    dispersion: float
+    dispersion: ResidualScale
 
     needs_rows = False
 
     def intervals(self, model: Any, X: Any, coverage: float) -> Matrix:
         mean = np.asarray(model.predict(X), dtype=np.float64)
-        return Counts(self.dispersion).interval(mean, -float(conformal(-self.levels, coverage, self.weights)))
+        return Counts(self.dispersion(mean)).interval(mean, -float(conformal(-self.levels, coverage, self.weights)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,17 +81,23 @@ class Residuals(Response):
 
     Attributes
     ----------
-    residuals, weights : of rows that were left out; the weights of these rows or None.
-    scaled : whether residuals are in units of the square root of the value, as those of Poisson's loss.
+    residuals, weights : of rows that were left out, in units of their scale; the weights of these rows or None.
+    scale : the typical size of residuals, which may depend on the value.
     """
 
     residuals: Matrix
     weights: Matrix | None
-    scaled: bool = False
+    scale: ResidualScale
+
+    @classmethod
+    def of(cls, values: Matrix, residuals: Matrix, weights: Matrix | None) -> Residuals:
+        """From the values and residuals of rows that were left out."""
+        scale, own = ResidualScale.of(values, residuals, weights)
+        return cls(residuals / own, weights, scale)
 
     needs_rows = False
 
     def intervals(self, model: Any, X: Any, coverage: float) -> Matrix:
         mean = np.asarray(model.predict(X), dtype=np.float64)
-        unit = np.sqrt(mean) if self.scaled else np.ones_like(mean)
-        return np.asarray(mean[:, None] + unit[:, None] * np.array(around(self.residuals, coverage, self.weights)))
+        ends = np.array(around(self.residuals, coverage, self.weights))
+        return np.asarray(mean[:, None] + self.scale(mean)[:, None] * ends)

@@ -21,6 +21,7 @@ from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
 from mercer.models.base import KernelEstimator, Rows
 from mercer.models.quantiles import plus_ends, rank, share
+from mercer.models.residual_scale import ResidualScale
 from mercer.solvers.factor import Factor
 
 Matrix = NDArray[np.float64]
@@ -96,6 +97,23 @@ class LinearSmoother(RegressorMixin, ABC):  # type: ignore[misc]  # scikit-learn
         -------
         lower and upper ends, shape (m, 2), or (m, t, 2) for t targets.
         """
+        return self.jackknife_plus(X, coverage)
+
+    def jackknife_plus(self, X: Any, coverage: float = 0.9, *, local: bool = False) -> NDArray[np.float64]:
+        """The intervals of `KernelRidge.predict_interval`, alike everywhere or with a local scale.
+
+        Parameters
+        ----------
+        X : m queries.
+        coverage : the probability, in (0, 1).
+        local : whether intervals are wider where the errors of predictions of that size are larger. They then cover
+            about as often for small predictions as for large ones. The guarantee of jackknife+ holds approximately,
+            because the scale was learned from the same rows.
+
+        Returns
+        -------
+        lower and upper ends, shape (m, 2), or (m, t, 2) for t targets.
+        """
         check_is_fitted(self)
         y = self._rows.y
         n, roots = len(y), self._rows.roots
@@ -103,13 +121,18 @@ class LinearSmoother(RegressorMixin, ABC):  # type: ignore[misc]  # scikit-learn
         rank(coverage, n)  # refuse a wrong coverage before anything is computed
         residuals = self._leave_one_out()
         values = np.asarray(self.predict(X), dtype=np.float64).reshape(-1, y.shape[1])
+        spreads, scales = np.abs(residuals), list[ResidualScale]()
+        for t in range(y.shape[1]) if local else ():
+            scale, own = ResidualScale.of(y[:, t] - residuals[:, t], residuals[:, t], sample_weight)
+            spreads[:, t] /= own
+            scales.append(scale)
         ends = np.empty((*values.shape, 2))
         for span in threads.spans(len(values), max(1, memory.HELD // n)):
             for targets, weights in self._smoothers(take(X, np.arange(len(values))[span])):
                 for t in targets:
                     others = values[span, t, None] - weights * residuals[:, t]  # f₋ᵢ(z)
-                    spreads = np.abs(residuals[:, t, None])
-                    ends[span, t] = plus_ends(others[:, :, None], spreads, coverage, sample_weight)[:, 0]
+                    sizes = spreads[:, t] * (scales[t](values[span, t])[:, None] if local else 1.0)
+                    ends[span, t] = plus_ends(others[..., None], sizes[..., None], coverage, sample_weight)[:, 0]
         return self._rows.shaped(ends)
 
 
