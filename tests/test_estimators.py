@@ -1,4 +1,8 @@
-"""scikit-learn's own checks: all of them on every public estimator, those that follow the data on its variants."""
+"""scikit-learn's own checks: all of them on every public estimator, those that follow the data on its variants.
+
+An estimator that chooses its bandwidth by default is checked with a given one, and the choice itself by the checks on
+few rows (`OF_FEW_ROWS`): it is a search in front of the same fit.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ EVERY = [
     mc.AutoClassifier(time=1e-9),  # next to no time: the kernels are compared as they are
     mc.AutoRegressor(time=1e-9),
     mc.BayesianLinearRegression(),
-    mc.ConditionalDensity(),
+    mc.ConditionalDensity(bandwidth=1.0, target_bandwidth=1.0),
     mc.ConformalRegressor(mc.KernelRidge()),
     mc.FisherDiscriminant(alpha=0.1),
     mc.GLM(),
@@ -33,10 +37,10 @@ EVERY = [
     mc.KernelRidge(),
     mc.LeastSquaresClassifier(),
     mc.LinearDiscriminant(),
-    mc.LocalRegression(),
+    mc.LocalRegression(bandwidth=1.0),
     mc.LogisticRegression(),
-    mc.NadarayaWatsonClassifier(),
-    mc.NadarayaWatsonRegressor(),
+    mc.NadarayaWatsonClassifier(bandwidth=0.5),
+    mc.NadarayaWatsonRegressor(bandwidth=0.5),
     mc.NuSVC(),
     mc.NuSVR(),
     mc.OneClassSVM(),
@@ -83,7 +87,6 @@ REPEATING = [
 # observations where a row of weight two is one with half the noise; or the solver stops before the check's 1e-7.
 OTHERS = [
     mc.ConditionalDensity(covariance="scott"),
-    mc.GaussianProcessRegressor(alpha=0.1, tune="evidence", normalize_y=True),
     mc.KernelFisherDiscriminant(calibrated=True),
     mc.KernelGLM(n_centers=10),
     mc.KernelLogisticRegression(n_centers=10),
@@ -91,40 +94,48 @@ OTHERS = [
     mc.KernelNeighborsRegressor(n_neighbors="loo"),
     mc.KernelRidge(alpha="loo", fit_intercept=True),
     mc.KernelRidge(solver="nystrom", n_centers=10),
-    mc.KernelRidge(tune="loo"),
     mc.LeastSquaresClassifier(alpha="loo"),
     mc.LogisticRegression(alpha=1.0, solver="backtracking"),
     mc.ParzenDensity(bandwidth="loo"),
     mc.Ridge(alpha="loo"),
 ]
 
+# ... and those that search first, by an expensive criterion.
+SEARCHING = [
+    mc.ConditionalDensity(),
+    mc.GaussianProcessRegressor(alpha=0.1, tune="evidence", normalize_y=True),
+    mc.KernelRidge(tune="loo"),
+    mc.LocalRegression(),
+    mc.NadarayaWatsonClassifier(),
+    mc.NadarayaWatsonRegressor(),
+]
+
 REPETITION = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
 
 # What may come out otherwise in a variant. The rest looks at constructors, tags and the words for bad input, which
 # variants share.
-OF_THE_DATA = {
-    "check_classifiers_train",
+OF_FEW_ROWS = {
     "check_dict_unchanged",
-    "check_estimator_sparse_array",
-    "check_estimators_dtypes",
     "check_estimators_pickle",
     "check_fit2d_1feature",
     "check_fit2d_1sample",
     "check_fit_idempotent",
     "check_methods_sample_order_invariance",
     "check_methods_subset_invariance",
+}
+OF_THE_DATA = OF_FEW_ROWS | {
+    "check_classifiers_train",
+    "check_estimator_sparse_array",
+    "check_estimators_dtypes",
     "check_regressors_train",
     "check_transformer_general",
 }
 
-# Where the check compares two fits to 1e-7, the settings under which the statement is true: a bandwidth that is given,
-# not chosen by leaving rows out, solvers that go as far, and a share of support vectors that its small classes allow.
-SETTINGS = {
-    "LocalRegression": {"bandwidth": 1.0},
-    "NadarayaWatsonClassifier": {"bandwidth": 0.5},
-    "NadarayaWatsonRegressor": {"bandwidth": 0.5},
-    "NuSVC": {"nu": 0.3, "tol": 1e-11},
-} | {name: {"tol": 1e-11} for name in ("SVC", "SVR", "NuSVR", "KernelQuantileRegressor", "OneClassSVM")}
+# Where the check compares two fits to 1e-7, the settings under which the statement is true: solvers that go as far, and
+# a share of support vectors that its small classes allow.
+SETTINGS = {"NuSVC": {"nu": 0.3, "tol": 1e-11}} | {
+    name: {"tol": 1e-11} for name in ("SVC", "SVR", "NuSVR", "KernelQuantileRegressor", "OneClassSVM")
+}
 
 COMPARED = "kernels are compared by leaving one row out: of two equal rows the other one still predicts it"
 NO_SPREAD = "with class weights of 1000 and 0.0001 the axis has no spread within the heavy class, so no prior can win"
@@ -149,12 +160,19 @@ def mistaken(name, estimator):
     return (dense and name == REPETITION[1]) or (integers and OLD)
 
 
+def shared(name, estimator, keywords):
+    """What a variant has from its class: memory that is read-only, and for kernels sparse rows, as solvers see K."""
+    return bool(keywords) or (name == "check_estimator_sparse_array" and hasattr(estimator, "kernel"))
+
+
 def checks(estimators, wanted=None):
     for estimator in estimators:
         kind = type(estimator).__name__
         for _, check in estimator_checks_generator(estimator):
             name = named(check)
-            if name in NOT_CLAIMED or (wanted is not None and name not in wanted) or mistaken(name, estimator):
+            if name in NOT_CLAIMED or mistaken(name, estimator):
+                continue
+            if wanted is not None and (name not in wanted or shared(name, estimator, getattr(check, "keywords", {}))):
                 continue
             marks = []
             if name in EXPECTED.get(kind, {}):
@@ -172,6 +190,8 @@ def checks(estimators, wanted=None):
         *checks(EVERY),
         *checks(REPEATING, OF_THE_DATA | set(REPETITION)),
         *checks(OTHERS, OF_THE_DATA),
+        *checks(SEARCHING, OF_FEW_ROWS),
+        *checks([mc.ConditionalDensity()], REPETITION),  # the likelihood of its widths counts weights as repetitions
     ],
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")

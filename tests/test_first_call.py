@@ -12,13 +12,6 @@ import pytest
 import mercer as mc
 from mercer._loops import costs
 
-FIRST = """
-import sys, threading, numpy as np, mercer as mc
-X = np.random.default_rng(0).normal(size=(200, 5)); y = X[:, 0]
-{code}
-assert threading.active_count() == 1, [thread.name for thread in threading.enumerate()]
-print("numba" in sys.modules)
-"""
 CALLS = {
     "Gaussian": "mc.Gaussian(1.0)(X)",
     "float32": "mc.Gaussian(1.0)(X.astype(np.float32), X[:100].astype(np.float32))",
@@ -33,19 +26,36 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_a_fresh_process_does_not_import_numba_for_small_data(name: str) -> None:
+PROCESS = f"""
+import sys, threading, hashlib, numpy as np, mercer as mc
+X = np.random.default_rng(0).normal(size=(200, 5)); y = X[:, 0]
+for name, code in {CALLS!r}.items():
+    exec(code)
+    print(name, "numba" in sys.modules, threading.active_count())
+for _ in range(2):
+    print(hashlib.sha256(mc.Matern(1.0)(X).tobytes()).hexdigest(), "numba" in sys.modules)
+    mc.Gaussian(1.0)(np.zeros((256, 2)), np.zeros((256, 2)))
+"""
+
+
+@pytest.fixture(scope="module")
+def fresh() -> list[str]:
+    """What a fresh process says after each call, and then of a small matrix before and after a large one."""
     several = {**os.environ, "MERCER_NUM_THREADS": "2"}  # so that a pool would be started where there is one core, too
-    code = FIRST.format(code=CALLS[name])
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=several)
-    assert result.stdout == "False\n", result.stderr
+    result = subprocess.run([sys.executable, "-c", PROCESS], capture_output=True, text=True, env=several)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.splitlines()
 
 
-def test_large_data_are_left_to_the_loops() -> None:
-    """The check above would see Numba."""
-    code = FIRST.format(code="X = np.zeros((256, 5)); mc.Gaussian(1.0)(X[:, :2], X[:, :2])").replace("== 1", ">= 1")
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert result.stdout == "True\n", result.stderr
+def test_a_fresh_process_does_not_import_numba_for_small_data(fresh: list[str]) -> None:
+    assert fresh[:-2] == [f"{name} False 1" for name in CALLS]
+
+
+def test_size_alone_decides(fresh: list[str]) -> None:
+    """The same call gives the same bits whether Numba is loaded or not; a large matrix loads it."""
+    (before, without), (after, loaded) = (line.split() for line in fresh[-2:])
+    assert (without, loaded) == ("False", "True")
+    assert before == after
 
 
 # --- on both sides of the bound ---------------------------------------------------------------------------------------
@@ -119,12 +129,3 @@ def test_small_and_large_matrices_agree(kernel: mc.Kernel, d: int, dtype: type) 
         np.testing.assert_array_less(np.abs(K - exact[:n, :n]), allowed[:n, :n] + 1e-300)
         again = kernel(X[:n], X[:n].copy())
         np.testing.assert_array_less(np.abs(again.astype(np.float64) - K), allowed[:n, :n] + 1e-300)
-
-
-def test_size_alone_decides() -> None:
-    """The same call gives the same bits whether Numba is loaded or not."""
-    code = "import numpy as np, mercer as mc; X = np.random.default_rng(0).normal(size=(200, 5))\n"
-    ask = "import hashlib; print(hashlib.sha256(mc.Matern(1.0)(X).tobytes()).hexdigest())"
-    runs = [code + ask, code + "mc.Gaussian(1.0)(np.tile(X, (3, 1)))\n" + ask]
-    digests = {subprocess.run([sys.executable, "-c", r], capture_output=True, check=True).stdout for r in runs}
-    assert len(digests) == 1

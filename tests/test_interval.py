@@ -8,7 +8,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercer.errors import InvalidInput
@@ -45,58 +45,62 @@ def _digits():
         yield
 
 
+def anything(q: Fraction) -> Fraction:
+    return q
+
+
+# Into the domain, the truth, and the size that the width is relative to.
 FUNCTIONS = {
-    "exp": (lambda q: abs(q) < 4000, mpmath.exp, None),
-    "log": (lambda q: q > 0, mpmath.log, None),
-    "sqrt": (lambda q: q >= 0, mpmath.sqrt, None),
-    "tanh": (lambda q: True, mpmath.tanh, None),
-    "arccos": (lambda q: abs(q) <= 1, mpmath.acos, None),
-    "sin": (lambda q: True, mpmath.sin, Fraction(1)),
-    "cos": (lambda q: True, mpmath.cos, Fraction(1)),
-    "sin_pi": (lambda q: True, mpmath.sinpi, Fraction(1)),
-    "cos_pi": (lambda q: True, mpmath.cospi, Fraction(1)),
+    "exp": (anything, mpmath.exp, None),
+    "log": (lambda q: abs(q) or Fraction(1), mpmath.log, None),
+    "sqrt": (abs, mpmath.sqrt, None),
+    "tanh": (anything, mpmath.tanh, None),
+    "arccos": (lambda q: q / 200, mpmath.acos, None),
+    "sin": (anything, mpmath.sin, Fraction(1)),
+    "cos": (anything, mpmath.cos, Fraction(1)),
+    "sin_pi": (anything, mpmath.sinpi, Fraction(1)),
+    "cos_pi": (anything, mpmath.cospi, Fraction(1)),
 }
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@settings(max_examples=settings.default.max_examples // 2)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(q=numbers, shrink=st.booleans())
 def test_functions_hold_the_true_value(name, q, shrink):
-    domain, truth, size = FUNCTIONS[name]
-    q = rational(q)
+    into, truth, size = FUNCTIONS[name]
+    q = into(rational(q))
     if shrink:
         q = q / 256
-    assume(domain(q))
     assert_encloses(getattr(exactly(q), name)(), truth(precise(q)), size and size * (1 + abs(q)))
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@settings(max_examples=settings.default.max_examples // 2)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(ends=st.tuples(numbers, numbers), share=st.fractions(0, 1, max_denominator=97))
 def test_functions_hold_every_value_inside(name, ends, share):
-    domain, truth, _ = FUNCTIONS[name]
-    a, b = sorted(map(rational, ends))
-    assume(domain(a) and domain(b))
+    into, truth, _ = FUNCTIONS[name]
+    a, b = sorted(into(rational(end)) for end in ends)
     x = getattr(Interval(a, b), name)()
     for q in (a, b, a + share * (b - a)):
         assert holds(x, truth(precise(q)))
 
 
 @pytest.mark.parametrize("op", [operator.add, operator.sub, operator.mul, operator.truediv])
-@settings(max_examples=settings.default.max_examples // 2)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(
     ends=st.tuples(numbers, numbers, numbers, numbers), shares=st.tuples(*[st.fractions(0, 1, max_denominator=97)] * 2)
 )
 def test_arithmetic_holds_every_value_inside(op, ends, shares):
     (a, b), (c, d) = sorted(map(rational, ends[:2])), sorted(map(rational, ends[2:]))
-    if op is operator.truediv:
-        assume(c > 0 or d < 0)
+    if op is operator.truediv and c <= 0 <= d:  # to one side of zero
+        c, d = sorted((abs(c) + 1, abs(c) + 1 + d))
+        c, d = (c, d) if shares[0] < shares[1] else (-d, -c)
     x = op(Interval(a, b), Interval(c, d))
     assert op(a + shares[0] * (b - a), c + shares[1] * (d - c)) in x
     assert_encloses(op(exactly(a), exactly(c)), precise(op(a, c)))
 
 
-@settings(max_examples=settings.default.max_examples // 2)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(a=numbers, b=numbers, n=st.integers(-5, 7), share=st.fractions(0, 1, max_denominator=97))
 def test_powers_absolute_values_and_extremes(a, b, n, share):
     a, b = sorted(map(rational, (a, b)))

@@ -254,6 +254,31 @@ def brute_likelihood(X, h, w):
     return total
 
 
+@pytest.mark.parametrize("few", [True, False], ids=["differences", "sums"])
+@pytest.mark.parametrize("d", [1, 3, 5])
+def test_sums_without_each_row_are_double_loops(d, few, monkeypatch):
+    if not few:
+        monkeypatch.setattr(density.costs, "FEW_PAIRS", 0)
+    own = np.random.default_rng(d)
+    X, V, h = 1e4 + own.normal(size=(25, d)), own.uniform(size=(25, 2)), own.uniform(0.5, 1.5, size=d)
+    X[0] += 60.0  # its sums underflow
+    s, T, M = density.left_out_sums(X, h, V)
+    for i in range(len(X)):
+        others = np.arange(len(X)) != i
+        squares = ((X[others] - X[i]) / h) ** 2
+        w = np.exp(-0.5 * squares.sum(axis=1) - s[i])
+        np.testing.assert_allclose(T[i], w @ V[others], rtol=1e-8)
+        np.testing.assert_allclose(M[i], (w[:, None] * squares).T @ V[others], rtol=1e-6, atol=1e-8 * T[i].max())
+
+
+@pytest.mark.parametrize("few", [True, False], ids=["differences", "sums"])
+def test_sums_of_rows_too_far_for_squares_are_finite(few, monkeypatch):
+    if not few:
+        monkeypatch.setattr(density.costs, "FEW_PAIRS", 0)
+    s, T, M = density.left_out_sums(np.array([[0.0], [1.0], [1e200]]), np.array([1.0]), np.ones((3, 1)))
+    assert all(np.isfinite(part).all() for part in (s, T, M))
+
+
 @pytest.mark.parametrize("d", [1, 2, 4])
 def test_leave_one_out_is_the_brute_force_one_and_its_gradient_vanishes(d):
     rng = np.random.default_rng(7)

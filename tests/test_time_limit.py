@@ -14,7 +14,7 @@ from mercer.models.svm import solving
 from mercer.solvers import costs, smo
 from mercer.threads import OutOfTime, time_limit
 
-N = 900
+N = 500
 WHOLE = N * (N + 1) // 2
 """Values of the whole Gram."""
 

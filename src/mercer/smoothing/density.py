@@ -156,6 +156,10 @@ def left_out_sums(X: Float, widths: Float, V: Float) -> tuple[Float, Float, Floa
     -------
     s (n,), T (n, c) and M (n, d, c), c the columns of V.
     """
+    if len(X) ** 2 <= costs.FEW_PAIRS and X.shape[1] <= costs.DIRECT_COLUMNS:
+        few = _left_out_sums_of_few(X, widths, V)
+        if np.isfinite(few[2]).all():
+            return few
     kernel, points, d = Gaussian(widths), Points(X), X.shape[1]
     if d <= costs.MOMENT_COLUMNS:
         moments = sums(kernel, points, V, degree=2, exclude=True, tolerance=1e-10)
@@ -169,6 +173,18 @@ def left_out_sums(X: Float, widths: Float, V: Float) -> tuple[Float, Float, Floa
     T, first, second = np.split(moments.totals[:, 0].reshape(len(X), 2 * d + 1, -1), [1, d + 1], axis=1)
     M = U[:, :, None] ** 2 * T - 2 * U[:, :, None] * first + second
     return moments.log_scale, T[:, 0], np.maximum(M, 0.0)
+
+
+def _left_out_sums_of_few(X: Float, widths: Float, V: Float) -> tuple[Float, Float, Float]:
+    """The same from all differences at once; M is NaN where a row has no others, or their squares overflow."""
+    columns = np.ascontiguousarray(X.T)
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.square((columns[:, :, None] - columns[:, None]) / widths[:, None, None])
+        exponents = -0.5 * squares.sum(axis=0)
+        np.fill_diagonal(exponents, -np.inf)
+        s = exponents.max(axis=1)
+        W = np.exp(exponents - s[:, None])
+        return s, W @ V, np.matmul(squares * W, V).transpose(1, 0, 2)
 
 
 def leave_one_out(X: Float, widths: Float, w: Float) -> tuple[Float, Float]:

@@ -52,6 +52,8 @@ class Sums:
 
 TUPLE = 120
 """Bytes of a tuple in a list, in addition to 8 for each of its entries."""
+SMALL = 2**16
+"""Bytes that always fit: asking the system for its free memory would take longer than filling them."""
 
 
 def exponents(d: int, degree: int) -> NDArray[np.int64]:
@@ -60,12 +62,10 @@ def exponents(d: int, degree: int) -> NDArray[np.int64]:
     >>> exponents(2, 2).tolist()
     [[0, 0], [1, 0], [0, 1], [2, 0], [1, 1], [0, 2]]
     """
-    within(
-        comb(d + degree, d) * (8 * (d + degree) + TUPLE),
-        budget(),
-        f"The monomials of degree {degree} in {d} columns",
-        "Lower the degree, or select fewer columns.",
-    )
+    size = comb(d + degree, d) * (8 * (d + degree) + TUPLE)
+    if size > SMALL:
+        what = f"The monomials of degree {degree} in {d} columns"
+        within(size, budget(), what, "Lower the degree, or select fewer columns.")
     chosen = [c for k in range(degree + 1) for c in combinations_with_replacement(range(d), k)]
     powers = np.zeros((len(chosen), d), dtype=np.int64)
     for row, columns in enumerate(chosen):
