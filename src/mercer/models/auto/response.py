@@ -27,9 +27,18 @@ class Response:
         """The expected target, from values of the model."""
         return values
 
-    def intervals(self, model: Any, X: Any, coverage: float) -> Matrix:
-        """Intervals that contain a new target with the given probability, shape (m, 2)."""
-        return np.asarray(model.predict_interval(X, coverage), dtype=np.float64)
+    def intervals(self, model: Any, X: Any, coverage: float, exposure: Matrix | None = None) -> Matrix:
+        """Intervals that contain a new target with the given probability, shape (m, 2).
+
+        `exposure` are the sizes, one per row, of which targets are counts; the model then predicts rates.
+        """
+        ends = np.asarray(model.predict_interval(X, coverage), dtype=np.float64)
+        return ends if exposure is None else ends * exposure[:, None]
+
+    def _counts(self, model: Any, X: Any, exposure: Matrix | None) -> Matrix:
+        """The predicted means, counts if there is an exposure."""
+        rate = np.asarray(model.predict(X), dtype=np.float64)
+        return rate if exposure is None else rate * exposure
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +57,7 @@ class LogScale(Response):
     def mean(self, values: Matrix) -> Matrix:
         return np.asarray(np.exp(np.minimum(values, self.most)) * self.smear)
 
-    def intervals(self, model: Any, X: Any, coverage: float) -> Matrix:
+    def intervals(self, model: Any, X: Any, coverage: float, exposure: Matrix | None = None) -> Matrix:
         return np.asarray(np.exp(np.minimum(super().intervals(model, X, coverage), self.most)))
 
 
@@ -69,8 +78,8 @@ class CountLevels(Response):
 
     needs_rows = False
 
-    def intervals(self, model: Any, X: Any, coverage: float) -> Matrix:
-        mean = np.asarray(model.predict(X), dtype=np.float64)
+    def intervals(self, model: Any, X: Any, coverage: float, exposure: Matrix | None = None) -> Matrix:
+        mean = self._counts(model, X, exposure)
         return Counts(self.dispersion).interval(mean, -float(conformal(-self.levels, coverage, self.weights)))
 
 
@@ -90,7 +99,7 @@ class Residuals(Response):
 
     needs_rows = False
 
-    def intervals(self, model: Any, X: Any, coverage: float) -> Matrix:
-        mean = np.asarray(model.predict(X), dtype=np.float64)
+    def intervals(self, model: Any, X: Any, coverage: float, exposure: Matrix | None = None) -> Matrix:
+        mean = self._counts(model, X, exposure)
         unit = np.sqrt(mean) if self.scaled else np.ones_like(mean)
         return np.asarray(mean[:, None] + unit[:, None] * np.array(around(self.residuals, coverage, self.weights)))
