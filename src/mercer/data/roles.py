@@ -167,7 +167,7 @@ def kind_of_numbers(name: str, present: Array) -> tuple[str, str, Basis]:
         return "code", "two different numbers", "values"
     whole = present.dtype.kind in "iu" or (present.dtype.kind == "f" and bool((present == np.floor(present)).all()))
     if whole and CODE.search(name) and values[0] >= 0 and SHARED_CODE * len(values) <= len(present):
-        return "code", f"codes: {len(values):,} different whole numbers, and a name of codes", "name"
+        return "code", f"its name suggests codes, and its {len(values):,} different whole numbers repeat", "name"
     if whole and len(values) == len(present) and len(present) > 2:
         if IDENTIFIER.search(name):
             return "", "an identifier: its name says so, and no two rows share a number", "name"

@@ -12,6 +12,8 @@ from mercer.data.assignment import Roles
 from mercer.data.points import Points
 from mercer.data.roles import Role, kind_of_numbers, role_of
 
+EXAMINED_ROWS = 20_000
+"""The role of a feature is inferred from at most this many rows."""
 NAMED = 5
 """At most this many columns are named in a decision."""
 
@@ -52,7 +54,7 @@ class Columns:
                 found = tuple(_of_numbers(name, column, True) for name, column in features.items())
             if all(role.kind in ("number", "") for role in found):
                 return cls(others + found, {}, numeric=True)
-        found = tuple(role_of(name, column, assigned.get(name)) for name, column in features.items())
+        found = tuple(_examined(name, column, assigned.get(name)) for name, column in features.items())
         by_name = {role.name: role.role for role in found if role.by == "name" and role.kind}
         return cls(others + found, roles.features | by_name)
 
@@ -98,6 +100,15 @@ class Columns:
         doubtful = [role for role in self.roles if role.by in ("name", "values") and role.role != "number"]
         name = next((role.name for role in doubtful if role.dtype.lower().startswith(("int", "uint", "float"))), None)
         return "" if name is None else f"Pass roles={{{name!r}: 'number'}} to use that column as numbers."
+
+
+def _examined(name: str, column: Any, assigned: str | None) -> Role:
+    """The role of a column, by some of its rows if there are many; all rows decide whether it is left out."""
+    n = len(column)
+    if n <= EXAMINED_ROWS:
+        return role_of(name, column, assigned)
+    role = role_of(name, frames.rows(column, np.arange(0, n, -(-n // EXAMINED_ROWS))), assigned)
+    return role_of(name, column, assigned) if not role.kind or role.dtype.lower().startswith(("int", "uint")) else role
 
 
 def _of_numbers(name: str, column: Any, assigned: bool) -> Role:
