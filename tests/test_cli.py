@@ -708,7 +708,8 @@ def test_dates_keep_the_order_they_were_written_in(tmp_path):
     with batches(str(written(tmp_path, "day\n03/04/24\n", "new.csv")), columns) as (tables, _):
         assert str(next(tables).frame["day"][0]) == "2024-04-03"
     either = read(str(written(tmp_path, "day,y\n03/04/24,1\n05/06/24,2\n", "either.csv")))
-    assert either.frame["day"].dtype == pl.String
+    assert str(either.frame["day"][0]) == "2024-03-04"
+    assert any("'03/04/24' is 4 March 2024" in n and "--date 'day=%d/%m/%y'" in n for n in either.notes)
 
 
 def test_types_of_typed_files_are_kept(tmp_path):
@@ -1013,7 +1014,7 @@ def test_colours_can_be_turned_off():
 def test_ended_predictions_leave_nothing(model, tmp_path):
     (tmp_path / "p.csv").write_text("old")
     pl.concat([houses(40)] * 50).write_csv(tmp_path / "big.csv")
-    arguments = ["predict", model, "big.csv", "-o", "p.csv", "--interval", "0.9"]
+    arguments = ["predict", model, "big.csv", "-o", "p.csv", "--interval", "0.9", "--force"]
     done = ended_at("mercer.cli.outputs.Sink.write", 1, signal.SIGTERM, *arguments, cwd=tmp_path)
     assert done.returncode == 143, done.stderr
     assert "Traceback" not in done.stderr
@@ -1038,7 +1039,7 @@ def test_a_full_disk(folder, model, capsys):
 def test_old_predictions_stay_where_new_ones_fail(folder, model, capsys):
     kept = folder / "kept.csv"
     kept.write_text("old")
-    refused(capsys, "predict", model, folder / "bad.csv", "-o", kept)
+    refused(capsys, "predict", model, folder / "bad.csv", "-o", kept, "--force")
     assert kept.read_text() == "old"
     assert not [p for p in folder.iterdir() if p.name.endswith(".part")]
 

@@ -6,13 +6,17 @@ from __future__ import annotations
 class InvalidInput(ValueError):
     """Input that cannot be used. In three parts; for a kernel expression also an excerpt with carets.
 
+    `option` is the advice for the command line, where Python code would not help: an option, in a sentence.
+
     >>> raise InvalidInput("`sigma` must be > 0", got="-1.0", advice="Pass a positive width.")
     Traceback (most recent call last):
     mercer.errors.InvalidInput: `sigma` must be > 0, got -1.0. Pass a positive width.
+    >>> InvalidInput("Rows must fit", got="9", advice="Set n_centers=5.", option="Add --centers 5.").in_shell
+    'Rows must fit, got 9. Add --centers 5.'
     """
 
-    def __init__(self, required: str, *, got: object, advice: str, excerpt: str = "") -> None:
-        self.required, self.got, self.advice, self.excerpt = required, str(got), advice, excerpt
+    def __init__(self, required: str, *, got: object, advice: str, excerpt: str = "", option: str = "") -> None:
+        self.required, self.got, self.advice, self.excerpt, self.option = required, str(got), advice, excerpt, option
         super().__init__(f"{self.sentence}\n{excerpt}" if excerpt else self.sentence)
 
     @property
@@ -20,8 +24,13 @@ class InvalidInput(ValueError):
         """The message without the excerpt."""
         return f"{self.required}, got {self.got}. {self.advice}"
 
+    @property
+    def in_shell(self) -> str:
+        """The message of a command: its advice is an option."""
+        return f"{self.required}, got {self.got}. {self.option or self.advice}"
+
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.required, self.got, self.advice, self.excerpt)
+        return _rebuild, (type(self), self.required, self.got, self.advice, self.excerpt, self.option)
 
 
 class InvalidType(InvalidInput, TypeError):
@@ -57,5 +66,7 @@ since only positive multiples of kernels are kernels, or test it as a mc.FromFun
     """
 
 
-def _rebuild(cls: type[InvalidInput], required: str, got: str, advice: str, excerpt: str) -> InvalidInput:
-    return cls(required, got=got, advice=advice, excerpt=excerpt)
+def _rebuild(
+    cls: type[InvalidInput], required: str, got: str, advice: str, excerpt: str, option: str = ""
+) -> InvalidInput:
+    return cls(required, got=got, advice=advice, excerpt=excerpt, option=option)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:  # commands that refuse their arguments use these words, and need not wait for NumPy
+    from numpy.typing import NDArray
 
 _DECIMAL = re.compile(r"(?<![\w.'])(\d+)\.\d+(e[-+]?\d+)?")
 _ITEM = r"(?:'[^']*'|[-+\w.]+)"
@@ -37,6 +38,7 @@ def one_line(text: str, most: int = 300) -> str:
 def shortened(value: Any) -> str:
     """The repr of a value on one line, but never a page of it.
 
+    >>> import numpy as np
     >>> shortened([1, 2]), shortened("x" * 100)[-8:], shortened(np.eye(2))
     ('[1, 2]', 'x… (str)', 'array([[1., 0.], [0., 1.]])')
     """
@@ -47,7 +49,8 @@ def shortened(value: Any) -> str:
 
 def shown(value: Any) -> str:
     """The shortened repr of a value, a NumPy scalar as Python prints it: 7, not np.int64(7)."""
-    return shortened(value.item() if isinstance(value, np.generic) else value)
+    numpy = sys.modules.get("numpy")  # without NumPy there is no scalar of it
+    return shortened(value.item() if numpy is not None and isinstance(value, numpy.generic) else value)
 
 
 def number(value: float, digits: int = 4, *, padded: bool = True) -> str:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 import mercer
+from mercer.cli import header
 
 app = typer.Typer(
     name="mercer",
@@ -33,8 +34,8 @@ INTERRUPTED = "interrupted: nothing was written"
 Data = Annotated[
     str,
     typer.Argument(
-        help="A CSV, TSV, Parquet, Arrow, JSON lines or LIBSVM file, may be compressed; - is stdin. Or graphs in the "
-        "TU format.",
+        help="A CSV, TSV, Excel, ODS, Parquet, Arrow, JSON lines or LIBSVM file, may be compressed; - is stdin; "
+        "FILE::NAME is a sheet, or a table of SQLite or DuckDB. Or graphs in the TU format.",
         metavar="DATA",
     ),
 ]
@@ -50,6 +51,21 @@ Task = Annotated[
     Literal["auto", "regression", "classification"],
     typer.Option("--task", help="Whether the target is a number or a class; auto decides by its values."),
 ]
+Force = Annotated[
+    bool, typer.Option("--force", metavar=FLAG, help="Replace an existing output, whatever it is; never an input.")
+]
+
+
+def _columns(option: str, text: str) -> Any:
+    """An option that names columns; it may be repeated."""
+    return Annotated[list[str] | None, typer.Option(option, metavar="COLUMN", help=f"{text}; may be repeated.")]
+
+
+def _column(option: str, text: str) -> Any:
+    """An option that names one column."""
+    return Annotated[str | None, typer.Option(option, metavar="COLUMN", help=text)]
+
+
 Drop = Annotated[
     list[str] | None, typer.Option("--drop", metavar="COLUMN", help="A column to leave out; may be repeated.")
 ]
@@ -78,13 +94,30 @@ SHARED: dict[str, dict[str, tuple[Any, Any]]] = {
         "format": (Format, None),
         "na": (NA, None),
     },
+    "roles": {
+        "category": (_columns("--category", "A column of codes or names, such as a zip code"), None),
+        "number": (_columns("--number", "A column of numbers"), None),
+        "date": (_columns("--date", "A column of dates, or COLUMN=FORMAT such as day=%d/%m/%Y"), None),
+        "text": (_columns("--text", "A column of texts"), None),
+        "drop": (Drop, None),
+        "group": (
+            _column("--group", "Not a feature: rows of one value are held out together."),
+            None,
+        ),
+        "time_column": (_column("--time-column", "Not a feature: the latest rows are held out."), None),
+        "exposure": (
+            _column("--exposure", "Not a feature: the target is a count over this time or area."),
+            None,
+        ),
+        "weight": (_column("--weight", "Not a feature: how often a row counts in the fit."), None),
+    },
     "voice": {"json": (Json, False), "quiet": (Quiet, False), "no_color": (NoColor, False)},
 }
-"""Options that many commands share: those of `reading` are passed on as a dictionary, those of `voice` as a `Voice`."""
+"""Options that many commands share: those of `voice` are passed on as a `Voice`, others as a dictionary."""
 
 
 def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a command with examples; its parameters `reading` and `voice` stand for the shared options."""
+    """Register a command with examples; its parameters `reading`, `roles` and `voice` stand for the shared options."""
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         declared = inspect.signature(function, eval_str=True).parameters
@@ -136,6 +169,7 @@ def fit(
     data: Data,
     voice: Any,
     reading: Any,
+    roles: Any,
     target: Target = None,
     kernel: Kernel = None,
     model: Annotated[Kind, typer.Option("--model", "-m", help="The model to fit; auto tries several.")] = "auto",
@@ -150,21 +184,22 @@ def fit(
         float | None, typer.Option("--test-size", help="The share of rows held out for scoring (by default 0.2).")
     ] = None,
     refit: Annotated[bool, typer.Option("--refit", metavar=FLAG, help="Fit again on all rows after scoring.")] = False,
-    drop: Drop = None,
     drop_missing_target: DropMissing = False,
     centers: Annotated[
         int | None,
         typer.Option("--centers", min=1, help="The number of centres of ridge, logistic or poisson (Nyström)."),
     ] = None,
     seed: Seed = 0,
+    force: Force = False,
 ) -> None:
     """Fit a model to a table, score it on held-out rows, and save it."""
+    header.check(data, target, roles, reading)
     from mercer.cli import fitting
 
     fitting.fit(
         voice, data, target, kernel=kernel, model=model, task=task, out=out, report=report, budget=time,
-        test_size=test_size, drop=tuple(drop or ()), drop_missing_target=drop_missing_target, centers=centers,
-        refit=refit, seed=seed, reading=reading,
+        test_size=test_size, roles=roles, drop_missing_target=drop_missing_target, centers=centers, refit=refit,
+        seed=seed, force=force, reading=reading,
     )  # fmt: skip
 
 
@@ -185,14 +220,21 @@ def predict(
     ] = False,
     out: Annotated[
         str | None,
-        typer.Option("--out", "-o", help="A .csv, .tsv, .parquet, .arrow or .jsonl file; by default CSV on stdout."),
+        typer.Option(
+            "--out", "-o", help="A .csv, .tsv, .xlsx, .ods, .parquet, .arrow or .jsonl file (default: stdout)."
+        ),
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", metavar=FLAG, help="Also write the columns of the input.")] = False,
+    force: Force = False,
 ) -> None:
     """Predict the rows of a file."""
+    header.require_file(model)
+    header.check(data, None, {}, reading)
     from mercer.cli import predicting
 
-    predicting.predict(voice, model, data, interval=interval, proba=proba, out=out, keep=keep, reading=reading)
+    predicting.predict(
+        voice, model, data, interval=interval, proba=proba, out=out, keep=keep, force=force, reading=reading
+    )
 
 
 @command("mercer evaluate houses.mercer houses_2027.csv")
@@ -206,6 +248,8 @@ def evaluate(
     worst: Annotated[int, typer.Option("--worst", min=0, help="The number of worst predicted rows to show.")] = 5,
 ) -> None:
     """Score a model on a file that contains the target."""
+    header.require_file(model)
+    header.check(data, target, {}, reading)
     from mercer.cli import predicting
 
     predicting.evaluate(
@@ -218,6 +262,7 @@ def tune(
     data: Data,
     voice: Any,
     reading: Any,
+    roles: Any,
     target: Target = None,
     kernel: Kernel = None,
     model: Annotated[
@@ -229,17 +274,18 @@ def tune(
     ] = "loo",
     task: Task = "auto",
     out: Annotated[str | None, typer.Option("--out", "-o", help="Save the tuned model to this file.")] = None,
-    drop: Drop = None,
     drop_missing_target: DropMissing = False,
     rows: Annotated[int, typer.Option("--rows", min=2, help="The largest number of rows to search with.")] = 1000,
     seed: Seed = 0,
+    force: Force = False,
 ) -> None:
     """Fit the parameters of a kernel to the data."""
+    header.check(data, target, roles, reading)
     from mercer.cli import tuning
 
     tuning.tune(
-        voice, data, target, kernel=kernel, model=model, by=by, task=task, out=out, drop=tuple(drop or ()),
-        drop_missing_target=drop_missing_target, rows=rows, seed=seed, reading=reading,
+        voice, data, target, kernel=kernel, model=model, by=by, task=task, out=out, roles=roles,
+        drop_missing_target=drop_missing_target, rows=rows, seed=seed, force=force, reading=reading,
     )  # fmt: skip
 
 
@@ -252,6 +298,7 @@ def explain(
     top: Annotated[int, typer.Option("--top", min=1, help="The number of influential rows to show.")] = 5,
 ) -> None:
     """Show a model's kernel and its proof, the most influential rows, and feature importance."""
+    header.require_file(model)
     from mercer.cli import explaining
 
     explaining.explain(voice, model, data=data, top=top, reading=reading)
@@ -305,12 +352,14 @@ def doctor(voice: Any) -> None:
 
 @command("mercer demo")
 def demo(
-    voice: Any, out: Annotated[str, typer.Option("--out", "-o", help="The folder to write the files to.")] = "out"
+    voice: Any,
+    out: Annotated[str, typer.Option("--out", "-o", help="The folder to write the files to.")] = "out",
+    force: Force = False,
 ) -> None:
     """Take a real data set from table to model to report, in under a minute."""
     from mercer.cli import demo as module
 
-    module.demo(voice, out)
+    module.demo(voice, out, force=force)
 
 
 # -- exit codes --------------------------------------------------------------------------------------------------------
@@ -348,7 +397,7 @@ def _exit_code(error: BaseException) -> tuple[int, str]:
     if isinstance(error, (KeyboardInterrupt, typer.Abort)):
         return 130, INTERRUPTED
     if isinstance(error, InvalidInput):
-        return 2, error.sentence
+        return 2, error.in_shell
     if isinstance(error, MemoryError):
         return 2, f"not enough memory ({error}). Use fewer rows, --centers, or another --model."
     if any(cls.__name__ == "ClickException" for cls in type(error).__mro__):

@@ -1,8 +1,7 @@
-"""The types of columns: detected when a model is fitted, and restored when it predicts."""
+"""The types of columns, as they are recorded with a model and restored when it predicts."""
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,11 +10,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from mercer.cli.cells import HOURS, TRUTH, NumberStyle, hours, hours_of, read_dates, read_times
+from mercer.cli.delimited import MISSING
 from mercer.errors import InvalidInput, MissingValues
-from mercer.words import count
 
-MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "?", "#N/A", "#NA", "<NA>"]
-"""Texts that mark a missing value in every column."""
 MISSING_NUMBERS = [
     ".",
     "-",
@@ -34,12 +32,8 @@ MISSING_NUMBERS = [
     "#value!",
 ]
 """Texts that mark a missing value in a numeric column; in a column of texts they may mean something."""
-TRUTH = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False, "t": True, "f": False}
-ISO = re.compile(r"\d{4}-\d\d?-\d\d?([ T]\d\d?:\d\d(:\d\d(\.\d+)?)?(Z|[-+]\d\d:?\d\d)?)?")
-DATED = re.compile(r"(\d{1,2}|\d{4})([/.-])\d{1,2}\2(\d{4}|\d\d)")
 
-
-# -- detected in a file ------------------------------------------------------------------------------------------------
+# -- of every file -----------------------------------------------------------------------------------------------------
 
 
 def usable(frame: pl.DataFrame, name: str, notes: list[str]) -> pl.DataFrame:
@@ -47,7 +41,8 @@ def usable(frame: pl.DataFrame, name: str, notes: list[str]) -> pl.DataFrame:
     wide = [
         pl.col(c).cast(pl.Float64) for c, d in frame.schema.items() if d.is_decimal() or d in (pl.Int128, pl.UInt128)
     ]
-    frame = frame.with_columns(wide).with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))
+    times = [hours_of(column) for column in frame.get_columns() if column.dtype == pl.Time]
+    frame = frame.with_columns(wide).with_columns(times).with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))
     # `to_csv` of pandas writes row numbers as a first column without a name.
     first = frame.columns[0] if frame.width else ""
     if first == "column_1" and frame.width > 1 and frame.columns[1] != "column_2":
@@ -60,84 +55,26 @@ def usable(frame: pl.DataFrame, name: str, notes: list[str]) -> pl.DataFrame:
     return frame
 
 
-def typed(
-    frame: pl.DataFrame, name: str, notes: list[str], na: Sequence[str] = (), comma: bool = False
-) -> tuple[pl.DataFrame, dict[str, str], dict[str, InvalidInput]]:
-    """The table with its text columns converted to numbers and dates if all their values are.
-
-    Also returns, by column, the format of dates, and why a column of decimals is not numeric.
-    """
-    converted, formats, mixed = [], {}, {}
-    for column in frame.get_columns():
-        if column.dtype != pl.String:
-            continue
-        words = _words(column, na)
-        values = _numbers(words, comma)
-        failed = words.filter(words.is_not_null() & values.is_null())
-        present = values.drop_nulls().len()
-        if present and failed.str.to_lowercase().is_in(MISSING_NUMBERS).all():
-            converted.append(_whole(values))
-            if failed.len():
-                marks = ", ".join(map(repr, sorted(failed.unique().to_list())))
-                notes.append(f"{marks} in the numeric column {column.name!r} is read as a missing value")
-            continue
-        if values.n_unique() > 1 + 9 * failed.n_unique() and _whole(values).dtype == pl.Float64:
-            mixed[column.name] = _wrong(column, words.is_not_null() & values.is_null(), "numbers", name, 0)
-        elif present > 4 * failed.len():
-            row = int((words.is_not_null() & values.is_null()).arg_max() or 0) + 1
-            notes.append(
-                f"column {column.name!r} is read as text: {count(failed.len(), 'cell')} of {words.len():,} "
-                f"{'are' if failed.len() > 1 else 'is'} not a number ({failed[0]!r} in row {row}); "
-                f"if that means a missing value, add --na {shlex.quote(failed[0])}"
-            )
-        dates, format = _as_dates(words)
-        converted.append(dates)
-        if format:
-            formats[column.name] = format
-            notes.append(f"the dates in column {column.name!r} are read as {format}")
-    return frame.with_columns(converted), formats, mixed
-
-
-def _words(column: pl.Series, na: Sequence[str]) -> pl.Series:
+def words_of(column: pl.Series, na: Sequence[str]) -> pl.Series:
+    """The texts of a column without blanks around them, and without those that mark a missing value."""
     words = column.str.strip_chars()
     missing = words.is_in([*MISSING, *na]).fill_null(False)
     return words.set(missing, None) if missing.any() else words
 
 
-def _numbers(words: pl.Series, comma: bool) -> pl.Series:
-    return (words.str.replace(",", ".", literal=True) if comma else words).cast(pl.Float64, strict=False)
+def plain_numbers(words: pl.Series, comma: bool) -> pl.Series:
+    """Numbers without any mark but that of decimals; with decimal commas, points separate thousands."""
+    if not comma:
+        return words.cast(pl.Float64, strict=False)
+    bare = words.set(words.str.contains(r"^[-+]?\d{1,3}(?:\.\d{3})+$").fill_null(False), None)
+    return bare.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
 
 
-def _whole(values: pl.Series) -> pl.Series:
+def as_whole(values: pl.Series) -> pl.Series:
     """Numbers as integers, if all of them are whole."""
     some = values.drop_nulls()
     integral = bool((some == some.floor()).all()) and float(some.abs().max() or 0) < 2**53  # type: ignore[arg-type]
     return values.cast(pl.Int64) if integral and some.len() else values
-
-
-def _as_dates(words: pl.Series) -> tuple[pl.Series, str]:
-    """Texts as dates or times if all of them are, and their format if it is not ISO's."""
-    some = words.drop_nulls().head(20).to_list()
-    iso = [ISO.fullmatch(word) for word in some]
-    if some and all(iso):
-        dates = _times(words) if any(match and match[1] for match in iso) else words.str.to_date(strict=False)
-        return (words if (words.is_not_null() & dates.is_null()).any() else dates), ""
-    first = DATED.fullmatch(some[0]) if some else None
-    if first is not None and not (len(first[1]) == 4 == len(first[3])):
-        mark, year = first[2], "%Y" if len(first[3]) == 4 else "%y"
-        orders = ("%d{0}%m{0}{1}", "%m{0}%d{0}{1}") if len(first[1]) < 3 else ("%Y{0}%m{0}%d",)
-        possible = [format for order in orders if _all_dates(words, format := order.format(mark, year))]
-        if len(possible) == 1:  # otherwise 03/04/2027 may be in March or in April
-            return words.str.to_date(possible[0], strict=False), possible[0]
-    return words, ""
-
-
-def _all_dates(words: pl.Series, format: str) -> bool:
-    return words.str.to_date(format, strict=False).null_count() == words.null_count()
-
-
-def _times(words: pl.Series) -> pl.Series:
-    return words.str.to_datetime(strict=False, time_unit="us")
 
 
 # -- known from a model ------------------------------------------------------------------------------------------------
@@ -170,6 +107,10 @@ def _cast(column: pl.Series, dtype: str, name: str, before: int, comma: bool, na
     kind, has = kind_of(dtype), column.dtype
     if has == pl.String:
         return _read(column, dtype, name, before, comma, na)
+    if has == pl.Time and kind == "number":
+        return hours_of(column)
+    if has.is_integer() and kind == "date" and "[" in dtype:  # 20270301
+        return _read(column.cast(pl.String), dtype, name, before, comma, na)
     if has == pl.Null:
         nothing: dict[str, Any] = {"number": pl.Float64, "word": pl.String, "truth": pl.Boolean, "date": pl.Date}
         return column.cast(nothing.get(kind, pl.Datetime("us") if kind == "time" else pl.Null))
@@ -192,28 +133,37 @@ def _cast(column: pl.Series, dtype: str, name: str, before: int, comma: bool, na
 
 def _read(column: pl.Series, dtype: str, name: str, before: int, comma: bool, na: Sequence[str]) -> pl.Series:
     """A column of texts as values of this type."""
-    kind, words = kind_of(dtype), _words(column, na)
+    kind, words, format = kind_of(dtype), words_of(column, na), format_of(dtype)
     if kind in ("word", "other"):
         return words
     required = "a date"
     if kind == "number":
-        required = "a number"
+        required = "a time of day" if format == HOURS else f"a number like {format}" if format else "a number"
         words = words.set(words.str.to_lowercase().is_in(MISSING_NUMBERS).fill_null(False), None)
-        values = _numbers(words, comma)
+        if format == HOURS:
+            values = hours(words)
+        else:
+            values = NumberStyle.parse(format).read(words) if format else plain_numbers(words, comma)
     elif kind == "truth":
         required = "true or false"
         values = words.str.to_lowercase().replace_strict(TRUTH, default=None, return_dtype=pl.Boolean)
-    elif kind == "date":
-        format = dtype.partition("[")[2].rstrip("]")
-        values = words.str.to_date(format or None, strict=False)
-        required = f"a date in the format {format or 'YYYY-MM-DD'}"
     else:
-        values = _times(words)
+        values = read_dates(words, format) if kind == "date" else read_times(words, format)
+        required = f"a date in the format {format or 'YYYY-MM-DD'}"
     _refuse(column, words.is_not_null() & values.is_null(), required, name, before)
     if kind != "number":
         return values
     values = _finite(values, name, before)
-    return _whole(values) if dtype.lower().startswith(("int", "uint")) else values
+    return as_whole(values) if dtype.lower().startswith(("int", "uint")) else values
+
+
+def format_of(dtype: str) -> str:
+    """The format by which texts become values of a recorded type, or "".
+
+    >>> format_of("Date[%d/%m/%Y]"), format_of("Int64[1,234.5]"), format_of("Float64")
+    ('%d/%m/%Y', '1,234.5', '')
+    """
+    return dtype.partition("[")[2].removesuffix("]")
 
 
 def _finite(column: pl.Series, name: str, before: int) -> pl.Series:
@@ -230,10 +180,10 @@ def require_finite(frame: pl.DataFrame, name: str) -> None:
 
 def _refuse(column: pl.Series, wrong: pl.Series, what: str, name: str, before: int) -> None:
     if wrong.any():
-        raise _wrong(column, wrong, what, name, before)
+        raise wrong_cell(column, wrong, what, name, before)
 
 
-def _wrong(column: pl.Series, wrong: pl.Series, what: str, name: str, before: int) -> InvalidInput:
+def wrong_cell(column: pl.Series, wrong: pl.Series, what: str, name: str, before: int) -> InvalidInput:
     """The error about the first wrong cell."""
     k = int(wrong.arg_max() or 0)
     words = column.filter(wrong).unique(maintain_order=True).head(3).to_list()

@@ -8,14 +8,16 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
-from mercer.cli.columns import MISSING
 from mercer.cli.sources import Source, unreadable
 from mercer.errors import InvalidInput
 
+if TYPE_CHECKING:  # a header is read before Polars is loaded
+    import polars as pl
+
+MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "?", "#N/A", "#NA", "<NA>"]
+"""Texts that mark a missing value in every column."""
 DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
 LOOKED_AT = 50
 """The number of first lines from which the layout is detected."""
@@ -143,6 +145,8 @@ def _decimal_comma(rows: list[list[str]]) -> bool:
 
 def scan(source: Source, layout: Layout, na: Sequence[str], **how: Any) -> pl.LazyFrame:
     """The table in a text file as a lazy frame; cells in `na` are missing values, too."""
+    import polars as pl
+
     return pl.scan_csv(
         source.path,
         separator=layout.delimiter,

@@ -12,14 +12,20 @@ import polars as pl
 import mercer as mc
 from mercer.cli import fitting, predicting
 from mercer.cli.explaining import by_importance
-from mercer.cli.outputs import sink
+from mercer.cli.outputs import require_outputs, sink
 from mercer.cli.speaking import Voice
 from mercer.errors import InvalidInput
 from mercer.models.provenance import provenance
 from mercer.words import seconds
 
+COLUMNS = (
+    "age", "sex", "bmi", "blood_pressure", "cholesterol", "ldl", "hdl", "cholesterol_ratio", "log_triglycerides",
+    "sugar", "progression",
+)  # fmt: skip
+PREDICTED = ("patient", "progression", "prediction", "lower", "upper")
 
-def demo(voice: Voice, folder: str) -> None:
+
+def demo(voice: Voice, folder: str, *, force: bool = False) -> None:
     """Predict the progression of diabetes in a year from ten measurements of 442 patients (Efron et al. 2004)."""
     began = time.monotonic()
     fitting.require_plots("mercer demo")
@@ -33,6 +39,10 @@ def demo(voice: Voice, folder: str) -> None:
     table, model, report, predictions = (
         str(place / name) for name in ("diabetes.csv", "diabetes.mercer", "diabetes.html", "diabetes_predictions.csv")
     )
+    require_outputs(
+        {"the table": table, "the model": model, "the report": report, "the predictions": predictions}, inputs=(),
+        force=force, header={"the table": ",".join(COLUMNS), "the predictions": ",".join(PREDICTED)},
+    )  # fmt: skip
     voice.say("1. A table: 442 patients, ten measurements, and the progression of diabetes after a year", strong=True)
     write_diabetes(Path(table))
     voice.say(f"   mercer fit {table} --target progression --report {report}")
@@ -40,8 +50,8 @@ def demo(voice: Voice, folder: str) -> None:
     voice.say("2. A model, scored on held-out rows", strong=True)
     held_out = fitting.fit(
         _Part(as_json=voice.as_json, color=voice.color, quiet=voice.quiet), table, "progression", kernel=None,
-        model="auto", task="auto", out=model, report=report, budget=30.0, test_size=0.25, drop=(),
-        drop_missing_target=False, centers=None, refit=False, seed=0, reading={},
+        model="auto", task="auto", out=model, report=report, budget=30.0, test_size=0.25, roles={},
+        drop_missing_target=False, centers=None, refit=False, seed=0, force=force, reading={},
     )  # fmt: skip
     voice.say()
     voice.say("3. Predictions with 90 % intervals for the held-out patients", strong=True)
@@ -80,19 +90,7 @@ def write_diabetes(path: Path) -> None:
     from sklearn.datasets import load_diabetes
 
     data = load_diabetes(scaled=False)
-    names = [
-        "age",
-        "sex",
-        "bmi",
-        "blood_pressure",
-        "cholesterol",
-        "ldl",
-        "hdl",
-        "cholesterol_ratio",
-        "log_triglycerides",
-        "sugar",
-    ]
-    columns: dict[str, Any] = dict(zip(names, data.data.T))
+    columns: dict[str, Any] = dict(zip(COLUMNS, data.data.T))
     columns["age"] = columns["age"].astype(np.int64)
     columns["sex"] = np.where(columns["sex"] == 1, "a", "b")  # the data set does not document which is which
     with sink(str(path)) as out:

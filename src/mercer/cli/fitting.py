@@ -18,11 +18,11 @@ import mercer as mc
 from mercer.cli.columns import missing_values_located
 from mercer.cli.outputs import require_outputs
 from mercer.cli.reading import read
+from mercer.cli.sources import address
 from mercer.cli.speaking import Voice, warnings_as_notes
 from mercer.cli.summary import judged_on, kernel_of, readable, say_scores, score_facts, scores_title
 from mercer.cli.tables import Problem, problem_from, split
 from mercer.errors import InvalidInput
-from mercer.files.container import FORMAT
 from mercer.kernels.vectors.radial import ByWidth
 from mercer.kernels.vocabulary import vocabulary
 from mercer.models import menu
@@ -45,11 +45,12 @@ def fit(
     report: str | None,
     budget: float,
     test_size: float | None,
-    drop: tuple[str, ...],
+    roles: dict[str, Any],
     drop_missing_target: bool,
     centers: int | None,
     refit: bool,
     seed: int,
+    force: bool,
     reading: dict[str, Any],
 ) -> Any:
     """Read a file, fit a model, score it, save it and report; returns the positions of the held-out rows."""
@@ -60,18 +61,20 @@ def fit(
         )
     expression = parsed(kernel, weights=menu.takes_weights(model))
     model_path = _model_path(data, out)
-    require_outputs({"--out": model_path, "--report": report}, inputs=(data,))
+    require_outputs({"--out": model_path, "--report": report}, inputs=(data,), force=force)
     if report is not None:
         require_plots("--report")
     with voice.progress(f"reading {data}"):
-        table = read(data, **reading)
+        table = read(data, roles=roles, target=target, **reading)
     if expression is None and table.kernel is not None:
         expression = parsed(table.kernel)
         voice.note(f"the kernel is {table.kernel}; name another one with --kernel")
-    problem = problem_from(table, target, voice, drop=drop, task=task, drop_missing_target=drop_missing_target)
+    problem = problem_from(
+        table, target, voice, task=task, drop_missing_target=drop_missing_target, own_kernel=expression is not None
+    )
     train, test = split(problem, 0.2 if test_size is None else test_size, seed, voice, requested=test_size is not None)
     classes = problem.task == "classification"
-    X, y = problem.X[train], problem.y[train]
+    X, y, weights = problem.X[train], problem.y[train], problem.weights
     held_out = (problem.X[test], problem.y[test])
     refit = refit and len(test) > 0
     with (
@@ -80,7 +83,8 @@ def fit(
         missing_values_located(problem.X, table.name, problem.places),
     ):
         fitted = menu.fit(
-            model, X, y, task=problem.task, kernel=expression, time=budget, centers=centers, random_state=seed,
+            model, X, y, task=problem.task, kernel=expression, roles=problem.roles,
+            sample_weight=None if weights is None else weights[train], time=budget, centers=centers, random_state=seed,
             progress=update,
         )  # fmt: skip
         update("scoring")
@@ -92,14 +96,13 @@ def fit(
         final = with_intervals(fitted.model, *held_out)
         if refit:
             update("fitting again on all rows")
-            again = menu.refit(fitted.model, problem.X, problem.y)
+            again = menu.refit(fitted.model, problem.X, problem.y, weights)
             final = moved(final, again) if isinstance(final, ConformalRegressor) else again
     spent = time.monotonic() - began
     rows = np.arange(len(problem)) if refit else train
-    left_out = problem.left_out | fitted.left_out
     final.provenance_ = Provenance.of(
         problem.X[rows], problem.y[rows], classes=classes, columns=problem.columns, places=problem.places[rows],
-        data="standard input" if data == "-" else Path(data).name, target=problem.target, left_out=left_out,
+        data="standard input" if data == "-" else Path(data).name, target=problem.target, left_out=problem.left_out,
         held_out=len(test), refitted=refit, seed=seed, judged=judgement.by if judgement else None,
         scores=judgement.scores if judgement else (), missing=tuple(reading.get("na") or ()),
         ranges=value_ranges(problem.X[rows]), incomplete=columns_with_missing_values(problem.X[rows]),
@@ -116,7 +119,6 @@ def fit(
                 rows=problem.places[test if len(test) else train], target=problem.target, command=_command_line(),
                 left_out=judgement.predictions if judgement and judgement.by == "left out" else None,
             )  # fmt: skip
-    note_columns_left_out(voice, fitted.left_out)
     if not fitted.in_time:
         voice.note("the search ended at the time limit; a longer --time may improve the model")
     _note_doubts(voice, final, final.provenance_.scores)
@@ -126,12 +128,6 @@ def fit(
     if unsaved is not None:
         raise unsaved
     return test
-
-
-def note_columns_left_out(voice: Voice, left_out: dict[str, str]) -> None:
-    """Report the columns that the automatic kernel does not use, and why."""
-    for name, why in left_out.items():
-        voice.note(f"column {name!r} is not used: {why}; add it to --kernel if it matters")
 
 
 def parsed(kernel: str | None, *, weights: bool = False) -> Any:
@@ -180,23 +176,8 @@ def _model_path(data: str, out: str | None) -> str | None:
         return None
     if out is not None:
         return out
-    stem = "model" if data == "-" else Path(data).name.split(".")[0] or "model"
-    path = f"{stem}.mercer"
-    if os.path.exists(path) and not _is_model(path):
-        raise InvalidInput(
-            "The model must not replace a file that is not a model",
-            got=f"{path} in this folder",
-            advice="Name another file with --out.",
-        )
-    return path
-
-
-def _is_model(path: str) -> bool:
-    try:
-        with open(path, "rb") as file:
-            return FORMAT.encode() in file.read(100_000)
-    except OSError:
-        return False
+    stem = "model" if data == "-" else Path(address(data)[0]).name.split(".")[0] or "model"
+    return f"{stem}.mercer"
 
 
 def save(model: Any, path: str) -> int:

@@ -11,11 +11,13 @@ import polars as pl
 
 import mercer as mc
 from mercer.cli.columns import as_fitted, kind_of, missing_values_located
+from mercer.cli.names import named
+from mercer.cli.outputs import kind_of as table_kind
 from mercer.cli.outputs import parts, require_outputs, sink
 from mercer.cli.reading import Table, batches
 from mercer.cli.speaking import Voice, warnings_as_notes
 from mercer.cli.summary import kernel_of, say_scores, score_facts
-from mercer.cli.tables import complete, named
+from mercer.cli.tables import complete
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra.views import On, Viewed, WeightOn
 from mercer.models.base import innermost
@@ -38,6 +40,7 @@ def predict(
     proba: bool,
     out: str | None,
     keep: bool,
+    force: bool,
     reading: dict[str, Any],
 ) -> None:
     """Predict every row of a file, batch by batch."""
@@ -46,7 +49,9 @@ def predict(
         raise InvalidInput(
             "--interval must be a coverage in (0, 1)", got=f"{interval:g}", advice="Give a coverage such as 0.9."
         )
-    require_outputs({"--out": out}, inputs=(data, model_path))
+    require_outputs({"--out": out}, inputs=(data, model_path), force=force)
+    if out not in (None, "-"):
+        table_kind(out)
     model = mc.load(model_path)
     origin = provenance(model)
     used = columns_used(model, origin)

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,15 @@ import polars as pl
 import scipy.sparse as sp
 
 from mercer.cli import delimited
-from mercer.cli.columns import as_fitted, typed, usable
-from mercer.cli.sources import LIBSVM, Source, first_line, opened, unreadable
+from mercer.cli.cells import HOURS
+from mercer.cli.columns import as_fitted, usable
+from mercer.cli.conversion import LEADING_ZERO, Conversion
+from mercer.cli.names import placed, shown_names, similar
+from mercer.cli.roles import Assigned, assigned
+from mercer.cli.sources import LIBSVM, SEVERAL, Source, first_line, opened, unreadable
 from mercer.data.objects import object_array
 from mercer.data.tu import is_tu, read_tu
 from mercer.errors import InvalidInput
-from mercer.words import cut, first_few
 
 DENSE = 20_000_000
 """A LIBSVM file with more numbers than this, zeros included, stays a sparse matrix."""
@@ -47,7 +49,8 @@ class Table:
     notes : the decisions that were made while reading.
     label : the targets of a LIBSVM file, or of graphs.
     layout : the layout of delimited text; None for other formats.
-    dates : by column, the format of dates that are not in ISO format.
+    given : the roles that the user assigned to columns.
+    types : by column, the recorded type of values that were read by a format, such as Date[%d/%m/%Y].
     mixed : by column, why a column of decimals could not be read as numbers.
     inputs, named : the columns that the model takes, and whether it knows their names.
     kernel : the kernel for objects that are not a table, if the user names none.
@@ -58,7 +61,8 @@ class Table:
     notes: list[str] = field(default_factory=list)
     label: Any = None
     layout: delimited.Layout | None = None
-    dates: dict[str, str] = field(default_factory=dict)
+    given: Assigned = field(default_factory=Assigned)
+    types: dict[str, str] = field(default_factory=dict)
     mixed: dict[str, InvalidInput] = field(default_factory=dict)
     inputs: list[str] = field(default_factory=list)
     named: bool = True
@@ -77,31 +81,66 @@ class Table:
 def read(
     path: str,
     *,
+    roles: dict[str, Any] | None = None,
+    target: str | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
     format: str | None = None,
     na: Sequence[str] | None = None,
 ) -> Table:
-    """Read the whole table in a file; cells of a text file that are in `na` are missing values."""
-    na = na or ()
+    """Read the whole table in a file.
+
+    Parameters
+    ----------
+    path : the file, or - for standard input; DATA::NAME is a table of a database or a sheet.
+    roles : columns by the options that assign roles to them, such as {"category": ["zip"], "weight": "w"}.
+    target : the target, whose words stay words.
+    delimiter, encoding, format : override what is detected.
+    na : cells of a text file that are missing values, too.
+    """
+    na, roles = na or (), roles or {}
     if is_tu(path):
-        return _graphs(path, with_targets=True)
+        return _without_roles(_graphs(path, with_targets=True), roles)
     with opened(path, encoding=encoding, format=format) as source:
         if source.format == "libsvm":
-            return _read_libsvm(source)
+            return _without_roles(_read_libsvm(source), roles)
         table = Table(None, source.name, source.notes)
         layout = table.layout = delimited.layout(source, delimiter) if source.format == "csv" else None
-        frame = usable(_collected(source, layout, na), source.name, source.notes)
-        if layout is not None:
-            frame, table.dates, table.mixed = typed(frame, source.name, source.notes, na, layout.decimal_comma)
+        codes: list[str] = []
+        if layout is None:
+            frame = _collected(source)
+        else:
+            frame, codes = _text_table(source, layout, na, assigned(roles, list(layout.names), source.name))
+        times = {name: f"Float64[{HOURS}]" for name, dtype in frame.schema.items() if dtype == pl.Time}
+        frame = usable(frame, source.name, source.notes)
+        target = placed(target, frame.columns)
+        table.given = assigned(roles, frame.columns, source.name, target)
+        typed = source.format not in ("csv", "excel", "ods")
+        if not typed and layout is None:  # a sheet, in which the digits of a text may be a code
+            words = [name for name, dtype in frame.schema.items() if dtype == pl.String]
+            codes = [name for name in words if frame[name].str.contains(LEADING_ZERO).any()]
+        conversion = Conversion(source.name, source.notes, na, table.comma, table.given, target, times, table.mixed)
+        table.frame, table.types = conversion.apply(frame, all_columns=not typed, codes=codes), conversion.types
         if not frame.height or not frame.width:
             raise InvalidInput(
                 f"{source.name} must have rows",
                 got="a header only" if frame.width else "no columns",
                 advice="Add rows to the file.",
             )
-        table.frame = frame
         return table
+
+
+def _without_roles(table: Table, roles: dict[str, Any]) -> Table:
+    """A sparse file or graphs, for which roles of columns are refused."""
+    if any(roles.values()) and not isinstance(table.frame, pl.DataFrame):
+        raise InvalidInput(
+            "Roles are for the columns of a table",
+            got=f"{table.name}, a sparse file or graphs",
+            advice="Remove the options that name columns.",
+        )
+    if isinstance(table.frame, pl.DataFrame):
+        table.given = assigned(roles, table.frame.columns, table.name)
+    return table
 
 
 @contextmanager
@@ -169,19 +208,13 @@ def require_columns(columns: dict[str, str], names: list[str], name: str) -> Non
     present = set(names)
     absent = [column for column in columns if column not in present]
     if absent:
-        near = get_close_matches(absent[0], names, 1, 0.7)
+        near = similar(absent[0], names)
         more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
         raise InvalidInput(
             f"{name} must have the column {absent[0]!r}{more}, which the model was fitted to",
             got=f"columns {shown_names(names)}",
-            advice=f"Rename {near[0]!r} if it is this column." if near else "Name the columns as in the training file.",
+            advice=f"Rename {near!r} if it is this column." if near else "Name the columns as in the training file.",
         )
-
-
-def shown_names(names: list[str], most: int = 8) -> str:
-    """The first names of columns, as text."""
-    some = first_few(names, most, lambda name: repr(cut(name, 60)))
-    return some + (f" ({len(names)} in all)" if len(names) > most else "")
 
 
 def _scanned(source: Source) -> pl.LazyFrame:
@@ -192,27 +225,57 @@ def _scanned(source: Source) -> pl.LazyFrame:
             lazy = pl.scan_ipc(source.path, glob=False)
         elif source.format == "arrow-stream":
             lazy = pl.read_ipc_stream(source.path).lazy()
+        elif source.format in SEVERAL:
+            lazy = _of_several(source).lazy()
         elif source.format == "jsonl":
             lazy = pl.scan_ndjson(source.path, infer_schema_length=None)
         else:
             lazy = pl.read_json(source.path, infer_schema_length=None).lazy()
         lazy.collect_schema()
         return lazy
+    except InvalidInput:
+        raise
     except Exception as error:  # Polars raises several kinds for damaged files
         raise unreadable(source, error) from None
 
 
-def _collected(source: Source, layout: delimited.Layout | None, na: Sequence[str]) -> pl.DataFrame:
+def _of_several(source: Source) -> pl.DataFrame:
+    """A table of a database, or a sheet."""
+    if source.format in ("excel", "ods"):
+        from mercer.cli import spreadsheets
+
+        return spreadsheets.read(source)
+    from mercer.cli import databases
+
+    return databases.read_sqlite(source) if source.format == "sqlite" else databases.read_duckdb(source)
+
+
+def _collected(source: Source) -> pl.DataFrame:
     try:
-        if layout is None:
-            return _scanned(source).collect()
-        return delimited.scan(source, layout, na, infer_schema_length=None).collect()
+        return _scanned(source).collect()
+    except pl.exceptions.PolarsError as error:
+        raise unreadable(source, error) from None
+
+
+def _text_table(
+    source: Source, layout: delimited.Layout, na: Sequence[str], given: Assigned
+) -> tuple[pl.DataFrame, list[str]]:
+    """The table in a text file, and the columns of digits with leading zeros, which stay text."""
+    try:
+        schema = delimited.scan(source, layout, na, infer_schema_length=None).collect_schema()
+        texts = delimited.scan(source, layout, na, infer_schema=False)
+        whole = [name for name, dtype in schema.items() if dtype.is_integer()]
+        zeros = texts.select(pl.col(whole).str.contains(LEADING_ZERO).any()).collect() if whole else pl.DataFrame()
+        codes = [name for name in zeros.columns if zeros[name][0] and given.roles.get(name) != "number"]
+        as_text = {*codes, *given.of("text")}
+        types = [pl.String if name in as_text else dtype for name, dtype in schema.items()]
+        return delimited.scan(source, layout, na, schema_overrides=types).collect(), codes
     except pl.exceptions.NoDataError:
         raise InvalidInput(
             f"{source.name} must have rows", got="a header only", advice="Add rows to the file."
         ) from None
     except pl.exceptions.PolarsError as error:
-        raise (unreadable(source, error) if layout is None else delimited.misread(source, layout, error)) from None
+        raise delimited.misread(source, layout, error) from None
 
 
 def _graphs(path: str, *, with_targets: bool = False) -> Table:

@@ -17,6 +17,7 @@ import re
 import shutil
 import sys
 import tempfile
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -31,16 +32,21 @@ from mercer.words import one_line
 SUFFIXES = {
     "csv": "csv", "tsv": "csv", "tab": "csv", "txt": "csv", "dat": "csv", "data": "csv",
     "parquet": "parquet", "pq": "parquet", "arrow": "arrow", "ipc": "arrow", "feather": "arrow",
+    "xlsx": "excel", "xlsm": "excel", "xlsb": "excel", "xls": "excel", "ods": "ods",
+    "db": "sqlite", "sqlite": "sqlite", "sqlite3": "sqlite", "duckdb": "duckdb",
     "jsonl": "jsonl", "ndjson": "jsonl", "json": "json", "libsvm": "libsvm", "svmlight": "libsvm", "svm": "libsvm",
 }  # fmt: skip
 COMPRESSED = {"gz": "gzip", "zst": "zstd", "zstd": "zstd", "bz2": "bzip2", "xz": "xz"}
 COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
-TABLES = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow-stream"}
+TABLES = {
+    b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow-stream", b"SQLite format 3\0": "sqlite",
+    b"\xd0\xcf\x11\xe0": "excel",
+}  # fmt: skip
+SEVERAL = {"sqlite": "table", "duckdb": "table", "excel": "sheet", "ods": "sheet"}
+"""Formats that may hold several tables, and what these are called: DATA::NAME is one of them."""
 NOT_TABLES = {
-    b"PK\x03\x04": ("a ZIP archive or a spreadsheet", "Unzip it, or save the sheet as CSV."),
-    b"\xd0\xcf\x11\xe0": ("an old spreadsheet", "Save the sheet as CSV."),
+    b"PK\x03\x04": ("a ZIP archive, or a damaged spreadsheet", "Unzip it, or save the sheet again."),
     b"%PDF": ("a PDF", "Pass its table as CSV or Parquet."),
-    b"SQLite format 3": ("an SQLite database", "Export a table as CSV."),
     b"\x89HDF": ("an HDF5 file", "Export the table as Parquet or CSV."),
     b"\x80\x04": ("a Python pickle, which could run code", "Save the table as Parquet or CSV."),
     b"\x80\x05": ("a Python pickle, which could run code", "Save the table as Parquet or CSV."),
@@ -51,7 +57,10 @@ BLOCK = 1 << 20
 """Bytes that are copied at a time."""
 HEAD = 1 << 16
 """Bytes at the beginning of a text from which its layout is detected."""
-READABLE = "CSV, TSV, Parquet, Arrow, JSON lines and LIBSVM can be read, also compressed as .gz, .zst, .bz2 or .xz."
+READABLE = (
+    "CSV, TSV, Parquet, Arrow, JSON lines, LIBSVM, Excel, ODS, SQLite and DuckDB can be read, also compressed as .gz, "
+    ".zst, .bz2 or .xz."
+)
 
 
 @dataclass
@@ -62,9 +71,10 @@ class Source:
     ----------
     name : the name that the user gave.
     path : the path of its decompressed bytes, text in UTF-8.
-    format : csv, parquet, arrow, arrow-stream, jsonl, json or libsvm.
+    format : csv, parquet, arrow, arrow-stream, jsonl, json, libsvm, excel, ods, sqlite or duckdb.
     suffix : the suffix of its name, without the suffix of a compression.
     folder : a folder for temporary files.
+    part : the table or sheet that the user named after ::, or None.
     notes : the decisions that were made about it.
     """
 
@@ -73,6 +83,7 @@ class Source:
     format: str
     suffix: str
     folder: Path
+    part: str | None = None
     notes: list[str] = field(default_factory=list)
 
     def head(self) -> str:
@@ -85,18 +96,35 @@ class Source:
 
 
 @contextmanager
-def opened(path: str, *, encoding: str | None = None, format: str | None = None) -> Iterator[Source]:
-    """The file (or standard input for "-"), decompressed if needed; temporary files are removed at the end."""
+def opened(
+    path: str, *, encoding: str | None = None, format: str | None = None, most: int | None = None
+) -> Iterator[Source]:
+    """The file (or standard input for "-"), decompressed if needed; temporary files are removed at the end.
+
+    With `most` only the beginning of a text or of a compressed file, of that many bytes.
+    """
     folder = Path(tempfile.mkdtemp(prefix="mercer-"))
     try:
-        yield _open_or_refuse(path, folder, encoding, format)
+        yield _open_or_refuse(path, folder, encoding, format, most)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _open_or_refuse(path: str, folder: Path, encoding: str | None, format: str | None) -> Source:
+def address(path: str) -> tuple[str, str | None]:
+    """The file and the table or sheet in it: houses.db::sales, book.xlsx::May.
+
+    >>> address("houses.db::sales"), address("houses.csv")
+    (('houses.db', 'sales'), ('houses.csv', None))
+    """
+    if "::" not in path or os.path.exists(os.path.expanduser(path)):
+        return path, None
+    file, _, part = path.rpartition("::")
+    return (file, part) if file and part else (path, None)
+
+
+def _open_or_refuse(path: str, folder: Path, encoding: str | None, format: str | None, most: int | None) -> Source:
     try:
-        return _open(path, folder, encoding, format)
+        return _open(path, folder, encoding, format, most)
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         raise InvalidInput(
@@ -106,20 +134,27 @@ def _open_or_refuse(path: str, folder: Path, encoding: str | None, format: str |
         ) from None
 
 
-def _open(path: str, folder: Path, encoding: str | None, format: str | None) -> Source:
+def _open(address_: str, folder: Path, encoding: str | None, format: str | None, most: int | None) -> Source:
+    path, part = address(address_)
     name = "standard input" if path == "-" else path
-    file = _from_stdin(folder) if path == "-" else _existing(path)
+    file = _from_stdin(folder) if path == "-" else existing(path)
     parts = [] if path == "-" else [part.lower() for part in file.name.split(".")[1:]]
     if parts and parts[-1] in COMPRESSED:
         parts.pop()
     suffix = parts[-1] if parts else ""
-    source = Source(name, file, "", suffix, folder)
-    _decompress(source, folder)
+    source = Source(name, file, "", suffix, folder, part)
+    _decompress(source, folder, most)
     start = _start(source.path)
     if not start:
         raise InvalidInput(f"{name} must hold a table", got="an empty file", advice="Check the program that wrote it.")
-    kind = next((kind for magic, kind in TABLES.items() if start.startswith(magic)), None)
+    kind = _kind_of_bytes(source.path, start)
     named = format or SUFFIXES.get(suffix)
+    if part is not None and kind not in SEVERAL:
+        raise InvalidInput(
+            f"{name} must be a database or a spreadsheet, of which ::{part} is a table or a sheet",
+            got=f"a file of another kind{'' if kind is None else f', {kind}'}",
+            advice=f"Leave ::{part} out.",
+        )
     if kind is not None:
         if named is not None and named.partition("-")[0] != kind.partition("-")[0]:
             source.notes.append(f"{name} is read as {kind.title()}, which it is in spite of its name")
@@ -132,16 +167,33 @@ def _open(path: str, folder: Path, encoding: str | None, format: str | None) -> 
             got="binary data of an unknown kind",
             advice=f"If it is text, set its encoding, for instance --encoding utf-16-le. {READABLE}",
         )
+    if most is not None and source.path == file:
+        with open(file, "rb") as stream:
+            source.path = _copied(stream, folder / "beginning", most)
     _to_utf8(source, folder, encoding)
     detected = format or ("libsvm" if named == "libsvm" else _kind_of_text(source))
-    binary_name = named in ("parquet", "arrow")
+    binary_name = named in ("parquet", "arrow", *SEVERAL)
     if binary_name or (named is not None and named != detected and {named, detected} != {"json", "jsonl"}):
         source.notes.append(f"{name} is read as {detected.upper()}, which it is in spite of its name")
     source.format = detected
     return source
 
 
-def _existing(path: str) -> Path:
+def _kind_of_bytes(path: Path, start: bytes) -> str | None:
+    """The format of a binary file, from its first bytes; None if it is another one."""
+    if start[8:12] == b"DUCK":
+        return "duckdb"
+    if start.startswith(b"PK\x03\x04"):
+        with suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
+            names = set(archive.namelist())
+            if names & {"xl/workbook.xml", "xl/workbook.bin"}:
+                return "excel"
+            if "content.xml" in names and "mimetype" in names and archive.getinfo("mimetype").file_size < 200:
+                return "ods" if b"opendocument.spreadsheet" in archive.read("mimetype") else None
+    return next((kind for magic, kind in TABLES.items() if start.startswith(magic)), None)
+
+
+def existing(path: str) -> Path:
     """The file at this path, or an error with a similar name."""
     file = Path(path).expanduser()
     if file.is_dir():
@@ -168,9 +220,12 @@ def _from_stdin(folder: Path) -> Path:
     return _copied(sys.stdin.buffer, folder / "stdin")
 
 
-def _copied(stream: IO[bytes], target: Path) -> Path:
+def _copied(stream: IO[bytes], target: Path, most: int | None = None) -> Path:
     with open(target, "wb") as file:
-        shutil.copyfileobj(stream, file, BLOCK)
+        if most is None:
+            shutil.copyfileobj(stream, file, BLOCK)
+        else:
+            file.write(stream.read(most))
     return target
 
 
@@ -179,7 +234,7 @@ def _start(path: Path) -> bytes:
         return file.read(4096)
 
 
-def _decompress(source: Source, folder: Path) -> None:
+def _decompress(source: Source, folder: Path, most: int | None = None) -> None:
     if not source.path.is_file():  # a named pipe, such as <(command), can be read only once
         with open(source.path, "rb") as stream:
             source.path = _copied(stream, folder / "piped")
@@ -197,7 +252,7 @@ def _decompress(source: Source, folder: Path) -> None:
         else:
             openers: dict[str, Any] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
             with openers[compression](source.path, "rb") as stream:
-                _copied(stream, target)
+                _copied(stream, target, most)
     except (EOFError, zlib.error, lzma.LZMAError, OSError, ValueError) as error:
         if isinstance(error, InvalidInput) or getattr(error, "errno", None) is not None:
             raise

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from mercer.cli.columns import require_finite
-from mercer.cli.reading import Table, shown_names
+from mercer.cli.names import NAME_THE_DELIMITER, named, no_column, shown_names
+from mercer.cli.reading import Table
+from mercer.cli.roles import Assigned, note_columns
 from mercer.cli.speaking import Voice
+from mercer.data.assignment import Roles
 from mercer.errors import InvalidInput
+from mercer.models.auto.columns import Columns
 from mercer.models.provenance import Task
 from mercer.models.scores import hold_out
 from mercer.words import count, first_few
@@ -24,7 +27,6 @@ FEW_CLASSES = 10
 MOST_CLASSES = 200
 FEWEST = 20
 """With fewer rows than this, none are held out by default."""
-NAME_THE_DELIMITER = "If there are more, name the separator, for instance --delimiter ';'."
 
 
 @dataclass
@@ -38,6 +40,9 @@ class Problem:
     columns : the type of every column by its name; empty for a sparse matrix.
     left_out : columns that are not used, and why.
     places : the positions of the rows in the file, from 0.
+    roles : the roles of columns of X that the user assigned; X also has the exposure.
+    weights : how often each row counts in the fit, or None.
+    groups, times : by which rows are held out together, or the future from the past; None if there is no such column.
     """
 
     X: Any
@@ -47,6 +52,10 @@ class Problem:
     columns: dict[str, str]
     left_out: dict[str, str]
     places: Array = field(default_factory=lambda: np.arange(0))
+    roles: dict[str, str] = field(default_factory=dict)
+    weights: Array | None = None
+    groups: Array | None = None
+    times: Array | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -57,11 +66,14 @@ def problem_from(
     target: str | None,
     voice: Voice,
     *,
-    drop: tuple[str, ...] = (),
     task: str = "auto",
     drop_missing_target: bool = False,
+    own_kernel: bool = False,
 ) -> Problem:
-    """The problem of predicting a column of a table; decisions are reported as notes."""
+    """The problem of predicting a column of a table; decisions are reported as notes.
+
+    Identifiers are left out, and codes are categories, unless the user's own kernel decides what to read.
+    """
     for note in table.notes:
         voice.note(note)
     frame, y, name = _apart(table, target)
@@ -76,21 +88,73 @@ def problem_from(
             advice="Add rows, or check --delimiter if the file has more.",
         )
     kind, values = _targets(y, name, task, voice)
-    left_out: dict[str, str] = {}
-    if isinstance(frame, pl.DataFrame):
-        frame = _columns(frame, drop, left_out, voice, table.name, name)
-        for column in frame.columns:
-            if column in table.mixed:
-                raise table.mixed[column]
-        require_finite(frame, table.name)
-    return Problem(frame, values, name, kind, _dtypes(frame, table.dates), left_out, places)
-
-
-def _dtypes(frame: Any, dates: dict[str, str]) -> dict[str, str]:
-    """The type of every column by its name, with the format of its dates; empty for a sparse matrix."""
     if not isinstance(frame, pl.DataFrame):
-        return {}
-    return {name: f"Date[{dates[name]}]" if name in dates else str(dtype) for name, dtype in frame.schema.items()}
+        return Problem(frame, values, name, kind, {}, {}, places)
+    given = table.given
+    if given.one("exposure") is not None and kind == "classification":
+        raise InvalidInput(
+            "--exposure is for counts",
+            got=f"the target {name!r}, read as classes",
+            advice="Add --task regression, or remove --exposure.",
+        )
+    others = {role: _values(frame, given.one(role), role, table.name, places) for role in OTHERS}
+    left_out = {column: OTHERS[role] for role in OTHERS for column in given.of(role) if role != "exposure"}
+    frame = frame.drop(left_out)
+    frame = _columns(frame, given, left_out, voice, table.name)
+    for column in frame.columns:
+        if column in table.mixed:
+            raise table.mixed[column]
+    require_finite(frame, table.name)
+    assigned = {column: role for column, role in given.roles.items() if column in frame.columns}
+    columns = Columns.of(frame, Roles.of(assigned), chosen=not own_kernel)
+    note_columns(voice, columns.roles)
+    left_out |= {column: why for column, why in columns.left_out.items() if column != columns.exposure}
+    frame = frame.drop([column for column in columns.left_out if column != columns.exposure])
+    types = {column: table.types.get(column, str(dtype)) for column, dtype in frame.schema.items()}
+    exposure = {} if columns.exposure is None else {columns.exposure: "exposure"}
+    roles = {column: role for column, role in (columns.assigned | exposure).items() if column in types}
+    return Problem(
+        frame, values, name, kind, types, left_out, places, roles, others["weight"], others["group"], others["time"]
+    )
+
+
+OTHERS = {
+    "exposure": "the exposure",
+    "weight": "the weights of the rows",
+    "group": "the groups of rows",
+    "time": "the order of the rows",
+}
+"""Roles of columns that are not features, and what the columns hold."""
+
+
+def _values(frame: pl.DataFrame, column: str | None, role: str, file: str, places: Array) -> Array | None:
+    """The values of a column that is not a feature, checked; None if there is none."""
+    if column is None:
+        return None
+    flag, values = "--time-column" if role == "time" else f"--{role}", frame[column]
+    numeric = role in ("exposure", "weight")
+    if not (role == "group" or values.dtype.is_numeric() or (values.dtype.is_temporal() and not numeric)):
+        raise InvalidInput(
+            f"Column {column!r} of {file} must hold numbers{'' if numeric else ' or dates'} for {flag}",
+            got=repr(values.drop_nulls().first()),
+            advice=f"Name another column, or convert it: --number {column}."
+            if numeric
+            else f"Name another column, or convert it: --date {column}.",
+        )
+    wrong = values.is_null() if not numeric else values.is_null() | ~values.is_finite() | ~_allowed(values, role)
+    if wrong.any():
+        k = int(wrong.arg_max() or 0)
+        what = {"exposure": "a number > 0", "weight": "a number ≥ 0"}.get(role, "a value")
+        raise InvalidInput(
+            f"Column {column!r} of {file} must have {what} in every row for {flag}",
+            got=f"{'none' if values[k] is None else values[k]} in row {places[k] + 1}",
+            advice="Fill it in, or drop the row.",
+        )
+    return values.to_numpy()
+
+
+def _allowed(values: pl.Series, role: str) -> pl.Series:
+    return values > 0 if role == "exposure" else values >= 0
 
 
 def _apart(table: Table, target: str | None) -> tuple[Any, pl.Series, str]:
@@ -119,23 +183,6 @@ def _apart(table: Table, target: str | None) -> tuple[Any, pl.Series, str]:
             advice=NAME_THE_DELIMITER if table.layout else "Choose a file with more columns.",
         )
     return table.frame.drop(target), table.frame[target], target
-
-
-def named(target: str, names: list[str], file: str, *, text: bool) -> str:
-    """The column with this name or at this place: 1 is the first, -1 the last."""
-    if target in names:
-        return target
-    places = {str(k + 1): name for k, name in enumerate(names)} | {str(k - len(names)): n for k, n in enumerate(names)}
-    if target in places:
-        return places[target]
-    lower = {column.lower(): column for column in names}
-    near = [lower[m] for m in get_close_matches(target.lower(), list(lower), 1, 0.65)]
-    advice = f"Did you mean {near[0]!r}?" if near else "Name one of them."
-    raise InvalidInput(
-        f"{file} must have the target {target!r}",
-        got=f"columns {shown_names(names, 20)}" if len(names) > 1 else f"one column, {shown_names(names)}",
-        advice=NAME_THE_DELIMITER if len(names) == 1 and text else advice,
-    )
 
 
 def complete(frame: Any, y: pl.Series, name: str, file: str, voice: Voice, *, drop: bool) -> tuple[Any, pl.Series]:
@@ -216,26 +263,26 @@ def _targets(y: pl.Series, name: str, task: str, voice: Voice) -> tuple[Task, Ar
     return "regression", values
 
 
-def _columns(
-    frame: pl.DataFrame, drop: tuple[str, ...], left_out: dict[str, str], voice: Voice, file: str, target: str
-) -> pl.DataFrame:
-    if target in drop:
-        raise InvalidInput(
-            "--drop must name other columns than the target", got=repr(target), advice="Remove the target from --drop."
-        )
-    frame = dropped(frame, drop, file)
+def _columns(frame: pl.DataFrame, given: Assigned, left_out: dict[str, str], voice: Voice, file: str) -> pl.DataFrame:
+    """The features and the exposure: columns that were dropped, or that say nothing, are left out."""
+    drop = given.of("drop")
+    frame = dropped(frame, tuple(drop), file)
     left_out |= dict.fromkeys(drop, "dropped")
+    silent: list[str] = []
     for column in frame.get_columns():
         present = column.drop_nulls()
+        if column.name == given.one("exposure"):
+            continue
         if not present.len():
             left_out[column.name] = "no values"
+            silent.append(column.name)
         elif not column.dtype.is_nested() and present.n_unique() == 1 and not column.null_count():
             left_out[column.name] = "the same value in every row"
-    constant = [name for name in left_out if name not in drop]
-    if constant:
-        voice.note(f"dropped {count(len(constant), 'column')} without information: {shown_names(constant, 5)}")
-    frame = frame.drop(constant)
-    if not frame.width:
+            silent.append(column.name)
+    if silent:
+        voice.note(f"dropped {count(len(silent), 'column')} without information: {shown_names(silent, 5)}")
+    frame = frame.drop(silent)
+    if frame.width <= len(given.of("exposure")):
         raise InvalidInput(
             f"{file} must have a column beside the target whose values differ between rows",
             got="none",
@@ -248,12 +295,7 @@ def dropped(frame: pl.DataFrame, drop: tuple[str, ...], file: str) -> pl.DataFra
     """The table without these columns."""
     for name in drop:
         if name not in frame.columns:
-            near = get_close_matches(name, frame.columns, 1, 0.65)
-            raise InvalidInput(
-                f"{file} must have the column {name!r} to drop it",
-                got=f"columns {shown_names(frame.columns)}",
-                advice=f"Did you mean {near[0]!r}?" if near else "Name one of them.",
-            )
+            raise no_column(name, frame.columns, file, "--drop")
     return frame.drop(drop)
 
 

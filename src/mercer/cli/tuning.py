@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 import mercer as mc
-from mercer.cli.fitting import columns_with_missing_values, note_columns_left_out, parsed, save, value_ranges
+from mercer.cli.fitting import columns_with_missing_values, parsed, save, value_ranges
 from mercer.cli.outputs import require_outputs
 from mercer.cli.reading import read
 from mercer.cli.speaking import Voice, warnings_as_notes
 from mercer.cli.summary import finite, kernel_of, readable
 from mercer.cli.tables import Problem, problem_from
+from mercer.data.assignment import Roles
 from mercer.errors import InvalidInput
 from mercer.models import menu
 from mercer.models.provenance import Provenance
@@ -32,15 +33,16 @@ def tune(
     by: str,
     task: str,
     out: str | None,
-    drop: tuple[str, ...],
+    roles: dict[str, Any],
     drop_missing_target: bool,
     rows: int,
     seed: int,
+    force: bool,
     reading: dict[str, Any],
 ) -> None:
     """Fit the parameters of a kernel to the data, and report the gain."""
     expression = parsed(kernel)
-    require_outputs({"--out": out}, inputs=(data,))
+    require_outputs({"--out": out}, inputs=(data,), force=force)
     if model != "svm" and task == "classification":
         raise InvalidInput(
             "`mercer tune --task classification` needs a classifier",
@@ -48,29 +50,38 @@ def tune(
             advice="Choose --model svm.",
         )
     with voice.progress(f"reading {data}"):
-        table = read(data, **reading)
+        table = read(data, roles=roles, target=target, **reading)
     task = task if model == "svm" else "regression"
-    problem = problem_from(table, target, voice, drop=drop, task=task, drop_missing_target=drop_missing_target)
+    problem = problem_from(
+        table, target, voice, task=task, drop_missing_target=drop_missing_target, own_kernel=expression is not None
+    )
+    if "exposure" in problem.roles.values():
+        raise InvalidInput(
+            "`mercer tune` tunes models without an exposure",
+            got="--exposure",
+            advice="Use mercer fit, which tunes the kernel, too.",
+        )
     sample = np.arange(len(problem))
     if len(sample) > rows:
         sample = np.sort(np.random.default_rng(seed).permutation(len(sample))[:rows])
         voice.note(f"the search uses {rows:,} of {len(problem):,} rows; --rows changes this number")
     X, y = problem.X[sample], problem.y[sample]
-    start, left_out = (expression, {}) if kernel else menu.default_kernel(model, X)
-    note_columns_left_out(voice, left_out)
+    weights = None if problem.weights is None else problem.weights[sample]
+    start = expression if kernel else menu.default_kernel(model, X, Roles.of(problem.roles))[0]
     estimator: Any
     began = time.monotonic()
     with voice.progress(f"tuning on {len(sample):,} rows") as update, warnings_as_notes(voice):
         if model == "svm":
             estimator = mc.SVR(start) if problem.task == "regression" else mc.SVC(start)
-            tuned = mc.tune(estimator, X, y, cv=3, random_state=seed)
+            tuned = mc.tune(estimator, X, y, cv=3, random_state=seed, sample_weight=weights)
         else:
             estimator = (
                 mc.KernelRidge(start, fit_intercept=True)
                 if model == "ridge"
                 else mc.GaussianProcessRegressor(start, normalize_y=True)
             )
-            tuned = mc.tune(estimator, X, y, by=by, n_restarts=0 if len(sample) > 1000 else 2, random_state=seed)
+            restarts = 0 if len(sample) > 1000 else 2
+            tuned = mc.tune(estimator, X, y, by=by, n_restarts=restarts, random_state=seed, sample_weight=weights)
         if len(sample) < len(problem):
             update("fitting all rows with the tuned parameters")
             tuned = _fit_all_rows(tuned, problem)
@@ -79,7 +90,7 @@ def tune(
     tuned.provenance_ = Provenance.of(
         problem.X, problem.y, classes=problem.task == "classification", columns=problem.columns,
         places=problem.places, data="standard input" if data == "-" else Path(data).name, target=problem.target,
-        left_out=problem.left_out | left_out, seed=seed, missing=tuple(reading.get("na") or ()),
+        left_out=problem.left_out, seed=seed, missing=tuple(reading.get("na") or ()),
         ranges=value_ranges(problem.X), incomplete=columns_with_missing_values(problem.X),
     )  # fmt: skip
     if out is not None:
@@ -99,8 +110,8 @@ def tune(
         voice.note(note)
     if out is not None:
         voice.say(f"Saved as {out}.")
-    options = {"target": problem.target, "model": model, "task": problem.task, "kernel": tuned_kernel, "drop": drop}
-    fit_command = _command("fit", data, options | {"drop_missing_target": drop_missing_target} | reading)
+    options = {"target": problem.target, "model": model, "task": problem.task, "kernel": tuned_kernel}
+    fit_command = _command("fit", data, options | roles | {"drop_missing_target": drop_missing_target} | reading)
     voice.say(f"Next: {fit_command}")
     voice.document({
         "command": "tune", "data": data, "rows": len(problem), "searched": len(sample), "target": problem.target,
@@ -135,6 +146,7 @@ def _fit_all_rows(tuned: Any, problem: Problem) -> Any:
     search = tuned.tuning_
     if len(problem) > menu.EXACT and hasattr(tuned, "n_centers"):
         tuned.set_params(n_centers=menu.CENTRES)
-    fitted = tuned.fit(problem.X, problem.y)
+    weighted = {} if problem.weights is None else {"sample_weight": problem.weights}
+    fitted = tuned.fit(problem.X, problem.y, **weighted)
     fitted.tuning_ = search
     return fitted

@@ -111,6 +111,13 @@ def column(frame: Any, position: int) -> Any:
     return frame.iloc[:, position] if _is_pandas(frame) else frame[frame.columns[position]]
 
 
+def selected(frame: Any, names: list[str]) -> Any:
+    """The columns of these names, in this order."""
+    places = {name: k for k, name in enumerate(column_names(frame))}
+    positions = [places[name] for name in names]
+    return frame.iloc[:, positions] if _is_pandas(frame) else frame[[frame.columns[k] for k in positions]]
+
+
 def arrays(frame: Any) -> list[Array]:
     """The columns in their order, as arrays."""
     return [np.asarray(values) for values in columns(frame)]

@@ -6,11 +6,12 @@ import re
 from collections.abc import Set
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.data.assignment import OTHERS
 from mercer.data.columns import as_array, as_level, is_numeric, read, read_array
 from mercer.data.frames import Levels, declared_levels
 from mercer.data.missing import missing_entries
@@ -19,14 +20,22 @@ from mercer.words import cut
 
 Array = NDArray[Any]
 
-ROLES = ("number", "ordered", "date", "category", "tokens", "text", "ignore")
+Basis = Literal["assigned", "type", "values", "name"]
+"""What decided the role of a column: the user, its data type, its values, or its name together with its values."""
 PERIODS = {"yearly": 365.2425, "weekly": 7.0, "daily": 1.0}
 ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?)?")
 DECIMAL = re.compile(r"[-+]?(\d+|\d*[.,]\d+)([eE][-+]?\d+)?")
 IDENTIFIER = re.compile(r"(?i:(^|[\W_])(id|uuid|guid|key|index|rowid)($|[\W_\d]))|^ID|[a-z]I[dD]$")
 ALIGNED = 20
 """Texts of one length are taken to be aligned if they have at least this many letters."""
-TIME = re.compile(r"(?i)year|month|week|day|hour|date|time|age")
+TIME = re.compile(r"(?i)year|month|week|day|hour|minute|second|date|time|age|step|period|epoch|^t$")
+CODE = re.compile(
+    r"(?i:(^|[\W_])(id|ids|code|zip|zipcode|postcode|postal|plz|fips|sku)$)"
+    r"|(?i:zip.?code|post(al)?.?code)$|(?i:[a-z][\W_](number|no|nr)\.?$)|[a-z](I[dD]|Code|Number|Nr)$"
+)
+"""Names of columns whose whole numbers are codes: hospital_id, storeId, zip, area code, house number."""
+SHARED_CODE = 2
+"""Codes repeat: each is shared by at least this many rows on average."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +45,15 @@ class Role:
     Attributes
     ----------
     name, dtype : of the column.
-    role : in words: "number", "category", …, or "left out".
+    role : in words: "number", "category", "exposure", …, or "left out".
     why : how this was decided.
-    kind : how the column is read, or "" if it is left out.
+    kind : how the column is read, or "" if it is not a feature.
     spread : a robust standard deviation of its numbers.
     levels : the levels of an ordered category, from the lowest to the highest.
     periods : the periods of a date, in days.
     aligned : whether texts are taken to be aligned, place by place: at least 20 letters each, all of one length.
     missing : the number of missing values.
+    by : what decided the role.
     kernel : the names of the leaves that compare its values; "" if the column is left out, or no kernel was made yet.
     """
 
@@ -57,29 +67,33 @@ class Role:
     periods: tuple[float, ...] = ()
     aligned: bool = False
     missing: int = 0
+    by: Basis = "type"
     kernel: str = ""
 
 
 def role_of(name: str, column: Any, assigned: str | None = None) -> Role:
     """The role of a column: the assigned one, or the one that its type and values suggest."""
+    if assigned in OTHERS:
+        words = "left out" if assigned == "drop" else assigned
+        return Role(name, _dtype(column), words, f"declared as {assigned!r}", "", by="assigned")
     A = as_array(column, name)
     missing = missing_entries(A)
     dtype = _dtype(column)
     present = A[~missing]
 
+    by: Basis = "type" if assigned is None else "assigned"
+
     def role(kind: str, why: str, **more: Any) -> Role:
         if missing.any() and not missing.all():
             why += f"; {int(missing.sum())} missing"
         words = "category" if kind == "code" else kind or "left out"
-        return Role(name, dtype, words, why, kind, missing=int(missing.sum()), **more)
+        return Role(name, dtype, words, why, kind, missing=int(missing.sum()), by=by, **more)
 
-    if assigned == "ignore":
-        return role("", "declared to be ignored")
     if not len(present):
         return role("", "no value is present")
     declared = declared_levels(column)
     if assigned is None:
-        kind, why = _kind(name, declared, present)
+        kind, why, by = _kind(name, declared, present)
     else:
         kind, why = _kind_of_role(assigned, present), f"declared as {assigned}"
     if not kind:
@@ -131,66 +145,71 @@ def _category(present: Array) -> str:
     return "code" if all(map(is_numeric, set(map(type, present)))) else "category"
 
 
-def _kind(name: str, declared: Levels | None, present: Array) -> tuple[str, str]:
-    """How to read a column without an assigned role, and why."""
+def _kind(name: str, declared: Levels | None, present: Array) -> tuple[str, str, Basis]:
+    """How to read a column without an assigned role, why, and what decided it."""
     if declared is not None:
-        return ("ordered", "ordered categories") if declared.ordered else (_category(present), "categories")
+        if declared.ordered:
+            return "ordered", "ordered categories", "type"
+        return _category(present), "categories", "type"
     if present.dtype.kind == "b":
-        return "code", "booleans"
+        return "code", "booleans", "type"
     if present.dtype.kind == "M":
-        return "date", "dates"
+        return "date", "dates", "type"
     if present.dtype.kind in "iufm":
-        return _kind_of_numbers(name, present)
+        return kind_of_numbers(name, present)
     return _kind_of_objects(name, present)
 
 
-def _kind_of_numbers(name: str, present: Array) -> tuple[str, str]:
+def kind_of_numbers(name: str, present: Array) -> tuple[str, str, Basis]:
+    """How to read a column of numbers without an assigned role ("" to leave it out), why, and what decided it."""
     values = np.unique(present)
     if len(values) == 2 and len(present) > 2:
-        return "code", "two different numbers"
+        return "code", "two different numbers", "values"
     whole = present.dtype.kind in "iu" or (present.dtype.kind == "f" and bool((present == np.floor(present)).all()))
+    if whole and CODE.search(name) and values[0] >= 0 and SHARED_CODE * len(values) <= len(present):
+        return "code", f"its name suggests codes, and its {len(values):,} different whole numbers repeat", "name"
     if whole and len(values) == len(present) and len(present) > 2:
         if IDENTIFIER.search(name):
-            return "", "an identifier: its name says so, and no two rows share a number"
+            return "", "an identifier: its name says so, and no two rows share a number", "name"
         reach = float(values[-1]) - float(values[0]) + 1
         # Measured numbers would repeat this often if they were spread evenly, and more often if not.
         repeats = len(values) ** 2 / (2 * reach)
         if repeats >= 10 and 0 <= values[0] <= 1 + 0.05 * reach and not TIME.search(name):
-            return "", "an identifier: whole numbers in every row, all different"
-    return "number", "numbers"
+            return "", "an identifier: whole numbers in every row, all different", "values"
+    return "number", "numbers", "type"
 
 
-def _kind_of_objects(name: str, present: Array) -> tuple[str, str]:
+def _kind_of_objects(name: str, present: Array) -> tuple[str, str, Basis]:
     kinds = set(map(type, present))
 
     def all_are(*classes: type) -> bool:
         return all(issubclass(kind, classes) for kind in kinds)
 
     if all_are(bool, np.bool_):
-        return "code", "booleans"
+        return "code", "booleans", "type"
     if all(issubclass(k, (Set, list, tuple, np.ndarray)) or hasattr(k, "to_list") for k in kinds):
-        return "tokens", "lists or sets of tokens"
+        return "tokens", "lists or sets of tokens", "type"
     if all_are(date):
-        return "date", "dates"
+        return "date", "dates", "type"
     if all(map(is_numeric, kinds)):
-        return _kind_of_numbers(name, read(present, "number", name))
+        return kind_of_numbers(name, read(present, "number", name))
     odd = [kind for kind in kinds if not issubclass(kind, (str, bool, int, float, np.generic, date))]
     if odd:
         raise InvalidInput(
             f"Column {name!r} must hold numbers, dates, categories, texts or lists of tokens",
             got=f"values of type {odd[0].__name__}",
-            advice=f"Convert it, or leave it out with roles={{{name!r}: 'ignore'}}.",
+            advice=f"Convert it, or leave it out with roles={{{name!r}: 'drop'}}.",
         )
     if not all_are(str):
-        return "category", "categories"
+        return "category", "categories", "type"
     return _kind_of_words(name, len(present), sorted(set(present)))
 
 
-def _kind_of_words(name: str, n: int, different: list[str]) -> tuple[str, str]:
+def _kind_of_words(name: str, n: int, different: list[str]) -> tuple[str, str, Basis]:
     """How to read the texts of n rows, judged by at most 1 000 different ones."""
     some = different[:: -(-len(different) // 1000)]
     if all(map(ISO_DATE.fullmatch, some)) and all(map(ISO_DATE.fullmatch, different)):
-        return "date", "ISO dates"
+        return "date", "ISO dates", "values"
     decimals = [w for w in some if DECIMAL.fullmatch(w.strip())]
     if len(decimals) >= 0.9 * len(some) and any(set(w) & set(".,") for w in decimals):
         raise InvalidInput(
@@ -201,13 +220,14 @@ def _kind_of_words(name: str, n: int, different: list[str]) -> tuple[str, str]:
     spaced = sum(" " in w.strip() for w in some) / len(some)
     if len(different) == n and n > 2 and spaced < 0.5:
         if IDENTIFIER.search(name):
-            return "", "an identifier: its name says so, and no two rows share a value"
+            return "", "an identifier: its name says so, and no two rows share a value", "name"
         if n >= 10 and sum(any(c.isdigit() for c in w) for w in some) >= 0.9 * len(some):
-            return "", "an identifier: one word with digits in every row, all different"
+            return "", "an identifier: one word with digits in every row, all different", "values"
     words, share = sum(len(w.split()) for w in some) / len(some), len(different) / n
     if len(different) > 20 and ((words >= 3 and share > 0.2) or share > 0.5):
-        return "text", f"{len(different)} different texts of about {words:.0f} word{'' if round(words) == 1 else 's'}"
-    return "category", "categories"
+        about = f"{len(different)} different texts of about {words:.0f} word{'' if round(words) == 1 else 's'}"
+        return "text", about, "values"
+    return "category", "categories", "values"
 
 
 def _aligned(texts: Array) -> bool:

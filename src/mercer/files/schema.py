@@ -253,11 +253,25 @@ Residuals < Response
 [mercer.models.residual_scale]
 ResidualScale(k)
     at sizes: real[k]
+[mercer.data.roles]
+Role
+    name dtype role why kind by kernel: text
+    spread: real
+    levels: plain
+    periods: tuple(real)
+    aligned: flag
+    missing: int
+[mercer.models.auto.columns]
+Columns
+    roles: tuple(Role)
+    assigned: dict(text)
+    numeric: flag
 [mercer.models.auto.record]
 Decision
     question taken why: text
     considered: none | Trials
     seconds: real
+    advice?: text
 Choices
     decisions: tuple(Decision)
 [mercer.tuning.trials]
@@ -660,9 +674,11 @@ AutoModel < KernelEstimator
     model_: Saved
     choices_: Choices
     stopped_by_?: none | text
+    columns_?: Columns
 AutoRegressor < AutoModel
     response_: Response
     loo_error_: real
+    _exposure?: none | real[_]
     _least? loo_optimism_?: real
 AutoClassifier < AutoModel
     classes_: label[k]

@@ -12,16 +12,18 @@ fit --model NAME` fits these models, and so does `fit` in Python:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import mercer as mc
+from mercer.data.assignment import Roles
 from mercer.data.frames import arrays, is_frame
 from mercer.data.missing import missing_entries
 from mercer.data.points import take
+from mercer.data.roles import Role
 from mercer.errors import InvalidInput
 from mercer.kernels.tables.rule import TableKernel
 from mercer.memory import budget
@@ -47,14 +49,19 @@ class Fitted:
     ----------
     model : the fitted estimator.
     choices : the choices that were made, in words.
-    left_out : columns of a table that the automatic kernel does not use, and why.
+    columns : the role of every column of a table, if the kernel was made from its columns.
     in_time : whether the search was completed within the time limit.
     """
 
     model: Any
     choices: tuple[str, ...] = ()
-    left_out: dict[str, str] = field(default_factory=dict)
+    columns: tuple[Role, ...] = ()
     in_time: bool = True
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """The columns of a table that the automatic kernel does not use, and why."""
+        return {role.name: role.why for role in self.columns if not role.kind}
 
 
 @dataclass
@@ -69,6 +76,8 @@ class _Request:
     time : the time limit of the choice, in seconds.
     centers : the number of centres, or None for the default.
     progress : called with a line of text.
+    roles : the roles of columns, for automatic models.
+    weights : how often each row counts, or None.
     """
 
     task: Task
@@ -78,8 +87,16 @@ class _Request:
     centers: int | None
     seed: int
     progress: Callable[..., None]
+    roles: dict[str, str] = field(default_factory=dict)
+    weights: Any = None
     choices: list[str] = field(default_factory=list)
     in_time: bool = True
+
+    def weighted(self, rows: Any = None) -> dict[str, Any]:
+        """The argument `sample_weight` of a fit to these rows, or to all, if there are weights."""
+        if self.weights is None:
+            return {}
+        return {"sample_weight": self.weights if rows is None else self.weights[rows]}
 
 
 class Offer(NamedTuple):
@@ -101,6 +118,8 @@ def fit(
     *,
     task: Task = "regression",
     kernel: Any = None,
+    roles: Mapping[str, str] | None = None,
+    sample_weight: Any = None,
     time: float = 60.0,
     centers: int | None = None,
     random_state: int = 0,
@@ -116,6 +135,9 @@ def fit(
     kernel : the kernel; for "nw" and "local" also a smoothing weight, or a class such as mc.Epanechnikov whose width is
         then chosen by leave-one-out. None makes a kernel from the column types of a frame; for an array it is the
         default of the model.
+    roles : {column: role} of features of a frame that are not what their types say, such as "category"; for "auto" and
+        "poisson" also of the "exposure", of which the targets are counts.
+    sample_weight : how often each row counts.
     time : the time limit of the search, in seconds; the best model so far is used when it is reached.
     centers : the number of centres of models that accept it ("ridge", "logistic", "poisson"); by default all rows, or
         1,500 if there are more than 5,000.
@@ -139,12 +161,44 @@ def fit(
             got=f"centers={centers} with {name!r}",
             advice="Omit it, or choose one of these models.",
         )
-    used_kernel, left_out = (kernel, {}) if kernel is not None else default_kernel(name, X)
+    assigned = Roles.of(roles)
+    _require_roles(name, assigned, centers)
+    made_kernel, columns = (kernel, ()) if kernel is not None else default_kernel(name, X, assigned)
     request = _Request(
-        task, used_kernel, kernel is not None, time, centers, random_state, progress or (lambda text, share=None: None)
-    )
+        task, made_kernel, kernel is not None, time, centers, random_state,
+        progress or (lambda text, share=None: None), assigned.features | assigned.others,
+        None if sample_weight is None else np.asarray(sample_weight),
+    )  # fmt: skip
     model = offer.fit(request, X, y)
-    return Fitted(model, tuple(request.choices), left_out, request.in_time)
+    columns = model.columns_.roles if hasattr(model, "columns_") else columns
+    return Fitted(model, tuple(request.choices), columns, request.in_time)
+
+
+def _require_roles(name: str, roles: Roles, centers: int | None) -> None:
+    """Refuse roles that a model does not know."""
+    if roles.exposure is not None and (name not in ("auto", "poisson") or centers is not None):
+        raise InvalidInput(
+            "An exposure is for the models 'auto' and 'poisson', whose centres are chosen by the model",
+            got=f"{name!r}" if centers is None else f"centers={centers}",
+            advice="Choose one of these models, and omit `centers`.",
+            option="Use --model auto or poisson without --centers, or remove --exposure.",
+        )
+    others = {column: role for column, role in roles.others.items() if role != "exposure"}
+    if others and name != "auto":
+        raise InvalidInput(
+            f"The model {name!r} takes features only",
+            got=f"roles {others}",
+            advice="Drop these columns from X, and pass weights as `sample_weight`.",
+        )
+    words = {column: role for column, role in roles.features.items() if role != "number"}
+    if words and name in ("linear", "local"):
+        column, role = next(iter(words.items()))
+        raise InvalidInput(
+            f"The model {name!r} takes columns of numbers only",
+            got=f"{column!r} as {role!r}",
+            advice="Choose another model, or drop the column.",
+            option=f"Use another --model, or --drop {column}.",
+        )
 
 
 def offered(name: str, task: Task) -> Offer:
@@ -168,39 +222,44 @@ def takes_weights(name: str) -> bool:
     return any(offers[name].weighted for offers in MENU.values() if name in offers)
 
 
-def default_kernel(name: str, X: Any) -> tuple[Any, dict[str, str]]:
-    """A kernel from the column types of a table, or None if the model makes its own; and the columns left out."""
-    if not is_frame(X) or name in ("linear", "local") or (name in ("nw", "neighbors") and _complete_numbers(X)):
-        return None, {}
-    plan = TableKernel().explain(X)
-    return (None if name == "auto" else plan.kernel), dict(plan.left_out)  # auto makes the same plan, and tries several
+def default_kernel(name: str, X: Any, roles: Roles | None = None) -> tuple[Any, tuple[Role, ...]]:
+    """A kernel from the columns of a table, or None if the model makes its own; and the roles of the columns."""
+    assigned = {} if roles is None else roles.features
+    numbers = name in ("nw", "neighbors") and set(assigned.values()) <= {"number"} and _complete_numbers(X)
+    if not is_frame(X) or name in ("auto", "linear", "local") or numbers or (roles and roles.exposure):
+        return None, ()
+    plan = TableKernel(roles=assigned).explain(X)
+    return plan.kernel, plan.roles
 
 
 def _complete_numbers(X: Any) -> bool:
-    return all(A.dtype.kind in "iuf" and not missing_entries(A).any() for A in arrays(X))
+    return is_frame(X) and all(A.dtype.kind in "iuf" and not missing_entries(A).any() for A in arrays(X))
 
 
-def refit(model: Any, X: Any, y: Any) -> Any:
+def refit(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
     """The same model with the choices that it made, fitted to other rows, such as all rows after scoring."""
+    weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
     from sklearn.base import clone
 
     again = clone(model)
     if hasattr(model, "model_"):
-        return again.set_params(kernel=model.model_.kernel_, loss=model.loss_).fit(X, y)
+        others = dict.fromkeys(model.columns_.left_out, "drop") | Roles.of(model.roles).others
+        again.set_params(kernel=model.model_.kernel_, loss=model.loss_, roles=others or None)
+        return again.fit(X, y, **weighted)
     known = again.get_params(deep=False)
     if "alpha" in known and hasattr(model, "alpha_"):
         again.set_params(alpha=model.alpha_)
     if known.get("tune") is not None:
         again.set_params(tune=None, kernel=model.kernel_)
-    return again.fit(X, y)
+    return again.fit(X, y, **weighted)
 
 
 def _auto(request: _Request, X: Any, y: Any) -> Any:
     cls: Any = mc.AutoRegressor if request.task == "regression" else mc.AutoClassifier
     model = cls(
-        kernel=request.kernel if request.own_kernel else None, time=request.time, random_state=request.seed,
-        progress=lambda trial: request.progress(str(trial), trial.share),
-    ).fit(X, y)  # fmt: skip
+        kernel=request.kernel if request.own_kernel else None, roles=request.roles or None, time=request.time,
+        random_state=request.seed, progress=lambda trial: request.progress(str(trial), trial.share),
+    ).fit(X, y, **request.weighted())  # fmt: skip
     model.set_params(progress=None)
     request.choices += [f"{d.question.lower()}: {d.taken} ({d.why})" for d in model.choices_]
     request.in_time = model.stopped_by_ != "time"
@@ -223,7 +282,7 @@ def _ridge(request: _Request, X: Any, y: Any) -> Any:
     request.progress("kernel ridge: choosing alpha by leave-one-out")
     model = mc.KernelRidge(
         request.kernel, alpha="loo", fit_intercept=True, random_state=request.seed, **_solver(_centers(request, len(y)))
-    ).fit(X, y)
+    ).fit(X, y, **request.weighted())
     request.choices.append(f"alpha = {model.alpha_:.3g}, with the smallest leave-one-out error")
     return model
 
@@ -262,7 +321,7 @@ def _gp(request: _Request, X: Any, y: Any) -> Any:
     hold = [name.replace("kernel__", "kernel__kernel__", 1) if isinstance(scale, mc.Scaled) else name for name in hold]
     return mc.GaussianProcessRegressor(
         scale, normalize_y=True, alpha=0.1, tune="evidence", n_restarts=0, hold=hold
-    ).fit(X, y)
+    ).fit(X, y, **request.weighted())
 
 
 # -- by candidates -----------------------------------------------------------------------------------------------------
@@ -329,7 +388,7 @@ def _watched(request: _Request, model: Any, X: Any, y: Any) -> Any:
             f"support vectors of {len(y):,} rows: gap {step.gap:.2g}, until {model.tol:g}"
         ),
     )
-    return model.fit(X, y).set_params(progress=None)
+    return model.fit(X, y, **request.weighted()).set_params(progress=None)
 
 
 def _margin(
@@ -340,7 +399,7 @@ def _margin(
     grid = {"C": Cs or [0.1, 1.0, 10.0, 100.0]} | others
     sizes = " × ".join(str(len(values)) for values in grid.values())
     request.progress(f"support vectors: {sizes} candidates by 3 folds of {len(rows):,} rows")
-    tuned = mc.tune(model, take(X, rows), y[rows], cv=3, grid=grid)
+    tuned = mc.tune(model, take(X, rows), y[rows], cv=3, grid=grid, **request.weighted(rows))
     chosen = {name: float(getattr(tuned, name)) for name in grid}
     of = f" of {SAMPLE:,} rows" if len(rows) < len(y) else ""
     request.choices.append(
@@ -365,7 +424,7 @@ def _penalised(request: _Request, X: Any, y: Any, make: Callable[..., Any], scor
 
     def candidate(alpha: float) -> tuple[str, Callable[[], tuple[Any, float]]]:
         def fitted() -> tuple[Any, float]:
-            model = make(alpha, None).fit(X_, y_)
+            model = make(alpha, None).fit(X_, y_, **request.weighted(rows))
             value = -float(model.loo_log_loss_) if hasattr(model, "loo_log_loss_") else float(model.loo_score_)
             return (model, alpha), value
 
@@ -375,7 +434,7 @@ def _penalised(request: _Request, X: Any, y: Any, make: Callable[..., Any], scor
     if n <= SAMPLE and request.centers is None:
         return model
     request.progress(f"fitting all {n:,} rows with alpha = {alpha:g}")
-    return make(alpha, _centers(request, n)).fit(X, y)
+    return make(alpha, _centers(request, n)).fit(X, y, **request.weighted())
 
 
 def _logistic(request: _Request, X: Any, y: Any) -> Any:
@@ -394,7 +453,10 @@ def _poisson(request: _Request, X: Any, y: Any) -> Any:
             "Targets must be counts ≥ 0 for the model 'poisson'",
             got=f"{y.min():g}",
             advice="Choose the model 'ridge'.",
+            option="Use --model ridge.",
         )
+    if "exposure" in request.roles.values():  # the automatic model knows exposures, and its loss is then this one
+        return _auto(request, X, y)
 
     def make(alpha: float, centers: int | None) -> Any:
         limit = max(5.0, request.time)
@@ -409,11 +471,12 @@ def _smoother(request: _Request, X: Any, y: Any) -> Any:
     cls: Any = mc.NadarayaWatsonRegressor if request.task == "regression" else mc.NadarayaWatsonClassifier
     if request.own_kernel or request.kernel is None:
         request.progress("Nadaraya-Watson: choosing the width by leave-one-out")
-        return cls(request.kernel if request.own_kernel else None).fit(X, y)
+        return cls(request.kernel if request.own_kernel else None).fit(X, y, **request.weighted())
 
     def candidate(power: int) -> tuple[str, Callable[[], tuple[Any, float]]]:
         def make() -> tuple[Any, float]:
-            model = cls(request.kernel**power if power > 1 else request.kernel).fit(X, y)
+            kernel = request.kernel**power if power > 1 else request.kernel
+            model = cls(kernel).fit(X, y, **request.weighted())
             return model, float(model.loo_score_)
 
         return f"power {power} of the kernel", make
@@ -424,7 +487,7 @@ def _smoother(request: _Request, X: Any, y: Any) -> Any:
 def _neighbors(request: _Request, X: Any, y: Any) -> Any:
     cls: Any = mc.KernelNeighborsRegressor if request.task == "regression" else mc.KernelNeighborsClassifier
     request.progress("nearest neighbours: choosing their number by leave-one-out")
-    model = cls(request.kernel, n_neighbors="loo").fit(X, y)
+    model = cls(request.kernel, n_neighbors="loo").fit(X, y, **request.weighted())
     request.choices.append(f"{getattr(model, 'n_neighbors_', '?')} neighbours, the best by leave-one-out")
     return model
 
@@ -434,17 +497,17 @@ def _neighbors(request: _Request, X: Any, y: Any) -> Any:
 
 def _local(request: _Request, X: Any, y: Any) -> Any:
     request.progress("local regression: choosing the width by leave-one-out")
-    return mc.LocalRegression(request.kernel if request.own_kernel else None).fit(X, y)
+    return mc.LocalRegression(request.kernel if request.own_kernel else None).fit(X, y, **request.weighted())
 
 
 def _linear(request: _Request, X: Any, y: Any) -> Any:
-    return mc.Ridge(alpha="loo").fit(X, y)
+    return mc.Ridge(alpha="loo").fit(X, y, **request.weighted())
 
 
 def _linear_classes(request: _Request, X: Any, y: Any) -> Any:
     def candidate(alpha: float) -> tuple[str, Callable[[], tuple[Any, float]]]:
         def make() -> tuple[Any, float]:
-            model = mc.LogisticRegression(alpha=alpha).fit(X, y)
+            model = mc.LogisticRegression(alpha=alpha).fit(X, y, **request.weighted())
             return model, -float(model.loo_log_loss_)
 
         return f"alpha = {alpha:g}", make

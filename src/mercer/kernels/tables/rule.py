@@ -15,8 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mercer.data.assignment import checked, no_column
 from mercer.data.columns import tabled
-from mercer.data.roles import PERIODS, ROLES, Role, role_of
+from mercer.data.roles import PERIODS, Role, role_of
 from mercer.errors import InvalidInput
 from mercer.kernels.algebra.parameters import Fixed
 from mercer.kernels.algebra.values import Value
@@ -48,8 +49,8 @@ class TableKernel(Value):
     ----------
     missing : "own": a missing value is like another one of its column, and unlike all present values; "refuse": an
         error that names the column.
-    roles : {column: role}, to overrule the data type: "number", "ordered", "date", "category", "tokens", "text" or
-        "ignore".
+    roles : {column: role}, to overrule the data type: "number", "ordered", "date", "category", "tokens" or "text"; all
+        other roles, such as "drop", leave the column out.
     target : the name of a column, or several, to leave out.
     interaction : c > 0, how much interactions between columns matter; near 0 the effects of columns add up.
 
@@ -75,14 +76,7 @@ class TableKernel(Value):
             raise InvalidInput(
                 "`missing` must be 'own' or 'refuse'", got=repr(self.missing), advice="Choose one of them."
             )
-        roles = dict(self.roles)
-        for name, role in roles.items():
-            if role not in ROLES:
-                raise InvalidInput(
-                    f"The role of a column must be one of {', '.join(map(repr, ROLES))}",
-                    got=f"{role!r} for {name!r}",
-                    advice="Choose one of them, or leave the column out of `roles`.",
-                )
+        roles = checked(self.roles)
         check_number(self.interaction, "interaction", above=0)
         target = (self.target,) if isinstance(self.target, str) else tuple(self.target)
         self._set(roles=tuple(sorted(roles.items())), target=target, interaction=float(self.interaction))
@@ -97,11 +91,8 @@ class TableKernel(Value):
         assigned = dict(self.roles)
         unknown = [name for name in (*assigned, *self.target) if name not in columns]
         if unknown:
-            raise InvalidInput(
-                f"Column {unknown[0]!r} must exist in the table",
-                got=f"columns {list(columns)}",
-                advice="Check the name of the column.",
-            )
+            why = "a role is assigned to it" if unknown[0] in assigned else "`target` names it"
+            raise no_column(unknown[0], list(columns), why)
         rest = {name: column for name, column in columns.items() if name not in self.target}
         if not rest or not len(next(iter(rest.values()))):
             raise InvalidInput(

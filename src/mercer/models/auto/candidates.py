@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.data.frames import arrays, is_frame
+from mercer.data.frames import is_frame
 from mercer.data.points import Points
 from mercer.kernels.algebra.values import Value
 from mercer.kernels.base import Kernel
@@ -60,8 +61,11 @@ def widened(kernel: Expression, factors: Matrix) -> Expression:
     return kernel.replace(**changes, **{name: widened(child, factors) for name, child in kernel.children.items()})
 
 
-def candidates(points: Points) -> tuple[dict[str, Kernel], Matrix | None, str]:
-    """The kernels to try, by name; the spreads that are the units of numeric columns, or None; and the reason."""
+def candidates(points: Points, roles: Mapping[str, str] | None = None) -> tuple[dict[str, Kernel], Matrix | None, str]:
+    """The kernels to try, by name; the spreads that are the units of numeric columns, or None; and the reason.
+
+    `roles` are those of the columns of a table that its types do not say.
+    """
     raw = points.raw
     if kernels := suited(raw):
         return kernels, None, f"{space_of(raw)}, compared as wholes"
@@ -70,8 +74,8 @@ def candidates(points: Points) -> tuple[dict[str, Kernel], Matrix | None, str]:
         one = len(spread) == 1
         why = "one numeric column" if one else f"{len(spread)} numeric columns, each in units of its standard deviation"
         return families(len(spread)), spread, why
-    plan = TableKernel().explain(raw)
-    kernels = {"table": TableKernel(interaction=2.0)(raw)}
+    plan = TableKernel(roles=roles or {}, interaction=2.0).explain(raw)
+    kernels = {"table": plan.kernel}
     numbers = [r for r in plan.roles if r.kind == "number" and not r.missing]
     named = [r for r in plan.roles if r.kind in ("category", "code")]
     used = [r for r in plan.roles if r.kind]
@@ -82,24 +86,7 @@ def candidates(points: Points) -> tuple[dict[str, Kernel], Matrix | None, str]:
         for name, kernel in (("Gaussian", Gaussian(width)), ("Matern 3/2", Matern(2.0 * width, 1.5))):
             numeric = kernel.on(*names)
             kernels[f"{name} × categories" if named else name] = numeric if words is None else numeric * words
-    roles = ", ".join(
+    summary = ", ".join(
         f"{sum(r.role == role for r in plan.roles)} × {role}" for role in dict.fromkeys(r.role for r in plan.roles)
     )
-    return kernels, None, f"a table: {roles}"
-
-
-def _plain(frame: Any) -> bool:
-    """Whether all columns are numeric without missing values: then the table is an array."""
-    try:
-        if any(column.dtype.kind not in "iufb" for column in arrays(frame[:1])):
-            return False  # column by column: an array of dates and numbers would convert the dates to numbers
-        A = np.asarray(frame)
-    except (TypeError, ValueError):
-        return False
-    return A.dtype.kind in "iufb" and bool(np.isfinite(A).all() if A.dtype.kind == "f" else True)
-
-
-def searchable(points: Points) -> Points:
-    """The same rows; those of a frame of numbers as one array, from which rows are taken quickly."""
-    raw = points.raw
-    return Points(np.ascontiguousarray(raw, dtype=np.float64)) if is_frame(raw) and _plain(raw) else points
+    return kernels, None, f"a table: {summary}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,9 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
     ----------
     kernel : None to choose one for the columns (numbers, or a frame of mixed ones); or a kernel or a rule X → kernel,
         whose parameters are tuned.
+    roles : {column: role} for columns of a frame whose types do not say what they are: "number", "category", "date",
+        "text", "ordered" or "tokens" for features; "drop", "weight", "group" or "time" for others. Roles travel with
+        the columns, so `cross_val_score` and model files need nothing else.
     time : seconds for the search and the last fit, on one core of a common machine. The candidates and their numbers of
         rows are planned for this time by counting operations, so that the same data always gets the same model. If the
         time is over before the plan is done, the rest is left out; `stopped_by_` and `status_` report it.
@@ -51,6 +54,7 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
     ----------
     model_ : the fitted `KernelLogisticRegression`, `SVC` or `LeastSquaresClassifier`.
     choices_ : the decisions in their order, with the alternatives that were considered; `print` it.
+    columns_ : the columns of a frame: `roles`, the role of each with the reason, and `left_out`.
     classes_ : the labels, sorted.
     kernel_, function_, status_ : those of `model_`.
     loss_ : the chosen loss.
@@ -67,10 +71,9 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
     ['Target', 'Columns', 'Kernel', 'Loss', 'Solver']
     """
 
-    _added: ClassVar[dict[str, Any]] = {"stopped_by_": None}
-
     _: KW_ONLY
     kernel: Any = None
+    roles: Any = None
     time: float = 60.0
     budget: Any = None
     loss: str = "auto"
@@ -84,28 +87,36 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
         An interrupt keeps the best model so far, fitted to some rows, and is raised again.
         """
         check_choice(self.loss, "loss", LOSSES)
+        parts = self._parts(X, sample_weight)
+        if parts.exposure is not None:
+            raise InvalidInput(
+                "An exposure is for counts, which a regressor predicts",
+                got=f"{self.columns_.exposure!r} as exposure of classes",
+                advice="Use AutoRegressor, or assign another role to that column.",
+            )
         data = Labelled.of(
-            training_points(X), y, sample_weight, self.class_weight, model="AutoClassifier", regressor="AutoRegressor"
-        )
+            training_points(parts.X), y, parts.weight, self.class_weight, model="AutoClassifier",
+            regressor="AutoRegressor",
+        )  # fmt: skip
         alone = data.classes[np.bincount(data.codes) == 1]
         if self.loss == "hinge" and len(alone):
             raise InvalidInput("`loss='hinge'` requires at least two rows of each class to calibrate its probabilities",
                                got=f"one row of {shown(alone[0])}",
                                advice="Leave that class out, or use another loss.")  # fmt: skip
         settings = {"budget": self.budget, "random_state": self.random_state}
-        return self._search(X, Classification(data, self.loss, self.class_weight, **settings))
+        return self._search(parts.X, Classification(data, self.loss, self.class_weight, **settings))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The label of each of m points: the most probable class.
 
         Class weights do not change probabilities; with them it is the class whose errors would cost most.
         """
-        self._check_queries(X)
+        X = self._features(X)
         return np.asarray(self.model_.predict(X))
 
     def predict_proba(self, X: Any) -> Matrix:
         """P(class | x), shape (m, k), calibrated on left-out rows: never 0 or 1, even if all were right."""
-        self._check_queries(X)
+        X = self._features(X)
         if self.softmax_ is not None:
             return self.softmax_(class_values(self.model_, X))
         return np.asarray(self.model_.predict_proba(X), dtype=np.float64)
@@ -115,7 +126,7 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
 
         For two classes the shape is (m,), and positive values mean the second class; for k > 2 it is (m, k).
         """
-        self._check_queries(X)
+        X = self._features(X)
         return np.asarray(self.model_.decision_function(X), dtype=np.float64)
 
     def _keep(self, X: Any, search: Search, fit: Fit) -> None:

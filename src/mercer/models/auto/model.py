@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+import warnings
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import memory
+from mercer.data.assignment import Parts, Roles
+from mercer.data.frames import arrays, column_names, selected
+from mercer.errors import InvalidInput
+from mercer.models.auto.columns import Columns
 from mercer.models.auto.plan import Clock, Stop
 from mercer.models.auto.record import Choices
 from mercer.models.auto.search import Search
 from mercer.models.auto.task import Fit, Task
-from mercer.models.base import KernelEstimator, check_columns, keeping
+from mercer.models.base import KernelEstimator, check_columns, keeping, outside
 from mercer.rkhs.expansion import Expansion
 from mercer.validation import check_function, check_number
 
@@ -27,7 +32,10 @@ STOPPED = {
 class AutoModel(KernelEstimator):
     """The shared part of `AutoRegressor` and `AutoClassifier`: parameters, the search, and its record."""
 
+    _added: ClassVar[dict[str, Any]] = {"stopped_by_": None, "columns_": Columns()}
+
     kernel: Any
+    roles: Any
     time: Any
     budget: Any
     loss: Any
@@ -48,9 +56,34 @@ class AutoModel(KernelEstimator):
         check_is_fitted(self)
         return np.asarray(self.model_.loo_predictions_)
 
+    def _parts(self, X: Any, sample_weight: Any, exposure: Any = None) -> Parts:
+        """The features, exposures and weights of the rows to fit on, from columns or arguments. Sets `columns_`."""
+        roles = Roles.of(self.roles)
+        if roles.features and self.kernel is not None:
+            name, role = next(iter(roles.features.items()))
+            raise InvalidInput(
+                "Roles of features are for the kernels that the model makes itself, from the columns",
+                got=f"{name!r} as {role!r}, and a kernel",
+                advice=f"Omit `kernel`, or use the rule kernel=mc.TableKernel(roles={{{name!r}: {role!r}}}).",
+            )
+        parts = roles.apart(X)
+        for name, column, argument in (
+            ("sample_weight", parts.weight, sample_weight),
+            ("exposure", parts.exposure, exposure),
+        ):
+            if column is not None and argument is not None:
+                raise InvalidInput(
+                    f"`{name}` must be given once",
+                    got="an argument of `fit`, and a column in `roles`",
+                    advice="Omit one of them.",
+                )
+        self.columns_ = Columns.of(X, roles, chosen=self.kernel is None)
+        exposure = parts.exposure if exposure is None else exposure
+        return Parts(self.columns_.select(X), exposure, parts.weight if sample_weight is None else sample_weight)
+
     def _search(self, X: Any, task: Task) -> Self:
         """Search, and keep the last fit; after an interrupt too, which is raised again."""
-        search = Search(task, self._checked_clock(), self.kernel, self.random_state)
+        search = Search(task, self._checked_clock(), self.kernel, self.random_state, self.columns_)
         try:
             self._keep(X, search, search.run())
         except KeyboardInterrupt as stop:
@@ -74,6 +107,25 @@ class AutoModel(KernelEstimator):
             self.status_ = f"{STOPPED[self.stopped_by_].format(search.clock.seconds)}; {self.status_}"
         check_columns(self, X, reset=True)
 
-    def _check_queries(self, X: Any) -> None:
+    def _features(self, X: Any) -> Any:
+        """The features of new rows, checked against those of `fit`; columns with other roles are ignored."""
         check_is_fitted(self)
+        X = self.columns_.select(X)
         check_columns(self, X, reset=False)
+        return X
+
+    def _exposures(self, X: Any, exposure: Any) -> Any:
+        """The exposures of new rows, from a column or the argument; None if there are none."""
+        check_is_fitted(self)
+        name = self.columns_.exposure
+        if exposure is not None or name is None:
+            return exposure
+        if name in column_names(X):
+            return arrays(selected(X, [name]))[0]
+        warnings.warn(
+            f"The rows have no column {name!r}, which is the exposure: predictions are rates, per unit of exposure. "
+            "Add the column, or pass `exposure=1.0`.",
+            UserWarning,
+            stacklevel=outside(),
+        )
+        return None

@@ -15,16 +15,22 @@ Question = Literal["Target", "Columns", "Kernel", "Loss", "Loss of many rows", "
 
 @dataclass(frozen=True)
 class Decision:
-    """One decision: the question, the alternative that was taken and why, and the trials that were compared, if any."""
+    """One decision: the question, the alternative that was taken and why, and the trials that were compared, if any.
+
+    `advice` says how to decide otherwise, in Python.
+    """
 
     question: Question
     taken: str
     why: str
     considered: Trials | None = None
     seconds: float = 0.0
+    advice: str = ""
 
     def __str__(self) -> str:
         lines = [f"{self.question}: {self.taken}", f"    {self.why}"]
+        if self.advice:
+            lines.append(f"    {self.advice}")
         if self.considered is not None:
             lines.append(f"    {self.considered.measure.name}:")
             width = max(len(trial.label) for trial in self.considered)
@@ -84,10 +90,11 @@ class Record:
     decisions: list[Decision] = field(default_factory=list)
 
     def add(
-        self, question: Question, taken: str, why: str, considered: Trials | None = None, began: float | None = None
-    ) -> None:
+        self, question: Question, taken: str, why: str, considered: Trials | None = None, began: float | None = None,
+        advice: str = "",
+    ) -> None:  # fmt: skip
         seconds = 0.0 if began is None else time.perf_counter() - began
-        self.decisions.append(Decision(question, taken, why, considered, seconds))
+        self.decisions.append(Decision(question, taken, why, considered, seconds, advice))
 
     def done(self) -> Choices:
         return Choices(tuple(self.decisions))

@@ -102,10 +102,7 @@ class Poisson(RegressionLoss):
 
     def finished(self, fit: Fit, search: Search) -> Fit:
         """Calibrate intervals on the rows of the fit, each left out."""
-        y, w = self.task.y, self.task.weights
-        if fit.rows is not None:
-            y, w = y[fit.rows], None if w is None else w[fit.rows]
-        mu = np.asarray(fit.model.loo_predictions_)
+        y, mu, w = self.task.counted(np.asarray(fit.model.loo_predictions_), fit.rows)
         w = None if w is None or np.ptp(w) == 0 else w
         if self.task.whole:
             dispersion, own = ResidualScale.of(mu, (y - mu) ** 2 / np.maximum(mu, SMALLEST), w)
@@ -138,11 +135,13 @@ class Sample(NamedTuple):
 
     Attributes
     ----------
+    rows : their positions among all rows.
     points, X, y, weights : the rows.
     plain : the leave-one-out predictions of least squares.
     considered : the trials so far, which each loss joins.
     """
 
+    rows: NDArray[Any]
     points: Points
     X: Any
     y: Matrix
@@ -162,8 +161,8 @@ class Sample(NamedTuple):
 class Regression(Task):
     """Numbers."""
 
-    def __init__(self, rows: Rows, requested: str, **settings: Any) -> None:
-        self.points, self.y = rows.points, rows.y[:, 0]
+    def __init__(self, rows: Rows, requested: str, exposure: Matrix | None = None, **settings: Any) -> None:
+        self.points, self.y, self.exposure = rows.points, rows.y[:, 0], exposure
         self.weights = None if rows.roots is None else rows.roots**2
         self.requested, self.settings = requested, settings
         least = float(self.y.min())
@@ -173,8 +172,38 @@ class Regression(Task):
                 raise InvalidInput(
                     f"`loss={loss!r}` requires targets {required}", got=f"{least:.4g}", advice="Use loss='squared'."
                 )
+        if exposure is not None:
+            self._rates(exposure, least)
+
+    def _rates(self, exposure: Matrix, least: float) -> None:
+        """Fit rates y/e instead of counts y, each row with e times its weight.
+
+        The deviance of a Poisson count of mean e·μ is e times that of the rate y/e with mean μ, so that this is the
+        model with the offset log e; and the variance of a rate is μ/e, so that e are the weights of least squares, too.
+        """
+        if self.requested not in ("auto", "poisson") or least < 0:
+            raise InvalidInput(
+                "An exposure needs counts ≥ 0 and Poisson's loss",
+                got=f"loss={self.requested!r}" if least >= 0 else f"a target of {least:.4g}",
+                advice="Use loss='auto', or fit without the exposure.",
+            )
+        self.requested = "poisson"
+        self.y, self.weights = self.y / exposure, exposure if self.weights is None else exposure * self.weights
+
+    def counted(self, rates: Matrix, rows: NDArray[Any] | None) -> tuple[Matrix, Matrix, Matrix | None]:
+        """Targets, predictions and weights of these rows, or of all; with an exposure as counts, not as rates."""
+        part = slice(None) if rows is None else rows
+        y, w = self.y[part], None if self.weights is None else self.weights[part]
+        if self.exposure is None:
+            return y, rates, w
+        e = self.exposure[part]
+        return y * e, rates * e, None if w is None else w / e
 
     def describe(self) -> tuple[str, str]:
+        if self.exposure is not None:
+            e, y = self.exposure, self.y * self.exposure
+            rate = f"{len(y):,} counts, {y.sum():,.6g} in all, over an exposure of {e.sum():,.6g}"
+            return "counts over an exposure", f"{rate}: {y.sum() / e.sum():.4g} per unit"
         y, values = self.y, np.unique(self.y)
         if len(values) == 1:
             return "constant", f"every target is {values[0]:.6g}: there is nothing to learn"
@@ -212,7 +241,7 @@ class Regression(Task):
         w = None if self.weights is None else self.weights[index]
         with quietly():
             plain = np.asarray(self.ridge(search.loss.entry).fit(X, y, w).loo_predictions_)
-        sample = Sample(search.plain.take(index), X, y, w, plain, [])
+        sample = Sample(index, search.plain.take(index), X, y, w, plain, [])
         best: RegressionLoss = Squared(self, search.loss.entry, sample.error(plain))
         sample.tried(best.name, best.error, alpha=best.entry.alpha)
         yield best
@@ -239,7 +268,7 @@ class Regression(Task):
             yield best
         if skipped and requested == "auto":
             notes.append("there was no time to try others")
-        why = "as requested"
+        why = "as requested" if self.exposure is None else "the targets are counts over an exposure"
         if requested == "auto":
             why = "; ".join(notes) or "the leave-one-out residuals call for no other loss"
         best, correction = self.judged(best, search)
@@ -281,7 +310,8 @@ class Regression(Task):
         X, y, w = sample.X, sample.y, sample.weights
         # Least squares has the noise E and the signal E/alpha; that of log μ is smaller by μ².
         mean = float(np.average(y, weights=w))
-        start = best.entry.alpha * mean**2 / max(best.error, 1e-12 * mean**2)
+        size = 1.0 if w is None else float(w.mean())
+        start = best.entry.alpha * mean**2 / max(best.error, 1e-12 * mean**2) / size
         tried = list[tuple[float, float, Matrix]]()
         for alpha in start * np.array(POISSON_PENALTIES):
             with quietly():
@@ -291,10 +321,11 @@ class Regression(Task):
                 break
         _, alpha, mu = min(tried, key=lambda t: t[0])
         error = sample.error(mu)
-        counts = Counts.of(y, mu, w)
+        counts = Counts.of(*self.counted(mu, sample.rows))
         search.clock.report("Poisson's loss", 1.0 - error / float(np.var(y)), "leave-one-out R²")
         better, note = True, ""  # numbers that are not whole only on request
-        if self.whole:  # both as distributions of whole numbers, each with the variance of its residuals
+        if self.whole and self.exposure is None:
+            # Both as distributions of whole numbers, each with the variance of its residuals.
             logs = counts.log_probability(y, mu), log_normal(y, sample.plain, w)
             scores = [float(np.average(log, weights=w)) for log in logs]
             note = "log score {:.4g}, of squared {:.4g}".format(*scores)

@@ -11,14 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.exceptions import DataConversionWarning
+from sklearn.metrics import r2_score
 
+from mercer.data.points import length
 from mercer.errors import InvalidInput
+from mercer.models.auto.columns import Columns
 from mercer.models.auto.model import AutoModel
 from mercer.models.auto.plan import SearchProgress
 from mercer.models.auto.regression import LOSSES, Regression, RegressionLoss
 from mercer.models.auto.search import Search
 from mercer.models.auto.task import Fit
 from mercer.models.base import Rows, outside, training_points
+from mercer.models.likelihood.glm_base import exposures
 from mercer.validation import check_choice
 
 
@@ -35,11 +39,14 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     ----------
     kernel : None to choose one for the columns (numbers, or a frame of mixed ones); or a kernel or a rule X → kernel,
         whose parameters are tuned.
+    roles : {column: role} for columns of a frame whose types do not say what they are: "number", "category", "date",
+        "text", "ordered" or "tokens" for features; "drop", "exposure", "weight", "group" or "time" for others. Roles
+        travel with the columns, so `cross_val_score` and model files need nothing else.
     time : seconds for the search and the last fit, on one core of a common machine. The candidates and their numbers of
         rows are planned for this time by counting operations, so that the same data always gets the same model. If the
         time is over before the plan is done, the rest is left out; `stopped_by_` and `status_` report it.
     budget : memory for a fit, in bytes or as "2 GB"; by default MERCER_MEMORY, else half of what is available.
-    loss : "auto", "squared", "log", "poisson" or "robust".
+    loss : "auto", "squared", "log", "poisson" or "robust"; with an exposure "auto" is "poisson".
     random_state : the seed of samples and folds: the same number gives the same model if `stopped_by_` is None.
     progress : called with a `SearchProgress` (name, score, best, seconds, share of the time) after each kernel and loss
         that was tried; its `str` is one line of text. If it returns False, the search ends and the best so far is
@@ -49,6 +56,7 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     ----------
     model_ : the fitted `KernelRidge`, `KernelGLM` or `SVR`.
     choices_ : the decisions in their order, with the alternatives that were considered; `print` it.
+    columns_ : the columns of a frame: `roles`, the role of each with the reason, and `left_out`.
     kernel_, function_, status_ : those of `model_` (on the scale of log y for loss "log").
     stopped_by_ : None if the plan was carried out; else "time", "progress" or "interrupt".
     loss_ : the chosen loss.
@@ -68,25 +76,47 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
     True
     >>> [decision.question for decision in model.choices_]
     ['Target', 'Columns', 'Kernel', 'Loss', 'Solver']
+
+    Counts over an exposure, as in insurance: the model is y ~ Poisson(exposure · exp(f(x))).
+
+    >>> import pandas as pd
+    >>> policies = pd.DataFrame({"age": rng.uniform(18, 80, 300), "years": rng.uniform(0.1, 2, 300)})
+    >>> claims = rng.poisson(policies["years"] * np.exp(1 - policies["age"] / 40))
+    >>> model = AutoRegressor(roles={"years": "exposure"}, time=5).fit(policies, claims)
+    >>> one, two = model.predict(pd.DataFrame({"age": [30.0, 30.0], "years": [1.0, 2.0]}))
+    >>> bool(np.isclose(two, 2 * one)), model.loss_
+    (True, 'poisson')
     """
 
-    _added: ClassVar[dict[str, Any]] = {"stopped_by_": None, "loo_optimism_": 1.0, "_least": -np.inf}
+    _added: ClassVar[dict[str, Any]] = {
+        "stopped_by_": None, "columns_": Columns(), "loo_optimism_": 1.0, "_least": -np.inf, "_exposure": None,
+    }  # fmt: skip
 
     _: KW_ONLY
     kernel: Any = None
+    roles: Any = None
     time: float = 60.0
     budget: Any = None
     loss: str = "auto"
     random_state: int = 0
     progress: Callable[[SearchProgress], Any] | None = None
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None) -> Self:
         """Choose and fit a model of n points X and targets y, shape (n,).
+
+        Parameters
+        ----------
+        X, y : points and targets.
+        sample_weight : how often each row counts, or the column of `roles` that is the "weight".
+        exposure : time, area or number at risk, > 0, of which y is a count, or the column of `roles` that is the
+            "exposure". The mean of y is then exposure · exp(f(x)), with Poisson's loss.
 
         An interrupt keeps the best model so far, fitted to some rows, and is raised again.
         """
         check_choice(self.loss, "loss", LOSSES)
-        rows = Rows.of(training_points(X), y, sample_weight)
+        parts = self._parts(X, sample_weight, exposure)
+        points = training_points(parts.X)
+        rows = Rows.of(points, y, parts.weight)
         if rows.y.shape[1] > 1:
             raise InvalidInput(
                 "y must be 1-D: one target per row", got=f"shape {np.shape(y)}", advice="Fit one model per target."
@@ -97,21 +127,32 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
                 DataConversionWarning,
                 stacklevel=outside(),
             )
-        task = Regression(rows, self.loss, budget=self.budget, random_state=self.random_state)
-        return self._search(X, task)
+        per_row = None if parts.exposure is None else exposures(parts.exposure, points.n)[rows.kept]
+        task = Regression(rows, self.loss, per_row, budget=self.budget, random_state=self.random_state)
+        return self._search(parts.X, task)
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The expected target of each of m points."""
-        self._check_queries(X)
-        return self.response_.mean(np.asarray(self.model_.predict(X)))
+    def predict(self, X: Any, *, exposure: Any = None) -> NDArray[Any]:
+        """The expected target of each of m points.
+
+        A model with an exposure predicts counts over the column that is the exposure, or over the argument; a model
+        that was fitted with the argument predicts rates, counts per unit of exposure, without it.
+        """
+        features = self._features(X)
+        mean = self.response_.mean(np.asarray(self.model_.predict(features)))
+        exposure = self._exposures(X, exposure)
+        return mean if exposure is None else mean * exposures(exposure, len(mean))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None) -> float:
+        """R² of the predictions, of counts if the model has an exposure."""
+        return float(r2_score(y, self.predict(X, exposure=exposure), sample_weight=sample_weight))
 
     @property
     def loo_predictions_(self) -> NDArray[Any]:
         """The leave-one-out prediction of each row that `model_` was fitted to, if it has them."""
-        values = super().loo_predictions_
-        return self.response_.mean(values)
+        mean = self.response_.mean(super().loo_predictions_)
+        return mean if self._exposure is None else mean * self._exposure
 
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[np.float64]:
+    def predict_interval(self, X: Any, coverage: float = 0.9, *, exposure: Any = None) -> NDArray[np.float64]:
         """Intervals that contain a new target with the given probability, shape (m, 2).
 
         All intervals are calibrated on left-out rows, and wider where the errors of predictions of that size are
@@ -121,9 +162,12 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
         probability the coverage is higher. Loss "robust" adds quantiles of residuals from cross-validation to the
         prediction. Where no target is negative, no interval goes below 0. The kernel was tuned on the same rows, so
         that intervals are a little too short where rows are few.
+        `exposure` as in `predict`.
         """
-        self._check_queries(X)
-        return np.maximum(self.response_.intervals(self.model_, X, coverage), self._least)
+        features = self._features(X)
+        exposure = self._exposures(X, exposure)
+        sizes = None if exposure is None else exposures(exposure, length(X))
+        return np.maximum(self.response_.intervals(self.model_, features, coverage, sizes), self._least)
 
     def has_intervals(self, *, in_file: bool = False) -> bool:
         """Whether `predict_interval` can answer; `in_file` asks for the model that is loaded from its file."""
@@ -136,3 +180,5 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
         self.response_, self._least = loss.response, loss.task.least
         self.loo_optimism_ = loss.optimism
         self.loo_error_ = loss.error * loss.optimism
+        sizes = loss.task.exposure
+        self._exposure = sizes if sizes is None or fit.rows is None else sizes[fit.rows]

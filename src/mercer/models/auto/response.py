@@ -28,9 +28,18 @@ class Response:
         """The expected target, from values of the model."""
         return values
 
-    def intervals(self, model: Any, X: Any, coverage: float) -> Matrix:
-        """Intervals that contain a new target with the given probability, shape (m, 2)."""
-        return np.asarray(model.jackknife_plus(X, coverage, local=True), dtype=np.float64)
+    def intervals(self, model: Any, X: Any, coverage: float, exposure: Matrix | None = None) -> Matrix:
+        """Intervals that contain a new target with the given probability, shape (m, 2).
+
+        `exposure` are the sizes, one per row, of which targets are counts; the model then predicts rates.
+        """
+        ends = np.asarray(model.jackknife_plus(X, coverage, local=True), dtype=np.float64)
+        return ends if exposure is None else ends * exposure[:, None]
+
+    def _counts(self, model: Any, X: Any, exposure: Matrix | None) -> Matrix:
+        """The predicted means, counts if there is an exposure."""
+        rate = np.asarray(model.predict(X), dtype=np.float64)
+        return rate if exposure is None else rate * exposure
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +58,7 @@ class LogScale(Response):
     def mean(self, values: Matrix) -> Matrix:
         return np.asarray(np.exp(np.minimum(values, self.most)) * self.smear)
 
-    def intervals(self, model: Any, X: Any, coverage: float) -> Matrix:
+    def intervals(self, model: Any, X: Any, coverage: float, exposure: Matrix | None = None) -> Matrix:
         return np.asarray(np.exp(np.minimum(super().intervals(model, X, coverage), self.most)))
 
 
@@ -70,8 +79,8 @@ class CountLevels(Response):
 
     needs_rows = False
 
-    def intervals(self, model: Any, X: Any, coverage: float) -> Matrix:
-        mean = np.asarray(model.predict(X), dtype=np.float64)
+    def intervals(self, model: Any, X: Any, coverage: float, exposure: Matrix | None = None) -> Matrix:
+        mean = self._counts(model, X, exposure)
         return Counts(self.dispersion(mean)).interval(mean, -float(conformal(-self.levels, coverage, self.weights)))
 
 
@@ -97,7 +106,7 @@ class Residuals(Response):
 
     needs_rows = False
 
-    def intervals(self, model: Any, X: Any, coverage: float) -> Matrix:
-        mean = np.asarray(model.predict(X), dtype=np.float64)
+    def intervals(self, model: Any, X: Any, coverage: float, exposure: Matrix | None = None) -> Matrix:
+        mean = self._counts(model, X, exposure)
         ends = np.array(around(self.residuals, coverage, self.weights))
         return np.asarray(mean[:, None] + self.scale(mean)[:, None] * ends)

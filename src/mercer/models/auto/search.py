@@ -13,7 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer.data.frames import column_names
 from mercer.data.points import take
 from mercer.kernels.base import Kernel
-from mercer.models.auto.candidates import candidates, searchable, widened
+from mercer.models.auto.candidates import candidates, widened
+from mercer.models.auto.columns import Columns
 from mercer.models.auto.plan import LOSS_ROWS, PILOT_CENTRES, Clock, Plan
 from mercer.models.auto.race import Entry, Problem, race
 from mercer.models.auto.record import Record
@@ -36,6 +37,7 @@ class Search:
     clock : stops the search when its seconds are over.
     kernel : the parameter `kernel`, or None.
     random_state : the seed of samples.
+    columns : the roles of the columns of a table.
 
     Attributes
     ----------
@@ -46,12 +48,14 @@ class Search:
     fitted : the last fit, or None.
     """
 
-    def __init__(self, task: Task, clock: Clock, kernel: Any = None, random_state: Any = 0) -> None:
+    def __init__(
+        self, task: Task, clock: Clock, kernel: Any = None, random_state: Any = 0, columns: Columns | None = None
+    ) -> None:
         self.task, self.clock, self.kernel = task, clock, kernel
+        self.columns = columns or Columns()
         self.record, self.plan = Record(), Plan(clock.seconds, len(task.y))
         self.rng = generator(random_state)
-        # A kernel of the user may refer to columns by name.
-        self.plain = searchable(task.points) if kernel is None else task.points
+        self.plain = self.columns.searchable(task.points)
         self.kernels: dict[str, Kernel] = {}
         self.problem: Problem | None = None
         self.loss: LossChoice | None = None
@@ -82,9 +86,12 @@ class Search:
         """The kernels to begin with (those that suit the columns, or the given one), and the units of the columns."""
         if self.kernel is None:
             began, many = time.perf_counter(), len(self.task.y) > TYPED_ROWS
-            kernels, units, why = candidates(self.plain.take(self.order()[:TYPED_ROWS]) if many else self.plain)
+            sample = self.plain.take(self.order()[:TYPED_ROWS]) if many else self.plain
+            kernels, units, why = candidates(sample, self.columns.assigned)
             number = f"{len(kernels)} kernels" if len(kernels) > 1 else "1 kernel"
-            self.record.add("Columns", f"{number} to try", why, began=began)
+            remarks = self.columns.remarks()
+            why += f". Column {remarks}" if remarks else ""
+            self.record.add("Columns", f"{number} to try", why, began=began, advice=self.columns.advice())
             return kernels, units
         kernel = resolve_kernel(self.kernel, self.plain)
         kernels = {"given": kernel}

@@ -100,7 +100,7 @@ class GeneralisedLinearModel(RegressorMixin, FitStatistics):  # type: ignore[mis
                 got=f"link={self.link_.name!r}",
                 advice="Use link='log', or pass `offset` on the scale of η.",
             )
-        log_exposure = np.log(_number_per_point(exposure, n, "exposure"))
+        log_exposure = np.log(exposures(exposure, n))
         return log_exposure if shift is None else log_exposure + shift
 
     # -- predictions --------------------------------------------------------------------------------------------------
@@ -268,6 +268,11 @@ def _checked_response(y: Any, n: int, family: Family) -> Matrix:
             advice="Divide y by its mean, or measure it in a larger unit.",
         )
     return Y[:, 0]
+
+
+def exposures(argument: Any, n: int) -> Matrix:
+    """The exposures of n points, checked: finite numbers > 0."""
+    return _number_per_point(argument, n, "exposure")
 
 
 def _number_per_point(argument: Any, n: int, name: str) -> Matrix:

@@ -1,0 +1,63 @@
+"""Names of columns that the user typed: found among those of a file, or refused with the name that was meant."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from mercer.errors import InvalidInput
+from mercer.words import cut, first_few
+
+NAME_THE_DELIMITER = "If there are more, name the separator, for instance --delimiter ';'."
+
+
+def shown_names(names: list[str], most: int = 8) -> str:
+    """The first names of columns, as text."""
+    some = first_few(names, most, lambda name: repr(cut(name, 60)))
+    return some + (f" ({len(names)} in all)" if len(names) > most else "")
+
+
+def similar(name: str, names: list[str]) -> str | None:
+    """The name that was perhaps meant.
+
+    >>> similar("Prise", ["area", "price"]), similar("zzz", ["area", "price"])
+    ('price', None)
+    """
+    lower = {column.lower(): column for column in reversed(names)}
+    near = get_close_matches(name.lower(), list(lower), 1, 0.65)
+    return lower[near[0]] if near else None
+
+
+def no_column(name: str, names: list[str], file: str, purpose: str) -> InvalidInput:
+    """The error about a column that a file lacks, with the name that was perhaps meant."""
+    near = similar(name, names)
+    return InvalidInput(
+        f"{file} must have the column {name!r}, which {purpose} names",
+        got=f"columns {shown_names(names, 20)}",
+        advice=f"Did you mean {near!r}?" if near else "Name one of them.",
+    )
+
+
+def placed(target: str | None, names: list[str]) -> str | None:
+    """The column of this name or at this place, or None: 1 is the first column, -1 the last.
+
+    >>> placed("-1", ["area", "price"]), placed("prise", ["area", "price"])
+    ('price', None)
+    """
+    if target is None or target in names:
+        return target
+    places = {str(k + 1): name for k, name in enumerate(names)} | {str(k - len(names)): n for k, n in enumerate(names)}
+    return places.get(target)
+
+
+def named(target: str, names: list[str], file: str, *, text: bool) -> str:
+    """The target by its name or place, or an error with the name that was meant; `text`: the file is a text."""
+    found = placed(target, names)
+    if found is not None:
+        return found
+    near = similar(target, names)
+    advice = f"Did you mean {near!r}?" if near else "Name one of them."
+    raise InvalidInput(
+        f"{file} must have the target {target!r}",
+        got=f"columns {shown_names(names, 20)}" if len(names) > 1 else f"one column, {shown_names(names)}",
+        advice=NAME_THE_DELIMITER if len(names) == 1 and text else advice,
+    )
