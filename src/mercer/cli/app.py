@@ -149,6 +149,18 @@ def fit(
     test_size: Annotated[
         float | None, typer.Option("--test-size", help="The share of rows held out for scoring (by default 0.2).")
     ] = None,
+    folds: Annotated[
+        int | None, typer.Option("--folds", min=2, help="Score by this many folds instead; the model gets all rows.")
+    ] = None,
+    repeat: Annotated[int, typer.Option("--repeat", min=1, help="How often folds are drawn.")] = 1,
+    group: Annotated[
+        str | None,
+        typer.Option("--group", metavar="COLUMN", help="Hold out rows of one value together, as of a patient."),
+    ] = None,
+    time_column: Annotated[
+        str | None,
+        typer.Option("--time-column", metavar="COLUMN", help="Hold out the last rows by this number or date."),
+    ] = None,
     refit: Annotated[bool, typer.Option("--refit", metavar=FLAG, help="Fit again on all rows after scoring.")] = False,
     drop: Drop = None,
     drop_missing_target: DropMissing = False,
@@ -163,8 +175,8 @@ def fit(
 
     fitting.fit(
         voice, data, target, kernel=kernel, model=model, task=task, out=out, report=report, budget=time,
-        test_size=test_size, drop=tuple(drop or ()), drop_missing_target=drop_missing_target, centers=centers,
-        refit=refit, seed=seed, reading=reading,
+        test_size=test_size, folds=folds, repeat=repeat, group=group, time_column=time_column, drop=tuple(drop or ()),
+        drop_missing_target=drop_missing_target, centers=centers, refit=refit, seed=seed, reading=reading,
     )  # fmt: skip
 
 

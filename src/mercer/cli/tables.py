@@ -38,6 +38,7 @@ class Problem:
     columns : the type of every column by its name; empty for a sparse matrix.
     left_out : columns that are not used, and why.
     places : the positions of the rows in the file, from 0.
+    groups, times : by which rows are held out together, or the future from the past; None if there is no such column.
     """
 
     X: Any
@@ -47,6 +48,8 @@ class Problem:
     columns: dict[str, str]
     left_out: dict[str, str]
     places: Array = field(default_factory=lambda: np.arange(0))
+    groups: Array | None = None
+    times: Array | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -60,8 +63,13 @@ def problem_from(
     drop: tuple[str, ...] = (),
     task: str = "auto",
     drop_missing_target: bool = False,
+    group: str | None = None,
+    time: str | None = None,
 ) -> Problem:
-    """The problem of predicting a column of a table; decisions are reported as notes."""
+    """The problem of predicting a column of a table; decisions are reported as notes.
+
+    The column `group` is no input of the model, since new rows belong to other groups; the column `time` is one.
+    """
     for note in table.notes:
         voice.note(note)
     frame, y, name = _apart(table, target)
@@ -77,13 +85,41 @@ def problem_from(
         )
     kind, values = _targets(y, name, task, voice)
     left_out: dict[str, str] = {}
+    groups = None if group is None else _splitting(frame, group, "--group", table.name, places)
+    times = None if time is None else _splitting(frame, time, "--time-column", table.name, places)
     if isinstance(frame, pl.DataFrame):
-        frame = _columns(frame, drop, left_out, voice, table.name, name)
+        frame = _columns(frame if group is None else frame.drop(group), drop, left_out, voice, table.name, name)
+        left_out |= {} if group is None else {group: "names the groups of rows"}
         for column in frame.columns:
             if column in table.mixed:
                 raise table.mixed[column]
         require_finite(frame, table.name)
-    return Problem(frame, values, name, kind, _dtypes(frame, table.dates), left_out, places)
+    return Problem(frame, values, name, kind, _dtypes(frame, table.dates), left_out, places, groups, times)
+
+
+def _splitting(frame: Any, column: str, option: str, file: str, places: Array) -> Array:
+    """The values of the column by which rows are held out."""
+    if not isinstance(frame, pl.DataFrame):
+        raise InvalidInput(
+            f"{option} needs a table with columns", got=f"{file}, a sparse file or graphs", advice=f"Remove {option}."
+        )
+    if column not in frame.columns:
+        raise _no_column(frame, column, file, "use it for " + option)
+    values = frame[column]
+    missing = np.flatnonzero(values.is_null().to_numpy())
+    if len(missing):
+        raise InvalidInput(
+            f"Column {column!r} of {file} must have a value in every row for {option}",
+            got=f"none in row {places[missing[0]] + 1}",
+            advice="Fill it in, or drop the row.",
+        )
+    if option == "--time-column" and not (values.dtype.is_numeric() or values.dtype.is_temporal()):
+        raise InvalidInput(
+            f"Column {column!r} of {file} must hold numbers or dates for {option}",
+            got=repr(values[0]),
+            advice="Write dates as YYYY-MM-DD.",
+        )
+    return values.to_numpy()
 
 
 def _dtypes(frame: Any, dates: dict[str, str]) -> dict[str, str]:
@@ -248,13 +284,18 @@ def dropped(frame: pl.DataFrame, drop: tuple[str, ...], file: str) -> pl.DataFra
     """The table without these columns."""
     for name in drop:
         if name not in frame.columns:
-            near = get_close_matches(name, frame.columns, 1, 0.65)
-            raise InvalidInput(
-                f"{file} must have the column {name!r} to drop it",
-                got=f"columns {shown_names(frame.columns)}",
-                advice=f"Did you mean {near[0]!r}?" if near else "Name one of them.",
-            )
+            raise _no_column(frame, name, file, "drop it")
     return frame.drop(drop)
+
+
+def _no_column(frame: pl.DataFrame, name: str, file: str, purpose: str) -> InvalidInput:
+    """The error about a column that is not there, with the name that was perhaps meant."""
+    near = get_close_matches(name, frame.columns, 1, 0.65)
+    return InvalidInput(
+        f"{file} must have the column {name!r} to {purpose}",
+        got=f"columns {shown_names(frame.columns)}",
+        advice=f"Did you mean {near[0]!r}?" if near else "Name one of them.",
+    )
 
 
 def split(problem: Problem, share: float, seed: int, voice: Voice, *, requested: bool) -> tuple[Array, Array]:
@@ -269,7 +310,10 @@ def split(problem: Problem, share: float, seed: int, voice: Voice, *, requested:
             "has them"
         )
         share = 0.0
-    train, test = hold_out(problem.y, share, classes=problem.task == "classification", random_state=seed)
+    train, test = hold_out(
+        problem.y, share, classes=problem.task == "classification", groups=problem.groups, times=problem.times,
+        random_state=seed,
+    )  # fmt: skip
     if share > 0 and not len(test):
         voice.note("no rows are held out, since the classes are too small")
     return train, test
