@@ -41,6 +41,76 @@ def test_splitters_and_pairs_see_the_rows_that_have_weight():
     assert set(numbers[w > 0]) == {0, 1, 2}
 
 
+def test_groups_stay_together_and_fill_the_folds_evenly():
+    rng = np.random.default_rng(0)
+    groups = rng.choice(np.array([f"patient {i}" for i in range(30)]), 200, p=rng.dirichlet(np.ones(30)))
+    folds = make_folds(200, 5, groups=groups, random_state=3)
+    for train, test in folds:
+        assert not np.intersect1d(groups[train], groups[test]).size
+    largest = np.unique(groups, return_counts=True)[1].max()
+    sizes = [len(test) for _, test in folds]
+    assert max(sizes) - min(sizes) <= largest
+    assert sorted(np.concatenate([test for _, test in folds])) == list(range(200))
+    others = make_folds(200, 5, groups=groups, random_state=4)
+    assert any(not np.array_equal(a.test, b.test) for a, b in zip(folds, others)), "the seed draws them"
+
+
+def test_groups_keep_the_shares_of_classes():
+    groups = np.repeat(np.arange(20), 5)
+    labels = np.repeat(np.where(np.arange(20) % 4 == 0, "rare", "common"), 5)
+    for _, test in make_folds(100, 5, y=labels, stratify=True, groups=groups):
+        assert (labels[test] == "rare").sum() == 5
+        assert len(test) == 20
+
+
+def test_folds_in_time_are_fitted_to_the_past():
+    rng = np.random.default_rng(1)
+    days = np.datetime64("2027-01-01") + rng.integers(0, 40, 120)
+    folds = make_folds(120, 4, times=days)
+    assert len(folds) == 4
+    for train, test in folds:
+        assert days[train].max() < days[test].min()
+        assert np.array_equal(np.sort(train), np.flatnonzero(days < days[test].min())), "the whole past"
+    every = np.arange(30)
+    peer = TimeSeriesSplit(4).split(every[:, None])
+    same(make_folds(30, 4, times=every), peer)
+
+
+def test_repeats_draw_other_folds_that_each_hold_out_every_row():
+    folds = make_folds(20, 4, repeats=3)
+    assert len(folds) == 12
+    for k in range(3):
+        assert sorted(np.concatenate([fold.test for fold in folds[4 * k : 4 * k + 4]])) == list(range(20))
+    same(folds[:4], make_folds(20, 4))
+    assert not np.array_equal(folds[0].test, folds[4].test)
+
+
+def test_a_splitter_sees_the_groups():
+    groups = np.repeat(["a", "b", "c", "d"], 3)
+    same(make_folds(12, GroupKFold(2), groups=groups), GroupKFold(2).split(np.zeros((12, 1)), groups=groups))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"groups": ["a"] * 9}, "one value per row"),
+        ({"groups": ["a"] * 9 + [None]}, "a value in every row, got none in row 9"),
+        ({"groups": ["a"] * 10}, "at most the number of groups"),
+        ({"groups": [[1]] * 10}, "one value per row"),
+        ({"times": ["x"] * 10}, "numbers or dates"),
+        ({"times": [1.0] * 9 + [np.nan]}, "a value in every row"),
+        ({"times": [1, 1, 1, 2, 2, 2, 2, 2, 2, 2]}, "3 parts of different times"),
+        ({"times": range(10), "groups": range(10)}, "both `times` and `groups`"),
+        ({"times": range(10), "repeats": 2}, "both `times` and repeats=2"),
+        ({"cv": KFold(2), "repeats": 2}, "need a number of folds"),
+        ({"repeats": 0}, "`repeats` must be a whole number"),
+    ],
+)
+def test_roles_that_cannot_be_kept_are_refused(arguments, words):
+    with pytest.raises(InvalidInput, match=words):
+        make_folds(10, **({"cv": 2} | arguments))
+
+
 def test_generators_of_numpy_draw_folds():
     for state in (np.random.default_rng(0), np.random.RandomState(0), None, np.int64(3)):
         assert sorted(np.concatenate([fold.test for fold in make_folds(9, 3, random_state=state)])) == list(range(9))

@@ -10,13 +10,16 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.base import clone
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss, r2_score, roc_auc_score
 
 import mercer as mc
 from mercer.models.importance import feature_importance
-from mercer.models.scores import Baseline, judge
+from mercer.models.judging.cross_validation import judge_by_folds
+from mercer.models.scores import Baseline, judge, judge_by_leave_one_out
 from mercer.report import frames
 from mercer.report.source import source
+from mercer.tuning.folds import make_folds
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -335,15 +338,26 @@ def test_a_folder_that_is_not_there(regression, tmp_path):
 @pytest.mark.usefixtures("unpictured")
 def test_leave_one_out_predictions_are_judged_and_named(regression, tmp_path):
     model, X, y = regression
-    left = model.loo_predictions_
-    text = mc.report.write(model, X[:60], y[:60], tmp_path / "a.html", left_out=left).read_text()
+    left, judged = model.loo_predictions_, judge_by_leave_one_out(model, X[:60], y[:60])
+    text = mc.report.write(model, X[:60], y[:60], tmp_path / "a.html", judgement=judged).read_text()
     assert "leave-one-out scores" in text
     assert "The model was fitted to these rows" not in text
     assert f"{r2_score(y[:60], left):.3g}" in text
     assert f"{r2_score(y[:60], model.predict(X[:60])):.3g}" not in text
-    for wrong in ({"left_out": left[:5]}, {"left_out": left, "held_out": (X[60:], y[60:])}):
-        with pytest.raises(mc.InvalidInput, match="one prediction for each row"):
-            mc.report.write(model, X[:60], y[:60], tmp_path / "a.html", **wrong)
+    for rows, held_out in ((40, None), (60, (X[60:], y[60:]))):
+        with pytest.raises(mc.InvalidInput, match="`judgement` must be of"):
+            mc.report.write(model, X[:rows], y[:rows], tmp_path / "a.html", judgement=judged, held_out=held_out)
+
+
+@pytest.mark.usefixtures("unpictured")
+def test_cross_validated_predictions_are_judged_and_named(regression, tmp_path):
+    model, X, y = regression
+    folds = make_folds(60, 3, times=np.arange(60), random_state=1)
+    judged = judge_by_folds(lambda X, y: clone(model).fit(X, y), X[:60], y[:60], folds)
+    text = mc.report.write(model, X[:60], y[:60], tmp_path / "a.html", judgement=judged, rows=np.arange(60)).read_text()
+    assert "fitted to 60 rows and scored on 45 of them by cross-validation" in text
+    assert "These are scores by cross-validation" in text
+    assert f"{judged['R²'].value:.3g}" in text
 
 
 @pytest.mark.usefixtures("unpictured")
@@ -366,7 +380,9 @@ def test_a_picture_that_cannot_be_drawn_is_reported_and_a_defect_is_not_hidden(r
 
         monkeypatch.setattr(plot.Residuals, "from_predictions", fail)
         monkeypatch.setattr("mercer.report.plots.CURVES", 0)
-        return mc.report.write(model, X[:60], y[:60], tmp_path / "a.html", target="height").read_text()
+        held_out = X[60:], y[60:]
+        path = tmp_path / "a.html"
+        return mc.report.write(model, X[:60], y[:60], path, held_out=held_out, target="height").read_text()
 
     text = page(mc.InvalidInput("Residuals must be finite", got="infinity", advice="Check the model."))
     assert '<p class="soft">This plot could not be drawn. Residuals against predicted height' in text

@@ -183,6 +183,10 @@ def fit(
     test_size: Annotated[
         float | None, typer.Option("--test-size", help="The share of rows held out for scoring (by default 0.2).")
     ] = None,
+    folds: Annotated[
+        int | None, typer.Option("--folds", min=2, help="Score by this many folds instead; the model gets all rows.")
+    ] = None,
+    repeat: Annotated[int, typer.Option("--repeat", min=1, help="How often folds are drawn.")] = 1,
     refit: Annotated[bool, typer.Option("--refit", metavar=FLAG, help="Fit again on all rows after scoring.")] = False,
     drop_missing_target: DropMissing = False,
     centers: Annotated[
@@ -198,8 +202,8 @@ def fit(
 
     fitting.fit(
         voice, data, target, kernel=kernel, model=model, task=task, out=out, report=report, budget=time,
-        test_size=test_size, roles=roles, drop_missing_target=drop_missing_target, centers=centers, refit=refit,
-        seed=seed, force=force, reading=reading,
+        test_size=test_size, folds=folds, repeat=repeat, roles=roles, drop_missing_target=drop_missing_target,
+        centers=centers, refit=refit, seed=seed, force=force, reading=reading,
     )  # fmt: skip
 
 

@@ -59,7 +59,7 @@ def explain(voice: Voice, path: str, *, data: str | None, top: int, reading: dic
     for line in choices:
         voice.line(f"  {brief(line)}")
     if origin.scores:
-        say_scores(voice, origin.scores, scores_title(origin.judged, origin.held_out))
+        say_scores(voice, origin.scores, scores_title(origin))
     if kernel is not None and not isinstance(kernel, mc.Weight):
         proof = kernel.proof()
         content["proven"] = proof.valid

@@ -28,8 +28,10 @@ from mercer.kernels.vocabulary import vocabulary
 from mercer.models import menu
 from mercer.models.base import innermost
 from mercer.models.conformal import ConformalRegressor, moved, with_intervals
-from mercer.models.provenance import Provenance, provenance
+from mercer.models.judging.cross_validation import judge_by_folds
+from mercer.models.provenance import Provenance, Split, provenance
 from mercer.models.scores import Baseline, Judgement, Score, judge, judge_by_leave_one_out
+from mercer.tuning.folds import Fold, make_folds
 from mercer.words import brief, count, seconds, show_bytes
 
 
@@ -45,6 +47,8 @@ def fit(
     report: str | None,
     budget: float,
     test_size: float | None,
+    folds: int | None = None,
+    repeat: int = 1,
     roles: dict[str, Any],
     drop_missing_target: bool,
     centers: int | None,
@@ -59,6 +63,7 @@ def fit(
         raise InvalidInput(
             "--time must be a number of seconds > 0", got=f"{budget:g}", advice="Give a number such as 60."
         )
+    _require_one_split(test_size, folds, repeat, roles, refit)
     expression = parsed(kernel, weights=menu.takes_weights(model))
     model_path = _model_path(data, out)
     require_outputs({"--out": model_path, "--report": report}, inputs=(data,), force=force)
@@ -72,9 +77,20 @@ def fit(
     problem = problem_from(
         table, target, voice, task=task, drop_missing_target=drop_missing_target, own_kernel=expression is not None
     )
-    train, test = split(problem, 0.2 if test_size is None else test_size, seed, voice, requested=test_size is not None)
+    share = 0.0 if folds is not None else 0.2 if test_size is None else test_size
+    train, test = split(problem, share, seed, voice, requested=test_size is not None or folds is not None)
     classes = problem.task == "classification"
     X, y, weights = problem.X[train], problem.y[train], problem.weights
+    several = cross_validation_folds(problem, folds, repeat, seed)
+    settings: dict[str, Any] = {
+        "task": problem.task, "kernel": expression, "roles": problem.roles, "time": budget / (len(several) + 1),
+        "centers": centers, "random_state": seed,
+    }  # fmt: skip
+    if several:
+        voice.note(
+            f"the {seconds(budget)} of --time are divided among {len(several) + 1} fits ({len(several)} for the folds, "
+            f"one for the model): {seconds(budget / (len(several) + 1))} each"
+        )
     held_out = (problem.X[test], problem.y[test])
     refit = refit and len(test) > 0
     with (
@@ -83,17 +99,23 @@ def fit(
         missing_values_located(problem.X, table.name, problem.places),
     ):
         fitted = menu.fit(
-            model, X, y, task=problem.task, kernel=expression, roles=problem.roles,
-            sample_weight=None if weights is None else weights[train], time=budget, centers=centers, random_state=seed,
-            progress=update,
-        )  # fmt: skip
-        update("scoring")
-        judgement = (
-            judge(fitted.model, *held_out, Baseline.of(y, classes=classes))
-            if len(test)
-            else judge_by_leave_one_out(fitted.model, X, y)
+            model, X, y, sample_weight=None if weights is None else weights[train], progress=update, **settings
         )
-        final = with_intervals(fitted.model, *held_out)
+        update("scoring")
+        judgement: Judgement | None
+        if several:
+            judgement = judge_by_folds(
+                lambda rows, targets: menu.fit(model, rows, targets, **settings).model, X, y, several,
+                groups=problem.groups, progress=update,
+            )  # fmt: skip
+            once = judgement.once()
+            final = with_intervals(fitted.model, X[once.rows], y[once.rows], once.predictions)
+        elif len(test):
+            groups = None if problem.groups is None else problem.groups[test]
+            judgement = judge(fitted.model, *held_out, Baseline.of(y, classes=classes), groups=groups)
+            final = with_intervals(fitted.model, *held_out)
+        else:
+            judgement, final = judge_by_leave_one_out(fitted.model, X, y), fitted.model
         if refit:
             update("fitting again on all rows")
             again = menu.refit(fitted.model, problem.X, problem.y, weights)
@@ -104,6 +126,7 @@ def fit(
         problem.X[rows], problem.y[rows], classes=classes, columns=problem.columns, places=problem.places[rows],
         data="standard input" if data == "-" else Path(data).name, target=problem.target, left_out=problem.left_out,
         held_out=len(test), refitted=refit, seed=seed, judged=judgement.by if judgement else None,
+        split=Split(folds or 0, repeat, roles.get("group") or "", roles.get("time_column") or ""),
         scores=judgement.scores if judgement else (), missing=tuple(reading.get("na") or ()),
         ranges=value_ranges(problem.X[rows]), incomplete=columns_with_missing_values(problem.X[rows]),
     )  # fmt: skip
@@ -117,7 +140,7 @@ def fit(
             mc.report.write(
                 fitted.model, X, y, report, held_out=held_out if len(test) else None,
                 rows=problem.places[test if len(test) else train], target=problem.target, command=_command_line(),
-                left_out=judgement.predictions if judgement and judgement.by == "left out" else None,
+                judgement=judgement,
             )  # fmt: skip
     if not fitted.in_time:
         voice.note("the search ended at the time limit; a longer --time may improve the model")
@@ -128,6 +151,34 @@ def fit(
     if unsaved is not None:
         raise unsaved
     return test
+
+
+def _require_one_split(
+    test_size: float | None, folds: int | None, repeat: int, roles: dict[str, Any], refit: bool
+) -> None:
+    """Refuse options about held-out rows that contradict each other."""
+    group, time_column, weight = (roles.get(name) is not None for name in ("group", "time_column", "weight"))
+    conflicts = (
+        (folds is not None and test_size is not None, "--folds and --test-size", "Choose one of the two."),
+        (folds is not None and refit, "--folds and --refit", "Leave out --refit: with folds the model gets all rows."),
+        (folds is None and repeat > 1, "--repeat without --folds", "Add --folds 5."),
+        (folds is not None and weight, "--folds and --weight", "Score weighted rows with --test-size."),
+        (group and time_column, "--group and --time-column", "Choose one of the two."),
+        (time_column and repeat > 1, "--time-column and --repeat", "Leave out --repeat."),
+    )
+    for conflict, got, advice in conflicts:
+        if conflict:
+            raise InvalidInput("The options must describe one way to hold rows out", got=got, advice=advice)
+
+
+def cross_validation_folds(problem: Problem, folds: int | None, repeats: int, seed: int) -> list[Fold]:
+    """The folds of --folds, in which each class keeps its share; none without it."""
+    if folds is None:
+        return []
+    return make_folds(
+        len(problem), folds, y=problem.y, stratify=problem.task == "classification", groups=problem.groups,
+        times=problem.times, repeats=repeats, random_state=seed,
+    )  # fmt: skip
 
 
 def parsed(kernel: str | None, *, weights: bool = False) -> Any:
@@ -253,7 +304,7 @@ def _facts(
         "status": str(getattr(inner, "status_", "")),
         "choices": list(fitted.choices),
         "scores": score_facts(origin.scores),
-        "judged_on": judged_on(origin.judged, origin.held_out),
+        "judged_on": judged_on(origin),
         "seconds": spent,
         "out": model_path,
         "report": report,
@@ -277,7 +328,7 @@ def _summarise(
             ("time", seconds(spent)),
         ]
     )
-    say_scores(voice, origin.scores, scores_title(origin.judged, origin.held_out))
+    say_scores(voice, origin.scores, scores_title(origin))
     if model_path is not None:
         voice.say(f"Saved as {model_path}" + (f" ({show_bytes(size)})." if size else "."))
     if report is not None:

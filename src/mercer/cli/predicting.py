@@ -22,6 +22,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels.algebra.views import On, Viewed, WeightOn
 from mercer.models.base import innermost
 from mercer.models.conformal import CALIBRATED, ConformalRegressor
+from mercer.models.judging.unseen import unseen_classes
 from mercer.models.provenance import Provenance, provenance
 from mercer.models.quantiles import ROUNDING
 from mercer.models.scores import judge
@@ -255,17 +256,23 @@ def evaluate(
         voice.note(note)
     if not y:
         raise InvalidInput(f"{data} must have rows", got="none", advice="Add rows to the file.")
-    frame, targets = complete(_stacked(X), pl.concat(y), str(name), data, voice, drop=drop_missing_target)
+    everything = pl.concat(y)
+    places = np.flatnonzero(everything.is_not_null().to_numpy())
+    frame, targets = complete(_stacked(X), everything, str(name), data, voice, drop=drop_missing_target)
     truth = _as_classes(targets, model) if hasattr(model, "classes_") else targets.to_numpy()
     with (
         voice.progress(f"predicting {count(len(truth), 'row')}"),
         warnings_as_notes(voice),
-        missing_values_located(frame, data, range(len(truth))),
+        missing_values_located(frame, data, places),
     ):
         judgement = judge(model, frame, truth, origin.baseline)
     used = columns_used(model, origin)
     note_unseen_values(voice, unseen_values(frame, origin, used), origin)
     note_newly_missing(voice, newly_missing(frame, origin, used))
+    overlap = None if origin.seen is None else origin.seen.overlap(frame, truth, held_out=False)
+    for caution in (overlap, unseen_classes(model, truth)):
+        if caution is not None and caution.notable:
+            voice.note(caution.words)
     if origin.baseline is None:
         voice.note("the scores have no baseline, since the model file does not record its training targets")
     values = judgement.predictions
@@ -280,7 +287,7 @@ def evaluate(
     elif worst:
         order = np.argsort(-np.abs(truth - values))[:worst]
         voice.say("Worst predicted rows:")
-        rows = [[int(i) + 1, float(truth[i]), float(values[i]), float(truth[i] - values[i])] for i in order]
+        rows = [[int(places[i]) + 1, float(truth[i]), float(values[i]), float(truth[i] - values[i])] for i in order]
         voice.table(["row", "target", "prediction", "residual"], rows)
         content["worst"] = [dict(zip(("row", "target", "prediction", "error"), row)) for row in rows]
     voice.document(content)
@@ -314,14 +321,16 @@ def _as_classes(targets: pl.Series, model: Any) -> Any:
     classes = np.asarray(model.classes_).tolist()
     by_spelling = {_spelling(label): label for label in classes}
     labels = [by_spelling.get(_spelling(label), label) for label in targets.to_list()]
-    unknown = next((label for label in labels if type(label) is not type(classes[0])), None)
-    if unknown is not None:
+    unknown = sorted({label for label in labels if type(label) is not type(classes[0])})
+    try:
+        others = {label: type(classes[0])(float(label)) for label in unknown}  # a number that was not seen in fit
+    except ValueError:
         raise InvalidInput(
             "The target must hold classes of the model",
-            got=repr(unknown),
+            got=repr(unknown[0]),
             advice=f"Use the classes {str(classes)[:200]}.",
-        )
-    return np.asarray(labels)
+        ) from None
+    return np.asarray([others.get(label, label) for label in labels])
 
 
 def _spelling(label: Any) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 import numpy as np
 
 import mercer as mc
 from mercer.cli.speaking import Voice
-from mercer.models.scores import Judged, Score
+from mercer.models.provenance import Provenance
+from mercer.models.scores import Score
 from mercer.words import brief, count, number
 
 
@@ -43,15 +44,24 @@ def score_facts(scores: Sequence[Score]) -> list[dict[str, Any]]:
     ]
 
 
-def judged_on(judged: Judged | None, rows: int) -> str:
-    """The rows on which the model was scored, in words; `rows` is the number of held-out rows."""
-    if judged is None:
+def judged_on(origin: Provenance) -> str:
+    """The rows on which the model was scored, in words."""
+    split = origin.split
+    if origin.judged is None:
         return "no rows: none were held out"
-    return "leave-one-out" if judged == "left out" else count(rows, "held-out row")
+    if origin.judged == "left out":
+        return "leave-one-out"
+    by = f", whole groups of {split.group!r}" if split.group else ""
+    if origin.judged == "folds":
+        times = f", drawn {split.repeats} times" if split.repeats > 1 else ""
+        if split.time:
+            by = f", each predicted from earlier rows by {split.time!r}"
+        return f"cross-validation with {split.folds} folds{times}{by}"
+    return count(origin.held_out, "held-out row") + (f", the last ones by {split.time!r}" if split.time else by)
 
 
 def say_scores(voice: Voice, scores: Sequence[Score], title: str) -> None:
-    """Print the scores as a small table under a title."""
+    """Print the scores as a small table under a title, and what the baseline is."""
     voice.say(title)
     rows = [
         [
@@ -64,12 +74,27 @@ def say_scores(voice: Voice, scores: Sequence[Score], title: str) -> None:
     ]
     if rows:
         voice.table(["", "value", "90 % interval", "baseline"], rows)
+    names = {score.name for score in scores if np.isfinite(score.baseline)}
+    if names:
+        voice.say(f"  Baseline: {baseline_in_words(names)}.")
 
 
-def scores_title(judged: Judged | None, rows: int) -> str:
+def baseline_in_words(names: Set[str]) -> str:
+    """What the baseline of these measures predicts.
+
+    >>> baseline_in_words({"R²", "RMSE", "MAE"})
+    'always the mean of the training targets (for the MAE their median)'
+    """
+    if "accuracy" not in names:
+        return "always the mean of the training targets" + (" (for the MAE their median)" if "MAE" in names else "")
+    shares = " (for the log loss the share of each class)" if "log loss" in names else ""
+    return f"always the most frequent class of the training rows{shares}"
+
+
+def scores_title(origin: Provenance) -> str:
     """The title of a table of scores."""
-    if judged is None:
-        return "No scores: no rows were held out."
-    if judged == "left out":
+    if origin.judged is None:
+        return "No scores: no rows were held out. --folds 5 gives some, and a model of all rows."
+    if origin.judged == "left out":
         return "Leave-one-out scores (slightly optimistic, since they also chose the parameters):"
-    return f"Scores on {judged_on(judged, rows)}:"
+    return f"Scores {'by' if origin.judged == 'folds' else 'on'} {judged_on(origin)}:"

@@ -311,7 +311,10 @@ def split(problem: Problem, share: float, seed: int, voice: Voice, *, requested:
             "has them"
         )
         share = 0.0
-    train, test = hold_out(problem.y, share, classes=problem.task == "classification", random_state=seed)
+    train, test = hold_out(
+        problem.y, share, classes=problem.task == "classification", groups=problem.groups, times=problem.times,
+        random_state=seed,
+    )  # fmt: skip
     if share > 0 and not len(test):
         voice.note("no rows are held out, since the classes are too small")
     return train, test

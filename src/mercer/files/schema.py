@@ -296,7 +296,14 @@ Baseline
 Score
     name: text
     value low high baseline: real
+[mercer.models.judging.overlap]
+Seen(n)
+    digests: whole[n]
+    limit rows: int
 [mercer.models.provenance]
+Split
+    folds repeats: int
+    group time: text
 Provenance
     data: text
     target: none | text
@@ -306,12 +313,14 @@ Provenance
     refitted: flag
     seed: none | int
     judged: none | text
+    split?: Split
     scores: tuple(Score)
     baseline: none | Baseline
     places: tuple(int)
     missing: tuple(text)
     ranges: dict(list(plain))
     incomplete?: none | tuple(text)
+    seen?: none | Seen(_)
     version time: text
 [mercer.models.base]
 Rows(n, d, t)

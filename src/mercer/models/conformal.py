@@ -139,15 +139,35 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
             self._residuals = self._held_out(self.model_, rows, Y[held_out])
         else:
             self._fit_all(points, Y)
+        self._keep()
+        if self._train is not None and get_tags(self.model).input_tags.pairwise:
+            self.n_features_in_ = points.n
+        return self
+
+    def calibrate(self, y: Any, predictions: Any) -> Self:
+        """Measure residuals from held-out predictions that were made before, around a fitted model (cv="prefit").
+
+        Each of the n targets y must have been predicted by a model that was fitted without its row, such as those of
+        cross-validation. If that was not `model` itself but one of fewer rows, the guarantee is lost, and intervals are
+        in practice a little too wide.
+        """
+        self._check()
+        check_is_fitted(self.model)
+        mean = np.asarray(predictions, dtype=np.float64)
+        Y, self._single = targets(y, len(mean))
+        self.model_, self.models_, self.fits_, self._train = self.model, [], 0, None
+        self._residuals = self._measured(mean.reshape(Y.shape), np.ones_like(Y), Y)
+        self._keep()
+        return self
+
+    def _keep(self) -> None:
+        """The public attributes of a fitted model."""
         self.residuals_ = self._shaped(self._residuals)
         self.n_calibration_ = len(self._residuals)
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
             if hasattr(self.model_, name):
                 setattr(self, name, getattr(self.model_, name))
-        if self._train is not None and get_tags(self.model).input_tags.pairwise:
-            self.n_features_in_ = points.n
-        return self
 
     def _shaped(self, values: NDArray[Any]) -> NDArray[Any]:
         """(m, t) values in the shape of y: (m,) if y is a vector."""
@@ -243,7 +263,10 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
 
     def _held_out(self, model: Any, X: Any, Y: Matrix) -> Matrix:
         """The residuals of held-out rows, divided by the model's standard deviation if normalised."""
-        mean, std = self._predicted(model, X, Y.shape[1])
+        return self._measured(*self._predicted(model, X, Y.shape[1]), Y)
+
+    def _measured(self, mean: Matrix, std: Matrix, Y: Matrix) -> Matrix:
+        """The residuals of targets around predictions."""
         if not (np.isfinite(std) & (std > 0)).all():
             raise InvalidInput(
                 "normalised=True needs a model whose standard deviation is > 0 on held-out rows",
@@ -363,7 +386,7 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         return np.asarray(others)
 
 
-def with_intervals(model: Any, X: Any, y: Any) -> Any:
+def with_intervals(model: Any, X: Any, y: Any, predictions: Any = None) -> Any:
     """A fitted regressor with prediction intervals that work also after loading it from its file.
 
     The result is the model itself if it is small and its own `predict_interval` works after loading from left-out rows;
@@ -374,6 +397,8 @@ def with_intervals(model: Any, X: Any, y: Any) -> Any:
     ----------
     model : a fitted model.
     X, y : held-out rows and their targets.
+    predictions : their predictions by models that were fitted without them, such as those of cross-validation; by
+        default those of the model.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.random.default_rng(0).uniform(size=(60, 1))
@@ -387,7 +412,8 @@ def with_intervals(model: Any, X: Any, y: Any) -> Any:
     assumed = isinstance(model, GeneralisedLinearModel)
     if not assumed and (fitted_rows(model) or 0) <= SMALL and model.has_intervals(in_file=True):
         return model
-    return ConformalRegressor(model, cv="prefit", residuals="local").fit(X, y)
+    known = model.predict(X) if predictions is None else np.asarray(predictions)
+    return ConformalRegressor(model, cv="prefit", residuals="local").calibrate(y, known)
 
 
 def moved(conformal: ConformalRegressor, model: Any) -> ConformalRegressor:

@@ -18,11 +18,28 @@ from sklearn.base import is_classifier
 from mercer.data.frames import is_frame
 from mercer.data.points import length
 from mercer.models.base import innermost
+from mercer.models.judging.overlap import Seen
 from mercer.models.scores import Baseline, Judged, Score
 
 Task = Literal["regression", "classification"]
 PLACES = 5000
 """The largest number of training rows whose positions in the file are recorded."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """How the rows that score a model were held out.
+
+    Attributes
+    ----------
+    folds, repeats : the number of folds, 0 without cross-validation, and how often they were drawn.
+    group, time : the column by which rows were held out together, or the future from the past; "" if there is none.
+    """
+
+    folds: int = 0
+    repeats: int = 1
+    group: str = ""
+    time: str = ""
 
 
 @dataclass(frozen=True)
@@ -39,12 +56,14 @@ class Provenance:
     refitted : whether the model was fitted again, with the held-out rows, after it was scored.
     seed : the seed of the random numbers.
     judged : which predictions the scores are about; None without scores.
+    split : how the rows of the scores were held out.
     scores : the scores of these predictions.
     baseline : the baseline of the training targets; None if it is not known.
     places : the positions of the training rows in the file, from 0; empty if there are many.
     missing : texts that mark a missing value in this file.
     ranges : by column, the smallest and the largest number, or the different texts.
     incomplete : the columns in which values were missing; None if it is not known.
+    seen : the digests of the training rows, by which they are recognised later; None if they have none.
     version : the version of this library.
     time : the time of the fit, in UTC.
     """
@@ -59,12 +78,14 @@ class Provenance:
     refitted: bool = False
     seed: int | None = None
     judged: Judged | None = None
+    split: Split = Split()
     scores: tuple[Score, ...] = ()
     baseline: Baseline | None = None
     places: tuple[int, ...] = ()
     missing: tuple[str, ...] = ()
     ranges: dict[str, list[Any]] = field(default_factory=dict)
     incomplete: tuple[str, ...] | None = None
+    seen: Seen | None = None
     version: str = ""
     time: str = ""
 
@@ -96,6 +117,7 @@ class Provenance:
             rows=length(X),
             baseline=Baseline.of(y, classes=classes),
             places=tuple(int(i) for i in places) if len(places) <= PLACES else (),
+            seen=Seen.of(X, y),
             version=__version__,
             time=datetime.now(UTC).isoformat(timespec="seconds"),
             **facts,

@@ -1,7 +1,8 @@
 """Scores of a model on held-out rows, beside a baseline that uses no column.
 
-Every score has a bootstrap interval: rows are drawn again with replacement, and the interval contains the middle 90 %
-of the scores. It shows what another test set of this size might give, not what another training set would.
+The baseline is that of the rows that the model was fitted to: their mean, for the absolute error their median, for
+classes the most frequent one, and for the log loss the share of each class. Every score has a bootstrap interval, which
+shows what another test set of this size might give, not what another training set would.
 
     train, test = hold_out(y, 0.2)
     model = mc.KernelRidge(alpha="loo").fit(X[train], y[train])
@@ -10,64 +11,25 @@ of the scores. It shows what another test set of this size might give, not what 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
-from scipy.stats import rankdata
 from sklearn.base import is_classifier
 
 from mercer.data.points import length
 from mercer.errors import InvalidInput
+from mercer.models.base import innermost
+from mercer.models.judging.measures import MEASURES, Guesses, Predicted, measured
+from mercer.tuning.folds import group_numbers, time_ranks
 from mercer.validation import check_number, generator
 
 Matrix = NDArray[np.float64]
 Index = NDArray[np.int64]
-Statistic = Callable[[Index], Matrix]
-"""The scores, shape (...), of samples of rows, shape (..., n)."""
-Judged = Literal["held out", "left out", "fitted"]
-"""Which predictions are scored: of held-out rows, of training rows by leave-one-out, or of training rows directly."""
-
-RESAMPLES, RESAMPLED_ROWS, TOGETHER = 1000, 5_000_000, 10
-"""The largest number of bootstrap samples, of rows in all of them, and the number of samples at a time."""
-FEWEST = 10
-"""A bootstrap interval needs at least this many rows."""
-COVERAGE = 0.9
-SMALLEST_PROBABILITY = 1e-15
-"""Smaller probabilities count as this in the log loss."""
-
-
-class Measure(NamedTuple):
-    """The meaning of a score, and whether a larger value is better."""
-
-    meaning: str
-    greater_is_better: bool
-
-
-MEASURES = {
-    "R²": Measure(
-        "the share of the target's variance that the model explains; 1 is perfect, 0 is no better than the mean", True
-    ),
-    "RMSE": Measure(
-        "root mean squared error, in units of the target; large errors count most", False
-    ),
-    "MAE": Measure("mean absolute error, in units of the target", False),
-    "Poisson deviance": Measure("the distance between the counts and their predicted means; 0 is perfect", False),
-    "accuracy": Measure("the share of rows whose class is predicted correctly", True),
-    "balanced accuracy": Measure("the mean recall of the classes, in which rare classes count as much as others", True),
-    "log loss": Measure(
-        "the mean of −log(predicted probability of the true class); 0 is perfect, and confident errors cost most",
-        False,
-    ),
-    "area under ROC": Measure(
-        "how often a random row of one class is ranked correctly against one of the other class; 0.5 is chance",
-        True,
-    ),
-}  # fmt: skip
-"""The measures by name."""
+Judged = Literal["held out", "left out", "folds", "fitted"]
+"""Which predictions are scored: of held-out rows, of training rows by leave-one-out or cross-validation, or of training
+rows directly."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +57,16 @@ class Baseline:
         values, times = np.unique(y, return_counts=True)
         return cls(classes=tuple(values.tolist()), shares=tuple((times / len(y)).tolist()))
 
+    def guesses(self, y: NDArray[Any]) -> Guesses:
+        """The predictions of this baseline for rows with the targets y."""
+        values, shares = np.asarray(self.classes), np.asarray(self.shares)
+        if len(values):
+            right = (y == values[shares.argmax()]).astype(np.float64)
+            share = np.where(values == y[:, None], shares, 0.0).sum(axis=1)
+        else:
+            right = share = np.full(len(y), np.nan)
+        return Guesses(np.full(len(y), self.mean), np.full(len(y), self.median), right, share)
+
 
 @dataclass(frozen=True)
 class Score:
@@ -120,22 +92,49 @@ class Score:
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """The predictions for some rows, and their scores.
+    """Predictions of rows, and their scores.
 
     Attributes
     ----------
-    predictions : shape (n,).
+    predictions : shape (m,).
     losses : the loss of each row: its squared error; −log of the probability of its class; or 1 if its class is wrong.
     scores : the measures that are finite.
-    probabilities : the probabilities of the classes, shape (n, k), or None.
+    probabilities, classes : the probabilities of the classes, shape (m, k), and their labels, or None.
     by : which predictions are scored.
+    rows : the position of the row that each prediction is for, shape (m,): all rows once, except for cross-validation,
+        which may predict a row by several repeats, or in time not at all.
+    folds : the number of the fold that made each prediction, shape (m,); None without folds.
     """
 
     predictions: NDArray[Any]
     losses: Matrix
     scores: tuple[Score, ...]
     probabilities: Matrix | None
-    by: Judged = "held out"
+    classes: NDArray[Any] | None
+    by: Judged
+    rows: Index
+    folds: Index | None = None
+
+    @classmethod
+    def of(cls, predicted: Predicted, by: Judged, rows: Index | None = None, folds: Index | None = None) -> Judgement:
+        """The scores of predictions."""
+        scores = tuple(Score(*score) for score in measured(predicted))
+        rows = np.arange(len(predicted.y)) if rows is None else rows
+        return cls(
+            predicted.predictions, predicted.losses, scores, predicted.probabilities, predicted.classes, by, rows, folds
+        )
+
+    def once(self) -> Judgement:
+        """The same scores with one prediction for each row, the first, if repeats made several."""
+        first = np.sort(np.unique(self.rows, return_index=True)[1])
+        return replace(
+            self,
+            predictions=self.predictions[first],
+            losses=self.losses[first],
+            probabilities=None if self.probabilities is None else self.probabilities[first],
+            rows=self.rows[first],
+            folds=None if self.folds is None else self.folds[first],
+        )
 
     def __getitem__(self, name: str) -> Score:
         """The score of this name."""
@@ -145,19 +144,45 @@ class Judgement:
         return "\n".join(f"{s.name} {s.value:.4g} (baseline {s.baseline:.4g})" for s in self.scores)
 
 
-def hold_out(y: Any, share: float = 0.2, *, classes: bool = False, random_state: int = 0) -> tuple[Index, Index]:
-    """Training rows and held-out rows, in their order; each class keeps its share, and one row in training at least.
+def hold_out(
+    y: Any,
+    share: float = 0.2,
+    *,
+    classes: bool = False,
+    groups: Any = None,
+    times: Any = None,
+    random_state: int = 0,
+) -> tuple[Index, Index]:
+    """Training rows and held-out rows, in their order.
+
+    Parameters
+    ----------
+    y : (n,) targets or labels.
+    share : the share of rows to hold out.
+    classes : whether y are labels. Each class then keeps its share, and one row in training at least.
+    groups : (n,) or None. Whole groups are held out, drawn at random, in about the given share of the rows.
+    times : (n,) numbers or dates, or None. The last rows in time are held out.
+    random_state : seed of the draw.
 
     >>> import numpy as np
     >>> train, test = hold_out(np.arange(50.0), 0.2)
     >>> len(train), len(test), len(np.intersect1d(train, test))
     (40, 10, 0)
+    >>> hold_out(np.arange(6.0), 0.3, times=[3, 1, 2, 3, 1, 2])
+    (array([1, 2, 4, 5]), array([0, 3]))
     """
     y = np.asarray(y)
     check_number(share, "share", least=0, below=1, such_as=0.2)
     rng, every = generator(random_state), np.arange(len(y))
     if share == 0:
         return every, every[:0]
+    if groups is not None or times is not None:
+        if groups is not None and times is not None:
+            raise InvalidInput(
+                "Rows are held out by groups or by time", got="both", advice="Pass one of `groups` and `times`."
+            )
+        test = _last_in_time(times, len(y), share) if groups is None else _whole_groups(groups, len(y), share, rng)
+        return np.setdiff1d(every, test), test
     if not classes:
         order, size = rng.permutation(len(y)), min(max(1, round(share * len(y))), len(y) - 1)
         return np.sort(order[size:]), np.sort(order[:size])
@@ -169,6 +194,29 @@ def hold_out(y: Any, share: float = 0.2, *, classes: bool = False, random_state:
     return np.setdiff1d(every, test), test
 
 
+def _whole_groups(groups: Any, n: int, share: float, rng: np.random.Generator) -> Index:
+    """The rows of groups that are drawn at random, nearest to a share of the rows."""
+    members = group_numbers(groups, n)
+    return _nearest(members, rng.permutation(members.max() + 1), share, "groups")
+
+
+def _last_in_time(times: Any, n: int, share: float) -> Index:
+    """The rows of the last times, nearest to a share of the rows."""
+    ranks = time_ranks(times, n)
+    return _nearest(ranks, np.arange(ranks.max() + 1)[::-1], share, "times")
+
+
+def _nearest(codes: Index, order: Index, share: float, what: str) -> Index:
+    """The rows of the first codes in this order, so many codes that they are nearest to a share of the rows."""
+    if len(order) < 2:
+        raise InvalidInput(
+            f"`{what}` must have at least two different values", got="one", advice="Hold rows out without them."
+        )
+    sizes = np.cumsum(np.bincount(codes)[order])
+    last = int(np.abs(sizes[:-1] - share * len(codes)).argmin())
+    return np.flatnonzero(np.isin(codes, order[: last + 1]))
+
+
 def judge(
     model: Any,
     X: Any,
@@ -176,6 +224,7 @@ def judge(
     baseline: Baseline | None = None,
     *,
     predictions: NDArray[Any] | None = None,
+    groups: Any = None,
     by: Judged = "held out",
 ) -> Judgement:
     """Score a fitted regressor or classifier on rows.
@@ -186,6 +235,7 @@ def judge(
     X, y : n rows and their targets.
     baseline : the baseline of the training targets; None if they are not known (the scored rows must not decide it).
     predictions : predictions to score instead of `model.predict(X)`, such as leave-one-out predictions.
+    groups : (n,) or None. Rows of one group depend on each other: the intervals draw whole groups.
     by : which predictions are scored, for the record.
 
     >>> import numpy as np, mercer as mc
@@ -196,18 +246,34 @@ def judge(
     >>> [score.name for score in judgement.scores], judgement["R²"].value > 0.99
     (['R²', 'RMSE', 'MAE'], True)
     """
-    y, baseline = np.asarray(y), Baseline() if baseline is None else baseline
+    y = np.asarray(y)
+    guesses = (Baseline() if baseline is None else baseline).guesses(y)
+    units = None if groups is None else group_numbers(groups, len(y))
+    return Judgement.of(predicted(model, X, y, guesses, predictions=predictions, units=units), by)
+
+
+def predicted(
+    model: Any,
+    X: Any,
+    y: NDArray[Any],
+    guesses: Guesses,
+    *,
+    predictions: NDArray[Any] | None = None,
+    units: Index | None = None,
+) -> Predicted:
+    """The predictions of a fitted model for rows, beside their targets and the guesses of a baseline."""
+    classes = np.asarray(model.classes_) if is_classifier(model) else None
     P: Matrix | None = None
     if predictions is None:
-        predictions, P, losses = _predicted(model, X, y)
-    else:
-        losses = row_losses(model, y, predictions)
-    if is_classifier(model):
-        measures = _classes(model, y, baseline, predictions, P, losses)
-    else:
-        measures = _numbers(model, y.astype(np.float64), baseline, predictions)
-    scores = [_score(*measure, len(y)) for measure in measures]
-    return Judgement(predictions, losses, tuple(s for s in scores if np.isfinite(s.value)), P, by)
+        predictions = np.asarray(model.predict(X))
+        if classes is not None and hasattr(model, "predict_proba"):
+            P = np.asarray(model.predict_proba(X), dtype=np.float64)
+    return Predicted(y, predictions, guesses, classes, P, counts=predicts_counts(model), units=units)
+
+
+def predicts_counts(model: Any) -> bool:
+    """Whether a model predicts the mean of a count, by the likelihood that it was fitted with."""
+    return str(getattr(innermost(model), "family", "")) == "poisson"
 
 
 def judge_by_leave_one_out(model: Any, X: Any, y: Any) -> Judgement | None:
@@ -236,90 +302,3 @@ def row_losses(model: Any, y: NDArray[Any], predictions: NDArray[Any]) -> Matrix
     if is_classifier(model):
         return (predictions != y).astype(np.float64)
     return np.asarray((y.astype(np.float64) - predictions) ** 2)
-
-
-def _predicted(model: Any, X: Any, y: NDArray[Any]) -> tuple[NDArray[Any], Matrix | None, Matrix]:
-    """Predictions, probabilities, and the loss of each row."""
-    predictions = np.asarray(model.predict(X))
-    if not is_classifier(model) or not hasattr(model, "predict_proba"):
-        return predictions, None, row_losses(model, y, predictions)
-    P = np.asarray(model.predict_proba(X), dtype=np.float64)
-    same = np.asarray(model.classes_) == np.asarray(y)[:, None]
-    return predictions, P, -np.log(np.clip((P * same).sum(axis=1), SMALLEST_PROBABILITY, 1.0))
-
-
-def _numbers(model: Any, y: Matrix, baseline: Baseline, f: Matrix) -> list[tuple[str, Statistic, float]]:
-    """Name, statistic and baseline of each measure of a regression."""
-
-    def r2(i: Index) -> Matrix:
-        residual = ((y[i] - f[i]) ** 2).sum(axis=-1)
-        total = ((y[i] - y[i].mean(axis=-1, keepdims=True)) ** 2).sum(axis=-1)
-        return np.asarray(1 - residual / np.where(total > 0, total, np.nan))
-
-    mean = baseline.mean
-    residual, total = ((y - mean) ** 2).sum(), ((y - y.mean()) ** 2).sum()
-    measures: list[tuple[str, Statistic, float]] = [
-        ("R²", r2, float(1 - residual / total) if total > 0 else np.nan),
-        ("RMSE", lambda i: np.sqrt(((y[i] - f[i]) ** 2).mean(axis=-1)), float(np.sqrt(((y - mean) ** 2).mean()))),
-        ("MAE", lambda i: np.abs(y[i] - f[i]).mean(axis=-1), float(np.abs(y - baseline.median).mean())),
-    ]
-    counts = str(getattr(getattr(model, "model_", model), "family", "")) == "poisson"
-    if counts and (f > 0).all():
-        deviances = 2 * (xlogy(y, y / f) - y + f)
-        of_mean = float((2 * (xlogy(y, y / mean) - y + mean)).mean()) if mean > 0 else np.nan
-        measures.append(("Poisson deviance", _mean(deviances), of_mean))
-    return measures
-
-
-def _classes(
-    model: Any, y: NDArray[Any], baseline: Baseline, predictions: NDArray[Any], P: Matrix | None, losses: Matrix
-) -> list[tuple[str, Statistic, float]]:
-    """Name, statistic and baseline of each measure of a classification."""
-    values, shares = np.asarray(baseline.classes), np.asarray(baseline.shares)
-    right = (predictions == y).astype(np.float64)
-    frequent = float((y == values[shares.argmax()]).mean()) if len(values) else np.nan
-    measures: list[tuple[str, Statistic, float]] = [("accuracy", _mean(right), frequent)]
-    members = np.unique(y)[:, None] == y
-    if len(members) > 1:
-
-        def balanced(i: Index) -> Matrix:
-            sizes = members[:, i].sum(axis=-1)
-            recalls = (members[:, i] * right[i]).sum(axis=-1) / np.where(sizes > 0, sizes, np.nan)
-            return np.asarray(np.nanmean(recalls, axis=0))
-
-        measures.append(("balanced accuracy", balanced, 1.0 / len(members)))  # the baseline has one recall of 1
-    if P is not None:
-        of_shares = np.nan
-        if len(values):
-            share = np.where(values == y[:, None], shares, 0.0).sum(axis=1)
-            of_shares = float(-np.log(np.clip(share, SMALLEST_PROBABILITY, 1.0)).mean())
-        measures.append(("log loss", _mean(losses), of_shares))
-    if P is not None and P.shape[1] == len(members) == 2:
-        second, p = y == np.asarray(model.classes_)[1], P[:, 1]
-
-        def area(i: Index) -> Matrix:
-            ones = second[i].sum(axis=-1)
-            pairs = ones * (i.shape[-1] - ones)
-            above = (rankdata(p[i], axis=-1) * second[i]).sum(axis=-1) - ones * (ones + 1) / 2
-            return np.asarray(above / np.where(pairs > 0, pairs, np.nan))
-
-        measures.append(("area under ROC", area, 0.5))
-    return measures
-
-
-def _mean(values: Matrix) -> Statistic:
-    return lambda i: np.asarray(values[i].mean(axis=-1))
-
-
-def _score(name: str, statistic: Statistic, baseline: float, n: int) -> Score:
-    """A measure of n rows with its bootstrap interval."""
-    value, ends = float(statistic(np.arange(n))), (np.nan, np.nan)
-    if n >= FEWEST:
-        rng = np.random.default_rng(0)
-        rounds = min(RESAMPLES, max(50, RESAMPLED_ROWS // n)) // TOGETHER
-        values = np.concatenate([statistic(rng.integers(0, n, size=(TOGETHER, n))) for _ in range(rounds)])
-        values = values[np.isfinite(values)]
-        if len(values):
-            tail = (1 - COVERAGE) / 2
-            ends = tuple(np.quantile(values, [tail, 1 - tail]).tolist())
-    return Score(name, value, *ends, baseline)

@@ -23,6 +23,28 @@ BAND = 0.95
 COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
+def event(
+    classes: NDArray[Any], P: Matrix, truth: NDArray[Any], label: Any = None
+) -> tuple[NDArray[np.bool_], Matrix, str]:
+    """The event that probabilities of classes are about: whether it happened, its probability, and its name.
+
+    The event is that the class is `label`, by default the second of two; with more classes, that the predicted class is
+    the true one.
+    """
+    if label is None and len(classes) > 2:
+        best = P.argmax(axis=1)
+        return classes[best] == truth, P[np.arange(len(P)), best], "the predicted class is true"
+    label = classes[-1] if label is None else label
+    at = np.flatnonzero(classes == label)
+    if not len(at):
+        raise InvalidInput(
+            f"`label` must be a class, {', '.join(map(str, classes[:10]))}",
+            got=repr(label),
+            advice="Pass one of these classes, with the same type.",
+        )
+    return truth == label, P[:, at[0]], f"the class is {caption(str(label), 40)}"
+
+
 @dataclass(eq=False, repr=False)
 class Reliability(Display):
     """Predicted probabilities of an event against its observed frequency, with the bands of a calibrated model.
@@ -92,19 +114,7 @@ class Reliability(Display):
                 got=f"{len(truth)} for {len(P)} rows",
                 advice="Pass X and y of the same rows.",
             )
-        if label is None and len(classes) > 2:
-            best = P.argmax(axis=1)
-            p, happened, what = P[np.arange(len(P)), best], classes[best] == truth, "the predicted class is true"
-        else:
-            label = classes[-1] if label is None else label
-            at = np.flatnonzero(classes == label)
-            if not len(at):
-                raise InvalidInput(
-                    f"`label` must be a class, {', '.join(map(str, classes[:10]))}",
-                    got=repr(label),
-                    advice="Pass one of these classes, with the same type.",
-                )
-            p, happened, what = P[:, at[0]], truth == label, f"the class is {caption(str(label), 40)}"
+        happened, p, what = event(classes, P, truth, label)
         return cls.from_predictions(happened, p, bins=bins, what=what, ax=ax, **style)
 
     @classmethod

@@ -24,7 +24,8 @@ from mercer.kernels.algebra.proof import MARKS, Proof
 from mercer.kernels.base import Weight
 from mercer.models.base import innermost
 from mercer.models.importance import feature_importance, meaning, measured_rows
-from mercer.models.scores import MEASURES, Baseline, Judged, Judgement, Score, judge
+from mercer.models.judging.measures import MEASURES
+from mercer.models.scores import Baseline, Judged, Judgement, Score, judge
 from mercer.report import frames
 from mercer.report.frames import cell
 from mercer.report.page import bar, code, figures, heading, page, paragraph, section, spark, table, tiles
@@ -49,7 +50,7 @@ def write(
     path: Any,
     *,
     held_out: tuple[Any, Any] | None = None,
-    left_out: Any = None,
+    judgement: Judgement | None = None,
     rows: Any = None,
     target: str = "target",
     title: str | None = None,
@@ -64,10 +65,10 @@ def write(
     path : the path of the file; its folder must exist.
     held_out : (Z, z), held-out rows on which the model is scored. Without them it is scored on X and y, and the report
         says so.
-    left_out : the leave-one-out predictions of X, such as `model.loo_predictions_`, to score the model without
-        `held_out`.
-    rows : the position, from 0, of each scored row in its table; the report counts from 1. By default the index of a
-        pandas frame, or the position among the scored rows.
+    judgement : the scores, if they were computed before: by `judge` for `held_out`, or without it by
+        `judge_by_leave_one_out` or `judge_by_folds` for X and y.
+    rows : the position, from 0, in its table of each row that can be scored: of `held_out`, or of X without it. The
+        report counts from 1. By default the index of a pandas frame, or the position among these rows.
     target : the name of the target.
     title : the title of the page.
     command : the command that wrote the report, shown at its end.
@@ -103,17 +104,21 @@ def write(
             got=f"{len(rows)} for {len(z)}",
             advice="Pass one position for each, or omit `rows`.",
         )
-    predictions = None if left_out is None else np.asarray(left_out)
-    if predictions is not None and (held_out is not None or predictions.shape != y.shape):
-        raise InvalidInput(
-            "`left_out` must hold one prediction for each row of X, and needs a report without `held_out`",
-            got="both" if held_out is not None else f"shape {predictions.shape} for {len(y)} rows",
-            advice="Pass the leave-one-out predictions of X, or held-out rows, but not both.",
-        )
-    baseline = Baseline.of(y, classes=is_classifier(model))
-    by: Judged = "held out" if held_out is not None else "fitted" if predictions is None else "left out"
-    judgement = judge(model, Z, z, baseline, predictions=predictions, by=by)
-    text = _Page(model, X, y, Z, z, judgement, str(target)).whole(title, command, _numbered(Z, rows))
+    names = _numbered(Z, rows)
+    if judgement is None:
+        by: Judged = "fitted" if held_out is None else "held out"
+        judgement = judge(model, Z, z, Baseline.of(y, classes=is_classifier(model)), by=by)
+    else:
+        if (judgement.by == "held out") != (held_out is not None) or not (judgement.rows < len(z)).all():
+            raise InvalidInput(
+                "`judgement` must be of the held-out rows if there are some, otherwise of the rows of X",
+                got=f"predictions that are {judgement.by}, {len(judgement.rows):,} for {len(z):,} rows",
+                advice="Pass the judgement of these rows, or omit it.",
+            )
+        judgement = judgement.once()
+        Z, z = take(Z, judgement.rows), z[judgement.rows]
+        names = names[0], [names[1][i] for i in judgement.rows]
+    text = _Page(model, X, y, Z, z, judgement, str(target)).whole(title, command, names)
     try:
         with replacing(str(place)) as beside:
             Path(beside).write_text(text, encoding="utf-8")
@@ -166,6 +171,7 @@ class _Page:
         scored = {
             "held out": f"scored on {m:,} held-out rows",
             "left out": "scored on them by leave-one-out",
+            "folds": f"scored on {m:,} of them by cross-validation" if m < n else "scored on them by cross-validation",
             "fitted": f"scored on the same {m:,} rows",
         }[self.judgement.by]
         fitted = frames.fitted_rows(self.model, n)
@@ -212,6 +218,8 @@ class _Page:
             "held out": "",
             "left out": "These are leave-one-out scores: each row is predicted by a model that is fitted without it. "
             "If they also chose the parameters of the model, they are slightly optimistic.",
+            "folds": "These are scores by cross-validation: each row is predicted by a model that is fitted without "
+            "the rows of its fold. The plots of the model and its feature importance show the model of all rows.",
             "fitted": "The model was fitted to these rows: on new rows it will be worse.",
         }[self.judgement.by]
         return section(

@@ -15,7 +15,9 @@ from mercer import plot
 from mercer.data.frames import is_frame
 from mercer.data.points import take
 from mercer.models.base import innermost
-from mercer.models.scores import COVERAGE, Judgement
+from mercer.models.judging.measures import COVERAGE
+from mercer.models.scores import Judgement
+from mercer.plot.calibration import event
 from mercer.plot.looks import caption, pyplot
 from mercer.report.frames import cell
 from mercer.words import number
@@ -66,9 +68,11 @@ class Plots:
             yield lambda: plot.Convergence.from_estimator(inner), "Convergence of the solver."
 
     def _of_classes(self) -> Iterator[Plot]:
-        if self.judgement.probabilities is not None:
+        P, classes = self.judgement.probabilities, self.judgement.classes
+        if P is not None and classes is not None:
+            happened, p, what = event(classes, P, self.z)
             yield (
-                lambda: plot.Reliability.from_estimator(self.model, self.Z, self.z),
+                lambda: plot.Reliability.from_predictions(happened, p, what=what),
                 "Predicted probability against the observed share of rows: on the diagonal the model is calibrated. "
                 "The calibration error is the mean distance from the diagonal. The Brier score is the mean squared "
                 "difference between the probability and the outcome (1 or 0): 0 is perfect, 0.25 is a coin toss.",
@@ -102,7 +106,7 @@ class Plots:
                 lambda: plot.Residuals.from_predictions(self.z, predictions, kind="histogram", name=self.target),
                 f"Distribution of the residuals: {100 * COVERAGE:.0f} % of them are between {low} and {high}.",
             )
-        elif has_intervals:
+        elif has_intervals and self.judgement.by == "held out":  # intervals of training rows promise nothing
             rows = evenly_spaced(len(self.z), INTERVAL_ROWS)
             yield (
                 lambda: plot.Coverage.from_estimator(self.model, take(self.Z, rows), self.z[rows], coverages=COVERAGES),

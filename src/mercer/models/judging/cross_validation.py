@@ -1,0 +1,100 @@
+"""Scores by cross-validation: every row is predicted by a model that was fitted without its fold.
+
+The whole procedure is judged, not one model: each fold chooses its own kernel and parameters, so that no choice has
+seen the rows that score it. The scores therefore stand for a model that is fitted in the same way to all rows.
+
+    folds = make_folds(len(y), 5, repeats=3)
+    judgement = judge_by_folds(lambda X, y: menu.fit("ridge", X, y).model, X, y, folds)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from mercer.data.points import take
+from mercer.errors import InvalidInput
+from mercer.models.judging.measures import Guesses, Predicted
+from mercer.models.scores import Baseline, Judgement, predicted
+from mercer.tuning.folds import Fold, group_numbers
+
+Index = NDArray[np.int64]
+
+
+def judge_by_folds(
+    fit: Callable[[Any, NDArray[Any]], Any],
+    X: Any,
+    y: Any,
+    folds: Sequence[Fold],
+    *,
+    groups: Any = None,
+    progress: Callable[[str], Any] | None = None,
+) -> Judgement:
+    """Score a way to fit a model by cross-validation.
+
+    The predictions of all folds are scored together. The baseline of each row is that of the rows its model was fitted
+    to. Intervals draw a row with all its predictions, or a group with all its rows.
+
+    Parameters
+    ----------
+    fit : a function of rows and their targets that returns a fitted classifier or regressor.
+    X, y : n rows and their targets or labels.
+    folds : the folds, from `mercer.tuning.folds.make_folds`.
+    groups : (n,) or None. Rows of one group depend on each other: the intervals draw whole groups.
+    progress : called with a line of text before each fold.
+
+    >>> import numpy as np, mercer as mc
+    >>> from mercer.tuning.folds import make_folds
+    >>> X = np.random.default_rng(0).normal(size=(60, 1))
+    >>> y = np.sin(X[:, 0])
+    >>> ridge = mc.KernelRidge(mc.Gaussian(1.0), alpha=0.01)
+    >>> judgement = judge_by_folds(lambda X, y: ridge.fit(X, y), X, y, make_folds(60, 5))
+    >>> judgement.by, len(judgement.predictions), judgement["R²"].value > 0.95
+    ('folds', 60, True)
+    """
+    y = np.asarray(y)
+    parts: list[Predicted] = []
+    for number, fold in enumerate(folds):
+        if progress is not None:
+            progress(f"fold {number + 1} of {len(folds)}: fitting {len(fold.train):,} rows")
+        model = fit(take(X, fold.train), y[fold.train])
+        baseline = Baseline.of(y[fold.train], classes=is_classifier(model))
+        parts.append(predicted(model, take(X, fold.test), y[fold.test], baseline.guesses(y[fold.test])))
+    if not parts:
+        raise InvalidInput("`folds` must hold folds", got="none", advice="Make them with make_folds(len(y), 5).")
+    rows = np.concatenate([fold.test for fold in folds])
+    numbers = np.repeat(np.arange(len(folds)), [len(fold.test) for fold in folds])
+    if groups is not None:
+        units = group_numbers(groups, len(y))[rows]
+    else:
+        units = rows if len(np.unique(rows)) < len(rows) else None
+    return Judgement.of(_together(parts, units), "folds", rows, numbers)
+
+
+def _together(parts: list[Predicted], units: Index | None) -> Predicted:
+    """The predictions of all folds; a class that the training rows of a fold lack has probability 0 there."""
+    classes = None
+    if parts[0].classes is not None:
+        classes = np.unique(np.concatenate([part.classes for part in parts if part.classes is not None]))
+    probabilities = None
+    if classes is not None and all(part.probabilities is not None for part in parts):
+        wide = []
+        for part in parts:
+            assert part.classes is not None
+            P = np.zeros((len(part.y), len(classes)))
+            P[:, np.searchsorted(classes, part.classes)] = part.probabilities
+            wide.append(P)
+        probabilities = np.concatenate(wide)
+    return Predicted(
+        np.concatenate([part.y for part in parts]),
+        np.concatenate([part.predictions for part in parts]),
+        Guesses(*(np.concatenate(sides) for sides in zip(*(part.guesses for part in parts)))),
+        classes,
+        probabilities,
+        counts=any(part.counts for part in parts),
+        units=units,
+    )
