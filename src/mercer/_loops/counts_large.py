@@ -175,8 +175,9 @@ def _add_products(x_ends, skipped, x_values, stretches, z_entries, row, column, 
         low, high = x_ends[row + i] - skipped, x_ends[row + i + 1] - skipped
         # Read all lists first: the processor then waits for many of them at a time, and not for one after the other.
         for p in range(low, high):
-            if stretches[p, 0] < stretches[p, 1]:
-                touched += np.int64(z_entries[stretches[p, 0], 0])
+            start, stop = stretches[p, 0], stretches[p, 1]
+            if start < stop:
+                touched += np.int64(z_entries[start, 0] + z_entries[stop - 1, 0])
         for p in range(low, high):
             value, start, stop = x_values[skipped + p], np.int64(stretches[p, 0]), np.int64(stretches[p, 1])
             after = stop if column > 0 else start
