@@ -48,35 +48,60 @@ def numbered(keys: Array, others: Array | None) -> tuple[Array, Array | None, in
     return numbers[:n], None if others is None else numbers[n:], number
 
 
-def by_columns(ends: Array, columns: Array, values: Array, width: int) -> tuple[Array, Array, Array]:
-    """Entries by rows as entries by columns: (ends, rows, values), the rows of a column in increasing order."""
+def beside_rows(values: Array) -> np.dtype[Any]:
+    """The type in which a row and a value of this type stand side by side; values in float32 are whole numbers."""
+    return np.dtype(np.int32 if values.dtype == np.float32 else np.float64)
+
+
+def by_columns(ends: Array, columns: Array, values: Array, width: int) -> tuple[Array, Array]:
+    """Entries by rows as entries by columns: the ends of the columns, and the entries.
+
+    An entry is a row with a value beside it; those of a column are in the increasing order of their rows.
+    """
+    if len(columns) >= COMPILED_ENTRIES:
+        from . import counts_large
+
+        return counts_large.by_columns(ends, columns, values, width)
+    order = np.argsort(columns, kind="stable")
+    rows = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+    entries = np.column_stack([rows[order], values[order]]).astype(beside_rows(values))
+    return np.concatenate([[0], np.cumsum(np.bincount(columns, minlength=width))]), entries
+
+
+def with_earlier(ends: Array, columns: Array, values: Array, width: int) -> tuple[tuple[Array, Array], Array | None]:
+    """The same, and for every entry by rows three numbers about its column; None if there are few entries.
+
+    They are: where the column begins, where the entry stands in it, and the row of the entry before (−1 for none).
+    """
     if len(columns) < COMPILED_ENTRIES:
-        order = np.argsort(columns, kind="stable")
-        rows = np.repeat(np.arange(len(ends) - 1, dtype=np.int32), np.diff(ends))
-        return np.concatenate([[0], np.cumsum(np.bincount(columns, minlength=width))]), rows[order], values[order]
+        return by_columns(ends, columns, values, width), None
     from . import counts_large
 
-    return counts_large.by_columns(ends, columns, values, width)
+    return counts_large.with_earlier(ends, columns, values, width)
 
 
 def add_products(
     x: tuple[Array, Array, Array],
-    z: tuple[Array, Array, Array],
+    z: tuple[Array, Array],
     first: tuple[int, int],
     out: Array,
     fresh: bool,
     term: int = PRODUCT,
+    earlier: Array | None = None,
 ) -> None:
-    """out_ij += Σ_k x_(i + first row, k) z_(j + first column, k) for x by rows and z by columns (CSR and CSC).
+    """out_ij += Σ_k x_(i + first row, k) z_(j + first column, k) for x by rows (CSR) and z from `by_columns`.
 
     The values in `out` count as 0 if it is `fresh`. `term` may replace the product of two entries by another function
-    of them.
+    of them. Pass `earlier` (see `with_earlier`) if x and z are the same rows: on and below the diagonal it saves time.
     """
-    large = by_size(out).__name__.endswith("large")
-    if large:
+    if by_size(out).__name__.endswith("large"):
         from . import counts_large
 
-        counts_large.add_products(x, z, first, out, fresh, term)
+        below, square = first[1] + out.shape[1] <= first[0], first[0] == first[1] and out.shape[0] == out.shape[1]
+        if earlier is not None and (below or square):
+            counts_large.add_own_products(x, z, earlier, first, out, fresh, term)
+        else:
+            counts_large.add_products(x, z, first, out, fresh, term)
     else:
         if fresh:
             out[...] = 0.0
@@ -97,9 +122,10 @@ def _tally(keys: Array, ends: Array, values: Array | None) -> tuple[Array, Array
 
 
 def _add_products(
-    x: tuple[Array, Array, Array], z: tuple[Array, Array, Array], first: tuple[int, int], out: Array, term: int
+    x: tuple[Array, Array, Array], z: tuple[Array, Array], first: tuple[int, int], out: Array, term: int
 ) -> None:
-    (x_ends, x_columns, x_values), (z_ends, z_rows, z_values) = x, z
+    (x_ends, x_columns, x_values), (z_ends, z_entries) = x, z
+    z_rows, z_values = z_entries[:, 0].astype(np.int64), z_entries[:, 1]
     if term == PRODUCT:
         rows = x_ends[first[0] : first[0] + len(out) + 1]
         entries, width, end = slice(rows[0], rows[-1]), len(z_ends) - 1, first[1] + out.shape[1]

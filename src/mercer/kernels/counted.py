@@ -117,7 +117,7 @@ class Layout:
         self.order = np.argsort(keys)
         self.keys = keys[self.order]
         values = counts.values.astype(counts.exact_type)
-        self.by_columns = loops.by_columns(counts.ends, self.columns.astype(np.int32), values, self.width)
+        self.by_columns = loops.by_columns(counts.ends, self.columns, values, self.width)
 
     @property
     def nbytes(self) -> int:
@@ -141,7 +141,7 @@ class Sides:
     """
 
     def __init__(self, x: Counts, z: Counts, term: int = loops.PRODUCT) -> None:
-        same, self.term = x is z, term
+        same, self.term, self._earlier = x is z, term, None
         # All sums are at most √(k(x, x) k(z, z)), so that no partial sum is rounded.
         self.dtype = np.promote_types(x.exact_type, z.exact_type)
         if len(x) <= costs.FEW_ROWS and len(x) < len(z):
@@ -157,18 +157,19 @@ class Sides:
         self.dense_x = self._dense(0, rare)
         self.dense_z = self.dense_x if same else self._dense(1, rare)
         self.sparse_x = self._rare(0, rare)
-        ends, columns, values = self.sparse_x if same else self._rare(1, rare)
-        self.sparse_z = loops.by_columns(ends, columns, values, self.width)
+        if same:
+            self.sparse_z, self._earlier = loops.with_earlier(*self.sparse_x, self.width)
+        else:
+            self.sparse_z = loops.by_columns(*self._rare(1, rare), self.width)
 
     def _meet(self, x: Counts, z: Counts) -> None:
         """Lay out a few rows x by the columns of z."""
         layout = z.layout
         known, columns = layout.met_by(x)
         self._parts, self.width = ((known, columns), (z, layout.columns)), layout.width
-        ends, rows, values = layout.by_columns
         self.dense_x, self.dense_z = np.zeros((len(x), 0), self.dtype), np.zeros((len(z), 0), self.dtype)
-        self.sparse_x = known.ends, columns.astype(np.int32), known.values.astype(self.dtype)
-        self.sparse_z = ends, rows, values.astype(self.dtype, copy=False)
+        self.sparse_x = known.ends, columns, known.values.astype(self.dtype)
+        self.sparse_z = layout.by_columns
 
     @cached_property
     def x(self) -> sp.csr_array:
@@ -202,7 +203,7 @@ class Sides:
             inside = rare[columns]
             ends = np.concatenate([[0], np.cumsum(inside)])[ends]
             columns, values = columns[inside], values[inside]
-        return ends, columns.astype(np.int32), values.astype(self.dtype)
+        return ends, columns, values.astype(self.dtype)
 
     def tile(self, block: Block, out: Array) -> None:
         """out = x zᵀ for the rows and columns of the block."""
@@ -212,9 +213,8 @@ class Sides:
             np.matmul(self.dense_x[block.rows], self.dense_z[block.cols].T, out=product)
             np.copyto(out, product, casting="same_kind")
         if fresh or len(self.sparse_x[1]):
-            loops.add_products(
-                self.sparse_x, self.sparse_z, (block.rows.start, block.cols.start), out, fresh, self.term
-            )
+            first = block.rows.start, block.cols.start
+            loops.add_products(self.sparse_x, self.sparse_z, first, out, fresh, self.term, self._earlier)
 
     def multiply(self, V: Array) -> NDArray[np.float64]:
         """x (zᵀ V), for products only."""

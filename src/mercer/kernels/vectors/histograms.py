@@ -290,12 +290,10 @@ def _laid_out(pair: Pair) -> tuple[Any, Any]:
 
     def make() -> tuple[Any, Any]:
         x, z = pair.vectors()
-        columns = sp.csc_array(z)
-        columns.sort_indices()
         left, right = (
             (side.indptr.astype(np.int64), side.indices.astype(np.int64), side.data.astype(np.float64))
-            for side in (x, columns)
+            for side in (x, z)
         )
-        return left, right
+        return left, counts.by_columns(*right, z.shape[1])
 
     return pair.once("rows and columns", make)
