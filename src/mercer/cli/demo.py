@@ -22,7 +22,6 @@ from mercer.words import seconds
 def demo(voice: Voice, folder: str) -> None:
     """Predict the progression of diabetes in a year from ten measurements of 442 patients (Efron et al. 2004)."""
     began = time.monotonic()
-    fitting.require_plots("mercer demo")
     place = Path(folder)
     try:
         place.mkdir(parents=True, exist_ok=True)

@@ -226,10 +226,10 @@ def _columns(
     frame = dropped(frame, drop, file)
     left_out |= dict.fromkeys(drop, "dropped")
     for column in frame.get_columns():
-        present = column.drop_nulls()
-        if not present.len():
+        missing = column.null_count()
+        if missing == column.len():
             left_out[column.name] = "no values"
-        elif not column.dtype.is_nested() and present.n_unique() == 1 and not column.null_count():
+        elif not missing and not column.dtype.is_nested() and column.n_unique() == 1:
             left_out[column.name] = "the same value in every row"
     constant = [name for name in left_out if name not in drop]
     if constant:
