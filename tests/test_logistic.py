@@ -520,7 +520,7 @@ def test_most_fits_need_no_linear_program(monkeypatch):
 def test_proof_and_programs_agree():
     """The shortcut never hides a direction that the linear programs find."""
     kinds = set()
-    for seed in range(40):
+    for seed in range(25):
         draw = np.random.default_rng(seed)
         n, k = int(draw.integers(4, 14)), int(draw.integers(2, 4))
         Z = draw.normal(size=(n, 2)).round(int(draw.integers(0, 2)))
@@ -554,9 +554,16 @@ def refitted(model, X, t, w):
     return np.array(found)
 
 
-@pytest.mark.parametrize("name", ["linear", "kernel", "centres"])
 @pytest.mark.parametrize(
-    ("target", "alpha", "error"), [("two", 1.0, 1e-2), ("two", 5.0, 3e-3), ("three", 1.0, 2e-2), ("three", 5.0, 1e-2)]
+    ("name", "target", "alpha", "error"),
+    [
+        ("linear", "two", 1.0, 1e-2),
+        ("linear", "three", 5.0, 1e-2),
+        ("kernel", "two", 5.0, 3e-3),
+        ("kernel", "three", 1.0, 2e-2),
+        ("centres", "two", 1.0, 1e-2),
+        ("centres", "three", 5.0, 1e-2),
+    ],
 )
 def test_leave_one_out_against_refits(name, target, alpha, error):
     t, w = (y if target == "two" else THREE)[FEW], W[FEW]

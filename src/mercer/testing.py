@@ -111,7 +111,8 @@ def positive_semidefinite(kernel: Similarity, X: Any, Z: Any) -> bool:
         raise LawBroken(f"positive semidefinite: {kernel!r} claims to be, but on data:\n{result}")
     if all(type(leaf).__module__.startswith("mercer.") for leaf in kernel.leaves):
         return True
-    refutation = refute(kernel, dim=_columns(X), seconds=1.0)  # the proof of a user's leaf is only a claim so far
+    # the proof of a user's leaf is only a claim so far
+    refutation = refute(kernel, dim=_columns(X), trials=300, seconds=10.0)
     if refutation.refuted:
         raise LawBroken(f"positive semidefinite: {refutation}")
     return True
@@ -171,7 +172,8 @@ def parameter_gradient(kernel: Similarity, X: Any, Z: Any) -> bool:
     theta = kernel.theta
     if not len(theta):
         return False
-    G = np.random.default_rng(4).normal(size=kernel(X, Z).shape)
+    K = kernel(X, Z)
+    G = np.random.default_rng(4).normal(size=K.shape)
     for p, name in enumerate(kernel.parameter_names):
         move = np.zeros(len(theta))
         move[p] = 1.0
@@ -183,7 +185,7 @@ def parameter_gradient(kernel: Similarity, X: Any, Z: Any) -> bool:
         smooth = np.abs(slope - _slope(along, 2e-5)) <= 1e-3 * np.abs(slope) + 1e-6
         weights = np.where(smooth, G, 0.0)  # a profile with a kink has no derivative there
         gradient = kernel.gradient(X, weights, Z)[p]
-        allowed = 1e-5 * np.abs(weights * slope).sum() + 1e-9 * np.abs(G * kernel(X, Z)).sum() + 1e-12
+        allowed = 1e-5 * np.abs(weights * slope).sum() + 1e-9 * np.abs(G * K).sum() + 1e-12
         _require(f"gradient by {name}", kernel, abs(gradient - (weights * slope).sum()), allowed)
     return True
 
@@ -198,6 +200,7 @@ def point_gradient(kernel: Similarity, X: Any, Z: Any) -> bool:
         return False
     # A slope that jumps (compact weights, |x − z|) has no derivative to compare with where points coincide.
     G = np.random.default_rng(5).normal(size=(len(X), len(Z)))
+    largest = np.abs(kernel(X, Z)).max()
     gradient = kernel.input_gradient(X, G, Z)
     for k in range(X.shape[1]):
         move = np.zeros(X.shape[1])
@@ -207,7 +210,7 @@ def point_gradient(kernel: Similarity, X: Any, Z: Any) -> bool:
             return (G * kernel(X + h * move, Z)).sum(axis=1)
 
         slope = _slope(along, 1e-4)
-        size = np.abs(slope).max() + np.abs(G).max() * np.abs(kernel(X, Z)).max()
+        size = np.abs(slope).max() + np.abs(G).max() * largest
         _require("point gradient", kernel, np.abs(gradient[:, k] - slope), 1e-6 * size)
     return True
 

@@ -9,12 +9,14 @@ import sys
 import warnings
 from collections.abc import Callable
 from functools import wraps
+from importlib.util import find_spec
 from typing import Annotated, Any, Literal
 
 import typer
 
 import mercer
 from mercer.cli import header
+from mercer.errors import InvalidInput
 
 app = typer.Typer(
     name="mercer",
@@ -146,6 +148,16 @@ def _voice(json: bool, quiet: bool, no_color: bool) -> Any:
     return Voice(as_json=json, color=not no_color, quiet=quiet)
 
 
+def _require_plots(option: str) -> None:
+    """Refuse an option that draws plots if matplotlib is not installed, before anything is loaded."""
+    if find_spec("matplotlib") is None:
+        raise InvalidInput(
+            f"{option} needs matplotlib, which draws the plots of the report",
+            got="an installation without it",
+            advice='Install it with: pip install "mercer[plot]"',
+        )
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         print(f"mercer {mercer.__version__}")
@@ -198,6 +210,9 @@ def fit(
 ) -> None:
     """Fit a model to a table, score it on held-out rows, and save it."""
     header.check(data, target, roles, reading)
+    if report is not None:
+        _require_plots("--report")
+
     from mercer.cli import fitting
 
     fitting.fit(
@@ -361,6 +376,8 @@ def demo(
     force: Force = False,
 ) -> None:
     """Take a real data set from table to model to report, in under a minute."""
+    _require_plots("mercer demo")
+
     from mercer.cli import demo as module
 
     module.demo(voice, out, force=force)
@@ -394,8 +411,6 @@ def run(arguments: list[str] | None = None) -> int:
 
 def _exit_code(error: BaseException) -> tuple[int, str]:
     """The exit code and the message of an error."""
-    from mercer.errors import InvalidInput
-
     if isinstance(error, typer.Exit):
         return int(error.exit_code), ""
     if isinstance(error, (KeyboardInterrupt, typer.Abort)):

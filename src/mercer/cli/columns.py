@@ -174,8 +174,10 @@ def _finite(column: pl.Series, name: str, before: int) -> pl.Series:
 
 def require_finite(frame: pl.DataFrame, name: str) -> None:
     """Refuse infinities, with their row in the file."""
-    for column in frame.get_columns():
-        _finite(column, name, 0)
+    infinite = frame.select(pl.selectors.float().is_infinite().any())
+    for column in infinite.columns:
+        if infinite[column][0]:
+            _finite(frame[column], name, 0)
 
 
 def _refuse(column: pl.Series, wrong: pl.Series, what: str, name: str, before: int) -> None:

@@ -28,7 +28,6 @@ PREDICTED = ("patient", "progression", "prediction", "lower", "upper")
 def demo(voice: Voice, folder: str, *, force: bool = False) -> None:
     """Predict the progression of diabetes in a year from ten measurements of 442 patients (Efron et al. 2004)."""
     began = time.monotonic()
-    fitting.require_plots("mercer demo")
     place = Path(folder)
     try:
         place.mkdir(parents=True, exist_ok=True)

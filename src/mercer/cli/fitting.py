@@ -7,7 +7,6 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +66,6 @@ def fit(
     expression = parsed(kernel, weights=menu.takes_weights(model))
     model_path = _model_path(data, out)
     require_outputs({"--out": model_path, "--report": report}, inputs=(data,), force=force)
-    if report is not None:
-        require_plots("--report")
     with voice.progress(f"reading {data}"):
         table = read(data, roles=roles, target=target, **reading)
     if expression is None and table.kernel is not None:
@@ -206,16 +203,6 @@ def parsed(kernel: str | None, *, weights: bool = False) -> Any:
     return expression
 
 
-def require_plots(option: str) -> None:
-    """Refuse an option that draws plots if matplotlib is not installed."""
-    if find_spec("matplotlib") is None:
-        raise InvalidInput(
-            f"{option} needs matplotlib, which draws the plots of the report",
-            got="an installation without it",
-            advice='Install it with: pip install "mercer[plot]"',
-        )
-
-
 def _command_line() -> str:
     """The command as the user typed it."""
     return shlex.join(["mercer", *sys.argv[1:]])
@@ -243,13 +230,19 @@ CATEGORIES = 1000
 
 def value_ranges(X: Any) -> dict[str, list[Any]]:
     """The values of every column: the smallest and the largest number, or the different texts if they repeat."""
+    if not isinstance(X, pl.DataFrame):
+        return {}
     ranges: dict[str, list[Any]] = {}
-    for column in X.get_columns() if isinstance(X, pl.DataFrame) else []:
-        values = column.drop_nulls()
-        if column.dtype.is_numeric() and values.len():
-            ranges[column.name] = [values.min(), values.max()]
-        elif column.dtype == pl.String and values.n_unique() <= min(CATEGORIES, values.len() // 2):
-            ranges[column.name] = values.unique().sort().to_list()
+    numbers = X.select(pl.selectors.numeric())
+    ends = dict(zip(numbers.columns, zip(numbers.min().row(0), numbers.max().row(0)))) if numbers.width else {}
+    for column in X.get_columns():
+        low, high = ends.get(column.name, (None, None))
+        if low is not None:
+            ranges[column.name] = [low, high]
+        elif column.dtype == pl.String:
+            values = column.drop_nulls()
+            if values.n_unique() <= min(CATEGORIES, values.len() // 2):
+                ranges[column.name] = values.unique().sort().to_list()
     return ranges
 
 

@@ -270,13 +270,13 @@ def _columns(frame: pl.DataFrame, given: Assigned, left_out: dict[str, str], voi
     left_out |= dict.fromkeys(drop, "dropped")
     silent: list[str] = []
     for column in frame.get_columns():
-        present = column.drop_nulls()
+        missing = column.null_count()
         if column.name == given.one("exposure"):
             continue
-        if not present.len():
+        if missing == column.len():
             left_out[column.name] = "no values"
             silent.append(column.name)
-        elif not column.dtype.is_nested() and present.n_unique() == 1 and not column.null_count():
+        elif not missing and not column.dtype.is_nested() and column.n_unique() == 1:
             left_out[column.name] = "the same value in every row"
             silent.append(column.name)
     if silent:
