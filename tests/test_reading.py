@@ -174,6 +174,15 @@ def test_options_overrule_what_was_assumed():
         read("messy.csv", roles={"category": ["plz"], "drop": ["plz"]})
 
 
+def test_a_target_with_thousands_is_read_again(capsys):
+    frame = wages().drop("key").with_columns(pay=pl.Series([f"{round(1000 * pay):,}" for pay in wages()["pay"]]))
+    frame.write_csv("wages.csv")
+    assert told(capsys, "fit", "wages.csv", "-t", "pay", "-m", "linear", "-o", "m.mercer")[0] == 0
+    code, out, err = told(capsys, "evaluate", "m.mercer", "wages.csv", "--json")
+    assert code == 0, err
+    assert next(score["value"] for score in json.loads(out)["scores"] if score["name"] == "R²") > 0.8
+
+
 def test_classes_in_words_stay_words():
     Path("t.csv").write_text("a,y\n1,yes\n2,no\n3,yes\n")
     assert read("t.csv", target="y").frame["y"].to_list() == ["yes", "no", "yes"]

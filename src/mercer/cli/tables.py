@@ -42,6 +42,7 @@ class Problem:
     places : the positions of the rows in the file, from 0.
     roles : the roles of columns of X that the user assigned; X also has the exposure.
     weights : how often each row counts in the fit, or None.
+    target_type : the recorded type of the target, if it was read by a format, else "".
     groups, times : by which rows are held out together, or the future from the past; None if there is no such column.
     """
 
@@ -56,6 +57,7 @@ class Problem:
     weights: Array | None = None
     groups: Array | None = None
     times: Array | None = None
+    target_type: str = ""
 
     def __len__(self) -> int:
         return len(self.y)
@@ -123,7 +125,18 @@ def problem_from(
     exposure = {} if columns.exposure is None else {columns.exposure: "exposure"}
     roles = {column: role for column, role in (columns.assigned | exposure).items() if column in types}
     return Problem(
-        frame, values, name, kind, types, left_out, places, roles, others["weight"], others["group"], others["time"]
+        frame,
+        values,
+        name,
+        kind,
+        types,
+        left_out,
+        places,
+        roles,
+        others["weight"],
+        others["group"],
+        others["time"],
+        table.types.get(name, ""),
     )
 
 
