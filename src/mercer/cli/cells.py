@@ -32,6 +32,8 @@ TRUTH = {
 _PAIRS = [{"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"}, {"ja", "nein"}, {"oui", "non"}, {"si", "no"},
           {"sí", "no"}, {"sì", "no"}, {"sim", "não"}]  # fmt: skip
 HOURS = "hours"
+ORDERED = 5
+"""Fewer different dates may be in order by chance."""
 _TIME = r"^(\d{1,2}):(\d\d)(?::(\d\d(?:\.\d+)?))?\s*([AaPp])?\.?(?:[Mm]\.?)?$"
 
 
@@ -222,7 +224,7 @@ def _in_order(found: dict[str, pl.Series], possible: list[str]) -> str | None:
     orderly = []
     for format in possible:
         values = found[format].drop_nulls()
-        if values.n_unique() > 2 and (values.is_sorted() or values.is_sorted(descending=True)):
+        if values.n_unique() >= ORDERED and (values.is_sorted() or values.is_sorted(descending=True)):
             orderly.append(format)
     return orderly[0] if len(orderly) == 1 else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from mercer.cli.speaking import Voice, warnings_as_notes
 from mercer.cli.summary import readable, say_scores, score_facts, scores_title
 from mercer.data import frames
 from mercer.errors import InvalidInput
+from mercer.models.auto.record import Choices
 from mercer.models.base import innermost
-from mercer.models.importance import feature_importance, meaning, measured_rows
+from mercer.models.importance import exposure_of, feature_importance, meaning, measured_rows
 from mercer.models.provenance import Provenance, provenance
 from mercer.report.frames import fitted_rows
 from mercer.words import brief
@@ -113,7 +115,8 @@ def explain(voice: Voice, path: str, *, data: str | None, top: int, reading: dic
 def _choices(model: Any) -> list[str]:
     """The decisions of an automatic model, line by line."""
     inner = getattr(model, "model_", model) if isinstance(model, mc.ConformalRegressor) else model
-    return str(getattr(inner, "choices_", "")).splitlines()
+    choices = getattr(inner, "choices_", ())
+    return str(Choices(tuple(replace(decision, advice="") for decision in choices))).splitlines()
 
 
 def influential(model: Any) -> tuple[Any, Any]:
@@ -206,4 +209,5 @@ def _importance_rows(
 
 def by_importance(model: Any, X: pl.DataFrame) -> list[tuple[str, float]]:
     """The columns with their importance, the most important first."""
-    return sorted(zip(X.columns, feature_importance(model, X).tolist()), key=lambda item: -item[1])
+    shares = zip(X.columns, feature_importance(model, X).tolist())
+    return sorted((item for item in shares if item[0] != exposure_of(model)), key=lambda item: -item[1])

@@ -121,7 +121,8 @@ def fit(
     rows = np.arange(len(problem)) if refit else train
     final.provenance_ = Provenance.of(
         problem.X[rows], problem.y[rows], classes=classes, columns=problem.columns, places=problem.places[rows],
-        data="standard input" if data == "-" else Path(data).name, target=problem.target, left_out=problem.left_out,
+        data="standard input" if data == "-" else Path(data).name, target=problem.target,
+        target_type=problem.target_type, left_out=problem.left_out,
         held_out=len(test), refitted=refit, seed=seed, judged=judgement.by if judgement else None,
         split=Split(folds or 0, repeat, roles.get("group") or "", roles.get("time_column") or ""),
         scores=judgement.scores if judgement else (), missing=tuple(reading.get("na") or ()),

@@ -248,7 +248,7 @@ def evaluate(
         voice.progress(f"reading {data}") as update,
     ):
         for table in tables:
-            targets, name = _targets(table, name, origin.task, sum(map(len, y)))
+            targets, name = _targets(table, name, origin, sum(map(len, y)))
             X.append(_inputs(table))
             y.append(targets)
             update(f"reading {data}: {sum(map(len, y)):,} rows")
@@ -293,7 +293,7 @@ def evaluate(
     voice.document(content)
 
 
-def _targets(table: Table, name: str | None, task: str, before: int) -> tuple[pl.Series, str]:
+def _targets(table: Table, name: str | None, origin: Provenance, before: int) -> tuple[pl.Series, str]:
     """The targets of a batch and their name: numbers for a regression, else texts."""
     if table.label is not None:
         return pl.Series("label", table.label), "label"
@@ -304,7 +304,7 @@ def _targets(table: Table, name: str | None, task: str, before: int) -> tuple[pl
             advice="Add --target with the name of the column.",
         )
     name = named(name, table.frame.columns, table.name, text=table.layout is not None)
-    kind = "Float64" if task == "regression" else "String"
+    kind = (origin.target_type or "Float64") if origin.task == "regression" else "String"
     return as_fitted(table.frame.select(name), {name: kind}, table.name, before, table.comma)[name], name
 
 

@@ -42,6 +42,7 @@ class Problem:
     places : the positions of the rows in the file, from 0.
     roles : the roles of columns of X that the user assigned; X also has the exposure.
     weights : how often each row counts in the fit, or None.
+    target_type : the recorded type of the target, if it was read by a format, else "".
     groups, times : by which rows are held out together, or the future from the past; None if there is no such column.
     """
 
@@ -56,6 +57,7 @@ class Problem:
     weights: Array | None = None
     groups: Array | None = None
     times: Array | None = None
+    target_type: str = ""
 
     def __len__(self) -> int:
         return len(self.y)
@@ -79,7 +81,11 @@ def problem_from(
     frame, y, name = _apart(table, target)
     if name in table.mixed:
         raise table.mixed[name]
-    places = np.flatnonzero(y.is_not_null().to_numpy())
+    if isinstance(frame, pl.DataFrame):
+        frame, y, places = _exposed(frame, y, table.given.one("exposure"), voice)
+    else:
+        places = np.arange(len(y))
+    places = places[y.is_not_null().to_numpy()]
     frame, y = complete(frame, y, name, table.name, voice, drop=drop_missing_target)
     if table.rows < 2 or len(y) < 2:
         raise InvalidInput(
@@ -87,6 +93,8 @@ def problem_from(
             got=count(len(y), "row"),
             advice="Add rows, or check --delimiter if the file has more.",
         )
+    if task == "auto" and table.given.one("exposure") is not None:
+        task = "regression"  # of counts
     kind, values = _targets(y, name, task, voice)
     if not isinstance(frame, pl.DataFrame):
         return Problem(frame, values, name, kind, {}, {}, places)
@@ -97,6 +105,9 @@ def problem_from(
             got=f"the target {name!r}, read as classes",
             advice="Add --task regression, or remove --exposure.",
         )
+    suspect = next((column for column in frame.columns if column.lower() == "exposure"), None)
+    if kind == "regression" and suspect is not None and suspect not in given.roles and (values >= 0).all():
+        voice.note(f"column {suspect!r} is a feature; if the target is a count over it, add --exposure {suspect}")
     others = {role: _values(frame, given.one(role), role, table.name, places) for role in OTHERS}
     left_out = {column: OTHERS[role] for role in OTHERS for column in given.of(role) if role != "exposure"}
     frame = frame.drop(left_out)
@@ -114,8 +125,35 @@ def problem_from(
     exposure = {} if columns.exposure is None else {columns.exposure: "exposure"}
     roles = {column: role for column, role in (columns.assigned | exposure).items() if column in types}
     return Problem(
-        frame, values, name, kind, types, left_out, places, roles, others["weight"], others["group"], others["time"]
+        frame,
+        values,
+        name,
+        kind,
+        types,
+        left_out,
+        places,
+        roles,
+        others["weight"],
+        others["group"],
+        others["time"],
+        table.types.get(name, ""),
     )
+
+
+def _exposed(
+    frame: pl.DataFrame, y: pl.Series, exposure: str | None, voice: Voice
+) -> tuple[pl.DataFrame, pl.Series, Array]:
+    """The rows with an exposure other than 0, over which nothing can be counted, and their positions."""
+    keep = np.ones(len(y), dtype=bool)
+    if exposure is not None and frame[exposure].dtype.is_numeric():
+        keep = ~(frame[exposure] == 0).fill_null(False).to_numpy()
+    if keep.all():
+        return frame, y, np.arange(len(y))
+    empty = y.filter(~keep)
+    counted = int((empty != 0).sum()) if empty.dtype.is_numeric() else 0
+    more = f", although {count(counted, 'of them has', 'of them have')} a target above 0" if counted else ""
+    voice.note(f"left out {count(len(empty), 'row')} with an exposure of 0{more}")
+    return frame.filter(keep), y.filter(keep), np.flatnonzero(keep)
 
 
 OTHERS = {

@@ -90,7 +90,7 @@ def tune(
     tuned.provenance_ = Provenance.of(
         problem.X, problem.y, classes=problem.task == "classification", columns=problem.columns,
         places=problem.places, data="standard input" if data == "-" else Path(data).name, target=problem.target,
-        left_out=problem.left_out, seed=seed, missing=tuple(reading.get("na") or ()),
+        target_type=problem.target_type, left_out=problem.left_out, seed=seed, missing=tuple(reading.get("na") or ()),
         ranges=value_ranges(problem.X), incomplete=columns_with_missing_values(problem.X),
     )  # fmt: skip
     if out is not None:

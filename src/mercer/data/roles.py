@@ -199,6 +199,7 @@ def _kind_of_objects(name: str, present: Array) -> tuple[str, str, Basis]:
             f"Column {name!r} must hold numbers, dates, categories, texts or lists of tokens",
             got=f"values of type {odd[0].__name__}",
             advice=f"Convert it, or leave it out with roles={{{name!r}: 'drop'}}.",
+            option=f"Leave it out with --drop {name}.",
         )
     if not all_are(str):
         return "category", "categories", "type"
@@ -216,6 +217,7 @@ def _kind_of_words(name: str, n: int, different: list[str]) -> tuple[str, str, B
             f"Column {name!r} must hold numbers, or words",
             got=f"numbers as texts, such as {decimals[0]!r}",
             advice=f"Convert it with pandas.to_numeric, or pass roles={{{name!r}: 'category'}} if these are names.",
+            option=f"Add --number {name}, or --category {name} if these are names.",
         )
     spaced = sum(" " in w.strip() for w in some) / len(some)
     if len(different) == n and n > 2 and spaced < 0.5:

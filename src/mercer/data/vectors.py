@@ -110,7 +110,10 @@ def as_numbers(A: Array, names: Sequence[str] = (), *, missing: bool = False) ->
                            advice="Stack real and imaginary parts as columns.")  # fmt: skip
     if A.dtype.kind in "mM":
         raise InvalidInput(
-            f"{_column(names)} must be numeric", got=f"dtype {A.dtype}", advice="Convert dates to a number first."
+            f"{_column(names)} must be numeric",
+            got=f"dtype {A.dtype}",
+            advice="Convert dates to a number first.",
+            option=_in_shell(names),
         )
     if missing and A.dtype.kind == "O":
         present, numbers = ~missing_entries(A), np.full(A.shape, np.nan)
@@ -126,7 +129,14 @@ def as_numbers(A: Array, names: Sequence[str] = (), *, missing: bool = False) ->
             got=f"dtype {A.dtype} ({error})",
             advice="Convert it to numbers or leave it out; for other objects use Delta() or Hamming() on categories,"
             " Intersection() on sets, FromFunction(f) on any objects.",
+            option=_in_shell(names),
         ) from None
+
+
+def _in_shell(names: Sequence[str]) -> str:
+    """The advice of a command that needs numbers."""
+    drop = f"leave it out with --drop {names[0]}" if len(names) == 1 else "leave such columns out with --drop"
+    return f"Use --model auto or ridge without --kernel, which take any column, or {drop}."
 
 
 def _column(names: Sequence[str]) -> str:

@@ -70,6 +70,7 @@ def write(path: str, metadata: dict[str, str], tensors: dict[str, Array], prove:
             f"The header of a model file must be at most {show_bytes(LONGEST)}",
             got=show_bytes(len(text)),
             advice="Reduce the objects in the model, for instance with `n_centers`, or encode them as numbers.",
+            option="Use --centers with --model ridge, logistic or poisson, or fewer rows.",
         )
     chunks = [len(text).to_bytes(8, "little"), text, *(_bytes_of(A) for A in tensors.values())]
     chunks[1] = _with_digest(text, _ZEROS, _digest(chunks))

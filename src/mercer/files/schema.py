@@ -308,6 +308,7 @@ Provenance
     data: text
     target: none | text
     task: text
+    target_type?: text
     columns left_out: dict(text)
     rows held_out: int
     refitted: flag

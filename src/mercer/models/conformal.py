@@ -410,7 +410,9 @@ def with_intervals(model: Any, X: Any, y: Any, predictions: Any = None) -> Any:
         return model
     # The intervals of a generalised linear model hold if its distribution is right; those of residuals hold anyway.
     assumed = isinstance(model, GeneralisedLinearModel)
-    if not assumed and (fitted_rows(model) or 0) <= SMALL and model.has_intervals(in_file=True):
+    quick = not getattr(getattr(model, "response_", None), "needs_rows", True)  # calibrated already, for any row count
+    small = quick or (fitted_rows(model) or 0) <= SMALL
+    if not assumed and small and model.has_intervals(in_file=True):
         return model
     known = model.predict(X) if predictions is None else np.asarray(predictions)
     return ConformalRegressor(model, cv="prefit", residuals="local").calibrate(y, known)

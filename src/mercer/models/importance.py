@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from mercer.data.columns import shuffled
+from mercer.data.frames import column_names
 from mercer.models.scores import row_losses
 from mercer.validation import generator
 
@@ -46,13 +47,24 @@ use a column with 0 %.
     )
 
 
+def exposure_of(model: Any) -> str | None:
+    """The column that is the exposure of a model's counts, or None."""
+    while model is not None:
+        if hasattr(model, "columns_"):
+            name: str | None = model.columns_.exposure
+            return name
+        model = getattr(model, "model_", None)
+    return None
+
+
 def feature_importance(model: Any, X: Any, *, random_state: int = 0) -> Matrix:
     """How much the predictions of a fitted model rely on each column of X, as shares that add up to 1, shape (d,).
 
     Each column in turn is shuffled among the rows. The change is the mean squared difference of the predictions, or
     the share of rows whose predicted class changes; the importance of a column is its change divided by the sum of all
     changes. (If the model is a sum of functions of independent columns, these are their shares of the variance.) All
-    shares are 0 if no prediction ever changes; changes within rounding count as 0. No targets are needed.
+    shares are 0 if no prediction ever changes; changes within rounding count as 0. No targets are needed. A column that
+    is the exposure of counts is not a feature, and has the share 0.
 
     Parameters
     ----------
@@ -68,8 +80,11 @@ def feature_importance(model: Any, X: Any, *, random_state: int = 0) -> Matrix:
     """
     base = np.asarray(model.predict(X))
     order = generator(random_state).permutation(len(base))
-    tables = (shuffled(X, j, order) for j in range(X.shape[1]))
-    changes = np.array([row_losses(model, base, np.asarray(model.predict(table))).mean() for table in tables])
+    names, exposure = column_names(X), exposure_of(model)
+    changes = np.zeros(X.shape[1])
+    for j in range(X.shape[1]):
+        if exposure is None or names[j] != exposure:
+            changes[j] = row_losses(model, base, np.asarray(model.predict(shuffled(X, j, order)))).mean()
     if base.dtype.kind == "f" and not is_classifier(model):
         changes[changes <= (ROUNDINGS * np.finfo(base.dtype).eps * np.abs(base).max()) ** 2] = 0.0
     return np.asarray(changes / (changes.sum() or 1.0))

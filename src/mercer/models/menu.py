@@ -27,6 +27,7 @@ from mercer.data.roles import Role
 from mercer.errors import InvalidInput
 from mercer.kernels.tables.rule import TableKernel
 from mercer.memory import budget
+from mercer.models.base import weights
 from mercer.models.provenance import Task
 from mercer.validation import generator
 from mercer.words import show_bytes
@@ -137,7 +138,8 @@ def fit(
         default of the model.
     roles : {column: role} of features of a frame that are not what their types say, such as "category"; for "auto" and
         "poisson" also of the "exposure", of which the targets are counts.
-    sample_weight : how often each row counts.
+    sample_weight : how often each row counts, relative to the others: weights are divided by their mean, so that the
+        penalties to choose from suit survey weights, too.
     time : the time limit of the search, in seconds; the best model so far is used when it is reached.
     centers : the number of centres of models that accept it ("ridge", "logistic", "poisson"); by default all rows, or
         1,500 if there are more than 5,000.
@@ -160,6 +162,7 @@ def fit(
             f"`centers` is for the models {', '.join(map(repr, names))}",
             got=f"centers={centers} with {name!r}",
             advice="Omit it, or choose one of these models.",
+            option=f"Remove --centers, or use --model {' or '.join(names)}.",
         )
     assigned = Roles.of(roles)
     _require_roles(name, assigned, centers)
@@ -167,11 +170,17 @@ def fit(
     request = _Request(
         task, made_kernel, kernel is not None, time, centers, random_state,
         progress or (lambda text, share=None: None), assigned.features | assigned.others,
-        None if sample_weight is None else np.asarray(sample_weight),
+        _relative(sample_weight, len(y)),
     )  # fmt: skip
     model = offer.fit(request, X, y)
     columns = model.columns_.roles if hasattr(model, "columns_") else columns
     return Fitted(model, tuple(request.choices), columns, request.in_time)
+
+
+def _relative(sample_weight: Any, n: int) -> Any:
+    """Weights with mean one; None without weights."""
+    w = weights(sample_weight, n)
+    return None if w is None else w / w.mean()
 
 
 def _require_roles(name: str, roles: Roles, centers: int | None) -> None:
@@ -210,6 +219,7 @@ def offered(name: str, task: Task) -> Offer:
         f"The model for {task} must be one of {', '.join(MENU[task])}",
         got=f"{name!r}" + (f", which is for {elsewhere}" if elsewhere else ""),
         advice="Choose one of these, or another task.",
+        option="Choose one of these with --model, or another --task.",
     )
 
 
@@ -238,7 +248,8 @@ def _complete_numbers(X: Any) -> bool:
 
 def refit(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
     """The same model with the choices that it made, fitted to other rows, such as all rows after scoring."""
-    weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
+    relative = _relative(sample_weight, len(y))
+    weighted = {} if relative is None else {"sample_weight": relative}
     from sklearn.base import clone
 
     again = clone(model)
@@ -306,6 +317,7 @@ def _gp(request: _Request, X: Any, y: Any) -> Any:
             f"A Gaussian process on {n:,} rows must fit the memory budget of {show_bytes(budget())}",
             got=show_bytes(needed),
             advice="Use fewer rows, or the model 'ridge', which needs no such matrix.",
+            option="Use fewer rows, or --model ridge, which needs no such matrix.",
         )
     kernel = request.kernel if request.kernel is not None else mc.median_gaussian(X)
     hold: list[str] = []

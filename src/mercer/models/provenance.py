@@ -50,6 +50,7 @@ class Provenance:
     ----------
     data : the name of the file, without its folders.
     target, task : the column that is predicted; "regression" or "classification".
+    target_type : the type of the target, if texts are read by a format, such as Int64[1,234.5]; else "".
     columns : the type of every column by its name, as the library of the table spells it; empty for a matrix.
     left_out : columns of the file that the model does not use, and why.
     rows, held_out : the numbers of training rows and of held-out rows.
@@ -71,6 +72,7 @@ class Provenance:
     data: str = ""
     target: str | None = None
     task: Task = "regression"
+    target_type: str = ""
     columns: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     rows: int = 0

@@ -112,6 +112,7 @@ class TableKernel(Value):
                 "A table must have a column that distinguishes its rows",
                 got="; ".join(f"{r.name!r}: {r.why}" for r in roles[:5]),
                 advice="Pass roles={column: 'number'} to overrule the data type.",
+                option="Add --number or --category with a column that should be used.",
             )
         share = self.interaction / sum(1 + len(role.periods) for role in used)
         accepts_missing = self.missing == "own"

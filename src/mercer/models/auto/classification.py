@@ -155,6 +155,7 @@ class Classification(Task):
         self.points, self.y, self.weights = data.points, data.classes[data.codes], data.weights
         self.data, self.counts = data, np.bincount(data.codes)
         self.requested, self.weighted, self.settings = requested, class_weight is not None, settings
+        self.advice = {}
         self.fewest = 2 * len(self.counts)
         counts = np.ones(len(data)) if data.counts is None else data.counts
         self.factors = class_weights(class_weight, data.classes, data.codes, counts)
@@ -168,10 +169,11 @@ class Classification(Task):
         k, n, counts = len(self.counts), len(self.data), self.counts
         summary = f"{n:,} rows; the rarest class has {counts.min():,}, the most frequent {counts.max():,}"
         if self.data.classes.dtype.kind in "iuf" and k > max(10, AMOUNTS_SHARE * n):
-            summary += ". If these are amounts rather than names, AutoRegressor is the better model"
+            self.advice["Target"] = "If these are amounts rather than names, AutoRegressor is the better model."
         elif counts.max() > 9 * counts.min():
             summary += f". Always predicting the most frequent class would be right for {counts.max() / n:.1%} of the "
-            summary += "rows: look at probabilities, or weight the classes by class_weight='balanced'"
+            summary += "rows: look at probabilities"
+            self.advice["Target"] = "class_weight='balanced' weights the classes."
         return f"{k} classes", summary
 
     def too_few(self) -> str:

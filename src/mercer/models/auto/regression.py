@@ -164,7 +164,7 @@ class Regression(Task):
     def __init__(self, rows: Rows, requested: str, exposure: Matrix | None = None, **settings: Any) -> None:
         self.points, self.y, self.exposure = rows.points, rows.y[:, 0], exposure
         self.weights = None if rows.roots is None else rows.roots**2
-        self.requested, self.settings = requested, settings
+        self.requested, self.settings, self.advice = requested, settings, {}
         least = float(self.y.min())
         self.least, self.whole = (0.0 if least >= 0.0 else -np.inf), bool((self.y == np.floor(self.y)).all())
         for loss, bad, required in (("log", least <= 0, "> 0"), ("poisson", least < 0, "≥ 0")):
@@ -186,6 +186,7 @@ class Regression(Task):
                 "An exposure needs counts ≥ 0 and Poisson's loss",
                 got=f"loss={self.requested!r}" if least >= 0 else f"a target of {least:.4g}",
                 advice="Use loss='auto', or fit without the exposure.",
+                option="Remove --exposure.",
             )
         self.requested = "poisson"
         self.y, self.weights = self.y / exposure, exposure if self.weights is None else exposure * self.weights
@@ -211,7 +212,7 @@ class Regression(Task):
         summary = f"{len(y):,} values from {values[0]:.4g} to {values[-1]:.4g}, {len(values):,} different"
         few = len(values) <= 5 and len(y) >= 20 and (values == np.floor(values)).all()
         if len(values) == 2 or (few and kind != "counts") or (few and np.median(y) > 0):
-            summary += ". If they are names of classes rather than amounts, AutoClassifier is the better model"
+            self.advice["Target"] = "If these are classes rather than amounts, AutoClassifier is the better model."
         if self.least == 0.0:
             summary += ". None is negative: intervals do not go below 0"
         return kind, summary
@@ -274,7 +275,7 @@ class Regression(Task):
         best, correction = self.judged(best, search)
         yield best
         trials = compared(LOO_SQUARES, sample.considered, best.name)
-        search.record.add("Loss", best.name, why + correction, trials, began)
+        search.record.add("Loss", best.name, why + correction, trials, began, self.advice.get("Loss", ""))
 
     def judged(self, best: RegressionLoss, search: Search) -> tuple[RegressionLoss, str]:
         """The loss with the optimism of its leave-one-out error, and a sentence about it."""
@@ -350,7 +351,8 @@ class Regression(Task):
             return best, []
         note = f"{wide:.1%} of the residuals are wider than {WIDE_RESIDUAL:g} robust standard deviations"
         if not requested and not quick:
-            return best, [f"{note}: try loss='robust'"]
+            self.advice["Loss"] = "Try loss='robust'."
+            return best, [f"{note}, and there was no time to try a robust loss"]
         # Kernel ridge has the coefficients r/alpha: C cuts those of wide residuals.
         C = np.minimum(np.geomspace(1.0, 30.0, 3) / best.entry.alpha, 1e5) * spread
         steps = PAIRS_PER_ROW * len(y)
@@ -371,7 +373,8 @@ class Regression(Task):
         search.clock.report("robust loss", 1.0 - error / float(np.var(y)), "leave-one-out R²")
         gain = np.abs(r) - np.abs(y - predictions)
         if not requested and not float(gain.mean()) > float(gain.std()) / np.sqrt(len(y)):
-            return best, [f"{note}; the robust loss was tried and is not closer: loss='robust' takes it anyway"]
+            self.advice["Loss"] = "loss='robust' takes the robust loss anyway."
+            return best, [f"{note}; the robust loss was tried and is not closer"]
         response = Residuals.of(predictions, y - predictions, w)
         chosen = Robust(self, best.entry, error, response=response, C=tuned.C, epsilon=0.1 * spread, tol=1e-3 * spread)
         return chosen, [note]

@@ -140,7 +140,7 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
         features = self._features(X)
         mean = self.response_.mean(np.asarray(self.model_.predict(features)))
         exposure = self._exposures(X, exposure)
-        return mean if exposure is None else mean * exposures(exposure, len(mean))
+        return mean if exposure is None else mean * exposures(exposure, len(mean), zero=True)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None) -> float:
         """R² of the predictions, of counts if the model has an exposure."""
@@ -166,7 +166,7 @@ class AutoRegressor(RegressorMixin, AutoModel):  # type: ignore[misc]  # scikit-
         """
         features = self._features(X)
         exposure = self._exposures(X, exposure)
-        sizes = None if exposure is None else exposures(exposure, length(X))
+        sizes = None if exposure is None else exposures(exposure, length(X), zero=True)
         return np.maximum(self.response_.intervals(self.model_, features, coverage, sizes), self._least)
 
     def has_intervals(self, *, in_file: bool = False) -> bool:

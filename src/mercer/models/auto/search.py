@@ -63,7 +63,8 @@ class Search:
 
     def run(self) -> Fit:
         """The last fit. Where an interrupt ends this, `in_haste` has a fit at once."""
-        self.record.add("Target", *self.task.describe())
+        kind, summary = self.task.describe()
+        self.record.add("Target", kind, summary, advice=self.task.advice.get("Target", ""))
         self.kernels, units = self.starts()
         few = self.task.too_few()
         if few:

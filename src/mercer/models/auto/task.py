@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer.data.points import Points
 from mercer.models.auto.race import Entry, Problem
+from mercer.models.auto.record import Question
 from mercer.models.base import Matrix
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ class Task(ABC):
     points, y, weights : n points, their targets or labels, and weights or None.
     requested : the requested loss, or "auto".
     settings : the parameters that all estimators share: `budget` and `random_state`.
+    advice : how to decide otherwise, in Python, by the question that was decided.
     fewest : the smallest number of rows that a sample may have.
     """
 
@@ -128,6 +130,7 @@ class Task(ABC):
     weights: Matrix | None
     requested: str
     settings: dict[str, Any]
+    advice: dict[Question, str]
     fewest: int = 0
 
     @abstractmethod

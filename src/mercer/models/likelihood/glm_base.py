@@ -270,24 +270,25 @@ def _checked_response(y: Any, n: int, family: Family) -> Matrix:
     return Y[:, 0]
 
 
-def exposures(argument: Any, n: int) -> Matrix:
-    """The exposures of n points, checked: finite numbers > 0."""
-    return _number_per_point(argument, n, "exposure")
+def exposures(argument: Any, n: int, *, zero: bool = False) -> Matrix:
+    """The exposures of n points, checked: finite numbers > 0, or ≥ 0 if `zero` is allowed."""
+    return _number_per_point(argument, n, "exposure", "≥ 0" if zero else "> 0")
 
 
-def _number_per_point(argument: Any, n: int, name: str) -> Matrix:
-    """`exposure` (> 0) or `offset` as (n,) float64."""
-    positive = name == "exposure"
-    required = f"`{name}` must hold {n} finite numbers{' > 0' if positive else ''}, one per point"
+def _number_per_point(argument: Any, n: int, name: str, sign: str = "") -> Matrix:
+    """`exposure` (of a sign) or `offset` as (n,) float64."""
+    required = f"`{name}` must hold {n} finite numbers{f' {sign}' if sign else ''}, one per point"
     values = checked_numbers(argument, required, "Pass one real number per point.")
     if values.ndim == 0:
         values = np.full(n, float(values))
     if values.shape != (n,):
         raise InvalidInput(required, got=f"shape {values.shape}", advice="Pass one number per point.")
-    bad = ~np.isfinite(values) | (values <= 0) if positive else ~np.isfinite(values)
+    bad = ~np.isfinite(values)
+    if sign:
+        bad |= values < 0 if sign == "≥ 0" else values <= 0
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        advice = "Drop the rows without exposure." if positive else "Drop these rows, or fill them in."
+        advice = "Drop the rows without exposure." if sign else "Drop these rows, or fill them in."
         raise InvalidInput(required, got=f"{values[row]} in row {row} ({int(bad.sum())} such rows)", advice=advice)
     return values
 
