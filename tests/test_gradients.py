@@ -22,7 +22,7 @@ def value(kernel, x, z, shifts):
     own = len(kernel.theta) - sum(len(child.theta) for child in kernel.children.values())
     mine, rest = list(shifts[:own]), list(shifts[own:])
     p = {}
-    for name, rule in type(kernel)._rules():
+    for name, rule in type(kernel)._rules:
         entries = [mp.mpf(float(v)) for v in np.atleast_1d(getattr(kernel, name))]
         if rule.free and name not in kernel.fixed:
             entries = [v * mp.exp(mine.pop(0)) if v > 0 else v for v in entries]

@@ -96,7 +96,8 @@ def test_an_interrupted_fit_leaves_the_old_model_none_or_a_whole_one(name, monke
     told = answers(old, first[0])
     with Interrupt() as counter:
         make(name).fit(*second)
-    for at in np.unique(np.linspace(1, counter.calls, 6).astype(int)):
+    places = 6 if counter.calls < 20_000 else 3  # a search repeats the same fits
+    for at in np.unique(np.linspace(1, counter.calls, places).astype(int)):
         fresh = make(name)
         given = fresh.__dict__.copy()
         try:

@@ -249,21 +249,22 @@ def test_similarities_of_zero_count_one_each():
 
 
 @pytest.mark.parametrize("weights", ["uniform", "distance", "kernel"])
-@pytest.mark.parametrize("n", [40, 1])
-def test_leave_one_out_is_refitting(weights, n, monkeypatch):
-    monkeypatch.setattr(memory, "HELD", 400 * n)  # several groups of rows
+def test_leave_one_out_is_refitting(weights, monkeypatch):
     X, y, labels, _ = data(40)
     X[7] = X[20]
     Y = np.column_stack([y, y**2])
     for k in (1, 6):
         given = {"n_neighbors": k, "weights": weights}
-        model = KernelNeighborsRegressor(mc.Gaussian(1.0), **given).fit(X, Y)
-        expect = cross_val_predict(clone(model), X, Y, cv=LeaveOneOut())
-        np.testing.assert_allclose(model.loo_predictions_, expect, atol=1e-10)
-        classifier = KernelNeighborsClassifier(mc.Gaussian(1.0), **given).fit(X, labels)
-        expect = cross_val_predict(clone(classifier), X, labels, cv=LeaveOneOut())
-        np.testing.assert_array_equal(classifier.loo_predictions_, expect)
-        assert classifier.loo_score_ == pytest.approx(np.mean(expect == labels))
+        model = KernelNeighborsRegressor(mc.Gaussian(1.0), **given)
+        classifier = KernelNeighborsClassifier(mc.Gaussian(1.0), **given)
+        values = cross_val_predict(model, X, Y, cv=LeaveOneOut())
+        guesses = cross_val_predict(classifier, X, labels, cv=LeaveOneOut())
+        for n in (40, 1):
+            monkeypatch.setattr(memory, "HELD", 400 * n)  # several groups of rows
+            np.testing.assert_allclose(clone(model).fit(X, Y).loo_predictions_, values, atol=1e-10)
+            fitted = clone(classifier).fit(X, labels)
+            np.testing.assert_array_equal(fitted.loo_predictions_, guesses)
+            assert fitted.loo_score_ == pytest.approx(np.mean(guesses == labels))
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -73,7 +73,7 @@ class Naive:
         return self
 
 
-@settings(max_examples=settings.default.max_examples // 2)
+@settings(max_examples=settings.default.max_examples // 5)
 @given(
     st.sampled_from(sorted(KERNELS)),
     st.integers(2, 4),

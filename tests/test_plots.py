@@ -632,7 +632,7 @@ def test_names_of_data_are_shown_as_they_are(name):
     rng = np.random.default_rng(0)
     X = pd.DataFrame({name: rng.normal(size=40), "b": rng.normal(size=40)})
     y = np.where(X["b"] > 0, name, "other")
-    surface = plot.DecisionSurface.from_estimator(mc.SVC(mc.Gaussian(1.0)).fit(X, y), X, y)
+    surface = plot.DecisionSurface.from_estimator(mc.SVC(mc.Gaussian(1.0)).fit(X, y), X, y, resolution=20)
     heat = plot.GramHeatMap.from_kernel(mc.Gaussian(1.0), X.to_numpy(), y)
     bands = plot.RegressionBands.from_estimator(mc.KernelRidge(alpha=0.1).fit(X, X["b"]), X, X["b"])
     for picture in (surface, heat, bands):

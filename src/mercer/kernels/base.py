@@ -193,7 +193,7 @@ class Similarity(Value, ABC):
         """Leaves with equal encodings share the encoded points. `encode` may depend on fields, not on parameters."""
         if type(self).encode is Similarity.encode:
             return "vectors"
-        parameters = {name for name, _ in self._rules()}
+        parameters = {name for name, _ in self._rules}
         return type(self), tuple(key(v) for name, v in self._fields().items() if name not in parameters)
 
     def align(self, x: Any, z: Any) -> tuple[Any, Any]:

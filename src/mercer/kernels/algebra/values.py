@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, ClassVar, Self, dataclass_transform, get_args
 
 import numpy as np
@@ -33,17 +34,23 @@ class Value:
 
     units: ClassVar[Units] = {}
     """The units of those parameters that have one, by name; `Unit` says what tuning learns from them."""
+    _names: ClassVar[tuple[str, ...]] = ()
+    _rules: ClassVar[tuple[tuple[str, Rule], ...]] = ()
+    """The names of the fields, and the parameters among them with their rules."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
-        if any(field.name == "units" for field in dataclasses.fields(cls)):  # type: ignore[arg-type]
+        fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+        cls._names = tuple(field.name for field in fields)
+        cls._rules = tuple((field.name, field.metadata["rule"]) for field in fields if "rule" in field.metadata)
+        if "units" in cls._names:
             raise InvalidInput(
                 f"`units` of {cls.__name__} must be a dictionary of units by parameter",
                 got="a parameter",
                 advice="Give the parameter another name.",
             )
-        parameters = [name for name, _ in cls._rules()]
+        parameters = [name for name, _ in cls._rules]
         for name, unit in cls.units.items():
             if not parameters:
                 raise InvalidInput(
@@ -55,9 +62,9 @@ class Value:
             check_choice(unit, f"units[{name!r}]", get_args(Unit))
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        known = [field.name for field in dataclasses.fields(cls) if field.init]  # type: ignore[arg-type]
         for name in kwargs:
-            if name not in known:
+            if name not in cls._names:
+                known = [field.name for field in dataclasses.fields(cls) if field.init]  # type: ignore[arg-type]
                 raise InvalidType(
                     f"Parameters of {cls.__name__} are {', '.join(known) or 'none'}",
                     got=repr(name),
@@ -67,7 +74,7 @@ class Value:
 
     def __post_init__(self) -> None:
         fixed = set()
-        for name, rule in self._rules():
+        for name, rule in self._rules:
             value = getattr(self, name)
             if isinstance(value, Fixed):
                 fixed.add(name)
@@ -83,6 +90,8 @@ class Value:
         """Store normalised fields; only for `check`."""
         for name, value in fields.items():
             object.__setattr__(self, name, value)
+        for known in ("_children", "_theta"):
+            self.__dict__.pop(known, None)
 
     @property
     def fixed(self) -> frozenset[str]:
@@ -90,26 +99,24 @@ class Value:
         names: frozenset[str] = self.__dict__["_fixed"]
         return names
 
-    @classmethod
-    def _rules(cls) -> Iterator[tuple[str, Rule]]:
-        for field in dataclasses.fields(cls):  # type: ignore[arg-type]
-            if "rule" in field.metadata:
-                yield field.name, field.metadata["rule"]
-
     @property
     def per_column(self) -> dict[str, NDArray[np.float64]]:
         """The parameters, without those of children, that hold one number per column."""
-        values = {name: getattr(self, name) for name, rule in self._rules() if rule.vector}
+        values = {name: getattr(self, name) for name, rule in self._rules if rule.vector}
         return {name: value for name, value in values.items() if np.ndim(value)}
 
     @property
     def children(self) -> dict[str, Value]:
         """The sub-expressions by the name that reaches them."""
+        return dict(self._children)
+
+    @cached_property
+    def _children(self) -> dict[str, Value]:
         children: dict[str, Value] = {}
-        for field in dataclasses.fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
+        for name in self._names:
+            value = getattr(self, name)
             if isinstance(value, Value):
-                children[field.name] = value
+                children[name] = value
             elif _holds_values(value):
                 children |= {str(i): v for i, v in enumerate(value)}
         return children
@@ -168,8 +175,7 @@ class Value:
         return self._with_children(children)
 
     def _fields(self) -> dict[str, Any]:
-        names = [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]
-        return {name: self._wrapped(name) for name in names}
+        return {name: self._wrapped(name) for name in self._names}
 
     def _with_children(self, children: dict[str, Value], **fields: Any) -> Self:
         fields = self._fields() | fields
@@ -181,7 +187,7 @@ class Value:
         return type(self)(**fields)
 
     def _free(self) -> Iterator[tuple[str, Rule, NDArray[np.bool_]]]:
-        for name, rule in self._rules():
+        for name, rule in self._rules:
             if rule.free and name not in self.fixed:
                 mask = np.atleast_1d(np.asarray(getattr(self, name))) > 0
                 if mask.any():
@@ -204,8 +210,12 @@ class Value:
         >>> bool(np.allclose((2.0 * mc.Gaussian(1.5)).theta, np.log([2.0, 1.5])))
         True
         """
+        return self._theta.copy()
+
+    @cached_property
+    def _theta(self) -> NDArray[np.float64]:
         logarithms = [np.log(np.atleast_1d(getattr(self, name))[mask]) for name, _, mask in self._free()]
-        return np.concatenate([*logarithms, *(c.theta for c in self.children.values()), np.empty(0)])
+        return np.concatenate([*logarithms, *(c._theta for c in self._children.values()), np.empty(0)])
 
     @property
     def bounds(self) -> NDArray[np.float64]:
@@ -223,9 +233,9 @@ class Value:
                 got=str(error),
                 advice=f"Pass one number each for {self.parameter_names}.",
             ) from None
-        if theta.shape != self.theta.shape:
+        if theta.shape != self._theta.shape:
             raise InvalidInput(
-                f"`theta` must have shape {self.theta.shape}",
+                f"`theta` must have shape {self._theta.shape}",
                 got=f"shape {theta.shape}",
                 advice=f"Pass one number each for {self.parameter_names}.",
             )
@@ -238,8 +248,8 @@ class Value:
             fields[name] = float(values[0]) if np.ndim(getattr(self, name)) == 0 else values
             position += size
         children = {}
-        for name, child in self.children.items():
-            size = len(child.theta)
+        for name, child in self._children.items():
+            size = len(child._theta)
             children[name] = child.with_theta(theta[position : position + size])
             position += size
         return self._with_children(children, **fields)
@@ -247,7 +257,7 @@ class Value:
     # -- values --------------------------------------------------------------------------------------------------
 
     def _key(self) -> Any:
-        fields = tuple(key(getattr(self, field.name)) for field in dataclasses.fields(self))  # type: ignore[arg-type]
+        fields = tuple(key(getattr(self, name)) for name in self._names)
         return type(self), fields, self.fixed
 
     def __eq__(self, other: object) -> bool:
