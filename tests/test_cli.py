@@ -787,9 +787,13 @@ def test_what_fit_has_not_seen_is_told(folder, model, capsys, monkeypatch):
     assert len(out.splitlines()) == 5
     assert "'city': 2 rows have a value that is not in the training rows" in err
     assert "'area': 1 row has a number far outside the training range (0." in err
-    assert len(err.splitlines()) == 2
+    assert (
+        "2 of 4 rows (50 %) have a number or date outside the range of the training rows, most often in 'area'" in err
+    )
+    assert len(err.splitlines()) == 3
     code, out, err = told(capsys, "predict", model, path, "--json")
-    assert len(json.loads(out)["notes"]) == 2
+    assert len(json.loads(out)["notes"]) == 3
+    assert [caution["kind"] for caution in json.loads(out)["cautions"]] == ["UnseenValues", "UnseenValues", "Outside"]
 
 
 def test_missing_values_where_fit_had_none_are_noted(tmp_path, capsys, monkeypatch):

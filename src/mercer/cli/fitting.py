@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 import mercer as mc
 from mercer.cli.columns import missing_values_located
@@ -19,7 +18,7 @@ from mercer.cli.outputs import require_outputs
 from mercer.cli.reading import read
 from mercer.cli.sources import address
 from mercer.cli.speaking import Voice, warnings_as_notes
-from mercer.cli.summary import judged_on, kernel_of, readable, say_scores, score_facts, scores_title
+from mercer.cli.summary import caution_facts, judged_on, kernel_of, readable, say_scores, score_facts, scores_title
 from mercer.cli.tables import Problem, problem_from, split
 from mercer.errors import InvalidInput
 from mercer.kernels.vectors.radial import ByWidth
@@ -27,7 +26,10 @@ from mercer.kernels.vocabulary import vocabulary
 from mercer.models import menu
 from mercer.models.base import innermost
 from mercer.models.conformal import ConformalRegressor, moved, with_intervals
+from mercer.models.judging.cautions import Caution
 from mercer.models.judging.cross_validation import judge_by_folds
+from mercer.models.judging.leakage import Leak, leakage
+from mercer.models.judging.overlap import Overlap
 from mercer.models.provenance import Provenance, Split, provenance
 from mercer.models.scores import Baseline, Judgement, Score, judge, judge_by_leave_one_out
 from mercer.tuning.folds import Fold, make_folds
@@ -90,6 +92,11 @@ def fit(
         )
     held_out = (problem.X[test], problem.y[test])
     refit = refit and len(test) > 0
+    scored = (problem.X[several[0].test], problem.y[several[0].test]) if several else held_out if len(test) else None
+    fit_rows = several[0].train if several else train
+    cautions = leakage(problem.X[fit_rows], problem.y[fit_rows], scored, classes=classes, target=problem.target)
+    for caution in cautions:
+        voice.note(caution.words + _remedy(caution))
     with (
         voice.progress(f"fitting {count(len(train), 'row')}") as update,
         warnings_as_notes(voice),
@@ -126,7 +133,6 @@ def fit(
         held_out=len(test), refitted=refit, seed=seed, judged=judgement.by if judgement else None,
         split=Split(folds or 0, repeat, roles.get("group") or "", roles.get("time_column") or ""),
         scores=judgement.scores if judgement else (), missing=tuple(reading.get("na") or ()),
-        ranges=value_ranges(problem.X[rows]), incomplete=columns_with_missing_values(problem.X[rows]),
     )  # fmt: skip
     unsaved: InvalidInput | None = None
     try:
@@ -138,14 +144,15 @@ def fit(
             mc.report.write(
                 fitted.model, X, y, report, held_out=held_out if len(test) else None,
                 rows=problem.places[test if len(test) else train], target=problem.target, command=_command_line(),
-                judgement=judgement,
+                judgement=judgement, cautions=cautions,
             )  # fmt: skip
     if not fitted.in_time:
         voice.note("the search ended at the time limit; a longer --time may improve the model")
     _note_doubts(voice, final, final.provenance_.scores)
     if not voice.quiet:
         _summarise(voice, final, fitted, problem, spent, model_path, size, report, data)
-    voice.document(_facts(final, fitted, problem, judgement, spent, model_path, report, data))
+    facts = _facts(final, fitted, problem, judgement, spent, model_path, report, data)
+    voice.document(facts | {"cautions": [caution_facts(caution) for caution in cautions]})
     if unsaved is not None:
         raise unsaved
     return test
@@ -177,6 +184,13 @@ def cross_validation_folds(problem: Problem, folds: int | None, repeats: int, se
         len(problem), folds, y=problem.y, stratify=problem.task == "classification", groups=problem.groups,
         times=problem.times, repeats=repeats, random_state=seed,
     )  # fmt: skip
+
+
+def _remedy(caution: Caution) -> str:
+    """The option that helps, after the words of a caution."""
+    if isinstance(caution, Leak):
+        return ": " + " ".join(f"--drop {shlex.quote(column)}" for column in caution.columns)
+    return " (--group COLUMN)" if isinstance(caution, Overlap) else ""
 
 
 def parsed(kernel: str | None, *, weights: bool = False) -> Any:
@@ -223,35 +237,6 @@ def save(model: Any, path: str) -> int:
     """Save a model and return the size of its file in bytes, 0 for a pipe or a device."""
     model.save(path)
     return os.stat(path).st_size if os.path.isfile(path) else 0
-
-
-CATEGORIES = 1000
-"""The largest number of different texts of a column that a model file records."""
-
-
-def value_ranges(X: Any) -> dict[str, list[Any]]:
-    """The values of every column: the smallest and the largest number, or the different texts if they repeat."""
-    if not isinstance(X, pl.DataFrame):
-        return {}
-    ranges: dict[str, list[Any]] = {}
-    numbers = X.select(pl.selectors.numeric())
-    ends = dict(zip(numbers.columns, zip(numbers.min().row(0), numbers.max().row(0)))) if numbers.width else {}
-    for column in X.get_columns():
-        low, high = ends.get(column.name, (None, None))
-        if low is not None:
-            ranges[column.name] = [low, high]
-        elif column.dtype == pl.String:
-            values = column.drop_nulls()
-            if values.n_unique() <= min(CATEGORIES, values.len() // 2):
-                ranges[column.name] = values.unique().sort().to_list()
-    return ranges
-
-
-def columns_with_missing_values(X: Any) -> tuple[str, ...] | None:
-    """The columns of a table in which a value is missing; None if X is not a table."""
-    if not isinstance(X, pl.DataFrame):
-        return None
-    return tuple(column.name for column in X.get_columns() if column.null_count())
 
 
 USELESS = 0.005

@@ -10,26 +10,23 @@ import numpy as np
 import polars as pl
 
 import mercer as mc
-from mercer.cli.columns import as_fitted, kind_of, missing_values_located
+from mercer.cli.columns import as_fitted, missing_values_located
 from mercer.cli.names import named
 from mercer.cli.outputs import kind_of as table_kind
 from mercer.cli.outputs import parts, require_outputs, sink
 from mercer.cli.reading import Table, batches
 from mercer.cli.speaking import Voice, warnings_as_notes
-from mercer.cli.summary import kernel_of, say_scores, score_facts
+from mercer.cli.summary import caution_facts, say_scores, score_facts
 from mercer.cli.tables import complete
 from mercer.errors import InvalidInput
-from mercer.kernels.algebra.views import On, Viewed, WeightOn
-from mercer.models.base import innermost
 from mercer.models.conformal import CALIBRATED, ConformalRegressor
+from mercer.models.judging.cautions import Caution
+from mercer.models.judging.new_rows import Watch
 from mercer.models.judging.unseen import unseen_classes
 from mercer.models.provenance import Provenance, provenance
 from mercer.models.quantiles import ROUNDING
 from mercer.models.scores import judge
-from mercer.words import count, first_few, number, seconds
-
-REPORTED_COLUMNS = 5
-"""The largest number of columns with unseen values that are reported one by one."""
+from mercer.words import count, seconds
 
 
 def predict(
@@ -55,14 +52,14 @@ def predict(
         table_kind(out)
     model = mc.load(model_path)
     origin = provenance(model)
-    used = columns_used(model, origin)
+    watch = Watch(model)
     _require(model, interval, proba)
     if interval is not None and isinstance(model, ConformalRegressor):
         before = ", measured before the last fit" if origin.refitted else ""
         voice.note(f"the intervals come from the residuals of {model.n_calibration_:,} held-out rows{before}")
     p = getattr(model, "n_features_in_", None)
     to_stdout = out in (None, "-")
-    rows, unseen, missing = 0, Counter[str](), Counter[str]()
+    rows = 0
     reading = reading_for(origin, reading)
     with (
         batches(data, origin.columns, n_features=p, keep=keep, **reading) as (tables, notes),
@@ -78,95 +75,27 @@ def predict(
             X = _inputs(table)
             with missing_values_located(X, table.name, range(rows, rows + table.rows)):
                 predicted = predictions(model, X, interval, proba)
-            unseen += unseen_values(X, origin, used)
-            missing += newly_missing(X, origin, used)
+            watch.add(X)
             target.write(parts(table.frame, predicted, keep=keep))
             rows += table.rows
             update(f"{rows:,} rows predicted")
         if not rows:
             raise InvalidInput(f"{data} must have rows", got="none", advice="Add rows to the file.")
-        note_unseen_values(voice, unseen, origin)
-        note_newly_missing(voice, missing)
-        target.facts = {"command": "predict", "rows": rows, "seconds": time.monotonic() - began, "notes": voice.notes}
-    spent = time.monotonic() - began
+        for caution in watch.cautions():
+            voice.note(caution.words)
+        cautions = [caution_facts(caution) for caution in watch.cautions()]
+        spent = time.monotonic() - began
+        target.facts = {"command": "predict", "rows": rows, "seconds": spent, "cautions": cautions}
+        target.facts |= {"notes": voice.notes} if voice.notes else {}
     if not to_stdout:
         if not voice.quiet:
             voice.say(f"{count(rows, 'row')} predicted in {seconds(spent)}: {out}")
-        voice.document(
-            {"command": "predict", "model": model_path, "data": data, "rows": rows, "out": out, "seconds": spent}
-        )
+        voice.document(target.facts | {"model": model_path, "data": data, "out": out})
 
 
 def reading_for(origin: Provenance, reading: dict[str, Any]) -> dict[str, Any]:
     """The reading options for a file of this model, with the --na texts of its training file."""
     return reading | {"na": [*(reading.get("na") or ()), *origin.missing]}
-
-
-def columns_used(model: Any, origin: Provenance) -> set[str]:
-    """The columns on which the predictions depend: those of the kernel, or all if the model has none."""
-    inner, names = innermost(model), list(origin.columns)
-    kernel = None if isinstance(inner, mc.LocalRegression) else kernel_of(inner)  # its polynomials use all columns
-    used = _columns_seen(kernel, names) if isinstance(kernel, mc.Similarity) else set(names)
-    return used - origin.left_out.keys()
-
-
-def _columns_seen(kernel: Any, names: list[str]) -> set[str]:
-    """The columns, among those of these names, that an expression reads."""
-    if isinstance(kernel, mc.Typed):
-        return set(kernel.columns_read)
-    if isinstance(kernel, (On, WeightOn)):
-        return {column if isinstance(column, str) else names[column] for column in kernel.columns}
-    parts = {} if isinstance(kernel, Viewed) else kernel.children
-    return set().union(*(_columns_seen(part, names) for part in parts.values())) if parts else set(names)
-
-
-def unseen_values(X: Any, origin: Provenance, used: set[str]) -> Counter[str]:
-    """The number of rows with unseen values, by used column: new texts, or numbers more than half a range outside."""
-    rows = Counter[str]()
-    for name, values in origin.ranges.items() if isinstance(X, pl.DataFrame) else ():
-        if name not in used:
-            continue
-        if kind_of(origin.columns[name]) == "number":
-            low, high = map(float, values)
-            far = ((X[name].cast(pl.Float64) - (low + high) / 2).abs() > high - low).sum()
-        else:
-            far = (~X[name].cast(pl.String).drop_nulls().is_in(values)).sum()
-        rows[name] = int(far or 0)
-    return rows
-
-
-def note_unseen_values(voice: Voice, rows: Counter[str], origin: Provenance) -> None:
-    """Report the columns with most unseen values."""
-    columns = [name for name, times in rows.most_common() if times]
-    for name in columns[:REPORTED_COLUMNS]:
-        what = "a value that is not in the training rows"
-        if kind_of(origin.columns[name]) == "number":
-            low, high = origin.ranges[name]
-            what = f"a number far outside the training range ({number(float(low))} to {number(float(high))})"
-        have = "has" if rows[name] == 1 else "have"
-        voice.note(f"column {name!r}: {count(rows[name], 'row')} {have} {what}; these predictions are unreliable")
-    if columns[REPORTED_COLUMNS:]:
-        more = count(len(columns) - REPORTED_COLUMNS, "more column has", "more columns have")
-        voice.note(f"{more} such values, too")
-
-
-def newly_missing(X: Any, origin: Provenance, used: set[str]) -> Counter[str]:
-    """The number of missing values, by used column, in columns without missing values in the training rows."""
-    if not isinstance(X, pl.DataFrame) or origin.incomplete is None:
-        return Counter()
-    filled = used.difference(origin.incomplete)
-    return Counter({name: X[name].null_count() for name in origin.columns if name in filled})
-
-
-def note_newly_missing(voice: Voice, cells: Counter[str]) -> None:
-    """Report missing values in columns that had none when the model was fitted."""
-    columns = [name for name, times in cells.most_common() if times]
-    if columns:
-        names = first_few(columns, REPORTED_COLUMNS, repr)
-        voice.note(
-            f"{count(cells.total(), 'missing value')} in columns that had none in the training rows ({names}); the "
-            "predictions for these rows are less reliable"
-        )
 
 
 def _require(model: Any, interval: float | None, proba: bool) -> None:
@@ -266,13 +195,9 @@ def evaluate(
         missing_values_located(frame, data, places),
     ):
         judgement = judge(model, frame, truth, origin.baseline)
-    used = columns_used(model, origin)
-    note_unseen_values(voice, unseen_values(frame, origin, used), origin)
-    note_newly_missing(voice, newly_missing(frame, origin, used))
-    overlap = None if origin.seen is None else origin.seen.overlap(frame, truth, held_out=False)
-    for caution in (overlap, unseen_classes(model, truth)):
-        if caution is not None and caution.notable:
-            voice.note(caution.words)
+    cautions = _doubts(model, origin, frame, truth)
+    for caution in cautions:
+        voice.note(caution.words)
     if origin.baseline is None:
         voice.note("the scores have no baseline, since the model file does not record its training targets")
     values = judgement.predictions
@@ -281,6 +206,7 @@ def evaluate(
     content: dict[str, Any] = {
         "command": "evaluate", "model": model_path, "data": data, "target": name, "rows": len(truth),
         "scores": score_facts(judgement.scores), "seconds": time.monotonic() - began,
+        "cautions": [caution_facts(caution) for caution in cautions],
     }  # fmt: skip
     if hasattr(model, "classes_"):
         content["confusion"] = _confusion(voice, truth, values)
@@ -291,6 +217,19 @@ def evaluate(
         voice.table(["row", "target", "prediction", "residual"], rows)
         content["worst"] = [dict(zip(("row", "target", "prediction", "error"), row)) for row in rows]
     voice.document(content)
+
+
+def _doubts(model: Any, origin: Provenance, X: Any, y: Any) -> tuple[Caution, ...]:
+    """The reasons to doubt scores on these rows."""
+    watch = Watch(model)
+    watch.add(X)
+    overlap = None if origin.seen is None else origin.seen.overlap(X, y, held_out=False)
+    unknown = unseen_classes(model, y)
+    return (
+        *watch.cautions(),
+        *([overlap] if overlap is not None and overlap.notable else []),
+        *([unknown] if unknown is not None and unknown.notable else []),
+    )
 
 
 def _targets(table: Table, name: str | None, origin: Provenance, before: int) -> tuple[pl.Series, str]:

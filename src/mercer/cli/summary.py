@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 import mercer as mc
 from mercer.cli.speaking import Voice
+from mercer.models.judging.cautions import Caution
 from mercer.models.provenance import Provenance
 from mercer.models.scores import Score
 from mercer.words import brief, count, number
@@ -42,6 +44,11 @@ def score_facts(scores: Sequence[Score]) -> list[dict[str, Any]]:
         }
         for score in scores
     ]
+
+
+def caution_facts(caution: Caution) -> dict[str, Any]:
+    """A caution as part of a JSON document: its kind, its numbers and its words."""
+    return {"kind": type(caution).__name__, **asdict(caution), "words": caution.words}
 
 
 def judged_on(origin: Provenance) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import mercer as mc
-from mercer.cli.fitting import columns_with_missing_values, parsed, save, value_ranges
+from mercer.cli.fitting import parsed, save
 from mercer.cli.outputs import require_outputs
 from mercer.cli.reading import read
 from mercer.cli.speaking import Voice, warnings_as_notes
@@ -91,7 +91,6 @@ def tune(
         problem.X, problem.y, classes=problem.task == "classification", columns=problem.columns,
         places=problem.places, data="standard input" if data == "-" else Path(data).name, target=problem.target,
         target_type=problem.target_type, left_out=problem.left_out, seed=seed, missing=tuple(reading.get("na") or ()),
-        ranges=value_ranges(problem.X), incomplete=columns_with_missing_values(problem.X),
     )  # fmt: skip
     if out is not None:
         save(tuned, out)

@@ -72,9 +72,13 @@ def _keys(A: NDArray[Any]) -> Keys:
         unit = "M8[us]" if A.dtype.kind == "M" else "m8[us]"
         keys = A.astype(unit).view(np.int64).view(np.uint64)
     else:
-        known: dict[tuple[type, Any], int] = {}
-        plain = [None if is_missing(value) else _hashable(value) for value in A.tolist()]
-        keys = keys_of(plain, known=known)
+        values = A.tolist()
+        if set(map(type, values)) <= {str, type(None)}:  # each text is hashed once
+            distinct = list(dict.fromkeys(values))
+            of_text = dict(zip(distinct, keys_of(distinct).tolist()))
+            keys = np.array([of_text[value] for value in values], dtype=np.uint64)
+        else:
+            keys = keys_of([None if is_missing(value) else _hashable(value) for value in values])
     return np.where(missing, _MISSING, _mixed(keys))
 
 

@@ -296,6 +296,11 @@ Baseline
 Score
     name: text
     value low high baseline: real
+[mercer.models.judging.drift]
+Distribution
+    edges shares: tuple(real)
+    levels: tuple(text)
+    rows: int
 [mercer.models.judging.overlap]
 Seen(n)
     digests: whole[n]
@@ -321,6 +326,7 @@ Provenance
     missing: tuple(text)
     ranges: dict(list(plain))
     incomplete?: none | tuple(text)
+    distributions?: dict(Distribution)
     seen?: none | Seen(_)
     version time: text
 [mercer.models.base]

@@ -15,10 +15,14 @@ from typing import Any, Literal
 
 from sklearn.base import is_classifier
 
+from mercer.data.columns import as_array, tabled
 from mercer.data.frames import is_frame
+from mercer.data.missing import missing_entries
 from mercer.data.points import length
 from mercer.models.base import innermost
+from mercer.models.judging.drift import Distribution, distributions
 from mercer.models.judging.overlap import Seen
+from mercer.models.judging.unseen import value_ranges
 from mercer.models.scores import Baseline, Judged, Score
 
 Task = Literal["regression", "classification"]
@@ -64,6 +68,7 @@ class Provenance:
     missing : texts that mark a missing value in this file.
     ranges : by column, the smallest and the largest number, or the different texts.
     incomplete : the columns in which values were missing; None if it is not known.
+    distributions : by column, the distribution of its values.
     seen : the digests of the training rows, by which they are recognised later; None if they have none.
     version : the version of this library.
     time : the time of the fit, in UTC.
@@ -87,6 +92,7 @@ class Provenance:
     missing: tuple[str, ...] = ()
     ranges: dict[str, list[Any]] = field(default_factory=dict)
     incomplete: tuple[str, ...] | None = None
+    distributions: dict[str, Distribution] = field(default_factory=dict)
     seen: Seen | None = None
     version: str = ""
     time: str = ""
@@ -113,6 +119,13 @@ class Provenance:
 
         if columns is None:
             columns = dict(zip(map(str, X.columns), map(str, X.dtypes))) if is_frame(X) else {}
+        if is_frame(X):
+            values = {name: as_array(column, name) for name, column in tabled(X).items()}
+            facts = {
+                "ranges": value_ranges(values),
+                "incomplete": tuple(name for name, A in values.items() if missing_entries(A).any()),
+                "distributions": distributions(values),
+            } | facts
         return cls(
             task="classification" if classes else "regression",
             columns=dict(columns),
@@ -124,6 +137,15 @@ class Provenance:
             time=datetime.now(UTC).isoformat(timespec="seconds"),
             **facts,
         )
+
+
+def is_number_type(dtype: str) -> bool:
+    """Whether a type, by its name in Polars or pandas, is that of numbers.
+
+    >>> is_number_type("Int64"), is_number_type("float32"), is_number_type("String")
+    (True, True, False)
+    """
+    return dtype.lower().startswith(("int", "uint", "float", "decimal"))
 
 
 def provenance(model: Any) -> Provenance:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -24,6 +25,8 @@ from mercer.kernels.algebra.proof import MARKS, Proof
 from mercer.kernels.base import Weight
 from mercer.models.base import innermost
 from mercer.models.importance import feature_importance, meaning, measured_rows
+from mercer.models.judging.cautions import Caution
+from mercer.models.judging.leakage import leakage
 from mercer.models.judging.measures import MEASURES
 from mercer.models.scores import Baseline, Judged, Judgement, Score, judge
 from mercer.report import frames
@@ -51,6 +54,7 @@ def write(
     *,
     held_out: tuple[Any, Any] | None = None,
     judgement: Judgement | None = None,
+    cautions: Sequence[Caution] | None = None,
     rows: Any = None,
     target: str = "target",
     title: str | None = None,
@@ -67,6 +71,7 @@ def write(
         says so.
     judgement : the scores, if they were computed before: by `judge` for `held_out`, or without it by
         `judge_by_leave_one_out` or `judge_by_folds` for X and y.
+    cautions : reasons for doubt to show above the scores; by default those that `mercer.models.judging.leakage` finds.
     rows : the position, from 0, in its table of each row that can be scored: of `held_out`, or of X without it. The
         report counts from 1. By default the index of a pandas frame, or the position among these rows.
     target : the name of the target.
@@ -105,6 +110,8 @@ def write(
             advice="Pass one position for each, or omit `rows`.",
         )
     names = _numbered(Z, rows)
+    if cautions is None:
+        cautions = leakage(X, y, held_out, classes=is_classifier(model), target=str(target))
     if judgement is None:
         by: Judged = "fitted" if held_out is None else "held out"
         judgement = judge(model, Z, z, Baseline.of(y, classes=is_classifier(model)), by=by)
@@ -118,7 +125,7 @@ def write(
         judgement = judgement.once()
         Z, z = take(Z, judgement.rows), z[judgement.rows]
         names = names[0], [names[1][i] for i in judgement.rows]
-    text = _Page(model, X, y, Z, z, judgement, str(target)).whole(title, command, names)
+    text = _Page(model, X, y, Z, z, judgement, str(target), tuple(cautions)).whole(title, command, names)
     try:
         with replacing(str(place)) as beside:
             Path(beside).write_text(text, encoding="utf-8")
@@ -152,6 +159,7 @@ class _Page:
     z: NDArray[Any]
     judgement: Judgement
     target: str
+    cautions: tuple[Caution, ...]
 
     def __post_init__(self) -> None:
         self.inner = innermost(self.model)
@@ -178,6 +186,7 @@ class _Page:
         but = f", {len(self.unused):,} of them not used" if self.unused else ""
         subtitle = f"{kind} on {d:,} column{'s' * (d > 1)}{but}, fitted to {fitted} and {scored}."
         parts = [
+            self._cautions(),
             self._scores(),
             self._plots(),
             self._by_class(),
@@ -188,6 +197,12 @@ class _Page:
             self._reproduce(command),
         ]
         return page(title or f"Predicting {self.target}", subtitle, [part for part in parts if part])
+
+    def _cautions(self) -> str:
+        words = [caution.words for caution in self.cautions]
+        return section(
+            "Before you rely on it", *(paragraph(f"{text[0].upper()}{text[1:]}.", "warn") for text in words)
+        ) if words else ""  # fmt: skip
 
     def _scores(self) -> str:
         shown = [(s.name, number(s.value, 3), _beside(s)) for s in self.judgement.scores]
