@@ -262,6 +262,13 @@ def innermost(model: Any) -> Any:
     return model
 
 
+def rows_of_innermost(model: Any, X: Any) -> Any:
+    """X as the model that computes sees it: an automatic model passes on its features only."""
+    while hasattr(model, "model_"):
+        X, model = model.columns_.select(X) if hasattr(model, "columns_") else X, model.model_
+    return X
+
+
 def targets(y: Any, n: int) -> tuple[Matrix, bool]:
     """y as (n, t) float64, and whether it was passed as a vector."""
     if y is None:

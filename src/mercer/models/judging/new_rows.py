@@ -28,7 +28,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels.algebra.views import On, Viewed, WeightOn
 from mercer.kernels.base import Kernel, Similarity
 from mercer.kernels.tables.typed import Typed
-from mercer.models.base import innermost
+from mercer.models.base import innermost, rows_of_innermost
 from mercer.models.judging.cautions import Caution, percent
 from mercer.models.judging.drift import Drift, drift
 from mercer.models.judging.unseen import REPORTED, NewlyMissing, Outside, far_rows, named
@@ -183,7 +183,7 @@ def far_from_training(model: Any, X: Any) -> Far | None:
     some = known.take(np.sort(rng.permutation(known.n)[:COMPARED]))
     usual = np.quantile(nearest(kernel, known, some, 2)[0][:, 1], USUAL)
     rows = np.sort(rng.permutation(length(X))[:COMPARED])
-    distances = nearest(kernel, known, take(X, rows), 1)[0][:, 0]
+    distances = nearest(kernel, known, take(rows_of_innermost(model, X), rows), 1)[0][:, 0]
     return Far(int((distances > usual * (1 + 1e-9)).sum()), len(rows))
 
 
