@@ -8,6 +8,10 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 demo: .venv/.demo
 	$(BIN)/mercer demo
 
+# Bytecode is kept even if the environment says otherwise: without it every run rewrites the asserts of all tests anew,
+# and every process that a test starts compiles the package.
+test doctest: export PYTHONDONTWRITEBYTECODE =
+
 test: .venv/.dev
 	$(MAKE) --no-print-directory --jobs 2 check
 	$(BIN)/python -m pytest -n 2 -q

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import pickle
 import tracemalloc
+from functools import cache
 
 import mpmath
 import numpy as np
@@ -164,6 +165,12 @@ def test_offsets_do_not_cancel_the_slope():
 
 def exactly(A, t, alpha, at, fit_intercept=True):
     """Predictions to 80 digits: (ΦᵀΦ + alpha I)w = Φᵀy with the intercept as a column that is not penalised."""
+    return _exactly(A.tobytes(), t.tobytes(), alpha, at.tobytes(), at.shape, fit_intercept)
+
+
+@cache  # every form of the model is compared with the same numbers
+def _exactly(A, t, alpha, at, shape, fit_intercept):
+    A, t, at = np.frombuffer(A).reshape(-1, shape[1]), np.frombuffer(t), np.frombuffer(at).reshape(shape)
     with mpmath.workdps(80):
         ones = np.ones((len(A), 1))
         F = mpmath.matrix((np.hstack([A, ones]) if fit_intercept else A).tolist())
