@@ -83,7 +83,11 @@ def candidates(points: Points, roles: Mapping[str, str] | None = None) -> tuple[
         names = tuple(r.name for r in numbers)
         width = np.sqrt(len(names)) * np.array([r.spread for r in numbers])
         words = Categorical([float(np.sqrt(len(named)))] * len(named)).on(*(r.name for r in named)) if named else None
-        for name, kernel in (("Gaussian", Gaussian(width)), ("Matern 3/2", Matern(2.0 * width, 1.5))):
+        for name, kernel in (
+            ("Gaussian", Gaussian(width)),
+            ("Matern 3/2", Matern(2.0 * width, 1.5)),
+            ("Laplacian", Laplacian(np.sqrt(len(names)) * width)),
+        ):
             numeric = kernel.on(*names)
             kernels[f"{name} × categories" if named else name] = numeric if words is None else numeric * words
     summary = ", ".join(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercer.data.points import Points, take
-from mercer.models.auto.race import Entry, Problem
+from mercer.models.auto.entry import Entry, Problem
 from mercer.models.auto.record import compared
 from mercer.models.auto.task import PAIRS_PER_ROW, Cost, Fit, Index, LossChoice, Task, quietly
 from mercer.models.base import Matrix

@@ -34,6 +34,8 @@ FIRST_ROWS, SECOND_ROWS = 200, 1200
 FREED, FINALISTS = 2, 2
 # Evaluations of the criterion: for one width per group of columns, for a width per column, and in the second race.
 TIED_STEPS, FREE_STEPS, LAST_STEPS = 8, 8, 4
+# Evaluations of the search for relevant columns, and the most rows of each of its halves.
+RELEVANCE_STEPS, RELEVANCE_ROWS = 24, 500
 # Centres and rows of the first fit of many rows, and the most centres.
 PILOT_CENTRES, PILOT_ROWS, MOST_CENTRES = 250, 1000, 5000
 # Rows on which losses are compared.
@@ -41,6 +43,7 @@ LOSS_ROWS = 500
 # Shares of the seconds for the first race, for widths per column, for the second race, for each loss, for the estimate
 # of the optimism of tuning, and for the last fit. The rest is for costs that are not counted.
 RACE_SHARE, WIDTHS_SHARE, SECOND_SHARE, LOSS_SHARE, JUDGE_SHARE, FIT_SHARE = 0.15, 0.1, 0.2, 0.1, 0.1, 0.4
+RELEVANCE_SHARE = 0.15
 # A fit of many rows is done in stages, each of which costs this many times the one before; the clock is read between.
 STAGE_FACTOR = 8.0
 
@@ -172,6 +175,8 @@ class Race:
     rows, tied : the rows of the first race, and the evaluations for each of its candidates; a single evaluation
         compares them unchanged.
     free : the evaluations for each candidate with a width per column; 0 if there is none.
+    half : the number of rows on which the relevance of columns is found, and of others on which it is judged; 0 if it
+        is not searched.
     more : the rows of the second race; 0 if there is none.
     whole : whether nothing was left out because of the seconds.
     """
@@ -179,6 +184,7 @@ class Race:
     rows: int
     tied: int
     free: int
+    half: int
     more: int
     whole: bool
 
@@ -194,9 +200,9 @@ class Plan:
         """The race of the given number of kernels with up to p parameters each; `enough` is that of `Problem`.
 
         >>> Plan(60.0, 5000).race(7, 10, 1000)
-        Race(rows=200, tied=8, free=8, more=1200, whole=True)
+        Race(rows=200, tied=8, free=8, half=500, more=1200, whole=True)
         >>> Plan(0.1, 5000).race(7, 10, 1000)
-        Race(rows=200, tied=1, free=0, more=0, whole=False)
+        Race(rows=200, tied=1, free=0, half=0, more=0, whole=False)
         """
         n = self.n
         rows = n if n <= 1.25 * FIRST_ROWS else FIRST_ROWS
@@ -204,8 +210,12 @@ class Plan:
         free = min(FREE_STEPS, int(WIDTHS_SHARE * self.seconds / (FREED * evaluation(rows, p))))
         wanted = n if n <= 1.25 * enough else int(np.clip(n // 2, enough, SECOND_ROWS))
         more = _most(lambda r: FINALISTS * LAST_STEPS * evaluation(r, p), SECOND_SHARE * self.seconds, 0, wanted)
-        whole = tied == TIED_STEPS and free == FREE_STEPS and (more == wanted or wanted <= 1.25 * rows)
-        return Race(rows, tied, free if free > 1 else 0, more if more > 1.25 * rows else 0, whole)
+        steps = RELEVANCE_STEPS + candidates * TIED_STEPS + FINALISTS * LAST_STEPS
+        most = min(n // 2, RELEVANCE_ROWS)
+        half = _most(lambda r: steps * evaluation(r, p), RELEVANCE_SHARE * self.seconds, 0, most)
+        half = half if half >= min(most, FIRST_ROWS) else 0
+        whole = half == most and tied == TIED_STEPS and free == FREE_STEPS and (more == wanted or wanted <= 1.25 * rows)
+        return Race(rows, tied, free if free > 1 else 0, half, more if more > 1.25 * rows else 0, whole)
 
     def affords_loss(self, rows: int, evaluations: float) -> bool:
         """Whether a loss may be tried on these rows that costs this many evaluations."""

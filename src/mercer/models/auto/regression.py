@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from mercer.data.points import Points, take
 from mercer.errors import InvalidInput
+from mercer.models.auto.entry import Entry, Problem, descend
 from mercer.models.auto.intervals import SMALLEST, Counts, log_normal
 from mercer.models.auto.plan import FIRST_ROWS, FREE_STEPS
-from mercer.models.auto.race import Entry, Problem, descend, optimism
+from mercer.models.auto.race import optimism
 from mercer.models.auto.record import compared
 from mercer.models.auto.response import CountLevels, LogScale, Residuals, Response
 from mercer.models.auto.task import PAIRS_PER_ROW, Cost, Fit, LossChoice, Task, quietly

@@ -15,8 +15,9 @@ from mercer.data.points import take
 from mercer.kernels.base import Kernel
 from mercer.models.auto.candidates import candidates, widened
 from mercer.models.auto.columns import Columns
+from mercer.models.auto.entry import Entry, Problem
 from mercer.models.auto.plan import LOSS_ROWS, PILOT_CENTRES, Clock, Plan
-from mercer.models.auto.race import Entry, Problem, race
+from mercer.models.auto.race import race
 from mercer.models.auto.record import Record
 from mercer.models.auto.task import Fit, Index, LossChoice, Task
 from mercer.models.base import Matrix, default_kernel, resolve_kernel

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer.data.points import Points
-from mercer.models.auto.race import Entry, Problem
+from mercer.models.auto.entry import Entry, Problem
 from mercer.models.auto.record import Question
 from mercer.models.base import Matrix
 
