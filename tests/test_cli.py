@@ -124,7 +124,19 @@ def test_help_loads_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANGS)
     assert done.returncode == 0
-    for command in ["fit", "predict", "evaluate", "tune", "explain", "kernels", "check", "bench", "doctor", "demo"]:
+    for command in [
+        "fit",
+        "predict",
+        "evaluate",
+        "compare",
+        "tune",
+        "explain",
+        "kernels",
+        "check",
+        "bench",
+        "doctor",
+        "demo",
+    ]:
         assert command in done.stdout
     loaded = done.stdout.splitlines()[-1]
     for heavy in ("numpy", "scipy", "sklearn", "polars", "numba", "matplotlib"):
@@ -132,7 +144,8 @@ def test_help_loads_nothing_heavy():
 
 
 @pytest.mark.parametrize(
-    "command", ["fit", "predict", "evaluate", "tune", "explain", "kernels", "check", "bench", "doctor", "demo"]
+    "command",
+    ["fit", "predict", "evaluate", "compare", "tune", "explain", "kernels", "check", "bench", "doctor", "demo"],
 )
 def test_every_command_has_an_example_and_json(capsys, command):
     code, out, _ = told(capsys, command, "--help")

@@ -104,6 +104,7 @@ _HOME = {
     "mercer.models.auto.regressor": "AutoRegressor",
     "mercer.models.auto.classifier": "AutoClassifier",
     "mercer.models.tune": "tune",
+    "mercer.models.judging.comparison": "compare",
     "mercer.models.likelihood.separation": "Separable",
     "mercer.errors": "InvalidInput RuleBroken",
 }

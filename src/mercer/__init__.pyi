@@ -124,6 +124,7 @@ from mercer.models.discriminant.discriminants import FisherDiscriminant as Fishe
 from mercer.models.discriminant.discriminants import LinearDiscriminant as LinearDiscriminant
 from mercer.models.discriminant.kernel_discriminants import KernelDiscriminant as KernelDiscriminant
 from mercer.models.discriminant.kernel_discriminants import KernelFisherDiscriminant as KernelFisherDiscriminant
+from mercer.models.judging.comparison import compare as compare
 from mercer.models.kernel_pca import KernelPCA as KernelPCA
 from mercer.models.least_squares.bayesian import BayesianLinearRegression as BayesianLinearRegression
 from mercer.models.least_squares.classifier import LeastSquaresClassifier as LeastSquaresClassifier

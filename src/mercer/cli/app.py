@@ -74,6 +74,8 @@ Drop = Annotated[
 DropMissing = Annotated[
     bool, typer.Option("--drop-missing-target", metavar=FLAG, help="Leave out rows without a target.")
 ]
+Folds = Annotated[int | None, typer.Option("--folds", min=2, help="Score by cross-validation with this many folds.")]
+Repeat = Annotated[int, typer.Option("--repeat", min=1, help="How often the folds are drawn.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the random numbers.")]
 Delimiter = Annotated[str | None, typer.Option("--delimiter", help="The column separator of a text file.")]
 Encoding = Annotated[str | None, typer.Option("--encoding", help="The encoding of a text file that is not UTF-8.")]
@@ -152,7 +154,7 @@ def _require_plots(option: str) -> None:
     """Refuse an option that draws plots if matplotlib is not installed, before anything is loaded."""
     if find_spec("matplotlib") is None:
         raise InvalidInput(
-            f"{option} needs matplotlib, which draws the plots of the report",
+            f"{option} needs matplotlib, which draws the plots",
             got="an installation without it",
             advice='Install it with: pip install "mercer[plot]"',
         )
@@ -195,10 +197,8 @@ def fit(
     test_size: Annotated[
         float | None, typer.Option("--test-size", help="The share of rows held out for scoring (by default 0.2).")
     ] = None,
-    folds: Annotated[
-        int | None, typer.Option("--folds", min=2, help="Score by this many folds instead; the model gets all rows.")
-    ] = None,
-    repeat: Annotated[int, typer.Option("--repeat", min=1, help="How often folds are drawn.")] = 1,
+    folds: Folds = None,
+    repeat: Repeat = 1,
     refit: Annotated[bool, typer.Option("--refit", metavar=FLAG, help="Fit again on all rows after scoring.")] = False,
     drop_missing_target: DropMissing = False,
     centers: Annotated[
@@ -274,6 +274,45 @@ def evaluate(
     predicting.evaluate(
         voice, model, data, target=target, drop_missing_target=drop_missing_target, worst=worst, reading=reading
     )
+
+
+@command(
+    "mercer compare houses.csv --target price", "mercer compare houses.csv -t price -m ridge -m boosting --folds 5"
+)
+def compare(
+    data: Data,
+    voice: Any,
+    reading: Any,
+    roles: Any,
+    target: Target = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option("--model", "-m", help="A model of mercer fit, or boosting; may be repeated. By default several."),
+    ] = None,
+    by: Annotated[str | None, typer.Option("--by", help="The score that ranks, such as MAE or accuracy.")] = None,
+    rows: Annotated[int, typer.Option("--rows", min=10, help="The largest number of rows to compare on.")] = 2000,
+    time: Annotated[float, typer.Option("--time", help="Seconds for all searches; the fits may take longer.")] = 60.0,
+    task: Task = "auto",
+    folds: Folds = None,
+    repeat: Repeat = 1,
+    plot: Annotated[
+        str | None, typer.Option("--plot", help="Draw the ranking to this .png, .svg or .pdf file.")
+    ] = None,
+    drop_missing_target: DropMissing = False,
+    seed: Seed = 0,
+    force: Force = False,
+) -> None:
+    """Rank models of different kinds by their scores on the same held-out rows."""
+    header.check(data, target, roles, reading)
+    if plot is not None:
+        _require_plots("--plot")
+    from mercer.cli import comparing
+
+    comparing.compare(
+        voice, data, target, models=tuple(model or ()), by=by, task=task, rows=rows, budget=time, folds=folds,
+        repeat=repeat, roles=roles, drop_missing_target=drop_missing_target, plot=plot, seed=seed, force=force,
+        reading=reading,
+    )  # fmt: skip
 
 
 @command("mercer tune houses.csv --target price --kernel \"Gaussian([1.0, 1.0]).on('area', 'age')\"")

@@ -64,7 +64,7 @@ def fit(
         raise InvalidInput(
             "--time must be a number of seconds > 0", got=f"{budget:g}", advice="Give a number such as 60."
         )
-    _require_one_split(test_size, folds, repeat, roles, refit)
+    require_one_split(test_size, folds, repeat, roles, refit)
     expression = parsed(kernel, weights=menu.takes_weights(model))
     model_path = _model_path(data, out)
     require_outputs({"--out": model_path, "--report": report}, inputs=(data,), force=force)
@@ -95,8 +95,7 @@ def fit(
     scored = (problem.X[several[0].test], problem.y[several[0].test]) if several else held_out if len(test) else None
     fit_rows = several[0].train if several else train
     cautions = leakage(problem.X[fit_rows], problem.y[fit_rows], scored, classes=classes, target=problem.target)
-    for caution in cautions:
-        voice.note(caution.words + _remedy(caution))
+    note_leakage(voice, cautions)
     with (
         voice.progress(f"fitting {count(len(train), 'row')}") as update,
         warnings_as_notes(voice),
@@ -158,7 +157,7 @@ def fit(
     return test
 
 
-def _require_one_split(
+def require_one_split(
     test_size: float | None, folds: int | None, repeat: int, roles: dict[str, Any], refit: bool
 ) -> None:
     """Refuse options about held-out rows that contradict each other."""
@@ -184,6 +183,12 @@ def cross_validation_folds(problem: Problem, folds: int | None, repeats: int, se
         len(problem), folds, y=problem.y, stratify=problem.task == "classification", groups=problem.groups,
         times=problem.times, repeats=repeats, random_state=seed,
     )  # fmt: skip
+
+
+def note_leakage(voice: Voice, cautions: Sequence[Caution]) -> None:
+    """Report the reasons why scores may be too good, each with the option that helps."""
+    for caution in cautions:
+        voice.note(caution.words + _remedy(caution))
 
 
 def _remedy(caution: Caution) -> str:

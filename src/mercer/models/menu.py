@@ -235,14 +235,15 @@ def takes_weights(name: str) -> bool:
 def default_kernel(name: str, X: Any, roles: Roles | None = None) -> tuple[Any, tuple[Role, ...]]:
     """A kernel from the columns of a table, or None if the model makes its own; and the roles of the columns."""
     assigned = {} if roles is None else roles.features
-    numbers = name in ("nw", "neighbors") and set(assigned.values()) <= {"number"} and _complete_numbers(X)
+    numbers = name in ("nw", "neighbors") and set(assigned.values()) <= {"number"} and complete_numbers(X)
     if not is_frame(X) or name in ("auto", "linear", "local") or numbers or (roles and roles.exposure):
         return None, ()
     plan = TableKernel(roles=assigned).explain(X)
     return plan.kernel, plan.roles
 
 
-def _complete_numbers(X: Any) -> bool:
+def complete_numbers(X: Any) -> bool:
+    """Whether X is a frame of which all columns hold numbers, none of them missing."""
     return is_frame(X) and all(A.dtype.kind in "iuf" and not missing_entries(A).any() for A in arrays(X))
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mercer.plot.looks import style, svg
     from mercer.plot.matrix import EigenvalueSpectrum, GramHeatMap
     from mercer.plot.proof import ProofTree
+    from mercer.plot.ranking import Ranking
     from mercer.plot.regression import RegressionBands, Residuals
     from mercer.plot.surface import DecisionSurface
 
@@ -27,6 +28,7 @@ _HOME = {
     "looks": "style svg",
     "matrix": "EigenvalueSpectrum GramHeatMap",
     "proof": "ProofTree",
+    "ranking": "Ranking",
     "regression": "RegressionBands Residuals",
     "surface": "DecisionSurface",
 }
@@ -41,6 +43,7 @@ __all__ = [
     "KernelShape",
     "LearningCurve",
     "ProofTree",
+    "Ranking",
     "RegressionBands",
     "Reliability",
     "Residuals",
