@@ -669,6 +669,15 @@ def _() -> Work:
     return logistic(1100, 1050)
 
 
+@case("solvers.costs.FACTORED_FEATURES", "logistic regression, 2500 rows, 1050 correlated features")
+def _() -> Work:
+    import mercer as mc
+
+    X = (normal(2500, 1050) / np.arange(1, 1051)) @ normal(1050, 1050)
+    y = wave(X) > 0
+    return lambda: mc.LogisticRegression(alpha=1.0).fit(X, y)
+
+
 @case("solvers.costs.FEW_ROWS", "3 principal components of 200 rows")
 def _() -> Work:
     return components(200, 3)

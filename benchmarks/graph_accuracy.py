@@ -40,7 +40,7 @@ import mercer as mc
 ROUNDS, CS = range(6), [10.0**e for e in range(-3, 4)]
 KERNELS = {"subtree": mc.WeisfeilerLehman, "assignment": mc.WeisfeilerLehmanAssignment}
 REPETITIONS, FOLDS = 10, 10
-FEW, STORED = 500, 2000
+FEW, STORED = 500, 5000
 AIMS = {
     ("MUTAG", "subtree"): 87.0, ("NCI1", "subtree"): 85.0, ("PROTEINS", "subtree"): 73.0, ("ENZYMES", "subtree"): 51.0,
     ("PTC_MR", "subtree"): 61.0, ("ENZYMES", "assignment"): 57.0, ("NCI1", "assignment"): 85.5,
