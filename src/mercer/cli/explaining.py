@@ -114,8 +114,9 @@ def explain(voice: Voice, path: str, *, data: str | None, top: int, reading: dic
 
 def _choices(model: Any) -> list[str]:
     """The decisions of an automatic model, line by line."""
-    inner = getattr(model, "model_", model) if isinstance(model, mc.ConformalRegressor) else model
-    choices = getattr(inner, "choices_", ())
+    while isinstance(model, (mc.ConformalRegressor, mc.CalibratedClassifier)):
+        model = model.model_
+    choices = getattr(model, "choices_", ())
     return str(Choices(tuple(replace(decision, advice="") for decision in choices))).splitlines()
 
 

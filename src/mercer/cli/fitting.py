@@ -14,6 +14,7 @@ import numpy as np
 
 import mercer as mc
 from mercer.cli.columns import missing_values_located
+from mercer.cli.decision import decision_from, label_named
 from mercer.cli.outputs import require_outputs
 from mercer.cli.reading import read
 from mercer.cli.sources import address
@@ -54,6 +55,9 @@ def fit(
     drop_missing_target: bool,
     centers: int | None,
     refit: bool,
+    threshold: str | None = None,
+    positive: str | None = None,
+    balance: bool = False,
     seed: int,
     force: bool,
     reading: dict[str, Any],
@@ -65,6 +69,7 @@ def fit(
             "--time must be a number of seconds > 0", got=f"{budget:g}", advice="Give a number such as 60."
         )
     require_one_split(test_size, folds, repeat, roles, refit)
+    decision = decision_from(threshold, positive, balance)
     expression = parsed(kernel, weights=menu.takes_weights(model))
     model_path = _model_path(data, out)
     require_outputs({"--out": model_path, "--report": report}, inputs=(data,), force=force)
@@ -83,7 +88,8 @@ def fit(
     several = cross_validation_folds(problem, folds, repeat, seed)
     settings: dict[str, Any] = {
         "task": problem.task, "kernel": expression, "roles": problem.roles, "time": budget / (len(several) + 1),
-        "centers": centers, "random_state": seed,
+        "centers": centers, "random_state": seed, "class_weight": "balanced" if balance else None,
+        "decision": decision | ({} if positive is None else {"label": label_named(positive, problem.y)}),
     }  # fmt: skip
     if several:
         voice.note(
