@@ -25,7 +25,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels.vectors.radial import ByWidth
 from mercer.kernels.vocabulary import vocabulary
 from mercer.models import menu
-from mercer.models.base import innermost
+from mercer.models.base import innermost, unwrapped
 from mercer.models.conformal import ConformalRegressor, moved, with_intervals
 from mercer.models.judging.cautions import Caution
 from mercer.models.judging.cross_validation import judge_by_folds
@@ -115,13 +115,13 @@ def fit(
         if several:
             judgement = judge_by_folds(
                 lambda rows, targets: menu.fit(model, rows, targets, **settings).model, X, y, several,
-                groups=problem.groups, progress=update,
+                groups=problem.groups, intervals=True, progress=update,
             )  # fmt: skip
             once = judgement.once()
             final = with_intervals(fitted.model, X[once.rows], y[once.rows], once.predictions)
         elif len(test):
             groups = None if problem.groups is None else problem.groups[test]
-            judgement = judge(fitted.model, *held_out, Baseline.of(y, classes=classes), groups=groups)
+            judgement = judge(fitted.model, *held_out, Baseline.of(y, classes=classes), intervals=True, groups=groups)
             final = with_intervals(fitted.model, *held_out)
         else:
             judgement, final = judge_by_leave_one_out(fitted.model, X, y), fitted.model
@@ -314,7 +314,7 @@ def _summarise(
             ("model", type(inner).__name__),
             ("kernel", readable(inner)),
             *[("choices" if k == 0 else "", brief(text)) for k, text in enumerate(fitted.choices)],
-            ("solver", "" if hasattr(fitted.model, "choices_") else str(getattr(inner, "status_", ""))),
+            ("solver", "" if hasattr(unwrapped(fitted.model), "choices_") else str(getattr(inner, "status_", ""))),
             ("time", seconds(spent)),
         ]
     )

@@ -1,8 +1,9 @@
-"""Names of columns and classes that the user typed: found among those of a file, or refused with the name that was meant."""
+"""Names of columns and classes that the user typed: found in a file, or refused with the name that was meant."""
 
 from __future__ import annotations
 
 from difflib import get_close_matches
+from typing import Any
 
 from mercer.errors import InvalidInput
 from mercer.words import cut, first_few

@@ -194,7 +194,7 @@ def evaluate(
         warnings_as_notes(voice),
         missing_values_located(frame, data, places),
     ):
-        judgement = judge(model, frame, truth, origin.baseline)
+        judgement = judge(model, frame, truth, origin.baseline, intervals=True)
     cautions = _doubts(model, origin, frame, truth)
     for caution in cautions:
         voice.note(caution.words)

@@ -293,6 +293,7 @@ Baseline
     mean median: real
     classes: tuple(plain)
     shares: tuple(real)
+    low? high?: real
 Score
     name: text
     value low high baseline: real

@@ -1,6 +1,6 @@
 """Calibrated probabilities for any classifier, and the threshold from which a class is predicted.
 
-The probabilities of many classifiers are shares of votes (nearest neighbours, weighted means) or no probabilities at all
+The probabilities of many classifiers are shares of votes (nearest neighbours, weighted means), and others have none
 (least squares). On rows that a model was not fitted to, it can be measured how often each of them is right: the
 probabilities p of the model become
 
@@ -107,7 +107,7 @@ class CalibratedClassifier(Saved, ClassifierMixin, BaseEstimator):  # type: igno
     threshold : for two classes, the probability from which `label` is predicted: a number in (0, 1), or "f1" for the
         one with the largest F1 (the harmonic mean of recall and precision) on left-out rows. None predicts the most
         probable class.
-    costs : (missed, false_alarm), the costs of a row of `label` that is not predicted to be one, and of another row that
+    costs : (missed, false_alarm), the costs of a row of `label` that is not predicted to be one, and of another that
         is: sets the threshold with the least expected cost, false_alarm/(missed + false_alarm).
     label : the class that the threshold is for; by default the second of two.
     class_weight : None, "balanced" or numbers > 0 by label: how much an error counts in each class. The class whose
@@ -205,9 +205,7 @@ class CalibratedClassifier(Saved, ClassifierMixin, BaseEstimator):  # type: igno
             check_number(self.threshold, "threshold", above=0, below=1, alternative="'f1' or None", such_as=0.3)
 
     def _labelled(self, X: Any, y: Any, sample_weight: Any) -> Labelled:
-        return Labelled.of(
-            training_points(X), y, sample_weight, model=type(self).__name__, regressor="KernelRidge"
-        )
+        return Labelled.of(training_points(X), y, sample_weight, model=type(self).__name__, regressor="KernelRidge")
 
     def _calibrate(self, model: Any, data: Labelled) -> Self:
         """Calibrate a fitted model on left-out rows, and choose the threshold."""

@@ -189,4 +189,4 @@ class PrecisionRecall(OfThresholds):
             curve = self.curves[0]
             share = curve.positives / (curve.positives + curve.negatives)
             ax.axhline(share, color=palette.grey, lw=1, label=f"chance, {share:.1%} of the rows")
-        ax.set(xlabel="recall (share of the class that is found)", ylabel="precision (share of predictions that are right)")
+        ax.set(xlabel="recall (share of the class that is found)", ylabel="precision (share that is right)")

@@ -1,7 +1,8 @@
 """Which threshold of a probability? Recall, precision, false alarms and costs of all of them, in one record.
 
-A class is predicted for the rows whose probability of it is at least a threshold. The ROC curve and the precision-recall
-curve are two views of the same counts: how many rows of the class, and how many others, lie above each threshold.
+A class is predicted for the rows whose probability of it is at least a threshold. The ROC curve and the
+precision-recall curve are two views of the same counts: how many rows of the class, and how many others, lie above each
+threshold.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ class ThresholdCurve:
     ----------
     label : the class.
     thresholds : decreasing, shape (t,); the first is infinite, so that no row is predicted to be of the class.
-    found, false_alarms : the number of rows of the class, and of other rows, with at least this probability, shape (t,);
-        with weights their sums.
+    found, false_alarms : the number of rows of the class, and of other rows, with at least this probability,
+        shape (t,); with weights their sums.
     positives, negatives : the number of rows of the class, and of others.
 
     >>> import numpy as np
@@ -114,7 +115,7 @@ class ThresholdCurve:
         return float(np.diff(self.recall) @ self.precision[1:])
 
     def best(self, by: Rule = "f1", *, costs: tuple[float, float] | None = None) -> float:
-        """The threshold of the largest F1 or balanced accuracy, or with `costs` (missed, false alarm) of the least cost.
+        """The threshold of the largest F1 or balanced accuracy; with `costs` (missed, false alarm), of the least cost.
 
         It lies halfway between two probabilities of the rows, so that it does not depend on the last digit of one.
         """
@@ -209,7 +210,9 @@ def threshold_of_costs(missed: Any, false_alarm: Any) -> float:
     0.1
     """
     a, b = (
-        check_number(value, name, above=0, advice="Pass the costs of a missed row and of a false alarm, such as (5, 1).")
+        check_number(
+            value, name, above=0, advice="Pass the costs of a missed row and of a false alarm, such as (5, 1)."
+        )
         for value, name in ((missed, "missed"), (false_alarm, "false_alarm"))
     )
     return float(b / (a + b))
