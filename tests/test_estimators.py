@@ -20,6 +20,7 @@ EVERY = [
     mc.AutoClassifier(time=1e-9),  # next to no time: the kernels are compared as they are
     mc.AutoRegressor(time=1e-9),
     mc.BayesianLinearRegression(),
+    mc.CalibratedClassifier(mc.LeastSquaresClassifier()),
     mc.ConditionalDensity(bandwidth=1.0, target_bandwidth=1.0),
     mc.ConformalRegressor(mc.KernelRidge()),
     mc.FisherDiscriminant(alpha=0.1),
@@ -86,6 +87,7 @@ REPEATING = [
 # ... and in which it is not: each row is left out once, or centres are drawn among the rows, or a row twice is two
 # observations where a row of weight two is one with half the noise; or the solver stops before the check's 1e-7.
 OTHERS = [
+    mc.CalibratedClassifier(mc.KernelNeighborsClassifier()),
     mc.ConditionalDensity(covariance="scott"),
     mc.KernelFisherDiscriminant(calibrated=True),
     mc.KernelGLM(n_centers=10),
@@ -142,6 +144,7 @@ NO_SPREAD = "with class weights of 1000 and 0.0001 the axis has no spread within
 EXPECTED = {
     "AutoClassifier": dict.fromkeys(REPETITION, COMPARED),
     "AutoRegressor": dict.fromkeys(REPETITION, COMPARED),
+    "CalibratedClassifier": dict.fromkeys(REPETITION, COMPARED.replace("kernels are compared", "it is calibrated")),
     "KernelFisherDiscriminant": {"check_class_weight_classifiers": NO_SPREAD},
 }
 

@@ -205,6 +205,8 @@ CASES = {
     "neighbours loo": case(mc.KernelNeighborsRegressor(G, n_neighbors="loo"), y=YY),
     "neighbours classes": case(mc.KernelNeighborsClassifier(G), y=LABELS),
     "neighbours sets": case(mc.KernelNeighborsClassifier(mc.Intersection()), SETS, LABELS, SETS_Z),
+    "calibrated votes": case(mc.CalibratedClassifier(mc.KernelNeighborsClassifier(G)), y=LABELS),
+    "calibrated threshold": case(mc.CalibratedClassifier(mc.SVC(G), threshold="f1"), y=TWO),
     "conformal split": case(mc.ConformalRegressor(mc.SVR(G), cv=3)),
     "conformal cv": case(mc.ConformalRegressor(mc.KernelRidge(G), method="cv+", cv=4)),
     "conformal jackknife": case(mc.ConformalRegressor(mc.KernelRidge(G), method="jackknife+")),
@@ -1127,6 +1129,7 @@ SEEDS = (
     "network normalized", "one class", "quantiles", "bayesian stream", "conformal jackknife", "conformal normalised",
     "svc calibrated", "table rule pandas", "table kernel polars", "AutoRegressor", "AutoClassifier table", "linear",
     "nu svc", "nu svr", "squares", "logistic", "fisher", "kernel discriminant", "watson", "neighbours classes",
+    "calibrated votes", "calibrated threshold",
 )  # fmt: skip
 KERNELS = (
     "Linear()", "Gaussian(sigma=2.0)", "Delta()", "Intersection()", "Precomputed()", "Gaussian(sigma=[1.0, 2.0])",
@@ -1652,6 +1655,8 @@ def test_what_older_versions_knew_of_a_table_does_not_keep_a_model_from_loading(
 def test_rows_of_weight_zero_do_not_keep_a_model_from_its_file(name, tmp_path):
     X = np.random.default_rng(0).normal(size=(30, 2))
     settings = {"time": 0.1} if name.startswith("Auto") else {"n_neighbors": 3} if "Neighbors" in name else {}
+    if name == "CalibratedClassifier":
+        settings = {"model": mc.LeastSquaresClassifier(mc.Gaussian(1.0))}
     model = getattr(mc, name)(**settings)
     target = X[:, 0] > 0 if is_classifier(model) else X[:, 0] + 0.1 * X[:, 1] ** 2
     model.fit(X, target, sample_weight=np.r_[np.zeros(4), np.ones(26)])

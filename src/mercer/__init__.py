@@ -77,6 +77,7 @@ _HOME = {
     "mercer.rkhs.geometry": "centre distance distance_to_mean mean_coordinates nearest",
     "mercer.rkhs.embedding": "hsic mean_embedding mmd",
     "mercer.models.least_squares.bayesian": "BayesianLinearRegression",
+    "mercer.models.calibrated": "CalibratedClassifier",
     "mercer.models.calibration": "calibration",
     "mercer.models.least_squares.gaussian_process": "GaussianProcessRegressor",
     "mercer.models.least_squares.kernel_ridge": "KernelRidge",
@@ -105,6 +106,7 @@ _HOME = {
     "mercer.models.auto.classifier": "AutoClassifier",
     "mercer.models.tune": "tune",
     "mercer.models.judging.comparison": "compare",
+    "mercer.models.judging.thresholds": "ThresholdCurve threshold_curve",
     "mercer.models.likelihood.separation": "Separable",
     "mercer.errors": "InvalidInput RuleBroken",
 }

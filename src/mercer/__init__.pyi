@@ -116,6 +116,7 @@ from mercer.kernels.weights import Tricube as Tricube
 from mercer.kernels.weights import Uniform as Uniform
 from mercer.models.auto.classifier import AutoClassifier as AutoClassifier
 from mercer.models.auto.regressor import AutoRegressor as AutoRegressor
+from mercer.models.calibrated import CalibratedClassifier as CalibratedClassifier
 from mercer.models.calibration import calibration as calibration
 from mercer.models.conformal import ConformalRegressor as ConformalRegressor
 from mercer.models.density.conditional_density import ConditionalDensity as ConditionalDensity
@@ -125,6 +126,8 @@ from mercer.models.discriminant.discriminants import LinearDiscriminant as Linea
 from mercer.models.discriminant.kernel_discriminants import KernelDiscriminant as KernelDiscriminant
 from mercer.models.discriminant.kernel_discriminants import KernelFisherDiscriminant as KernelFisherDiscriminant
 from mercer.models.judging.comparison import compare as compare
+from mercer.models.judging.thresholds import ThresholdCurve as ThresholdCurve
+from mercer.models.judging.thresholds import threshold_curve as threshold_curve
 from mercer.models.kernel_pca import KernelPCA as KernelPCA
 from mercer.models.least_squares.bayesian import BayesianLinearRegression as BayesianLinearRegression
 from mercer.models.least_squares.classifier import LeastSquaresClassifier as LeastSquaresClassifier

@@ -205,6 +205,21 @@ def fit(
         int | None,
         typer.Option("--centers", min=1, help="The number of centres of ridge, logistic or poisson (Nyström)."),
     ] = None,
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            "--threshold",
+            metavar="F1|COST=A:B|NUMBER",
+            help="Two classes: predict the positive one from a probability: with the best F1, the least cost if a "
+            "missed row costs A and a false alarm B, or a number such as 0.3.",
+        ),
+    ] = None,
+    positive: Annotated[
+        str | None, typer.Option("--positive", metavar="CLASS", help="The class of --threshold (default: the second).")
+    ] = None,
+    balance: Annotated[
+        bool, typer.Option("--balance", metavar=FLAG, help="Every class counts the same, however rare it is.")
+    ] = False,
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
@@ -218,7 +233,8 @@ def fit(
     fitting.fit(
         voice, data, target, kernel=kernel, model=model, task=task, out=out, report=report, budget=time,
         test_size=test_size, folds=folds, repeat=repeat, roles=roles, drop_missing_target=drop_missing_target,
-        centers=centers, refit=refit, seed=seed, force=force, reading=reading,
+        centers=centers, refit=refit, threshold=threshold, positive=positive, balance=balance, seed=seed, force=force,
+        reading=reading,
     )  # fmt: skip
 
 

@@ -15,7 +15,8 @@ from mercer.cli.summary import readable, say_scores, score_facts, scores_title
 from mercer.data import frames
 from mercer.errors import InvalidInput
 from mercer.models.auto.record import Choices
-from mercer.models.base import innermost
+from mercer.models.base import innermost, unwrapped
+from mercer.models.calibrated import decision_in_words
 from mercer.models.importance import exposure_of, feature_importance, meaning, measured_rows
 from mercer.models.provenance import Provenance, provenance
 from mercer.report.frames import fitted_rows
@@ -52,6 +53,7 @@ def explain(voice: Voice, path: str, *, data: str | None, top: int, reading: dic
             ("not used", ", ".join(f"{k} ({v})" for k, v in list(origin.left_out.items())[:8])),
             ("solver", content["status"]),
             ("kernel", readable(inner)),
+            ("decision", decision_in_words(model) if isinstance(model, mc.CalibratedClassifier) else ""),
         ]
     )
     choices = _choices(model)
@@ -114,8 +116,7 @@ def explain(voice: Voice, path: str, *, data: str | None, top: int, reading: dic
 
 def _choices(model: Any) -> list[str]:
     """The decisions of an automatic model, line by line."""
-    inner = getattr(model, "model_", model) if isinstance(model, mc.ConformalRegressor) else model
-    choices = getattr(inner, "choices_", ())
+    choices = getattr(unwrapped(model), "choices_", ())
     return str(Choices(tuple(replace(decision, advice="") for decision in choices))).splitlines()
 
 

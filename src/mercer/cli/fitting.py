@@ -14,6 +14,7 @@ import numpy as np
 
 import mercer as mc
 from mercer.cli.columns import missing_values_located
+from mercer.cli.decision import decision_from, label_named
 from mercer.cli.outputs import require_outputs
 from mercer.cli.reading import read
 from mercer.cli.sources import address
@@ -24,7 +25,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels.vectors.radial import ByWidth
 from mercer.kernels.vocabulary import vocabulary
 from mercer.models import menu
-from mercer.models.base import innermost
+from mercer.models.base import innermost, unwrapped
 from mercer.models.conformal import ConformalRegressor, moved, with_intervals
 from mercer.models.judging.cautions import Caution
 from mercer.models.judging.cross_validation import judge_by_folds
@@ -54,6 +55,9 @@ def fit(
     drop_missing_target: bool,
     centers: int | None,
     refit: bool,
+    threshold: str | None = None,
+    positive: str | None = None,
+    balance: bool = False,
     seed: int,
     force: bool,
     reading: dict[str, Any],
@@ -65,6 +69,7 @@ def fit(
             "--time must be a number of seconds > 0", got=f"{budget:g}", advice="Give a number such as 60."
         )
     require_one_split(test_size, folds, repeat, roles, refit)
+    decision = decision_from(threshold, positive, balance)
     expression = parsed(kernel, weights=menu.takes_weights(model))
     model_path = _model_path(data, out)
     require_outputs({"--out": model_path, "--report": report}, inputs=(data,), force=force)
@@ -83,7 +88,8 @@ def fit(
     several = cross_validation_folds(problem, folds, repeat, seed)
     settings: dict[str, Any] = {
         "task": problem.task, "kernel": expression, "roles": problem.roles, "time": budget / (len(several) + 1),
-        "centers": centers, "random_state": seed,
+        "centers": centers, "random_state": seed, "class_weight": "balanced" if balance else None,
+        "decision": decision | ({} if positive is None else {"label": label_named(positive, problem.y)}),
     }  # fmt: skip
     if several:
         voice.note(
@@ -109,13 +115,13 @@ def fit(
         if several:
             judgement = judge_by_folds(
                 lambda rows, targets: menu.fit(model, rows, targets, **settings).model, X, y, several,
-                groups=problem.groups, progress=update,
+                groups=problem.groups, intervals=True, progress=update,
             )  # fmt: skip
             once = judgement.once()
             final = with_intervals(fitted.model, X[once.rows], y[once.rows], once.predictions)
         elif len(test):
             groups = None if problem.groups is None else problem.groups[test]
-            judgement = judge(fitted.model, *held_out, Baseline.of(y, classes=classes), groups=groups)
+            judgement = judge(fitted.model, *held_out, Baseline.of(y, classes=classes), intervals=True, groups=groups)
             final = with_intervals(fitted.model, *held_out)
         else:
             judgement, final = judge_by_leave_one_out(fitted.model, X, y), fitted.model
@@ -308,7 +314,7 @@ def _summarise(
             ("model", type(inner).__name__),
             ("kernel", readable(inner)),
             *[("choices" if k == 0 else "", brief(text)) for k, text in enumerate(fitted.choices)],
-            ("solver", "" if hasattr(fitted.model, "choices_") else str(getattr(inner, "status_", ""))),
+            ("solver", "" if hasattr(unwrapped(fitted.model), "choices_") else str(getattr(inner, "status_", ""))),
             ("time", seconds(spent)),
         ]
     )

@@ -1,8 +1,9 @@
-"""Names of columns that the user typed: found among those of a file, or refused with the name that was meant."""
+"""Names of columns and classes that the user typed: found in a file, or refused with the name that was meant."""
 
 from __future__ import annotations
 
 from difflib import get_close_matches
+from typing import Any
 
 from mercer.errors import InvalidInput
 from mercer.words import cut, first_few
@@ -61,3 +62,16 @@ def named(target: str, names: list[str], file: str, *, text: bool) -> str:
         got=f"columns {shown_names(names, 20)}" if len(names) > 1 else f"one column, {shown_names(names)}",
         advice=NAME_THE_DELIMITER if len(names) == 1 and text else advice,
     )
+
+
+def spelling(label: Any) -> str:
+    """A label as text, the same for every way to write a number.
+
+    >>> spelling("1.0"), spelling(1), spelling(True), spelling("yes")
+    ('1', '1', 'true', 'yes')
+    """
+    text = str(label).lower() if isinstance(label, bool) else str(label)
+    try:
+        return format(float(text), ".17g")
+    except ValueError:
+        return text

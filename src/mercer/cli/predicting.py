@@ -11,7 +11,7 @@ import polars as pl
 
 import mercer as mc
 from mercer.cli.columns import as_fitted, missing_values_located
-from mercer.cli.names import named
+from mercer.cli.names import named, spelling
 from mercer.cli.outputs import kind_of as table_kind
 from mercer.cli.outputs import parts, require_outputs, sink
 from mercer.cli.reading import Table, batches
@@ -194,7 +194,7 @@ def evaluate(
         warnings_as_notes(voice),
         missing_values_located(frame, data, places),
     ):
-        judgement = judge(model, frame, truth, origin.baseline)
+        judgement = judge(model, frame, truth, origin.baseline, intervals=True)
     cautions = _doubts(model, origin, frame, truth)
     for caution in cautions:
         voice.note(caution.words)
@@ -258,8 +258,8 @@ def _stacked(X: list[Any]) -> Any:
 def _as_classes(targets: pl.Series, model: Any) -> Any:
     """Labels of the model's type: 1, 1.0 and "1" are the same class."""
     classes = np.asarray(model.classes_).tolist()
-    by_spelling = {_spelling(label): label for label in classes}
-    labels = [by_spelling.get(_spelling(label), label) for label in targets.to_list()]
+    by_spelling = {spelling(label): label for label in classes}
+    labels = [by_spelling.get(spelling(label), label) for label in targets.to_list()]
     unknown = sorted({label for label in labels if type(label) is not type(classes[0])})
     try:
         others = {label: type(classes[0])(float(label)) for label in unknown}  # a number that was not seen in fit
@@ -270,19 +270,6 @@ def _as_classes(targets: pl.Series, model: Any) -> Any:
             advice=f"Use the classes {str(classes)[:200]}.",
         ) from None
     return np.asarray([others.get(label, label) for label in labels])
-
-
-def _spelling(label: Any) -> str:
-    """A label as text, the same for every way to write a number.
-
-    >>> _spelling("1.0"), _spelling(1), _spelling(True), _spelling("yes")
-    ('1', '1', 'true', 'yes')
-    """
-    text = str(label).lower() if isinstance(label, bool) else str(label)
-    try:
-        return format(float(text), ".17g")
-    except ValueError:
-        return text
 
 
 def _confusion(voice: Voice, truth: Any, values: Any) -> dict[str, dict[str, int]]:

@@ -86,6 +86,13 @@ def say_scores(voice: Voice, scores: Sequence[Score], title: str) -> None:
         voice.say(f"  Baseline: {baseline_in_words(names)}.")
 
 
+OTHER_BASELINES = {
+    "MAE": "the MAE their median",
+    "90 % interval score": "the interval score the interval of their middle 90 %",
+}
+"""The baselines of measures that are not about the mean."""
+
+
 def baseline_in_words(names: Set[str]) -> str:
     """What the baseline of these measures predicts.
 
@@ -93,7 +100,8 @@ def baseline_in_words(names: Set[str]) -> str:
     'always the mean of the training targets (for the MAE their median)'
     """
     if "accuracy" not in names:
-        return "always the mean of the training targets" + (" (for the MAE their median)" if "MAE" in names else "")
+        others = [word for name, word in OTHER_BASELINES.items() if name in names]
+        return "always the mean of the training targets" + (f" (for {', for '.join(others)})" if others else "")
     shares = " (for the log loss the share of each class)" if "log loss" in names else ""
     return f"always the most frequent class of the training rows{shares}"
 

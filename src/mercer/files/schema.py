@@ -293,6 +293,7 @@ Baseline
     mean median: real
     classes: tuple(plain)
     shares: tuple(real)
+    low? high?: real
 Score
     name: text
     value low high baseline: real
@@ -378,6 +379,10 @@ Sigmoid
 Softmax(k)
     scale: real
     offsets: real[k]
+[mercer.models.calibrated]
+Recalibration(k)
+    mixing: real
+    softmax: Softmax(k)
 [mercer.models.least_squares.local_fits]
 LocalFits call
     kernel: kernel
@@ -685,6 +690,14 @@ ConformalRegressor < Remembered
     n_calibration_: =n
     _fold?: whole[n]<n
     _rows?: list(whole[_])[m]
+CalibratedClassifier < Remembered
+    n_features_in_?: int
+    feature_names_in_?: label[_]
+    model_: Saved | KernelEstimator
+    classes_: label[k]
+    recalibration_: Recalibration(k)
+    threshold_: none | real
+    _factors: real[k]
 AutoModel < KernelEstimator
     loss_: text
     model_: Saved
@@ -699,6 +712,7 @@ AutoRegressor < AutoModel
 AutoClassifier < AutoModel
     classes_: label[k]
     softmax_: none | Softmax(k)
+    _factors?: none | real[k]
 """
 """Estimators, and what several of them share."""
 

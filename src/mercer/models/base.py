@@ -256,8 +256,15 @@ def outside() -> int:
 
 
 def innermost(model: Any) -> Any:
-    """The model that computes: the one inside an automatic or a conformal model, or the model itself."""
+    """The model that computes: the one inside an automatic, conformal or calibrated model, or the model itself."""
     while hasattr(model, "model_"):
+        model = model.model_
+    return model
+
+
+def unwrapped(model: Any) -> Any:
+    """The automatic model inside conformal intervals or a calibration, otherwise the model that computes."""
+    while not hasattr(model, "choices_") and hasattr(model, "model_"):
         model = model.model_
     return model
 

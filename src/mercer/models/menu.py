@@ -28,6 +28,8 @@ from mercer.errors import InvalidInput
 from mercer.kernels.tables.rule import TableKernel
 from mercer.memory import budget
 from mercer.models.base import weights
+from mercer.models.calibrated import calibrates_itself, decision_in_words
+from mercer.models.choices import with_choices
 from mercer.models.provenance import Task
 from mercer.validation import generator
 from mercer.words import show_bytes
@@ -79,6 +81,7 @@ class _Request:
     progress : called with a line of text.
     roles : the roles of columns, for automatic models.
     weights : how often each row counts, or None.
+    class_weight : how much errors count by class, or None; `weights` do not include it.
     """
 
     task: Task
@@ -90,6 +93,7 @@ class _Request:
     progress: Callable[..., None]
     roles: dict[str, str] = field(default_factory=dict)
     weights: Any = None
+    class_weight: Any = None
     choices: list[str] = field(default_factory=list)
     in_time: bool = True
 
@@ -98,6 +102,10 @@ class _Request:
         if self.weights is None:
             return {}
         return {"sample_weight": self.weights if rows is None else self.weights[rows]}
+
+    def by_class(self) -> dict[str, Any]:
+        """The parameter `class_weight` of a classifier, if errors are weighted by class."""
+        return {} if self.class_weight is None else {"class_weight": self.class_weight}
 
 
 class Offer(NamedTuple):
@@ -121,12 +129,16 @@ def fit(
     kernel: Any = None,
     roles: Mapping[str, str] | None = None,
     sample_weight: Any = None,
+    class_weight: Any = None,
+    decision: Mapping[str, Any] | None = None,
     time: float = 60.0,
     centers: int | None = None,
     random_state: int = 0,
     progress: Callable[..., None] | None = None,
 ) -> Fitted:
     """Fit a model by its name; the data chooses all parameters that are not set.
+
+    The probabilities of every classifier are calibrated on rows that it was not fitted to.
 
     Parameters
     ----------
@@ -140,6 +152,8 @@ def fit(
         "poisson" also of the "exposure", of which the targets are counts.
     sample_weight : how often each row counts, relative to the others: weights are divided by their mean, so that the
         penalties to choose from suit survey weights, too.
+    class_weight : for classes: None, "balanced" or numbers > 0 by label, how much an error counts in each class.
+    decision : for two classes: `threshold` or `costs`, and `label`, as for `CalibratedClassifier`.
     time : the time limit of the search, in seconds; the best model so far is used when it is reached.
     centers : the number of centres of models that accept it ("ridge", "logistic", "poisson"); by default all rows, or
         1,500 if there are more than 5,000.
@@ -156,6 +170,13 @@ def fit(
     ['auto', 'linear', 'logistic', 'neighbors', 'nw', 'ridge', 'svm']
     """
     offer = offered(name, task)
+    if task == "regression" and (class_weight is not None or decision):
+        raise InvalidInput(
+            "`class_weight` and `decision` are for classes",
+            got="the task 'regression'",
+            advice="Omit them.",
+            option="Remove --balance and --threshold, or add --task classification.",
+        )
     if centers is not None and not offer.centred:
         names = [other for other, entry in MENU[task].items() if entry.centred]
         raise InvalidInput(
@@ -170,11 +191,28 @@ def fit(
     request = _Request(
         task, made_kernel, kernel is not None, time, centers, random_state,
         progress or (lambda text, share=None: None), assigned.features | assigned.others,
-        _relative(sample_weight, len(y)),
+        _relative(sample_weight, len(y)), class_weight,
     )  # fmt: skip
     model = offer.fit(request, X, y)
     columns = model.columns_.roles if hasattr(model, "columns_") else columns
+    if task == "classification":
+        model = _calibrated(request, model, X, y, dict(decision or {}))
     return Fitted(model, tuple(request.choices), columns, request.in_time)
+
+
+def _calibrated(request: _Request, model: Any, X: Any, y: Any, decision: dict[str, Any]) -> Any:
+    """A fitted classifier with calibrated probabilities and the requested threshold."""
+    decides = isinstance(model, mc.AutoClassifier) or request.class_weight is None
+    too_few = int(np.sort(np.unique(y, return_counts=True)[1])[-2]) < 2
+    without = too_few or isinstance(model, mc.SVC)  # one without probabilities had no time, or too few rows, for them
+    if not decision and decides and (calibrates_itself(model) or without):
+        return model
+    request.progress("calibrating probabilities on rows that are left out")
+    calibrated = mc.CalibratedClassifier.around(
+        model, X, y, request.weights, random_state=request.seed, **decision, **request.by_class()
+    )
+    request.choices += filter(None, [decision_in_words(calibrated)])
+    return calibrated
 
 
 def _relative(sample_weight: Any, n: int) -> Any:
@@ -249,21 +287,11 @@ def complete_numbers(X: Any) -> bool:
 
 def refit(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
     """The same model with the choices that it made, fitted to other rows, such as all rows after scoring."""
+    if isinstance(model, mc.CalibratedClassifier):
+        return model.around_again(refit(model.model_, X, y, sample_weight))
     relative = _relative(sample_weight, len(y))
     weighted = {} if relative is None else {"sample_weight": relative}
-    from sklearn.base import clone
-
-    again = clone(model)
-    if hasattr(model, "model_"):
-        others = dict.fromkeys(model.columns_.left_out, "drop") | Roles.of(model.roles).others
-        again.set_params(kernel=model.model_.kernel_, loss=model.loss_, roles=others or None)
-        return again.fit(X, y, **weighted)
-    known = again.get_params(deep=False)
-    if "alpha" in known and hasattr(model, "alpha_"):
-        again.set_params(alpha=model.alpha_)
-    if known.get("tune") is not None:
-        again.set_params(tune=None, kernel=model.kernel_)
-    return again.fit(X, y, **weighted)
+    return with_choices(model).fit(X, y, **weighted)
 
 
 def _auto(request: _Request, X: Any, y: Any) -> Any:
@@ -271,6 +299,7 @@ def _auto(request: _Request, X: Any, y: Any) -> Any:
     model = cls(
         kernel=request.kernel if request.own_kernel else None, roles=request.roles or None, time=request.time,
         random_state=request.seed, progress=lambda trial: request.progress(str(trial), trial.share),
+        **request.by_class(),
     ).fit(X, y, **request.weighted())  # fmt: skip
     model.set_params(progress=None)
     request.choices += [f"{d.question.lower()}: {d.taken} ({d.why})" for d in model.choices_]
@@ -305,7 +334,9 @@ def _solver(centers: int | None) -> dict[str, Any]:
 
 def _least_squares(request: _Request, X: Any, y: Any) -> Any:
     def make(alpha: float, centers: int | None) -> Any:
-        return mc.LeastSquaresClassifier(request.kernel, alpha=alpha, random_state=request.seed, **_solver(centers))
+        return mc.LeastSquaresClassifier(
+            request.kernel, alpha=alpha, random_state=request.seed, **_solver(centers), **request.by_class()
+        )
 
     return _penalised(request, X, y, make, "leave-one-out accuracy", (1.0, 0.3, 0.1, 0.03, 0.01, 3.0))
 
@@ -367,7 +398,7 @@ def _svc(request: _Request, X: Any, y: Any) -> Any:
     C = _margin(request, X, y, mc.SVC(request.kernel), {})["C"]
     request.progress(f"support vector machine with C = {C:g} on all rows")
     enough = int(np.unique(y, return_counts=True)[1].min()) > 1
-    model = _watched(request, mc.SVC(request.kernel, C=C, calibrated=enough), X, y)
+    model = _watched(request, mc.SVC(request.kernel, C=C, calibrated=enough, **request.by_class()), X, y)
     if enough and not _has_probabilities(model, X):
         request.choices.append("no probabilities: the time limit was reached before they were fitted")
         request.in_time = False
@@ -454,8 +485,9 @@ def _logistic(request: _Request, X: Any, y: Any) -> Any:
     def make(alpha: float, centers: int | None) -> Any:
         limit = max(5.0, request.time)
         return mc.KernelLogisticRegression(
-            request.kernel, alpha=alpha, n_centers=centers, random_state=request.seed, max_time=limit
-        )
+            request.kernel, alpha=alpha, n_centers=centers, random_state=request.seed, max_time=limit,
+            **request.by_class(),
+        )  # fmt: skip
 
     return _penalised(request, X, y, make, "leave-one-out log likelihood", (1.0, 0.3, 0.1, 0.03, 0.01, 3.0))
 
@@ -520,7 +552,7 @@ def _linear(request: _Request, X: Any, y: Any) -> Any:
 def _linear_classes(request: _Request, X: Any, y: Any) -> Any:
     def candidate(alpha: float) -> tuple[str, Callable[[], tuple[Any, float]]]:
         def make() -> tuple[Any, float]:
-            model = mc.LogisticRegression(alpha=alpha).fit(X, y, **request.weighted())
+            model = mc.LogisticRegression(alpha=alpha, **request.by_class()).fit(X, y, **request.weighted())
             return model, -float(model.loo_log_loss_)
 
         return f"alpha = {alpha:g}", make

@@ -21,7 +21,7 @@ from sklearn.base import is_classifier
 from mercer.data.points import length
 from mercer.errors import InvalidInput
 from mercer.models.base import innermost
-from mercer.models.judging.measures import MEASURES, Guesses, Predicted, measured
+from mercer.models.judging.measures import COVERAGE, MEASURES, Guesses, Predicted, measured
 from mercer.tuning.folds import group_numbers, time_ranks
 from mercer.validation import check_number, generator
 
@@ -34,26 +34,30 @@ rows directly."""
 
 @dataclass(frozen=True)
 class Baseline:
-    """A model that uses no column: the mean and median of the training targets, or the share of each class.
+    """A model without columns: the mean, median and middle 90 % of the training targets, or the share of each class.
 
     >>> import numpy as np
     >>> Baseline.of(np.array([1.0, 2.0, 6.0]))
-    Baseline(mean=3.0, median=2.0, classes=(), shares=())
+    Baseline(mean=3.0, median=2.0, classes=(), shares=(), low=1.1, high=5.6)
     >>> Baseline.of(np.array(["no", "no", "yes", "no"]), classes=True)
-    Baseline(mean=nan, median=nan, classes=('no', 'yes'), shares=(0.75, 0.25))
+    Baseline(mean=nan, median=nan, classes=('no', 'yes'), shares=(0.75, 0.25), low=nan, high=nan)
     """
 
     mean: float = np.nan
     median: float = np.nan
     classes: tuple[Any, ...] = ()
     shares: tuple[float, ...] = ()
+    low: float = np.nan
+    high: float = np.nan
 
     @classmethod
     def of(cls, y: NDArray[Any], *, classes: bool = False) -> Baseline:
         """The baseline of these training targets."""
         y = np.asarray(y)
         if not classes:
-            return cls(mean=float(y.astype(np.float64).mean()), median=float(np.median(y.astype(np.float64))))
+            tail = (1 - COVERAGE) / 2
+            low, median, high = np.quantile(y.astype(np.float64), [tail, 0.5, 1 - tail]).tolist()
+            return cls(mean=float(y.astype(np.float64).mean()), median=median, low=low, high=high)
         values, times = np.unique(y, return_counts=True)
         return cls(classes=tuple(values.tolist()), shares=tuple((times / len(y)).tolist()))
 
@@ -65,7 +69,8 @@ class Baseline:
             share = np.where(values == y[:, None], shares, 0.0).sum(axis=1)
         else:
             right = share = np.full(len(y), np.nan)
-        return Guesses(np.full(len(y), self.mean), np.full(len(y), self.median), right, share)
+        constants = (np.full(len(y), value) for value in (self.mean, self.median, self.low, self.high))
+        return Guesses(*constants, right, share)
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,8 @@ class Judgement:
     rows : the position of the row that each prediction is for, shape (m,): all rows once, except for cross-validation,
         which may predict a row by several repeats, or in time not at all.
     folds : the number of the fold that made each prediction, shape (m,); None without folds.
+    intervals : the ends of 90 % intervals, shape (m, 2); None if they are not judged.
+    counts : whether the targets are counts and the predictions their means.
     """
 
     predictions: NDArray[Any]
@@ -114,6 +121,8 @@ class Judgement:
     by: Judged
     rows: Index
     folds: Index | None = None
+    intervals: Matrix | None = None
+    counts: bool = False
 
     @classmethod
     def of(cls, predicted: Predicted, by: Judged, rows: Index | None = None, folds: Index | None = None) -> Judgement:
@@ -121,8 +130,9 @@ class Judgement:
         scores = tuple(Score(*score) for score in measured(predicted))
         rows = np.arange(len(predicted.y)) if rows is None else rows
         return cls(
-            predicted.predictions, predicted.losses, scores, predicted.probabilities, predicted.classes, by, rows, folds
-        )
+            predicted.predictions, predicted.losses, scores, predicted.probabilities, predicted.classes, by, rows,
+            folds, predicted.intervals, predicted.counts,
+        )  # fmt: skip
 
     def once(self) -> Judgement:
         """The same scores with one prediction for each row, the first, if repeats made several."""
@@ -134,6 +144,7 @@ class Judgement:
             probabilities=None if self.probabilities is None else self.probabilities[first],
             rows=self.rows[first],
             folds=None if self.folds is None else self.folds[first],
+            intervals=None if self.intervals is None else self.intervals[first],
         )
 
     def __getitem__(self, name: str) -> Score:
@@ -224,6 +235,8 @@ def judge(
     baseline: Baseline | None = None,
     *,
     predictions: NDArray[Any] | None = None,
+    probabilities: Matrix | None = None,
+    intervals: bool = False,
     groups: Any = None,
     by: Judged = "held out",
 ) -> Judgement:
@@ -234,7 +247,9 @@ def judge(
     model : a fitted model.
     X, y : n rows and their targets.
     baseline : the baseline of the training targets; None if they are not known (the scored rows must not decide it).
-    predictions : predictions to score instead of `model.predict(X)`, such as leave-one-out predictions.
+    predictions, probabilities : predictions to score instead of those of the model, such as leave-one-out predictions.
+    intervals : whether 90 % intervals are scored: those of the model, or if `with_intervals` would take them from the
+        residuals of these rows, those from the residuals of one half of the rows for the other half.
     groups : (n,) or None. Rows of one group depend on each other: the intervals draw whole groups.
     by : which predictions are scored, for the record.
 
@@ -249,7 +264,12 @@ def judge(
     y = np.asarray(y)
     guesses = (Baseline() if baseline is None else baseline).guesses(y)
     units = None if groups is None else group_numbers(groups, len(y))
-    return Judgement.of(predicted(model, X, y, guesses, predictions=predictions, units=units), by)
+    judged = predicted(model, X, y, guesses, predictions=predictions, probabilities=probabilities, units=units)
+    if intervals and judged.classes is None and predictions is None:
+        from mercer.models.conformal import held_out_intervals  # it records where models come from, and so this module
+
+        judged = replace(judged, intervals=held_out_intervals(model, X, y, judged.predictions, COVERAGE))
+    return Judgement.of(judged, by)
 
 
 def predicted(
@@ -259,11 +279,11 @@ def predicted(
     guesses: Guesses,
     *,
     predictions: NDArray[Any] | None = None,
+    probabilities: Matrix | None = None,
     units: Index | None = None,
 ) -> Predicted:
     """The predictions of a fitted model for rows, beside their targets and the guesses of a baseline."""
-    classes = np.asarray(model.classes_) if is_classifier(model) else None
-    P: Matrix | None = None
+    classes, P = np.asarray(model.classes_) if is_classifier(model) else None, probabilities
     if predictions is None:
         predictions = np.asarray(model.predict(X))
         if classes is not None and hasattr(model, "predict_proba"):
@@ -293,8 +313,13 @@ def judge_by_leave_one_out(model: Any, X: Any, y: Any) -> Judgement | None:
         return None
     if len(predictions) != length(X):
         return None
-    baseline = Baseline.of(y, classes=is_classifier(model))
-    return judge(model, X, y, baseline, predictions=predictions, by="left out")
+    baseline, P = Baseline.of(y, classes=is_classifier(model)), None
+    if is_classifier(model):
+        try:
+            P = np.asarray(model.loo_proba_)
+        except (AttributeError, InvalidInput):
+            P = None
+    return judge(model, X, y, baseline, predictions=predictions, probabilities=P, by="left out")
 
 
 def row_losses(model: Any, y: NDArray[Any], predictions: NDArray[Any]) -> Matrix:

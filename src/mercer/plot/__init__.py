@@ -11,30 +11,37 @@ from typing import Any as _Any
 if TYPE_CHECKING:
     from mercer.plot.calibration import Coverage, Reliability
     from mercer.plot.convergence import Convergence
+    from mercer.plot.counts import Rootogram
     from mercer.plot.curves import LearningCurve, TuningPath, ValidationCurve
     from mercer.plot.kernel import KernelShape
     from mercer.plot.looks import style, svg
     from mercer.plot.matrix import EigenvalueSpectrum, GramHeatMap
+    from mercer.plot.predictions import PredictedActual
     from mercer.plot.proof import ProofTree
     from mercer.plot.ranking import Ranking
     from mercer.plot.regression import RegressionBands, Residuals
     from mercer.plot.surface import DecisionSurface
+    from mercer.plot.thresholds import ROC, PrecisionRecall
 
 _HOME = {
     "calibration": "Coverage Reliability",
     "convergence": "Convergence",
+    "counts": "Rootogram",
     "curves": "LearningCurve TuningPath ValidationCurve",
     "kernel": "KernelShape",
     "looks": "style svg",
     "matrix": "EigenvalueSpectrum GramHeatMap",
+    "predictions": "PredictedActual",
     "proof": "ProofTree",
     "ranking": "Ranking",
     "regression": "RegressionBands Residuals",
     "surface": "DecisionSurface",
+    "thresholds": "ROC PrecisionRecall",
 }
 _MODULE = {name: f"mercer.plot.{home}" for home, names in _HOME.items() for name in names.split()}
 
 __all__ = [
+    "ROC",
     "Convergence",
     "Coverage",
     "DecisionSurface",
@@ -42,11 +49,14 @@ __all__ = [
     "GramHeatMap",
     "KernelShape",
     "LearningCurve",
+    "PrecisionRecall",
+    "PredictedActual",
     "ProofTree",
     "Ranking",
     "RegressionBands",
     "Reliability",
     "Residuals",
+    "Rootogram",
     "TuningPath",
     "ValidationCurve",
     "style",

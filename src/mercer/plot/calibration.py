@@ -8,41 +8,17 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom, rankdata
+from scipy.stats import binom
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
 from mercer.models.calibration import Calibration, calibration
-from mercer.plot.looks import Display, canvas, caption, legend, numbers
-from mercer.validation import check_whole_number
+from mercer.models.judging.reliability import BAND, ReliabilityCurve, event
+from mercer.plot.looks import Display, canvas, legend, numbers
 
 Matrix = NDArray[np.float64]
 
-BAND = 0.95
-"""The share of observations that fall in the bands if the model is calibrated."""
 COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-
-
-def event(
-    classes: NDArray[Any], P: Matrix, truth: NDArray[Any], label: Any = None
-) -> tuple[NDArray[np.bool_], Matrix, str]:
-    """The event that probabilities of classes are about: whether it happened, its probability, and its name.
-
-    The event is that the class is `label`, by default the second of two; with more classes, that the predicted class is
-    the true one.
-    """
-    if label is None and len(classes) > 2:
-        best = P.argmax(axis=1)
-        return classes[best] == truth, P[np.arange(len(P)), best], "the predicted class is true"
-    label = classes[-1] if label is None else label
-    at = np.flatnonzero(classes == label)
-    if not len(at):
-        raise InvalidInput(
-            f"`label` must be a class, {', '.join(map(str, classes[:10]))}",
-            got=repr(label),
-            advice="Pass one of these classes, with the same type.",
-        )
-    return truth == label, P[:, at[0]], f"the class is {caption(str(label), 40)}"
 
 
 @dataclass(eq=False, repr=False)
@@ -130,26 +106,11 @@ class Reliability(Display):
     ) -> Self:
         """Probabilities of any model, shape (n,), and whether the event happened."""
         p, hit = numbers(probabilities, "Probabilities").ravel(), np.asarray(happened).ravel()
-        if len(p) != len(hit) or not len(p) or not ((p >= 0) & (p <= 1)).all() or not np.isin(hit, (0, 1)).all():
-            raise InvalidInput(
-                "There must be as many probabilities in [0, 1] as outcomes 0 or 1",
-                got=f"{len(p)} and {len(hit)}",
-                advice="Pass one outcome for each probability.",
-            )
-        bins = int(np.clip(len(p) // 20, 2, 10)) if bins is None else bins
-        check_whole_number(bins, "bins", such_as=10)
-        hit = hit.astype(bool)
-        place = (bins * (rankdata(p) - 0.5) / len(p)).astype(np.int64)  # equal probabilities stay together
-        every = np.bincount(place)
-        full = np.flatnonzero(every)
-        counts = every[full]
-        predicted = np.bincount(place, p)[full] / counts
-        observed = np.bincount(place, hit)[full] / counts
-        mean = np.clip(predicted, 0.0, 1.0)
-        ends = [binom.ppf(q, counts, mean) / counts for q in ((1 - BAND) / 2, (1 + BAND) / 2)]
-        error = float((counts * np.abs(observed - predicted)).sum() / len(p))
-        brier = float(((p - hit) ** 2).mean())
-        return cls(p, hit, predicted, observed, counts, ends[0], ends[1], error, brier, what).plot(ax, **style)
+        curve = ReliabilityCurve.of(hit, p, bins)
+        return cls(
+            p, hit.astype(bool), curve.predicted, curve.observed, curve.counts, curve.lower, curve.upper, curve.error,
+            curve.brier, what,
+        ).plot(ax, **style)  # fmt: skip
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> Self:
         """Draw in these axes, or in new ones; the bars at the bottom show how often each probability is predicted."""

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
 from mercer.models.local.local_regression import LocalRegression
+from mercer.models.residual_scale import ResidualScale
 from mercer.plot.columns import along
 from mercer.plot.looks import Display, Palette, canvas, caption, dots, legend, numbers
 from mercer.validation import check_choice
@@ -31,6 +32,8 @@ BARS = 60
 """The largest number of bars of a histogram."""
 WIDE = 50
 """Labels of categories with more characters than this in total are rotated."""
+SHOWN = 0.9
+"""The share of the residuals in the band around their trend."""
 FEWEST = 10
 """A trend needs at least this many residuals."""
 
@@ -183,6 +186,8 @@ class Residuals(Display):
     fitted, residuals : f(xᵢ) and yᵢ − f(xᵢ), shape (n,).
     kind : "fitted", "qq" or "histogram".
     grid, trend : a local regression of the residuals on the predictions, shape (r,); empty if n < 10.
+    spread : half of the width, at the grid, of a band around the trend that contains 90 % of the residuals: their local
+        size, if it depends on the prediction by more than chance explains; shape (r,).
     quantiles, ordered : quantiles of the normal distribution, and the sorted residuals divided by their standard
         deviation, shape (n,).
     lower, upper : the band that contains the i-th smallest value of 95 % of normal samples, shape (n,).
@@ -207,6 +212,7 @@ class Residuals(Display):
     kind: str
     grid: Matrix
     trend: Matrix
+    spread: Matrix
     quantiles: Matrix
     ordered: Matrix
     lower: Matrix
@@ -285,10 +291,10 @@ class Residuals(Display):
         tail = (1 - CONFIDENCE) / 2
         ends = [ndtri(beta.ppf(p, i, n + 1 - i)) for p in (tail, 1 - tail)]
         ordered = np.sort(r - r.mean()) / (spread if spread > 0 else 1.0)
-        grid, trend = _trend(fitted, r)
+        grid, trend, local = _trend(fitted, r)
         quantiles = ndtri((i - 0.375) / (n + 0.25))  # Blom's
         name = str(getattr(y, "name", None) or "") if name is None else name
-        display = cls(fitted, r, kind, grid, trend, quantiles, ordered, ends[0], ends[1], left_out, name)
+        display = cls(fitted, r, kind, grid, trend, local, quantiles, ordered, ends[0], ends[1], left_out, name)
         return display.plot(ax, **style)
 
     def plot(self, ax: Any = None, *, kind: str | None = None, title: str | None = None) -> Self:
@@ -304,6 +310,10 @@ class Residuals(Display):
         ax.axhline(0.0, color=palette.grey, lw=1, zorder=1)
         ax.plot(self.fitted, self.residuals, "o", color=palette.blue, zorder=2, **dots(len(self.fitted)))
         if len(self.grid):
+            label = f"{100 * SHOWN:.0f} % of the residuals"
+            for side in (-1, 1):
+                ends = self.trend + side * self.spread
+                ax.plot(self.grid, ends, color=palette.gold, lw=1.5, label=label if side > 0 else None, zorder=3)
             ax.plot(self.grid, self.trend, color=palette.red, label="trend", zorder=3)
         ax.set(xlabel=f"predicted {caption(self.name, 40)}".rstrip() + self._how, ylabel="residual")
 
@@ -342,14 +352,16 @@ def _kind(kind: str) -> str:
     return check_choice(kind, "kind", ("fitted", "qq", "histogram"))
 
 
-def _trend(fitted: Matrix, r: Matrix) -> tuple[Matrix, Matrix]:
-    """A local regression of the residuals, if there are enough of them at different predictions."""
+def _trend(fitted: Matrix, r: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+    """A local regression of the residuals and the band around it, if there are enough at different predictions."""
     if len(r) < FEWEST or len(np.unique(fitted)) < FEWEST:
-        return np.empty(0), np.empty(0)
+        return np.empty(0), np.empty(0), np.empty(0)
     low, high = np.percentile(fitted, [1, 99])
     grid = np.linspace(low, high, 100)
     smooth = LocalRegression(neighbors=SMOOTHED, degree=1).fit(fitted[:, None], r)
-    return grid, np.asarray(smooth.predict(grid[:, None]))
+    trend, at_rows = (np.asarray(smooth.predict(values[:, None])) for values in (grid, fitted))
+    scale, own = ResidualScale.of(fitted, r - at_rows)
+    return grid, trend, scale(grid) * float(np.quantile(np.abs(r - at_rows) / own, SHOWN))
 
 
 def _one(values: Matrix, target: int | None) -> Matrix:

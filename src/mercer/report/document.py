@@ -23,18 +23,24 @@ from mercer.errors import InvalidInput
 from mercer.files.replace import replacing
 from mercer.kernels.algebra.proof import MARKS, Proof
 from mercer.kernels.base import Weight
-from mercer.models.base import innermost
+from mercer.models.base import innermost, unwrapped
 from mercer.models.importance import feature_importance, meaning, measured_rows
 from mercer.models.judging.cautions import Caution
 from mercer.models.judging.leakage import leakage
-from mercer.models.judging.measures import MEASURES
-from mercer.models.scores import Baseline, Judged, Judgement, Score, judge
+from mercer.models.scores import Baseline, Judged, Judgement, judge
 from mercer.report import frames
 from mercer.report.frames import cell
-from mercer.report.page import bar, code, figures, heading, page, paragraph, section, spark, table, tiles
+from mercer.report.page import bar, code, figures, heading, page, paragraph, section, spark, table
 from mercer.report.plots import Plots, drawn
+from mercer.report.scores import (
+    classes_section,
+    counts_section,
+    probabilities_section,
+    scores_section,
+    sizes_section,
+)
 from mercer.report.source import source
-from mercer.words import cut, number, rounded, shortened
+from mercer.words import cut, rounded, shortened
 
 SHOWN_COLUMNS, WORST_COLUMNS, WORST_ROWS, CANDIDATES = 60, 6, 10, 12
 """The largest numbers of described columns, of columns and rows of the worst predictions, and of candidates."""
@@ -114,7 +120,8 @@ def write(
         cautions = leakage(X, y, held_out, classes=is_classifier(model), target=str(target))
     if judgement is None:
         by: Judged = "fitted" if held_out is None else "held out"
-        judgement = judge(model, Z, z, Baseline.of(y, classes=is_classifier(model)), by=by)
+        baseline = Baseline.of(y, classes=is_classifier(model))
+        judgement = judge(model, Z, z, baseline, intervals=held_out is not None, by=by)
     else:
         if (judgement.by == "held out") != (held_out is not None) or not (judgement.rows < len(z)).all():
             raise InvalidInput(
@@ -187,9 +194,12 @@ class _Page:
         subtitle = f"{kind} on {d:,} column{'s' * (d > 1)}{but}, fitted to {fitted} and {scored}."
         parts = [
             self._cautions(),
-            self._scores(),
+            scores_section(self.judgement),
             self._plots(),
-            self._by_class(),
+            classes_section(self.model, self.z, self.judgement),
+            probabilities_section(self.z, self.judgement),
+            sizes_section(self.z, self.judgement),
+            counts_section(self.z, self.judgement),
             self._columns(),
             self._worst(*numbered),
             self._kernel(),
@@ -204,48 +214,6 @@ class _Page:
             "Before you rely on it", *(paragraph(f"{text[0].upper()}{text[1:]}.", "warn") for text in words)
         ) if words else ""  # fmt: skip
 
-    def _scores(self) -> str:
-        shown = [(s.name, number(s.value, 3), _beside(s)) for s in self.judgement.scores]
-        if self.classes:
-            accuracy = self.judgement["accuracy"]
-            lead = (
-                f"Accuracy {accuracy.value:.1%}. Always predicting the most frequent class would give "
-                f"{accuracy.baseline:.1%}."
-            )
-        else:
-            rmse = self.judgement["RMSE"]
-            lead = (
-                f"Typical error {number(rmse.value, 3)} (RMSE). Always predicting the mean would give "
-                f"{number(rmse.baseline, 3)}."
-            )
-        small = (
-            "The 90 % intervals show how much the scores would vary between test sets of this size. The baseline uses "
-            "no column: it always predicts "
-        )
-        small += (
-            "the most frequent class of the training rows (for the log loss, the shares of the classes)."
-            if self.classes
-            else "the mean of the training targets (for the MAE, their median)."
-        )
-        names = [score.name for score in self.judgement.scores]
-        words = ". ".join(f"{name[0].upper()}{name[1:]}: {MEASURES[name].meaning}" for name in names) + "."
-        warning = {
-            "held out": "",
-            "left out": "These are leave-one-out scores: each row is predicted by a model that is fitted without it. "
-            "If they also chose the parameters of the model, they are slightly optimistic.",
-            "folds": "These are scores by cross-validation: each row is predicted by a model that is fitted without "
-            "the rows of its fold. The plots of the model and its feature importance show the model of all rows.",
-            "fitted": "The model was fitted to these rows: on new rows it will be worse.",
-        }[self.judgement.by]
-        return section(
-            "Scores",
-            paragraph(lead, "lead"),
-            paragraph(warning, "warn"),
-            tiles(shown),
-            paragraph(words, "soft"),
-            paragraph(small, "soft"),
-        )
-
     def _plots(self) -> str:
         pictures, refused = [], []
         plots = Plots(
@@ -257,22 +225,6 @@ class _Page:
             except (InvalidInput, np.linalg.LinAlgError) as error:  # other errors are defects, and must be seen
                 refused.append(paragraph(f"This plot could not be drawn. {caption} {error}", "soft"))
         return section("Plots", figures(pictures), *refused) if pictures or refused else ""
-
-    def _by_class(self) -> str:
-        """Recall and precision of each class, and the classes it is confused with."""
-        if not self.classes:
-            return ""
-        rows = []
-        labels, counts = np.unique(self.z, return_counts=True)
-        for i in np.argsort(-counts, kind="stable")[:SHOWN_COLUMNS]:
-            members, predicted = self.z == labels[i], self.judgement.predictions == labels[i]
-            wrong, times = np.unique(self.judgement.predictions[members & ~predicted], return_counts=True)
-            confused = ", ".join(f"{cell(wrong[k])} ({times[k]})" for k in np.argsort(-times, kind="stable")[:3])
-            right = (members & predicted).sum()
-            precision = f"{right / predicted.sum():.1%}" if predicted.any() else "never predicted"
-            rows.append([cell(labels[i]), f"{counts[i]:,}", f"{right / counts[i]:.1%}", precision, confused or "–"])
-        header = ["class", "rows", "recall", "precision", "confused with"]
-        return section("Class by class", table(header, rows, numbers=(1, 2, 3)))
 
     def _columns(self) -> str:
         described = frames.described(self.X, self.kinds)
@@ -359,7 +311,7 @@ class _Page:
 
     def _choices(self) -> str:
         parts = []
-        for decision in getattr(self.model, "choices_", None) or ():
+        for decision in getattr(unwrapped(self.model), "choices_", None) or ():
             parts += [heading(f"{decision.question}: {rounded(decision.taken)}")]
             parts += [paragraph(cut(rounded(decision.why), CLAIM), "soft")]
             if decision.considered is not None:
@@ -381,11 +333,6 @@ class _Page:
             paragraph(str(getattr(self.model, "status_", ""))),
             paragraph(versions, "soft"),
         )
-
-
-def _beside(score: Score) -> str:
-    spread = f"90 %: {number(score.low, 3)} … {number(score.high, 3)}; " if np.isfinite(score.low) else ""
-    return f"{spread}baseline: {number(score.baseline, 3)}"
 
 
 def _step(proof: Proof) -> str:

@@ -16,10 +16,11 @@ from mercer.data.frames import is_frame
 from mercer.data.points import take
 from mercer.models.base import innermost
 from mercer.models.judging.measures import COVERAGE
+from mercer.models.judging.reliability import event
 from mercer.models.scores import Judgement
-from mercer.plot.calibration import event
 from mercer.plot.looks import caption, pyplot
 from mercer.report.frames import cell
+from mercer.report.scores import count_fit
 from mercer.words import number
 
 CURVES = 2
@@ -77,6 +78,19 @@ class Plots:
                 "The calibration error is the mean distance from the diagonal. The Brier score is the mean squared "
                 "difference between the probability and the outcome (1 or 0): 0 is perfect, 0.25 is a coin toss.",
             )
+            threshold = self._threshold
+            each = "" if len(classes) == 2 else ", of each class against the others"
+            yield (
+                lambda: plot.ROC.from_predictions(self.z, P, classes, threshold=threshold),
+                f"ROC curve{each}: the share of the class that is found, against the false alarms among other rows, "
+                "for every threshold of the probability. The area is 1 if the class is always ranked first, 0.5 by "
+                "chance.",
+            )
+            yield (
+                lambda: plot.PrecisionRecall.from_predictions(self.z, P, classes, threshold=threshold),
+                f"Precision-recall curve{each}: how many predictions of the class are right, against how much of it is "
+                "found. It matters more than the ROC curve if the class is rare.",
+            )
         if hasattr(self.model, "predict_proba"):
             labels, counts = np.unique(self.y, return_counts=True)
             second = len(self.model.classes_) == 2
@@ -92,12 +106,34 @@ class Plots:
                 "Where each class is predicted.",
             )
 
+    @property
+    def _threshold(self) -> float | None:
+        """The probability from which the second of two classes is predicted, if it is not the more probable one."""
+        threshold = getattr(self.model, "threshold_", None)
+        first = threshold is not None and self.model.label == self.model.classes_[0]
+        return 1.0 - threshold if first else threshold
+
     def _of_numbers(self) -> Iterator[Plot]:
-        predictions = self.judgement.predictions
+        predictions, ends = self.judgement.predictions, self.judgement.intervals
+        words = "" if ends is None else f", with {100 * COVERAGE:.0f} % intervals"
+        yield (
+            lambda: plot.PredictedActual.from_predictions(
+                self.z, predictions, intervals=ends, coverage=None if ends is None else COVERAGE, name=self.target
+            ),
+            f"Actual against predicted {self.target}{words}: on the diagonal a prediction is right.",
+        )
         yield (
             lambda: plot.Residuals.from_predictions(self.z, predictions, name=self.target),
-            f"Residuals against predicted {self.target}: a visible pattern is structure that the model missed.",
+            f"Residuals against predicted {self.target}: a trend is structure that the model missed, and a band that "
+            "widens means larger errors there.",
         )
+        if count_fit(self.z, self.judgement) is not None:
+            yield (
+                lambda: plot.Rootogram.from_predictions(self.z, predictions, name=self.target),
+                "Rootogram: how often each count occurs, as bars that hang from the expected numbers of a Poisson "
+                "distribution with the predicted means. A bar that ends above 0 is rarer than expected, below 0 more "
+                "frequent; bars beyond the band deviate by more than chance.",
+            )
         small, has_intervals = len(self.y) <= LARGE, hasattr(self.model, "predict_interval")
         if not small:
             tail = (1 - COVERAGE) / 2

@@ -14,6 +14,7 @@ from mercer.kernels.algebra.expression import parse
 from mercer.kernels.base import Similarity
 from mercer.models.auto.model import AutoModel
 from mercer.models.auto.response import LogScale
+from mercer.models.calibrated import CalibratedClassifier
 from mercer.models.provenance import fitted_rows, given_rows
 
 LONGEST = 100_000
@@ -60,7 +61,10 @@ def _written(model: Any, target: str) -> str:
         elif softmax is not None:
             imports.append("from scipy.special import softmax")
             values = "regression_.predict(X)" if model.loss_ == "squared" else "predict_log_proba(X)"
-            values = f"softmax({softmax.scale!r} * model.{values}, axis=1)"
+            values = f"{softmax.scale!r} * model.{values}"
+            if softmax.offsets.any():
+                values = f"{values} + {softmax.offsets.tolist()!r}"
+            values = f"softmax({values}, axis=1)"
             more = f"\n\ndef predict_proba(X):\n    return {values}\n"
     about = f"# X: the rows and columns it was fitted to; y: {target}"
     return "\n".join([*imports, "", about, f"model = {_call(inner)}.fit(X, {scale})", more]).rstrip()
@@ -77,6 +81,10 @@ def _call(model: BaseEstimator) -> str:
         value = parameters[key]
         if key == "kernel" or (key == "alpha" and isinstance(value, str)):
             value = getattr(model, f"{key}_", value)
+        if isinstance(model, CalibratedClassifier) and key == "model":
+            value = model.model_  # with the parameters that it chose
+            if isinstance(value, AutoModel):
+                raise _not_reproducible("an automatic model would search again")
         if key in ("tune", "max_time", "progress"):
             continue
         if value is not field.default and repr(value) != repr(field.default):

@@ -257,7 +257,8 @@ class Classification(Task):
 
     def calibrated(self, values: Matrix, rows: Index) -> Softmax:
         """Probabilities from values of these rows, by a model that was fitted without each of them."""
-        return Softmax.fit(values, self.data.codes[rows], self.sample_weights(rows), shifted=self.weighted)
+        shifted = True if self.weighted else None
+        return Softmax.fit(values, self.data.codes[rows], self.sample_weights(rows), shifted=shifted)
 
     def scored(self, P: Matrix, rows: Index) -> tuple[Matrix, float, float]:
         """−log P of each row's class, the accuracy, and the mean of the former."""

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
-from mercer.models.auto.classification import LOSSES, Classification, ClassificationLoss, class_values
+from mercer.models.auto.classification import (
+    LOSSES,
+    Classification,
+    ClassificationLoss,
+    class_values,
+    left_out_values,
+)
+from mercer.models.auto.columns import Columns
 from mercer.models.auto.model import AutoModel
 from mercer.models.auto.plan import SearchProgress
 from mercer.models.auto.search import Search
@@ -71,6 +79,8 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
     ['Target', 'Columns', 'Kernel', 'Loss', 'Solver']
     """
 
+    _added: ClassVar[dict[str, Any]] = {"stopped_by_": None, "columns_": Columns(), "_factors": None}
+
     _: KW_ONLY
     kernel: Any = None
     roles: Any = None
@@ -111,8 +121,11 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
 
         Class weights do not change probabilities; with them it is the class whose errors would cost most.
         """
-        X = self._features(X)
-        return np.asarray(self.model_.predict(X))
+        return self._decided(self.predict_proba(X))
+
+    def _decided(self, P: Matrix) -> NDArray[Any]:
+        costs = P if self._factors is None else P * self._factors
+        return np.asarray(self.classes_[costs.argmax(axis=1)])
 
     def predict_proba(self, X: Any) -> Matrix:
         """P(class | x), shape (m, k), calibrated on left-out rows: never 0 or 1, even if all were right."""
@@ -120,6 +133,19 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
         if self.softmax_ is not None:
             return self.softmax_(class_values(self.model_, X))
         return np.asarray(self.model_.predict_proba(X), dtype=np.float64)
+
+    @property
+    def loo_proba_(self) -> Matrix:
+        """Calibrated P(class | xᵢ) of each row that `model_` was fitted to, by the model fitted without it."""
+        check_is_fitted(self)
+        if self.softmax_ is None:
+            raise AttributeError("Leave-one-out probabilities need another loss than 'hinge'.")
+        return self.softmax_(left_out_values(self.model_))
+
+    @property
+    def loo_predictions_(self) -> NDArray[Any]:
+        """The leave-one-out prediction of each row that `model_` was fitted to, if it has them."""
+        return super().loo_predictions_ if self.softmax_ is None else self._decided(self.loo_proba_)
 
     def decision_function(self, X: Any) -> Matrix:
         """The log-odds or margins of the model.
@@ -134,3 +160,4 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
         loss = fit.loss
         assert isinstance(loss, ClassificationLoss)
         self.classes_, self.softmax_ = loss.task.data.classes, loss.softmax
+        self._factors = loss.task.factors if loss.task.weighted else None

@@ -10,6 +10,7 @@ seen the rows that score it. The scores therefore stand for a model that is fitt
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,13 @@ from sklearn.base import is_classifier
 
 from mercer.data.points import take
 from mercer.errors import InvalidInput
-from mercer.models.judging.measures import Guesses, Predicted
+from mercer.models.conformal import crossed_intervals, own_intervals
+from mercer.models.judging.measures import COVERAGE, Guesses, Predicted
 from mercer.models.scores import Baseline, Judgement, predicted
 from mercer.tuning.folds import Fold, group_numbers
 
 Index = NDArray[np.int64]
+Matrix = NDArray[np.float64]
 
 
 def judge_by_folds(
@@ -32,6 +35,7 @@ def judge_by_folds(
     folds: Sequence[Fold],
     *,
     groups: Any = None,
+    intervals: bool = False,
     progress: Callable[[str], Any] | None = None,
 ) -> Judgement:
     """Score a way to fit a model by cross-validation.
@@ -45,6 +49,7 @@ def judge_by_folds(
     X, y : n rows and their targets or labels.
     folds : the folds, from `mercer.tuning.folds.make_folds`.
     groups : (n,) or None. Rows of one group depend on each other: the intervals draw whole groups.
+    intervals : whether 90 % intervals are scored, as by `judge`.
     progress : called with a line of text before each fold.
 
     >>> import numpy as np, mercer as mc
@@ -63,7 +68,10 @@ def judge_by_folds(
             progress(f"fold {number + 1} of {len(folds)}: fitting {len(fold.train):,} rows")
         model = fit(take(X, fold.train), y[fold.train])
         baseline = Baseline.of(y[fold.train], classes=is_classifier(model))
-        parts.append(predicted(model, take(X, fold.test), y[fold.test], baseline.guesses(y[fold.test])))
+        Z, z = take(X, fold.test), y[fold.test]
+        part = predicted(model, Z, z, baseline.guesses(z))
+        own = own_intervals(model, Z, COVERAGE) if intervals and part.classes is None else None
+        parts.append(replace(part, intervals=own))
     if not parts:
         raise InvalidInput("`folds` must hold folds", got="none", advice="Make them with make_folds(len(y), 5).")
     rows = np.concatenate([fold.test for fold in folds])
@@ -72,7 +80,10 @@ def judge_by_folds(
         units = group_numbers(groups, len(y))[rows]
     else:
         units = rows if len(np.unique(rows)) < len(rows) else None
-    return Judgement.of(_together(parts, units), "folds", rows, numbers)
+    together = _together(parts, units)
+    if intervals:
+        together = replace(together, intervals=_intervals(parts))
+    return Judgement.of(together, "folds", rows, numbers)
 
 
 def _together(parts: list[Predicted], units: Index | None) -> Predicted:
@@ -98,3 +109,14 @@ def _together(parts: list[Predicted], units: Index | None) -> Predicted:
         counts=any(part.counts for part in parts),
         units=units,
     )
+
+
+def _intervals(parts: list[Predicted]) -> Matrix | None:
+    """The intervals of all folds; if some models have none, from the residuals of half of the rows for the others."""
+    if parts[0].classes is not None:
+        return None
+    own = [part.intervals for part in parts if part.intervals is not None]
+    if len(own) == len(parts):
+        return np.concatenate(own)
+    y, predictions = (np.concatenate([getattr(part, name) for part in parts]) for name in ("y", "predictions"))
+    return crossed_intervals(y, predictions, COVERAGE)

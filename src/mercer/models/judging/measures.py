@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 from scipy.stats import rankdata
+
+from mercer.models.judging.counts import deviances
+from mercer.models.judging.intervals import interval_scores
 
 Matrix = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -25,6 +27,7 @@ RESAMPLES, RESAMPLED_ROWS, TOGETHER = 1000, 5_000_000, 10
 FEWEST = 10
 """A bootstrap interval needs at least this many rows, or groups of rows."""
 COVERAGE = 0.9
+"""The coverage of the intervals of scores, and of the intervals that are scored."""
 SMALLEST_PROBABILITY = 1e-15
 """Smaller probabilities count as this in the log loss."""
 
@@ -44,7 +47,15 @@ MEASURES = {
         "root mean squared error, in units of the target; large errors count most", False
     ),
     "MAE": Measure("mean absolute error, in units of the target", False),
+    "90 % coverage": Measure("the share of targets inside their 90 % intervals; 0.9 keeps the promise", True),
+    "90 % interval score": Measure(
+        "the mean width of the 90 % intervals, plus 20 times the mean distance of missed targets from them; smaller is "
+        "better", False
+    ),
     "Poisson deviance": Measure("the distance between the counts and their predicted means; 0 is perfect", False),
+    "dispersion": Measure(
+        "the mean of (count − mean)²/mean; 1 for a Poisson distribution, larger if counts vary more than it says", False
+    ),
     "accuracy": Measure("the share of rows whose class is predicted correctly", True),
     "balanced accuracy": Measure("the mean recall of the classes, in which rare classes count as much as others", True),
     "log loss": Measure(
@@ -65,12 +76,15 @@ class Guesses(NamedTuple):
     Attributes
     ----------
     mean, median : the mean and the median of the training targets, shape (n,); NaN for classes.
+    low, high : the ends of the middle 90 % of the training targets, shape (n,); NaN for classes.
     right : whether the most frequent class of the training rows is the true one, as 0 or 1; NaN for numbers.
     share : the share of the true class among the training rows; NaN for numbers.
     """
 
     mean: Matrix
     median: Matrix
+    low: Matrix
+    high: Matrix
     right: Matrix
     share: Matrix
 
@@ -88,6 +102,7 @@ class Predicted:
     counts : whether the targets are counts and the predictions their means.
     units : the number of the row, or of the group of rows, that each prediction belongs to, shape (n,); None if all are
         independent.
+    intervals : the ends of 90 % intervals, shape (n, 2), or None.
     """
 
     y: NDArray[Any]
@@ -97,6 +112,7 @@ class Predicted:
     probabilities: Matrix | None = None
     counts: bool = False
     units: Index | None = None
+    intervals: Matrix | None = None
 
     @property
     def losses(self) -> Matrix:
@@ -124,7 +140,7 @@ def measured(predicted: Predicted) -> list[Measured]:
 
     >>> import numpy as np
     >>> nothing = np.full(3, np.nan)
-    >>> guesses = Guesses(np.full(3, 2.0), np.full(3, 2.0), nothing, nothing)
+    >>> guesses = Guesses(np.full(3, 2.0), np.full(3, 2.0), nothing, nothing, nothing, nothing)
     >>> for score in measured(Predicted(np.array([1.0, 2.0, 6.0]), np.array([1.0, 3.0, 6.0]), guesses)):
     ...     print(f"{score.name} {score.value:.3f}, baseline {score.baseline:.3f}")
     R² 0.929, baseline -0.214
@@ -152,14 +168,17 @@ def _of_numbers(predicted: Predicted) -> list[tuple[str, Statistic, float]]:
         ("RMSE", lambda i: np.sqrt(((y[i] - f[i]) ** 2).mean(axis=-1)), float(np.sqrt(((y - mean) ** 2).mean()))),
         ("MAE", lambda i: np.abs(y[i] - f[i]).mean(axis=-1), float(np.abs(y - guesses.median).mean())),
     ]
-    if predicted.counts and (f > 0).all():
-        of_mean = float(_deviances(y, mean).mean()) if (mean > 0).all() else np.nan
-        measures.append(("Poisson deviance", _mean(_deviances(y, f)), of_mean))
+    if predicted.intervals is not None:
+        low, high = predicted.intervals.T
+        scores = interval_scores(y, predicted.intervals, COVERAGE)
+        of_quantiles = interval_scores(y, np.column_stack([guesses.low, guesses.high]), COVERAGE)
+        measures.append(("90 % coverage", _mean(((low <= y) & (y <= high)).astype(np.float64)), np.nan))
+        measures.append(("90 % interval score", _mean(scores), float(of_quantiles.mean())))
+    if predicted.counts and (f > 0).all() and (y >= 0).all():
+        of_mean = float(deviances(y, mean).mean()) if (mean > 0).all() else np.nan
+        measures.append(("Poisson deviance", _mean(deviances(y, f)), of_mean))
+        measures.append(("dispersion", _mean((y - f) ** 2 / f), np.nan))
     return measures
-
-
-def _deviances(y: Matrix, mean: Matrix) -> Matrix:
-    return np.asarray(2 * (xlogy(y, y / mean) - y + mean))
 
 
 def _of_classes(predicted: Predicted) -> list[tuple[str, Statistic, float]]:

@@ -162,6 +162,12 @@ class LeastSquaresClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[
         return self._largest(self.regression_.loo_predictions_)
 
     @property
+    def loo_decision_(self) -> NDArray[Any]:
+        """The values of `decision_function` at each training point by the model fitted without it, in closed form."""
+        check_is_fitted(self)
+        return _margin(self.regression_.loo_predictions_)
+
+    @property
     def loo_score_(self) -> float:
         """The accuracy of the leave-one-out predictions, by sample weight: an estimate of `score` on new data."""
         check_is_fitted(self)

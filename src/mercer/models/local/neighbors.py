@@ -79,6 +79,11 @@ class KernelNeighborsClassifier(ClassifierMixin, KernelNeighbors):  # type: igno
         return np.asarray(self.classes_[votes.argmax(axis=1)])
 
     @property
+    def loo_proba_(self) -> Matrix:
+        """The share of every class in the votes of up to `n_neighbors_` other rows, for every row of weight > 0."""
+        return self._leave_one_out()
+
+    @property
     def loo_predictions_(self) -> NDArray[Any]:
         """The label of each training row as predicted from up to `n_neighbors_` other rows.
 

@@ -83,8 +83,14 @@ class Softmax:
     def __call__(self, values: Matrix) -> Matrix:
         return np.asarray(softmax(self.scale * np.asarray(values, dtype=np.float64) + self.offsets, axis=1))
 
+    def loss(self, values: Matrix, codes: Index, weights: Matrix | None = None) -> float:
+        """−log P of the class of each row, summed with these weights."""
+        logs = log_softmax(self.scale * np.asarray(values, dtype=np.float64) + self.offsets, axis=1)
+        losses = -logs[np.arange(len(codes)), codes]
+        return float(losses.sum() if weights is None else weights @ losses)
+
     @classmethod
-    def fit(cls, values: Matrix, codes: Index, weights: Matrix | None = None, *, shifted: bool = False) -> Self:
+    def fit(cls, values: Matrix, codes: Index, weights: Matrix | None = None, *, shifted: bool | None = False) -> Self:
         """Maximum likelihood for values (n, k) of rows with these class numbers, by Newton's method with halved steps.
 
         Parameters
@@ -92,8 +98,13 @@ class Softmax:
         values, codes : those of held-out rows: on the rows that it was fitted to, a model is right too often.
         weights : how often each row counts; they do not include class weights.
         shifted : whether b is fitted, for values that class weights have moved; otherwise it is 0, and the class of
-            the largest value is the most probable one.
+            the largest value is the most probable one. None fits b if the likelihood supports it: if it is better by
+            more than one unit of its logarithm for each of the k − 1 further parameters (Akaike's criterion).
         """
+        if shifted is None:
+            plain, moved = (cls.fit(values, codes, weights, shifted=each) for each in (False, True))
+            gain = plain.loss(values, codes, weights) - moved.loss(values, codes, weights)
+            return moved if gain > values.shape[1] - 1 else plain
         n, k = values.shape
         w = np.ones(n) if weights is None else weights
         # By Laplace's rule a row belongs to another class than the observed one with probability 1/(n + 2).

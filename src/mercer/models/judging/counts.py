@@ -1,0 +1,135 @@
+"""How well a distribution of counts fits: deviance, dispersion, and observed beside expected frequencies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+from scipy.stats import nbinom, poisson
+
+from mercer.errors import InvalidInput
+from mercer.words import number
+
+Matrix = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+MOST_COUNTS = 60
+"""The largest number of frequencies: of larger counts, several are taken together."""
+EVIDENT = 2.0
+"""A dispersion differs from 1 if it does by more than this number of standard errors."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CountFit:
+    """Counts beside their predicted means.
+
+    Attributes
+    ----------
+    n : the number of rows.
+    deviance : the mean Poisson deviance, 2(y log(y/μ) − y + μ); about 1 for a Poisson distribution with means above 5.
+    dispersion : the mean of (y − μ)²/μ, which is 1 for a Poisson distribution; a larger value is overdispersion: counts
+        vary more than a Poisson distribution says.
+    error : the standard error of the dispersion.
+    theta : the size of a negative binomial distribution, variance μ + μ²/θ, with the same dispersion; infinite for a
+        Poisson distribution.
+    starts : the first count of each bin, shape (b,); a bin ends before the next one, and the last holds all larger
+        counts.
+    observed : the number of rows with a count in the bin, shape (b,).
+    poisson, overdispersed : the number that a Poisson distribution with these means, and the negative binomial
+        distribution with `theta`, lead to expect, shape (b,).
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> mean = rng.uniform(1, 9, 4000)
+    >>> print(CountFit.of(rng.poisson(mean), mean))
+    4,000 counts: Poisson deviance 1.108, dispersion 1.01 ± 0.02 (as of a Poisson distribution)
+    >>> print(CountFit.of(rng.negative_binomial(2.0, 2.0 / (2.0 + mean)), mean))
+    4,000 counts: Poisson deviance 3.478, dispersion 3.54 ± 0.10 (overdispersed: more than a Poisson distribution)
+    """
+
+    n: int
+    deviance: float
+    dispersion: float
+    error: float
+    theta: float
+    starts: Index
+    observed: Matrix
+    poisson: Matrix
+    overdispersed: Matrix
+
+    @classmethod
+    def of(cls, y: Any, means: Any) -> CountFit:
+        """The fit of counts y ≥ 0, shape (n,), to their predicted means > 0."""
+        y, mu = np.asarray(y, dtype=np.float64).ravel(), np.asarray(means, dtype=np.float64).ravel()
+        if len(y) != len(mu) or not len(y) or not ((y >= 0) & (y == np.round(y))).all() or not (mu > 0).all():
+            raise InvalidInput(
+                "There must be as many counts 0, 1, 2, … as means > 0",
+                got=f"{len(y)} targets and {len(mu)} predictions",
+                advice="Pass whole numbers, and the predicted means of the same rows.",
+            )
+        ratio = (y - mu) ** 2 / mu
+        excess = float(((y - mu) ** 2 - mu).sum() / (mu**2).sum())  # E (y − μ)² = μ + μ²/θ
+        theta = 1.0 / excess if excess > 0 else np.inf
+        starts = _bins(int(y.max()))
+        edges = np.append(starts, np.inf)
+        observed = np.histogram(y, bins=edges)[0].astype(np.float64)
+        return cls(
+            len(y),
+            float(deviances(y, mu).mean()),
+            float(ratio.mean()),
+            float(ratio.std() / np.sqrt(len(y))),
+            theta,
+            starts,
+            observed,
+            _expected(starts, mu, np.inf),
+            _expected(starts, mu, theta),
+        )
+
+    @property
+    def overdispersed_(self) -> bool:
+        """Whether counts vary more than a Poisson distribution says, by more than chance explains."""
+        return self.dispersion - 1.0 > EVIDENT * self.error
+
+    @property
+    def verdict(self) -> str:
+        """The dispersion in words."""
+        if self.overdispersed_:
+            return "overdispersed: more than a Poisson distribution"
+        if 1.0 - self.dispersion > EVIDENT * self.error:
+            return "underdispersed: less than a Poisson distribution"
+        return "as of a Poisson distribution"
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n:,} counts: Poisson deviance {number(self.deviance)}, dispersion {self.dispersion:.2f} ± "
+            f"{self.error:.2f} ({self.verdict})"
+        )
+
+    __repr__ = __str__
+
+
+def deviances(y: Matrix, mean: Matrix) -> Matrix:
+    """The Poisson deviance of each row."""
+    return np.asarray(2 * (xlogy(y, y / mean) - y + mean))
+
+
+def _bins(most: int) -> Index:
+    """The first counts of bins: single counts, and beyond some of them ranges that grow."""
+    if most < MOST_COUNTS:
+        return np.arange(most + 1)
+    single = np.arange(MOST_COUNTS // 2)
+    growing = np.unique(np.geomspace(MOST_COUNTS // 2, most, MOST_COUNTS // 2).astype(np.int64))
+    return np.concatenate([single, growing])
+
+
+def _expected(starts: Index, mu: Matrix, theta: float) -> Matrix:
+    """The expected number of rows in each bin."""
+    below = np.zeros(len(starts))
+    for k, start in enumerate(starts):
+        if start:
+            p = poisson.cdf(start - 1, mu) if np.isinf(theta) else nbinom.cdf(start - 1, theta, theta / (theta + mu))
+            below[k] = p.sum()
+    return np.asarray(np.diff(np.append(below, len(mu))))

@@ -1,0 +1,96 @@
+"""How good intervals are: their coverage, also for small and large predictions, and their interval score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput
+
+Matrix = NDArray[np.float64]
+
+PARTS = 3
+"""The number of parts, by the size of the prediction."""
+
+
+def interval_scores(y: Matrix, ends: Matrix, coverage: float) -> Matrix:
+    """The interval score of each row: the width plus 2/(1 − coverage) times the distance of a missed target.
+
+    Its mean is least for the true quantiles, so that it rewards narrow intervals and coverage at once (Winkler 1972;
+    Gneiting and Raftery 2007).
+
+    >>> import numpy as np
+    >>> interval_scores(np.array([1.0, 5.0]), np.array([[0.0, 2.0], [0.0, 4.0]]), 0.9).round(6)
+    array([ 2., 24.])
+    """
+    low, high = ends.T
+    missed = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
+    return np.asarray(high - low + 2.0 / (1.0 - coverage) * missed)
+
+
+@dataclass(frozen=True, repr=False)
+class CoveragePart:
+    """The intervals of one part of the rows, by the size of the prediction.
+
+    Attributes
+    ----------
+    low, high : the smallest and the largest prediction.
+    rows : the number of rows.
+    observed : the share of targets inside their intervals.
+    error : the standard error of that share if the promise holds.
+    width : the mean width of the intervals.
+    mae : the mean absolute error of the predictions.
+    """
+
+    low: float
+    high: float
+    rows: int
+    observed: float
+    error: float
+    width: float
+    mae: float
+
+
+def coverage_by_size(
+    y: Any, predictions: Any, ends: Any, coverage: float, parts: int = PARTS
+) -> tuple[CoveragePart, ...]:
+    """Coverage for the rows with small, middle and large predictions.
+
+    Parameters
+    ----------
+    y, predictions : targets and predictions of held-out rows, shape (n,).
+    ends : their intervals, shape (n, 2).
+    coverage : the promised coverage of the intervals.
+    parts : the number of parts, of equally many rows.
+
+    >>> import numpy as np
+    >>> y = np.arange(6.0)
+    >>> ends = np.column_stack([y - 1, y + [1, 1, 1, 1, -0.5, -0.5]])           # the largest two are missed
+    >>> [part.observed for part in coverage_by_size(y, y, ends, 0.9)]
+    [1.0, 1.0, 0.0]
+    """
+    y, f, ends = (np.asarray(values, dtype=np.float64) for values in (y, predictions, ends))
+    if y.ndim != 1 or y.shape != f.shape or ends.shape != (len(y), 2) or len(y) < parts:
+        raise InvalidInput(
+            "There must be as many targets, predictions and intervals, and at least one row for each part",
+            got=f"shapes {y.shape}, {f.shape} and {ends.shape}",
+            advice="Pass held-out rows with predict and predict_interval.",
+        )
+    found = []
+    for rows in np.array_split(np.argsort(f, kind="stable"), parts):
+        inside = (ends[rows, 0] <= y[rows]) & (y[rows] <= ends[rows, 1])
+        found.append(
+            CoveragePart(
+                float(f[rows].min()),
+                float(f[rows].max()),
+                len(rows),
+                float(inside.mean()),
+                float(np.sqrt(coverage * (1 - coverage) / len(rows))),
+                float((ends[rows, 1] - ends[rows, 0]).mean()),
+                float(np.abs(y[rows] - f[rows]).mean()),
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,95 @@
+"""Do probabilities keep their promise? Predicted probabilities beside observed frequencies, in bins of equal size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom, rankdata
+
+from mercer.errors import InvalidInput
+from mercer.validation import check_whole_number
+from mercer.words import cut
+
+Matrix = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+BAND = 0.95
+"""The share of observations that fall in the bands if the model is calibrated."""
+BIN_ROWS, BINS = 20, 10
+"""By default a bin holds at least the first number of rows, and there are at most the second number of bins."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityCurve:
+    """Predicted probabilities of an event against its observed frequency.
+
+    Attributes
+    ----------
+    predicted, observed, counts : the mean probability, the observed share and the number of rows of each bin.
+    lower, upper : the binomial band with 95 % of the observed shares if the probabilities are right, shape (bins,).
+    error : Σ counts |observed − predicted|/n, the expected calibration error.
+    brier : mean (probability − happened)².
+
+    >>> import numpy as np
+    >>> p = np.random.default_rng(0).uniform(size=1000)
+    >>> curve = ReliabilityCurve.of(np.random.default_rng(1).uniform(size=1000) < p, p, bins=4)
+    >>> curve.counts, curve.predicted.round(1), curve.observed.round(1)
+    (array([250, 250, 250, 250]), array([0.1, 0.4, 0.6, 0.9]), array([0.1, 0.4, 0.6, 0.9]))
+    """
+
+    predicted: Matrix
+    observed: Matrix
+    counts: Index
+    lower: Matrix
+    upper: Matrix
+    error: float
+    brier: float
+
+    @classmethod
+    def of(cls, happened: Any, probabilities: Any, bins: int | None = None) -> ReliabilityCurve:
+        """Probabilities, shape (n,), and whether the event happened; by default ten bins, fewer for under 200 rows."""
+        p, hit = np.asarray(probabilities, dtype=np.float64).ravel(), np.asarray(happened).ravel()
+        if len(p) != len(hit) or not len(p) or not ((p >= 0) & (p <= 1)).all() or not np.isin(hit, (0, 1)).all():
+            raise InvalidInput(
+                "There must be as many probabilities in [0, 1] as outcomes 0 or 1",
+                got=f"{len(p)} and {len(hit)}",
+                advice="Pass one outcome for each probability.",
+            )
+        bins = int(np.clip(len(p) // BIN_ROWS, 2, BINS)) if bins is None else bins
+        check_whole_number(bins, "bins", such_as=10)
+        hit = hit.astype(bool)
+        place = (bins * (rankdata(p) - 0.5) / len(p)).astype(np.int64)  # equal probabilities stay together
+        every = np.bincount(place)
+        full = np.flatnonzero(every)
+        counts = every[full]
+        predicted = np.bincount(place, p)[full] / counts
+        observed = np.bincount(place, hit)[full] / counts
+        mean = np.clip(predicted, 0.0, 1.0)
+        ends = [binom.ppf(q, counts, mean) / counts for q in ((1 - BAND) / 2, (1 + BAND) / 2)]
+        error = float((counts * np.abs(observed - predicted)).sum() / len(p))
+        return cls(predicted, observed, counts, ends[0], ends[1], error, float(((p - hit) ** 2).mean()))
+
+
+def event(
+    classes: NDArray[Any], P: Matrix, truth: NDArray[Any], label: Any = None
+) -> tuple[NDArray[np.bool_], Matrix, str]:
+    """The event that probabilities of classes are about: whether it happened, its probability, and its name.
+
+    The event is that the class is `label`, by default the second of two; with more classes, that the predicted class is
+    the true one.
+    """
+    if label is None and len(classes) > 2:
+        best = P.argmax(axis=1)
+        return classes[best] == truth, P[np.arange(len(P)), best], "the predicted class is true"
+    label = classes[-1] if label is None else label
+    at = np.flatnonzero(classes == label)
+    if not len(at):
+        raise InvalidInput(
+            f"`label` must be a class, {', '.join(map(str, classes[:10]))}",
+            got=repr(label),
+            advice="Pass one of these classes, with the same type.",
+        )
+    return truth == label, P[:, at[0]], f"the class is {cut(str(label), 40)}"

@@ -1,0 +1,185 @@
+"""The sections of a report that judge the predictions: scores, classes, probabilities, intervals and counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.models.calibrated import CalibratedClassifier, decision_in_words
+from mercer.models.judging.by_class import scores_by_class
+from mercer.models.judging.counts import CountFit
+from mercer.models.judging.intervals import coverage_by_size
+from mercer.models.judging.measures import COVERAGE, MEASURES
+from mercer.models.judging.reliability import ReliabilityCurve, event
+from mercer.models.scores import Judgement, Score
+from mercer.report.frames import cell
+from mercer.report.page import paragraph, section, table, tiles
+from mercer.words import number
+
+SHOWN_CLASSES = 60
+"""The largest number of classes that are shown."""
+DEVIATION = 2.5
+"""A share deviates from its promise if it does by more than this number of standard errors."""
+FEWEST_ROWS = 30
+"""Fewer rows than this are not divided by the size of their predictions."""
+
+
+def scores_section(judgement: Judgement) -> str:
+    """The scores as tiles, with their meaning."""
+    classes = judgement.classes is not None
+    if classes:
+        accuracy = judgement["accuracy"]
+        lead = (
+            f"Accuracy {accuracy.value:.1%}. Always predicting the most frequent class would give "
+            f"{accuracy.baseline:.1%}."
+        )
+    else:
+        rmse = judgement["RMSE"]
+        lead = (
+            f"Typical error {number(rmse.value, 3)} (RMSE). Always predicting the mean would give "
+            f"{number(rmse.baseline, 3)}."
+        )
+    names = [score.name for score in judgement.scores]
+    small = (
+        "The 90 % intervals show how much the scores would vary between test sets of this size. The baseline uses no "
+        "column: it always predicts "
+    )
+    others = ["for the MAE, their median"]
+    others += ["for the interval score, the interval of their middle 90 %"] if "90 % interval score" in names else []
+    small += (
+        "the most frequent class of the training rows (for the log loss, the shares of the classes)."
+        if classes
+        else f"the mean of the training targets ({'; '.join(others)})."
+    )
+    words = ". ".join(f"{name[0].upper()}{name[1:]}: {MEASURES[name].meaning}" for name in names) + "."
+    warning = {
+        "held out": "",
+        "left out": "These are leave-one-out scores: each row is predicted by a model that is fitted without it. "
+        "If they also chose the parameters of the model, they are slightly optimistic.",
+        "folds": "These are scores by cross-validation: each row is predicted by a model that is fitted without "
+        "the rows of its fold. The plots of the model and its feature importance show the model of all rows.",
+        "fitted": "The model was fitted to these rows: on new rows it will be worse.",
+    }[judgement.by]
+    return section(
+        "Scores",
+        paragraph(lead, "lead"),
+        paragraph(warning, "warn"),
+        tiles([(score.name, number(score.value, 3), _beside(score)) for score in judgement.scores]),
+        paragraph(words, "soft"),
+        paragraph(small, "soft"),
+    )
+
+
+def _beside(score: Score) -> str:
+    parts = [f"90 %: {number(score.low, 3)} … {number(score.high, 3)}"] if np.isfinite(score.low) else []
+    parts += [f"baseline: {number(score.baseline, 3)}"] if np.isfinite(score.baseline) else []
+    return "; ".join(parts)
+
+
+def classes_section(model: Any, truth: NDArray[Any], judgement: Judgement) -> str:
+    """Recall and precision of each class, the classes it is confused with, and the threshold if there is one."""
+    if judgement.classes is None:
+        return ""
+    rows = []
+    for one in [score for score in scores_by_class(truth, judgement.predictions) if score.rows][:SHOWN_CLASSES]:
+        confused = ", ".join(f"{cell(label)} ({times})" for label, times in one.confused)
+        precision = f"{one.precision:.1%}" if one.predicted else "never predicted"
+        rows.append(
+            [cell(one.label), f"{one.rows:,}", f"{one.recall:.1%}", precision, f"{one.f1:.3f}", confused or "–"]
+        )
+    header = ["class", "rows", "recall", "precision", "F1", "confused with"]
+    decision = decision_in_words(model) if isinstance(model, CalibratedClassifier) else ""
+    return section(
+        "Class by class",
+        paragraph(_sentence(decision)),
+        table(header, rows, numbers=(1, 2, 3, 4)),
+        paragraph(
+            "Recall: the share of the rows of a class that are predicted to be of it. Precision: the share of the rows "
+            "predicted to be of a class that are of it. F1: the harmonic mean of the two.",
+            "soft",
+        ),
+    )
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}." if words else ""
+
+
+def probabilities_section(truth: NDArray[Any], judgement: Judgement) -> str:
+    """Log loss, and predicted probabilities beside observed shares, with the number of rows in each bin."""
+    P, classes = judgement.probabilities, judgement.classes
+    if P is None or classes is None:
+        return ""
+    happened, p, what = event(classes, P, truth)
+    curve, loss = ReliabilityCurve.of(happened, p), judgement["log loss"]
+    outside = (curve.observed < curve.lower) | (curve.observed > curve.upper)
+    rows = [
+        [f"{a:.3f}", f"{b:.3f}", f"{low:.3f} … {high:.3f}", f"{n:,}", "outside" if out else ""]
+        for a, b, low, high, n, out in zip(
+            curve.predicted, curve.observed, curve.lower, curve.upper, curve.counts, outside
+        )
+    ]
+    lead = (
+        f"Log loss {number(loss.value, 3)}; the shares of the classes alone would give {number(loss.baseline, 3)}. "
+        f"Probability and observed share differ by {curve.error:.3f} on average (calibration error)."
+    )
+    rule = "Rows are sorted by the probability that " + f"{what}, and divided into bins of equal size."
+    if judgement.by == "fitted":
+        rule += " The model was fitted to these rows, so that its probabilities look better than they are."
+    return section(
+        "Probabilities",
+        paragraph(lead),
+        table(["predicted", "observed", "95 % if calibrated", "rows", ""], rows, numbers=(0, 1, 2, 3)),
+        paragraph(rule, "soft"),
+    )
+
+
+def sizes_section(truth: NDArray[Any], judgement: Judgement) -> str:
+    """Errors and coverage of the intervals for small, middle and large predictions."""
+    if judgement.classes is not None or len(truth) < FEWEST_ROWS:
+        return ""
+    f, ends = judgement.predictions, judgement.intervals
+    unknown = np.full((len(f), 2), np.nan)
+    parts = coverage_by_size(truth, f, unknown if ends is None else ends, COVERAGE)
+    rows, off = [], []
+    for name, part in zip(("small", "middle", "large"), parts):
+        row = [name, f"{number(part.low, 3)} … {number(part.high, 3)}", f"{part.rows:,}", number(part.mae, 3)]
+        if ends is not None:
+            row += [f"{part.observed:.1%}", number(part.width, 3)]
+            off += [name] if abs(part.observed - COVERAGE) > DEVIATION * part.error else []
+        rows.append(row)
+    header = ["predictions", "from … to", "rows", "MAE"]
+    words = "Do large predictions have larger errors? The rows are divided into thirds by their prediction. "
+    if ends is not None:
+        header += ["inside 90 % intervals", "mean width"]
+        words += "Intervals should contain 90 % of the targets in each of them, not only of all."
+        if off:
+            words += f" Beyond chance, they do not for {' and '.join(off)} predictions."
+    return section(
+        "Errors by size of the prediction", table(header, rows, numbers=(2, 3, 4, 5)), paragraph(words, "soft")
+    )
+
+
+def counts_section(truth: NDArray[Any], judgement: Judgement) -> str:
+    """Dispersion of counts around their predicted means."""
+    fit = count_fit(truth, judgement)
+    if fit is None:
+        return ""
+    words = (
+        f"Poisson deviance {number(fit.deviance, 3)}, dispersion {fit.dispersion:.2f} ± {fit.error:.2f}: the variance "
+        f"of the counts is about {fit.dispersion:.2g} times their mean"
+    )
+    words += f", {fit.verdict.partition(':')[0]}." if not fit.verdict.startswith("as") else f", {fit.verdict}."
+    if np.isfinite(fit.theta) and fit.overdispersed_:
+        words += f" A negative binomial distribution with the same dispersion has θ = {number(fit.theta, 3)}."
+    return section("Counts", paragraph(words))
+
+
+def count_fit(truth: NDArray[Any], judgement: Judgement) -> CountFit | None:
+    """The dispersion of counts; None if the targets or the model are not about counts."""
+    y, means = truth, judgement.predictions
+    if not judgement.counts or not ((y >= 0) & (y == np.round(y))).all() or not (means > 0).all():
+        return None
+    return CountFit.of(y, means)
