@@ -105,6 +105,10 @@ _HOME = {
     "mercer.models.auto.classifier": "AutoClassifier",
     "mercer.models.tune": "tune",
     "mercer.models.judging.comparison": "compare",
+    "mercer.models.explaining.importance": "feature_importance",
+    "mercer.models.explaining.effects": "interactions partial_dependence",
+    "mercer.models.explaining.contributions": "contributions",
+    "mercer.models.explaining.similar": "similar_rows",
     "mercer.models.likelihood.separation": "Separable",
     "mercer.errors": "InvalidInput RuleBroken",
 }

@@ -11,6 +11,7 @@ from typing import Any as _Any
 if TYPE_CHECKING:
     from mercer.plot.calibration import Coverage, Reliability
     from mercer.plot.convergence import Convergence
+    from mercer.plot.effects import ContributionBars, PartialDependence
     from mercer.plot.curves import LearningCurve, TuningPath, ValidationCurve
     from mercer.plot.kernel import KernelShape
     from mercer.plot.looks import style, svg
@@ -24,6 +25,7 @@ _HOME = {
     "calibration": "Coverage Reliability",
     "convergence": "Convergence",
     "curves": "LearningCurve TuningPath ValidationCurve",
+    "effects": "ContributionBars PartialDependence",
     "kernel": "KernelShape",
     "looks": "style svg",
     "matrix": "EigenvalueSpectrum GramHeatMap",
@@ -35,6 +37,7 @@ _HOME = {
 _MODULE = {name: f"mercer.plot.{home}" for home, names in _HOME.items() for name in names.split()}
 
 __all__ = [
+    "ContributionBars",
     "Convergence",
     "Coverage",
     "DecisionSurface",
@@ -42,6 +45,7 @@ __all__ = [
     "GramHeatMap",
     "KernelShape",
     "LearningCurve",
+    "PartialDependence",
     "ProofTree",
     "Ranking",
     "RegressionBands",
