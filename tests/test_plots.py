@@ -60,7 +60,7 @@ def test_bands_are_the_models_intervals_around_its_prediction():
     np.testing.assert_array_equal(bands.coverages, [0.5, 0.9])
     for i, c in enumerate(bands.coverages):
         np.testing.assert_allclose(np.stack([bands.lower[i], bands.upper[i]], 1), RIDGE.predict_interval(grid, c))
-    assert bands.x[0] < X.min() < X.max() < bands.x[-1]
+    assert (bands.x[0], bands.x[-1]) == (X.min(), X.max())
     np.testing.assert_array_equal(bands.points, X[:, 0])
     assert texts(bands) == ["90 % of new targets", "50 % of new targets", "prediction", "data"]
 
@@ -140,7 +140,7 @@ def test_missing_values_are_neither_shown_nor_most_frequent():
     bands = plot.RegressionBands.from_estimator(
         Echo().fit([[0.0]], [0.0]), data, column="n", coverage=None, resolution=3
     )
-    np.testing.assert_allclose(bands.x, [0.88, 3.0, 5.12])
+    np.testing.assert_allclose(bands.x, [1.0, 3.0, 5.0])
     assert set(Echo.asked["c"]) == {"u"}
     assert set(Echo.asked["f"]) == {3.0}
 
@@ -151,8 +151,20 @@ def test_a_curve_along_dates():
         Echo().fit([[0.0]], [0.0]), days, np.arange(10.0), column="day", coverage=None, resolution=5
     )
     assert bands.x.dtype.kind == "M"
-    assert bands.x[0] < np.datetime64("2024-01-01") < np.datetime64("2024-01-10") < bands.x[-1]
+    assert bands.x[0] == np.datetime64("2024-01-01")
+    assert bands.x[-1] == np.datetime64("2024-01-10")
     bands.figure_.draw_without_rendering()
+
+
+def test_few_whole_numbers_are_single_points_and_nothing_is_drawn_outside_the_data():
+    data = pd.DataFrame({"rooms": [3, 1, 2, 7, 3, 2], "area": [10.0, 20.5, 30.0, 40.0, 50.0, 60.0]})
+    echo = Echo().fit([[0.0]], [0.0])
+    bands = plot.RegressionBands.from_estimator(echo, data, np.arange(6.0), column="rooms", coverage=None)
+    assert bands.x.tolist() == [1.0, 2.0, 3.0, 7.0]
+    assert bands.whole
+    assert bands.ax_.lines[0].get_linestyle() == "None"
+    line = plot.RegressionBands.from_estimator(echo, data, column="area", coverage=None, resolution=7)
+    assert (line.x[0], line.x[-1], line.whole) == (10.0, 60.0, False)
 
 
 def test_pipelines_searches_and_several_targets_have_bands():
@@ -168,6 +180,39 @@ def test_pipelines_searches_and_several_targets_have_bands():
     np.testing.assert_array_equal(second.targets, -y)
     with pytest.raises(InvalidInput, match="shows one of several targets, got shape"):
         plot.RegressionBands.from_estimator(two, X)
+
+
+def test_partial_dependence_of_one_column_and_of_two():
+    labels = np.where(X3[:, 0] > 0, "up", "down")
+    frame = pd.DataFrame({"a": X3[:, 0], "b": X3[:, 1], "c": np.where(X3[:, 2] > 0, "left", "right")})
+    frame["n"] = np.arange(len(frame)) % 4
+    model = mc.KernelLogisticRegression(mc.table_kernel(frame), alpha=0.1).fit(frame, labels)
+    curve = plot.PartialDependence.from_estimator(model, frame, "a", label="up")
+    assert curve.ax_.get_ylabel() == "probability of up"
+    assert curve.ax_.lines[0].get_linestyle() == "-"
+    np.testing.assert_allclose(curve.ax_.lines[0].get_ydata(), curve.effect.values)
+    assert plot.PartialDependence.from_estimator(model, frame, "n").ax_.lines[0].get_linestyle() == "None"
+    surface = plot.PartialDependence.from_estimator(model, frame, ("a", "b"), grid=9)
+    shown = np.ma.getmaskarray(surface.ax_.collections[0].get_array())
+    assert shown.any()  # the corners hold no data
+    assert not shown.all()
+    mixed = plot.PartialDependence.from_estimator(model, frame, ("a", "c"))
+    assert [line.get_label() for line in mixed.ax_.lines] == ["left", "right"]
+    both = plot.PartialDependence.from_estimator(model, frame, ("c", "n"))
+    for picture in (curve, surface, mixed, both):
+        picture.figure_.draw_without_rendering()
+
+
+def test_contributions_are_bars_that_add_up():
+    frame = pd.DataFrame(np.column_stack([X3] * 5), columns=[f"c{j}" for j in range(5 * X3.shape[1])])
+    model = mc.KernelRidge(mc.Linear(), alpha=0.1).fit(frame, X3[:, 0])
+    parts = mc.contributions(model, frame[:2], frame)
+    bars = plot.ContributionBars.from_contributions(parts, 1, X=frame[:2])
+    assert bars.values.sum() + bars.mean == pytest.approx(model.predict(frame[1:2])[0])
+    assert bars.names[-1] == f"{frame.shape[1] - 12} others"
+    assert bars.names[0].startswith("c")
+    assert " = " in bars.names[0]
+    bars.figure_.draw_without_rendering()
 
 
 def test_residuals_left_out_and_their_normal_quantiles():
@@ -622,7 +667,7 @@ def test_extreme_data_is_drawn_without_a_warning():
         plot.Reliability.from_predictions([1, 1], [1.0, 1.0]).figure_.draw_without_rendering()
         flat = plot.RegressionBands.from_estimator(RIDGE, np.ones((3, 1)), np.ones(3), resolution=5)
         flat.figure_.draw_without_rendering()
-        assert flat.x[0] < 1.0 < flat.x[-1]
+        assert flat.x.tolist() == [1.0]
         plot.ValidationCurve.from_estimator(RIDGE, X, y, "alpha", [1.0]).figure_.draw_without_rendering()
         plot.KernelShape.from_kernel(mc.ThinPlate()).figure_.draw_without_rendering()
 

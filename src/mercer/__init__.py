@@ -107,6 +107,10 @@ _HOME = {
     "mercer.models.tune": "tune",
     "mercer.models.judging.comparison": "compare",
     "mercer.models.judging.thresholds": "ThresholdCurve threshold_curve",
+    "mercer.models.explaining.importance": "feature_importance",
+    "mercer.models.explaining.effects": "interactions partial_dependence",
+    "mercer.models.explaining.contributions": "contributions",
+    "mercer.models.explaining.similar": "similar_rows",
     "mercer.models.likelihood.separation": "Separable",
     "mercer.errors": "InvalidInput RuleBroken",
 }

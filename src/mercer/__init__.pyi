@@ -125,6 +125,11 @@ from mercer.models.discriminant.discriminants import FisherDiscriminant as Fishe
 from mercer.models.discriminant.discriminants import LinearDiscriminant as LinearDiscriminant
 from mercer.models.discriminant.kernel_discriminants import KernelDiscriminant as KernelDiscriminant
 from mercer.models.discriminant.kernel_discriminants import KernelFisherDiscriminant as KernelFisherDiscriminant
+from mercer.models.explaining.contributions import contributions as contributions
+from mercer.models.explaining.effects import interactions as interactions
+from mercer.models.explaining.effects import partial_dependence as partial_dependence
+from mercer.models.explaining.importance import feature_importance as feature_importance
+from mercer.models.explaining.similar import similar_rows as similar_rows
 from mercer.models.judging.comparison import compare as compare
 from mercer.models.judging.thresholds import ThresholdCurve as ThresholdCurve
 from mercer.models.judging.thresholds import threshold_curve as threshold_curve

@@ -363,19 +363,28 @@ def tune(
     )  # fmt: skip
 
 
-@command("mercer explain houses.mercer")
+@command("mercer explain houses.mercer", "mercer explain houses.mercer --row 17 --data new.csv")
 def explain(
     model: Model,
     voice: Any,
     reading: Any,
-    data: Annotated[str | None, typer.Option("--data", help="Measure feature importance on these rows.")] = None,
-    top: Annotated[int, typer.Option("--top", min=1, help="The number of influential rows to show.")] = 5,
+    data: Annotated[str | None, typer.Option("--data", help="Rows to explain, or to measure importance on.")] = None,
+    row: Annotated[
+        int | None, typer.Option("--row", min=1, help="Explain the prediction of this row, counted from 1.")
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option("--class", help="Explain the probability of this class, not of the predicted one.")
+    ] = None,
+    top: Annotated[int, typer.Option("--top", min=1, help="The number of training rows to show.")] = 5,
+    proof: Annotated[
+        bool, typer.Option("--proof", metavar=FLAG, help="Show every step of the kernel's proof.")
+    ] = False,
 ) -> None:
-    """Show a model's kernel and its proof, the most influential rows, and feature importance."""
+    """Show feature importance, influential rows and the kernel of a model; with --row, why it predicts a row as it does."""
     header.require_file(model)
     from mercer.cli import explaining
 
-    explaining.explain(voice, model, data=data, top=top, reading=reading)
+    explaining.explain(voice, model, data=data, row=row, label=label, top=top, proof=proof, reading=reading)
 
 
 @command("mercer kernels", "mercer kernels Gaussian")

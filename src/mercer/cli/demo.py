@@ -11,9 +11,9 @@ import polars as pl
 
 import mercer as mc
 from mercer.cli import fitting, predicting
-from mercer.cli.explaining import by_importance
 from mercer.cli.outputs import require_outputs, sink
 from mercer.cli.speaking import Voice
+from mercer.cli.summary import importance_facts, most_important
 from mercer.errors import InvalidInput
 from mercer.models.provenance import provenance
 from mercer.words import seconds
@@ -65,16 +65,17 @@ def demo(voice: Voice, folder: str, *, force: bool = False) -> None:
     inside = frame.filter(pl.col("progression").is_between("lower", "upper")).height
     voice.say(f"   {inside / len(held_out):.0%} of these {len(held_out)} targets are in their intervals.")
     voice.say()
-    voice.say(f"4. Feature importance (measured on the {X.height} held-out rows)", strong=True)
-    importance = by_importance(loaded, X)
-    voice.say("   " + ", ".join(f"{column} {value:.0%}" for column, value in importance[:5]))
+    voice.say("4. Feature importance: how much the typical error rises when a column is shuffled", strong=True)
+    importance = provenance(loaded).importance
+    assert importance is not None  # a table of several columns has one
+    voice.say(f"   {most_important(importance)}")
     spent = time.monotonic() - began
     voice.say()
     voice.say(f"Done in {seconds(spent)}. Files:", strong=True)
     paths = {"table": table, "model": model, "report": report, "predictions": predictions}
     for what, path in paths.items():
         voice.say(f"  {what:<12} {path}")
-    voice.document({"command": "demo", "seconds": spent, "sensitivity": dict(importance)} | paths)
+    voice.document({"command": "demo", "seconds": spent, "importance": importance_facts(importance)} | paths)
 
 
 class _Part(Voice):

@@ -19,7 +19,17 @@ from mercer.cli.outputs import require_outputs
 from mercer.cli.reading import read
 from mercer.cli.sources import address
 from mercer.cli.speaking import Voice, warnings_as_notes
-from mercer.cli.summary import caution_facts, judged_on, kernel_of, readable, say_scores, score_facts, scores_title
+from mercer.cli.summary import (
+    caution_facts,
+    importance_facts,
+    judged_on,
+    kernel_of,
+    most_important,
+    readable,
+    say_scores,
+    score_facts,
+    scores_title,
+)
 from mercer.cli.tables import Problem, problem_from, split
 from mercer.errors import InvalidInput
 from mercer.kernels.vectors.radial import ByWidth
@@ -27,6 +37,7 @@ from mercer.kernels.vocabulary import vocabulary
 from mercer.models import menu
 from mercer.models.base import innermost, unwrapped
 from mercer.models.conformal import ConformalRegressor, moved, with_intervals
+from mercer.models.explaining.importance import measured_importance
 from mercer.models.judging.cautions import Caution
 from mercer.models.judging.cross_validation import judge_by_folds
 from mercer.models.judging.leakage import Leak, leakage
@@ -125,6 +136,8 @@ def fit(
             final = with_intervals(fitted.model, *held_out)
         else:
             judgement, final = judge_by_leave_one_out(fitted.model, X, y), fitted.model
+        update("feature importance")
+        importance = measured_importance(fitted.model, *(held_out if len(test) else (X, y)))
         if refit:
             update("fitting again on all rows")
             again = menu.refit(fitted.model, problem.X, problem.y, weights)
@@ -137,7 +150,7 @@ def fit(
         target_type=problem.target_type, left_out=problem.left_out,
         held_out=len(test), refitted=refit, seed=seed, judged=judgement.by if judgement else None,
         split=Split(folds or 0, repeat, roles.get("group") or "", roles.get("time_column") or ""),
-        scores=judgement.scores if judgement else (), missing=tuple(reading.get("na") or ()),
+        scores=judgement.scores if judgement else (), importance=importance, missing=tuple(reading.get("na") or ()),
     )  # fmt: skip
     unsaved: InvalidInput | None = None
     try:
@@ -149,7 +162,7 @@ def fit(
             mc.report.write(
                 fitted.model, X, y, report, held_out=held_out if len(test) else None,
                 rows=problem.places[test if len(test) else train], target=problem.target, command=_command_line(),
-                judgement=judgement, cautions=cautions,
+                judgement=judgement, cautions=cautions, importance=importance,
             )  # fmt: skip
     if not fitted.in_time:
         voice.note("the search ended at the time limit; a longer --time may improve the model")
@@ -295,6 +308,7 @@ def _facts(
         "choices": list(fitted.choices),
         "scores": score_facts(origin.scores),
         "judged_on": judged_on(origin),
+        "importance": importance_facts(origin.importance),
         "seconds": spent,
         "out": model_path,
         "report": report,
@@ -319,6 +333,8 @@ def _summarise(
         ]
     )
     say_scores(voice, origin.scores, scores_title(origin))
+    if origin.importance is not None:
+        voice.say(most_important(origin.importance))
     if model_path is not None:
         voice.say(f"Saved as {model_path}" + (f" ({show_bytes(size)})." if size else "."))
     if report is not None:

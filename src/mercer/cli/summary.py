@@ -10,10 +10,14 @@ import numpy as np
 
 import mercer as mc
 from mercer.cli.speaking import Voice
+from mercer.models.explaining.importance import Importance
 from mercer.models.judging.cautions import Caution
 from mercer.models.provenance import Provenance
 from mercer.models.scores import Score
-from mercer.words import brief, count, number
+from mercer.words import brief, count, number, one_line
+
+NAMED = 5
+"""The number of important columns that a summary names."""
 
 
 def readable(model: Any) -> str:
@@ -49,6 +53,32 @@ def score_facts(scores: Sequence[Score]) -> list[dict[str, Any]]:
 def caution_facts(caution: Caution) -> dict[str, Any]:
     """A caution as part of a JSON document: its kind, its numbers and its words."""
     return {"kind": type(caution).__name__, **asdict(caution), "words": caution.words}
+
+
+def importance_facts(importance: Importance | None) -> dict[str, Any] | None:
+    """Feature importance as part of a JSON document."""
+    if importance is None:
+        return None
+    columns = {name: {"rise": rise, "spread": spread} for name, rise, spread in importance.ranked}
+    return {"measure": importance.measure, "error": importance.error, "columns": columns}
+
+
+def most_important(importance: Importance) -> str:
+    """The most important columns in a line.
+
+    >>> from mercer.models.explaining.importance import Importance
+    >>> most_important(Importance(("a", "b", "c"), (0.5, 2.0, 0.0), (0.1, 0.2, 0.0), "RMSE", 3.0, 90, 5))
+    'Most important columns: b (RMSE + 2), a (+ 0.5).'
+    >>> most_important(Importance(("a", "b"), (0.0, 0.0), (0.0, 0.0), "RMSE", 3.0, 90, 5))
+    'Most important columns: none; the RMSE does not rise when a column is shuffled.'
+    """
+    shown = [(name, rise) for name, rise, spread in importance.ranked if rise > spread][:NAMED]
+    if not shown:
+        return f"Most important columns: none; the {importance.measure} does not rise when a column is shuffled."
+    rises = [f"+ {number(rise, 2, padded=False)}" for _, rise in shown]
+    words = [f"{one_line(name, 40)} ({rise})" for (name, _), rise in zip(shown, rises)]
+    words[0] = f"{one_line(shown[0][0], 40)} ({importance.measure} {rises[0]})"
+    return f"Most important columns: {', '.join(words)}."
 
 
 def judged_on(origin: Provenance) -> str:

@@ -206,10 +206,15 @@ READERS: dict[str, Callable[[Array, Mask, str], Array]] = {
 }
 
 
-def shuffled(X: Any, j: int, order: Array) -> Any:
-    """A table whose column j is in another order."""
+def gathered(X: Any, index: Array) -> Any:
+    """A table whose cell (i, j) is the cell of X in row index[i, j] of column j.
+
+    >>> gathered(np.array([[1.0, 10.0], [2.0, 20.0]]), np.array([[0, 1], [1, 1], [0, 0]]))
+    array([[ 1., 20.],
+           [ 2., 20.],
+           [ 1., 10.]])
+    """
     if frames.is_frame(X):
-        return frames.shuffled(X, j, order)
-    table = np.array(X)
-    table[:, j] = table[order, j]
-    return table
+        return frames.gathered(X, index)
+    table = np.asarray(X)
+    return table[index, np.arange(table.shape[1])]

@@ -189,16 +189,16 @@ def concatenated(first: Any, second: Any) -> Any:
     return sys.modules[library(first)].concat([first, second])
 
 
-def shuffled(frame: Any, position: int, order: Any) -> Any:
-    """The frame with one column in another order."""
-    values = taken(column(frame, position), order)
-    if _is_pandas(frame):
-        changed = frame.copy()
-        changed.isetitem(position, values.array)
-        return changed
-    if isinstance(frame, Table):
-        return Table(dict(zip(frame.columns, columns(frame))) | {frame.columns[position]: values})
-    return frame.with_columns(values)
+def gathered(frame: Any, index: Any) -> Any:
+    """A frame whose cell (i, j) is the cell of this one in row index[i, j] of column j."""
+    index = np.asarray(index)
+    parts = [taken(values, index[:, j]) for j, values in enumerate(columns(frame))]
+    if not _is_pandas(frame):
+        return build(frame, dict(zip(frame.columns, parts)))
+    new = rows(frame, index[:, 0]).reset_index(drop=True)
+    for j, values in enumerate(parts):
+        new.isetitem(j, values.array)  # also if names repeat
+    return new
 
 
 def _class(frame: Any) -> Any:

@@ -297,6 +297,13 @@ Baseline
 Score
     name: text
     value low high baseline: real
+[mercer.models.explaining.importance]
+Importance
+    names: tuple(text)
+    rise spread: tuple(real)
+    measure: text
+    error: real
+    rows repeats: int
 [mercer.models.judging.drift]
 Distribution
     edges shares: tuple(real)
@@ -323,7 +330,9 @@ Provenance
     split?: Split
     scores: tuple(Score)
     baseline: none | Baseline
+    importance?: none | Importance
     places: tuple(int)
+    targets?: tuple(plain)
     missing: tuple(text)
     ranges: dict(list(plain))
     incomplete?: none | tuple(text)

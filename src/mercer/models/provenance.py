@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+import numpy as np
 from sklearn.base import is_classifier
 
 from mercer.data.columns import as_array, tabled
@@ -20,6 +21,7 @@ from mercer.data.frames import is_frame
 from mercer.data.missing import missing_entries
 from mercer.data.points import length
 from mercer.models.base import innermost
+from mercer.models.explaining.importance import Importance
 from mercer.models.judging.drift import Distribution, distributions
 from mercer.models.judging.overlap import Seen
 from mercer.models.judging.unseen import value_ranges
@@ -64,7 +66,10 @@ class Provenance:
     split : how the rows of the scores were held out.
     scores : the scores of these predictions.
     baseline : the baseline of the training targets; None if it is not known.
-    places : the positions of the training rows in the file, from 0; empty if there are many.
+    importance : the feature importance, on held-out rows if there are some, else on training rows; None if it was not
+        measured.
+    places, targets : the positions of the training rows in the file, from 0, and their targets; empty if there are
+        many rows.
     missing : texts that mark a missing value in this file.
     ranges : by column, the smallest and the largest number, or the different texts.
     incomplete : the columns in which values were missing; None if it is not known.
@@ -88,7 +93,9 @@ class Provenance:
     split: Split = Split()
     scores: tuple[Score, ...] = ()
     baseline: Baseline | None = None
+    importance: Importance | None = None
     places: tuple[int, ...] = ()
+    targets: tuple[Any, ...] = ()
     missing: tuple[str, ...] = ()
     ranges: dict[str, list[Any]] = field(default_factory=dict)
     incomplete: tuple[str, ...] | None = None
@@ -132,6 +139,7 @@ class Provenance:
             rows=length(X),
             baseline=Baseline.of(y, classes=classes),
             places=tuple(int(i) for i in places) if len(places) <= PLACES else (),
+            targets=tuple(np.asarray(y).tolist()) if 0 < len(places) <= PLACES else (),
             seen=Seen.of(X, y),
             version=__version__,
             time=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mercer.plot.convergence import Convergence
     from mercer.plot.counts import Rootogram
     from mercer.plot.curves import LearningCurve, TuningPath, ValidationCurve
+    from mercer.plot.effects import ContributionBars, PartialDependence
     from mercer.plot.kernel import KernelShape
     from mercer.plot.looks import style, svg
     from mercer.plot.matrix import EigenvalueSpectrum, GramHeatMap
@@ -28,6 +29,7 @@ _HOME = {
     "convergence": "Convergence",
     "counts": "Rootogram",
     "curves": "LearningCurve TuningPath ValidationCurve",
+    "effects": "ContributionBars PartialDependence",
     "kernel": "KernelShape",
     "looks": "style svg",
     "matrix": "EigenvalueSpectrum GramHeatMap",
@@ -42,6 +44,7 @@ _MODULE = {name: f"mercer.plot.{home}" for home, names in _HOME.items() for name
 
 __all__ = [
     "ROC",
+    "ContributionBars",
     "Convergence",
     "Coverage",
     "DecisionSurface",
@@ -49,6 +52,7 @@ __all__ = [
     "GramHeatMap",
     "KernelShape",
     "LearningCurve",
+    "PartialDependence",
     "PrecisionRecall",
     "PredictedActual",
     "ProofTree",

@@ -17,19 +17,20 @@ from mercer.data.vectors import as_numbers
 from mercer.errors import InvalidInput, InvalidType
 from mercer.validation import check_whole_number
 
-MORE = 0.03
-"""The share of a column's range by which a curve extends beyond the data on both sides."""
+WHOLE = 30
+"""A column of whole numbers with at most this many different values is drawn at these values only."""
 LEVELS = 12
 """The largest number of values of a category that are shown, the most frequent ones."""
 
 
 def along(
     X: Any, column: Any, at: Any, resolution: int
-) -> tuple[NDArray[Any], NDArray[Any], Any, str, tuple[str, ...]]:
-    """The data in one column, its grid, the queries on that grid, the column's name, and its values as texts.
+) -> tuple[NDArray[Any], NDArray[Any], Any, str, tuple[str, ...], bool]:
+    """The data in one column, its grid, the queries there, its name, its values as texts, and if they are few integers.
 
     Only categories have such texts: columns that hold neither numbers nor dates, and numeric columns with two values.
-    Their grid is 0, 1, …, and NaN in the data stands for a value that is not among the most frequent ones.
+    Their grid is 0, 1, …, and NaN in the data stands for a value that is not among the most frequent ones. The grid of
+    other columns is inside the range of the data; that of few whole numbers consists of these numbers.
     Other columns are at `at`, a mapping or one value per column; else at their medians, and columns that are not
     numeric at their most frequent value.
     """
@@ -50,7 +51,7 @@ def along(
         place = {word: float(k) for k, word in enumerate(words)}
         where = np.array([place.get(str(v), np.nan) for v in shown])
         moved = frames.taken(frames.column(X, j), first)
-        return where, np.arange(len(first), dtype=np.float64), _queries(X, j, moved, given), str(every[j]), words
+        return where, np.arange(len(first), dtype=np.float64), _queries(X, j, moved, given), str(every[j]), words, False
     if shown.dtype.kind not in "iufM":
         raise InvalidInput(
             "`column` must be a column of numbers or dates",
@@ -61,8 +62,11 @@ def along(
     if not len(known):
         raise InvalidInput("`column` must hold numbers", got="missing values only", advice="Choose another `column`.")
     low, high = known.min(), known.max()
-    steps = np.linspace(-MORE, 1 + MORE, resolution)
-    if shown.dtype.kind == "M":
+    steps = np.linspace(0, 1, resolution)
+    whole = whole_values(known)
+    if whole is not None:
+        grid = whole
+    elif shown.dtype.kind == "M":
         grid = low + np.asarray((high - low).astype("timedelta64[ns]").astype(np.float64) * steps).astype(
             "timedelta64[ns]"
         )
@@ -72,11 +76,24 @@ def along(
         grid = float(low) + (wide if wide > 0 else 1.0) * steps
     if not named:
         queries = np.tile(
-            np.array([_middle(table[:, i]) if i not in given else given[i] for i in every]), (resolution, 1)
+            np.array([_middle(table[:, i]) if i not in given else given[i] for i in every]), (len(grid), 1)
         )
         queries[:, j] = grid
-        return shown, grid, queries, "x" if len(every) == 1 else f"column {j}", ()
-    return shown, grid, _queries(X, j, grid, given), str(every[j]), ()
+        return shown, grid, queries, "x" if len(every) == 1 else f"column {j}", (), whole is not None
+    return shown, grid, _queries(X, j, grid, given), str(every[j]), (), whole is not None
+
+
+def whole_values(known: NDArray[Any]) -> NDArray[np.float64] | None:
+    """The different values, ascending, of a column of few whole numbers; None for other columns.
+
+    >>> whole_values(np.array([3.0, 1.0, 3.0])), whole_values(np.array([0.5, 1.0]))
+    (array([1., 3.]), None)
+    """
+    if known.dtype.kind not in "iuf":
+        return None
+    different = np.unique(known).astype(np.float64)
+    few = len(different) <= WHOLE and len(different) < len(known)
+    return different if few and bool((different == np.round(different)).all()) else None
 
 
 def _queries(X: Any, j: int, moved: Any, given: dict[int, Any]) -> Any:

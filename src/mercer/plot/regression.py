@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
+from mercer.models.explaining.similar import has_similar_rows
 from mercer.models.local.local_regression import LocalRegression
 from mercer.models.residual_scale import ResidualScale
 from mercer.plot.columns import along
@@ -45,13 +46,14 @@ class RegressionBands(Display):
     Attributes
     ----------
     x : the grid along the column, shape (r,).
-    mean : the prediction there, shape (r,).
+    mean : the prediction there, shape (r,); NaN where it is left out.
     coverages : coverages of the intervals, ascending, shape (c,).
     lower, upper : ends of the intervals, shape (c, r).
     points, targets : the data in that column and its targets, shape (n,); or None.
     names : the names of the column and the target.
     moved : whether there are other columns, which are fixed along the curve.
     levels : the values of a column of categories, at x = 0, 1, …; else empty.
+    whole : whether the column holds few whole numbers, which are drawn as single points.
     ax_, figure_ : the axes and the figure of the last drawing.
 
     >>> import numpy as np, mercer as mc
@@ -76,6 +78,7 @@ class RegressionBands(Display):
     names: tuple[str, str] = ("x", "y")
     moved: bool = False
     levels: tuple[str, ...] = ()
+    whole: bool = False
 
     @classmethod
     def from_estimator(
@@ -90,6 +93,7 @@ class RegressionBands(Display):
         target: int | None = None,
         label: Any = None,
         resolution: int = 600,
+        similar: bool = False,
         ax: Any = None,
         **style: Any,
     ) -> Self:
@@ -108,6 +112,8 @@ class RegressionBands(Display):
         target : which of several targets.
         label : for a classifier with `predict_proba`, the class whose probability is drawn.
         resolution : the number of grid points.
+        similar : whether to leave out places where no row that the model keeps is similar, by its kernel: there the
+            fixed values of the other columns do not go with this value of the column.
         ax : axes to draw in; by default new ones.
         style : as for `plot`.
         """
@@ -119,19 +125,22 @@ class RegressionBands(Display):
                 got=type(estimator).__name__,
                 advice="For a classifier pass `label`, the class whose probability is drawn, or draw DecisionSurface.",
             )
-        shown, grid, queries, name, levels = along(X, column, at, resolution)
+        shown, grid, queries, name, levels, whole = along(X, column, at, resolution)
         if of_class:
             mean = _probability(estimator, queries, label)
             none, named = np.empty((0, len(grid))), (name, f"probability of {label}")
-            return cls(grid, mean, np.empty(0), none, none, names=named, levels=levels).plot(ax, **style)
+            return cls(grid, mean, np.empty(0), none, none, names=named, levels=levels, whole=whole).plot(ax, **style)
         coverages = np.sort(np.atleast_1d(numbers([] if coverage is None else coverage, "`coverage`")))
         if coverages.ndim != 1 or not ((coverages > 0) & (coverages < 1)).all():
             raise InvalidInput(
                 "`coverage` must be numbers in (0, 1)", got=repr(coverage), advice="Pass a number such as 0.9."
             )
         mean = _one(np.asarray(estimator.predict(queries), dtype=np.float64), target)
+        if similar:
+            mean = np.where(has_similar_rows(estimator, queries), mean, np.nan)
         bands = [_interval(estimator, queries, float(c), target) for c in coverages]
         ends = np.stack(bands) if bands else np.empty((0, len(grid), 2))
+        ends = np.where(np.isnan(mean)[:, None], np.nan, ends)
         truth = None if y is None else _one(numbers(y, "y"), target)
         if truth is not None and len(truth) != len(shown):
             raise InvalidInput(
@@ -141,7 +150,7 @@ class RegressionBands(Display):
             )
         names = name, str(getattr(y, "name", None) or "y")
         others = queries.shape[1] > 1
-        curve = cls(grid, mean, coverages, ends[..., 0], ends[..., 1], shown, truth, names, others, levels)
+        curve = cls(grid, mean, coverages, ends[..., 0], ends[..., 1], shown, truth, names, others, levels, whole)
         return curve.plot(ax, **style)
 
     def plot(self, ax: Any = None, *, data: bool = True, title: str | None = None) -> Self:
@@ -151,25 +160,28 @@ class RegressionBands(Display):
             for i in range(c)[::-1]:
                 wash = palette.wash(palette.blue, 0.3 if c == 1 else 0.45 - 0.33 * i / (c - 1))
                 label = f"{100 * self.coverages[i]:.4g} % of new targets"
-                if self.levels:
+                if self.levels or self.whole:
                     ax.vlines(self.x, self.lower[i], self.upper[i], color=wash, lw=12, label=label, zorder=1)
                 else:
                     ax.fill_between(self.x, self.lower[i], self.upper[i], color=wash, lw=0, label=label, zorder=1)
-            look = {"marker": "D", "ms": 8, "ls": ""} if self.levels else {}
+            single = bool(self.levels) or self.whole
+            look = {"marker": "D", "ms": 8 if self.levels else 6, "ls": ""} if single else {}
             alone = not c and (not data or self.targets is None)
             ax.plot(self.x, self.mean, color=palette.blue, label=None if alone else "prediction", zorder=3, **look)
             if data and self.points is not None and self.targets is not None:
                 label = "data (other columns vary)" if self.moved else "data"
                 look = dots(len(self.points))
                 x = self.points
-                if self.levels:  # random shifts, so that points do not hide each other
-                    x = x + np.random.default_rng(0).uniform(-0.2, 0.2, len(x))
+                if single and len(self.x) > 1:  # random shifts, so that points do not hide each other
+                    x = x + 0.2 * np.diff(self.x).min() * np.random.default_rng(0).uniform(-1, 1, len(x))
                 ax.plot(x, self.targets, "o", color=palette.ink, label=label, zorder=2, **look)
             ax.set(xlabel=caption(self.names[0], 60), ylabel=caption(self.names[1], 40))
             if self.levels:
                 turned = {"rotation": 30, "ha": "right"} if sum(map(len, self.levels)) > WIDE else {}
                 ax.set_xticks(self.x, [caption(word, 20) for word in self.levels], **turned)
-                ax.set_xlim(-0.5, len(self.x) - 0.5)
+            if single:
+                half = 0.5 * (np.diff(self.x).min() if len(self.x) > 1 else 1.0)
+                ax.set_xlim(self.x[0] - half, self.x[-1] + half)
             else:
                 ax.set_xlim(self.x[0], self.x[-1])
             ax.set_title(title or "")

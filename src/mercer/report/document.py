@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -24,14 +24,15 @@ from mercer.files.replace import replacing
 from mercer.kernels.algebra.proof import MARKS, Proof
 from mercer.kernels.base import Weight
 from mercer.models.base import innermost, unwrapped
-from mercer.models.importance import feature_importance, meaning, measured_rows
+from mercer.models.explaining.importance import Importance, measured_importance
 from mercer.models.judging.cautions import Caution
 from mercer.models.judging.leakage import leakage
 from mercer.models.scores import Baseline, Judged, Judgement, judge
 from mercer.report import frames
 from mercer.report.frames import cell
-from mercer.report.page import bar, code, figures, heading, page, paragraph, section, spark, table
-from mercer.report.plots import Plots, drawn
+from mercer.report.page import code, figures, folded, heading, page, paragraph, section, spark, table
+from mercer.report.plots import Plot, Plots, drawn
+from mercer.report.reasons import explained_rows, important_columns
 from mercer.report.scores import (
     classes_section,
     counts_section,
@@ -44,8 +45,6 @@ from mercer.words import cut, rounded, shortened
 
 SHOWN_COLUMNS, WORST_COLUMNS, WORST_ROWS, CANDIDATES = 60, 6, 10, 12
 """The largest numbers of described columns, of columns and rows of the worst predictions, and of candidates."""
-TRIED_COLUMNS = 40
-"""The largest number of columns whose feature importance is measured."""
 EXPRESSION, CLAIM, PREMISES = 1500, 220, 12
 """The largest numbers of characters of a kernel and of a step of its proof, and of premises of a step."""
 LONG_CELL = 30
@@ -61,6 +60,7 @@ def write(
     held_out: tuple[Any, Any] | None = None,
     judgement: Judgement | None = None,
     cautions: Sequence[Caution] | None = None,
+    importance: Importance | None = None,
     rows: Any = None,
     target: str = "target",
     title: str | None = None,
@@ -78,6 +78,7 @@ def write(
     judgement : the scores, if they were computed before: by `judge` for `held_out`, or without it by
         `judge_by_leave_one_out` or `judge_by_folds` for X and y.
     cautions : reasons for doubt to show above the scores; by default those that `mercer.models.judging.leakage` finds.
+    importance : the feature importance on the scored rows, if it was measured before.
     rows : the position, from 0, in its table of each row that can be scored: of `held_out`, or of X without it. The
         report counts from 1. By default the index of a pandas frame, or the position among these rows.
     target : the name of the target.
@@ -132,7 +133,10 @@ def write(
         judgement = judgement.once()
         Z, z = take(Z, judgement.rows), z[judgement.rows]
         names = names[0], [names[1][i] for i in judgement.rows]
-    text = _Page(model, X, y, Z, z, judgement, str(target), tuple(cautions)).whole(title, command, names)
+    if importance is None:
+        importance = measured_importance(model, Z, z)
+    page_ = _Page(model, X, y, Z, z, judgement, str(target), tuple(cautions), importance)
+    text = page_.whole(title, command, names)
     try:
         with replacing(str(place)) as beside:
             Path(beside).write_text(text, encoding="utf-8")
@@ -167,6 +171,7 @@ class _Page:
     judgement: Judgement
     target: str
     cautions: tuple[Caution, ...]
+    importance: Importance | None
 
     def __post_init__(self) -> None:
         self.inner = innermost(self.model)
@@ -175,9 +180,8 @@ class _Page:
         self.kinds = frames.kinds_read(getattr(self.inner, "kernel_", None), self.names)
         """The kind as which the kernel reads each of its columns; None if it reads all columns in the same way."""
         self.unused = [] if self.kinds is None else [name for name in self.names if name not in self.kinds]
-        self.importance = self._importance()
-        every = np.arange(len(self.names))
-        self.order = every if self.importance is None else np.argsort(-self.importance, kind="stable")
+        rises = [0.0 if self.importance is None else self.importance.of(name) for name in self.names]
+        self.order = np.argsort(-np.asarray(rises), kind="stable")
         """The positions of the columns, the most important first."""
 
     def whole(self, title: str | None, command: str, numbered: tuple[str, list[str]]) -> str:
@@ -192,20 +196,29 @@ class _Page:
         fitted = frames.fitted_rows(self.model, n)
         but = f", {len(self.unused):,} of them not used" if self.unused else ""
         subtitle = f"{kind} on {d:,} column{'s' * (d > 1)}{but}, fitted to {fitted} and {scored}."
+        plots = Plots(
+            self.model, self.X, self.y, self.Z, self.z, self.judgement, self.target, self.names, self.order
+        )  # fmt: skip
         parts = [
             self._cautions(),
-            scores_section(self.judgement),
-            self._plots(),
+            scores_section(self.judgement, self.z),
+            self._plots("Predictions and their errors", plots.of_predictions()),
             classes_section(self.model, self.z, self.judgement),
             probabilities_section(self.z, self.judgement),
             sizes_section(self.z, self.judgement),
             counts_section(self.z, self.judgement),
-            self._columns(),
+            important_columns(self.importance, self.judgement.by == "held out") if self.importance is not None else "",
+            self._plots("The effect of the columns", plots.of_columns()),
+            explained_rows(
+                self.model, self.X, self.y, self.Z, self.z, self.judgement, [self.names[j] for j in self.order],
+                *numbered,
+            ),
             self._worst(*numbered),
-            self._kernel(),
+            self._columns(),
             self._choices(),
+            self._kernel(plots),
             self._reproduce(command),
-        ]
+        ]  # fmt: skip
         return page(title or f"Predicting {self.target}", subtitle, [part for part in parts if part])
 
     def _cautions(self) -> str:
@@ -214,34 +227,29 @@ class _Page:
             "Before you rely on it", *(paragraph(f"{text[0].upper()}{text[1:]}.", "warn") for text in words)
         ) if words else ""  # fmt: skip
 
-    def _plots(self) -> str:
+    def _plots(self, title: str, plots: Iterable[Plot]) -> str:
+        pictures = self._drawn(plots)
+        return section(title, pictures) if pictures else ""
+
+    def _drawn(self, plots: Iterable[Plot]) -> str:
+        """Plots with their captions, and the reasons of those that could not be drawn."""
         pictures, refused = [], []
-        plots = Plots(
-            self.model, self.X, self.y, self.Z, self.z, self.judgement, self.target, self.names, self.order
-        )  # fmt: skip
         for draw, caption in plots:
             try:
                 pictures.append((drawn(draw), caption))
             except (InvalidInput, np.linalg.LinAlgError) as error:  # other errors are defects, and must be seen
                 refused.append(paragraph(f"This plot could not be drawn. {caption} {error}", "soft"))
-        return section("Plots", figures(pictures), *refused) if pictures or refused else ""
+        return "\n".join([figures(pictures) if pictures else "", *refused]).strip()
 
     def _columns(self) -> str:
         described = frames.described(self.X, self.kinds)
         rows = []
         for j in self.order[:SHOWN_COLUMNS]:
             c = described[j]
-            row: list[str] = [cut(c.name, 60)]
-            if self.importance is not None:
-                row.append(bar(f"{self.importance[j]:.1%}", self.importance[j]))
-            row += [c.kind, f"{c.missing:,}" if c.missing else "", f"{c.distinct:,}"]
+            row = [cut(c.name, 60), c.kind, f"{c.missing:,}" if c.missing else "", f"{c.distinct:,}"]
             rows.append([*row, spark(c.heights, f"distribution of {c.name}"), c.summary])
         header, numbers = ["column", "kind", "missing", "distinct", "", "values"], [2, 3]
         notes = "Values: the smallest, the median and the largest number; the most frequent values of other columns."
-        if self.importance is not None:
-            header, numbers = [header[0], "importance", *header[1:]], [1, 3, 4]
-            scored = "held-out rows" if self.judgement.by == "held out" else "training rows"
-            notes += f" {meaning(len(measured_rows(len(self.z))), len(self.z), scored)}"
         if self.unused:
             notes += f" Not used by the kernel: {cut(', '.join(self.unused), EXPRESSION)}."
         if len(described) > SHOWN_COLUMNS:
@@ -251,12 +259,6 @@ class _Page:
         return section(
             "Data", paragraph(about), table(header, rows, numbers, [len(header) - 1]), paragraph(notes, "soft")
         )
-
-    def _importance(self) -> NDArray[np.float64] | None:
-        """The feature importance of each column; None if a column cannot be shuffled by itself."""
-        if not 1 < len(self.names) <= TRIED_COLUMNS or isinstance(self.Z, list) or hasattr(self.Z, "tocsr"):
-            return None
-        return feature_importance(self.model, take(self.Z, measured_rows(len(self.z))))
 
     def _worst(self, row_header: str, names: list[str]) -> str:
         worst = np.argsort(-self.judgement.losses, kind="stable")[:WORST_ROWS]
@@ -283,7 +285,7 @@ class _Page:
         long = [before + k for k, column in enumerate(columns) if max(len(cell(column[i])) for i in worst) > LONG_CELL]
         return section("Worst predicted rows", table(header, rows, numbers, long), paragraph(note, "soft"))
 
-    def _kernel(self) -> str:
+    def _kernel(self, plots: Plots) -> str:
         kernel = getattr(self.inner, "kernel_", None)
         if kernel is None:
             return ""
@@ -295,8 +297,8 @@ class _Page:
             )
         proof = kernel.proof(len(self.names) if kernel.space == "vectors" else None)
         verdict = (
-            "It is positive semidefinite: its similarities are inner products of points in some space, so that the fit "
-            "has one best solution. Proof:"
+            "It is proven to be positive semidefinite: similarities are inner products of points in some space, so that "
+            "the fit has one best solution."
             if proof.valid
             else "It is not proven to be positive semidefinite, that is, to give the inner products of points in some "
             "space; this was only checked on the data."
@@ -306,8 +308,10 @@ class _Page:
             paragraph("The kernel defines which rows are similar:"),
             code(cut(rounded(repr(kernel)), EXPRESSION)),
             paragraph(verdict),
-            f'<ul class="proof">{_step(proof)}</ul>',
-        )
+            folded("The proof, step by step" if proof.valid else "The steps, and what is not proven",
+                   f'<ul class="proof">{_step(proof)}</ul>'),
+            folded("Pictures of the kernel and of the fit", self._drawn(plots.of_kernel())),
+        )  # fmt: skip
 
     def _choices(self) -> str:
         parts = []

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
+from zlib import crc32
 
 MARK = '<meta name="generator" content="mercer">'
 """By this a file is recognised as a report, which may be replaced by a new one."""
@@ -32,7 +33,10 @@ th, td { padding: .38rem 1.1rem .38rem 0; border-bottom: 1px solid var(--line); 
 td { vertical-align: top; }
 td.n, th.n { text-align: right; } td.n { white-space: nowrap; }
 td.words { min-width: 13em; }
-.bar { background: linear-gradient(var(--tint), var(--tint)) no-repeat right center / var(--part) 70%; }
+.meter { position: relative; min-width: 16em; height: 1.3em; }
+.meter i { position: absolute; top: 15%; bottom: 15%; background: var(--mark); opacity: .75; print-color-adjust: exact; }
+.meter.down i { background: var(--bad); }
+details { margin: .6rem 0; } summary { cursor: pointer; color: var(--soft); }
 .spark { display: block; width: 84px; height: 20px; fill: var(--mark); opacity: .75; }
 table.small { width: auto; min-width: 50%; font-size: .86rem; }
 code { font: .86em/1.5 ui-monospace, "Cascadia Mono", Menlo, monospace; }
@@ -129,9 +133,22 @@ def table(
     return f'<div class="wide"><table{kind}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def bar(text: str, share: float) -> Markup:
-    """A text over a bar that fills this share of its cell."""
-    return Markup(f'<div class="bar" style="--part:{100 * min(max(share, 0.0), 1.0):.0f}%">{escape(text)}</div>')
+def bar(share: float) -> Markup:
+    """A bar that fills this share of its cell."""
+    return Markup(f'<div class="meter"><i style="left:0;width:{100 * min(max(share, 0.0), 1.0):.1f}%"></i></div>')
+
+
+def signed_bar(share: float) -> Markup:
+    """A bar of this share of half a cell: to the right of its middle, or to the left if it is negative."""
+    wide = 50 * min(abs(share), 1.0)
+    start = 50.0 if share >= 0 else 50.0 - wide
+    side = "up" if share >= 0 else "down"
+    return Markup(f'<div class="meter {side}"><i style="left:{start:.1f}%;width:{wide:.1f}%"></i></div>')
+
+
+def folded(summary: str, *parts: str) -> str:
+    """Parts that are shown when the reader opens them."""
+    return f"<details><summary>{escape(summary)}</summary>" + "\n".join(part for part in parts if part) + "</details>"
 
 
 def spark(heights: Sequence[float], words: str) -> Markup:
@@ -148,8 +165,8 @@ def spark(heights: Sequence[float], words: str) -> Markup:
 def figures(pictures: Sequence[tuple[str, str]]) -> str:
     """SVG drawings with their captions."""
     cards = "".join(
-        f"<figure>{_inline(svg, f'p{mark}', caption)}<figcaption>{escape(caption)}</figcaption></figure>"
-        for mark, (svg, caption) in enumerate(pictures)
+        f"<figure>{_inline(svg, f'p{crc32(svg.encode()):x}', caption)}<figcaption>{escape(caption)}</figcaption></figure>"
+        for svg, caption in pictures
     )
     return f'<div class="figures">{cards}</div>'
 

@@ -15,16 +15,21 @@ from mercer import plot
 from mercer.data.frames import is_frame
 from mercer.data.points import take
 from mercer.models.base import innermost
+from mercer.models.explaining.effects import interactions
 from mercer.models.judging.measures import COVERAGE
 from mercer.models.judging.reliability import event
 from mercer.models.scores import Judgement
 from mercer.plot.looks import caption, pyplot
-from mercer.report.frames import cell
+from mercer.report.frames import cell, described
 from mercer.report.scores import count_fit
 from mercer.words import number
 
-CURVES = 2
-"""Columns along which a curve is drawn."""
+CURVES, PAIRED, SURFACES = 4, 5, 2
+"""The numbers of columns along which a curve is drawn, of columns whose pairs are compared, and of drawn pairs."""
+NOTABLE = 0.1
+"""Pairs of columns with a smaller share of interaction are not drawn."""
+RESOLUTION = 120
+"""The number of points of a curve."""
 CURVE_ROWS, KERNEL_ROWS, INTERVAL_ROWS = 1000, 300, 300
 """The largest numbers of rows shown with a curve, in plots of the kernel, and for the coverage of intervals."""
 LARGE = 2000
@@ -58,8 +63,47 @@ class Plots:
     names: list[str]
     order: NDArray[np.int64]
 
-    def __iter__(self) -> Iterator[Plot]:
+    def of_predictions(self) -> Iterator[Plot]:
+        """How good predictions, probabilities and intervals are."""
         yield from self._of_classes() if is_classifier(self.model) else self._of_numbers()
+
+    def of_columns(self) -> Iterator[Plot]:
+        """How predictions depend on the most important columns, and on pairs that interact."""
+        if is_classifier(self.model):
+            if len(self.names) == 2:
+                yield (
+                    lambda: plot.DecisionSurface.from_estimator(self.model, self.X, y=self.y),
+                    "Where each class is predicted.",
+                )
+            if not hasattr(self.model, "predict_proba"):
+                return
+        label, columns = self._label(), self._drawable()
+        for j in columns[:CURVES]:
+            if label is None:
+                yield partial(self._curve, j), f"{self.target} along {self.names[j]}{self._others(j)}"
+            else:
+                yield (
+                    partial(self._dependence, [j], label),
+                    f"Probability of {cell(label)} by {self.names[j]}: the mean over rows, if all of them had this "
+                    "value. The band holds 90 % of the rows.",
+                )
+        if len(columns) < 2:
+            return
+        positions = {name: j for j, name in enumerate(self.names)}
+        for pair in interactions(self.model, self.X, columns[:PAIRED], label=label)[:SURFACES]:
+            if pair.share < NOTABLE:
+                break
+            first, second = pair.columns
+            what = self.target if label is None else f"probability of {cell(label)}"
+            yield (
+                partial(self._dependence, [positions[first], positions[second]], label),
+                f"{what} by {first} and {second}, the mean over rows. These columns interact: their joint effect "
+                f"differs from the sum of their single effects by {number(pair.strength, 2)} (standard deviation; "
+                f"Friedman's H is {pair.share:.2f}).",
+            )
+
+    def of_kernel(self) -> Iterator[Plot]:
+        """The kernel, and how the model was fitted."""
         inner = innermost(self.model)
         if getattr(inner, "kernel_", None) is not None:
             yield from self._of_kernel(inner.kernel_)
@@ -67,6 +111,27 @@ class Plots:
             yield lambda: plot.TuningPath.from_estimator(inner), "How the penalty alpha was chosen."
         if hasattr(inner, "trace_"):
             yield lambda: plot.Convergence.from_estimator(inner), "Convergence of the solver."
+
+    def _drawable(self) -> list[int]:
+        """The positions of columns of numbers, dates and categories, the most important first; not of texts."""
+        if isinstance(self.X, list) or hasattr(self.X, "tocsr"):
+            return []
+        rows = take(self.X, evenly_spaced(len(self.y), CURVE_ROWS))
+        kinds = [column.kind for column in described(rows)]
+        return [int(j) for j in self.order if kinds[j] != "text"]
+
+    def _label(self) -> Any:
+        """The class whose probability is explained: the second of two, or the most frequent one; None for numbers."""
+        if not is_classifier(self.model):
+            return None
+        labels, counts = np.unique(self.y, return_counts=True)
+        classes = np.asarray(self.model.classes_).tolist()
+        return classes[1] if len(classes) == 2 else labels.tolist()[counts.argmax()]
+
+    def _dependence(self, columns: list[int], label: Any) -> Any:
+        pair = columns[0] if len(columns) == 1 else tuple(columns)
+        what = self.target if label is None else f"probability of {cell(label)}"
+        return plot.PartialDependence.from_estimator(self.model, self.X, pair, label=label, what=what)
 
     def _of_classes(self) -> Iterator[Plot]:
         P, classes = self.judgement.probabilities, self.judgement.classes
@@ -90,20 +155,6 @@ class Plots:
                 lambda: plot.PrecisionRecall.from_predictions(self.z, P, classes, threshold=threshold),
                 f"Precision-recall curve{each}: how many predictions of the class are right, against how much of it is "
                 "found. It matters more than the ROC curve if the class is rare.",
-            )
-        if hasattr(self.model, "predict_proba"):
-            labels, counts = np.unique(self.y, return_counts=True)
-            second = len(self.model.classes_) == 2
-            label = self.model.classes_[1] if second else labels[counts.argmax()]
-            for j in self.order[:CURVES]:
-                yield (
-                    partial(self._curve, j, label=label),
-                    f"Probability of {cell(label)} along {self.names[j]}{self._others}",
-                )
-        if len(self.names) == 2:
-            yield (
-                lambda: plot.DecisionSurface.from_estimator(self.model, self.X, y=self.y),
-                "Where each class is predicted.",
             )
 
     @property
@@ -148,9 +199,6 @@ class Plots:
                 lambda: plot.Coverage.from_estimator(self.model, take(self.Z, rows), self.z[rows], coverages=COVERAGES),
                 "Observed against promised coverage of the prediction intervals.",
             )
-        coverage = COVERAGE if len(self.names) == 1 and has_intervals and small else None
-        for j in self.order[:CURVES]:
-            yield partial(self._curve, j, coverage), f"{self.target} along {self.names[j]}{self._others}"
 
     def _of_kernel(self, kernel: Any) -> Iterator[Plot]:
         rows = evenly_spaced(len(self.y), KERNEL_ROWS)
@@ -167,21 +215,33 @@ class Plots:
             "faster they fall, the simpler the data is to the kernel.",
         )
 
-    @property
-    def _others(self) -> str:
-        return ", with the other columns at their median or most frequent value." if len(self.names) > 1 else "."
+    def _others(self, j: int) -> str:
+        """The rest of a caption of a curve: what happens to the other columns, and what the band is."""
+        others = (
+            ", with the other columns at their median or most frequent value, where there are similar rows"
+            if len(self.names) > 1
+            else ""
+        )
+        return f"{others}. {self._band}".rstrip()
 
-    def _curve(self, j: int, coverage: float | None = None, label: Any = None) -> Any:
+    @property
+    def _band(self) -> str:
+        return f"The band is the {100 * COVERAGE:.0f} % prediction interval." if self._has_intervals else ""
+
+    @property
+    def _has_intervals(self) -> bool:
+        if not hasattr(self.model, "predict_interval") or len(self.y) > LARGE:
+            return False
+        return bool(getattr(self.model, "has_intervals", lambda: True)())
+
+    def _curve(self, j: int) -> Any:
         rows = evenly_spaced(len(self.y), CURVE_ROWS)
         column = self.X.columns[j] if is_frame(self.X) else int(j)
         bands = plot.RegressionBands.from_estimator(
-            self.model, take(self.X, rows), self.y[rows] if label is None else None, column=column, coverage=coverage,
-            label=label, resolution=200,
+            self.model, take(self.X, rows), self.y[rows], column=column,
+            coverage=COVERAGE if self._has_intervals else None, resolution=RESOLUTION, similar=True,
         )  # fmt: skip
-        if label is not None:
-            bands.ax_.set_ylim(-0.02, 1.02)
-        else:
-            bands.ax_.set_ylabel(caption(self.target, 40))
+        bands.ax_.set_ylabel(caption(self.target, 40))
         return bands
 
 

@@ -26,8 +26,8 @@ FEWEST_ROWS = 30
 """Fewer rows than this are not divided by the size of their predictions."""
 
 
-def scores_section(judgement: Judgement) -> str:
-    """The scores as tiles, with their meaning."""
+def scores_section(judgement: Judgement, truth: NDArray[Any]) -> str:
+    """The scores as tiles, with their meaning, after a sentence about typical errors."""
     classes = judgement.classes is not None
     if classes:
         accuracy = judgement["accuracy"]
@@ -39,7 +39,7 @@ def scores_section(judgement: Judgement) -> str:
         rmse = judgement["RMSE"]
         lead = (
             f"Typical error {number(rmse.value, 3)} (RMSE). Always predicting the mean would give "
-            f"{number(rmse.baseline, 3)}."
+            f"{number(rmse.baseline, 3)}. {_off_by(truth, judgement)}"
         )
     names = [score.name for score in judgement.scores]
     small = (
@@ -70,6 +70,13 @@ def scores_section(judgement: Judgement) -> str:
         paragraph(words, "soft"),
         paragraph(small, "soft"),
     )
+
+
+def _off_by(truth: NDArray[Any], judgement: Judgement) -> str:
+    """The sizes of the errors of half and of nine of ten rows, in words."""
+    errors = np.abs(truth.astype(np.float64) - judgement.predictions)
+    half, most = (number(size, 3) for size in np.quantile(errors, [0.5, 0.9]))
+    return f"Half of the predictions are off by less than {half}, nine out of ten by less than {most}."
 
 
 def _beside(score: Score) -> str:

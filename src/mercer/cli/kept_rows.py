@@ -1,0 +1,98 @@
+"""Rows to explain and to compare with: those of a file, and those that a model keeps of its training file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from mercer.cli.predicting import _as_classes, _inputs, _targets
+from mercer.cli.reading import batches
+from mercer.cli.speaking import Voice
+from mercer.data import frames
+from mercer.errors import InvalidInput
+from mercer.models.base import innermost
+from mercer.models.provenance import Provenance
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """The first rows of a file.
+
+    Attributes
+    ----------
+    name : the name of the file.
+    X, y : the rows as the model reads them, and their targets; None if the file has no target.
+    """
+
+    name: str
+    X: Any
+    y: Any
+
+
+def given_rows(voice: Voice, model: Any, origin: Provenance, data: str, reading: dict[str, Any]) -> Given:
+    """The first rows of a file, with their targets if it has them."""
+    p = getattr(model, "n_features_in_", None)
+    with batches(data, origin.columns, n_features=p, keep=True, apart=None, **reading) as (tables, notes):
+        table = next(tables, None)
+        for note in notes:
+            voice.note(note)
+        if table is None:
+            raise InvalidInput(f"{data} must have rows", got="none", advice="Add rows to the file.")
+        known = table.label is not None or (
+            isinstance(table.frame, pl.DataFrame) and origin.target in table.frame.columns
+        )
+        y = _targets(table, origin.target, origin, 0)[0] if known else None
+        X = _inputs(table)
+    if y is None or y.null_count():
+        return Given(data, X, None)
+    return Given(data, X, _as_classes(y, model) if hasattr(model, "classes_") else y.to_numpy())
+
+
+def kept_table(points: Any, origin: Provenance) -> pl.DataFrame | None:
+    """The rows that a model keeps as a table with the columns of its file; None if some columns are not kept."""
+    names, raw = list(origin.columns), getattr(points, "raw", points)
+    if not names or raw is None or isinstance(raw, list):
+        return None
+    if frames.is_frame(raw):
+        table = pl.DataFrame(dict(zip(frames.column_names(raw), map(frames.listed, frames.columns(raw)))))
+        return table.select(names) if set(names) <= set(table.columns) else None
+    matrix = np.asarray(raw.todense() if hasattr(raw, "todense") else raw)
+    if matrix.ndim != 2 or matrix.shape[1] != len(names):
+        return None
+    return pl.DataFrame(matrix, schema=names, orient="row")
+
+
+def places_of(model: Any, origin: Provenance, n: int) -> list[int]:
+    """The positions in the training file of the n rows that a model keeps, from 0; empty if they are not known."""
+    return [origin.places[i] for i in _positions(model, origin, n)]
+
+
+def targets_of(model: Any, origin: Provenance, n: int) -> list[Any]:
+    """The targets of the n rows that a model keeps; empty if they are not known."""
+    return [origin.targets[i] for i in _positions(model, origin, n)] if origin.targets else []
+
+
+def _positions(model: Any, origin: Provenance, n: int) -> list[int]:
+    """The position among the training rows of each of the n rows that a model keeps; empty if not known."""
+    rows = len(origin.places)
+    support = [int(i) for i in getattr(innermost(model), "support_", ())]
+    if n == len(support) and max(support, default=0) < rows:
+        return support
+    return list(range(rows)) if n == rows else []
+
+
+def row_values(rows: Any, i: int) -> dict[str, Any]:
+    """The values of one row by the names of its columns."""
+    raw = getattr(rows, "raw", rows)
+    if frames.is_frame(raw):
+        row = frames.rows(raw, [i])
+        return {name: frames.listed(column)[0] for name, column in zip(frames.column_names(row), frames.columns(row))}
+    if hasattr(raw, "toarray"):
+        row = raw[[i]].tocoo()
+        return {f"f{int(c) + 1}": float(v) for c, v in list(zip(row.col, row.data))[:6]}
+    if isinstance(raw, dict):
+        return {str(k): v[i] for k, v in raw.items()}
+    return {f"x{k}": v for k, v in enumerate(np.atleast_1d(np.asarray(raw[i])).tolist())}

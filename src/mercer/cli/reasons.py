@@ -1,0 +1,161 @@
+"""`mercer explain --row`: the contributions of columns to one prediction, and the most similar training rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import mercer as mc
+from mercer.cli.kept_rows import Given, kept_table, places_of, row_values, targets_of
+from mercer.cli.speaking import Voice, warnings_as_notes
+from mercer.data.points import length, take
+from mercer.errors import InvalidInput
+from mercer.models.explaining.contributions import Contributions
+from mercer.models.explaining.similar import SimilarRows, kept_rows
+from mercer.models.provenance import Provenance
+from mercer.words import count, number
+
+SHOWN_COLUMNS = 12
+"""The largest number of columns whose contribution is shown."""
+COMPARED_COLUMNS = 5
+"""The number of columns of similar rows that are shown, those with the largest contributions."""
+COVERAGE = 0.9
+
+
+def explain_row(
+    voice: Voice, path: str, model: Any, origin: Provenance, given: Given | None, row: int, *, label: str | None,
+    top: int,
+) -> None:  # fmt: skip
+    """Explain the prediction of row `row`, counted from 1: of a file, or of the training file."""
+    points, _ = kept_rows(model)
+    background = None if points is None else kept_table(points, origin)
+    places = [] if points is None else places_of(model, origin, points.n)
+    if given is not None:
+        if not 1 <= row <= length(given.X):
+            raise InvalidInput(
+                f"--row must be a row of {given.name}, from 1 to {length(given.X):,}",
+                got=str(row),
+                advice="Count from 1, without the header.",
+            )
+        X, truth, where = take(given.X, [row - 1]), None if given.y is None else given.y[row - 1], given.name
+        background = given.X if background is None else background
+    else:
+        if background is None or row - 1 not in places:
+            raise InvalidInput(
+                "--row must be a training row that the model file keeps, unless --data names a file",
+                got=f"row {row}, which was held out or is not kept",
+                advice="Add --data with the file of the row.",
+            )
+        at = places.index(row - 1)
+        known = targets_of(model, origin, points.n)  # type: ignore[union-attr]
+        X, truth, where = take(background, [at]), known[at] if known else None, origin.data
+    chosen = None if label is None else _label(model, label)
+    with voice.progress("contributions"), warnings_as_notes(voice):
+        parts = mc.contributions(model, X, background, label=chosen) if _is_table(X) else None
+        similar = _similar(model, X, top)
+        interval = _interval(model, X)
+        prediction = np.asarray(model.predict(X)).tolist()[0]
+    actual = "" if truth is None else f", actual {_shown(truth)}"
+    between = "" if interval is None else f" (90 % interval {number(interval[0])} to {number(interval[1])})"
+    voice.say(f"{path}, row {row} of {where}: predicted {_shown(prediction)}{between}{actual}", strong=True)
+    values = row_values(X, 0)
+    content: dict[str, Any] = {
+        "command": "explain", "row": row, "prediction": prediction, "interval": interval, "actual": truth,
+        "values": values,
+    }  # fmt: skip
+    names = list(values)
+    if parts is not None:
+        names = [name for name, _, _ in parts.ranked()]
+        content["mean"], content["contributions"] = float(parts.mean[0]), _say_contributions(voice, parts, values)
+    if similar is not None:
+        names = names[:COMPARED_COLUMNS]
+        content["similar"] = _say_similar(voice, model, origin, similar, names)
+    voice.document(content)
+
+
+def _is_table(X: Any) -> bool:
+    return not isinstance(X, list) and not hasattr(X, "tocsr")
+
+
+def _shown(value: Any) -> str:
+    return number(value) if isinstance(value, float) else str(value)
+
+
+def _label(model: Any, label: str) -> Any:
+    """The class that --class names."""
+    classes = np.asarray(getattr(model, "classes_", [])).tolist()
+    named = [known for known in classes if str(known) == label]
+    if not named:
+        raise InvalidInput(
+            "--class must be a class of the model",
+            got=label if classes else f"{label}, and a model without classes",
+            advice=f"Choose one of {', '.join(map(str, classes[:10]))}." if classes else "Leave out --class.",
+        )
+    return named[0]
+
+
+def _similar(model: Any, X: Any, top: int) -> SimilarRows | None:
+    try:
+        return mc.similar_rows(model, X, top=top)
+    except InvalidInput:  # a model without a kernel, or without its rows
+        return None
+
+
+def _interval(model: Any, X: Any) -> list[float] | None:
+    """The 90 % prediction interval, if the model has one."""
+    if not hasattr(model, "predict_interval") or not getattr(model, "has_intervals", lambda: True)():
+        return None
+    return np.asarray(model.predict_interval(X, COVERAGE))[0].tolist()
+
+
+def _say_contributions(voice: Voice, parts: Contributions, values: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Print the contributions, the largest first."""
+    ranked = parts.ranked()
+    what = "prediction" if parts.labels is None else f"probability of {parts.labels[0]}"
+    voice.say(
+        f"The {what}, {number(float(parts.predictions[0]))}, is the mean {number(float(parts.mean[0]))} of the "
+        f"training rows plus the contributions of the columns{'' if parts.exact else ' (± standard error)'}:"
+    )
+    shown = [[name, values.get(name), f"{value:+.4g}", f"{error:.2g}" if error else ""]
+             for name, value, error in ranked[:SHOWN_COLUMNS]]  # fmt: skip
+    rest = ranked[SHOWN_COLUMNS:]
+    if rest:
+        shown.append([f"{count(len(rest), 'other column')}", "", f"{sum(value for _, value, _ in rest):+.4g}", ""])
+    columns = 3 if parts.exact else 4
+    voice.table(["column", "value", "contribution", "±"][:columns], [entry[:columns] for entry in shown])
+    return {name: {"contribution": value, "error": error} for name, value, error in ranked}
+
+
+def _say_similar(
+    voice: Voice, model: Any, origin: Provenance, similar: SimilarRows, names: list[str]
+) -> list[dict[str, Any]]:
+    """Print the most similar training rows with their targets, if they are known."""
+    places = places_of(model, origin, similar.compared)
+    known = targets_of(model, origin, similar.compared)
+    table = kept_table(similar.points, origin)
+    rows = [row_values(similar.points if table is None else table, i) for i in range(len(similar.rows))]
+    names = [name for name in names if rows and name in rows[0]] or list(rows[0] if rows else ())[:COMPARED_COLUMNS]
+    target = [origin.target or "target"] if known else []
+    voice.say()
+    voice.say("Most similar training rows, by the kernel of the model (1 is equal):")
+    entries = [
+        {
+            "place": places[i] + 1 if places else None, "similarity": float(similar.similarity[k]),
+            "share": float(similar.share[k]), "target": known[i] if known else None, "row": rows[k],
+        }
+        for k, i in enumerate(similar.rows.tolist())
+    ]  # fmt: skip
+    voice.table(
+        ["row"] * bool(places) + ["similarity", *target, *names],
+        [
+            [entry["place"]] * bool(places)
+            + [
+                f"{entry['similarity']:.3f}",
+                *([entry["target"]] if known else []),
+                *(entry["row"].get(n) for n in names),
+            ]
+            for entry in entries
+        ],
+    )
+    return entries

@@ -1,0 +1,122 @@
+"""The quantity that is explained, as a function of tables: a prediction, or the probability of a class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from mercer.data.columns import gathered
+from mercer.data.frames import column_names, is_frame
+from mercer.data.points import length, take
+from mercer.errors import InvalidInput
+from mercer.validation import generator
+
+Matrix = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+TOGETHER = 20_000
+"""The largest number of rows that are predicted in one call."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a model answers about rows: its prediction, or the probability of one class.
+
+    Attributes
+    ----------
+    model : a fitted regressor or classifier.
+    label : the class whose probability is the answer; None for a regressor.
+    """
+
+    model: Any
+    label: Any = None
+
+    @classmethod
+    def of(cls, model: Any, label: Any = None) -> Answer:
+        """The answer of a model; by default, the probability of the second of two classes."""
+        if not is_classifier(model):
+            if label is not None:
+                raise InvalidInput("`label` is the class of a classifier", got="a regressor", advice="Omit `label`.")
+            return cls(model)
+        classes = np.asarray(model.classes_).tolist()
+        if label is None and len(classes) == 2:
+            label = classes[1]
+        if label not in classes:
+            known = ", ".join(repr(c) for c in classes[:10])
+            raise InvalidInput(
+                "`label` must be one of the classes of the model",
+                got=repr(label),
+                advice=f"Choose from {known}, such as the class that is predicted for the row.",
+            )
+        return cls(model, label)
+
+    @property
+    def words(self) -> str:
+        """The quantity, in words.
+
+        >>> Answer(None, "yes").words
+        'probability of yes'
+        """
+        return "prediction" if self.label is None else f"probability of {self.label}"
+
+    def __call__(self, X: Any) -> Matrix:
+        """The answers about the rows of X, shape (n,)."""
+        parts = [take(X, slice(i, i + TOGETHER)) for i in range(0, length(X), TOGETHER)]
+        return np.concatenate([self._of(part) for part in parts])
+
+    def _of(self, X: Any) -> Matrix:
+        if self.label is None:
+            values = np.asarray(self.model.predict(X), dtype=np.float64)
+            if values.ndim > 1:
+                raise InvalidInput(
+                    "The model must predict one target", got=f"{values.shape[1]}", advice="Fit one model per target."
+                )
+            return values
+        if not hasattr(self.model, "predict_proba"):
+            return (np.asarray(self.model.predict(X)) == self.label).astype(np.float64)
+        position = np.asarray(self.model.classes_).tolist().index(self.label)
+        return np.asarray(self.model.predict_proba(X)[:, position], dtype=np.float64)
+
+    def mixed(self, X: Any, index: Index) -> Matrix:
+        """The answers about rows that are put together from cells of X: cell (i, j) from row index[i, j]."""
+        parts = [index[i : i + TOGETHER] for i in range(0, len(index), TOGETHER)]
+        return np.concatenate([self._of(gathered(X, part)) for part in parts])
+
+
+def names_of(X: Any) -> list[str]:
+    """The names of the columns of a table; x0, x1, … without names."""
+    return column_names(X) if is_frame(X) else [f"x{j}" for j in range(X.shape[1])]
+
+
+def as_table(X: Any) -> Any:
+    """X, if it is a table whose cells can be exchanged: a frame, or a matrix."""
+    if is_frame(X):
+        return X
+    table = X if sp.issparse(X) else np.asarray(X)
+    if sp.issparse(table) or table.ndim != 2:
+        raise InvalidInput(
+            "Columns are explained for a table: a frame or a matrix",
+            got="a sparse matrix" if sp.issparse(table) else f"shape {table.shape}",
+            advice="Pass X.toarray() if it is small, or ask mc.similar_rows, which takes any objects.",
+        )
+    return table
+
+
+def sample(X: Any, most: int, random_state: int = 0) -> Any:
+    """At most `most` rows of X, drawn at random, in their order."""
+    n = length(X)
+    return X if n <= most else take(X, sampled(n, most, random_state))
+
+
+def sampled(n: int, most: int, random_state: int = 0) -> Index:
+    """The positions of at most `most` of n rows, drawn at random, in their order.
+
+    >>> sampled(3, 500), len(sampled(10_000, 500))
+    (array([0, 1, 2]), 500)
+    """
+    return np.sort(generator(random_state).permutation(n)[:most])

@@ -1,0 +1,205 @@
+"""How much each column contributes to the prediction of a row: Shapley values, exactly or by sampling.
+
+The contribution of a column is the change of the prediction when the row's value replaces the value of a background
+row, averaged over all orders in which the columns can be replaced and over the background rows (Shapley 1953;
+Štrumbelj & Kononenko 2014). Contributions add up: their sum is the prediction minus the mean prediction of the
+background.
+
+If the model is a sum of functions of groups of columns, as the kernel shows, the groups are treated one by one: a column
+that is a group of its own contributes its term, minus the mean of this term. Groups of few columns are enumerated, so
+that their contributions are exact; in larger ones orders are drawn at random, in pairs of an order and its reverse.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import factorial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from mercer.data.points import concatenate, length, take
+from mercer.errors import InvalidInput
+from mercer.models.explaining.additivity import column_groups
+from mercer.models.explaining.answers import Answer, as_table, names_of, sample
+from mercer.validation import check_whole_number, generator
+
+Matrix = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+BACKGROUND = 100
+"""The largest number of background rows that are used."""
+ENUMERATED = 6
+"""Groups of at most this many columns are enumerated: 2⁶ subsets cost about as much as the orders that are drawn."""
+
+
+@dataclass(frozen=True, eq=False)
+class Contributions:
+    """The contributions of columns to predictions: mean + Σ contributions of a row = its prediction.
+
+    Attributes
+    ----------
+    names : the columns, d of them.
+    values : the contributions, shape (m, d).
+    errors : their standard errors by sampling, shape (m, d); 0 for those that are exact.
+    mean : the mean prediction of the background.
+    predictions : shape (m,).
+    labels : the class whose probability is explained, for each row; None for a regressor.
+    """
+
+    names: tuple[str, ...]
+    values: Matrix
+    errors: Matrix
+    mean: Matrix
+    predictions: Matrix
+    labels: tuple[Any, ...] | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether no contribution was estimated by sampling."""
+        return not self.errors.any()
+
+    def ranked(self, row: int = 0) -> list[tuple[str, float, float]]:
+        """Name, contribution and standard error of each column for a row, the largest contribution first."""
+        entries = zip(self.names, self.values[row].tolist(), self.errors[row].tolist())
+        return sorted(entries, key=lambda entry: -abs(entry[1]))
+
+    def __str__(self) -> str:
+        wide = max(map(len, self.names), default=0)
+        lines = []
+        for i, prediction in enumerate(self.predictions):
+            what = "" if self.labels is None else f" of {self.labels[i]}"
+            lines.append(f"prediction{what} {prediction:.4g} = mean {self.mean[i]:.4g} + contributions:")
+            for name, value, error in self.ranked(i):
+                lines.append(f"  {name.ljust(wide)}  {value:+.4g}" + (f" ± {error:.2g}" if error else ""))
+        return "\n".join(lines)
+
+
+def contributions(
+    model: Any, rows: Any, background: Any, *, label: Any = None, orders: int = 2, random_state: int = 0
+) -> Contributions:
+    """How much each column contributes to the predictions of some rows, compared with background rows.
+
+    Parameters
+    ----------
+    model : a fitted regressor or classifier.
+    rows : m rows to explain: an array, or a pandas or Polars frame.
+    background : the rows to compare with, such as the training rows; of more than 100, so many are drawn at random.
+    label : for a classifier, the class whose probability is explained; by default the class that is predicted.
+    orders : pairs of random orders for each background row, at least 2, where contributions are sampled.
+    random_state : seed of these orders and of the drawn background rows.
+
+    The parts are exact if the kernel is a sum of kernels on few columns each, or if there are at most six columns.
+
+    >>> import numpy as np, mercer as mc
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(200, 3))
+    >>> kernel = mc.Gaussian(1.0).on(0) + mc.Gaussian(1.0).on(1)
+    >>> model = mc.KernelRidge(kernel, alpha=1e-3).fit(X, X[:, 0] + X[:, 1] ** 2)
+    >>> parts = mc.contributions(model, X[:2], X)
+    >>> parts.exact, bool(np.allclose(parts.mean + parts.values.sum(axis=1), parts.predictions))
+    (True, True)
+    >>> print(mc.contributions(model, [[1.0, 0.0, 0.0]], X))
+    prediction 0.9934 = mean 0.3005 + contributions:
+      x0  +0.9506
+      x1  -0.2577
+      x2  +0
+    """
+    check_whole_number(orders, "orders", least=2, such_as=2)
+    rows, background = as_table(rows), sample(as_table(background), BACKGROUND, random_state)
+    if not length(rows) or not length(background) or rows.shape[1] != background.shape[1]:
+        raise InvalidInput(
+            "`rows` and `background` must be tables of the same columns, with rows",
+            got=f"shapes {rows.shape} and {background.shape}",
+            advice="Pass the training rows as the background.",
+        )
+    answers = _answers(model, rows, label)
+    names, m, d = names_of(rows), length(rows), rows.shape[1]
+    table = concatenate(background, rows)
+    groups = column_groups(model, rows)
+    values, errors = np.zeros((m, d)), np.zeros((m, d))
+    for i in range(m):
+        game = Game(answers[i], table, length(background), length(background) + i, d)
+        rng = generator(random_state)
+        for group in groups:
+            if len(group) <= ENUMERATED:
+                values[i, group] = enumerated(game, group)
+            else:
+                values[i, group], errors[i, group] = drawn(game, group, orders, rng)
+    means = {answer.label: answer(background).mean() for answer in answers}
+    return Contributions(
+        tuple(names),
+        values,
+        errors,
+        np.array([means[answer.label] for answer in answers]),
+        np.array([answer(take(rows, [i]))[0] for i, answer in enumerate(answers)]),
+        tuple(answer.label for answer in answers) if is_classifier(model) else None,
+    )
+
+
+def _answers(model: Any, rows: Any, label: Any) -> list[Answer]:
+    """The quantity to explain of each row."""
+    if label is not None or not is_classifier(model):
+        return [Answer.of(model, label)] * length(rows)
+    return [Answer.of(model, predicted) for predicted in np.asarray(model.predict(rows)).tolist()]
+
+
+@dataclass(frozen=True, eq=False)
+class Game:
+    """Answers about a row of which only some columns are known; the others come from background rows.
+
+    Attributes
+    ----------
+    answer : what is explained.
+    table : the background rows, followed by the rows to explain.
+    background, row : the number of background rows, and the position of the row.
+    columns : the number of columns.
+    """
+
+    answer: Answer
+    table: Any
+    background: int
+    row: int
+    columns: int
+
+    def __call__(self, known: NDArray[np.bool_], rows: Index) -> Matrix:
+        """The answers if the columns `known`, shape (k, d), are those of the row, the others of background `rows`."""
+        return self.answer.mixed(self.table, np.where(known, self.row, rows[:, None]))
+
+
+def enumerated(game: Game, group: tuple[int, ...]) -> Matrix:
+    """The exact contributions of a group of columns, from all of its subsets."""
+    s, b = len(group), game.background
+    subsets = np.array([[bool(k >> j & 1) for j in range(s)] for k in range(2**s)])
+    known = np.zeros((2**s, game.columns), dtype=bool)
+    known[:, group] = subsets
+    worth = game(np.repeat(known, b, axis=0), np.tile(np.arange(b), 2**s)).reshape(-1, b).mean(axis=1)
+    sizes = subsets.sum(axis=1)
+    weights = np.array([factorial(k) * factorial(s - k - 1) / factorial(s) for k in range(s)])
+    values = np.empty(s)
+    for j in range(s):
+        without = np.flatnonzero(~subsets[:, j])
+        values[j] = weights[sizes[without]] @ (worth[without + 2**j] - worth[without])
+    return values
+
+
+def drawn(game: Game, group: tuple[int, ...], orders: int, rng: np.random.Generator) -> tuple[Matrix, Matrix]:
+    """The contributions of a group of columns by random orders, the same number for each background row.
+
+    Along an order, the columns of the row replace those of the background row one by one, and the steps add up to the
+    whole difference: so do the contributions, whatever the orders. Also returns standard errors, from the differences
+    between the orders of one background row.
+    """
+    s, b = len(group), game.background
+    ranks = np.stack([rng.permutation(s) for _ in range(b * orders)]).reshape(b, orders, s)
+    both = np.concatenate([ranks, s - 1 - ranks], axis=1)  # an order and its reverse
+    steps = np.arange(s + 1)[:, None]
+    known = np.zeros((b, 2 * orders, s + 1, game.columns), dtype=bool)
+    known[..., group] = both[:, :, None, :] < steps
+    rows = np.repeat(np.arange(b), 2 * orders * (s + 1))
+    worth = game(known.reshape(-1, game.columns), rows).reshape(b, 2 * orders, s + 1)
+    gains = np.take_along_axis(np.diff(worth, axis=2), both, axis=2)
+    pairs = (gains[:, :orders] + gains[:, orders:]) / 2
+    error = np.sqrt((pairs.var(axis=1, ddof=1) / orders).sum(axis=0)) / b
+    return pairs.mean(axis=(0, 1)), error

@@ -1,0 +1,145 @@
+"""Why this prediction: the training rows that are most similar to a row, as the kernel of the model sees them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.data.points import Points, length
+from mercer.errors import InvalidInput
+from mercer.kernels.base import Weight
+from mercer.models.base import innermost, rows_of_innermost
+from mercer.validation import check_whole_number
+
+Matrix = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+RARE, SAMPLE, FEWEST = 0.05, 300, 20
+"""Rows are rare that are less similar to others than this share of the kept rows, of which so many are looked at; fewer
+than the last number tell nothing."""
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class SimilarRows:
+    """The training rows that are most similar to a row.
+
+    Attributes
+    ----------
+    rows : their positions among the rows that were compared, the most similar one first, shape (k,).
+    similarity : the kernel between the row and these, divided by √(k(x, x) k(z, z)): 1 for equal rows, shape (k,). For
+        a smoothing weight, the weight divided by that of an equal row.
+    share : their shares of the total similarity to all of these rows, shape (k,).
+    terms : cᵢ k(x, xᵢ), their terms in the fitted function, shape (k,) or (k, t); None for other rows than those that
+        the model keeps, or if it has no such terms.
+    points : the rows themselves, as the model sees them.
+    compared : the number of rows that were compared.
+    """
+
+    rows: Index
+    similarity: Matrix
+    share: Matrix
+    terms: Matrix | None
+    points: Any
+    compared: int
+
+
+def similar_rows(model: Any, row: Any, *, among: Any = None, top: int = 5) -> SimilarRows:
+    """The training rows that are most similar to one row, by the kernel of a fitted model.
+
+    A kernel model predicts Σ cᵢ k(x, xᵢ) + a constant, so the rows with large k(x, xᵢ) decide about the prediction.
+    The model keeps all of its training rows, or only those that it needs: support vectors, or the centres of an
+    approximation.
+
+    Parameters
+    ----------
+    model : a fitted model with a kernel, on any kind of data.
+    row : one row: a table or a list of length 1.
+    among : rows to compare with, such as all training rows; by default those that the model keeps.
+    top : the number of similar rows.
+
+    >>> import numpy as np, mercer as mc
+    >>> X = np.arange(10.0)[:, None]
+    >>> model = mc.KernelRidge(mc.Gaussian(1.0), alpha=0.1).fit(X, X[:, 0] ** 2)
+    >>> similar = mc.similar_rows(model, [[3.2]], top=3)
+    >>> similar.rows, similar.similarity.round(2)
+    (array([3, 4, 2]), array([0.98, 0.73, 0.49]))
+    """
+    check_whole_number(top, "top", such_as=5)
+    if length(row) != 1:
+        raise InvalidInput("`row` must be one row", got=f"{length(row)}", advice="Pass X[[i]], or X[i:i + 1].")
+    points, coef = kept_rows(model) if among is None else (_seen(model, among), None)
+    if points is None or getattr(innermost(model), "kernel_", None) is None:
+        raise InvalidInput(
+            "The model must have a kernel, and keep the rows that it compares with",
+            got=type(innermost(model)).__name__,
+            advice="Choose a kernel model such as mc.KernelRidge, mc.SVC or mc.AutoRegressor.",
+        )
+    values, similarity = (matrix[0] for matrix in _similarities(model, _seen(model, row), points))
+    order = np.argsort(-similarity, kind="stable")[:top]
+    total = float(np.abs(values).sum())
+    share = np.abs(values[order]) / total if total > 0 else np.zeros(len(order))
+    terms = None if coef is None else coef[order] * (values[order] if coef.ndim == 1 else values[order, None])
+    return SimilarRows(order, similarity[order], share, terms, points.take(order).raw, points.n)
+
+
+def has_similar_rows(model: Any, Z: Any) -> NDArray[np.bool_]:
+    """Whether the model keeps a row that is similar to each row of Z: as similar as its rows are to each other.
+
+    Rows are compared with the most similar row that the model keeps. A row has similar ones if this similarity is above
+    the smallest 5 % of the similarities of the kept rows to their nearest others. Everywhere True for a model without a
+    kernel.
+
+    >>> import numpy as np, mercer as mc
+    >>> X = np.arange(50.0)[:, None]
+    >>> model = mc.KernelRidge(mc.Gaussian(5.0)).fit(X, X[:, 0])
+    >>> has_similar_rows(model, [[25.5], [60.0]])
+    array([ True, False])
+    """
+    points, _ = kept_rows(model)
+    kernel = getattr(innermost(model), "kernel_", None)
+    if points is None or kernel is None or points.n < FEWEST:
+        return np.ones(length(Z), dtype=bool)
+    every = np.arange(points.n)
+    some = every[:: -(-points.n // SAMPLE)]
+    _, own = _similarities(model, points.take(some), points)
+    own[np.arange(len(some)), some] = -np.inf
+    _, near = _similarities(model, _seen(model, Z), points)
+    limit = float(np.quantile(own.max(axis=1), RARE))
+    return np.asarray(near.max(axis=1) >= limit - ROUNDING * abs(limit))
+
+
+def _seen(model: Any, rows: Any) -> Points:
+    """Rows as the model inside an automatic or a conformal model sees them."""
+    inner, features = innermost(model), rows_of_innermost(model, rows)
+    return inner._queries(features) if hasattr(inner, "_queries") else Points(features)
+
+
+def _similarities(model: Any, x: Points, z: Points) -> tuple[Matrix, Matrix]:
+    """The kernel between two data sets, and the same divided by √(k(x, x) k(z, z))."""
+    kernel = innermost(model).kernel_
+    values = np.asarray(kernel(x.raw, z.raw), dtype=np.float64)
+    if isinstance(kernel, Weight):
+        return values, values / float(np.asarray(kernel(x.take([0]).raw))[0, 0] or 1.0)
+    lengths = np.sqrt(np.maximum(np.outer(kernel.diag(x), kernel.diag(z)), 0.0))
+    return values, np.divide(values, lengths, out=np.zeros_like(values), where=lengths > 0)
+
+
+def kept_rows(model: Any) -> tuple[Points | None, Matrix | None]:
+    """The rows that a model compares with, and their coefficients; None for what it does not have."""
+    inner = innermost(model)
+    try:
+        function = inner.function_
+        return function.points, np.asarray(function.coef)
+    except (AttributeError, InvalidInput):  # some models have no function, and some files lack its points
+        pass
+    vectors, dual = getattr(inner, "support_vectors_", None), getattr(inner, "dual_coef_", None)
+    if vectors is not None and dual is not None:
+        coef = np.atleast_2d(np.asarray(dual)).T
+        points = Points(vectors)
+        return (points, coef) if len(coef) == points.n else (None, None)
+    points = inner._rows.points if hasattr(inner, "_rows") else getattr(inner, "_points", None)
+    return (points, None) if isinstance(points, Points) else (None, None)

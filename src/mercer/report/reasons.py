@@ -1,0 +1,119 @@
+"""Sections of a report that explain: important columns, and the reasons for the predictions of a few rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.data.points import take
+from mercer.errors import InvalidInput
+from mercer.models.explaining.contributions import contributions
+from mercer.models.explaining.importance import Importance
+from mercer.models.explaining.similar import similar_rows
+from mercer.models.scores import Judgement
+from mercer.report import frames
+from mercer.report.frames import cell
+from mercer.report.page import bar, heading, paragraph, section, signed_bar, table
+from mercer.words import cut, number
+
+SHOWN = 15
+"""The largest number of columns whose importance is shown."""
+CONTRIBUTIONS, SIMILAR, COMPARED = 6, 3, 4
+"""The numbers of columns with contributions, of similar rows, and of columns of these rows that are shown."""
+LONG = 30
+"""A column with a longer cell than this gets more width."""
+
+
+def important_columns(importance: Importance, held_out: bool) -> str:
+    """The section on feature importance: one bar for each column."""
+    ranked = importance.ranked
+    largest = max(ranked[0][1], 0.0)
+    rows = [
+        [cut(name, 60), f"{number(rise, 3, padded=False)} ± {number(spread, 1, padded=False)}",
+         bar(rise / largest if largest > 0 else 0.0)]
+        for name, rise, spread in ranked[:SHOWN]
+    ]  # fmt: skip
+    rest = ranked[SHOWN:]
+    more = f" {len(rest):,} more columns have at most {number(rest[0][1], 3, padded=False)}." if rest else ""
+    words = importance.words("held-out rows" if held_out else "training rows") + more
+    if not held_out:
+        words += " On training rows, columns that the model memorised seem important, too."
+    return section(
+        "Which columns matter",
+        table(["column", f"rise of the {importance.measure}", ""], rows, numbers=(1,), small=True),
+        paragraph(words, "soft"),
+    )
+
+
+def explained_rows(
+    model: Any,
+    X: Any,
+    y: NDArray[Any],
+    Z: Any,
+    z: NDArray[Any],
+    judgement: Judgement,
+    names: list[str],
+    row_header: str,
+    row_names: list[str],
+) -> str:
+    """The section that explains a typical prediction, and the worst one.
+
+    X, y are the training rows; Z, z the scored rows, which are called `row_names`.
+    """
+    order = np.argsort(judgement.losses, kind="stable")
+    chosen = {int(order[-1]): "the largest error", int(order[len(order) // 2]): "a typical error"}
+    parts: list[str] = []
+    for i, why in reversed(chosen.items()):
+        predicted = judgement.predictions[i]
+        title = f"{row_header.capitalize()} {row_names[i]}, {why}"
+        parts.append(heading(f"{title}: predicted {cell(predicted)}, actual {cell(z[i])}"))
+        parts.append(_contributed(model, X, take(Z, [i]), names))
+        parts.append(_similar(model, X, y, take(Z, [i]), names))
+    parts = [part for part in parts if part]
+    if all(part.startswith("<h3>") for part in parts):
+        return ""
+    return section("Why the model predicts as it does: two rows", *parts)
+
+
+def _contributed(model: Any, X: Any, row: Any, names: list[str]) -> str:
+    """The contributions of the columns to the prediction of a row."""
+    if len(names) < 2 or isinstance(row, list) or hasattr(row, "tocsr"):
+        return ""
+    parts = contributions(model, row, X)
+    ranked = parts.ranked()
+    largest = max(abs(ranked[0][1]), 1e-300)
+    rows = []
+    for name, value, error in ranked[:CONTRIBUTIONS]:
+        shown = f"{value:+.3g}" + (f" ± {error:.1g}" if error else "")
+        at = parts.names.index(name)
+        rows.append([cut(name, 40), cell(frames.column(row, at)[0]), shown, signed_bar(value / largest)])
+    rest = ranked[CONTRIBUTIONS:]
+    if rest:
+        rows.append([f"{len(rest):,} other columns", "", f"{sum(value for _, value, _ in rest):+.3g}", ""])
+    what = "prediction" if parts.labels is None else f"probability of {cell(parts.labels[0])}"
+    words = (
+        f"The {what} is {number(float(parts.predictions[0]), 3)}: the mean {number(float(parts.mean[0]), 3)} over "
+        "training rows, plus these contributions (Shapley values"
+        + (")." if parts.exact else ", ± the standard error of their estimation).")
+    )
+    return paragraph(words) + table(["column", "value", "contribution", ""], rows, numbers=(2,), small=True)
+
+
+def _similar(model: Any, X: Any, y: NDArray[Any], row: Any, names: list[str]) -> str:
+    """The training rows that are most similar to a row, with their targets."""
+    try:
+        similar = similar_rows(model, row, among=X, top=SIMILAR)
+    except InvalidInput:  # the model has no kernel
+        return ""
+    points, every = take(X, similar.rows), frames.names(X)
+    shown = [every.index(name) for name in names[:COMPARED]]
+    rows = [
+        [f"{similar.similarity[k]:.3f}", cell(y[i]), *(cell(frames.column(points, j)[k]) for j in shown)]
+        for k, i in enumerate(similar.rows)
+    ]
+    header = ["similarity", "actual", *(cut(every[j], 30) for j in shown)]
+    words = "The most similar training rows, by the kernel of the model (1 is equal):"
+    long = [2 + k for k in range(len(shown)) if max(len(row[2 + k]) for row in rows) > LONG]
+    return paragraph(words) + table(header, rows, (0,), long, small=True)
