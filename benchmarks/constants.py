@@ -371,6 +371,15 @@ def _() -> Work:
     return lambda: mc.Spectrum(2).encode(X)
 
 
+@case("kernels.costs.NONZERO_SHARE", "MinMax k(X), 1000 rows, 200 columns, 15 % and 40 % of the counts above 0")
+def _() -> Work:
+    import mercer as mc
+
+    rng = np.random.default_rng(0)
+    few, many = (rng.poisson(rate, size=(1000, 200)) for rate in (0.16, 0.5))
+    return lambda: (mc.MinMax()(few), mc.MinMax()(many))
+
+
 @case("kernels.costs.DIAGONAL_POINTS", "k(x, x) of a set kernel, 5000 sets")
 def _() -> Work:
     import mercer as mc

@@ -311,6 +311,24 @@ def test_codes_and_identifiers_are_noted_with_the_option(capsys):
     assert "note" not in err
 
 
+def test_smiles_are_molecules(capsys):
+    pytest.importorskip("rdkit")
+    smiles = [f"{'C' * n}{end}" for n in range(1, 21) for end in ("O", "c1ccccc1", "C(=O)O")]
+    atoms = [len([c for c in text if c.isalpha()]) for text in smiles]
+    pl.DataFrame({"compound": smiles, "atoms": atoms}).write_csv("m.csv")
+    code, out, err = told(capsys, "fit", "m.csv", "-t", "atoms", "-m", "ridge", "-o", "m.mercer")
+    assert code == 0, err
+    assert "'compound' is read as molecules: 60 different SMILES texts; --text compound reads it as text" in err
+    assert "MinMax().after(Fingerprint" in out
+    pl.DataFrame({"compound": ["CCO", "C1CC"]}).write_csv("new.csv")
+    assert "got 'C1CC' in row 1. Correct or empty this cell, or fit with --text compound." in refused(
+        capsys, "predict", "m.mercer", "new.csv"
+    )
+    for option, kernel in (("--text", "NGrams"), ("--molecule", "MinMax")):
+        code, out, err = told(capsys, "fit", "m.csv", "-t", "atoms", "-m", "ridge", "-o", "none", option, "compound")
+        assert (code, "note" in err, kernel in out) == (0, False, True)
+
+
 def test_counts_over_an_exposure(capsys):
     rng = np.random.default_rng(2)
     years, age = rng.uniform(0.2, 3, 80), rng.uniform(20, 60, 80)

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 import mercer as mc
 from mercer._loops import series as loops
 from mercer.data.series import as_series
-from mercer.kernels.vocabulary import space_of, suited
+from mercer.kernels.vocabulary import suited
 from mercer.testing import check_laws
 
 KERNELS = [
@@ -386,21 +386,21 @@ def test_scikit_learn_and_tuning(waves):
 
 def test_models_choose_a_kernel_for_series(waves):
     X, y = waves
-    assert space_of(X) == space_of([x[:, None] for x in X]) == "series"
+    assert suited(X)[0] == suited([x[:, None] for x in X])[0] == "series"
     for other in (
         [x[:12] for x in X],
         np.array([x[:12] for x in X]),
         [[1.0, 2.0], [3.0]],
         [np.zeros(3, int), np.zeros(2)],
     ):
-        assert space_of(other) is None
+        assert suited(other) == (None, {})
     model = mc.SVC().fit(X[::2], y[::2])
     assert isinstance(model.kernel_, mc.Kernel)
     assert (model.predict(X[1::2]) == y[1::2]).mean() > 0.8
     automatic = mc.AutoClassifier().fit(X[::2], y[::2])
     assert (automatic.predict(X[1::2]) == y[1::2]).mean() > 0.8
     still = [np.ones((n, 2)) for n in (2, 3, 4)]
-    assert all(np.isfinite(k(still)).all() for k in suited(still).values())
+    assert all(np.isfinite(k(still)).all() for k in suited(still)[1].values())
 
 
 def test_columns_of_frames(waves):

@@ -103,6 +103,7 @@ SHARED: dict[str, dict[str, tuple[Any, Any]]] = {
         "number": (_columns("--number", "A column of numbers"), None),
         "date": (_columns("--date", "A column of dates, or COLUMN=FORMAT such as day=%d/%m/%Y"), None),
         "text": (_columns("--text", "A column of texts"), None),
+        "molecule": (_columns("--molecule", "A column of molecules as SMILES texts (needs RDKit)"), None),
         "drop": (Drop, None),
         "group": (
             _column("--group", "Not a feature: rows of one value are held out together."),

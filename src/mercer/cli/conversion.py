@@ -55,7 +55,7 @@ class Conversion:
                 converted.append(self._text(column, role, column.name in codes))
             elif role == "date" and column.dtype.is_integer():
                 converted.append(self._dates(column.cast(pl.String), column))
-            elif role in ("text", "date") and not (column.dtype.is_temporal() and role == "date"):
+            elif role in ("text", "molecule", "date") and not (column.dtype.is_temporal() and role == "date"):
                 raise self._cannot(column, role)
         return frame.with_columns(converted)
 
@@ -63,7 +63,7 @@ class Conversion:
         words = words_of(column, self.na)
         if role == "date":
             return self._dates(words, column)
-        if role in ("text", "category") or (code and role != "number"):
+        if role in ("text", "molecule", "category") or (code and role != "number"):
             if code and role is None:
                 self.notes.append(
                     f"column {column.name!r} is read as text, since its numbers have leading zeros "

@@ -267,7 +267,7 @@ def _text_table(
         whole = [name for name, dtype in schema.items() if dtype.is_integer()]
         zeros = texts.select(pl.col(whole).str.contains(LEADING_ZERO).any()).collect() if whole else pl.DataFrame()
         codes = [name for name in zeros.columns if zeros[name][0] and given.roles.get(name) != "number"]
-        as_text = {*codes, *given.of("text")}
+        as_text = {*codes, *given.of("text"), *given.of("molecule")}
         types = [pl.String if name in as_text else dtype for name, dtype in schema.items()]
         return delimited.scan(source, layout, na, schema_overrides=types).collect(), codes
     except pl.exceptions.NoDataError:

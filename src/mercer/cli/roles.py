@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mercer.cli.names import no_column
+from mercer.data.molecules import INSTALL
 from mercer.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
     from mercer.data.roles import Role
 
 OPTIONS = {
-    "category": "category", "date": "date", "text": "text", "number": "number", "drop": "drop", "group": "group",
-    "time_column": "time", "exposure": "exposure", "weight": "weight",
+    "category": "category", "date": "date", "text": "text", "molecule": "molecule", "number": "number", "drop": "drop",
+    "group": "group", "time_column": "time", "exposure": "exposure", "weight": "weight",
 }  # fmt: skip
 """The role that each option assigns; `--date` also takes COLUMN=FORMAT."""
 
@@ -81,7 +82,7 @@ def _listed(values: Any) -> Iterable[str]:
 
 
 def note_columns(voice: Voice, columns: Iterable[Role]) -> None:
-    """Report the columns that are not used, and those that are read as categories because of their names."""
+    """Report the columns that are not used, and assumptions about others."""
     for role in columns:
         number = role.dtype.lower().startswith(("int", "uint", "float"))
         if not role.kind and role.by != "assigned":
@@ -91,4 +92,10 @@ def note_columns(voice: Voice, columns: Iterable[Role]) -> None:
             voice.note(
                 f"column {role.name!r} is read as categories, not as numbers: {role.why}; --number {role.name} "
                 "reads it as numbers"
+            )
+        elif role.kind == "molecule" and role.by == "values":
+            voice.note(f"column {role.name!r} is read as molecules: {role.why}; --text {role.name} reads it as text")
+        elif role.installable:
+            voice.note(
+                f"column {role.name!r} is read as text; with RDKit its SMILES would be read as molecules: {INSTALL}"
             )

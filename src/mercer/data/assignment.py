@@ -1,7 +1,7 @@
 """Roles that a user assigns to the columns of a table, by name.
 
-A feature has a role that says how its values are read and compared: "number", "ordered", "date", "category", "tokens"
-or "text". Five roles are those of columns that are not features:
+A feature has a role that says how its values are read and compared: "number", "ordered", "date", "category",
+"tokens", "text" or "molecule" (SMILES texts). Five roles are those of columns that are not features:
 
     drop        the column is not used at all
     exposure    time, area or number at risk: the target is a count over it
@@ -24,7 +24,7 @@ from mercer.errors import InvalidInput
 
 Array = NDArray[Any]
 
-FeatureRole = Literal["number", "ordered", "date", "category", "tokens", "text"]
+FeatureRole = Literal["number", "ordered", "date", "category", "tokens", "text", "molecule"]
 """The roles of features: how their values are read."""
 OtherRole = Literal["drop", "exposure", "weight", "group", "time"]
 """The roles of columns that are not features."""

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer.data import frames
+from mercer.data import frames, molecules
 from mercer.data.missing import marked, missing_entries
 from mercer.data.objects import in_microseconds, object_array, object_matrix
 from mercer.errors import InvalidInput, InvalidType
@@ -64,7 +64,7 @@ def read(column: Any, kind: str, name: str, levels: tuple[Any, ...] = ()) -> Arr
 def read_array(A: Array, missing: Mask, kind: str, name: str, levels: tuple[Any, ...] = ()) -> Array:
     """`read` for an array whose missing values are known."""
     if missing.all():  # a column without values may have any type
-        return np.full(len(A), None if kind in ("category", "tokens", "text") else np.nan)
+        return np.full(len(A), None if kind in ("category", "tokens", "text", "molecule") else np.nan)
     return _ranks(A, missing, levels) if kind == "ordered" else READERS[kind](A, missing, name)
 
 
@@ -192,6 +192,22 @@ def _texts(A: Array, missing: Mask, name: str) -> Array:
     return object_array([None if absent else f" {text} " for absent, text in zip(missing, A)])
 
 
+def _molecules(A: Array, missing: Mask, name: str) -> Array:
+    """RDKit's molecules of SMILES texts."""
+    chem, out = molecules.rdkit("Chem"), np.full(len(A), None, dtype=object)
+    with molecules.rdkit("rdBase").BlockLogs():  # the error below says it
+        for i, value in _present(A, missing):
+            out[i] = molecules.molecule_or_none(chem, value)
+            if out[i] is None:
+                raise InvalidType(
+                    f"Column {name!r} must hold molecules as valid SMILES texts",
+                    got=f"{shown(value)} in row {i}",
+                    advice=f"Correct or empty this cell, or make a new kernel: roles={{{name!r}: 'text'}}.",
+                    option=f"Correct or empty this cell, or fit with --text {name}.",
+                )
+    return out
+
+
 def _objects(A: Array) -> Array:
     return in_microseconds(A).astype(object, copy=False)
 
@@ -203,6 +219,7 @@ READERS: dict[str, Callable[[Array, Mask, str], Array]] = {
     "category": _categories,
     "tokens": _tokens,
     "text": _texts,
+    "molecule": _molecules,
 }
 
 

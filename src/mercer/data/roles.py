@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.data import molecules
 from mercer.data.assignment import OTHERS
 from mercer.data.columns import as_array, as_level, is_numeric, read, read_array
 from mercer.data.frames import Levels, declared_levels
@@ -53,6 +54,7 @@ class Role:
     periods : the periods of a date, in days.
     aligned : whether texts are taken to be aligned, place by place: at least 20 letters each, all of one length.
     missing : the number of missing values.
+    installable : whether texts look like molecules, which they would be read as if RDKit were installed.
     by : what decided the role.
     kernel : the names of the leaves that compare its values; "" if the column is left out, or no kernel was made yet.
     """
@@ -67,6 +69,7 @@ class Role:
     periods: tuple[float, ...] = ()
     aligned: bool = False
     missing: int = 0
+    installable: bool = False
     by: Basis = "type"
     kernel: str = ""
 
@@ -101,12 +104,16 @@ def role_of(name: str, column: Any, assigned: str | None = None) -> Role:
     levels = _levels(declared, present) if kind == "ordered" else ()
     values = read_array(A, missing, kind, name, levels)
     values = values[~(missing if values.dtype == object else np.isnan(values))]
+    if kind == "molecule":  # RDKit's molecules are not equal, their texts are
+        values = present
     different = len(set(values)) if values.dtype == object else len(np.unique(values))
     if different == 1 and not missing.any():
         return role("", "constant")
     if kind == "text" and _aligned(present):
         return role(kind, f"{why}, all of {len(present[0])} letters: aligned", aligned=True)
-    if kind in ("tokens", "text"):
+    if kind == "text":
+        return role(kind, why, installable=assigned is None and _smiles(present) == "needs RDKit")
+    if kind in ("tokens", "molecule"):
         return role(kind, why)
     if kind in ("category", "code"):
         if assigned is None and kind == "category":
@@ -219,6 +226,10 @@ def _kind_of_words(name: str, n: int, different: list[str]) -> tuple[str, str, B
             advice=f"Convert it with pandas.to_numeric, or pass roles={{{name!r}: 'category'}} if these are names.",
             option=f"Add --number {name}, or --category {name} if these are names.",
         )
+    smiles = molecules.recognised(some)
+    if smiles != "no":
+        kind, unread = ("molecule", "") if smiles == "molecules" else ("text", ", not read as molecules without RDKit")
+        return kind, f"{len(different)} different SMILES texts{unread}", "values"
     spaced = sum(" " in w.strip() for w in some) / len(some)
     if len(different) == n and n > 2 and spaced < 0.5:
         if IDENTIFIER.search(name):
@@ -230,6 +241,10 @@ def _kind_of_words(name: str, n: int, different: list[str]) -> tuple[str, str, B
         about = f"{len(different)} different texts of about {words:.0f} word{'' if round(words) == 1 else 's'}"
         return "text", about, "values"
     return "category", "categories", "values"
+
+
+def _smiles(present: Array) -> molecules.Recognised:
+    return molecules.recognised(sorted(set(present)))
 
 
 def _aligned(texts: Array) -> bool:

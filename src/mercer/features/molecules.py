@@ -3,46 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from mercer.data.graphs import Graph
+from mercer.data.molecules import molecules, rdkit
 from mercer.data.objects import objects_of
 from mercer.errors import InvalidInput
 from mercer.features.base import Array, FeatureMap
 from mercer.features.terms import Term, Variables, atom
 from mercer.validation import check_whole_number
-
-
-def molecules(X: Any) -> list[Any]:
-    """RDKit's molecules of a list of SMILES; RDKit's own molecules pass."""
-    chem, base = _rdkit("Chem"), _rdkit("rdBase")
-    with base.BlockLogs():  # the error below says it
-        return [_molecule(chem, smiles, i) for i, smiles in enumerate(objects_of(X, "Molecules"))]
-
-
-def _rdkit(module: str) -> Any:
-    try:
-        return import_module(f"rdkit.{module}")
-    except ImportError:
-        raise InvalidInput(
-            "Reading SMILES needs RDKit", got="no package rdkit", advice="Install it: pip install 'mercer[molecules]'."
-        ) from None
-
-
-def _molecule(chem: Any, smiles: Any, position: int) -> Any:
-    if isinstance(smiles, chem.Mol):
-        return smiles
-    molecule = chem.MolFromSmiles(smiles) if isinstance(smiles, str) and smiles.strip() else None
-    if molecule is None:
-        raise InvalidInput(
-            "Every molecule must be a valid SMILES text",
-            got=f"{smiles!r} at position {position}",
-            advice="Correct it or leave it out; rdkit.Chem.MolFromSmiles prints the reason.",
-        )
-    return molecule
 
 
 @dataclass(frozen=True)
@@ -83,9 +54,9 @@ class Fingerprint(FeatureMap):
         return self.bits
 
     def _fill(self, X: Any, out: Array) -> None:
-        generator = _rdkit("Chem.rdFingerprintGenerator").GetMorganGenerator(radius=self.radius, fpSize=self.bits)
+        generator = rdkit("Chem.rdFingerprintGenerator").GetMorganGenerator(radius=self.radius, fpSize=self.bits)
         row = generator.GetCountFingerprintAsNumPy if self.counts else generator.GetFingerprintAsNumPy
-        for i, molecule in enumerate(molecules(X)):
+        for i, molecule in enumerate(molecules(objects_of(X, "Molecules"))):
             out[i] = row(molecule)
 
     def _term(self, j: int, x: Variables) -> Term:

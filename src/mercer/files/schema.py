@@ -260,6 +260,7 @@ Role
     levels: plain
     periods: tuple(real)
     aligned: flag
+    installable?: flag
     missing: int
 [mercer.models.auto.columns]
 Columns

@@ -10,5 +10,7 @@ FEW_ROWS = 16
 """New rows of counts: up to here the other side's columns are kept between calls, beyond it both are laid out anew."""
 SORTED_CHARACTERS = 2**16
 """Characters of all texts: fewer are sorted to number them; more are looked up in a table of all code points."""
+NONZERO_SHARE = 1 / 4
+"""Share of the numbers of histograms that are not zero: below it sparse rows are compared, else all columns."""
 DIAGONAL_POINTS = 64
 """Points whose k(x, x) is taken from one block: fewer cost more calls, more waste pairs off the diagonal."""

@@ -39,6 +39,8 @@ class Space(str):
     """Whether the objects are rows of numbers, which the search may move a little in every direction."""
     numeric_rows = False
     """Whether the objects are rows of numbers of a special kind, so that kernels on vectors take them, too."""
+    instead = ""
+    """How to say that objects are not what they were taken for, in Python; empty where there is no doubt."""
     complete = False
     """Whether `pool` holds all the objects that there are."""
 

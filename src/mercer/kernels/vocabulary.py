@@ -9,9 +9,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from mercer.data.frames import is_frame, listed
 from mercer.errors import InvalidInput
 from mercer.kernels.about import About
 from mercer.kernels.base import Kernel, Similarity
+from mercer.kernels.molecules import MOLECULES
 from mercer.kernels.spaces import Space
 from mercer.validation import check_choice
 
@@ -87,8 +89,9 @@ def register(cls: Class) -> Class:
 
 
 def _spaces() -> dict[str, Space]:
-    """The spaces of all known kernels, by name."""
-    return {str(space): space for cls in vocabulary().values() if isinstance(space := cls.space, Space)}
+    """The spaces of all known kernels, by name; molecules first, since they are texts, too."""
+    spaces = [MOLECULES, *(cls.space for cls in vocabulary().values())]
+    return {str(space): space for space in spaces if isinstance(space, Space)}
 
 
 def space_named(name: str) -> Space:
@@ -107,23 +110,24 @@ def space_named(name: str) -> Space:
     return known[check_choice(name, "space", known, advice=advice)]
 
 
-def space_of(X: Any) -> Space | None:
-    """The space that holds all these objects; None for rows of numbers, tables, and objects that no space claims.
+def suited(X: Any) -> tuple[Space | None, dict[str, Kernel]]:
+    """The space that holds all these objects, and the kernels that suit them, by name.
 
-    >>> space_of(["a text", "another"]), space_of([[1.0, 2.0], [3.0, 4.0]])
-    ('strings', None)
+    X is a list, an array of objects or one column of a frame. The space is None, and there are no kernels, for rows of
+    numbers, tables, and objects that no space claims.
+
+    >>> space, kernels = suited(["a text", "another"])
+    >>> space, next(iter(kernels))
+    ('strings', 'runs of 1 to 3 symbols')
+    >>> suited([[1.0, 2.0], [3.0, 4.0]])
+    (None, {})
     """
+    if hasattr(X, "to_list") and not is_frame(X):
+        X = listed(X)
     if not isinstance(X, (list, tuple)) and not (isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "OU"):
-        return None
+        return None, {}
     objects = list(X)
-    return next((space for space in _spaces().values() if objects and space.holds_all(objects)), None)
-
-
-def suited(X: Any) -> dict[str, Kernel]:
-    """Kernels that suit a list of objects, by name; empty for rows of numbers and tables.
-
-    >>> list(suited(["a text", "another"]))[:1]
-    ['runs of 1 to 3 symbols']
-    """
-    space = space_of(X)
-    return {} if space is None else {n: k for n, k in space.kernels(X).items() if isinstance(k, Kernel)}
+    space = next((space for space in _spaces().values() if objects and space.holds_all(objects)), None)
+    if space is None:
+        return None, {}
+    return space, {name: k for name, k in space.kernels(objects).items() if isinstance(k, Kernel)}

@@ -243,7 +243,7 @@ def default_kernel(X: Any) -> Kernel:
     >>> default_kernel([[0.0], [1.0], [2.0]]), default_kernel(["banana", "ananas"])
     (Gaussian(sigma=1.0), Spectrum((1, 3)).normalize())
     """
-    kernels = suited(X.raw if isinstance(X, Points) else X)
+    _, kernels = suited(X.raw if isinstance(X, Points) else X)
     return next(iter(kernels.values())) if kernels else median_gaussian(X)
 
 

@@ -8,6 +8,7 @@ numbers its symbols from 0.
 from __future__ import annotations
 
 import itertools
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from mercer.data.frames import unframed
 from mercer.data.keys import keys_of
 from mercer.data.missing import is_missing
+from mercer.data.molecules import INSTALL, recognised
 from mercer.data.objects import objects_of
 from mercer.errors import InvalidInput, MissingValues
 from mercer.kernels import costs
@@ -50,6 +52,13 @@ class Strings(Space):
         from mercer.kernels.strings.spectrum import Spectrum
         from mercer.kernels.strings.subsequence import Subsequence
 
+        if recognised(sorted(set(X))) == "needs RDKit":
+            warnings.warn(
+                f"These texts look like SMILES, and are compared as texts, since RDKit is not installed. To compare "
+                f"molecules, install it: {INSTALL}",
+                UserWarning,
+                stacklevel=2,
+            )
         short: dict[str, Similarity] = {
             "runs of 1 to 3 symbols": Spectrum((1, 3)).normalize(),
             "runs of 3 to 5 symbols": Spectrum((3, 5)).normalize(),

@@ -19,6 +19,7 @@ from mercer.data.assignment import checked, no_column
 from mercer.data.columns import tabled
 from mercer.data.roles import PERIODS, Role, role_of
 from mercer.errors import InvalidInput
+from mercer.features.molecules import Fingerprint
 from mercer.kernels.algebra.parameters import Fixed
 from mercer.kernels.algebra.values import Value
 from mercer.kernels.algebra.views import On
@@ -30,6 +31,7 @@ from mercer.kernels.tables.additive import Additive
 from mercer.kernels.tables.categories import Categorical
 from mercer.kernels.tables.missing import Missing
 from mercer.kernels.tables.typed import KINDS, Typed, every_node
+from mercer.kernels.vectors.histograms import MinMax
 from mercer.kernels.vectors.stationary import Periodic
 from mercer.validation import check_number
 
@@ -42,15 +44,16 @@ PERIOD_WIDTH = 0.7
 class TableKernel(Value):
     """The rule table → kernel, as a value: `kernel=mc.TableKernel()` of any model learns its constants in `fit`.
 
-    Columns of numbers, ordered categories, dates, categories, booleans, lists of tokens and texts each get the kernel
-    that fits them; constants and identifiers are left out. `explain(frame)` shows how each column is used.
+    Columns of numbers, ordered categories, dates, categories, booleans, lists of tokens, texts and molecules (SMILES
+    texts, if RDKit is installed) each get the kernel that fits them; constants and identifiers are left out.
+    `explain(frame)` shows how each column is used.
 
     Parameters
     ----------
     missing : "own": a missing value is like another one of its column, and unlike all present values; "refuse": an
         error that names the column.
-    roles : {column: role}, to overrule the data type: "number", "ordered", "date", "category", "tokens" or "text"; all
-        other roles, such as "drop", leave the column out.
+    roles : {column: role}, to overrule the data type: "number", "ordered", "date", "category", "tokens", "text" or
+        "molecule"; all other roles, such as "drop", leave the column out.
     target : the name of a column, or several, to leave out.
     interaction : c > 0, how much interactions between columns matter; near 0 the effects of columns add up.
 
@@ -132,11 +135,8 @@ class TableKernel(Value):
             factors.append(sum(terms[1:], start=terms[0]).exp().normalize())
         if named:
             factors.append(Categorical([share**-0.5] * len(named)).on(*(r.name for r in named)))
-        for r in used:
-            if r.kind in ("text", "tokens"):
-                texts = WeightedDegree(5, shift=2) if r.aligned else NGrams((2, 4))
-                leaf = texts if r.kind == "text" else Intersection()
-                factors.append((share * extended(leaf.normalize())).exp().normalize().on(r.name))
+        wholes = [r for r in used if r.kind in ("text", "tokens", "molecule")]
+        factors += [(share * extended(_of_objects(r))).exp().normalize().on(r.name) for r in wholes]
         kernel = factors[0]
         for factor in factors[1:]:
             kernel = kernel * factor
@@ -155,6 +155,14 @@ class TableKernel(Value):
         if self.interaction != 1.0:
             fields["interaction"] = self.interaction
         return f"TableKernel({', '.join(f'{k}={v!r}' for k, v in fields.items())})"
+
+
+def _of_objects(role: Role) -> Kernel:
+    """The kernel on texts, token lists or molecules, normalised."""
+    if role.kind == "molecule":
+        return MinMax().after(Fingerprint(counts=True))
+    texts = WeightedDegree(5, shift=2) if role.aligned else NGrams((2, 4))
+    return (texts if role.kind == "text" else Intersection()).normalize()
 
 
 def _leaves(kernel: Kernel) -> dict[str, str]:

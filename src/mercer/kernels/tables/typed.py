@@ -29,6 +29,7 @@ KINDS = {
     "categories": "category",
     "tokens": "tokens",
     "texts": "text",
+    "molecules": "molecule",
 }
 
 
@@ -75,8 +76,9 @@ class Typed(Viewed, Kernel):
     Parameters
     ----------
     kernel : the kernel, on columns by name.
-    numbers, dates, codes, categories, tokens, texts : names of the columns that hold numbers, dates (or ISO 8601
-        texts), numbers or booleans that stand for categories, categories in words, lists or sets, and texts.
+    numbers, dates, codes, categories, tokens, texts, molecules : names of the columns that hold numbers, dates (or
+        ISO 8601 texts), numbers or booleans that stand for categories, categories in words, lists or sets, texts, and
+        SMILES texts, which RDKit reads.
     ordered : (name, levels) of the columns of ordered categories, levels from the lowest to the highest.
     complete : names of columns in which a missing value is refused.
 
@@ -102,6 +104,7 @@ columns if they are the same: 'age' may now be 'Age'.
             "categories": Argument("J", "names of columns"),
             "tokens": Argument("J", "names of columns"),
             "texts": Argument("J", "names of columns"),
+            "molecules": Argument("J", "names of columns"),
             "ordered": Argument("J", "pairs (name, levels from the lowest)"),
             "complete": Argument("C", "names of columns"),
         },
@@ -114,6 +117,7 @@ columns if they are the same: 'age' may now be 'Age'.
     categories: Any = ()
     tokens: Any = ()
     texts: Any = ()
+    molecules: Any = ()
     ordered: Any = ()
     complete: Any = ()
     space: ClassVar[str] = TABLE

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from mercer._loops import counts, tiles
 from mercer.data.points import Array, Points
 from mercer.errors import InvalidInput
+from mercer.kernels import costs
 from mercer.kernels.about import About
 from mercer.kernels.algebra.proof import COMPOSITION, Axiom, Proof
 from mercer.kernels.base import Kernel, Similarity, Tags
@@ -113,6 +114,7 @@ class Mean:
 
     def common(self, block: Block, out: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """out = the common part; the sums of the rows and columns of the block."""
+        block = _without_zeros(block)
         x, z = block.pair.vectors()
         a, b = (row_sums(points)[span] for points, span in ((block.pair.x, block.rows), (block.pair.z, block.cols)))
         if sp.issparse(x):
@@ -126,6 +128,7 @@ class Mean:
 
     def apart(self, block: Block, out: Array) -> None:
         """out = the distance."""
+        block = _without_zeros(block)
         x, z = block.vectors()
         if sp.issparse(x):
             a, b = self.common(block, out)
@@ -136,6 +139,31 @@ class Mean:
             self.distances(x, z, out)
         if block.diagonal:
             np.fill_diagonal(out, 0.0)
+
+
+@dataclass(frozen=True)
+class _Nonzero:
+    """The same rows, stored without their zeros."""
+
+    transient: ClassVar[bool] = False
+    state: ClassVar[None] = None
+
+    def apply(self, points: Points) -> Any:
+        return sp.csr_array(points.vectors())
+
+
+def _without_zeros(block: Block) -> Block:
+    """The block with sparse rows, if most numbers of both sides are zeros, which add nothing to a common part."""
+    mostly_zeros = all(map(_mostly_zeros, (block.pair.x, block.pair.z)))
+    return block.view(_Nonzero()) if mostly_zeros else block
+
+
+def _mostly_zeros(points: Points) -> bool:
+    def share() -> bool:
+        X = points.vectors()
+        return not sp.issparse(X) and np.count_nonzero(X) < costs.NONZERO_SHARE * X.size
+
+    return points.once("mostly zeros", share)
 
 
 LEAST = Mean(counts.LEAST, tiles.least_tile, tiles.l1_tile, sparse_l1)

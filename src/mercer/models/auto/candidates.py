@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
+from mercer.data.columns import as_array, tabled
 from mercer.data.frames import is_frame
+from mercer.data.missing import missing_entries
 from mercer.data.points import Points
+from mercer.data.roles import Role
 from mercer.kernels.algebra.values import Value
 from mercer.kernels.base import Kernel
+from mercer.kernels.molecules import MOLECULES
+from mercer.kernels.strings.sequences import STRINGS
 from mercer.kernels.tables.categories import Categorical
+from mercer.kernels.tables.missing import Missing
 from mercer.kernels.tables.rule import TableKernel
+from mercer.kernels.tables.typed import Typed
 from mercer.kernels.vectors.matern import Matern
 from mercer.kernels.vectors.radial import Gaussian, RationalQuadratic
 from mercer.kernels.vectors.stationary import Laplacian
-from mercer.kernels.vocabulary import space_of, suited
+from mercer.kernels.vocabulary import suited
 from mercer.models.base import Matrix
 from mercer.tuning.ranges import WIDTHS
 
@@ -61,24 +69,42 @@ def widened(kernel: Expression, factors: Matrix) -> Expression:
     return kernel.replace(**changes, **{name: widened(child, factors) for name, child in kernel.children.items()})
 
 
-def candidates(points: Points, roles: Mapping[str, str] | None = None) -> tuple[dict[str, Kernel], Matrix | None, str]:
-    """The kernels to try, by name; the spreads that are the units of numeric columns, or None; and the reason.
+@dataclass(frozen=True)
+class Candidates:
+    """The kernels that an automatic model tries.
 
-    `roles` are those of the columns of a table that its types do not say.
+    Attributes
+    ----------
+    kernels : the kernels by name.
+    units : the spreads that are the units of numeric columns, or None.
+    why : the reason for these kernels.
+    advice : how to say otherwise, in Python, if the objects may not be what they were taken for.
     """
+
+    kernels: dict[str, Kernel]
+    units: Matrix | None
+    why: str
+    advice: str = ""
+
+
+def candidates(points: Points, roles: Mapping[str, str] | None = None) -> Candidates:
+    """The kernels to try. `roles` are those of the columns of a table that its types do not say."""
     raw = points.raw
-    if kernels := suited(raw):
-        return kernels, None, f"{space_of(raw)}, compared as wholes"
+    space, kernels = suited(raw)
+    if space is not None and kernels:
+        return Candidates(kernels, None, f"{space}, compared as wholes", space.instead)
     if not is_frame(raw):
         spread = spreads(points)
         one = len(spread) == 1
         why = "one numeric column" if one else f"{len(spread)} numeric columns, each in units of its standard deviation"
-        return families(len(spread)), spread, why
+        return Candidates(families(len(spread)), spread, why)
     plan = TableKernel(roles=roles or {}, interaction=2.0).explain(raw)
     kernels = {"table": plan.kernel}
     numbers = [r for r in plan.roles if r.kind == "number" and not r.missing]
     named = [r for r in plan.roles if r.kind in ("category", "code")]
     used = [r for r in plan.roles if r.kind]
+    if len(used) == 1 and used[0].kind in ("text", "molecule"):
+        kernels |= _of_an_only_column(used[0], raw)
     if numbers and len(numbers) + len(named) == len(used):
         names = tuple(r.name for r in numbers)
         width = np.sqrt(len(names)) * np.array([r.spread for r in numbers])
@@ -93,4 +119,12 @@ def candidates(points: Points, roles: Mapping[str, str] | None = None) -> tuple[
     summary = ", ".join(
         f"{sum(r.role == role for r in plan.roles)} × {role}" for role in dict.fromkeys(r.role for r in plan.roles)
     )
-    return kernels, None, f"a table: {summary}"
+    return Candidates(kernels, None, f"a table: {summary}")
+
+
+def _of_an_only_column(role: Role, table: Any) -> dict[str, Kernel]:
+    """The kernels that suit the texts or molecules of the only feature of a table, as they would suit a list."""
+    column = as_array(tabled(table)[role.name], role.name)
+    space, kind = (MOLECULES, "molecules") if role.kind == "molecule" else (STRINGS, "texts")
+    kernels = space.kernels(list(column[~missing_entries(column)]))
+    return {name: Typed(Missing(kernel).on(role.name), **{kind: [role.name]}) for name, kernel in kernels.items()}

@@ -42,11 +42,11 @@ class AutoClassifier(ClassifierMixin, AutoModel):  # type: ignore[misc]  # sciki
 
     Parameters
     ----------
-    kernel : None to choose one for the columns (numbers, or a frame of mixed ones); or a kernel or a rule X → kernel,
-        whose parameters are tuned.
+    kernel : None to choose one for the columns (numbers, or a frame of mixed ones) or objects (texts, molecules, …);
+        or a kernel or a rule X → kernel, whose parameters are tuned.
     roles : {column: role} for columns of a frame whose types do not say what they are: "number", "category", "date",
-        "text", "ordered" or "tokens" for features; "drop", "weight", "group" or "time" for others. Roles travel with
-        the columns, so `cross_val_score` and model files need nothing else.
+        "text", "molecule", "ordered" or "tokens" for features; "drop", "weight", "group" or "time" for others. Roles
+        travel with the columns, so `cross_val_score` and model files need nothing else.
     time : seconds for the search and the last fit, on one core of a common machine. The candidates and their numbers of
         rows are planned for this time by counting operations, so that the same data always gets the same model. If the
         time is over before the plan is done, the rest is left out; `stopped_by_` and `status_` report it.

@@ -9,6 +9,7 @@ import numpy as np
 
 from mercer.data import frames
 from mercer.data.assignment import Roles
+from mercer.data.molecules import INSTALL
 from mercer.data.points import Points
 from mercer.data.roles import Role, kind_of_numbers, role_of
 
@@ -69,6 +70,16 @@ class Columns:
         return {role.name: role.why for role in self.roles if role.by == "name" and role.kind}
 
     @property
+    def molecules(self) -> dict[str, str]:
+        """The columns of texts that were recognised as molecules, and why."""
+        return {role.name: role.why for role in self.roles if role.by == "values" and role.kind == "molecule"}
+
+    @property
+    def installable(self) -> list[str]:
+        """The columns of texts that would be read as molecules if RDKit were installed."""
+        return [role.name for role in self.roles if role.installable]
+
+    @property
     def exposure(self) -> str | None:
         """The name of the column that is the exposure, or None."""
         return next((role.name for role in self.roles if role.role == "exposure"), None)
@@ -88,27 +99,38 @@ class Columns:
         return Points(np.ascontiguousarray(points.raw, dtype=np.float64)) if self.numeric else points
 
     def remarks(self) -> str:
-        """The columns that are not used, and those that are read as categories because of their names, in words."""
+        """The columns that are not used, and assumptions about others, in words."""
         unused = [role for role in self.roles if not role.kind and role.by != "assigned"]
         parts = [f"{role.name!r} is not used ({role.why})" for role in unused]
         parts += [f"{name!r} is read as categories ({why})" for name, why in self.assumed.items()]
+        parts += [f"{name!r} is read as molecules ({why})" for name, why in self.molecules.items()]
+        parts += [f"{name!r} is read as text (SMILES are molecules if RDKit is installed)" for name in self.installable]
         more = f" and {len(parts) - NAMED} more" if len(parts) > NAMED else ""
         return ", ".join(parts[:NAMED]) + more
 
     def advice(self) -> str:
-        """How to overrule an assumption about a column of numbers, in Python; empty if there is none."""
+        """How to overrule an assumption about a column, in Python; empty if there is none."""
         doubtful = [role for role in self.roles if role.by in ("name", "values") and role.role != "number"]
         name = next((role.name for role in doubtful if role.dtype.lower().startswith(("int", "uint", "float"))), None)
-        return "" if name is None else f"Pass roles={{{name!r}: 'number'}} to use that column as numbers."
+        if name is not None:
+            return f"Pass roles={{{name!r}: 'number'}} to use that column as numbers."
+        if self.installable:
+            return f"Install RDKit to read {self.installable[0]!r} as molecules: {INSTALL}."
+        molecules = next(iter(self.molecules), None)
+        return "" if molecules is None else f"Pass roles={{{molecules!r}: 'text'}} to read that column as text."
 
 
 def _examined(name: str, column: Any, assigned: str | None) -> Role:
-    """The role of a column, by some of its rows if there are many; all rows decide whether it is left out."""
+    """The role of a column, by some of its rows if there are many.
+
+    All rows decide whether it is left out, and all molecules must be valid.
+    """
     n = len(column)
     if n <= EXAMINED_ROWS:
         return role_of(name, column, assigned)
     role = role_of(name, frames.rows(column, np.arange(0, n, -(-n // EXAMINED_ROWS))), assigned)
-    return role_of(name, column, assigned) if not role.kind or role.dtype.lower().startswith(("int", "uint")) else role
+    whole = not role.kind or role.kind == "molecule" or role.dtype.lower().startswith(("int", "uint"))
+    return role_of(name, column, assigned) if whole else role
 
 
 def _of_numbers(name: str, column: Any, assigned: bool) -> Role:

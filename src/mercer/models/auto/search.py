@@ -89,12 +89,12 @@ class Search:
         if self.kernel is None:
             began, many = time.perf_counter(), len(self.task.y) > TYPED_ROWS
             sample = self.plain.take(self.order()[:TYPED_ROWS]) if many else self.plain
-            kernels, units, why = candidates(sample, self.columns.assigned)
-            number = f"{len(kernels)} kernels" if len(kernels) > 1 else "1 kernel"
-            remarks = self.columns.remarks()
-            why += f". Column {remarks}" if remarks else ""
-            self.record.add("Columns", f"{number} to try", why, began=began, advice=self.columns.advice())
-            return kernels, units
+            found, remarks = candidates(sample, self.columns.assigned), self.columns.remarks()
+            number = f"{len(found.kernels)} kernels" if len(found.kernels) > 1 else "1 kernel"
+            why = found.why + (f". Column {remarks}" if remarks else "")
+            advice = self.columns.advice() or found.advice
+            self.record.add("Columns", f"{number} to try", why, began=began, advice=advice)
+            return found.kernels, found.units
         kernel = resolve_kernel(self.kernel, self.plain)
         kernels = {"given": kernel}
         if len(kernel.theta):
