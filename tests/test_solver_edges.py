@@ -15,9 +15,11 @@ from mercer.models.least_squares.rbf_network import RBFNetwork
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers import auto, cholesky, eigen, saddle
 from mercer.solvers.base import UNSOLVED
+from mercer.solvers.choice import Size, choose
 from mercer.solvers.cholesky import CholeskyFactor
 from mercer.solvers.eigen import Eigendecomposition
 from mercer.solvers.primal import FeatureSpectrum, GramFactor
+from mercer.solvers.refinement import Iteration
 from mercer.solvers.saddle import SaddleFactor
 
 
@@ -113,7 +115,7 @@ def test_the_exact_factor_behind_slow_iterations_is_refined(monkeypatch):
     p = problem(mc.Gaussian(5.0), X, y, 1e-6, tail=ones(200))
     honest = CholeskyFactor.solve_system
     monkeypatch.setattr(CholeskyFactor, "solve_system", lambda self, B: honest(self, B) * (1 + 1e-4))
-    outcome = auto.Iteration(p, auto.choose(p, "cg"), 2**30, 1e-10, 0, None).exactly(1e-6, np.array([0]), "a test")
+    outcome = Iteration(p, choose(Size.of(p), "cg"), 2**30, 1e-10, 0, None).exactly(1e-6, np.array([0]), "a test")
     assert cholesky.relative(outcome.R, p.y) < 1e-7
     assert outcome.converged
 

@@ -14,8 +14,9 @@ from mercer.gram import DenseGram, TiledGram
 from mercer.gram import costs as gram_costs
 from mercer.gram.pivoted import by_rows, pivoted_cholesky
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers import auto, cholesky, costs
+from mercer.solvers import auto, choice, cholesky, costs, refinement
 from mercer.solvers.cg import Step, conjugate_gradients
+from mercer.solvers.choice import Size, choose
 from mercer.solvers.cholesky import CholeskyFactor, triangular, upper_product
 from mercer.solvers.preconditioners import LowRank, RoundedFactor
 
@@ -77,7 +78,7 @@ WAYS = {
     "factor": {"solver": "auto", "alpha": 1e-3},
     "factor, tiles": {"solver": "auto", "alpha": 1e-3, "budget": 5 * N * N},
     "pivots": {"solver": "auto", "alpha": 0.3},
-    "pivots, tiles": {"solver": "cg", "alpha": 0.3, "budget": 3 * N * N},
+    "pivots, tiles": {"solver": "auto", "alpha": 0.3, "budget": 3 * N * N, "tol": 1e-10},
 }
 EXPECTED = {"cholesky": "cholesky", "eigen": "eigen"}
 
@@ -147,31 +148,42 @@ def test_a_far_offset_is_refined_to_the_tolerance(low):
 # -- which solver, and why ---------------------------------------------------------------------------------------------
 
 
-def test_choices_and_their_reasons(low):
-    assert auto.choose(make(30)).solver == "cholesky"
-    assert "30 is small" in auto.choose(make(30)).why
-    zero = auto.choose(make(alpha=[0.1, 0.0, 0.1]))
+def chosen(problem, **options):
+    return choose(Size.of(problem), **options)
+
+
+def test_choices_and_their_reasons(low, monkeypatch):
+    assert chosen(make(30)).solver == "cholesky"
+    assert "30 is small" in chosen(make(30)).why
+    zero = chosen(make(alpha=[0.1, 0.0, 0.1]))
     assert (zero.solver, zero.why) == ("eigen", "alpha = 0 requires the solution of minimum norm")
-    many = auto.choose(make(t=20, alpha=np.linspace(0.1, 1, 20)))
+    many = chosen(make(t=20, alpha=np.linspace(0.1, 1, 20)))
     assert many.solver == "eigen"
     assert "all 20 values of alpha" in many.why
-    assert auto.choose(make(t=20, alpha=0.001)).solver == "cg"
-    plain = auto.choose(make(alpha=1e-3))
+    assert chosen(make(t=20, alpha=0.001)).solver == "cg"
+    plain = chosen(make(alpha=1e-3))
     assert (plain.solver, plain.preconditioner, plain.low_memory) == ("cg", "factor", False)
-    low_memory = auto.choose(make(alpha=1e-3), budget=11 * N * N)
+    low_memory = chosen(make(alpha=1e-3), budget=11 * N * N)
     assert (low_memory.preconditioner, low_memory.low_memory) == ("factor", True)
     assert "does not fit the budget" in low_memory.why
-    pivots = auto.choose(make(alpha=0.05))
+    pivots = chosen(make(alpha=0.05))
     assert (pivots.preconditioner, pivots.low_memory) == ("pivots", False)
     assert "alpha is 0.05 of the mean k(x, x)" in pivots.why
     # alpha counts beside the kernel's own scale, and beside the weights.
-    assert auto.choose(make(alpha=0.05, kernel=100.0 * mc.Gaussian(1.5))).preconditioner == "factor"
+    assert chosen(make(alpha=0.05, kernel=100.0 * mc.Gaussian(1.5))).preconditioner == "factor"
     heavy = make(alpha=0.05, weights=True)
-    assert auto.choose(replace(heavy, roots=10 * heavy.roots)).preconditioner == "factor"
-    beyond = auto.choose(make(alpha=1e-3), budget=3 * N * N)
-    assert beyond.solver == "nystrom"
-    assert "approximation" in beyond.why
+    assert chosen(replace(heavy, roots=10 * heavy.roots)).preconditioner == "factor"
+    beyond = chosen(make(alpha=1e-3), budget=3 * N * N)
+    assert (beyond.solver, beyond.preconditioner, beyond.low_memory) == ("cg", "pivots", True)
+    assert (beyond.rank, beyond.tol) == (3 * N * N // 2 // (4 * N), 1e-3)
     assert "32.4 kB" in beyond.why
+    # An unbounded kernel could overflow in float32: the columns take twice the memory.
+    assert chosen(make(alpha=1e-3, kernel=mc.Linear()), budget=3 * N * N).rank == 3 * N * N // 2 // (8 * N)
+    for little in (N * N // 4, 3 * N * N):
+        monkeypatch.setattr(choice, "LONGEST_PASS", np.inf if little < N * N else 1.0)
+        found = chosen(make(alpha=1e-3), budget=little)
+        assert found.solver == "nystrom"
+        assert "approximation" in found.why
 
 
 def test_reasons_reach_the_status(low):
@@ -180,11 +192,51 @@ def test_reasons_reach_the_status(low):
     assert auto.solve(make(), "eigen").status.endswith("(as requested)")
 
 
-def test_beyond_the_budget_is_nystrom_and_says_so(low):
+def test_beyond_the_budget_and_too_slow_is_nystrom_and_says_so(low, monkeypatch):
+    monkeypatch.setattr(choice, "LONGEST_PASS", 1.0)
     solution = auto.solve(make(alpha=1e-3), budget=3 * N * N)
     assert solution.solver == "nystrom"
-    assert "takes 32.4 kB, the budget is 24.3 kB: an approximation" in solution.status
+    assert "takes 32.4 kB, the budget is 24.3 kB, and computing it again and again" in solution.status
     assert solution.points is not None
+
+
+def test_the_whole_kernel_beyond_memory(low, monkeypatch):
+    """Float32 products, one float64 check, and a residual that is what it claims to be, at the default tolerance."""
+    products = []
+    original = TiledGram._product
+    monkeypatch.setattr(TiledGram, "_product", lambda self, V: products.append(self.dtype) or original(self, V))
+    problem = make(alpha=1e-2, weights=True, tail=1)
+    steps = []
+    solution = auto.solve(problem, budget=3 * N * N, progress=lambda step: steps.append(step) or True)
+    assert solution.stats["converged"]
+    assert 1e-5 < solution.residual <= 1e-3
+    np.testing.assert_allclose(residual(problem, solution), solution.residual, rtol=1e-3)
+    assert solution.stats["pivots"] == 33
+    assert solution.stats["passes"] == len(products) - products.count(np.float32) + solution.stats["iterations"]
+    assert products.count(np.float32) == solution.stats["iterations"] == len(steps)
+    assert "a matrix that is never stored, preconditioned by 33 randomly pivoted columns" in solution.status
+    assert [step.iteration for step in steps] == list(range(1, len(steps) + 1))
+    assert steps[-1].tol == 1e-3
+    assert steps[-1].gap <= 1e-3
+    again = auto.solve(problem, budget=3 * N * N)
+    np.testing.assert_array_equal(again.coef, solution.coef)
+
+
+def test_float64_continues_where_float32_ends(low):
+    """A wide kernel at a small alpha: float32 products cannot halve the residual any more, and float64 ones can."""
+    problem = make(alpha=1e-5, kernel=mc.Gaussian(20.0))
+    solution = auto.solve(problem, budget=3 * N * N, tol=1e-9)
+    assert solution.stats["converged"]
+    assert residual(problem, solution) <= 1e-9
+
+
+def test_a_time_limit_stops_iterations(low):
+    problem = make(alpha=1e-4)
+    solution = auto.solve(problem, budget=3 * N * N, tol=1e-12, max_time=1e-9)
+    assert solution.stats["iterations"] == 1
+    assert not solution.stats["converged"]
+    assert solution.status.startswith("stopped after 1 iterations above the tolerance 1e-12")
+    np.testing.assert_allclose(residual(problem, solution), solution.residual, rtol=1e-6)
 
 
 def test_a_small_budget_never_stores_the_matrix(low, monkeypatch):
@@ -203,7 +255,7 @@ def test_a_small_budget_never_stores_the_matrix(low, monkeypatch):
     assert auto.solve(problem, budget=5 * N * N).residual < 1e-10
     assert wanted == [np.float32]
     wanted.clear()
-    assert auto.solve(make(alpha=0.3), budget=3 * N * N, solver="cg").residual < 1e-10
+    assert auto.solve(make(alpha=0.3), budget=3 * N * N, tol=1e-10).residual < 1e-10
     assert wanted == []
 
 
@@ -294,7 +346,7 @@ def test_without_room_for_float64_a_larger_shift_and_more_iterations(low):
 
 
 def test_not_converged_is_said(low, monkeypatch):
-    monkeypatch.setattr(auto, "LAST_ITERATIONS", 2)
+    monkeypatch.setattr(refinement, "LAST_ITERATIONS", 2)
     solution = auto.solve(make(alpha=1e-6, kernel=mc.Gaussian(5.0)), budget=5 * N * N)
     assert not solution.stats["converged"]
     assert solution.status.startswith("not converged after 2 iterations above the tolerance 1e-10")

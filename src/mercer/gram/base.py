@@ -220,6 +220,11 @@ class Gram(ABC):
         return True
 
     @property
+    def entry_cost(self) -> float:
+        """Nanoseconds that one entry takes on one core, by counting operations."""
+        return 10.0
+
+    @property
     def column_scale(self) -> NDArray[np.float64]:
         """Units in which the kernel compares the columns of vectors, one each, or a single 1 if it has none."""
         return np.ones(1)

@@ -97,6 +97,10 @@ class KernelGram(Gram):
         return costs.worth_storing(self.kernel, self.x, dtype)
 
     @property
+    def entry_cost(self) -> float:
+        return costs.entry(self.kernel, self.x)
+
+    @property
     def column_scale(self) -> NDArray[np.float64]:
         widths = np.asarray(self.kernel.sigma) if isinstance(self.kernel, ByWidth) else np.ones(1)
         return widths if widths.ndim else np.ones(1)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer.gram.centers import RULES
-from mercer.validation import check_choice, check_number, check_whole_number, generator
+from mercer.validation import check_choice, check_function, check_number, check_whole_number, generator
 
 
 def check_solver_parameters(model: Any, solvers: tuple[str, ...]) -> None:
@@ -30,6 +30,20 @@ def check_solver_parameters(model: Any, solvers: tuple[str, ...]) -> None:
         check_number(model.tol, "tol", above=0, below=1, advice="Leave it out to use the default.")
     if not isinstance(model.random_state, np.random.RandomState):  # whose state a check would change
         generator(model.random_state)
+
+
+def check_limits(model: Any) -> None:
+    """Check `max_time` and `progress` of a model.
+
+    >>> import mercer as mc
+    >>> check_limits(mc.KernelRidge(max_time=0))
+    Traceback (most recent call last):
+    mercer.errors.InvalidInput: `max_time` must be a number > 0, or None for no limit, got 0. Pass a number such as 60.
+    """
+    if model.max_time is not None:
+        check_number(model.max_time, "max_time", above=0, alternative="None for no limit", such_as=60)
+    kind = "a function of a Step that returns whether to go on"
+    check_function(model.progress, "progress", kind=kind, advice="Leave it out to have no reports.")
 
 
 def requested_solver(model: Any, n: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -41,3 +42,19 @@ class Step:
 
 Progress = Callable[[Any], bool]
 """A function that is called with a `Step` after every iteration; returning False ends the run."""
+
+
+def until(max_time: float | None, progress: Progress | None = None) -> Progress | None:
+    """The same function, which also ends the run when this many seconds have passed.
+
+    >>> until(0.0)(Step(iteration=1, gap=1.0, tol=0.1))
+    False
+    """
+    if max_time is None:
+        return progress
+    deadline = time.perf_counter() + max_time
+
+    def watch(step: Any) -> bool:
+        return (progress is None or progress(step) is not False) and time.perf_counter() < deadline
+
+    return watch

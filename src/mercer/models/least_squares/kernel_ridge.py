@@ -20,17 +20,19 @@ from mercer.memory import budget as memory_budget
 from mercer.memory import within
 from mercer.models.base import Matrix, Rows, outside, penalties, resolve_kernel
 from mercer.models.least_squares.smoother import PenalisedSmoother, check_penalty_rule
-from mercer.models.solver_parameters import check_solver_parameters, requested_solver
+from mercer.models.solver_parameters import check_limits, check_solver_parameters, requested_solver
 from mercer.models.tunable import RidgeProblem
 from mercer.problems.least_squares import LeastSquares
 from mercer.rkhs.expansion import Expansion
 from mercer.rkhs.tail import Tail
 from mercer.solvers import auto, eigen, nystrom
 from mercer.solvers.base import Solution
+from mercer.solvers.choice import Size, choose
 from mercer.solvers.cholesky import CholeskyFactor
 from mercer.solvers.factor import Factor
 from mercer.solvers.primal import FeatureSpectrum
 from mercer.solvers.psd import require_psd
+from mercer.solvers.step import Progress
 from mercer.tuning.by_gradient import tune_problem
 from mercer.tuning.folds import fold_numbers, make_folds
 from mercer.tuning.loo import alpha_path
@@ -53,11 +55,16 @@ class KernelRidge(PenalisedSmoother):
     alpha : the penalty, a number ≥ 0, or one per target; "loo" chooses it (one per target) by the leave-one-out error
         along the whole path.
     fit_intercept : whether a constant b is added, which is not penalised.
-    solver : "auto", "cholesky", "eigen", "cg" or "nystrom". "auto" takes the fastest exact one that fits into memory;
-        if none fits, or if `n_centers` or `centers` is set, it takes Nyström centres. `status_` says which and why.
+    solver : "auto", "cholesky", "eigen", "cg" or "nystrom". "auto" takes the fastest exact one. If no matrix fits into
+        memory, that is "cg", which then computes the kernel anew in every iteration. If that takes too long (from about
+        200 000 rows on), or if `n_centers` or `centers` is set, it takes Nyström centres. `status_` says which and why.
     tune : None, "loo" or "evidence": choose kernel parameters and alpha by gradient, starting from these.
     n_centers, centers : for Nyström: their number, and "uniform", "kmeans", "pivoted" or the points themselves.
-    tol : relative residual at which iterative solvers stop; by default 1e-10, and 1e-3 for Nyström.
+    tol : relative residual at which iterative solvers stop; by default 1e-10, and 1e-3 for Nyström and for a matrix
+        that does not fit into memory.
+    max_time : seconds after which iterations over a matrix that is not stored stop, or None. The coefficients so far
+        are kept, with a warning.
+    progress : called with a `Step` (iteration, gap, tol) after every iteration; False stops the fit there.
     budget : memory for the fit, in bytes or as "2 GB"; by default MERCER_MEMORY, or half of the available memory.
     random_state : seed of the random choices of solvers.
 
@@ -89,6 +96,8 @@ class KernelRidge(PenalisedSmoother):
     n_centers: int | None = None
     centers: Any = "uniform"
     tol: float | None = None
+    max_time: float | None = None
+    progress: Progress | None = None
     budget: Any = None
     random_state: int = 0
 
@@ -101,6 +110,7 @@ class KernelRidge(PenalisedSmoother):
         for name in ("tuning_", "path_"):  # left by an earlier fit
             self.__dict__.pop(name, None)
         check_solver_parameters(self, auto.SOLVERS)
+        check_limits(self)
         rows = self._training(X, y, sample_weight)
         self._rows, self._intercept = rows, bool(self.fit_intercept)
         self._cache = {}
@@ -188,6 +198,8 @@ class KernelRidge(PenalisedSmoother):
             n_centers=n_centers,
             centers=centers,
             random_state=self.random_state,
+            max_time=self.max_time,
+            progress=self.progress,
         )
 
     def _on_centres(self, problem: LeastSquares) -> bool:
@@ -196,7 +208,7 @@ class KernelRidge(PenalisedSmoother):
         if isinstance(self.alpha, str) and self.tune is None:
             fits = DECOMPOSITION * problem.n**2 <= memory_budget(self.budget)
             return solver == "nystrom" or (solver == "auto" and not fits)
-        return auto.choose(problem, solver, self.budget).solver == "nystrom"
+        return choose(Size.of(problem), solver, self.budget).solver == "nystrom"
 
     def _along_the_path(self, problem: LeastSquares) -> tuple[LeastSquares, Solution]:
         """The fit at the alpha of least leave-one-out error, one per target: on all points, or on centres."""
