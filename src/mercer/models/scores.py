@@ -69,8 +69,8 @@ class Baseline:
             share = np.where(values == y[:, None], shares, 0.0).sum(axis=1)
         else:
             right = share = np.full(len(y), np.nan)
-        constants = (np.full(len(y), value) for value in (self.mean, self.median, self.low, self.high))
-        return Guesses(*constants, right, share)
+        mean, median, low, high = (np.full(len(y), value) for value in (self.mean, self.median, self.low, self.high))
+        return Guesses(mean, median, low, high, right, share)
 
 
 @dataclass(frozen=True)

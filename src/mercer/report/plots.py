@@ -111,9 +111,10 @@ class Plots:
     @property
     def _threshold(self) -> float | None:
         """The probability from which the second of two classes is predicted, if it is not the more probable one."""
-        threshold = getattr(self.model, "threshold_", None)
-        first = threshold is not None and self.model.label == self.model.classes_[0]
-        return 1.0 - threshold if first else threshold
+        threshold: float | None = getattr(self.model, "threshold_", None)
+        if threshold is None:
+            return None
+        return 1.0 - threshold if self.model.label == self.model.classes_[0] else threshold
 
     def _of_numbers(self) -> Iterator[Plot]:
         predictions, ends = self.judgement.predictions, self.judgement.intervals
