@@ -99,7 +99,11 @@ def test_classes_are_ranked_by_their_probabilities(table):
     ranking = compare(X, labels, ["ridge", "logistic", "boosting"], cv=2)
     assert ranking.by == "log loss"
     assert ranking.measures == ("log loss", "accuracy", "balanced accuracy", "area under ROC")
-    assert ranking.contenders[-1].name == "ridge", "it has no probabilities"
+    assert all(np.isfinite(c.score("log loss").value) for c in ranking.contenders), "all have probabilities"
+    numbers = X.select("a", "b")
+    models = {"values": mc.LeastSquaresClassifier(), "logistic": mc.LogisticRegression(alpha=1.0)}
+    ranking = compare(numbers, labels, models, cv=2)
+    assert ranking.contenders[-1].name == "values", "it has no probabilities"
     assert ranking.contenders[-1].score("log loss") is None
     assert not ranking.contenders[-1].tied
     by_accuracy = compare(X, labels, ["ridge", "logistic"], cv=2, by="accuracy")

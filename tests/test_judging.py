@@ -173,7 +173,9 @@ def test_folds_score_the_procedure_and_the_model_gets_all_rows(visits, capsys):
     folds = make_folds(120, 4, groups=groups, repeats=2)
     from mercer.models import menu
 
-    judgement = judge_by_folds(lambda X, y: menu.fit("ridge", X, y).model, X, y, folds, groups=groups)
+    judgement = judge_by_folds(
+        lambda X, y: menu.fit("ridge", X, y).model, X, y, folds, groups=groups, intervals=True, apart=True
+    )
     assert {s["name"]: s["value"] for s in facts["scores"]} == {s.name: s.value for s in judgement.scores}
     model = mc.load("m.mercer")
     assert provenance(model).rows == 120
@@ -220,9 +222,9 @@ def test_a_missing_group_is_named_with_its_row(visits, capsys):
 def test_a_baseline_says_what_it_is(visits, capsys):
     options = ["--drop", "patient", "-m", "ridge", "-o", "none"]
     out = told(capsys, "fit", "visits.csv", "-t", "level", "--drop", "high", *options)[1]
-    assert "Baseline: always the mean of the training targets (for the MAE their median)." in out
+    assert "Baseline: always the mean of the training targets (for the MAE their median, for the interval score" in out
     out = told(capsys, "fit", "visits.csv", "-t", "high", "--drop", "level", *options)[1]
-    assert "Baseline: always the most frequent class of the training rows." in out
+    assert "Baseline: always the most frequent class of the training rows (for the log loss the share" in out
 
 
 # -- rows that were seen -----------------------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ def test_it_is_a_page_that_needs_nothing_beside_it(written):
     assert not re.search(r'(src|href)="(?!#|data:)', written)
     assert not re.search(r"https?:|[\"'(]//|<script|<link|@import|url\((?!#)", written)
     assert 'lang="en"' in written
-    assert written.count('<svg role="img" aria-label=') == written.count("<figure>") == 6
+    assert written.count('<svg role="img" aria-label=') == written.count("<figure>") == 7
     assert "<th>" not in written  # headers say of what: scope
 
 
@@ -228,7 +228,7 @@ def test_classes_in_frames(frame, tmp_path):
     assert "accuracy" in text
     assert "log loss" in text
     assert text.count("Probability of same along") == 4  # two pictures, their words and captions
-    assert text.count("<figure>") == 7
+    assert text.count("<figure>") == 9
     table = text[text.index("<h2>Class by class") : text.index("<h2>Data")]
     wrong = (model.predict(X[50:]) != y[50:]) & (y[50:] == "same")
     assert f"other ({wrong.sum()})" in table
@@ -299,7 +299,7 @@ def test_columns_are_what_the_kernel_takes_them_for(tmp_path, monkeypatch):
     kinds = dict(re.findall(r"<tr><td>(\w+)</td><td[^>]*><div.*?</div></td><td>([\w ]+)</td>", text))
     assert kinds == {"size": "number", "flag": "category", "id": "not used"}
     assert "90 % of them are between" in text
-    assert text.count("<figure>") == 6
+    assert text.count("<figure>") == 7
 
 
 def test_columns_are_relied_on_as_much_as_predictions_move():
@@ -387,7 +387,7 @@ def test_a_picture_that_cannot_be_drawn_is_reported_and_a_defect_is_not_hidden(r
     text = page(mc.InvalidInput("Residuals must be finite", got="infinity", advice="Check the model."))
     assert '<p class="soft">This plot could not be drawn. Residuals against predicted height' in text
     assert "Residuals must be finite, got infinity. Check the model.</p>" in text
-    assert text.count("<figure>") == 3, "the others are there"
+    assert text.count("<figure>") == 4, "the others are there"
     for defect in (AttributeError("no such thing"), ValueError("operands could not be broadcast")):
         with pytest.raises(type(defect)):
             page(defect)

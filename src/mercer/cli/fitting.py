@@ -15,6 +15,7 @@ import numpy as np
 import mercer as mc
 from mercer.cli.columns import missing_values_located
 from mercer.cli.decision import decision_from, label_named
+from mercer.cli.details import detail_facts, say_details
 from mercer.cli.outputs import require_outputs
 from mercer.cli.reading import read
 from mercer.cli.sources import address
@@ -96,6 +97,7 @@ def fit(
     train, test = split(problem, share, seed, voice, requested=test_size is not None or folds is not None)
     classes = problem.task == "classification"
     X, y, weights = problem.X[train], problem.y[train], problem.weights
+    apart = problem.groups is not None or problem.times is not None
     several = cross_validation_folds(problem, folds, repeat, seed)
     settings: dict[str, Any] = {
         "task": problem.task, "kernel": expression, "roles": problem.roles, "time": budget / (len(several) + 1),
@@ -126,14 +128,16 @@ def fit(
         if several:
             judgement = judge_by_folds(
                 lambda rows, targets: menu.fit(model, rows, targets, **settings).model, X, y, several,
-                groups=problem.groups, intervals=True, progress=update,
+                groups=problem.groups, intervals=True, apart=apart, progress=update,
             )  # fmt: skip
             once = judgement.once()
-            final = with_intervals(fitted.model, X[once.rows], y[once.rows], once.predictions)
+            final = with_intervals(fitted.model, X[once.rows], y[once.rows], once.predictions, apart=apart)
         elif len(test):
             groups = None if problem.groups is None else problem.groups[test]
-            judgement = judge(fitted.model, *held_out, Baseline.of(y, classes=classes), intervals=True, groups=groups)
-            final = with_intervals(fitted.model, *held_out)
+            judgement = judge(
+                fitted.model, *held_out, Baseline.of(y, classes=classes), intervals=True, apart=apart, groups=groups
+            )
+            final = with_intervals(fitted.model, *held_out, apart=apart)
         else:
             judgement, final = judge_by_leave_one_out(fitted.model, X, y), fitted.model
         update("feature importance")
@@ -164,12 +168,16 @@ def fit(
                 rows=problem.places[test if len(test) else train], target=problem.target, command=_command_line(),
                 judgement=judgement, cautions=cautions, importance=importance,
             )  # fmt: skip
+    details: dict[str, Any] = {}
+    if judgement is not None:
+        judged = problem.y[test] if len(test) else y
+        details = detail_facts(fitted.model, judged[judgement.rows], judgement)
     if not fitted.in_time:
         voice.note("the search ended at the time limit; a longer --time may improve the model")
     _note_doubts(voice, final, final.provenance_.scores)
     if not voice.quiet:
-        _summarise(voice, final, fitted, problem, spent, model_path, size, report, data)
-    facts = _facts(final, fitted, problem, judgement, spent, model_path, report, data)
+        _summarise(voice, final, fitted, problem, details, spent, model_path, size, report, data)
+    facts = _facts(final, fitted, problem, judgement, spent, model_path, report, data) | details
     voice.document(facts | {"cautions": [caution_facts(caution) for caution in cautions]})
     if unsaved is not None:
         raise unsaved
@@ -316,8 +324,8 @@ def _facts(
 
 
 def _summarise(
-    voice: Voice, model: Any, fitted: menu.Fitted, problem: Problem, spent: float, model_path: str | None, size: int,
-    report: str | None, data: str,
+    voice: Voice, model: Any, fitted: menu.Fitted, problem: Problem, details: dict[str, Any], spent: float,
+    model_path: str | None, size: int, report: str | None, data: str,
 ) -> None:  # fmt: skip
     """The answer for a person."""
     inner, origin = innermost(model), provenance(model)
@@ -333,6 +341,7 @@ def _summarise(
         ]
     )
     say_scores(voice, origin.scores, scores_title(origin))
+    say_details(voice, details, brief=True)
     if origin.importance is not None:
         voice.say(most_important(origin.importance))
     if model_path is not None:

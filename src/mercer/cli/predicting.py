@@ -11,6 +11,7 @@ import polars as pl
 
 import mercer as mc
 from mercer.cli.columns import as_fitted, missing_values_located
+from mercer.cli.details import detail_facts, say_details
 from mercer.cli.names import named, spelling
 from mercer.cli.outputs import kind_of as table_kind
 from mercer.cli.outputs import parts, require_outputs, sink
@@ -208,6 +209,9 @@ def evaluate(
         "scores": score_facts(judgement.scores), "seconds": time.monotonic() - began,
         "cautions": [caution_facts(caution) for caution in cautions],
     }  # fmt: skip
+    details = detail_facts(model, truth, judgement)
+    say_details(voice, details)
+    content |= details
     if hasattr(model, "classes_"):
         content["confusion"] = _confusion(voice, truth, values)
     elif worst:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -59,6 +59,25 @@ class Calibration:
     nlpd: float | None = None
     bias: float | None = None
     spread: float | None = None
+
+    @classmethod
+    def of(cls, y: Any, predictions: Any, intervals: Mapping[float, Any]) -> Calibration:
+        """From targets and predictions of held-out rows, and the ends of their intervals by coverage, shape (…, 2).
+
+        >>> import numpy as np
+        >>> y = np.random.default_rng(0).normal(size=400)
+        >>> round(Calibration.of(y, 0 * y, {0.9: np.tile([-1.645, 1.645], (400, 1))}).observed[0], 1)
+        0.9
+        """
+        Y, mean = np.asarray(y, dtype=np.float64), np.asarray(predictions, dtype=np.float64)
+        observed, widths = [], []
+        for each in intervals.values():
+            ends = np.asarray(each, dtype=np.float64).reshape(*Y.shape, 2)
+            observed.append(float(((ends[..., 0] <= Y) & (ends[..., 1] >= Y)).mean()))
+            widths.append(float((ends[..., 1] - ends[..., 0]).mean()))
+        errors = tuple(float(np.sqrt(c * (1 - c) / Y.size)) for c in intervals)
+        rmse = float(np.sqrt(((Y - mean) ** 2).mean()))
+        return cls(Y.size, tuple(intervals), tuple(observed), errors, tuple(widths), rmse)
 
     @property
     def kind(self) -> IntervalQuality:
@@ -150,17 +169,10 @@ def calibration(
             advice="Omit `method`.",
         )
     mean, std = _predictive(model, X, Y.shape)
-    observed, widths = [], []
-    for c in promised:
-        ends = np.asarray(model.predict_interval(X, c, **options), dtype=np.float64).reshape(*Y.shape, 2)
-        observed.append(float(((ends[..., 0] <= Y) & (ends[..., 1] >= Y)).mean()))
-        widths.append(float((ends[..., 1] - ends[..., 0]).mean()))
-    errors = tuple(float(np.sqrt(c * (1 - c) / Y.size)) for c in promised)
-    r = Y - mean
-    judged = Calibration(Y.size, promised, tuple(observed), errors, tuple(widths), float(np.sqrt((r**2).mean())))
+    judged = Calibration.of(Y, mean, {c: model.predict_interval(X, c, **options) for c in promised})
     if std is None:
         return judged
-    z = r / std
+    z = (Y - mean) / std
     nlpd = float((0.5 * z**2 + np.log(std)).mean() + 0.5 * np.log(2 * np.pi))
     return Calibration(**{**vars(judged), "nlpd": nlpd, "bias": float(z.mean()), "spread": float(z.var())})
 

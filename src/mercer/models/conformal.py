@@ -386,7 +386,7 @@ class ConformalRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         return np.asarray(others)
 
 
-def with_intervals(model: Any, X: Any, y: Any, predictions: Any = None) -> Any:
+def with_intervals(model: Any, X: Any, y: Any, predictions: Any = None, *, apart: bool = False) -> Any:
     """A fitted regressor with prediction intervals that work also after loading it from its file.
 
     The result is the model itself if it is small and its own `predict_interval` works after loading from left-out rows;
@@ -399,6 +399,8 @@ def with_intervals(model: Any, X: Any, y: Any, predictions: Any = None) -> Any:
     X, y : held-out rows and their targets.
     predictions : their predictions by models that were fitted without them, such as those of cross-validation; by
         default those of the model.
+    apart : whether these rows are of other groups, or later, than the training rows. The intervals of a model itself
+        are then too narrow, since they leave out single rows and not whole groups, and residuals are used instead.
 
     >>> import numpy as np, mercer as mc
     >>> X = np.random.default_rng(0).uniform(size=(60, 1))
@@ -408,7 +410,7 @@ def with_intervals(model: Any, X: Any, y: Any, predictions: Any = None) -> Any:
     """
     if is_classifier(model) or length(X) < CALIBRATED:
         return model
-    if _keeps_its_own(model):
+    if _keeps_its_own(model) and not apart:
         return model
     known = model.predict(X) if predictions is None else np.asarray(predictions)
     return ConformalRegressor(model, cv="prefit", residuals="local").calibrate(y, known)
@@ -436,10 +438,11 @@ def own_intervals(model: Any, X: Any, coverage: float) -> Matrix | None:
     return ends if ends.ndim == 2 else None
 
 
-def crossed_intervals(y: Any, predictions: Any, coverage: float) -> Matrix | None:
+def crossed_intervals(y: Any, predictions: Any, coverage: float, units: Any = None) -> Matrix | None:
     """Intervals around held-out predictions by residuals of the other half of the rows; None if there are too few.
 
-    They show how good the intervals of `with_intervals` are, which use the residuals of all of these rows.
+    They show how good the intervals of `with_intervals` are, which use the residuals of all of these rows. Rows of one
+    unit, such as a group, are in the same half.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -450,8 +453,10 @@ def crossed_intervals(y: Any, predictions: Any, coverage: float) -> Matrix | Non
     0.9
     """
     y, f = np.asarray(y, dtype=np.float64), np.asarray(predictions, dtype=np.float64)
-    half = generator(0).permutation(len(y)) < len(y) // 2
-    if f.ndim != 1 or len(y) // 2 < max(CALIBRATED, rows_needed(coverage, 2)):
+    _, unit = np.unique(np.arange(len(y)) if units is None else units, return_inverse=True)
+    chosen = generator(0).permutation(unit.max() + 1) < (unit.max() + 1) // 2
+    half = chosen[unit]
+    if f.ndim != 1 or min(half.sum(), (~half).sum()) < max(CALIBRATED, rows_needed(coverage, 2)):
         return None
     ends = np.empty((len(y), 2))
     for some in (half, ~half):
@@ -473,10 +478,12 @@ class _Known(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return X
 
 
-def held_out_intervals(model: Any, X: Any, y: Any, predictions: Any, coverage: float) -> Matrix | None:
+def held_out_intervals(
+    model: Any, X: Any, y: Any, predictions: Any, coverage: float, *, units: Any = None, apart: bool = False
+) -> Matrix | None:
     """Intervals of held-out rows as `with_intervals` gives them to a model, but never from the residual of the row."""
-    own = own_intervals(model, X, coverage)
-    return own if own is not None else crossed_intervals(y, predictions, coverage)
+    own = None if apart else own_intervals(model, X, coverage)
+    return own if own is not None else crossed_intervals(y, predictions, coverage, units)
 
 
 def moved(conformal: ConformalRegressor, model: Any) -> ConformalRegressor:

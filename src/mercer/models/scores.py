@@ -69,8 +69,8 @@ class Baseline:
             share = np.where(values == y[:, None], shares, 0.0).sum(axis=1)
         else:
             right = share = np.full(len(y), np.nan)
-        constants = (np.full(len(y), value) for value in (self.mean, self.median, self.low, self.high))
-        return Guesses(*constants, right, share)
+        mean, median, low, high = (np.full(len(y), value) for value in (self.mean, self.median, self.low, self.high))
+        return Guesses(mean, median, low, high, right, share)
 
 
 @dataclass(frozen=True)
@@ -237,6 +237,7 @@ def judge(
     predictions: NDArray[Any] | None = None,
     probabilities: Matrix | None = None,
     intervals: bool = False,
+    apart: bool = False,
     groups: Any = None,
     by: Judged = "held out",
 ) -> Judgement:
@@ -250,7 +251,8 @@ def judge(
     predictions, probabilities : predictions to score instead of those of the model, such as leave-one-out predictions.
     intervals : whether 90 % intervals are scored: those of the model, or if `with_intervals` would take them from the
         residuals of these rows, those from the residuals of one half of the rows for the other half.
-    groups : (n,) or None. Rows of one group depend on each other: the intervals draw whole groups.
+    apart : whether these rows are of other groups, or later, than the training rows, as for `with_intervals`.
+    groups : (n,) or None. Rows of one group depend on each other: the intervals of scores draw whole groups.
     by : which predictions are scored, for the record.
 
     >>> import numpy as np, mercer as mc
@@ -268,7 +270,8 @@ def judge(
     if intervals and judged.classes is None and predictions is None:
         from mercer.models.conformal import held_out_intervals  # it records where models come from, and so this module
 
-        judged = replace(judged, intervals=held_out_intervals(model, X, y, judged.predictions, COVERAGE))
+        ends = held_out_intervals(model, X, y, judged.predictions, COVERAGE, units=units, apart=apart)
+        judged = replace(judged, intervals=ends)
     return Judgement.of(judged, by)
 
 

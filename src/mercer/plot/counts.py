@@ -13,6 +13,9 @@ from mercer.models.judging.counts import CountFit
 from mercer.plot.looks import Display, canvas, caption, legend
 from mercer.validation import check_choice
 
+LETTERS = 44
+"""The number of characters for which there is room below the axis."""
+
 
 @dataclass(eq=False, repr=False)
 class Rootogram(Display):
@@ -75,16 +78,16 @@ class Rootogram(Display):
             ax.axhspan(-1.0, 1.0, color=palette.grey, alpha=0.2, lw=0, label="95 % if the distribution is right")
             ax.bar(at, expected - bottom, bottom=bottom, width=0.85, color=palette.blue, alpha=0.55, label="observed")
             ax.plot(at, expected, "o-", color=palette.red, ms=3, lw=1.2, zorder=3, label=f"expected ({self.kind})")
+            if self.kind == "poisson" and np.isfinite(fit.theta):
+                label = "expected (negative binomial of this dispersion)"
+                ax.plot(at, np.sqrt(fit.overdispersed), "--", color=palette.gold, lw=1.5, zorder=3, label=label)
             ax.axhline(0.0, color=palette.ink, lw=1)
-            shown = np.unique(np.linspace(0, len(at) - 1, min(len(at), 11)).astype(int))
             ends = np.append(fit.starts[1:] - 1, -1)
-            words = [
-                f"≥ {a:,}" if b < 0 else f"{a:,}" if a == b else f"{a:,}–{b:,}"
-                for a, b in zip(fit.starts[shown], ends[shown])
-            ]
-            turned = {"rotation": 30, "ha": "right"} if max(map(len, words)) > 5 else {}
-            ax.set_xticks(shown, words, **turned)
+            words = [f"≥ {a:,}" if b < 0 else f"{a:,}" if a == b else f"{a:,}–{b:,}" for a, b in zip(fit.starts, ends)]
+            most = max(2, LETTERS // max(map(len, words)))
+            shown = np.unique(np.linspace(0, len(at) - 1, min(len(at), most)).astype(int))
+            ax.set_xticks(shown, [words[k] for k in shown])
             ax.set(xlabel=caption(self.name, 40) or "count", ylabel="square root of the number of rows")
             ax.set_title(f"dispersion {fit.dispersion:.2f} ± {fit.error:.2f}" if title is None else title)
-            legend(ax)
+            legend(ax, below=True)
         return self._drawn(ax)

@@ -107,8 +107,9 @@ class PredictedActual(Display):
         """Draw in these axes, or in new ones; of many intervals, some at even steps of the prediction are drawn."""
         with canvas(ax, (6.0, 5.2)) as (ax, palette):
             f, y = self.predicted, self.actual
-            ends = [min(f.min(), y.min()), max(f.max(), y.max())]
-            ax.plot(ends, ends, color=palette.grey, lw=1, zorder=1, label="predicted = actual")
+            ax.plot(
+                [f.min(), f.max()], [f.min(), f.max()], color=palette.grey, lw=1, zorder=1, label="predicted = actual"
+            )
             ax.plot(f, y, "o", color=palette.blue, zorder=3, **dots(len(f)))
             if self.lower is not None and self.upper is not None:
                 shown = np.argsort(f, kind="stable")[np.linspace(0, len(f) - 1, min(len(f), BARS)).astype(int)]
@@ -117,6 +118,8 @@ class PredictedActual(Display):
                     f[shown], self.lower[shown], self.upper[shown], color=palette.wash(palette.blue, 0.35), lw=1.2,
                     zorder=2, label=f"{share}intervals",
                 )  # fmt: skip
+            margin = 0.03 * (np.ptp(f) or 1.0)
+            ax.set_xlim(f.min() - margin, f.max() + margin)
             name = caption(self.name, 40)
             ax.set(xlabel=f"predicted {name}".rstrip(), ylabel=f"actual {name}".rstrip())
             ax.set_title(title or "")

@@ -15,13 +15,15 @@ from mercer import plot
 from mercer.data.frames import is_frame
 from mercer.data.points import take
 from mercer.models.base import innermost
+from mercer.models.calibration import Calibration
+from mercer.models.conformal import held_out_intervals
 from mercer.models.explaining.effects import interactions
+from mercer.models.judging.counts import count_fit
 from mercer.models.judging.measures import COVERAGE
 from mercer.models.judging.reliability import event
 from mercer.models.scores import Judgement
 from mercer.plot.looks import caption, pyplot
 from mercer.report.frames import cell, described
-from mercer.report.scores import count_fit
 from mercer.words import number
 
 CURVES, PAIRED, SURFACES = 4, 5, 2
@@ -160,9 +162,10 @@ class Plots:
     @property
     def _threshold(self) -> float | None:
         """The probability from which the second of two classes is predicted, if it is not the more probable one."""
-        threshold = getattr(self.model, "threshold_", None)
-        first = threshold is not None and self.model.label == self.model.classes_[0]
-        return 1.0 - threshold if first else threshold
+        threshold: float | None = getattr(self.model, "threshold_", None)
+        if threshold is None:
+            return None
+        return 1.0 - threshold if self.model.label == self.model.classes_[0] else threshold
 
     def _of_numbers(self) -> Iterator[Plot]:
         predictions, ends = self.judgement.predictions, self.judgement.intervals
@@ -178,7 +181,7 @@ class Plots:
             f"Residuals against predicted {self.target}: a trend is structure that the model missed, and a band that "
             "widens means larger errors there.",
         )
-        if count_fit(self.z, self.judgement) is not None:
+        if self.judgement.counts and count_fit(self.z, predictions) is not None:
             yield (
                 lambda: plot.Rootogram.from_predictions(self.z, predictions, name=self.target),
                 "Rootogram: how often each count occurs, as bars that hang from the expected numbers of a Poisson "
@@ -186,19 +189,23 @@ class Plots:
                 "frequent; bars beyond the band deviate by more than chance.",
             )
         small, has_intervals = len(self.y) <= LARGE, hasattr(self.model, "predict_interval")
-        if not small:
+        if ends is None:
             tail = (1 - COVERAGE) / 2
             low, high = (number(end, 3) for end in np.quantile(self.z - predictions, [tail, 1 - tail]))
             yield (
                 lambda: plot.Residuals.from_predictions(self.z, predictions, kind="histogram", name=self.target),
                 f"Distribution of the residuals: {100 * COVERAGE:.0f} % of them are between {low} and {high}.",
             )
-        elif has_intervals and self.judgement.by == "held out":  # intervals of training rows promise nothing
-            rows = evenly_spaced(len(self.z), INTERVAL_ROWS)
-            yield (
-                lambda: plot.Coverage.from_estimator(self.model, take(self.Z, rows), self.z[rows], coverages=COVERAGES),
-                "Observed against promised coverage of the prediction intervals.",
-            )
+        elif self.judgement.by == "held out":
+            yield self._coverage, "Observed against promised coverage of the prediction intervals."
+
+    def _coverage(self) -> Any:
+        """Observed against promised coverage of the intervals that predictions of this model get."""
+        rows = evenly_spaced(len(self.z), INTERVAL_ROWS)
+        Z, z, f = take(self.Z, rows), self.z[rows], self.judgement.predictions[rows]
+        found = {c: held_out_intervals(self.model, Z, z, f, c) for c in COVERAGES}
+        known = {c: ends for c, ends in found.items() if ends is not None}
+        return plot.Coverage.from_calibration(Calibration.of(z, f, known))
 
     def _of_kernel(self, kernel: Any) -> Iterator[Plot]:
         rows = evenly_spaced(len(self.y), KERNEL_ROWS)

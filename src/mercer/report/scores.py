@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from mercer.models.calibrated import CalibratedClassifier, decision_in_words
 from mercer.models.judging.by_class import scores_by_class
-from mercer.models.judging.counts import CountFit
-from mercer.models.judging.intervals import coverage_by_size
+from mercer.models.judging.counts import count_fit
+from mercer.models.judging.intervals import FEWEST_ROWS, coverage_by_size
 from mercer.models.judging.measures import COVERAGE, MEASURES
 from mercer.models.judging.reliability import ReliabilityCurve, event
 from mercer.models.scores import Judgement, Score
@@ -22,8 +22,6 @@ SHOWN_CLASSES = 60
 """The largest number of classes that are shown."""
 DEVIATION = 2.5
 """A share deviates from its promise if it does by more than this number of standard errors."""
-FEWEST_ROWS = 30
-"""Fewer rows than this are not divided by the size of their predictions."""
 
 
 def scores_section(judgement: Judgement, truth: NDArray[Any]) -> str:
@@ -171,7 +169,7 @@ def sizes_section(truth: NDArray[Any], judgement: Judgement) -> str:
 
 def counts_section(truth: NDArray[Any], judgement: Judgement) -> str:
     """Dispersion of counts around their predicted means."""
-    fit = count_fit(truth, judgement)
+    fit = count_fit(truth, judgement.predictions) if judgement.counts else None
     if fit is None:
         return ""
     words = (
@@ -179,14 +177,6 @@ def counts_section(truth: NDArray[Any], judgement: Judgement) -> str:
         f"of the counts is about {fit.dispersion:.2g} times their mean"
     )
     words += f", {fit.verdict.partition(':')[0]}." if not fit.verdict.startswith("as") else f", {fit.verdict}."
-    if np.isfinite(fit.theta) and fit.overdispersed_:
+    if np.isfinite(fit.theta) and fit.is_overdispersed:
         words += f" A negative binomial distribution with the same dispersion has θ = {number(fit.theta, 3)}."
     return section("Counts", paragraph(words))
-
-
-def count_fit(truth: NDArray[Any], judgement: Judgement) -> CountFit | None:
-    """The dispersion of counts; None if the targets or the model are not about counts."""
-    y, means = truth, judgement.predictions
-    if not judgement.counts or not ((y >= 0) & (y == np.round(y))).all() or not (means > 0).all():
-        return None
-    return CountFit.of(y, means)

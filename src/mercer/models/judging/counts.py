@@ -16,8 +16,8 @@ from mercer.words import number
 Matrix = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-MOST_COUNTS = 60
-"""The largest number of frequencies: of larger counts, several are taken together."""
+MOST_BINS = 40
+"""The largest number of bins: of more counts, several are taken together."""
 EVIDENT = 2.0
 """A dispersion differs from 1 if it does by more than this number of standard errors."""
 
@@ -73,7 +73,7 @@ class CountFit:
         ratio = (y - mu) ** 2 / mu
         excess = float(((y - mu) ** 2 - mu).sum() / (mu**2).sum())  # E (y − μ)² = μ + μ²/θ
         theta = 1.0 / excess if excess > 0 else np.inf
-        starts = _bins(int(y.max()))
+        starts = _bins(y)
         edges = np.append(starts, np.inf)
         observed = np.histogram(y, bins=edges)[0].astype(np.float64)
         return cls(
@@ -89,14 +89,14 @@ class CountFit:
         )
 
     @property
-    def overdispersed_(self) -> bool:
+    def is_overdispersed(self) -> bool:
         """Whether counts vary more than a Poisson distribution says, by more than chance explains."""
         return self.dispersion - 1.0 > EVIDENT * self.error
 
     @property
     def verdict(self) -> str:
         """The dispersion in words."""
-        if self.overdispersed_:
+        if self.is_overdispersed:
             return "overdispersed: more than a Poisson distribution"
         if 1.0 - self.dispersion > EVIDENT * self.error:
             return "underdispersed: less than a Poisson distribution"
@@ -111,18 +111,23 @@ class CountFit:
     __repr__ = __str__
 
 
+def count_fit(y: Any, predictions: Any) -> CountFit | None:
+    """The fit of counts to their predicted means; None if the targets are not counts, or a mean is not > 0."""
+    y, means = np.asarray(y), np.asarray(predictions)
+    if not ((y >= 0) & (y == np.round(y))).all() or not (means > 0).all():
+        return None
+    return CountFit.of(y, means)
+
+
 def deviances(y: Matrix, mean: Matrix) -> Matrix:
     """The Poisson deviance of each row."""
     return np.asarray(2 * (xlogy(y, y / mean) - y + mean))
 
 
-def _bins(most: int) -> Index:
-    """The first counts of bins: single counts, and beyond some of them ranges that grow."""
-    if most < MOST_COUNTS:
-        return np.arange(most + 1)
-    single = np.arange(MOST_COUNTS // 2)
-    growing = np.unique(np.geomspace(MOST_COUNTS // 2, most, MOST_COUNTS // 2).astype(np.int64))
-    return np.concatenate([single, growing])
+def _bins(y: Matrix) -> Index:
+    """The first counts of bins of equal width; the last one holds the largest counts, one row in a hundred or fewer."""
+    most = int(np.quantile(y, 0.99)) + 1
+    return np.arange(0, most + 1, most // MOST_BINS + 1)
 
 
 def _expected(starts: Index, mu: Matrix, theta: float) -> Matrix:

@@ -36,6 +36,7 @@ def judge_by_folds(
     *,
     groups: Any = None,
     intervals: bool = False,
+    apart: bool = False,
     progress: Callable[[str], Any] | None = None,
 ) -> Judgement:
     """Score a way to fit a model by cross-validation.
@@ -50,6 +51,7 @@ def judge_by_folds(
     folds : the folds, from `mercer.tuning.folds.make_folds`.
     groups : (n,) or None. Rows of one group depend on each other: the intervals draw whole groups.
     intervals : whether 90 % intervals are scored, as by `judge`.
+    apart : whether the folds hold out whole groups, or later rows, as for `with_intervals`.
     progress : called with a line of text before each fold.
 
     >>> import numpy as np, mercer as mc
@@ -70,7 +72,7 @@ def judge_by_folds(
         baseline = Baseline.of(y[fold.train], classes=is_classifier(model))
         Z, z = take(X, fold.test), y[fold.test]
         part = predicted(model, Z, z, baseline.guesses(z))
-        own = own_intervals(model, Z, COVERAGE) if intervals and part.classes is None else None
+        own = own_intervals(model, Z, COVERAGE) if intervals and not apart and part.classes is None else None
         parts.append(replace(part, intervals=own))
     if not parts:
         raise InvalidInput("`folds` must hold folds", got="none", advice="Make them with make_folds(len(y), 5).")
@@ -82,7 +84,7 @@ def judge_by_folds(
         units = rows if len(np.unique(rows)) < len(rows) else None
     together = _together(parts, units)
     if intervals:
-        together = replace(together, intervals=_intervals(parts))
+        together = replace(together, intervals=_intervals(parts, units))
     return Judgement.of(together, "folds", rows, numbers)
 
 
@@ -111,7 +113,7 @@ def _together(parts: list[Predicted], units: Index | None) -> Predicted:
     )
 
 
-def _intervals(parts: list[Predicted]) -> Matrix | None:
+def _intervals(parts: list[Predicted], units: Index | None) -> Matrix | None:
     """The intervals of all folds; if some models have none, from the residuals of half of the rows for the others."""
     if parts[0].classes is not None:
         return None
@@ -119,4 +121,4 @@ def _intervals(parts: list[Predicted]) -> Matrix | None:
     if len(own) == len(parts):
         return np.concatenate(own)
     y, predictions = (np.concatenate([getattr(part, name) for part in parts]) for name in ("y", "predictions"))
-    return crossed_intervals(y, predictions, COVERAGE)
+    return crossed_intervals(y, predictions, COVERAGE, units)

@@ -14,6 +14,8 @@ Matrix = NDArray[np.float64]
 
 PARTS = 3
 """The number of parts, by the size of the prediction."""
+FEWEST_ROWS = 30
+"""Reports do not divide fewer rows than this by the size of their predictions."""
 
 
 def interval_scores(y: Matrix, ends: Matrix, coverage: float) -> Matrix:
