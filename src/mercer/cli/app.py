@@ -360,7 +360,9 @@ def explain(
         str | None, typer.Option("--class", help="Explain the probability of this class, not of the predicted one.")
     ] = None,
     top: Annotated[int, typer.Option("--top", min=1, help="The number of training rows to show.")] = 5,
-    proof: Annotated[bool, typer.Option("--proof", metavar=FLAG, help="Show every step of the kernel's proof.")] = False,
+    proof: Annotated[
+        bool, typer.Option("--proof", metavar=FLAG, help="Show every step of the kernel's proof.")
+    ] = False,
 ) -> None:
     """Show feature importance, influential rows and the kernel of a model; with --row, why it predicts a row as it does."""
     header.require_file(model)

@@ -85,9 +85,7 @@ def explain(
     voice.document(content)
 
 
-def _importance(
-    voice: Voice, model: Any, origin: Provenance, given: Given | None, top: int
-) -> Importance | None:
+def _importance(voice: Voice, model: Any, origin: Provenance, given: Given | None, top: int) -> Importance | None:
     """Print and return the feature importance: on the rows of --data, else as `mercer fit` measured it."""
     importance, rows = origin.importance, "held-out rows" if origin.held_out else "training rows"
     if given is not None:

@@ -150,7 +150,11 @@ def _say_similar(
         ["row"] * bool(places) + ["similarity", *target, *names],
         [
             [entry["place"]] * bool(places)
-            + [f"{entry['similarity']:.3f}", *([entry["target"]] if known else []), *(entry["row"].get(n) for n in names)]
+            + [
+                f"{entry['similarity']:.3f}",
+                *([entry["target"]] if known else []),
+                *(entry["row"].get(n) for n in names),
+            ]
             for entry in entries
         ],
     )

@@ -41,9 +41,7 @@ class Answer:
         """The answer of a model; by default, the probability of the second of two classes."""
         if not is_classifier(model):
             if label is not None:
-                raise InvalidInput(
-                    "`label` is the class of a classifier", got="a regressor", advice="Omit `label`."
-                )
+                raise InvalidInput("`label` is the class of a classifier", got="a regressor", advice="Omit `label`.")
             return cls(model)
         classes = np.asarray(model.classes_).tolist()
         if label is None and len(classes) == 2:
