@@ -16,6 +16,7 @@ from mercer.kernels.algebra.linear import Product, Sum
 from mercer.kernels.algebra.parameters import Unit
 from mercer.kernels.algebra.views import Viewed
 from mercer.kernels.base import Similarity
+from mercer.kernels.tables.additive import Additive
 from mercer.kernels.vectors.dot import Linear
 from mercer.tuning.loo import Matrix
 
@@ -155,7 +156,8 @@ def narrowest(kernel: Similarity, points: Points, sample: int = 400) -> Matrix:
     low = np.full(len(kernel.theta), -np.inf)
     steps: dict[Any, float] = {}
     for i, slot in enumerate(slots(kernel, points)):
-        if slot.unit not in WIDTHS:
+        unit = "length" if isinstance(slot.owner, Additive) else slot.unit
+        if unit not in WIDTHS:
             continue
         key = (id(slot.points), slot.column)
         if key not in steps:
@@ -163,7 +165,7 @@ def narrowest(kernel: Similarity, points: Points, sample: int = 400) -> Matrix:
             one = isinstance(X, np.ndarray) and X.ndim == 2 and (slot.column is not None or X.shape[1] == 1)
             steps[key] = step_of(X[:: -(-len(X) // sample), slot.column or 0]) if one else 0.0
         if steps[key] > 0:
-            low[i] = np.log(NARROWEST_STEPS[slot.unit] * steps[key])
+            low[i] = np.log(NARROWEST_STEPS[unit] * steps[key])
     return low
 
 
