@@ -758,3 +758,23 @@ def test_a_saved_model_of_every_loss_answers_the_same(loss, tmp_path):
     assert np.array_equal(loaded.predict(X), model.predict(X))
     for name in {"predict_interval", "predict_proba"} & set(dir(model)):
         assert np.array_equal(getattr(loaded, name)(X), getattr(model, name)(X))
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_whole_numbers_are_not_fitted_with_needles(mixed):
+    # Levels without any order: leave-one-out sees the levels only, and would choose a width far below their distance.
+    rng = np.random.default_rng(0)
+    x, levels = rng.integers(0, 12, 400), rng.normal(size=12)
+
+    def table(values):
+        columns = {"x": np.asarray(values, dtype=float)}
+        return pd.DataFrame(columns | {"c": np.resize(["a", "b", "c"], len(values))} if mixed else columns)
+
+    kernel = mc.table_kernel(table(x)) if mixed else None
+    model = mc.AutoRegressor(kernel=kernel, time=5, loss="squared").fit(
+        table(x), levels[x] + 0.1 * rng.normal(size=400)
+    )
+    own, middle = model.predict(table(np.arange(12))), model.predict(table(np.arange(11) + 0.5))
+    ends = np.sort([own[:-1], own[1:]], axis=0)
+    assert np.corrcoef(own, levels)[0, 1] > 0.98
+    assert np.maximum(ends[0] - middle, middle - ends[1]).max() < 0.15 * np.ptp(own)

@@ -22,6 +22,7 @@ from mercer.tuning.criteria import LeastSquaresCriterion
 from mercer.tuning.evidence import log_evidence, profiled_evidence
 from mercer.tuning.folds import Fold
 from mercer.tuning.loo import alpha_path, choose_alpha, loo_error, path_errors
+from mercer.tuning.ranges import narrowest
 from mercer.tuning.trials import LOO_ERROR, Trial, Trials, Tuned
 
 ALPHA = 0.3
@@ -916,3 +917,19 @@ def test_every_search_leaves_its_trials():
     assert len(gradient.tuning_.trials) == gradient.tuning_.evaluations + 1
     with pytest.raises(AttributeError, match="not tuned"):
         _ = machine.tuning_.alpha
+
+
+def test_the_width_of_a_column_of_whole_numbers_is_not_below_half_their_distance():
+    rng = np.random.default_rng(0)
+    x, levels = rng.integers(0, 10, 200), rng.normal(size=10)
+    X = np.column_stack([x, rng.normal(size=200)])
+    y = levels[x] + 0.05 * rng.normal(size=200)
+    for scale in (1.0, 0.01):
+        tuned = mc.tune(mc.KernelRidge(mc.Gaussian([scale, 1.0])), X * [scale, 1.0], y)
+        assert tuned.kernel_.sigma[0] >= 0.5 * scale * (1 - 1e-9)
+    binary = X.copy()
+    binary[:, 0] = x > 4
+    for leaf, bounds in ((mc.Gaussian, [0.5, 0.0]), (mc.Laplacian, [1.0, 0.0]), (mc.Additive, [0.5, 0.0])):
+        kernel = leaf([1.0, 1.0])
+        assert np.exp(narrowest(kernel, kernel.prepare(X))) == pytest.approx(bounds)
+        assert np.exp(narrowest(kernel, kernel.prepare(binary))) == pytest.approx([0.0, 0.0])

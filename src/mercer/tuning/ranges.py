@@ -16,6 +16,7 @@ from mercer.kernels.algebra.linear import Product, Sum
 from mercer.kernels.algebra.parameters import Unit
 from mercer.kernels.algebra.views import Viewed
 from mercer.kernels.base import Similarity
+from mercer.kernels.tables.additive import Additive
 from mercer.kernels.vectors.dot import Linear
 from mercer.tuning.loo import Matrix
 
@@ -25,6 +26,14 @@ WIDEST, NARROWEST = 50.0, 0.1
 """Widths above this multiple of the data's diameter, or below this share of its spacing, are equivalent."""
 WIDEST_COLUMN = 1e4
 """The same multiple for the width of one column among several, which matters much longer."""
+NARROWEST_STEPS: dict[Unit | None, float] = {"length": 0.5, "taxicab": 1.0}
+"""The narrowest width of a column of equally spaced values, in their steps. Narrower ones fit the same values, but between
+two of them the function falls back to 0: for a Gaussian with half a step, by 2 % of the values; for the Laplacian kernel
+with one step, by 11 %."""
+
+
+SPACED = 1e-6
+"""Distances that are a multiple of the smallest one up to this share of it are equal steps."""
 
 
 class Slot(NamedTuple):
@@ -129,7 +138,53 @@ def lengths(points: Points, column: int | None = None, taxi: bool = False, sampl
     D[D == 0] = np.inf
     nearest = D.min(axis=1)
     nearest = nearest[np.isfinite(nearest)]
-    return Lengths(float(np.quantile(nearest, 0.05)) * len(D) / n, float(np.median(apart)), float(apart.max()))
+    spacing = float(np.quantile(nearest, 0.05)) * len(D) / n
+    return Lengths(spacing, float(np.median(apart)), float(apart.max()))
+
+
+def narrowest(kernel: Similarity, points: Points, sample: int = 400) -> Matrix:
+    """The logarithm of the narrowest sensible value of each free parameter, −∞ without one, shape (p,).
+
+    A width of a column of equally spaced values, such as whole numbers, must not be much narrower than their step:
+    leave-one-out sees only these values, and cannot prevent a function that falls to 0 between them.
+
+    >>> import numpy as np, mercer as mc
+    >>> points = mc.Gaussian(1.0).prepare(np.column_stack([np.arange(40) % 5, np.random.default_rng(0).normal(size=40)]))
+    >>> np.exp(narrowest(mc.Gaussian([1.0, 1.0]), points))
+    array([0.5, 0. ])
+    """
+    low = np.full(len(kernel.theta), -np.inf)
+    steps: dict[Any, float] = {}
+    for i, slot in enumerate(slots(kernel, points)):
+        unit = "length" if isinstance(slot.owner, Additive) else slot.unit
+        if unit not in WIDTHS:
+            continue
+        key = (id(slot.points), slot.column)
+        if key not in steps:
+            X = slot.points.encoded(slot.owner)
+            one = isinstance(X, np.ndarray) and X.ndim == 2 and (slot.column is not None or X.shape[1] == 1)
+            steps[key] = step_of(X[:: -(-len(X) // sample), slot.column or 0]) if one else 0.0
+        if steps[key] > 0:
+            low[i] = np.log(NARROWEST_STEPS[unit] * steps[key])
+    return low
+
+
+def step_of(values: NDArray[np.float64]) -> float:
+    """The distance of neighbouring values, if at least three equally spaced ones repeat; else 0.
+
+    Two values are as far apart as two categories: there is nothing between them.
+
+    >>> step_of(np.array([3.0, 1.0, 2.0, 5.0, 3.0, 2.0, 1.0, 5.0])), step_of(np.array([0.0, 0.1, 0.25, 0.3]))
+    (1.0, 0.0)
+    """
+    known = values[np.isfinite(values)]
+    different = np.unique(known)
+    if len(different) < 3 or 2 * len(different) > len(known):
+        return 0.0
+    gaps = np.diff(different)
+    step = float(gaps.min())
+    multiples = gaps / step
+    return step if bool((np.abs(multiples - np.round(multiples)) < SPACED).all()) else 0.0
 
 
 class Range(NamedTuple):
@@ -145,7 +200,8 @@ def ranges(kernel: Similarity, points: Points, y: Matrix) -> list[Range]:
     variance = float(y.var(axis=0).mean()) or float((y**2).mean()) or 1.0
     cache: dict[Any, Lengths] = {}
     all_ranges = []
-    for slot, theta, bounds in zip(slots(kernel, points), kernel.theta, kernel.bounds):
+    least = narrowest(kernel, points)
+    for slot, theta, bounds, floor in zip(slots(kernel, points), kernel.theta, kernel.bounds, least):
         low, high, start = float(bounds[0]), float(bounds[1]), float(theta)
         if slot.unit in WIDTHS:
             key = (id(slot.points), slot.column, slot.unit)
@@ -170,6 +226,7 @@ def ranges(kernel: Similarity, points: Points, y: Matrix) -> list[Range]:
         elif slot.unit == "product":
             start = np.log(mean_diagonal(Linear(), slot.points))
             low, high = start - np.log(1e6), start + np.log(1e6)
+        low = max(low, float(floor))
         low, high = min(low, float(theta)), max(high, float(theta))
         all_ranges.append(Range(float(low), float(high), float(np.clip(start, low, high))))
     return all_ranges

@@ -15,6 +15,7 @@ from mercer.models.auto.plan import Clock
 from mercer.models.base import Matrix
 from mercer.tuning.criteria import LeastSquaresCriterion
 from mercer.tuning.quasi_newton import Evaluation, minimise
+from mercer.tuning.ranges import narrowest
 from mercer.tuning.trials import Trial
 
 # One width per column from this many rows per column, up to this many columns.
@@ -171,9 +172,12 @@ def descend(entry: Entry, problem: Problem, clock: Clock, limit: int, tail: floa
     widths go far.
     """
     kernel, n = entry.kernel, len(problem)
-    x0 = np.append(kernel.theta, np.log(entry.alpha))
     together = tied(kernel)
-    A = np.eye(len(x0)) if entry.each else together
+    A = np.eye(len(together)) if entry.each else together
+    # A width that moves with others is not bound by the values of its column.
+    least = np.where((A @ (A.sum(axis=0) == 1))[:-1] == 1, narrowest(kernel, problem.points), -np.inf)
+    x0 = np.append(np.maximum(kernel.theta, least), np.log(entry.alpha))
+    kernel = kernel.with_theta(x0[:-1])
     # The part of a change that is not the common one of its group; it is zero for widths that move together.
     apart = np.eye(len(x0)) - together @ (together / together.sum(axis=0)).T
     apart *= entry.each / float(np.clip(problem.freedom * np.sqrt(n / len(x0)), 0.1, 0.8))
@@ -212,6 +216,7 @@ def descend(entry: Entry, problem: Problem, clock: Clock, limit: int, tail: floa
     low, high = (
         A.T @ (np.append(entry.start.theta, 0.0) - x0 + reach) / A.sum(axis=0) for reach in (-WIDTH_REACH, WIDTH_REACH)
     )
+    low[:-1] = np.maximum(low[:-1], (A[:-1, :-1].T @ np.maximum(least - x0[:-1], -1e3)))
     low[-1], high[-1] = np.log(LEAST_PENALTY * size) - x0[-1], np.log(MOST_PENALTY * size) - x0[-1]
     low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
     minimum = minimise(unless_stopped, np.zeros(A.shape[1]), low, high, B, LEAST_STEP_GAIN, limit)
